@@ -21,9 +21,9 @@ from jojlab.experiment.fields import ALL_SQLITE, SQLITE, Value, field_named
 from jojlab.experiment.plan import plan
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
-from jojlab.foundation.printable import counted
+from jojlab.foundation.printable import plural
 from jojlab.recording.script_facts import ScriptFacts, Unrepeatable, script_facts
-from jojlab.verify.durability import seen_before, unfit
+from jojlab.verify.durability import observation_before_run, unfit
 
 # Share of commits in the regime `reopened` where nothing is said.
 REOPENED = 0.1
@@ -138,15 +138,15 @@ def asked_for(
             "give the values as arguments, or --guarantee none, or --states 0",
         )
     if facts.attached:
-        seen = seen_before(case)
-        found = replace(found, schemas=(*found.schemas, *facts.attached), seen=seen)
+        observation = observation_before_run(case)
+        found = replace(found, schemas=(*found.schemas, *facts.attached), observation=observation)
     bytes_ = int(read_profile(str(present["device"])).model["capacity_bytes"])
     flash = Flash(bytes_, cycles)
     return Asked(found, given, shares, (1,), limits, flash, states, answers, facts.doubtful)
 
 
 def _more(found: tuple[Unrepeatable, ...]) -> str:
-    return f", and {counted(len(found) - 1, 'statement')} more" if len(found) > 1 else ""
+    return f", and {plural(len(found) - 1, 'statement')} more" if len(found) > 1 else ""
 
 
 def _shares(

@@ -7,7 +7,7 @@ from jojlab.advise.asked import Asked
 from jojlab.advise.search import KEPT, first_round, neighbours
 from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.campaign.estimate import USUAL_CASE_S, span
-from jojlab.foundation.printable import counted
+from jojlab.foundation.printable import plural
 from jojlab.verify.durability import USUAL_STATE_S
 
 
@@ -34,6 +34,6 @@ def outlook(asked: Asked, jobs: int) -> str:
         f"{len(space.candidates):,} settings{among}; {len(first)} in the first round, some {most} "
         f"in all, each in {' and '.join(filter(None, asked.shares)) or 'one run'}{states}: "
         f"by {USUAL_CASE_S:g} s for a usual case and {USUAL_STATE_S:g} s a state some "
-        f"{span(seconds)} on {counted(jobs, 'core')}, longer where the app's own run is, less what "
+        f"{span(seconds)} on {plural(jobs, 'core')}, longer where the app's own run is, less what "
         "the cache has; Ctrl-C keeps what is finished"
     )

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import product
 
 from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.analysis.run.risks import Cause, Harm, Hazard, Seen, hazards
+from jojlab.analysis.run.risks import Cause, Harm, Hazard, Observation, hazards
 from jojlab.experiment.cases import complete, impossible
 from jojlab.experiment.fields import ALL_SQLITE, NO_DEVICE, SQLITE, Value
 from jojlab.experiment.fields.common import BLOCK_FILESYSTEMS, RAW_NAND_FILESYSTEMS
@@ -66,7 +66,7 @@ class Space:
     guarantee: Guarantee
     schemas: tuple[str, ...] = (MAIN,)
     # What the scripts say beside the fields.
-    seen: Seen = field(default_factory=Seen)
+    observation: Observation = field(default_factory=Observation)
 
     @property
     def own(self) -> Candidate:
@@ -98,7 +98,7 @@ class Space:
 
     def hazards(self, candidate: Candidate) -> tuple[Hazard, ...]:
         """Return what the manuals warn of."""
-        return hazards(self.settings(candidate), seen=self.seen)
+        return hazards(self.settings(candidate), observation=self.observation)
 
     @cached_property
     def left_out(self) -> dict[str, tuple[Hazard, ...]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
-from jojlab.foundation.printable import counted
+from jojlab.foundation.printable import plural
 
 if TYPE_CHECKING:
     from jojlab.recording.folder import Recording
@@ -81,9 +81,9 @@ def export(
     name = f"{capture.folder.parent.name}-{capture.folder.name}{FORMATS[format_name].SUFFIX}"
     path = out or run / name
     exported = write(capture, path, format_name)
-    print(f"{counted(exported.requests, 'request')}  {path}")
+    print(f"{plural(exported.requests, 'request')}  {path}")
     for operation, count in exported.left_out.items():
-        told = f"{counted(count, 'request')} of {operation}"
+        told = f"{plural(count, 'request')} of {operation}"
         print(f"left out: {told}: {format_name} has no such operation")
     raise typer.Exit(INCOMPLETE if capture.incomplete else FINE)
 
@@ -97,11 +97,11 @@ def _export_calls(folder: Path, out: Path | None) -> int:
     path = out or _beside(folder, mobigen.SUFFIX)
     with path.open("wb") as stream:
         exported = mobigen.write(recording, stream)
-    print(f"{counted(exported.lines - exported.opened_before, 'call')}  {path}")
+    print(f"{plural(exported.lines - exported.opened_before, 'call')}  {path}")
     if exported.opened_before:
-        print(f"open before, a line each: {counted(exported.opened_before, 'file')}")
+        print(f"open before, a line each: {plural(exported.opened_before, 'file')}")
     if carried := exported.carried.total():
-        print(f"without a line, as dup and lseek: {counted(carried, 'call')}")
+        print(f"without a line, as dup and lseek: {plural(carried, 'call')}")
     return _left_out(recording, exported.left_out)
 
 
@@ -113,7 +113,7 @@ def _export_statements(folder: Path, out: Path | None) -> int:
     recording = Recording.open(folder)
     path = out or _beside(folder, "-sql")
     counts = sql_export.write(recording, path)
-    print(f"{counted(counts.statements, 'statement')}  {path}")
+    print(f"{plural(counts.statements, 'statement')}  {path}")
     return _left_out(recording, counts.left_out)
 
 

@@ -41,7 +41,7 @@ def printable(text: str) -> str:
     return text.translate(_SHOWN)
 
 
-def counted(number: int, one: str) -> str:
+def plural(number: int, one: str) -> str:
     """Return how many there are, as 1 call or 2 calls."""
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jojlab.analysis.run.risks import Seen, hazards, unknowns
+from jojlab.analysis.run.risks import Observation, hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.campaign.estimate import SHORT_S, USUAL_CASE_S, span
@@ -150,8 +150,10 @@ def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> 
             case.settings,
             "ok",
             "",
-            hazards=hazards(case.settings, seen=(seen := seen_before(case))),
-            unknowns=unknowns(case.settings, seen),
+            hazards=hazards(
+                case.settings, observation=(observation := observation_before_run(case))
+            ),
+            unknowns=unknowns(case.settings, observation),
             survival=survival(sorted(found, key=lambda answer: answer.seed)),
         )
         for case in cases
@@ -159,12 +161,12 @@ def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> 
     ]
 
 
-def seen_before(case: Case) -> Seen:
+def observation_before_run(case: Case) -> Observation:
     """Return what is known of a case before it runs: which databases its scripts attach. Of a
     replay's commits nothing is.
     """
     scripts = case.inputs.get("scripts")
-    return Seen(databases=script_facts(scripts).databases) if scripts else Seen()
+    return Observation(databases=script_facts(scripts).databases) if scripts else Observation()
 
 
 def _asked(planned: Plan, images: Images, lab: Lab, states: int) -> list[_Parts]:

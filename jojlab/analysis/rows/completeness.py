@@ -10,7 +10,7 @@ import msgspec
 
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.declared import lacking
-from jojlab.foundation.printable import counted
+from jojlab.foundation.printable import plural
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.manifest import FailedStatements, ReplayedCalls, Totals
 
@@ -76,14 +76,14 @@ def completeness(data: Dataset) -> dict[str, Completeness]:
 
 def _untimed(requests: int) -> Iterator[str]:
     if requests:
-        yield f"{counted(requests, 'request')} completed at an unknown time"
+        yield f"{plural(requests, 'request')} completed at an unknown time"
 
 
 def _allowed_to_fail(by_error: Mapping[str, FailedStatements]) -> Iterator[str]:
     """Say which statements of scripts failed that may (docs/own-sql.md)."""
     for error, failed in by_error.items():
         if allowed := failed.statements - failed.unexpected:
-            told = f"{counted(allowed, 'statement')} failed that may"
+            told = f"{plural(allowed, 'statement')} failed that may"
             yield f"{told}: {error} (first: {failed.first})"
 
 
@@ -93,7 +93,7 @@ def _otherwise(replay: ReplayedCalls) -> Iterator[str]:
         first = f"the first of them call {found.first_call}"
         if found.calls == 1:
             first = f"number {found.first_call}"
-        yield f"{counted(found.calls, 'call')} of {name} ended otherwise than recorded, {first}"
+        yield f"{plural(found.calls, 'call')} of {name} ended otherwise than recorded, {first}"
 
 
 def _without_rows(totals: Totals) -> Iterator[str]:

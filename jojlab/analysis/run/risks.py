@@ -54,7 +54,7 @@ class Cause(StrEnum):
     BATCH_COMMIT = "batch-commit"
     DATA_WRITEBACK = "data-writeback"
     VARIANT = "variant"
-    # Seen in the commits of a program or a replay; the value says in how many.
+    # Observation in the commits of a program or a replay; the value says in how many.
     UNSYNCED_FRAMES = "unsynced-frames"
     UNSYNCED_END = "unsynced-end"
     EXPOSED_JOURNAL = "exposed-journal"
@@ -98,7 +98,7 @@ class ModeCounts:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """What is known of a case beside its fields.
 
     `databases` is how many a connection of its scripts has open. Of a program or a replay, `modes`
@@ -145,29 +145,36 @@ _RULED = frozenset(
 )  # fmt: skip
 # Filesystems whose promises of a sync are known here.
 _FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs", "ubifs")
-_NOTHING = Seen()
+_NOTHING = Observation()
 
 
-def hazards(case: Mapping[str, Any], stated: str = "", seen: Seen = _NOTHING) -> tuple[Hazard, ...]:
+def hazards(
+    case: Mapping[str, Any], stated: str = "", observation: Observation = _NOTHING
+) -> tuple[Hazard, ...]:
     """Return what is at risk; empty where nothing is that is known: see unknowns().
 
     `stated` is what a variant's author says beside that.
     """
-    found = [*_of_sqlite(case, seen), *_of_commits(seen), *_of_files(case), *_of_mount(case, seen)]
+    found = [
+        *_of_sqlite(case, observation),
+        *_of_commits(observation),
+        *_of_files(case),
+        *_of_mount(case, observation),
+    ]
     if case.get("filesystem") == "nilfs2" and _has_others(case):
         # nilfs_flush_device(), fs/nilfs2/the_nilfs.h of Linux 6.1: who finds ns_flushed_device set
         # does not wait for the flush of whoever set it.
-        found.append(Hazard(_last(case, seen), Cause.SHARED_FLUSH))
+        found.append(Hazard(_last(case, observation), Cause.SHARED_FLUSH))
     found += _of_log_across_segments(case)
-    found += _of_external_journal(case, seen)
-    found += _of_roll_forward(case, seen)
+    found += _of_external_journal(case, observation)
+    found += _of_roll_forward(case, observation)
     found += _of_batches(case)
     if stated:
         found.append(Hazard(Harm.STATED, Cause.VARIANT, stated))
     return tuple(found)
 
 
-def unknowns(case: Mapping[str, Any], seen: Seen = _NOTHING) -> tuple[Unknown, ...]:
+def unknowns(case: Mapping[str, Any], observation: Observation = _NOTHING) -> tuple[Unknown, ...]:
     """Return what is not known of a case; where nothing is, and it has no hazards, the manuals say
     that a returned commit survives a power cut.
     """
@@ -176,7 +183,7 @@ def unknowns(case: Mapping[str, Any], seen: Seen = _NOTHING) -> tuple[Unknown, .
         return (Unknown(Doubt.NO_SETTINGS),)
     found: list[Unknown] = []
     if workload in _NOT_OURS:
-        found += _of_sight(seen)
+        found += _of_sight(observation)
     elif workload and workload not in _RULED:
         found.append(Unknown(Doubt.NO_RULE, workload))
     filesystem = str(case.get("filesystem") or "")
@@ -185,20 +192,20 @@ def unknowns(case: Mapping[str, Any], seen: Seen = _NOTHING) -> tuple[Unknown, .
     return tuple(found)
 
 
-def _of_sight(seen: Seen) -> Iterator[Unknown]:
+def _of_sight(observation: Observation) -> Iterator[Unknown]:
     """What is not known of a program or a replay, by what was seen of its commits."""
-    if seen.modes is None:
+    if observation.modes is None:
         yield Unknown(Doubt.NOT_SEEN)
         return
-    if seen.lost_calls:
+    if observation.lost_calls:
         yield Unknown(Doubt.LOST_CALLS)
-    if not seen.found_databases:
+    if not observation.found_databases:
         yield Unknown(Doubt.NO_SQLITE)
-    elif not seen.modes:
+    elif not observation.modes:
         yield Unknown(Doubt.NO_COMMIT)
 
 
-def judged(case: Mapping[str, Any], hazards: Iterable[Hazard]) -> tuple[Hazard, ...]:
+def testable(case: Mapping[str, Any], hazards: Iterable[Hazard]) -> tuple[Hazard, ...]:
     """Return the hazards that power cuts of a case can show: of a replay what its syncs promised is
     judged, and no commit.
     """
@@ -223,17 +230,17 @@ def unknown_json(unknown: Unknown) -> dict[str, str]:
     return {"doubt": unknown.doubt.value, "value": unknown.value}
 
 
-def _has_database(case: Mapping[str, Any], seen: Seen) -> bool:
+def _has_database(case: Mapping[str, Any], observation: Observation) -> bool:
     """Whether SQLite commits there, as far as is known: who drives it sets its journal mode."""
-    commits = case.get("workload") == "program" and bool(seen.modes)
+    commits = case.get("workload") == "program" and bool(observation.modes)
     return case.get("journal_mode") is not None or commits
 
 
-def _last(case: Mapping[str, Any], seen: Seen) -> Harm:
+def _last(case: Mapping[str, Any], observation: Observation) -> Harm:
     """What the last operations of a case are that can be lost. Without SQLite there are no commits;
     of a replay its syncs are judged.
     """
-    if _has_database(case, seen):
+    if _has_database(case, observation):
         return Harm.COMMITS
     return Harm.NAMES if case.get("metadata_operation") is not None else Harm.WRITES
 
@@ -248,7 +255,7 @@ def _has_others(case: Mapping[str, Any]) -> bool:
     return several or case.get("background", "none") != "none"
 
 
-def _of_external_journal(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
+def _of_external_journal(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:
     """Of ext4: its fsync leaves the flush of the data's device to jbd2, whose commit may make none.
 
     "jbd2: add a missing data flush during file and fs synchronization", linux-ext4, 6 December
@@ -256,8 +263,8 @@ def _of_external_journal(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard
     """
     if case.get("filesystem") != "ext4" or case.get("journal_device", "none") == "none":
         return
-    yield Hazard(_last(case, seen), Cause.EXTERNAL_JOURNAL)
-    if _has_database(case, seen):
+    yield Hazard(_last(case, observation), Cause.EXTERNAL_JOURNAL)
+    if _has_database(case, observation):
         yield Hazard(Harm.DATABASE, Cause.EXTERNAL_JOURNAL)
 
 
@@ -274,7 +281,7 @@ def _of_log_across_segments(case: Mapping[str, Any]) -> Iterator[Hazard]:
         yield Hazard(Harm.FILESYSTEM, Cause.LOG_ACROSS_SEGMENTS)
 
 
-def _of_roll_forward(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
+def _of_roll_forward(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:
     """Of F2FS: a second power cut, while a mount recovers from the first, can undo the first syncs
     since the last checkpoint and leave later ones, so that a database may lose its journal alone.
 
@@ -287,12 +294,12 @@ def _of_roll_forward(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
     options = str(case.get("mount_options") or "").split(",")
     if case.get("filesystem") != "f2fs" or "active_logs=2" in options:
         return
-    commits = _has_database(case, seen) and case.get("synchronous") != "off"
+    commits = _has_database(case, observation) and case.get("synchronous") != "off"
     # A sync of a directory makes a checkpoint too, so that names are safe from it.
     is_of_names = case.get("metadata_operation") is not None
     unsynced = case.get("synchronous") == "off" or case.get("sync_mode") in _LAZY_SYNCS
     if not (is_of_names or unsynced or _reads_alone(case)):
-        yield Hazard(_last(case, seen), Cause.ROLL_FORWARD)
+        yield Hazard(_last(case, observation), Cause.ROLL_FORWARD)
     if commits:
         yield Hazard(Harm.DATABASE, Cause.ROLL_FORWARD)
 
@@ -311,23 +318,23 @@ def _of_batches(case: Mapping[str, Any]) -> Iterator[Hazard]:
         yield Hazard(Harm.COMMITS, Cause.BATCH_COMMIT)
 
 
-def _of_mount(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
+def _of_mount(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:
     options = str(case.get("mount_options") or "").split(",")
     for option in options:
         if option in _NO_BARRIER:
-            last = _last(case, seen)
-            database = [Harm.DATABASE] if _has_database(case, seen) else []
+            last = _last(case, observation)
+            database = [Harm.DATABASE] if _has_database(case, observation) else []
             for harm in (last, *database, Harm.FILESYSTEM):
                 yield Hazard(harm, Cause.NO_BARRIER, option)
     if "data=writeback" in options:  # ext4(5)
         yield Hazard(Harm.STALE_DATA, Cause.DATA_WRITEBACK)
 
 
-def _of_commits(seen: Seen) -> Iterator[Hazard]:
+def _of_commits(observation: Observation) -> Iterator[Hazard]:
     """Hazards by what was seen of the commits of a program or a replay: the syncs that they lack
     say what synchronous is (sqlite.org/pragma.html), and what ends them the journal mode.
     """
-    for mode, counts in sorted((seen.modes or {}).items()):
+    for mode, counts in sorted((observation.modes or {}).items()):
         of = f"{{}} of {counts.commits:,}"
         if mode == "none":
             for harm in (Harm.DATABASE_BY_CRASH, Harm.DATABASE):
@@ -354,7 +361,7 @@ def _of_rollback_journal(counts: ModeCounts, of: str) -> Iterator[Hazard]:
             yield from (Hazard(harm, cause, of.format(f"{count:,}")) for harm in harms)
 
 
-def _of_sqlite(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
+def _of_sqlite(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:
     """Hazards by sqlite.org/pragma.html on journal_mode and synchronous."""
     journal, synchronous = case.get("journal_mode"), case.get("synchronous")
     if journal is None:
@@ -381,7 +388,7 @@ def _of_sqlite(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
     if case.get("sync_call") == "fdatasync-of-size":
         yield Hazard(Harm.COMMITS, Cause.SYNC_OF_SIZE)
         yield Hazard(Harm.DATABASE, Cause.SYNC_OF_SIZE)
-    if max(int(case.get("databases") or 1), seen.databases) > 1:
+    if max(int(case.get("databases") or 1), observation.databases) > 1:
         # Without a super-journal each database commits by itself (sqlite.org/lang_attach.html;
         # vdbeCommit() in vdbeaux.c).
         if case.get("attached_settings") == "sqlite":

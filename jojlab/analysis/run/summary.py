@@ -14,16 +14,16 @@ from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.figures.histogram import Bin
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Depth, Findings, findings
+from jojlab.analysis.run.observations import observation_of, place_of
 from jojlab.analysis.run.risks import (
     Hazard,
     Unknown,
     hazard_json,
     hazards,
-    judged,
+    testable,
     unknown_json,
     unknowns,
 )
-from jojlab.analysis.run.seen import place_of, seen_of
 from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
 from jojlab.analysis.study.memory_model import MemoryModel, read_memory_models, with_memory
 from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
@@ -69,7 +69,7 @@ class CaseSummary:
         """How power cuts disagree with what the manuals say of the case's settings."""
         if self.survival is None:
             return None
-        return self.survival.contradicts(judged(self.case, self.hazards))
+        return self.survival.contradicts(testable(self.case, self.hazards))
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,10 @@ def _case(
     case_id, manifests = entry.case_id, found.manifests
     missing = found.missing.get(case_id, Completeness())
     configuration = manifests.configurations.get(case_id, {})
-    seen, case = seen_of(case_id, manifests, missing), place_of(entry.case, configuration)
+    observation, case = (
+        observation_of(case_id, manifests, missing),
+        place_of(entry.case, configuration),
+    )
     label = part.labels[case_id]
     return CaseSummary(
         case_id,
@@ -221,8 +224,8 @@ def _case(
         manifests.programs.get(case_id, {}),
         found.latencies.get(case_id, ()),
         found.moved.get(case_id),
-        hazards(case, part.unsafe(case_id), seen),
-        unknowns(case, seen),
+        hazards(case, part.unsafe(case_id), observation),
+        unknowns(case, observation),
         survived,
         entry.uncut,
     )

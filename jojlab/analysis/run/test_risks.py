@@ -6,11 +6,11 @@ from jojlab.analysis.run.risks import (
     Harm,
     Hazard,
     ModeCounts,
-    Seen,
+    Observation,
     Unknown,
     hazards,
-    judged,
     risks_more,
+    testable,
     unknowns,
 )
 from jojlab.experiment.cases import complete
@@ -159,8 +159,8 @@ def test_what_no_rule_is_made_for_is_not_known() -> None:
     assert unknowns(case) == (Unknown(Doubt.FILESYSTEM),)
 
 
-def seen_of(databases: int = 1, **modes: ModeCounts) -> Seen:
-    return Seen(modes=modes, found_databases=databases)
+def observation_of(databases: int = 1, **modes: ModeCounts) -> Observation:
+    return Observation(modes=modes, found_databases=databases)
 
 
 GUARDED = ModeCounts(commits=9)
@@ -168,42 +168,45 @@ GUARDED = ModeCounts(commits=9)
 
 @pytest.mark.parametrize("workload", ["program", "replay"])
 @pytest.mark.parametrize(
-    ("seen", "kinds", "doubts"),
+    ("observation", "kinds", "doubts"),
     [
-        (Seen(), set(), {Doubt.NOT_SEEN}),
-        (seen_of(databases=0), set(), {Doubt.NO_SQLITE}),
-        (seen_of(), set(), {Doubt.NO_COMMIT}),
-        (seen_of(wal=GUARDED), set(), set()),
-        (seen_of(truncate=GUARDED), set(), set()),
-        (seen_of(wal=ModeCounts(68, end_unsynced=62)), {COMMITS}, set()),
-        (seen_of(wal=ModeCounts(68, several_databases=24)), {TRANSACTION}, set()),
-        (seen_of(delete=ModeCounts(3, end_unsynced=3)), {COMMITS}, set()),
-        (seen_of(persist=ModeCounts(3, journal_exposed=1)), {DATABASE}, set()),
-        (seen_of(truncate=ModeCounts(3, database_unsynced=1)), {COMMITS, DATABASE}, set()),
-        (seen_of(none=GUARDED), CRASH, set()),
-        (Seen(modes={"wal": GUARDED}, found_databases=1, lost_calls=True), set(),
+        (Observation(), set(), {Doubt.NOT_SEEN}),
+        (observation_of(databases=0), set(), {Doubt.NO_SQLITE}),
+        (observation_of(), set(), {Doubt.NO_COMMIT}),
+        (observation_of(wal=GUARDED), set(), set()),
+        (observation_of(truncate=GUARDED), set(), set()),
+        (observation_of(wal=ModeCounts(68, end_unsynced=62)), {COMMITS}, set()),
+        (observation_of(wal=ModeCounts(68, several_databases=24)), {TRANSACTION}, set()),
+        (observation_of(delete=ModeCounts(3, end_unsynced=3)), {COMMITS}, set()),
+        (observation_of(persist=ModeCounts(3, journal_exposed=1)), {DATABASE}, set()),
+        (observation_of(truncate=ModeCounts(3, database_unsynced=1)), {COMMITS, DATABASE}, set()),
+        (observation_of(none=GUARDED), CRASH, set()),
+        (Observation(modes={"wal": GUARDED}, found_databases=1, lost_calls=True), set(),
          {Doubt.LOST_CALLS}),
     ],
 )  # fmt: skip
 def test_what_was_seen_of_a_program_decides(
-    workload: str, seen: Seen, kinds: set[Harm], doubts: set[Doubt]
+    workload: str, observation: Observation, kinds: set[Harm], doubts: set[Doubt]
 ) -> None:
     case = complete({"workload": workload})
-    assert {each.kind for each in hazards(case, seen=seen)} == kinds
-    assert {each.doubt for each in unknowns(case, seen)} == doubts
+    assert {each.kind for each in hazards(case, observation=observation)} == kinds
+    assert {each.doubt for each in unknowns(case, observation)} == doubts
 
 
 def test_a_filesystem_risks_what_a_program_has() -> None:
     case = complete({"workload": "program", "filesystem": "f2fs"})
-    assert {each.kind for each in hazards(case, seen=seen_of(wal=GUARDED))} == {COMMITS, DATABASE}
+    assert {each.kind for each in hazards(case, observation=observation_of(wal=GUARDED))} == {
+        COMMITS,
+        DATABASE,
+    }
     assert {each.kind for each in hazards(case)} == {Harm.WRITES}
 
 
 def test_power_cuts_of_a_replay_show_nothing_of_its_commits() -> None:
     case = complete({"workload": "replay", "filesystem": "f2fs"})
-    found = hazards(case, seen=seen_of(wal=ModeCounts(68, end_unsynced=62)))
+    found = hazards(case, observation=observation_of(wal=ModeCounts(68, end_unsynced=62)))
     assert {each.kind for each in found} == {COMMITS, Harm.WRITES}
-    assert {each.kind for each in judged(case, found)} == {Harm.WRITES}
+    assert {each.kind for each in testable(case, found)} == {Harm.WRITES}
 
 
 @pytest.mark.parametrize(
@@ -219,6 +222,6 @@ def test_databases_that_scripts_attach_are_several(
 ) -> None:
     for workload in ("sql", "sql-recorded"):
         case = complete({"workload": workload, **settings})
-        found = hazards(case, seen=Seen(databases=2))
+        found = hazards(case, observation=Observation(databases=2))
         assert {each.kind for each in found} == kinds
         assert TRANSACTION not in {each.kind for each in hazards(case)}

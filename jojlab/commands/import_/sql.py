@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from jojlab.foundation.errors import FINE
-from jojlab.foundation.printable import counted, json_text
+from jojlab.foundation.printable import json_text, plural
 
 
 def sql(
@@ -51,7 +51,7 @@ def sql(
         said = {"folder": str(folder), "statements": counts.statements}
         print(json_text({**said, "left_out": dict(counts.left_out)}))
     else:
-        print(f"{counted(counts.statements, 'statement')}  {folder}")
+        print(f"{plural(counts.statements, 'statement')}  {folder}")
         for reason, count in counts.left_out.most_common():
             print(f"left out: {count} {reason}")
     raise typer.Exit(FINE)

@@ -16,7 +16,7 @@ from jojlab.analysis.run.risks import (
     Harm,
     Hazard,
     ModeCounts,
-    Seen,
+    Observation,
     hazards,
     unknowns,
 )
@@ -230,8 +230,8 @@ def test_the_first_screen_shows_what_its_cases_put_at_risk(summary: RunSummary) 
 def test_what_is_not_known_is_not_called_safe(summary: RunSummary) -> None:
     case = {"workload": "program", "filesystem": "ext4"}
 
-    def card(seen: Seen, of: slice) -> str:
-        risky, unknown = hazards(case, seen=seen), unknowns(case, seen)
+    def card(observation: Observation, of: slice) -> str:
+        risky, unknown = hazards(case, observation=observation), unknowns(case, observation)
         cases = tuple(
             replace(each, case=case, hazards=risky, unknowns=unknown)
             for each in summary.measured[of]
@@ -241,15 +241,15 @@ def test_what_is_not_known_is_not_called_safe(summary: RunSummary) -> None:
         return screen.html.split("Is it safe?")[1].split("makes it cheaper")[0]
 
     alone, both = slice(1), slice(2)
-    unseen = card(Seen(modes={}), alone)
+    unseen = card(Observation(modes={}), alone)
     assert "Not known" in unseen and "no SQLite was seen in it" in unseen
     assert "survives a power cut" not in unseen and "warn" not in unseen
-    assert "0 of 2 cases are, by the manuals" in card(Seen(modes={}), both)
+    assert "0 of 2 cases are, by the manuals" in card(Observation(modes={}), both)
     unsynced = {"wal": ModeCounts(68, end_unsynced=62)}
-    loses = card(Seen(modes=unsynced, found_databases=1), alone)
+    loses = card(Observation(modes=unsynced, found_databases=1), alone)
     assert "Not entirely" in loses and "62 of 68 commits in WAL mode returned before" in loses
     assert "survives a power cut" not in loses
-    whole = card(Seen(modes={"wal": ModeCounts(68)}, found_databases=1), alone)
+    whole = card(Observation(modes={"wal": ModeCounts(68)}, found_databases=1), alone)
     assert "survives a power cut where it is synced as all were that were seen" in whole
     # No power is cut of a program.
     assert "joj run --durability" not in whole and "record it" in whole

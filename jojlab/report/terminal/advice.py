@@ -135,7 +135,7 @@ def _print_answer(
         console.print("  nothing to change: these are the present settings")
     for line in words.lines(settings, changed, space.schemas):
         console.print(f"    {escape(line)}", soft_wrap=True)
-    if told := words.given_up(settings, changed, space.seen):
+    if told := words.given_up(settings, changed, space.observation):
         console.print(f"  given up: {escape('; '.join(told))}")
     for saved in words.why(gone):
         console.print(f"  saved: {escape(saved)}")

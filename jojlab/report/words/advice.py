@@ -14,7 +14,7 @@ from jojlab.advise.advice import Advice, Choice, speed_up
 from jojlab.advise.asked import Asked
 from jojlab.advise.space import MAIN, Candidate, Space
 from jojlab.analysis.commit.lines import GrownLine
-from jojlab.analysis.run.risks import Seen
+from jojlab.analysis.run.risks import Observation
 from jojlab.analysis.run.risks import hazards as risks
 from jojlab.experiment.fields import NO_DEVICE, Value
 from jojlab.report.words import hazards, survival, text
@@ -146,13 +146,13 @@ def _of_disk(settings: Mapping[str, Value], changed: Differences) -> Iterator[st
 
 
 def given_up(
-    settings: Mapping[str, Value], changed: Differences, seen: Seen | None = None
+    settings: Mapping[str, Value], changed: Differences, observation: Observation | None = None
 ) -> list[str]:
     """Return what the changes cost beside time, and what a power cut may do that it could not."""
     found = []
     present = {**settings, **{name: own for name, (own, _) in changed.items()}}
-    seen = seen or Seen()
-    own_risks = risks(present, seen=seen)
+    observation = observation or Observation()
+    own_risks = risks(present, observation=observation)
     for name, (own, new) in changed.items():
         match name:
             case "filesystem":
@@ -178,7 +178,9 @@ def given_up(
                 found.append("a SQLite that is built with batch atomic writes")
             case "statements" if int(new) > int(own):
                 found.append(f"{new} rows wait for one another and are kept or lost together")
-    found += hazards.sentences(each for each in risks(settings, seen=seen) if each not in own_risks)
+    found += hazards.sentences(
+        each for each in risks(settings, observation=observation) if each not in own_risks
+    )
     return list(dict.fromkeys(found))
 
 
@@ -329,6 +331,6 @@ def _choice_json(
         "incomplete": list(choice.incomplete),
         "changed": {name: {"old": old, "new": new} for name, (old, new) in changed.items()},
         "lines": lines(settings, changed, asked.space.schemas),
-        "given_up": given_up(settings, changed, asked.space.seen),
+        "given_up": given_up(settings, changed, asked.space.observation),
         "saved": why(gone),
     }

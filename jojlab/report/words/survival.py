@@ -296,7 +296,7 @@ def _boundaries(found: Survival) -> str:
 def _bound(found: Survival) -> str:
     if found.bound is None:
         return ""
-    share = f"{text.at_most(found.bound * 100)} %"
+    share = f"{text.upper_bound(found.bound * 100)} %"
     return f"; of states drawn like these at most {share} do harm (95 %, 3/{found.sampled_states})"
 
 

@@ -131,7 +131,7 @@ def test_settings_that_split_a_transaction_of_scripts_are_left_out(tmp_path: Pat
     assert modes == {"delete", "truncate", "persist"}
     wal = found.changed(found.own, "journal_mode", "wal")
     assert not found.is_allowed(wal)
-    told = given_up(found.settings(wal), found.differences(wal), found.seen)
+    told = given_up(found.settings(wal), found.differences(wal), found.observation)
     assert any("in only some of them" in each for each in told)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jojlab.analysis.run.risks import Cause, Doubt, ModeCounts, Seen, hazards, unknowns
+from jojlab.analysis.run.risks import Cause, Doubt, ModeCounts, Observation, hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.experiment.cases import complete
 from jojlab.report.words.hazards import (
@@ -71,19 +71,23 @@ def test_cases_are_named_or_counted() -> None:
     assert named(list("abcd"), 9) == "4 of 9 cases"
 
 
-def of_program(seen: Seen) -> CaseSummary:
+def of_program(observation: Observation) -> CaseSummary:
     case = complete({"workload": "program"})
-    found = hazards(case, seen=seen)
-    return CaseSummary("a", "a", case, "ok", "", hazards=found, unknowns=unknowns(case, seen))
+    found = hazards(case, observation=observation)
+    return CaseSummary(
+        "a", "a", case, "ok", "", hazards=found, unknowns=unknowns(case, observation)
+    )
 
 
 def test_too_little_is_not_called_safe() -> None:
-    nothing = of_program(Seen(modes={}))
+    nothing = of_program(Observation(modes={}))
     assert (manuals(nothing), mark(nothing)) == ("not known", "safety: not known")
     assert not_known(nothing.unknowns) == (
         "no SQLite was seen in it: what it promises of its files is not known",
     )
-    some = Seen(modes={"wal": ModeCounts(68, end_unsynced=62)}, found_databases=2, lost_calls=True)
+    some = Observation(
+        modes={"wal": ModeCounts(68, end_unsynced=62)}, found_databases=2, lost_calls=True
+    )
     found = of_program(some)
     assert manuals(found) == "last commits; else not known"
     assert mark(found) == "at risk: last commits; else not known"
@@ -91,13 +95,13 @@ def test_too_little_is_not_called_safe() -> None:
         "62 of 68 commits in WAL mode returned before their frames were synced, as with "
         "synchronous NORMAL: a power cut may lose the last commits",
     )
-    whole = of_program(Seen(modes={"wal": ModeCounts(68)}, found_databases=2))
+    whole = of_program(Observation(modes={"wal": ModeCounts(68)}, found_databases=2))
     assert (manuals(whole), mark(whole)) == ("no warning", "")
 
 
 def test_what_a_commit_lacks_is_told_with_its_journal_mode() -> None:
-    seen = Seen(modes={"delete": ModeCounts(3, end_unsynced=2)}, found_databases=1)
-    assert sentences(of_program(seen).hazards) == (
+    observation = Observation(modes={"delete": ModeCounts(3, end_unsynced=2)}, found_databases=1)
+    assert sentences(of_program(observation).hazards) == (
         "2 of 3 commits in mode DELETE returned before the end of their journal was synced: a "
         "power cut just after such a commit may undo it",
     )

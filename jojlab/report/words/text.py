@@ -49,7 +49,7 @@ def digits(value: Number) -> str:
     return _four(value)
 
 
-def at_most(value: float) -> str:
+def upper_bound(value: float) -> str:
     """Return a bound with two digits that count, rounded up: as 0.41, 1.4 or 100."""
     if value <= 0:
         return "0"

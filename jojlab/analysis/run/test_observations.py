@@ -7,8 +7,8 @@ from typing import Any
 
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Manifests
-from jojlab.analysis.run.risks import Doubt, ModeCounts, Seen
-from jojlab.analysis.run.seen import place_of, seen_of
+from jojlab.analysis.run.observations import observation_of, place_of
+from jojlab.analysis.run.risks import Doubt, ModeCounts, Observation
 from jojlab.analysis.run.summary import safety_json, summarise
 from tests.captures import CaptureBuilder, run_of
 
@@ -23,29 +23,31 @@ def modes(**counts: int) -> dict[str, Any]:
 def test_the_commits_of_all_seeds_are_counted_together() -> None:
     one = {"databases": 1, "lost_calls": 0, "journal_modes": modes(end_unsynced=7)}
     other = {**one, "journal_modes": modes(end_unsynced=2, several_databases=1)}
-    found = seen_of("a", Manifests(programs={"a": {1: one, 2: other}}), WHOLE)
+    found = observation_of("a", Manifests(programs={"a": {1: one, 2: other}}), WHOLE)
     wal = ModeCounts(18, end_unsynced=9, several_databases=1)
-    assert found == Seen(modes={"wal": wal}, found_databases=2)
-    lost = seen_of("a", Manifests(programs={"a": {1: {**one, "lost_calls": 3}}}), WHOLE)
+    assert found == Observation(modes={"wal": wal}, found_databases=2)
+    lost = observation_of("a", Manifests(programs={"a": {1: {**one, "lost_calls": 3}}}), WHOLE)
     assert lost.lost_calls
 
 
 def test_what_an_older_capture_does_not_tell_is_not_known() -> None:
-    assert seen_of("a", Manifests(programs={"a": {1: {"databases": 1}}}), WHOLE).modes is None
-    assert seen_of("a", Manifests(), WHOLE) == Seen()
+    assert (
+        observation_of("a", Manifests(programs={"a": {1: {"databases": 1}}}), WHOLE).modes is None
+    )
+    assert observation_of("a", Manifests(), WHOLE) == Observation()
 
 
 def test_a_replay_that_is_incomplete_has_not_shown_all() -> None:
     replays = {"a": {1: {"databases": 1, "journal_modes": modes()}}}
-    assert not seen_of("a", Manifests(replays=replays), WHOLE).lost_calls
+    assert not observation_of("a", Manifests(replays=replays), WHOLE).lost_calls
     left_out = Completeness(reasons=("3 calls of mremap left out",))
-    assert seen_of("a", Manifests(replays=replays), left_out).lost_calls
+    assert observation_of("a", Manifests(replays=replays), left_out).lost_calls
 
 
 def test_the_databases_of_scripts_are_those_of_the_connection_with_most() -> None:
     scripts = [{"attached": []}, {"attached": [["b.db", "b"], ["c.db", "c"]]}]
-    found = seen_of("a", Manifests(configurations={"a": {"scripts": scripts}}), WHOLE)
-    assert found == Seen(databases=3)
+    found = observation_of("a", Manifests(configurations={"a": {"scripts": scripts}}), WHOLE)
+    assert found == Observation(databases=3)
 
 
 def test_a_run_in_a_directory_has_the_filesystem_of_its_mount() -> None:

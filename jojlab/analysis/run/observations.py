@@ -12,12 +12,12 @@ from typing import Any
 
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Manifests
-from jojlab.analysis.run.risks import ModeCounts, Seen
+from jojlab.analysis.run.risks import ModeCounts, Observation
 
 _COUNTS = tuple(each.name for each in fields(ModeCounts))
 
 
-def seen_of(case_id: str, manifests: Manifests, missing: Completeness) -> Seen:
+def observation_of(case_id: str, manifests: Manifests, missing: Completeness) -> Observation:
     """Return what is known of a case: its scripts' databases, and a program's or replay's commits,
     those of all seeds together.
     """
@@ -25,7 +25,7 @@ def seen_of(case_id: str, manifests: Manifests, missing: Completeness) -> Seen:
     replays = list(manifests.replays.get(case_id, {}).values())
     found = [*programs, *replays]
     configuration = manifests.configurations.get(case_id, {})
-    return Seen(
+    return Observation(
         databases=databases_of(configuration.get("scripts") or ()),
         modes=_modes(found),
         found_databases=sum(int(each.get("databases", 0)) for each in found),
