@@ -205,7 +205,7 @@ def _of_sight(observation: Observation) -> Iterator[Unknown]:
         yield Unknown(Doubt.NO_COMMIT)
 
 
-def testable(case: Mapping[str, Any], hazards: Iterable[Hazard]) -> tuple[Hazard, ...]:
+def verifiable(case: Mapping[str, Any], hazards: Iterable[Hazard]) -> tuple[Hazard, ...]:
     """Return the hazards that power cuts of a case can show: of a replay what its syncs promised is
     judged, and no commit.
     """

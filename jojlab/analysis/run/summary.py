@@ -20,7 +20,7 @@ from jojlab.analysis.run.risks import (
     Unknown,
     hazard_json,
     hazards,
-    testable,
+    verifiable,
     unknown_json,
     unknowns,
 )
@@ -69,7 +69,7 @@ class CaseSummary:
         """How power cuts disagree with what the manuals say of the case's settings."""
         if self.survival is None:
             return None
-        return self.survival.contradicts(testable(self.case, self.hazards))
+        return self.survival.contradicts(verifiable(self.case, self.hazards))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from jojlab.analysis.run.risks import (
     Unknown,
     hazards,
     risks_more,
-    testable,
+    verifiable,
     unknowns,
 )
 from jojlab.experiment.cases import complete
@@ -206,7 +206,7 @@ def test_power_cuts_of_a_replay_show_nothing_of_its_commits() -> None:
     case = complete({"workload": "replay", "filesystem": "f2fs"})
     found = hazards(case, observation=observation_of(wal=ModeCounts(68, end_unsynced=62)))
     assert {each.kind for each in found} == {COMMITS, Harm.WRITES}
-    assert {each.kind for each in testable(case, found)} == {Harm.WRITES}
+    assert {each.kind for each in verifiable(case, found)} == {Harm.WRITES}
 
 
 @pytest.mark.parametrize(
