@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
 import pytest
 
+from jojlab.analysis.run.risks import Doubt, Unknown
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.foundation.errors import UseError
 from jojlab.gate.accepted import accept, read_accepted, write_accepted
@@ -125,6 +127,21 @@ def test_guarantees_are_held_against_power_cuts(tmp_path: Path) -> None:
     assert (durable.kept, consistent.kept) == (Held.BROKEN, Held.KEPT)
     assert gate.value(durable) == "40 kept, 2 lost of 42 states"
     assert "1 of 41 acknowledged commits lost" in gate.details(durable)[-1]
+
+
+def test_the_power_cuts_of_a_replay_keep_no_commits(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=10)
+    cut(run, WAL, states(kept=40))
+    summary = summarise(run)
+    (wal,) = (each for each in summary.cases if each.survival)
+    replayed = replace(wal, case={"workload": "replay", "filesystem": "ext4"})
+    for unknown, kept in (((Unknown(Doubt.NOT_SEEN),), Held.NOT_MEASURED), ((), Held.KEPT)):
+        case = replace(replayed, unknowns=unknown)
+        (verdict,) = checked(
+            tmp_path, replace(summary, cases=(case,)), 'limits = ["survives = durable"]'
+        )
+        assert verdict.kept is kept
+        assert ("judged by its syncs" in gate.headline(verdict)) == bool(unknown)
 
 
 def test_the_forms_for_others_say_the_same(tmp_path: Path) -> None:

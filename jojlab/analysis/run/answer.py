@@ -44,7 +44,7 @@ class TimeShares:
 @dataclass(frozen=True)
 class Cheaper:
     """A case that does the same work in less time: `times` as fast; whether it risks more, by the
-    manuals or by what power cuts left.
+    manuals or by what power cuts left, or it is not known that it does not.
     """
 
     case: CaseSummary
@@ -133,8 +133,10 @@ def _cheaper(
     for case in others:
         case_ns = case.figures.median["latency_ns_p50"]
         if 0 < case_ns * _FASTER <= base_ns:
-            riskier = risks_more(case.hazards, than=base.hazards) or is_worse(
-                case.survival, than=base.survival
+            riskier = (
+                risks_more(case.hazards, than=base.hazards)
+                or is_worse(case.survival, than=base.survival)
+                or not set(case.unknowns) <= set(base.unknowns)
             )
             regimes = _other_regimes(case, cases)
             found.append(Cheaper(case, base_ns / case_ns, riskier, regimes))

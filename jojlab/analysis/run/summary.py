@@ -20,9 +20,9 @@ from jojlab.analysis.run.risks import (
     Unknown,
     hazard_json,
     hazards,
-    verifiable,
     unknown_json,
     unknowns,
+    verifiable,
 )
 from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
 from jojlab.analysis.study.memory_model import MemoryModel, read_memory_models, with_memory

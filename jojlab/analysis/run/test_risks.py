@@ -10,8 +10,8 @@ from jojlab.analysis.run.risks import (
     Unknown,
     hazards,
     risks_more,
-    verifiable,
     unknowns,
+    verifiable,
 )
 from jojlab.experiment.cases import complete
 from jojlab.experiment.fields import ALL_SQLITE, WORKLOADS

@@ -119,7 +119,8 @@ def _risks(each: Cheaper) -> str:
     if not each.is_riskier:
         return hazards.mark(each.case)
     sentences = (*hazards.by_sentence([each.case]), _seen(each.case))
-    return f"riskier: {'; '.join(filter(None, sentences))}"
+    riskier = "riskier: " if each.case.hazards or _seen(each.case) else ""
+    return f"{riskier}{'; '.join(filter(None, sentences))}"
 
 
 def _seen(case: CaseSummary) -> str:

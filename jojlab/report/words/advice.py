@@ -201,7 +201,8 @@ def survives(choice: Choice) -> str:
     if harmful:
         return f"harm in {harmful:,} of {states:,} states"
     by = "; refused by the manuals" * choice.manual_refuses
-    return f"nothing lost in {states:,} states{by}"
+    nothing = survival.nothing_lost(next(iter(choice.judged.values())))
+    return f"{nothing} in {states:,} states{by}"
 
 
 def states_judged(choice: Choice, asked: int = 0) -> str:

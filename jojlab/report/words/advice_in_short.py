@@ -105,4 +105,9 @@ def _kept(first: Choice, asked: Asked) -> str:
         return "a power cut may do anything (--guarantee none)"
     if not asked.states:
         return NOT_CUT
+    if asked.space.present["workload"] == "replay":
+        return (
+            f"by the manuals, what its syncs promised survives, and after power cuts "
+            f"{survives(first)}; what its commits lose is not known"
+        )
     return f"{guarantee} by the manuals, and after power cuts {survives(first)}"

@@ -79,7 +79,7 @@ def short(case: CaseSummary) -> str:
     if found is None:
         return NOT_TESTED
     if not found.is_unsafe:
-        return f"{_nothing_lost(case)} in {found.states:,} states"
+        return f"{nothing_lost(case)} in {found.states:,} states"
     return (
         f"{_harm(case, found)}: {found.outcomes[found.worst_outcome]:,} of {found.states:,} states"
     )
@@ -269,7 +269,8 @@ def _is_of_syncs(case: CaseSummary) -> bool:
     return case.case.get("workload") == "replay"
 
 
-def _nothing_lost(case: CaseSummary) -> str:
+def nothing_lost(case: CaseSummary) -> str:
+    """Return what was found where no state did harm."""
     return "nothing that a sync promised was lost" if _is_of_syncs(case) else "nothing lost"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from jojlab.analysis.run.risks import hazards
+from jojlab.analysis.run.risks import ModeCounts, Observation, hazards
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
@@ -95,6 +96,33 @@ def test_a_file_has_operations_in_place_of_commits() -> None:
     assert short(found) == "loses the last operation: 1 of 1 states"
     assert "acknowledged operations lost" in worst(found)
     assert "just after an operation returned" in moments(found)
+
+
+def test_a_replay_is_judged_by_its_syncs_and_says_so() -> None:
+    kept = case(states(kept=40), {"workload": "replay"})
+    assert short(kept) == "nothing that a sync promised was lost in 40 states"
+    words = "; judged by what its syncs promised, not by its commits"
+    assert sentence(kept).endswith(words) and "not refuted" in sentence(kept)
+    lost = case([state(1, outcome="lost")], {"workload": "replay"})
+    assert sentence(lost).endswith(words) and "contradiction" in contradiction(lost)
+    # What is said of its commits its power cuts neither confirm nor refute.
+    unsynced = Observation(modes={"wal": ModeCounts(9, end_unsynced=9)}, found_databases=1)
+    warned = replace(kept, hazards=hazards(kept.case, observation=unsynced))
+    assert warned.hazards and contradiction(warned) == ""
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ([56, 57], "the databases are as after 56 commits and 57 commits"),
+        ([56, 1, None], "as after 56 commits, 1 commit and no number of commits that was known"),
+        ([3, 3], "each of the databases is as after 3 commits"),
+        ([1], "the database is as after 1 commit"),
+    ],
+)
+def test_databases_that_differ_are_told_in_words(found: list[int | None], words: str) -> None:
+    torn = state(1, outcome="torn") | {"found": found, "message": ""}
+    assert worst(case([torn])).endswith(f"{words}.")
 
 
 def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
