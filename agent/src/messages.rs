@@ -17,6 +17,11 @@ pub fn print(text: impl Display) -> io::Result<()> {
     line(&mut io::stdout().lock(), text)
 }
 
+/// How many there are, as 1 call or 2 calls.
+pub fn plural(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 fn line(output: &mut impl Write, text: impl Display) -> io::Result<()> {
     match writeln!(output, "{text}").and_then(|()| output.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -205,7 +205,7 @@ def test_a_hostile_recording_stays_in_its_directory(tmp_path: Path) -> None:
         path.unlink(missing_ok=True)
     answer = joj("replay", first.folder, "--directory", again, "--timing", "none")
     assert answer.returncode == 4, answer.stderr
-    assert "incomplete 1 calls of pwrite64 left out: it reaches beyond 16 TiB" in answer.stdout
+    assert "incomplete 1 call of pwrite64 left out: it reaches beyond 16 TiB" in answer.stdout
     assert "it makes a device, pipe or socket" in answer.stdout
     assert not any(path.exists() for path in made)
     assert list(again.iterdir()) == []

@@ -9,7 +9,7 @@ use std::process::{ExitCode, ExitStatus};
 use serde_json::{Value, json};
 
 use crate::errors::{INCOMPLETE, WrongUse, code_of};
-use crate::messages::{print, say};
+use crate::messages::{plural, print, say};
 use crate::parent;
 use crate::recorder::{
     By, Data, RecordedProgram, RecordingOptions, RecordingOutcome, StatementsOutcome, Values,
@@ -62,7 +62,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let StatementsOutcome { status, statements, connections, processes, reasons, notes } =
             record_statements(&arguments.command, &arguments.output, arguments.values)?;
         let counts = format!(
-            "{statements} statements of {connections} connections and {processes} processes"
+            "{} of {} and {processes} process{}",
+            plural(statements, "statement"),
+            plural(connections, "connection"),
+            if processes == 1 { "" } else { "es" }
         );
         let counted = json!({
             "statements": statements,
@@ -86,7 +89,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let RecordingOutcome { status, signal, calls, threads, reasons, notes } =
         record(&program, &arguments.output, options)?;
     let counted = json!({ "calls": calls, "threads": threads });
-    tell(arguments, &format!("{calls} calls of {threads} threads"), counted, &reasons, &notes)?;
+    let told = format!("{} of {}", plural(calls, "call"), plural(threads, "thread"));
+    tell(arguments, &told, counted, &reasons, &notes)?;
     Ok(ExitCode::from(exit_code(status, signal, &reasons)))
 }
 

@@ -182,7 +182,7 @@ mod tests {
         let (case, closed) = (small_case(), replayed());
         let capture = Capture { lost_events: 2, ..Capture::default() };
         let reasons = incomplete_reasons(&[], &capture, &[], &closed);
-        let words = ["2 events of the tracer were lost", "1 calls of ioctl left out:"];
+        let words = ["2 events of the tracer were lost", "1 call of ioctl left out:"];
         assert_eq!(reasons.len(), words.len(), "{reasons:?}");
         assert!(reasons.iter().zip(words).all(|(reason, words)| reason.starts_with(words)));
         let about = About {

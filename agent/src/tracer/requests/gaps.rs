@@ -1,5 +1,7 @@
 //! What a trace knows that it is missing, in numbers and in words.
 
+use crate::messages::plural;
+
 /// What was seen but not tied up.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Gaps {
@@ -36,7 +38,7 @@ impl Gaps {
     /// What the tables lack of times; bytes and owners are there.
     pub fn untimed(&self) -> Option<String> {
         let count = self.untimed_requests;
-        (count > 0).then(|| format!("{count} requests completed at an unknown time"))
+        (count > 0).then(|| format!("{} completed at an unknown time", plural(count, "request")))
     }
 
     /// What is missing of names and reasons; none where nothing is.

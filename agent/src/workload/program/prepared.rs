@@ -15,6 +15,7 @@ use super::settings::{NOT_KNOWN, ProgramCase};
 use crate::commits::finder::find;
 use crate::commits::unit_of_work::FoundTransactions;
 use crate::commits::witness::CallWitness;
+use crate::messages::plural;
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::{ClosedWorkload, Remains, Workload};
 use crate::workload::power_cut::{Cut, Survival};
@@ -185,15 +186,12 @@ impl Workload for PreparedProgram {
             ));
         }
         if self.lost_calls > 0 {
-            let lost = self.lost_calls;
-            reasons
-                .push(format!("{lost} calls of the program were not seen: commits may be missing"));
+            let lost = plural(self.lost_calls, "call");
+            reasons.push(format!("not seen: {lost} of the program: commits may be missing"));
         }
         if self.calls_of_others > 0 {
-            let calls = self.calls_of_others;
-            reasons.push(format!(
-                "{calls} calls were of a 32-bit or x32 program, whose commits are not found"
-            ));
+            let calls = plural(self.calls_of_others, "call");
+            reasons.push(format!("{calls} of 32-bit or x32 programs, whose commits are not found"));
         }
         let described = self.described();
         Ok(ClosedWorkload {

@@ -22,6 +22,7 @@ use super::schedule::Schedule;
 use super::settings::{ReplaySettings, Timing};
 use super::told::{self, Notes};
 use super::turns::Turns;
+use crate::messages::plural;
 use crate::script::plan::{Action, CallArgument, Lane, PlannedStep, RecordedEnd, ReplayPlan};
 use crate::script::read::read_plan;
 use crate::tables::clock::now_ns;
@@ -237,12 +238,13 @@ fn span(ledgers: &[Ledger]) -> Value {
 
 fn incomplete_reasons(plan: &ReplayPlan, not_made: u64) -> Vec<String> {
     let reason = |((name, why), calls): (&(String, &'static str), &u64)| {
-        format!("{calls} calls of {name} left out: {why}")
+        format!("{} of {name} left out: {why}", plural(*calls, "call"))
     };
     let mut reasons = plan.facts.incomplete_reasons.clone();
     reasons.extend(plan.left_out.iter().map(reason));
     if not_made > 0 {
-        reasons.push(format!("{not_made} files that were there before could not be made"));
+        let files = plural(not_made, "file");
+        reasons.push(format!("{files} of before the recording could not be made"));
     }
     reasons
 }

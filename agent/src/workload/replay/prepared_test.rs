@@ -137,7 +137,7 @@ fn what_is_left_out_or_goes_otherwise_is_told() {
         closed.incomplete_reasons,
         [
             "2 calls of fsync left out: its descriptor is one that the script does not open",
-            "1 calls of ioctl left out: such calls are not replayed",
+            "1 call of ioctl left out: such calls are not replayed",
         ]
     );
     assert_eq!(replay(&closed)["idle_threads"], json!([2]));

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::messages::plural;
+
 /// Errors that are told apart; all others are counted together.
 const MOST_ERRORS: usize = 100;
 
@@ -67,8 +69,8 @@ impl Failures {
     pub fn reasons(&self) -> Vec<String> {
         let unexpected = self.by_error.iter().filter(|(_, failed)| failed.unexpected > 0);
         let reason = |(error, failed): (&String, &FailedStatements)| {
-            let plural = if failed.unexpected == 1 { "statement" } else { "statements" };
-            format!("{} {plural} failed: {error} (first: {})", failed.unexpected, failed.first)
+            let statements = plural(failed.unexpected, "statement");
+            format!("{statements} failed: {error} (first: {})", failed.first)
         };
         unexpected.map(reason).collect()
     }

@@ -16,6 +16,7 @@ use super::remains::SqlRemains;
 use super::set_up::{self, ScriptDatabases};
 use super::settings::{SqlFields, ThinkTime};
 use super::stream::{Course, SqlStream};
+use crate::messages::plural;
 use crate::sql_script::lexer::tokens;
 use crate::sql_script::script::SqlStep;
 use crate::sqlite::allocate::allocate;
@@ -302,9 +303,9 @@ impl Workload for SqlScripts {
         }
         let mut incomplete_reasons = failures.reasons();
         if left_open > 0 {
-            incomplete_reasons.push(format!(
-                "{left_open} transactions rolled back: they had no end, or COMMIT failed"
-            ));
+            let transactions = plural(left_open, "transaction");
+            incomplete_reasons
+                .push(format!("{transactions} rolled back: without an end, or COMMIT failed"));
         }
         let (regime, journal_mode) = (fields.regime.regime, fields.options.journal_mode);
         let regime_found = regime::found(regime, &grown, reopenings);

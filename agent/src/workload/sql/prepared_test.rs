@@ -149,7 +149,7 @@ fn a_recording_is_played_once_with_its_databases_and_pauses() {
         [
             "1 statement failed: UNIQUE constraint failed: u.x (first: transaction-0.sql, line 12)",
             "1 statement failed: no such table: nowhere (first: transaction-0.sql, line 15)",
-            "1 transactions rolled back: they had no end, or COMMIT failed",
+            "1 transaction rolled back: without an end, or COMMIT failed",
         ]
     );
     let (_, failed) =
