@@ -7,7 +7,14 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from jojlab.analysis.run.risks import Harm
+from jojlab.analysis.run.summary import summarise
+from jojlab.campaign.execute import Unwatched
+from jojlab.campaign.images import images_of
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import read
 from jojlab.lab.lab import Lab
+from jojlab.verify.durability import cut_run, observation_before_run
 from tests.guest.experiments import assert_complete, run_experiment
 
 TOML = """
@@ -53,3 +60,40 @@ def test_two_connections_lose_nothing_and_repeat_to_the_byte(lab: Lab, tmp_path:
         for table in sorted(first.folder.glob("*.parquet")):
             other = (second.folder / table.name).read_bytes()
             assert table.read_bytes() == other, (entry.case_id, table.name)
+
+
+ATTACHED = """
+question = "Does a transaction over two WALs stay whole?"
+[case]
+workload     = "sql"
+scripts      = "app"
+journal_mode = "wal"
+synchronous  = "full"
+transactions = 30
+"""
+TWO_DATABASES = {
+    "schema.sql": "--! database a.db\nCREATE TABLE t(x);\n--! database b.db\nCREATE TABLE u(x);\n",
+    "transaction.sql": "--! database a.db\n--! attach b.db AS b\nBEGIN;\n"
+    "INSERT INTO t VALUES (:key);\nINSERT INTO b.u VALUES (:text(100));\nCOMMIT;\n",
+}
+
+
+def test_a_transaction_over_attached_wals_may_be_split_and_that_is_no_contradiction(
+    lab: Lab, tmp_path: Path
+) -> None:
+    (tmp_path / "app").mkdir()
+    for name, text in TWO_DATABASES.items():
+        (tmp_path / "app" / name).write_text(text)
+    (tmp_path / "experiment.toml").write_text(ATTACHED)
+    name = str(tmp_path / "experiment.toml")
+    planned = plan(read(Path(name)))
+    run = run_experiment(lab, tmp_path / "run", name)
+    images = images_of(planned, lab.cache)
+    steps = list(cut_run(run, planned, images, lab, 100, Unwatched()))
+    assert not any(step.failure for step in steps)
+    summary = summarise(run)
+    (case,) = summary.cases
+    assert [each.kind for each in case.hazards] == [Harm.TRANSACTION]
+    assert case.survival and case.survival.outcomes["torn"] and not summary.is_refuted
+    # Known before it runs, as the adviser asks it, and after, by the manifest.
+    assert observation_before_run(planned.experiment.cases[0]).databases == 2

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from jojlab.analysis.run.risks import Cause
+from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.images import images_of
 from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.plan import plan
@@ -159,3 +161,54 @@ def test_what_took_all_memory_of_a_guest_is_told(
     assert raised.value.final
     found = raised.value
     assert isinstance(found, ContentsTooLarge) == (taken_by == "contents"), str(found)
+
+
+# Commits 5 rows to a database of each setting; what makes the database is apart from them.
+GUARDS = """#!/usr/bin/python3
+import sqlite3
+for mode, synchronous in (
+    ("wal", "full"), ("wal", "normal"), ("truncate", "full"), ("truncate", "normal"),
+    ("persist", "off"), ("delete", "extra"), ("memory", "full"),
+):
+    db = sqlite3.connect(f"{mode}-{synchronous}.db", isolation_level=None)
+    db.execute("PRAGMA synchronous = extra")
+    db.execute("CREATE TABLE t(x)")
+    db.execute(f"PRAGMA journal_mode = {mode}")
+    db.execute(f"PRAGMA synchronous = {synchronous}")
+    for number in range(5):
+        db.execute("INSERT INTO t VALUES(?)", (number,))
+    db.close()
+one = sqlite3.connect("one.db", isolation_level=None)
+one.execute("ATTACH 'other.db' AS other")
+for schema in ("main", "other"):
+    one.execute(f"PRAGMA {schema}.synchronous = extra")
+    one.execute(f"PRAGMA {schema}.journal_mode = wal")
+    one.execute(f"CREATE TABLE {schema}.t(x)")
+for number in range(3):
+    one.executescript("BEGIN; INSERT INTO main.t VALUES(1); INSERT INTO other.t VALUES(1); COMMIT")
+"""
+
+
+def test_what_guards_the_commits_of_a_program_is_seen(lab: Lab, tmp_path: Path) -> None:
+    """Each setting leaves its lack in the calls, and no other: docs/commits.md."""
+    name = written(tmp_path)
+    (tmp_path / "app.py").write_text(GUARDS)
+    run = run_experiment(lab, tmp_path / "run", name)
+    [(_, _, capture)] = run.captures()
+    modes: dict[str, Any] = capture.manifest["program"]["journal_modes"]
+    lacks = ("end_unsynced", "journal_exposed", "database_unsynced", "several_databases")
+    assert {mode: [counts[name] for name in lacks] for mode, counts in modes.items()} == {
+        "wal": [5, 0, 0, 6],  # of synchronous = normal; two WALs of each of three transactions
+        "truncate": [5, 5, 0, 0],  # NORMAL syncs no truncated journal
+        "persist": [5, 5, 5, 0],
+        "delete": [0, 0, 0, 0],
+        "none": [0, 0, 0, 0],
+    }
+    assert (modes["none"]["commits"], modes["persist"]["commits"]) == (5, 5)
+    (case,) = summarise(run).cases
+    kinds = {(each.kind, each.cause) for each in case.hazards}
+    assert {cause for _, cause in kinds} == {
+        Cause.UNSYNCED_FRAMES, Cause.UNSYNCED_END, Cause.EXPOSED_JOURNAL, Cause.UNSYNCED_DATABASE,
+        Cause.NO_JOURNAL_FILE, Cause.SEVERAL_WALS,
+    }  # fmt: skip
+    assert not case.unknowns

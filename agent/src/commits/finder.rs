@@ -358,6 +358,8 @@ impl CommitFinder {
 
     fn commit(&mut self, call: &FileCall, database: usize, journal_mode: &'static str) {
         let mut unit = std::mem::take(self.unit(call, database));
+        // Who commits to a WAL leaves the database to a checkpoint.
+        unit.guards.database_synced |= !unit.wrote_database;
         // What the thread has just committed in another database, and not given back, is a part of
         // the same transaction, if both were begun by then.
         for ((pid, _), other) in &mut self.units {
