@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -77,11 +77,17 @@ class Serving:
     """A server on a free port of loopback."""
 
     def __init__(
-        self, data: str, *options: str, authority: Path | None = None, env: Mapping[str, str] = {}
+        self,
+        data: str,
+        *options: str,
+        authority: Path | None = None,
+        env: Mapping[str, str] = {},
+        stderr: TextIO | None = None,
     ) -> None:
         self.process = subprocess.Popen(
             [*JOJ, "fleet", "serve", "--data", data, "--port", "0", "--compact-every", "0",
-             *options], stdout=subprocess.PIPE, text=True, env={**os.environ, **env},
+             *options], stdout=subprocess.PIPE, stderr=stderr, text=True,
+            env={**os.environ, **env},
         )  # fmt: skip
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

@@ -292,19 +292,64 @@ def test_a_store_that_refuses(server: Serving, data: str, token: str) -> None:
 
 
 def test_health_is_that_of_the_store(server: Serving, data: str) -> None:
-    def health() -> int:
-        connection = server.connection()
-        connection.request("GET", "/healthz")
-        status = connection.getresponse().status
-        connection.close()
-        return status
-
-    assert health() == 200
+    assert health_of(server) == 200
     spool = Path(data) / ".incoming"
     spool.rename(spool.with_name("away"))
-    assert health() == 503
+    assert health_of(server) == 503
     spool.with_name("away").rename(spool)
-    assert health() == 200
+    assert health_of(server) == 200
+
+
+@contextlib.contextmanager
+def idle_connections(server: Serving, count: int) -> Iterator[list[socket.socket]]:
+    """So many connections on which nothing is sent."""
+    place = urlsplit(server.url)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, count + 512)), hard))
+    with contextlib.ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection((place.hostname, place.port or 0)))
+            for _ in range(count)
+        ]
+
+
+def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
+    """1,600 of them, without a TLS handshake; the server may open 1,024 files."""
+    data = tmp_path / "data"
+    token = token_of(str(data), "phone-1")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    own = authority.issue_cert("127.0.0.1")
+    own.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
+    files = ("--certificate", str(tmp_path / "server.pem"), "--key", str(tmp_path / "server.pem"))
+    with (
+        (tmp_path / "log").open("w") as log,
+        Serving(str(data), *files, authority=tmp_path / "ca.pem", stderr=log) as server,
+    ):
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1024, 1024))
+        with idle_connections(server, 1600):
+            assert health_of(server) == 200
+            for segment in made_segments(3).values():
+                assert server.put(segment, token).told == (201, "stored")
+            assert server.metric("joj_fleet_ended_connections") >= 1600 - 512
+        assert health_of(server) == 200
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert len(lines) < 200, lines[:20]
+
+
+def test_a_handshake_that_does_not_come_is_not_waited_for(server: Serving) -> None:
+    with idle_connections(server, 1) as [connection]:
+        connection.settimeout(HANG_S)
+        assert connection.recv(1) == b""
+
+
+def health_of(server: Serving) -> int:
+    """What /healthz answers."""
+    connection = server.connection()
+    connection.request("GET", "/healthz")
+    status = connection.getresponse().status
+    connection.close()
+    return status
 
 
 def workers_of(server: Serving) -> list[int]:

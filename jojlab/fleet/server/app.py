@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from jojlab.fleet.server.connections import Connections
 from jojlab.fleet.server.limits import ServerLimits
 from jojlab.fleet.server.metrics import NO_SUCH_PATH, Metrics
 from jojlab.fleet.server.upload import Uploads
@@ -25,10 +26,14 @@ _LOG = logging.getLogger("uvicorn.error")
 
 
 def application(
-    store: Store, limits: ServerLimits, worker_count: int, compact_seconds: float
+    store: Store,
+    limits: ServerLimits,
+    worker_count: int,
+    compact_seconds: float,
+    connections: Connections,
 ) -> Starlette:
     """Return the application; `compact_seconds` is the time between compactions, 0 for none."""
-    metrics = Metrics()
+    metrics = Metrics(lambda: connections.ended_count)
     workers = Workers(worker_count)
     uploads = Uploads(store, limits, workers, metrics)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -25,7 +27,7 @@ REASONS = (
 class Metrics:
     """Counters since the server started."""
 
-    def __init__(self) -> None:
+    def __init__(self, ended_connections: Callable[[], float]) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -37,6 +39,12 @@ class Metrics:
         self.not_kept = self._counter(
             "quarantine_full", "Refused segments that quarantine had no room for"
         )
+        ended = Gauge(
+            "joj_fleet_ended_connections",
+            "Connections without a request that were ended to make room",
+            registry=self.registry,
+        )
+        ended.set_function(ended_connections)
         self.compactions = self._counter("compactions", "Compactions that ended", "how")
         self.uploads = Gauge("joj_fleet_uploads", "Uploads in progress", registry=self.registry)
         self.quarantine_bytes = Gauge(

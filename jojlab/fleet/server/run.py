@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import resource
@@ -15,14 +16,17 @@ from pathlib import Path
 import uvicorn
 
 from jojlab.fleet.server.app import application
+from jojlab.fleet.server.connections import ROOM_TO_END, Connections, CountingListener, loop_of
 from jojlab.fleet.server.guarded_protocol import guarded
 from jojlab.fleet.server.limits import ServerLimits
+from jojlab.fleet.server.log_rate import bound_log
 from jojlab.fleet.server.upload import UPLOAD
 from jojlab.fleet.store import Store
 from jojlab.foundation.errors import MachineError, UseError
 
 _END_SECONDS = 10
 _BACKLOG = 2048
+_LEAST_CONNECTIONS = 16
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,11 @@ def serve(
     _check(listening)
     lock = _lock(store)
     store.empty_spool(f"{UPLOAD}*", time.time())  # what was in progress was not acknowledged
-    _raise_descriptor_limit(2 * limits.connections + 256)
+    # Of each connection a descriptor; of each upload a few files.
+    connections = Connections(_raise_descriptor_limit(limits.connections, limits.uploads))
     config = uvicorn.Config(
-        application(store, limits, workers, compact_seconds),
-        http=guarded(limits.connections, limits.head_seconds),
+        application(store, limits, workers, compact_seconds, connections),
+        http=guarded(connections, limits.head_seconds),
         ws="none",
         lifespan="on",
         access_log=False,
@@ -63,12 +68,14 @@ def serve(
         raise UseError(
             f"--certificate, --key: {error}", "name PEM files of a certificate and its key"
         ) from error
-    listener = _listen(listening)
+    bound_log()
+    listener = _listen(listening, connections)
     scheme = "https" if listening.certificate else "http"
     host = f"[{listening.host}]" if ":" in listening.host else listening.host
     print(f"serving {scheme}://{host}:{listener.getsockname()[1]}, data in {store.url}", flush=True)
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        with asyncio.Runner(loop_factory=lambda: loop_of(limits.head_seconds)) as runner:
+            runner.run(uvicorn.Server(config).serve(sockets=[listener]))
     except KeyboardInterrupt:  # uvicorn ended in order, and hands the signal on
         print("ended")
     finally:
@@ -105,13 +112,13 @@ def _lock(store: Store) -> int | None:
     return descriptor
 
 
-def _listen(listening: Listening) -> socket.socket:
+def _listen(listening: Listening, connections: Connections) -> socket.socket:
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = CountingListener(family, connections, _BACKLOG)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((listening.host, listening.port))
-        listener.listen(_BACKLOG)  # who connects before uvicorn accepts waits, and is not refused
+        listener.listen()  # who connects before uvicorn accepts waits, and is not refused
     except OSError as error:
         listener.close()
         raise MachineError(
@@ -121,8 +128,21 @@ def _listen(listening: Listening) -> socket.socket:
     return listener
 
 
-def _raise_descriptor_limit(wanted: int) -> None:
+def _raise_descriptor_limit(connections: int, uploads: int) -> int:
+    """Return how many connections there can be, as far as the limit of descriptors can be raised.
+
+    Raises MachineError where these are not even a few.
+    """
+    others = 128 + ROOM_TO_END + 4 * uploads
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + others
     if soft < wanted:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if soft < others + _LEAST_CONNECTIONS:
+        raise MachineError(
+            f"{soft} open files are too few for a server",
+            f"ulimit -Hn {wanted}, or LimitNOFILE= of systemd",
+        )
+    return min(connections, soft - others)
