@@ -1,14 +1,14 @@
 # make run    everything installed and built, then the first experiment
 # make check  formats, lints, types and the tests of units: no guest, no root, under three minutes
 # make test   everything installed and built, then the tests
-# make test-all  those, and the tests that take too long for them
+# make test-all  those, and the tests that take too long for them (PART=2/4: a quarter of these)
 # make setup  that part alone; after it the command is .venv/bin/joj
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all setup packages python test-packages full-packages agent \
-	agent-arm64 collector image wheel docs man deb check lint lint-agent lint-python test-agent test-flash \
-	fuzz test-python format requirements clean
+	agent-arm64 collector image cure wheel docs man deb check lint lint-agent lint-python test-agent \
+	test-flash fuzz test-python test-seconds test-host format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
 unexport PYTHONDONTWRITEBYTECODE
@@ -72,6 +72,11 @@ collector: agent ## joj-agent and joj-uploader, which devices of a fleet need
 image: python agent
 	@.venv/bin/joj doctor --build
 
+cure: packages ## vfs/build: the VFS that makes commits cheap, for both processors (docs/cure.md)
+	@setup/packages.sh packages-arm64.txt
+	@$(MAKE) -s -C vfs
+	@$(MAKE) -s -C vfs CC=aarch64-linux-gnu-gcc BUILD=build/arm64
+
 wheel: python agent ## dist/*.whl: joj with all that it needs; pipx install dist/*.whl
 	@rm -rf dist
 	@.venv/bin/hatchling build -t wheel
@@ -97,12 +102,28 @@ test: packages test-packages ## every check, and the tests but those of test-all
 	$(MAKE) --jobs=3 --output-sync=line setup lint test-flash test-agent
 	$(MAKE) test-python
 
-# Those of tests/full and those marked `full`, and the fuzzing of the agent.
-test-all: test full-packages collector ## make test, and the tests that take too long for it
+# Those of tests/full and those marked `full`, the uploader's, and the fuzzing of the agent. A part
+# has tests of Python by their seconds in tests/full/seconds.json (make test-seconds), so that each
+# takes some 15 minutes of two cores, and a part of the fuzzing's inputs. Another release of Debian
+# takes an hour: make test-host.
+PART ?=
+ifeq ($(PART),)
+test-all: test ## make test, and what takes too long for it; PART=2/4: a quarter of that alone
+else
+SPLIT := --group $(firstword $(subst /, ,$(PART))) --splits $(lastword $(subst /, ,$(PART)))
+endif
+SECONDS_KEPT := --durations-path tests/full/seconds.json
+test-all: packages test-packages full-packages setup collector agent-arm64
 	cargo clippy --quiet $(UPLOADER) --all-targets -- -D warnings
 	cargo test --quiet $(UPLOADER)
-	.venv/bin/pytest -q -n 2 -m full
-	$(MAKE) fuzz
+	.venv/bin/pytest -q -n 2 $(HANGS_END) -m 'full and not host' $(SECONDS_KEPT) $(SPLIT)
+	FUZZ_PART=$(PART) $(MAKE) fuzz
+
+test-seconds: ## the full tier once, and what each of its tests takes: tests/full/seconds.json
+	.venv/bin/pytest -q -n 2 $(HANGS_END) -m 'full and not host' $(SECONDS_KEPT) --store-durations
+
+test-host: packages test-packages full-packages setup ## this checkout on a fresh Debian 13: an hour
+	.venv/bin/pytest -q -m host
 
 # Of the tests in jojlab none starts a guest; the agent's that trace this machine are in agent/live.
 check: python lint test-flash ## lints, and the tests of units: no guest and no root, in three minutes

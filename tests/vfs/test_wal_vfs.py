@@ -1,0 +1,242 @@
+"""The VFS that keeps and fills write-ahead logs, in programs that were not changed.
+
+Each test runs Python's own SQLite in a process with LD_PRELOAD, or without it as the stock one.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ended import HANG_S
+
+SOURCE = Path(__file__).parents[2] / "vfs"
+FIRST_STEP_BYTES = 64 << 10
+MAX_FILL_BYTES = 4 << 20
+OTHER_MODES = ("delete", "truncate", "persist", "memory", "off")
+
+# Statements of one process: a line each, committed where it is no transaction of its own.
+PLAYER = """
+    import sqlite3, sys
+    db = sqlite3.connect("a.db", isolation_level=None)
+    for line in sys.stdin:
+        rows = db.execute(line).fetchall()
+        print(rows, flush=True)
+"""
+WRITER = """
+    import sqlite3, sys
+    db = sqlite3.connect("a.db", isolation_level=None, timeout=60)
+    db.execute("PRAGMA journal_mode = wal")
+    db.execute("CREATE TABLE IF NOT EXISTS t(writer, number, filler)")
+    number = 0
+    while True:
+        number += 1
+        db.execute("INSERT INTO t VALUES (?, ?, zeroblob(3000))", (int(sys.argv[1]), number))
+        print(number, flush=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library for LD_PRELOAD, built from this checkout."""
+    build = tmp_path_factory.mktemp("vfs")
+    subprocess.run(["make", "-s", "-C", SOURCE, f"BUILD={build}"], check=True)
+    return build / "joj_wal_preload.so"
+
+
+@pytest.fixture
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder on this machine's disk: a filesystem in memory has other rules."""
+    return tmp_path_factory.mktemp("disk")
+
+
+def python(library: Path | None, code: str, *arguments: object) -> list[str]:
+    """Return a command that runs Python code, with the VFS if a library is given."""
+    preload = [] if library is None else [f"LD_PRELOAD={library}"]
+    return ["env", *preload, sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+
+
+def play(library: Path | None, disk: Path, statements: Sequence[str]) -> list[str]:
+    """Return what each statement gave, played in one process that closes the database."""
+    answer = subprocess.run(
+        python(library, PLAYER), input="\n".join(statements), cwd=disk,
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.splitlines()
+
+
+def wal_bytes(disk: Path) -> int:
+    """Return the size of the WAL; 0 where there is none."""
+    wal = disk / "a.db-wal"
+    return wal.stat().st_size if wal.exists() else 0
+
+
+def insert(count: int) -> list[str]:
+    """Return single inserts, each a transaction of one or two pages."""
+    return ["INSERT INTO t VALUES (zeroblob(100))"] * count
+
+
+BEGIN = ("PRAGMA journal_mode = wal", "CREATE TABLE t(x)")
+
+
+@pytest.mark.parametrize(
+    ("inserts", "expected_bytes"),
+    [(0, FIRST_STEP_BYTES), (10, FIRST_STEP_BYTES), (20, 2 * FIRST_STEP_BYTES),
+     (100, 8 * FIRST_STEP_BYTES), (900, MAX_FILL_BYTES), (2500, MAX_FILL_BYTES)],
+)  # fmt: skip
+def test_wal_grows_in_steps_that_double(
+    library: Path, disk: Path, inserts: int, expected_bytes: int
+) -> None:
+    play(library, disk, [*BEGIN, *insert(inserts)])
+    assert wal_bytes(disk) == expected_bytes
+
+
+def test_steady_commit_is_two_writes_and_one_fdatasync(library: Path, disk: Path) -> None:
+    play(library, disk, [*BEGIN, *insert(20)])
+    before_bytes = wal_bytes(disk)
+    log = disk / "log"
+    calls = "pwrite64,fdatasync,fsync,ftruncate,unlink"
+    play_traced = ["strace", "-f", "-y", "-o", str(log), "-e", calls, *python(library, PLAYER)]
+    subprocess.run(
+        play_traced, input="\n".join(insert(10)), cwd=disk, check=True,
+        stdout=subprocess.DEVNULL, text=True, timeout=HANG_S,
+    )  # fmt: skip
+    of_wal = re.findall(r"(\w+)\(\d+<\S*a\.db-wal>", log.read_text())
+    # Beside the commits: the header of a new log, all frames before they are copied to the database
+    # at the end, and the zeros in place of the header.
+    assert of_wal.count("fdatasync") == 10 + 3
+    assert "fsync" not in of_wal
+    assert of_wal.count("pwrite64") == 1 + 10 * 2 + 1
+    assert wal_bytes(disk) == before_bytes
+    assert not re.search(r"unlink\(\S*a\.db-wal", log.read_text())
+
+
+def test_closed_database_is_read_and_written_by_stock_sqlite(library: Path, disk: Path) -> None:
+    play(library, disk, [*BEGIN, *insert(20)])
+    assert (disk / "a.db-wal").read_bytes()[:32] == bytes(32)
+    assert play(None, disk, ["SELECT count(*) FROM t", "PRAGMA integrity_check"]) == [
+        "[(20,)]", "[('ok',)]",
+    ]  # fmt: skip
+    assert wal_bytes(disk) == 0  # stock SQLite deletes it
+    play(library, disk, insert(1))
+    assert wal_bytes(disk) == FIRST_STEP_BYTES
+    assert play(None, disk, ["SELECT count(*) FROM t"]) == ["[(21,)]"]
+
+
+@pytest.mark.parametrize("locking", ["normal", "exclusive"])
+@pytest.mark.parametrize("mode", OTHER_MODES)
+def test_wal_is_deleted_when_the_database_leaves_wal_mode(
+    library: Path, disk: Path, mode: str, locking: str
+) -> None:
+    leave = [f"PRAGMA locking_mode = {locking}", f"PRAGMA journal_mode = {mode}"]
+    assert play(library, disk, [*BEGIN, *insert(3), *leave, *insert(2)])[-3] == f"[('{mode}',)]"
+    assert not (disk / "a.db-wal").exists()
+    for sqlite in (library, None):
+        assert play(sqlite, disk, ["PRAGMA journal_mode", "SELECT count(*) FROM t"]) == [
+            "[('delete',)]", "[(5,)]",
+        ]  # fmt: skip
+
+
+def test_commits_go_on_where_there_is_no_room_for_zeros(library: Path, disk: Path) -> None:
+    # No file may be longer than 160 KiB: the third step cannot be filled.
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (160 << 10, 160 << 10))\n"
+    statements = [*BEGIN, "PRAGMA wal_autocheckpoint = 20", *insert(60)]
+    answer = subprocess.run(
+        python(library, limit + textwrap.dedent(PLAYER)), input="\n".join(statements), cwd=disk,
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    assert play(None, disk, ["SELECT count(*) FROM t", "PRAGMA integrity_check"]) == [
+        "[(60,)]", "[('ok',)]",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+def test_killed_writers_lose_no_acknowledged_commit(
+    library: Path, disk: Path, processes: int
+) -> None:
+    acknowledged = dict.fromkeys(range(1, processes + 1), 0)
+    for rounds in range(3):
+        # With one process and the VFS each second round is stock SQLite's: they may take turns.
+        running = [
+            subprocess.Popen(
+                python(library if (rounds + number) % 2 == 0 or processes > 1 else None,
+                       WRITER, number), cwd=disk, stdout=subprocess.PIPE, text=True,
+            )
+            for number in acknowledged
+        ]  # fmt: skip
+        for number, process in zip(acknowledged, running, strict=True):
+            assert process.stdout
+            for _ in range(40):
+                assert process.stdout.readline()
+            process.send_signal(signal.SIGKILL)
+            lines = process.stdout.read().split()
+            process.wait()
+            acknowledged[number] += 40 + len(lines)
+    counted = play(None, disk, ["SELECT writer, count(*) FROM t GROUP BY writer ORDER BY writer",
+                                "PRAGMA integrity_check"])  # fmt: skip
+    assert counted[1] == "[('ok',)]"
+    for (_, rows), wanted in zip(eval(counted[0]), acknowledged.values(), strict=True):
+        # A killed process may have committed one more than it could say.
+        assert wanted <= rows <= wanted + 3
+
+
+STATEMENTS = st.sampled_from(
+    [
+        "INSERT INTO t VALUES (zeroblob(100))",
+        "INSERT INTO t SELECT zeroblob(4000) FROM t LIMIT 50",
+        "DELETE FROM t WHERE rowid % 3 = 0",
+        "UPDATE t SET x = zeroblob(rowid % 7 * 100) WHERE rowid % 2",
+        "BEGIN", "COMMIT", "ROLLBACK",
+        "PRAGMA wal_checkpoint(PASSIVE)", "PRAGMA wal_checkpoint(RESTART)",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "PRAGMA journal_mode = wal", "PRAGMA journal_mode = delete",
+        "PRAGMA journal_mode = truncate", "PRAGMA journal_size_limit = 100000",
+        "PRAGMA locking_mode = exclusive", "PRAGMA locking_mode = normal", "VACUUM",
+    ]
+)  # fmt: skip
+TOLERANT = """
+    import sqlite3, sys
+    db = sqlite3.connect("a.db", isolation_level=None)
+    for line in sys.stdin:
+        try:
+            rows = db.execute(line).fetchall()
+        except sqlite3.OperationalError as error:
+            rows = str(error)
+        print(rows, flush=True)
+"""
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(st.booleans(), st.lists(STATEMENTS, max_size=12)), max_size=6))
+def test_any_program_sees_what_stock_sqlite_shows(
+    library: Path, tmp_path_factory: pytest.TempPathFactory,
+    sessions: list[tuple[bool, list[str]]],
+) -> None:  # fmt: skip
+    ours, stock = (tmp_path_factory.mktemp(name) for name in ("ours", "stock"))
+    for disk in (ours, stock):
+        with sqlite3.connect(disk / "a.db") as db:
+            db.execute("CREATE TABLE t(x)")
+        db.close()
+    for with_vfs, statements in sessions:
+        said = [
+            subprocess.run(
+                python(vfs, TOLERANT), input="\n".join(statements), cwd=disk,
+                capture_output=True, text=True, check=True, timeout=HANG_S,
+            ).stdout
+            for vfs, disk in ((library if with_vfs else None, ours), (None, stock))
+        ]  # fmt: skip
+        assert said[0] == said[1]
+    rows = [play(None, disk, ["SELECT rowid, quote(x) FROM t"]) for disk in (ours, stock)]
+    assert rows[0] == rows[1]

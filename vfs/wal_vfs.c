@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A VFS for SQLite that keeps write-ahead logs when a database is closed, and fills them.
+ *
+ * A WAL that grows makes the filesystem commit its own journal with every COMMIT, since a file's
+ * size is metadata that fdatasync(2) has to write. A WAL that is there, with blocks that have been
+ * written before, costs one write and one flush. wal_file.c fills it; here it is kept: SQLite
+ * deletes a WAL when its last connection closes, after all its frames have been copied and synced,
+ * and gets an empty WAL of the same size in place of that.
+ *
+ * SQLite deletes the WAL in the same way when a database leaves WAL mode; but then it asks next
+ * whether there is a WAL, since one would put the database into WAL mode again
+ * (pagerOpenWalIfPresent, pager.c), or, with locking_mode=EXCLUSIVE, writes to the database. A
+ * connection that closes does neither. So the empty WAL is deleted where one of the two is seen.
+ *
+ * SQLITE_FCNTL_PERSIST_WAL is not used. It leaves all frames valid, so that each first connection
+ * reads them again, and leaves them when the database leaves WAL mode.
+ */
+#include <string.h>
+
+#include "lower_file.h"
+#include "wal_file.h"
+#include "wal_vfs.h"
+
+SQLITE_EXTENSION_INIT1
+
+#define WAL_SUFFIX "-wal"
+
+struct database_file {
+	struct upper_file upper;
+	struct database_file *next;
+	/* SQLite keeps a file's path until the file is closed. */
+	const char *path;
+	/* SQLite deleted the WAL of this connection, and an empty one was left. */
+	int has_empty_wal;
+};
+
+/* Databases that this process has open, guarded by lock_databases(). */
+static struct database_file *databases;
+
+static sqlite3_vfs *lower_vfs(sqlite3_vfs *vfs)
+{
+	return vfs->pAppData;
+}
+
+static sqlite3_mutex *lock_databases(void)
+{
+	sqlite3_mutex *mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_APP1);
+
+	sqlite3_mutex_enter(mutex);
+	return mutex;
+}
+
+static int is_wal_of(const char *path, const struct database_file *database)
+{
+	size_t length = strlen(database->path);
+
+	return strncmp(path, database->path, length) == 0 &&
+	       strcmp(path + length, WAL_SUFFIX) == 0;
+}
+
+/* Note of every connection to the database whether an empty WAL was left. Return whether there is a
+ * connection, and by was_empty whether one had such a WAL before.
+ */
+static int note_empty_wal(const char *path, int has_empty_wal, int *was_empty)
+{
+	sqlite3_mutex *mutex = lock_databases();
+	struct database_file *database;
+	int is_open = 0;
+
+	*was_empty = 0;
+	for (database = databases; database != NULL; database = database->next) {
+		if (!is_wal_of(path, database))
+			continue;
+		*was_empty |= database->has_empty_wal;
+		database->has_empty_wal = has_empty_wal;
+		is_open = 1;
+	}
+	sqlite3_mutex_leave(mutex);
+	return is_open;
+}
+
+/* Delete the WAL of this path if it was left empty: the database has left WAL mode. */
+static int delete_empty_wal(sqlite3_vfs *lower, const char *path)
+{
+	int was_empty, rc;
+
+	note_empty_wal(path, 0, &was_empty);
+	if (!was_empty)
+		return SQLITE_OK;
+	rc = lower->xDelete(lower, path, 0);
+	return rc == SQLITE_IOERR_DELETE_NOENT ? SQLITE_OK : rc;
+}
+
+static int leave_wal_mode(struct database_file *database)
+{
+	sqlite3_vfs *vfs = sqlite3_vfs_find(JOJ_WAL_VFS);
+	char *path;
+	int rc;
+
+	if (!database->has_empty_wal)
+		return SQLITE_OK;
+	path = sqlite3_mprintf("%s" WAL_SUFFIX, database->path);
+	if (path == NULL)
+		return SQLITE_NOMEM;
+	rc = delete_empty_wal(lower_vfs(vfs), path);
+	sqlite3_free(path);
+	return rc;
+}
+
+static int database_write(sqlite3_file *file, const void *bytes, int length_bytes,
+			  sqlite3_int64 offset_bytes)
+{
+	int rc = leave_wal_mode((struct database_file *)file);
+
+	return rc == SQLITE_OK ? pass_write(file, bytes, length_bytes, offset_bytes) : rc;
+}
+
+static int database_truncate(sqlite3_file *file, sqlite3_int64 size_bytes)
+{
+	int rc = leave_wal_mode((struct database_file *)file);
+
+	return rc == SQLITE_OK ? pass_truncate(file, size_bytes) : rc;
+}
+
+static int database_close(sqlite3_file *file)
+{
+	sqlite3_mutex *mutex = lock_databases();
+	struct database_file **place = &databases;
+
+	while (*place != (struct database_file *)file)
+		place = &(*place)->next;
+	*place = (*place)->next;
+	sqlite3_mutex_leave(mutex);
+	return pass_close(file);
+}
+
+#define DATABASE_METHODS                                                                           \
+	.xClose = database_close, .xRead = pass_read, .xWrite = database_write,                    \
+	.xTruncate = database_truncate, .xSync = pass_sync, .xFileSize = pass_file_size,           \
+	.xLock = pass_lock, .xUnlock = pass_unlock,                                                \
+	.xCheckReservedLock = pass_check_reserved_lock, .xFileControl = pass_file_control,         \
+	.xSectorSize = pass_sector_size, .xDeviceCharacteristics = pass_device_characteristics
+
+static const sqlite3_io_methods database_methods = {
+	.iVersion = 3,
+	DATABASE_METHODS,
+	.xShmMap = pass_shm_map,
+	.xShmLock = pass_shm_lock,
+	.xShmBarrier = pass_shm_barrier,
+	.xShmUnmap = pass_shm_unmap,
+	.xFetch = pass_fetch,
+	.xUnfetch = pass_unfetch,
+};
+
+/* Of a VFS below without shared memory, such as unix-none: WAL by locking_mode=EXCLUSIVE alone. */
+static const sqlite3_io_methods database_methods_without_memory = {
+	.iVersion = 1,
+	DATABASE_METHODS,
+};
+
+static void begin_database(struct database_file *database, const char *path)
+{
+	const sqlite3_io_methods *lower = database->upper.lower->pMethods;
+	int has_memory = lower->iVersion >= 3 && lower->xShmMap != NULL;
+	sqlite3_mutex *mutex = lock_databases();
+
+	database->path = path;
+	database->next = databases;
+	databases = database;
+	database->upper.base.pMethods =
+		has_memory ? &database_methods : &database_methods_without_memory;
+	sqlite3_mutex_leave(mutex);
+}
+
+static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *out)
+{
+	sqlite3_vfs *lower = lower_vfs(vfs);
+	int is_wal = flags & SQLITE_OPEN_WAL;
+	size_t length_bytes = is_wal ? sizeof(struct wal_file) : sizeof(struct database_file);
+	struct upper_file *upper = (struct upper_file *)file;
+	int rc, was_empty;
+
+	if (path == NULL || !(flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_DB)))
+		return lower->xOpen(lower, path, file, flags, out);
+	memset(file, 0, length_bytes);
+	upper->lower = (sqlite3_file *)((char *)file + length_bytes);
+	rc = lower->xOpen(lower, path, upper->lower, flags, out);
+	if (rc != SQLITE_OK) {
+		/* SQLite closes a file that has methods, even where it could not be opened. */
+		if (upper->lower->pMethods != NULL)
+			upper->lower->pMethods->xClose(upper->lower);
+		return rc;
+	}
+	if (is_wal) {
+		note_empty_wal(path, 0, &was_empty);
+		wal_file_begin((struct wal_file *)file, path);
+		file->pMethods = &wal_file_methods;
+	} else {
+		begin_database((struct database_file *)file, path);
+	}
+	return SQLITE_OK;
+}
+
+static int vfs_delete(sqlite3_vfs *vfs, const char *path, int sync_directory)
+{
+	int was_empty;
+
+	/* Its one connection holds the database exclusively: nobody asks for the WAL meanwhile. */
+	if (note_empty_wal(path, 1, &was_empty)) {
+		if (wal_file_empty(path) == SQLITE_OK)
+			return SQLITE_OK;
+		note_empty_wal(path, 0, &was_empty);
+	}
+	return lower_vfs(vfs)->xDelete(lower_vfs(vfs), path, sync_directory);
+}
+
+static int vfs_access(sqlite3_vfs *vfs, const char *path, int flags, int *result)
+{
+	int rc = flags == SQLITE_ACCESS_EXISTS ? delete_empty_wal(lower_vfs(vfs), path) : SQLITE_OK;
+
+	if (rc != SQLITE_OK)
+		return rc;
+	return lower_vfs(vfs)->xAccess(lower_vfs(vfs), path, flags, result);
+}
+
+static int vfs_full_pathname(sqlite3_vfs *vfs, const char *path, int length, char *full_path)
+{
+	return lower_vfs(vfs)->xFullPathname(lower_vfs(vfs), path, length, full_path);
+}
+
+static void *vfs_dl_open(sqlite3_vfs *vfs, const char *path)
+{
+	return lower_vfs(vfs)->xDlOpen(lower_vfs(vfs), path);
+}
+
+static void vfs_dl_error(sqlite3_vfs *vfs, int length, char *message)
+{
+	lower_vfs(vfs)->xDlError(lower_vfs(vfs), length, message);
+}
+
+static void (*vfs_dl_sym(sqlite3_vfs *vfs, void *library, const char *symbol))(void)
+{
+	return lower_vfs(vfs)->xDlSym(lower_vfs(vfs), library, symbol);
+}
+
+static void vfs_dl_close(sqlite3_vfs *vfs, void *library)
+{
+	lower_vfs(vfs)->xDlClose(lower_vfs(vfs), library);
+}
+
+static int vfs_randomness(sqlite3_vfs *vfs, int length, char *bytes)
+{
+	return lower_vfs(vfs)->xRandomness(lower_vfs(vfs), length, bytes);
+}
+
+static int vfs_sleep(sqlite3_vfs *vfs, int time_us)
+{
+	return lower_vfs(vfs)->xSleep(lower_vfs(vfs), time_us);
+}
+
+static int vfs_current_time(sqlite3_vfs *vfs, double *days)
+{
+	return lower_vfs(vfs)->xCurrentTime(lower_vfs(vfs), days);
+}
+
+static int vfs_last_error(sqlite3_vfs *vfs, int length, char *message)
+{
+	return lower_vfs(vfs)->xGetLastError(lower_vfs(vfs), length, message);
+}
+
+static int vfs_current_time_int64(sqlite3_vfs *vfs, sqlite3_int64 *time_ms)
+{
+	return lower_vfs(vfs)->xCurrentTimeInt64(lower_vfs(vfs), time_ms);
+}
+
+static int vfs_set_system_call(sqlite3_vfs *vfs, const char *name, sqlite3_syscall_ptr call)
+{
+	return lower_vfs(vfs)->xSetSystemCall(lower_vfs(vfs), name, call);
+}
+
+static sqlite3_syscall_ptr vfs_get_system_call(sqlite3_vfs *vfs, const char *name)
+{
+	return lower_vfs(vfs)->xGetSystemCall(lower_vfs(vfs), name);
+}
+
+static const char *vfs_next_system_call(sqlite3_vfs *vfs, const char *name)
+{
+	return lower_vfs(vfs)->xNextSystemCall(lower_vfs(vfs), name);
+}
+
+static sqlite3_vfs wal_vfs = {
+	.zName = JOJ_WAL_VFS,
+	.xOpen = vfs_open,
+	.xDelete = vfs_delete,
+	.xAccess = vfs_access,
+	.xFullPathname = vfs_full_pathname,
+	.xDlOpen = vfs_dl_open,
+	.xDlError = vfs_dl_error,
+	.xDlSym = vfs_dl_sym,
+	.xDlClose = vfs_dl_close,
+	.xRandomness = vfs_randomness,
+	.xSleep = vfs_sleep,
+	.xCurrentTime = vfs_current_time,
+	.xGetLastError = vfs_last_error,
+	.xCurrentTimeInt64 = vfs_current_time_int64,
+	.xSetSystemCall = vfs_set_system_call,
+	.xGetSystemCall = vfs_get_system_call,
+	.xNextSystemCall = vfs_next_system_call,
+};
+
+int joj_wal_register(int make_default)
+{
+	sqlite3_vfs *lower;
+
+	if (sqlite3_vfs_find(JOJ_WAL_VFS) == NULL) {
+		size_t file_bytes = sizeof(struct wal_file);
+
+		if (file_bytes < sizeof(struct database_file))
+			file_bytes = sizeof(struct database_file);
+		lower = sqlite3_vfs_find(NULL);
+		if (lower == NULL)
+			return SQLITE_ERROR;
+		wal_vfs.iVersion = lower->iVersion < 3 ? lower->iVersion : 3;
+		wal_vfs.mxPathname = lower->mxPathname;
+		wal_vfs.szOsFile = (int)file_bytes + lower->szOsFile;
+		wal_vfs.pAppData = lower;
+	}
+	return sqlite3_vfs_register(&wal_vfs, make_default);
+}
+
+#ifndef SQLITE_CORE
+/* The name that sqlite3_load_extension() makes of joj_wal.so: of letters alone
+ * (https://www.sqlite.org/loadext.html, section 3).
+ */
+__attribute__((visibility("default"))) int
+sqlite3_jojwal_init(sqlite3 *db, char **message, const sqlite3_api_routines *routines);
+
+int sqlite3_jojwal_init(sqlite3 *db, char **message, const sqlite3_api_routines *routines)
+{
+	int rc;
+
+	(void)db;
+	SQLITE_EXTENSION_INIT2(routines);
+	rc = joj_wal_register(1);
+	if (rc == SQLITE_OK)
+		return SQLITE_OK_LOAD_PERMANENTLY;
+	*message = sqlite3_mprintf("joj_wal: this SQLite has no VFS to stand on");
+	return rc;
+}
+#endif
