@@ -30,7 +30,7 @@ def _why_not() -> str:
     return "" if shutil.which("debootstrap") else "debootstrap is not installed"
 
 
-pytestmark = pytest.mark.skipif(bool(_why_not()), reason=_why_not())
+pytestmark = [pytest.mark.host, pytest.mark.skipif(bool(_why_not()), reason=_why_not())]
 
 
 @dataclass(frozen=True)
