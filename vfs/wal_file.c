@@ -88,7 +88,7 @@ static int wal_write(sqlite3_file *file, const void *bytes, int length_bytes,
 	if (pass_file_size(file, &size_bytes) != SQLITE_OK)
 		return SQLITE_OK;
 	wal->size_bytes = size_bytes;
-	/* Where the file goes on behind what was written, zeros or older frames are there already. */
+	/* Where the file goes on behind this write, zeros or older frames are there. */
 	if (size_bytes == end_bytes)
 		fill(wal);
 	return SQLITE_OK;
@@ -205,8 +205,8 @@ int wal_file_empty(const char *path)
 
 	if (fd < 0)
 		return SQLITE_IOERR;
-	/* Synced: a power cut must not bring the frames back after the database has left WAL mode, or
-	 * they go over later commits.
+	/* Synced: a power cut must not bring the frames back after the database has left WAL
+	 * mode, or they go over later commits.
 	 */
 	is_empty = fstatfs(fd, &filesystem) == 0 && zeros_help(&filesystem) &&
 		   lseek(fd, 0, SEEK_END) >= WAL_HEADER_BYTES &&
