@@ -19,6 +19,7 @@ FILES = (
     "kernels/*.toml",
     "schema/*.toml",
     "schema/fleet/*.toml",
+    "agent/src/sql_script/pragmas.txt",
     "kernel/LICENSE",
     "kernel/flash/*",
     "kernel/flash/model/*",

@@ -66,6 +66,55 @@ bool library_is_loaded(void)
 	return search.is_found;
 }
 
+/* Words of SQLite's own that nothing else has (OP_AutoCommit in src/vdbe.c). */
+static const char OF_SQLITE[] = "cannot start a transaction within a transaction";
+
+static int look_for_another(struct dl_phdr_info *object, size_t size, void *given)
+{
+	const char *name = object->dlpi_name ? object->dlpi_name : "";
+	const char *base = strrchr(name, '/');
+	bool *is_found = given;
+
+	(void)size;
+	if (strncmp(base ? base + 1 : name, "libsqlite3", 10) == 0)
+		return 0;
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+		uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+		uintptr_t own = (uintptr_t)OF_SQLITE;
+
+		if (part->p_type != PT_LOAD || !(part->p_flags & PF_R) || part->p_flags & PF_W)
+			continue;
+		if (own >= begin && own - begin < part->p_filesz)
+			return 0;	/* this library */
+		for (unsigned j = 0; j < count; j++) {
+			uintptr_t step = (uintptr_t)libraries[j].step;
+
+			if (step >= begin && step - begin < part->p_memsz)
+				return 0;
+		}
+	}
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+
+		if (part->p_type == PT_LOAD && part->p_flags & PF_R && !(part->p_flags & PF_W) &&
+		    memmem((const void *)(object->dlpi_addr + part->p_vaddr), part->p_filesz,
+			   OF_SQLITE, sizeof(OF_SQLITE))) {
+			*is_found = true;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+bool another_is_built_in(void)
+{
+	bool is_found = false;
+
+	dl_iterate_phdr(look_for_another, &is_found);
+	return is_found;
+}
+
 static void *in_object(const struct search *search)
 {
 	void *handle, *found;
@@ -114,6 +163,9 @@ static const struct library *made(void *step)
 	FIND(db_handle);
 	FIND(next_stmt);
 	FIND(db_filename);
+	FIND(db_name);
+	FIND(commit_hook);
+	FIND(compileoption_get);
 	FIND(libversion);
 	FIND(db_mutex);
 	FIND(mutex_enter);

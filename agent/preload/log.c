@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, CHUNK = 256 * 1024, LOG_VERSION = 1, RECORD_ALIGNMENT = 8 };
+enum { PAGE = 4096, CHUNK = 256 * 1024, LOG_VERSION = 2, RECORD_ALIGNMENT = 8 };
 
 struct log_head {
 	char magic[8];
@@ -256,4 +256,6 @@ __attribute__((destructor)) static void unloaded(void)
 {
 	if (!log_is_there() && library_is_loaded())
 		log_count(LOADED_UNSEEN);
+	if (another_is_built_in())
+		log_count(BUILT_IN_UNSEEN);
 }

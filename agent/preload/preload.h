@@ -4,6 +4,7 @@
  * the names of SQLite's own: each calls the real one, and notes what it did.
  *
  *   statements.c, values.c, tracing.c, others.c   the functions of SQLite that a program calls
+ *   databases.c                                   the files of a connection, and their commits
  *   state.c                                       what is known of its connections and statements
  *   library.c, by_name.c                          find the real functions, and ours by name
  *   log.c                                         the file of this process, record by record
@@ -42,6 +43,7 @@ typedef int (*row_callback)(void *, int, char **, char **);
 typedef int (*trace_callback)(unsigned, void *, void *, void *);
 typedef void (*legacy_trace)(void *, const char *);
 typedef void (*legacy_profile)(void *, const char *, sqlite3_uint64);
+typedef int (*commit_callback)(void *);
 
 enum { SQLITE_OK = 0, SQLITE_NOMEM = 7, SQLITE_MISUSE = 21, SQLITE_ROW = 100, SQLITE_DONE = 101 };
 enum { SQLITE_TRACE_STMT = 1, SQLITE_TRACE_PROFILE = 2, SQLITE_TRACE_ROW = 4 };
@@ -69,6 +71,9 @@ struct library {
 	sqlite3 *(*db_handle)(sqlite3_stmt *);
 	sqlite3_stmt *(*next_stmt)(sqlite3 *, sqlite3_stmt *);
 	const char *(*db_filename)(sqlite3 *, const char *);
+	const char *(*db_name)(sqlite3 *, int);
+	void *(*commit_hook)(sqlite3 *, commit_callback, void *);
+	const char *(*compileoption_get)(int);
 	const char *(*libversion)(void);
 	sqlite3_mutex *(*db_mutex)(sqlite3 *);
 	void (*mutex_enter)(sqlite3_mutex *);
@@ -111,6 +116,8 @@ symbol_lookup real_lookup(void);
 void *loaded_by_program(void);
 /* Whether a libsqlite3 is loaded in this process. */
 bool library_is_loaded(void);
+/* Whether an object of this process has a SQLite of its own whose functions were not called here. */
+bool another_is_built_in(void);
 
 /* The real function that is called by the name of one of ours. */
 #define REAL(library, function) ((__typeof__(&function))library_function(library, #function))
@@ -124,6 +131,10 @@ struct connection {
 	uint32_t references;
 	int32_t flags;
 	int64_t open_ns;
+	int64_t size_bytes;	/* of its file then; -1: it has none */
+	int64_t committed_ns;	/* since the last statement ended; 0: it has not */
+	commit_callback program_commit;
+	void *program_commit_context;
 	/* The trace that the program asked for itself. */
 	unsigned program_mask;
 	trace_callback program_trace;
@@ -198,6 +209,13 @@ void execution_begins(struct statement *statement, int64_t now);
 void execution_ends(struct statement *statement, int32_t result, int64_t now);
 /* Installs the trace of this library on a connection. */
 void trace_installed(struct connection *connection);
+/* Installs the commit hook of this library on a connection, and notes the size of its file. */
+void database_opened(struct connection *connection);
+/* The options that SQLite was built with, in `room` bytes, with blanks between; empty if it does
+ * not tell. */
+void build_options(const struct library *library, char *text, size_t room);
+/* Writes to the log which file an ATTACH has attached. */
+void attached_in_log(const struct statement *statement);
 /* A call under way in this thread, in which SQLite may run statements by itself. */
 struct frame {
 	const struct connection *connection;
@@ -208,6 +226,8 @@ void frame_pushed(struct frame *frame);
 void frame_popped(void);
 /* The innermost one on `connection`; null if there is none. */
 const struct frame *frame_on(const struct connection *connection);
+/* Whether this thread is in a call of SQLite, which calls the functions of its own that way. */
+bool is_within_call(void);
 
 /* Records. */
 enum record {
@@ -218,6 +238,7 @@ enum record {
 	RECORD_EXECUTED,
 	RECORD_FINALIZED,
 	RECORD_WITHDRAWN,
+	RECORD_ATTACHED,
 };
 
 /* What was seen and not recorded; the order is the reader's. */
@@ -232,6 +253,7 @@ enum counter {
 	DESERIALIZED,
 	LOADED_UNSEEN,		/* a libsqlite3 was loaded, and none of these functions called */
 	OTHERS_BY_NAME,		/* functions asked for by name of a second SQLite */
+	BUILT_IN_UNSEEN,	/* a SQLite was built into an object, and not called here */
 	COUNTERS,
 };
 

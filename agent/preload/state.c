@@ -76,6 +76,7 @@ struct connection *connection_met(sqlite3 *db, const struct library *library, in
 	connections[bucket(db)] = connection;
 	state_unlock();
 	trace_installed(connection);
+	database_opened(connection);
 	return connection;
 }
 

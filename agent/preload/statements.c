@@ -29,6 +29,21 @@ const struct frame *frame_on(const struct connection *connection)
 	return frame;
 }
 
+bool is_within_call(void)
+{
+	return innermost;
+}
+
+/* Whether this thread is in a call that runs the statement. */
+static bool is_under_way(const sqlite3_stmt *stmt)
+{
+	const struct frame *frame = innermost;
+
+	while (frame && frame->stmt != stmt)
+		frame = frame->outer;
+	return frame;
+}
+
 static void entered(const struct connection *connection)
 {
 	const struct library *library = connection->library;
@@ -50,11 +65,13 @@ void announced_in_log(struct statement *statement)
 	const struct library *library = connection->library;
 	const char *file = library->db_filename(connection->db, "main");
 	const char *version = library->libversion();
+	char options[4096];
 	const char *sql;
 	int32_t thread = thread_number();
 	struct piece opened[] = {
 		PIECE(connection->number), PIECE(connection->flags), PIECE(connection->open_ns),
-		PIECE(thread), { version, strlen(version) + 1 }, { file ? file : "", 0 },
+		PIECE(connection->size_bytes), PIECE(thread), { version, strlen(version) + 1 },
+		{ file ? file : "", 0 }, { options, 0 },
 	};
 	uint32_t parameters;
 	struct piece prepared[] = {
@@ -62,8 +79,10 @@ void announced_in_log(struct statement *statement)
 	};
 
 	if (connection->announced != log_number()) {
-		opened[5].length_bytes = strlen(opened[5].data) + 1;
-		if (log_append(RECORD_CONNECTION, opened, 6))
+		opened[6].length_bytes = strlen(opened[6].data) + 1;
+		build_options(library, options, sizeof(options));
+		opened[7].length_bytes = strlen(options) + 1;
+		if (log_append(RECORD_CONNECTION, opened, 8))
 			connection->announced = log_number();
 	}
 	if (statement->announced != log_number()) {
@@ -94,20 +113,23 @@ void execution_begins(struct statement *statement, int64_t now)
 
 void execution_ends(struct statement *statement, int32_t result, int64_t now)
 {
-	const struct connection *connection = statement->connection;
+	struct connection *connection = statement->connection;
 	int32_t thread = thread_number();
 	int32_t changes = connection->library->total_changes(connection->db) -
 			  statement->changes_before;
 	struct piece pieces[] = {
 		PIECE(statement->number), PIECE(statement->flags), PIECE(thread), PIECE(result),
 		PIECE(statement->begin_ns), PIECE(now), PIECE(statement->inside_ns),
-		PIECE(statement->rows), PIECE(changes), PIECE(statement->pending_bytes),
+		PIECE(connection->committed_ns), PIECE(statement->rows), PIECE(changes), PIECE(statement->pending_bytes),
 		{ statement->pending, statement->pending_bytes },
 	};
 
 	statement->is_running = false;
 	announced_in_log(statement);
 	log_append(RECORD_EXECUTED, pieces, sizeof(pieces) / sizeof(*pieces));
+	if (result < 0 || result == SQLITE_DONE || result == SQLITE_ROW)
+		attached_in_log(statement);
+	connection->committed_ns = 0;
 	statement->pending_bytes = 0;
 	if (statement->expanded)
 		connection->library->free(statement->expanded);
@@ -209,6 +231,9 @@ EXPORTED int sqlite3_reset(sqlite3_stmt *stmt)
 		library = library_of_caller(CALLER);
 		return library ? library->reset(stmt) : SQLITE_MISUSE;
 	}
+	/* A statement that the schema has outlived is prepared anew and reset within its step. */
+	if (is_under_way(stmt))
+		return library->reset(stmt);
 	connection = statement->connection;
 	entered(connection);
 	if (statement->is_running) {

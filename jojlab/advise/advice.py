@@ -357,7 +357,8 @@ class Adviser:
         if regimes is None:
             regimes = tuple(regime for regime in self.asked.shares if regime)
         given = {**self.asked.given, **(changed or {})}
-        return plan(experiment(self.space, given, tuple(regimes), named, self.asked.seeds))
+        seeds, notes = self.asked.seeds, self.asked.notes
+        return plan(experiment(self.space, given, tuple(regimes), named, seeds, notes))
 
     def _begun(self, title: str, planned: Plan, unit: str) -> AbstractContextManager[Watcher]:
         """Show the progress of a step, each of whose cases and seeds makes one unit."""

@@ -19,6 +19,7 @@ from jojlab.experiment.cases import Case, complete, impossible, refuse_useless
 from jojlab.experiment.devices import refuse_devices
 from jojlab.experiment.fields import ALL_SQLITE, SQLITE, Value, field_named
 from jojlab.experiment.plan import plan
+from jojlab.experiment.recorded_settings import with_recorded
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import plural
@@ -45,6 +46,7 @@ class Asked:
     states: int
     answers: int
     doubtful: tuple[Unrepeatable, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def given_fields(texts: list[str]) -> dict[str, Value]:
@@ -100,6 +102,7 @@ def asked_for(
         if not math.isfinite(number):
             raise UseError(f"{option} {number}: no finite number", "give a number; 0: no limit")
     wanted = Guarantee(guarantee)
+    given, note = with_recorded(given)
     present = complete(given)
     refuse_useless(given, [present["workload"]], "joj advise")
     if str(present["device"]) in EMULATED:
@@ -142,7 +145,9 @@ def asked_for(
         found = replace(found, schemas=(*found.schemas, *facts.attached), observation=observation)
     bytes_ = int(read_profile(str(present["device"])).model["capacity_bytes"])
     flash = Flash(bytes_, cycles)
-    return Asked(found, given, shares, (1,), limits, flash, states, answers, facts.doubtful)
+    notes = (note,) if note else ()
+    doubtful = facts.doubtful
+    return Asked(found, given, shares, (1,), limits, flash, states, answers, doubtful, notes)
 
 
 def _more(found: tuple[Unrepeatable, ...]) -> str:

@@ -18,6 +18,7 @@ def experiment(
     regimes: tuple[str, ...],
     named: Mapping[str, Candidate],
     seeds: tuple[int, ...],
+    notes: tuple[str, ...] = (),
 ) -> Experiment:
     """Return the experiment of some candidates by name, in each of the regimes; without regimes,
     in the one that the fields say.
@@ -30,5 +31,6 @@ def experiment(
         {name: value for name, value in given.items() if name not in chosen},
         {"regime": regimes} if regimes else {},
         tuple(Variant(name, dict(candidate)) for name, candidate in named.items()),
+        notes=notes,
         where="joj advise",
     ).expanded()

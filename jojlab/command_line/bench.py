@@ -12,7 +12,7 @@ import typer
 from jojlab.command_line.field_options import keyword, option, parsed
 from jojlab.experiment.fields import MAX_SEED, Field
 from jojlab.foundation.errors import FINE, INCOMPLETE, Signalled
-from jojlab.foundation.printable import json_text
+from jojlab.foundation.printable import json_text, printable
 from jojlab.live.fields import live_settings
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def show(run: RunFolder, *, as_json: bool) -> int:
 
 def run_fields(name: str, fields: Sequence[Field], given: Mapping[str, Any]) -> int:
     """Run what the options of a subcommand ask for, and show it; return the exit code."""
+    from jojlab.experiment.recorded_settings import with_recorded
     from jojlab.foundation.cache import Cache
     from jojlab.live.bench import Bench
 
@@ -74,7 +75,8 @@ def run_fields(name: str, fields: Sequence[Field], given: Mapping[str, Any]) -> 
     chosen = parsed(fields, {key: v for key, v in given.items() if key in names}, where)
     workload = next(field.default for field in fields if field.name == "workload")
     assert workload is not None
-    settings = live_settings({"workload": workload, **chosen}, where)
+    recorded, note = with_recorded({"workload": workload, **chosen})
+    settings = live_settings(recorded, where)
     seeds = range(given["seed"], given["seed"] + given["repeat"])
     bench = Bench(f"bench-{name}", given["directory"], settings, seeds)
     out: Path | None = given["out"]
@@ -85,6 +87,8 @@ def run_fields(name: str, fields: Sequence[Field], given: Mapping[str, Any]) -> 
         except Signalled as error:
             raise _told(error, folder, is_kept=out is not None) from None
         code = show(run, as_json=given["as_json"])
+    if note and not given["as_json"]:
+        print(printable(note))
     if out and not given["as_json"]:
         print(f"\nrun     {out}\nreport  {out / 'report.html'}")
     return code

@@ -16,7 +16,7 @@ from jojlab.foundation.errors import (
     UseError,
     signal_of,
 )
-from jojlab.foundation.printable import json_text
+from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.options import TIMEOUT_S, Options
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ def advise(
         states=states,
         answers=answers,
     )
+    for note in asked.notes:
+        typer.echo(printable(note), err=True)
     cache = Cache.default()
     lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster))
     typer.echo(outlook(asked, lab.options.jobs), err=True)

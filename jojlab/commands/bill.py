@@ -53,6 +53,7 @@ def bill(
     from jojlab.command_line.images import told_images
     from jojlab.experiment.plan import plan
     from jojlab.experiment.read import Experiment, apply
+    from jojlab.experiment.recorded_settings import with_recorded
     from jojlab.foundation.cache import Cache
     from jojlab.lab.lab import Lab
     from jojlab.lab.options import Options
@@ -65,8 +66,11 @@ def bill(
         raise UseError(f"{where}: --argument and --arguments", "give one of them")
     if argument:
         fields["arguments"] = shlex.join(argument)
-    fixed = parsed(FIELDS, fields, where)
-    experiment = Experiment("bill", "What does one commit cost?", (seed,), fixed, {}, where=where)
+    fixed, note = with_recorded(parsed(FIELDS, fields, where), settings or ())
+    notes = (note,) if note else ()
+    experiment = Experiment(
+        "bill", "What does one commit cost?", (seed,), fixed, {}, notes=notes, where=where
+    )
     experiment = apply(experiment, settings or ())
     if experiment.matrix or len(experiment.seeds) > 1:
         raise UseError("joj bill is of one case and one seed", "joj run compares several")
@@ -113,9 +117,11 @@ def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
     if as_json:
         billed = bill_json(case.bill) if case.bill else {
             "case_id": case.case_id, "transactions": 0, "no_bill": lack}  # fmt: skip
-        print(json_text({**billed, **safety_json(case)}))
+        print(json_text({**billed, **safety_json(case), "notes": summary.notes}))
     else:
         print_case(terminal(), case)
+        for note in summary.notes:
+            print(printable(note))
         print_warnings(terminal(), summary)
         if summary.clocks != ("virtual",):
             print(clocks(summary.clocks))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
-from jojlab.foundation.printable import plural
+from jojlab.foundation.printable import plural, printable
 
 if TYPE_CHECKING:
     from jojlab.recording.folder import Recording
@@ -49,7 +49,8 @@ def export(
     script cannot express are counted.
 
     sql: of a recording with --sql, a folder of scripts, one a connection, with bound values and
-    think times. The workload sql-recorded plays them. What a script does not take is counted.
+    think times, and the settings that SQLite had. The workload sql-recorded plays them, in the
+    recorded order of commits. What a script does not take is counted.
 
     \b
     Examples:
@@ -59,7 +60,9 @@ def export(
       joj export runs/recording --format mobigen -o app.mobigen
       joj export runs/recording --format sql -o app-sql
 
-    Exit code 4 if the capture is incomplete: then the file is incomplete too.
+    Exit code 4 if the capture is incomplete: then the file is incomplete too. So are scripts of a
+    recording that began with a database which was there, and such as lack statements that changed
+    rows.
     """
     from jojlab.foundation.nearest import nearest
     from jojlab.trace.exports.capture_file import FORMATS, chosen_capture
@@ -114,7 +117,10 @@ def _export_statements(folder: Path, out: Path | None) -> int:
     path = out or _beside(folder, "-sql")
     counts = sql_export.write(recording, path)
     print(f"{plural(counts.statements, 'statement')}  {path}")
-    return _left_out(recording, counts.left_out)
+    for line in counts.lines():
+        print(printable(line))
+    code = _left_out(recording, Counter())
+    return code if counts.is_whole else INCOMPLETE
 
 
 def _beside(folder: Path, ending: str) -> Path:

@@ -62,8 +62,8 @@ def record(
 
     --sql records the statements that a program gives SQLite: their text, bound values, times,
     results and transactions, by connection and thread. The program must be linked to
-    libsqlite3.so: a static one is refused, and the recording of one that has SQLite built in is
-    incomplete. joj export --format sql makes scripts of it.
+    libsqlite3.so: a static one is refused, and one that has SQLite built in. joj export --format
+    sql makes scripts of it.
 
     \b
     Examples:

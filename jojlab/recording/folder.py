@@ -33,6 +33,8 @@ class RecordingManifest(msgspec.Struct):
     # What made it: ptrace, ebpf, sqlite, or the format that was imported.
     recorder: str = ""
     incomplete_reasons: list[str] = []
+    # Of SQL: files of databases in which something was before it began.
+    there_before: list[str] = []
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,23 @@
 """Writes the statements of a recording (joj record --sql) as scripts for the workload
-`sql-recorded`: one a connection, in the order in which its statements began, with values and think
-times.
+`sql-recorded`: one a connection, in the order in which its statements began, with values, think
+times, and the transactions of others that each follows; and the settings of SQLite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from jojlab.foundation.errors import UseError
+from jojlab.recording import sql_settings, sql_text
+from jojlab.recording.attached import DatabaseNames
+from jojlab.recording.commit_order import Unit, followed
 from jojlab.recording.folder import Recording, Row, path_bytes
 from jojlab.recording.sql_script import (
     SUFFIX,
-    DatabaseNames,
     ScriptCounts,
     SqlScript,
     SqlStatement,
@@ -23,12 +26,33 @@ from jojlab.recording.sql_script import (
     literal_text,
     new_folder,
 )
+from jojlab.recording.sql_settings import ConnectionSettings
 
 NAME = "sql"
 # What the program tried again: it changed nothing.
 _AGAIN = ("SQLITE_BUSY", "SQLITE_LOCKED")
+# What fails by its SQL alone fails again. All else failed by what is not there when it is played,
+# such as a full disk, a signal or a database that was opened for reading; and changed nothing.
+_BY_SQL = (
+    "SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE",
+)  # fmt: skip
 _MOST_CONNECTIONS = 100
 _ROUND = 10_000
+
+
+@dataclass
+class _Connection:
+    """A connection's script, and what it is ordered by."""
+
+    script: SqlScript
+    database: str
+    settings: ConnectionSettings
+    units: list[Unit] = field(default_factory=list)
+
+    @property
+    def files(self) -> frozenset[str]:
+        """Its databases, by their names in scripts."""
+        return frozenset([self.database, *self.script.attached_files])
 
 
 def write(recording: Recording, folder: Path) -> ScriptCounts:
@@ -41,56 +65,140 @@ def write(recording: Recording, folder: Path) -> ScriptCounts:
             f"{recording.folder}: a recording of system calls", "record the SQL: joj record --sql"
         )
     counts, names = ScriptCounts(), DatabaseNames()
-    connections = {row["connection_id"]: row for row in recording.rows("connections")}
-    scripts = list(_scripts(recording, connections, counts, names))
-    if len(scripts) > _MOST_CONNECTIONS:
+    for path in recording.manifest.there_before:
+        counts.there_before.append(path_bytes(path).decode(errors="replace"))
+    made = [it for it in _connections(recording, counts, names) if not it.script.is_empty]
+    if len(made) > _MOST_CONNECTIONS:
         raise UseError(
-            f"{recording.folder}: {len(scripts)} connections, and a workload has at most "
+            f"{recording.folder}: {len(made)} connections, and a workload has at most "
             f"{_MOST_CONNECTIONS}",
             "record a shorter part of the program",
         )
-    if not scripts:
+    if not made:
         raise UseError(f"{recording.folder}: no statement on a file", "record another program")
     new_folder(folder)
-    for number, script in enumerate(scripts):
-        script.write(folder / f"transaction-{number:03}{SUFFIX}")
+    files = [f"transaction-{number:03}{SUFFIX}" for number in range(len(made))]
+    for number, unit, after in followed([it.units for it in made], [it.files for it in made]):
+        made[number].script.follow(unit.line, [(files[other], count) for other, count in after])
+    for name, it in zip(files, made, strict=True):
+        it.script.write(folder / name)
+    text = "".join(f"{line}\n" for line in sql_settings.lines([it.settings for it in made]))
+    (folder / sql_settings.NAME).write_text(text, encoding="utf-8")
     return counts
 
 
-def _scripts(
-    recording: Recording, connections: dict[int, Row], counts: ScriptCounts, names: DatabaseNames
-) -> Iterator[SqlScript]:
-    begin_ns = min((row["open_ns"] for row in connections.values()), default=0)
+def _connections(
+    recording: Recording, counts: ScriptCounts, names: DatabaseNames
+) -> Iterator[_Connection]:
+    rows_of = {row["connection_id"]: row for row in recording.rows("connections")}
+    attached: dict[int, list[Row]] = {}
+    for row in recording.rows("databases"):
+        if row["name"] != "main":
+            attached.setdefault(row["connection_id"], []).append(row)
+    begin_ns = min((row["open_ns"] for row in rows_of.values()), default=0)
     statements = _statements(recording)
     for connection_id, rows in groupby(statements, key=lambda row: row["connection_id"]):
-        connection = connections[connection_id]
-        path = path_bytes(connection["path"]).decode(errors="replace")
+        row = rows_of[connection_id]
+        path = path_bytes(row["path"]).decode(errors="replace")
         if not path:
-            counts.left_out["statements on databases in memory"] += sum(1 for _ in rows)
+            _leave_out_memory(rows, attached.get(connection_id, []), counts)
             continue
-        said = f"{connection_id} of process {connection['pid']}, thread {connection['tid']}"
-        script = SqlScript(said, names(path), counts, names)
+        said = f"{connection_id} of process {row['pid']}, thread {row['tid']}"
+        options = row.get("build_options", "").split()
+        settings = ConnectionSettings(path, options, path in counts.there_before)
+        made = _Connection(SqlScript(said, names(path), counts, names), names(path), settings)
+        if "DEFAULT_FOREIGN_KEYS" in options:
+            made.script.add(SqlStatement("PRAGMA foreign_keys = on"))
         before_ns = begin_ns
-        for row in rows:
-            if row["error"] in _AGAIN:
-                counts.left_out["tries that found the database busy"] += 1
-                continue
-            try:
-                text, literals = path_bytes(row["sql"]).decode(), _literals(row)
-            except UnicodeDecodeError:
-                counts.left_out["text that is no UTF-8"] += 1
-                continue
-            script.add(
-                SqlStatement(
-                    text,
-                    literals,
-                    max(0, row["begin_ns"] - before_ns) // 1000,
-                    may_fail=row["error"] is not None,
-                )
+        for unit in _units(rows):
+            before_ns = _add(made, unit, before_ns, attached.get(connection_id, []), counts)
+        yield made
+
+
+def _leave_out_memory(rows: Iterator[Row], attached: Sequence[Row], counts: ScriptCounts) -> None:
+    """Count the statements of a connection whose main database has no file."""
+    count = sum(1 for _ in rows)
+    if any(row["path"] for row in attached):
+        counts.missing["statements of a database in memory that has attached files"] += count
+    else:
+        counts.left_out["statements on databases in memory"] += count
+
+
+def _units(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Yield the statements of each transaction, and each statement that is in none."""
+    unit: list[Row] = []
+    for row in rows:
+        if unit and row["transaction_id"] != unit[0]["transaction_id"]:
+            yield unit
+            unit = []
+        unit.append(row)
+        if row["transaction_id"] is None:
+            yield unit
+            unit = []
+    if unit:
+        yield unit
+
+
+def _add(
+    made: _Connection,
+    rows: Sequence[Row],
+    before_ns: int,
+    attached: Sequence[Row],
+    counts: ScriptCounts,
+) -> int:
+    """Add the statements of one unit; return when the last of them had ended."""
+    script = made.script
+    first, line = script.written, script.line
+    first_word = ""
+    begins = []
+    for row in rows:
+        try:
+            text = path_bytes(row["sql"]).decode()
+            values = _literals(row)
+        except UnicodeDecodeError:
+            counts.missing["statements with text that is no UTF-8"] += 1
+            continue
+        words = [token.name for token in sql_text.first_tokens(text, 6)]
+        first_word = words[0] if words else ""
+        if first_word != "begin":
+            begins.append(row["begin_ns"])
+        if first_word == "pragma" and row["error"] is None:
+            made.settings.note(words[1:])
+        wait_us = max(0, row["begin_ns"] - before_ns) // 1000
+        before_ns = max(before_ns, row["end_ns"])
+        if (error := row["error"]) and error not in _BY_SQL:
+            what = "tries that found the database busy"
+            if error not in _AGAIN:
+                what = f"statements that failed by {error}, which changed nothing"
+            counts.left_out[what] += 1
+            if row["transaction_end"] == "rollback" and not _is_alone(row, rows):
+                # SQLite rolled the transaction back (sqlite.org/lang_transaction.html, 3).
+                script.add(SqlStatement("ROLLBACK", wait_us=wait_us))
+            continue
+        opened = (it for it in attached if row["begin_ns"] <= it["open_ns"] <= row["end_ns"])
+        found = next(opened, None) if first_word == "attach" else None
+        script.add(
+            SqlStatement(
+                text,
+                values,
+                wait_us,
+                may_fail=error is not None,
+                attached_path=path_bytes(found["path"]).decode() if found else None,
             )
-            before_ns = max(before_ns, row["end_ns"])
-        if not script.is_empty:
-            yield script
+        )
+    commits = [row["committed_ns"] for row in rows if row.get("committed_ns") is not None]
+    made.settings.commits += bool(commits)
+    if script.written > first:
+        begin = min(begins, default=rows[0]["begin_ns"])
+        end = max(row["end_ns"] for row in rows)
+        committed = max(commits) if commits else None
+        made.units.append(Unit(first, script.written, line, begin, end, committed))
+    return before_ns
+
+
+def _is_alone(row: Row, rows: Sequence[Row]) -> bool:
+    """Whether a statement was the only one of its transaction: nothing is left to roll back."""
+    return len(rows) == 1 and row is rows[0]
 
 
 def _statements(recording: Recording) -> Iterator[Row]:
@@ -139,11 +247,11 @@ def _rows(recording: Recording, question: str) -> Iterator[Row]:
 
 
 def _literals(row: Row) -> list[str]:
-    """The values of a statement's parameters, to the last that is bound."""
-    literals = ["NULL"] * min(1, row["parameters"])
+    """The values of all parameters of a statement; one that nothing bound is NULL."""
+    literals = ["NULL"] * row["parameters"]
     for value in row["values"]:
-        literals += ["NULL"] * (value["parameter"] - len(literals))
-        literals[value["parameter"] - 1] = _literal(value)
+        if value["parameter"] <= len(literals):
+            literals[value["parameter"] - 1] = _literal(value)
     return literals
 
 

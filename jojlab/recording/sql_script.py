@@ -1,7 +1,7 @@
 """Writes scripts for the workload `sql-recorded`: statements with values, waits and databases.
 
 What such a script does not take is left out, counted, and stands in it as a comment: PRAGMAs that
-are fields of a case, ATTACH in its middle, and text that is no UTF-8.
+are fields of a case, databases that are attached in its middle, and text that is no UTF-8.
 """
 
 from __future__ import annotations
@@ -10,26 +10,16 @@ import math
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from jojlab.foundation.errors import UseError
+from jojlab.recording import pragmas, sql_text
+from jojlab.recording.attached import Attached, DatabaseNames
 
 SUFFIX = ".sql"
-# PRAGMAs that a script may set: they change a connection, and nothing that is a field of a case.
-_HARMLESS = {
-    "foreign_keys", "user_version", "cache_size", "recursive_triggers", "case_sensitive_like",
-    "optimize", "table_info", "table_xinfo", "table_list", "index_list", "index_info",
-    "index_xinfo", "foreign_key_list", "foreign_key_check", "defer_foreign_keys",
-}  # fmt: skip
-_PRAGMA = re.compile(r"pragma\s+(?:\w+\.)?(\w+)\s*(=|\(|;|$)", re.IGNORECASE)
-_ATTACH = re.compile(
-    r"attach\s+(?:database\s+)?'((?:[^']|'')*)'\s+as\s+([\"'\[`]?)(\w+)[\"'\]`]?\s*;?$",
-    re.IGNORECASE,
-)
-_SPACE = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))+", re.DOTALL)
 _LINE_BREAKS = str.maketrans({"\r": " ", "\n": " "})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 # Lowest and highest value of each length of an integer in SQLite's record format.
@@ -41,10 +31,34 @@ _INTEGERS = {
 
 @dataclass
 class ScriptCounts:
-    """How much was written: statements; and what was left out, by reason."""
+    """How much was written: statements; and what was left out, by reason.
+
+    `left_out` changes no row of a database. What does is in `missing`: played, the scripts leave
+    other rows than were recorded.
+    """
 
     statements: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+    # Files of databases that were there before the recording.
+    there_before: list[str] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the scripts, played, leave the rows that were recorded."""
+        return not self.missing and not self.there_before
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was left out, a line each."""
+        for reason, count in self.left_out.most_common():
+            yield f"left out: {count} {reason}"
+        for reason, count in self.missing.most_common():
+            yield f"incomplete: left out: {count} {reason}"
+        for path in self.there_before:
+            yield (
+                f"incomplete: {path} was there before: put what it held then into setup.sql "
+                "(docs/own-sql.md)"
+            )
 
 
 @dataclass(frozen=True)
@@ -55,6 +69,8 @@ class SqlStatement:
     values: Sequence[str] = ()
     wait_us: int = 0
     may_fail: bool = False
+    # Of an ATTACH that was recorded: the file, as SQLite resolved it.
+    attached_path: str | None = None
 
 
 def literal_text(value: bytes) -> str:
@@ -86,39 +102,41 @@ def drawn_integer(length_bytes: int) -> str:
 class SqlScript:
     """One script: the statements of one connection, in order.
 
-    `names` gives a path the bare name that databases have in scripts.
+    `names` gives a path the bare name that databases have in scripts. One without a connection is
+    what runs before anything is measured, which has its main database alone.
     """
 
     def __init__(
-        self, connection: str, database: str, counts: ScriptCounts, names: Callable[[str], str]
+        self, connection: str, database: str, counts: ScriptCounts, names: DatabaseNames
     ) -> None:
-        self._head = [f"--! connection {connection.translate(_LINE_BREAKS)}"]
+        self._head = []
+        if connection:
+            self._head.append(f"--! connection {connection.translate(_LINE_BREAKS)}")
         self._head.append(f"--! database {database}")
         self._lines: list[str] = []
         self._counts = counts
-        self._names = names
+        self._attached = Attached(names, may_attach=bool(connection))
         self._wait_us = 0
+        # Lines that come before others.
+        self._after: dict[int, list[str]] = {}
+        # Statements that were written, each of which runs once.
+        self.written = 0
 
     def add(self, statement: SqlStatement) -> None:
         """Write a statement, or leave it out and count it; its wait stays."""
         self._wait_us += statement.wait_us
         text = statement.text.strip()
-        if not (bare := bare_statement(text)):
+        if not sql_text.bare_statement(text).strip(";"):
             self._counts.left_out["comments alone"] += 1
             return
-        if why := self._refused(bare):
-            if why != "ATTACH":
-                self._counts.left_out[why] += 1
-                self._lines.append(f"-- left out: {bare[:200].translate(_LINE_BREAKS)}")
+        if self._leaves_out(statement, text):
             return
-        if "\n--!" in f"\n{text}":
-            self._counts.left_out["text with a line of --!"] += 1
-            return
+        text = sql_text.without_directives(text)
         # A comment at its end would hold the semicolon.
         ends = ("", ";", "\n;")
         whole = next((text + end for end in ends if sqlite3.complete_statement(text + end)), None)
         if whole is None:
-            self._counts.left_out["text that does not end"] += 1
+            self._counts.missing["texts that do not end"] += 1
             return
         if self._wait_us:
             self._lines.append(f"--! wait_us {self._wait_us}")
@@ -129,78 +147,74 @@ class SqlScript:
             self._lines.append("--! bind " + ", ".join(statement.values))
         self._lines.append(whole)
         self._counts.statements += 1
+        self.written += 1
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is in it that runs."""
-        return all(line.startswith("--") for line in self._lines)
+        return not self.written
+
+    @property
+    def line(self) -> int:
+        """The place of the next line, for follow()."""
+        return len(self._lines)
+
+    def follow(self, line: int, after: Sequence[tuple[str, int]]) -> None:
+        """Have what begins at a line wait for other scripts: for so many statements of each file
+        to end.
+        """
+        self._after[line] = [f"--! after {file} {count}" for file, count in after]
+
+    @property
+    def attached_files(self) -> Sequence[str]:
+        """The files that it has beside its main database, by their names in scripts."""
+        return self._attached.files
 
     def write(self, path: Path) -> None:
         """Write it to a new file."""
         with path.open("x", encoding="utf-8", newline="") as stream:
             _write_lines(stream, self._head)
-            _write_lines(stream, self._lines)
+            _write_lines(stream, self._attached.head)
+            for number, line in enumerate(self._lines):
+                _write_lines(stream, self._after.get(number, ()))
+                _write_lines(stream, [line])
 
-    def write_setup(self, path: Path) -> None:
-        """Write it as what runs before anything is measured, to a new file."""
-        with path.open("x", encoding="utf-8", newline="") as stream:
-            _write_lines(stream, [line for line in self._head if line.startswith("--! database")])
-            _write_lines(stream, self._lines)
-
-    def _refused(self, bare: str) -> str:
-        """Why a script cannot have a statement; ATTACH where the head has it instead."""
-        word = re.match(r"\w*", bare)[0].upper()  # type: ignore[index]  # it matches anything
-        if word == "DETACH":
-            return "DETACH: a database stays attached"
-        if word == "ATTACH":
-            return self._attached(bare)
-        if word == "PRAGMA":
-            found = _PRAGMA.match(bare)
-            name = found[1].lower() if found else "?"
-            sets = found is None or found[2] in ("=", "(")
-            if sets and name not in _HARMLESS:
-                return f"PRAGMA {name} with a value: a field of the case, or not known as harmless"
-        if re.match(r"vacuum\s+(?:\w+\s+)?into\b", bare, re.IGNORECASE):
-            return "VACUUM INTO"
-        return ""
-
-    def _attached(self, bare: str) -> str:
-        found = _ATTACH.match(bare)
-        if not found or not found[1] or found[1] == ":memory:":
-            return "ATTACH of what is no literal name of a file"
-        path = found[1].replace("''", "'")
-        line = f"--! attach {self._names(path)} AS {found[3]}"
-        if line not in self._head:
-            self._head.append(line)
-        return "ATTACH"
+    def _leaves_out(self, statement: SqlStatement, text: str) -> bool:
+        """Whether a script cannot have a statement; it is counted then, but for an ATTACH that the
+        head has in its place.
+        """
+        words = list(_beginning(text))
+        left_out, missing = "", ""
+        if words[0] == "pragma":
+            left_out = pragmas.refused(words[1:])
+        elif words[0] in ("attach", "detach") and statement.may_fail:
+            left_out = f"{words[0].upper()} that failed"
+        elif words[0] == "attach":
+            missing = self._attached.attaches(sql_text.tokens(text), statement)
+            if not missing:
+                return True
+        elif words[0] == "detach":
+            self._attached.detaches(sql_text.tokens(text), statement.values)
+            left_out = "DETACH: a database stays attached"
+        elif words[0] == "vacuum" and "into" in words[1:3]:
+            left_out = "VACUUM INTO"
+        if not (left_out or missing):
+            missing = self._attached.lacks(text)
+        if not (left_out or missing):
+            return False
+        counter = self._counts.missing if missing else self._counts.left_out
+        counter[missing or left_out] += 1
+        self._lines.append(f"-- left out: {text[:200].translate(_LINE_BREAKS)}")
+        return True
 
 
-def bare_statement(text: str) -> str:
-    """Return a statement without the blanks and comments before it."""
-    found = _SPACE.match(text)
-    return text[found.end() :] if found else text
+def _beginning(text: str) -> Iterator[str]:
+    """Yield the first tokens of a statement, as names are compared."""
+    yield from (token.name for token in sql_text.first_tokens(text, 6))
 
 
 def _write_lines(stream: TextIO, lines: Iterable[str]) -> None:
     stream.writelines(f"{line}\n" for line in lines)
-
-
-class DatabaseNames:
-    """Bare names for the files of databases: two files have two names."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-
-    def __call__(self, path: str) -> str:
-        """Return the name of a file."""
-        if path not in self._names:
-            base = re.sub(r"[^A-Za-z0-9_.-]", "_", Path(path).name).lstrip(".-") or "main.db"
-            name, number = base, 1
-            while name in self._names.values():
-                name = f"{Path(base).stem}-{number}{Path(base).suffix}"
-                number += 1
-            self._names[path] = name
-        return self._names[path]
 
 
 def new_folder(folder: Path) -> None:

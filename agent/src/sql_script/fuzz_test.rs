@@ -4,7 +4,7 @@
 use super::*;
 use crate::fuzz::{self, Random};
 
-const SCRIPT: [&str; 34] = [
+const SCRIPT: [&str; 35] = [
     "BEGIN;",
     "BEGIN IMMEDIATE;",
     "COMMIT;",
@@ -35,6 +35,7 @@ const SCRIPT: [&str; 34] = [
     "--! wait_us exponential(100)",
     "--! bind 42, 'it''s', x'00ff', NULL, text(100), text x'610a', -9223372036854775808, .5e-3",
     "--! may_fail",
+    "--! after transaction-001.sql 17",
     "--! connection \u{e9}t\u{e9} 1",
     "--! database a.db",
     "--! attach b.db AS b",

@@ -6,6 +6,30 @@ use super::error::{ScriptPlace, SqlScriptError};
 /// A directive begins with this, at the beginning of a line.
 const DIRECTIVE: &str = "--!";
 
+/// The first words of directives.
+pub const DIRECTIVES: [&str; 11] = [
+    "connection",
+    "database",
+    "attach",
+    "after",
+    "bind",
+    "wait_us",
+    "may_fail",
+    "repeat",
+    "end",
+    "let",
+    "transaction",
+];
+
+/// Whether a comment within a statement was meant for a directive: it begins a line, and has one's
+/// word. Any other is the statement's own.
+fn is_directive_within(before: &str, comment: &str) -> bool {
+    let begins_line = before.trim_end_matches([' ', '\t']).ends_with('\n');
+    let Some(text) = comment.strip_prefix(DIRECTIVE).filter(|_| begins_line) else { return false };
+    let text = text.trim_start_matches([' ', '\t']);
+    DIRECTIVES.contains(&&text[..word_bytes(text.as_bytes())])
+}
+
 /// A part of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptPiece<'a> {
@@ -175,7 +199,7 @@ impl<'a> ScriptPieces<'a> {
                     );
                     return Err(self.error(offset + at, &what));
                 }
-                TokenKind::Space if word.starts_with(DIRECTIVE) => {
+                TokenKind::Space if is_directive_within(&text[..at], word) => {
                     let what = "a directive within a statement; end the one before by ;";
                     return Err(self.error(offset + at, what));
                 }

@@ -3,7 +3,7 @@
 
 use super::error::{ScriptPlace, SqlScriptError};
 use super::expression::{Expression, KnownNames, ScriptNames, ValueReader, Wrong};
-use super::lexer::{ScriptPiece, ScriptPieces};
+use super::lexer::{DIRECTIVES, ScriptPiece, ScriptPieces};
 use super::open_transaction::OpenTransaction;
 use super::script::{SqlPart, SqlScript, SqlStep};
 use super::statement::SqlStatement;
@@ -32,11 +32,13 @@ struct Ahead {
     arguments: Option<Vec<Expression>>,
     wait_us: Option<Expression>,
     may_fail: bool,
+    after: Vec<(String, u32)>,
 }
 
 impl Ahead {
     fn is_empty(&self) -> bool {
-        self.arguments.is_none() && self.wait_us.is_none() && !self.may_fail
+        let is_none = self.arguments.is_none() && self.wait_us.is_none();
+        is_none && !self.may_fail && self.after.is_empty()
     }
 }
 
@@ -119,10 +121,10 @@ impl SqlParser<'_, '_> {
         if text.len() > MOST_STATEMENT_BYTES {
             return Err((0, format!("a statement of more than {MOST_STATEMENT_BYTES} bytes")));
         }
-        let Ahead { arguments, wait_us, may_fail } = std::mem::take(&mut self.ahead);
+        let Ahead { arguments, wait_us, may_fail, after } = std::mem::take(&mut self.ahead);
         let mut known = KnownNames { keys: self.keys, variables: &self.script.variables };
         let mut statement = SqlStatement::read(place, text, arguments, &mut known)?;
-        (statement.wait_us, statement.may_fail) = (wait_us, may_fail);
+        (statement.wait_us, statement.may_fail, statement.after) = (wait_us, may_fail, after);
         self.open.apply(&statement.role);
         self.script.steps.push(SqlStep::Statement(Box::new(statement)));
         self.statements += 1;
@@ -147,6 +149,16 @@ impl SqlParser<'_, '_> {
             }
             "wait_us" => self.ahead.wait_us = Some(reader.expression(&mut known)?),
             "may_fail" => self.ahead.may_fail = true,
+            "after" => {
+                if self.usage == ScriptUse::Preparation {
+                    return Err((0, "after is for transaction scripts".into()));
+                }
+                let file = file_name(&mut reader)?;
+                let Ok(statements) = reader.word().parse() else {
+                    return Err(reader.wrong("write `--! after FILE.sql STATEMENTS`"));
+                };
+                self.ahead.after.push((file, statements));
+            }
             "repeat" => {
                 let times = reader.expression(&mut known)?;
                 self.begin_repeat(times)?;
@@ -176,10 +188,7 @@ impl SqlParser<'_, '_> {
             }
             "connection" | "database" | "attach" => return self.head(word, reader),
             _ => {
-                let what = format!(
-                    "{word:?} is no directive; there are connection, database, attach, bind, \
-                     wait_us, may_fail, repeat, end, let, transaction"
-                );
+                let what = format!("{word:?} is no directive; there are {}", DIRECTIVES.join(", "));
                 return Err((0, what));
             }
         }
@@ -243,7 +252,7 @@ impl SqlParser<'_, '_> {
         if self.ahead.is_empty() {
             return Ok(());
         }
-        Err((0, "bind, wait_us and may_fail belong right before a statement".into()))
+        Err((0, "bind, wait_us, may_fail and after belong right before a statement".into()))
     }
 
     fn begin_repeat(&mut self, times: Expression) -> Result<(), Wrong> {

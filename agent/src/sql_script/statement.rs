@@ -5,8 +5,8 @@ use super::error::ScriptPlace;
 use super::expression::{Expression, KnownNames, ValueReader, Wrong};
 use super::lexer::{TokenKind, tokens};
 
-/// Parameters of a statement, at most: SQLITE_MAX_VARIABLE_NUMBER (sqlite.org/limits.html).
-const MOST_PARAMETERS: usize = 32_766;
+/// Parameters of a statement, at most: SQLITE_MAX_VARIABLE_NUMBER of our build and of Debian's.
+const MOST_PARAMETERS: usize = 250_000;
 
 /// What a statement does to the transaction that it is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct SqlStatement {
     pub wait_us: Option<Expression>,
     /// Whether it may fail.
     pub may_fail: bool,
+    /// Files of other scripts, with how many of their statements end before it begins.
+    pub after: Vec<(String, u32)>,
     pub role: TransactionRole,
 }
 
@@ -60,6 +62,7 @@ impl SqlStatement {
             arguments: Vec::new(),
             wait_us: None,
             may_fail: false,
+            after: Vec::new(),
             role,
         };
         match arguments {
@@ -118,50 +121,9 @@ impl SqlStatement {
     }
 }
 
-/// PRAGMAs that set what a field of the case says.
-const OF_THE_CASE: [(&str, &str); 9] = [
-    ("auto_vacuum", "auto_vacuum"),
-    ("checkpoint_fullfsync", "sync_call"),
-    ("journal_mode", "journal_mode"),
-    ("locking_mode", "locking_mode"),
-    ("page_size", "page_size_bytes"),
-    ("secure_delete", "secure_delete"),
-    ("synchronous", "synchronous"),
-    ("temp_store", "temp_store"),
-    ("wal_autocheckpoint", "wal_autocheckpoint_pages"),
-];
-
-/// PRAGMAs that a script may set: they touch nothing outside the database, do not damage it, and no
-/// field of the case says the same (sqlite.org/pragma.html).
-const HARMLESS: [&str; 27] = [
-    "analysis_limit",
-    "application_id",
-    "automatic_index",
-    "busy_timeout",
-    "cache_size",
-    "cache_spill",
-    "case_sensitive_like",
-    "cell_size_check",
-    "defer_foreign_keys",
-    "encoding",
-    "foreign_key_check",
-    "foreign_key_list",
-    "foreign_keys",
-    "ignore_check_constraints",
-    "incremental_vacuum",
-    "index_info",
-    "index_list",
-    "index_xinfo",
-    "integrity_check",
-    "legacy_alter_table",
-    "optimize",
-    "quick_check",
-    "recursive_triggers",
-    "reverse_unordered_selects",
-    "table_info",
-    "table_xinfo",
-    "user_version",
-];
+/// What a script may do with each PRAGMA: those that write scripts have the same list
+/// (jojlab/recording/pragmas.py).
+const PRAGMAS: &str = include_str!("pragmas.txt");
 
 /// Whether a PRAGMA may be in a script; `sets` where it is given a value. Says why not.
 ///
@@ -169,25 +131,25 @@ const HARMLESS: [&str; 27] = [
 /// If not.
 pub fn check_pragma(name: &str, sets: bool) -> Result<(), String> {
     let name = name.to_ascii_lowercase();
-    if let Some((_, field)) = OF_THE_CASE.iter().find(|(known, _)| *known == name) {
-        if sets {
-            return Err(format!("PRAGMA {name} is set by the case's field {field}; leave it out"));
+    let mut rows = PRAGMAS.lines().map(str::split_ascii_whitespace);
+    let mut may = rows.find_map(|mut words| (words.next() == Some(&*name)).then_some(words));
+    match may.as_mut().and_then(Iterator::next) {
+        Some("any") => Ok(()),
+        Some("read" | "field") if !sets => Ok(()),
+        Some("field") => {
+            let field = may.as_mut().and_then(Iterator::next).unwrap_or_default();
+            Err(format!("PRAGMA {name} is set by the case's field {field}; leave it out"))
         }
-        return Ok(());
+        Some("read") => {
+            Err(format!("PRAGMA {name} may be read by a script, and not set; leave it out"))
+        }
+        Some("never") => {
+            let who = "the case's fields say when there is a checkpoint, and temporary files are \
+                       SQLite's own";
+            Err(format!("PRAGMA {name} is for no script: {who}; leave it out"))
+        }
+        _ => Err(format!("PRAGMA {name} is none of those that a script may use; leave it out")),
     }
-    if HARMLESS.contains(&name.as_str()) {
-        return Ok(());
-    }
-    if matches!(name.as_str(), "wal_checkpoint" | "mmap_size") {
-        let field = "the case's fields say when there is a checkpoint, and mmap_size is SQLite's";
-        return Err(format!("PRAGMA {name} is for no script: {field} own; leave it out"));
-    }
-    let reads = ["database_list", "table_list", "collation_list", "compile_options"];
-    let reads_too = ["freelist_count", "page_count", "schema_version", "data_version"];
-    if !sets && (reads.contains(&name.as_str()) || reads_too.contains(&name.as_str())) {
-        return Ok(());
-    }
-    Err(format!("PRAGMA {name} is none of those that a script may use; leave it out"))
 }
 
 /// What a statement does to its transaction.

@@ -226,3 +226,38 @@ fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, Sqli
     }
     Ok(connection)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What libsqlite3-sys builds otherwise: .cargo/config.toml puts it back.
+    #[test]
+    fn sqlite_has_its_own_defaults() {
+        let connection = Connection::open_in_memory().unwrap();
+        let on = |option| connection.db_config(option).unwrap();
+        assert!(!on(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY));
+        assert!(on(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER));
+        assert!(!on(DbConfig::SQLITE_DBCONFIG_DEFENSIVE));
+        let has = |option: &str| -> bool {
+            let sql = "SELECT sqlite_compileoption_used(?1)";
+            connection.query_row(sql, [option], |row| row.get(0)).unwrap()
+        };
+        for option in [
+            "DEFAULT_FOREIGN_KEYS",
+            "ENABLE_STAT4",
+            "ENABLE_LOAD_EXTENSION",
+            "USE_URI=1",
+            "USE_URI",
+        ] {
+            assert!(!has(option), "{option}");
+        }
+        connection
+            .execute_batch(
+                "CREATE TABLE a(id INTEGER PRIMARY KEY);
+                 CREATE TABLE b(a REFERENCES a(id) ON DELETE CASCADE);
+                 INSERT INTO b VALUES (7); SELECT pow(2, 3);",
+            )
+            .unwrap();
+    }
+}

@@ -14,8 +14,19 @@ pub struct RecordedConnection {
     pub path: String,
     pub flags: i64,
     pub sqlite_version: String,
+    pub build_options: String,
     pub open_ns: i64,
     pub close_ns: Option<i64>,
+}
+
+/// A database that a connection opened or attached (schema/recording/databases.toml).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedDatabase {
+    pub connection_id: i64,
+    pub name: String,
+    pub path: String,
+    pub open_ns: i64,
+    pub size_bytes: Option<i64>,
 }
 
 /// An execution of a statement (schema/recording/statements.toml).
@@ -31,6 +42,7 @@ pub struct RecordedStatement {
     pub begin_ns: i64,
     pub end_ns: i64,
     pub inside_ns: i64,
+    pub committed_ns: Option<i64>,
     pub result: Option<i64>,
     pub error: Option<Word>,
     pub rows: i64,
@@ -63,10 +75,12 @@ table!(
         path,
         flags,
         sqlite_version,
+        build_options,
         open_ns,
         close_ns,
     }
 );
+table!("databases", RecordedDatabase { connection_id, name, path, open_ns, size_bytes });
 table!(
     "statements",
     RecordedStatement {
@@ -80,6 +94,7 @@ table!(
         begin_ns,
         end_ns,
         inside_ns,
+        committed_ns,
         result,
         error,
         rows,

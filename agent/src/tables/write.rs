@@ -361,6 +361,7 @@ mod tests {
         keeps_contract_of::<recording::Content>("recording/contents");
         keeps_contract_of::<recording::PathState>("recording/snapshot");
         keeps_contract_of::<statements::RecordedConnection>("recording/connections");
+        keeps_contract_of::<statements::RecordedDatabase>("recording/databases");
         keeps_contract_of::<statements::RecordedStatement>("recording/statements");
         keeps_contract_of::<statements::BoundValue>("recording/bound_values");
     }

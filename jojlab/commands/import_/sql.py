@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jojlab.foundation.errors import FINE
+from jojlab.foundation.errors import FINE, INCOMPLETE
 from jojlab.foundation.printable import json_text, plural
 
 
@@ -28,14 +28,17 @@ def sql(
 
     A statement ends with a semicolon; where some lines lack it, every line is a statement. Each
     script gets a connection of its own to one database. What the workload does not take, such as
-    PRAGMAs that are fields of a case, is left out and counted.
+    PRAGMAs that are fields of a case, is left out and counted. Parameters (?) are NULL, as in
+    SQLite's shell.
 
     \b
     Examples:
       joj import sql 0.sql 1.sql --setup loading.sql -o app-sql
       joj bill --workload sql-recorded --scripts app-sql
 
-    Exit code 2 if a file holds something that is no statement; the message names its line.
+    Exit code 2 if a file holds something that is no statement; the message names its line. Exit
+    code 4 if what was left out would have changed rows, such as those of a database that a script
+    attaches in its middle.
     """
     from jojlab.command_line.out_folder import free_folder
     from jojlab.recording import sql_import
@@ -49,9 +52,9 @@ def sql(
         raise
     if as_json:
         said = {"folder": str(folder), "statements": counts.statements}
-        print(json_text({**said, "left_out": dict(counts.left_out)}))
+        left_out = {"left_out": dict(counts.left_out), "missing": dict(counts.missing)}
+        print(json_text({**said, **left_out}))
     else:
-        print(f"{plural(counts.statements, 'statement')}  {folder}")
-        for reason, count in counts.left_out.most_common():
-            print(f"left out: {count} {reason}")
-    raise typer.Exit(FINE)
+        told = f"{plural(counts.statements, 'statement')}  {folder}"
+        print("\n".join([told, *counts.lines()]))
+    raise typer.Exit(FINE if counts.is_whole else INCOMPLETE)

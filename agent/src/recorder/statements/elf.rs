@@ -6,8 +6,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The first bytes of every database: a program that has SQLite built in has them too.
-const OF_SQLITE: &[u8] = b"SQLite format 3\0";
+/// Words of SQLite's own that nothing else has (OP_AutoCommit in src/vdbe.c).
+const OF_SQLITE: &[u8] = b"cannot start a transaction within a transaction\0";
+/// What a program that is linked to SQLite's library has.
+const LIBRARY: &[u8] = b"libsqlite3.so";
 /// Scripts whose interpreter is a script (execve(2)).
 const MOST_SCRIPTS: usize = 4;
 const PT_INTERP: u32 = 3;
@@ -54,9 +56,10 @@ impl ProgramFile {
         Ok(ProgramFile { path, linking })
     }
 
-    /// Whether SQLite is built in: what is not there, or cannot be read, is not.
+    /// Whether its SQLite is built in, and not that of the library: what cannot be read is not.
     pub fn has_sqlite_built_in(&self) -> bool {
-        File::open(&self.path).is_ok_and(|file| holds(file, OF_SQLITE).unwrap_or(false))
+        let has = |wanted| File::open(&self.path).and_then(|file| holds(file, wanted));
+        has(OF_SQLITE).unwrap_or(false) && !has(LIBRARY).unwrap_or(false)
     }
 }
 
@@ -142,7 +145,7 @@ mod tests {
     fn this_test_has_sqlite_built_in_and_the_shell_has_not() {
         let own = std::env::current_exe().unwrap();
         assert_eq!(ProgramFile::look(&own).unwrap().linking, Linking::Static);
-        assert!(ProgramFile::look(&own).unwrap().has_sqlite_built_in());
+        assert!(holds(File::open(&own).unwrap(), OF_SQLITE).unwrap());
         assert!(!ProgramFile::look(Path::new("/bin/sh")).unwrap().has_sqlite_built_in());
     }
 }

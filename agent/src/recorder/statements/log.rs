@@ -10,11 +10,11 @@ use super::values::{Binding, LogFields, bindings};
 
 const PAGE: u64 = 4096;
 const MAGIC: &[u8; 8] = b"JOJ-SQL\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before the counters, and before the executable's name behind them.
 const COUNTERS_AT: usize = 32;
 /// Counters of the head, in the order of `enum counter` in agent/preload/preload.h.
-pub const COUNTERS: usize = 10;
+pub const COUNTERS: usize = 11;
 
 /// A log cannot be read further.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,8 @@ pub struct LoggedExecution {
     pub begin_ns: i64,
     pub end_ns: i64,
     pub inside_ns: i64,
+    /// When SQLite committed, while it ran.
+    pub committed_ns: Option<i64>,
     pub rows: i64,
     pub changes: i32,
     /// Values that were bound since its last record.
@@ -48,9 +50,12 @@ pub enum LogRecord {
         connection: u32,
         flags: i32,
         open_ns: i64,
+        /// Of its file then; none where it has none.
+        size_bytes: Option<i64>,
         tid: i32,
         sqlite_version: Vec<u8>,
         path: Vec<u8>,
+        build_options: Vec<u8>,
     },
     Closed {
         connection: u32,
@@ -72,6 +77,14 @@ pub enum LogRecord {
     },
     Withdrawn {
         statement: u32,
+    },
+    /// A connection has attached one more database.
+    Attached {
+        connection: u32,
+        attached_ns: i64,
+        size_bytes: Option<i64>,
+        name: Vec<u8>,
+        path: Vec<u8>,
     },
 }
 
@@ -182,6 +195,11 @@ impl ProcessLog {
     }
 }
 
+/// Of a file; a negative one says that there is none.
+fn size(bytes: i64) -> Option<i64> {
+    (bytes >= 0).then_some(bytes)
+}
+
 /// A record behind its length; none if it is none.
 fn record(bytes: &[u8]) -> Option<LogRecord> {
     let mut fields = LogFields(bytes);
@@ -191,9 +209,11 @@ fn record(bytes: &[u8]) -> Option<LogRecord> {
             connection: fields.u32()?,
             flags: fields.i32()?,
             open_ns: fields.i64()?,
+            size_bytes: fields.i64().map(size)?,
             tid: fields.i32()?,
             sqlite_version: fields.text()?,
             path: fields.text()?,
+            build_options: fields.text()?,
         },
         2 => LogRecord::Closed { connection: fields.u32()?, close_ns: fields.i64()? },
         3 => LogRecord::Prepared {
@@ -211,12 +231,20 @@ fn record(bytes: &[u8]) -> Option<LogRecord> {
             begin_ns: fields.i64()?,
             end_ns: fields.i64()?,
             inside_ns: fields.i64()?,
+            committed_ns: fields.i64().map(|ns| (ns > 0).then_some(ns))?,
             rows: fields.i64()?,
             changes: fields.i32()?,
             bindings: bindings(&mut fields)?,
         }),
         6 => LogRecord::Finalized { statement: fields.u32()? },
         7 => LogRecord::Withdrawn { statement: fields.u32()? },
+        8 => LogRecord::Attached {
+            connection: fields.u32()?,
+            attached_ns: fields.i64()?,
+            size_bytes: fields.i64().map(size)?,
+            name: fields.text()?,
+            path: fields.text()?,
+        },
         _ => return None,
     })
 }
@@ -271,7 +299,7 @@ mod tests {
         fn any_bytes_are_read_to_their_end_or_refused(
             records in prop::collection::vec(any::<u8>(), 0..300),
             length in 0_u32..40,
-            kind in 0_u32..9,
+            kind in 0_u32..10,
         ) {
             let mut bytes = head();
             let mut all = (length * 8).to_ne_bytes().to_vec();

@@ -61,7 +61,7 @@ pub fn record_statements(
     let [name, arguments @ ..] = command else {
         return Err(WrongUse("name a command after --".into()).into());
     };
-    let program = look(name)?;
+    look(name)?;
     let values = if values == Values::Keep { "keep" } else { "shape" };
     let mut facts = facts_of_begin("sqlite", json!(command));
     facts.push(("values", json!(values)));
@@ -86,7 +86,7 @@ pub fn record_statements(
     let counted = logs.iter().fold(LibraryCounts::default(), |sum, log| sum.with(log));
     let written = rows::write(logs, &mut segments)?;
     damaged.extend(written.damaged.iter().map(ToString::to_string));
-    let mut reasons = counted.reasons(&written, &program);
+    let mut reasons = counted.reasons(&written);
     reasons.extend(damaged);
     if ended.is_abandoned {
         reasons.push("a signal ended the recording before all processes had ended".into());
@@ -97,6 +97,7 @@ pub fn record_statements(
         ("connections", json!(written.connections)),
         ("processes", json!(processes)),
         ("transactions", json!(written.transactions)),
+        ("there_before", json!(written.there_before)),
         ("missed", counted.json(&written)),
     ]);
     facts.extend(ending(&reasons, &notes));
@@ -114,14 +115,20 @@ pub fn record_statements(
 const INSTEAD: &str = "record its system calls instead (joj record without --sql), or run a build \
                        of it that is linked to libsqlite3.so";
 
-/// The program's file; an error if nothing can be loaded into it.
-fn look(name: &str) -> anyhow::Result<ProgramFile> {
+/// Looks at the program's file: an error if nothing can be loaded into it, or if its SQLite is its
+/// own, which is not called by name.
+fn look(name: &str) -> anyhow::Result<()> {
     let file = start::find(name)?;
     let wrong = |what: String| WrongUse(format!("{name}: {what}; {INSTEAD}"));
     let program = ProgramFile::look(&file)
         .map_err(|error| WrongUse(format!("cannot run {name}: {error}")))?;
     match &program.linking {
-        Linking::Dynamic => Ok(program),
+        Linking::Dynamic if program.has_sqlite_built_in() => {
+            let what = "has SQLite built in, and is not linked to libsqlite3: its statements cannot \
+                        be seen";
+            Err(wrong(format!("{} {what}", program.path.display())).into())
+        }
+        Linking::Dynamic => Ok(()),
         Linking::Static => {
             let what = "is statically linked: no library can be loaded before its SQLite";
             Err(wrong(format!("{} {what}", program.path.display())).into())
@@ -196,6 +203,7 @@ impl LibraryCounts {
         "deserialized",
         "loaded_unseen",
         "others_by_name",
+        "built_in_unseen",
     ];
 
     fn with(mut self, log: &ProcessLog) -> Self {
@@ -208,7 +216,7 @@ impl LibraryCounts {
         number.map_or(0, |number| self.0[number])
     }
 
-    fn reasons(&self, written: &WrittenStatements, program: &ProgramFile) -> Vec<String> {
+    fn reasons(&self, written: &WrittenStatements) -> Vec<String> {
         let mut reasons = told(&[
             (self.of("lost_records"), "records could not be written to the logs: disk full?"),
             (self.of("lost_statements"), "statements or connections were lost: no memory"),
@@ -226,12 +234,15 @@ impl LibraryCounts {
                 "functions of another SQLite beside the first were asked for by name: not all of \
                  their calls were seen",
             ),
+            (
+                self.of("built_in_unseen"),
+                "processes had a SQLite of their own built in: whether it ran statements is not \
+                 known",
+            ),
         ]);
         if written.statements == 0 {
             let why = if self.of("failed_prepares") > 0 {
                 "SQLite could prepare none of the texts".into()
-            } else if program.has_sqlite_built_in() {
-                format!("{} has SQLite built in; {INSTEAD}", program.path.display())
             } else {
                 format!("no process called a dynamically linked SQLite; {INSTEAD}")
             };
@@ -241,7 +252,7 @@ impl LibraryCounts {
     }
 
     fn notes(&self, written: &WrittenStatements) -> Vec<String> {
-        told(&[
+        let mut notes = told(&[
             (written.failed, "statements failed"),
             (self.of("failed_prepares"), "texts could not be prepared and never ran"),
             (
@@ -250,7 +261,11 @@ impl LibraryCounts {
                  with those",
             ),
             (self.of("checkpoint_calls"), "calls of sqlite3_wal_checkpoint are no statements"),
-        ])
+        ]);
+        notes.extend(written.there_before.iter().map(|path| {
+            format!("{path} was there before: what it held then is not in the recording")
+        }));
+        notes
     }
 
     fn json(&self, written: &WrittenStatements) -> Value {

@@ -2,7 +2,7 @@
 //! connection's transactions, and merges the processes by the ends of their statements.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 use super::super::words;
 use super::log::{LogError, LogRecord, LoggedExecution, ProcessLog};
@@ -10,7 +10,9 @@ use super::values::{Binding, LoggedValue};
 use crate::sql_script::lexer::tokens;
 use crate::tables::rows::Word;
 use crate::tables::segments::Segments;
-use crate::tables::statements::{BoundValue, RecordedConnection, RecordedStatement};
+use crate::tables::statements::{
+    BoundValue, RecordedConnection, RecordedDatabase, RecordedStatement,
+};
 use crate::tables::write::WriteError;
 
 /// Rows are written when so many wait, or so many bytes of values.
@@ -42,6 +44,8 @@ pub struct WrittenStatements {
     pub failed: u64,
     pub transactions: u64,
     pub values_unseen: u64,
+    /// The files of databases that were there before, in the order in which they were opened.
+    pub there_before: Vec<String>,
     /// Logs that could not be read to their end.
     pub damaged: Vec<LogError>,
 }
@@ -72,8 +76,23 @@ pub fn write(
     }
     made.write(segments)?;
     segments.replace(&made.connections)?;
+    made.databases.sort_by_key(|it| it.open_ns);
+    made.written.there_before = there_before(&made.databases);
+    segments.replace(&made.databases)?;
     made.written.connections = made.connections.len() as u64;
     Ok(made.written)
+}
+
+/// A file that was opened first when something was in it.
+fn there_before(databases: &[RecordedDatabase]) -> Vec<String> {
+    let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    for database in databases.iter().filter(|it| !it.path.is_empty()) {
+        let is_first = seen.insert(&database.path);
+        if is_first && database.size_bytes.is_some_and(|bytes| bytes > 0) {
+            found.push(database.path.clone());
+        }
+    }
+    found
 }
 
 /// Rows that wait to be written.
@@ -83,6 +102,7 @@ struct Made {
     values: Vec<BoundValue>,
     waiting_bytes: usize,
     connections: Vec<RecordedConnection>,
+    databases: Vec<RecordedDatabase>,
     next_prepared: i64,
     written: WrittenStatements,
 }
@@ -166,8 +186,24 @@ impl Process {
 
     fn take(&mut self, record: LogRecord, made: &mut Made) {
         match record {
-            LogRecord::Opened { connection, flags, open_ns, tid, sqlite_version, path } => {
+            LogRecord::Opened {
+                connection,
+                flags,
+                open_ns,
+                size_bytes,
+                tid,
+                sqlite_version,
+                path,
+                build_options,
+            } => {
                 let connection_id = made.connections.len() as i64;
+                made.databases.push(RecordedDatabase {
+                    connection_id,
+                    name: "main".into(),
+                    path: words::text(&path),
+                    open_ns,
+                    size_bytes,
+                });
                 self.connections
                     .insert(connection, Connection { connection_id, transaction_id: None });
                 made.connections.push(RecordedConnection {
@@ -178,6 +214,7 @@ impl Process {
                     path: words::text(&path),
                     flags: flags.into(),
                     sqlite_version: words::text(&sqlite_version),
+                    build_options: words::text(build_options.trim_ascii_end()),
                     open_ns,
                     close_ns: None,
                 });
@@ -209,6 +246,17 @@ impl Process {
                 self.statements.entry(statement).and_modify(Statement::withdraw);
             }
             LogRecord::Finalized { statement } => drop(self.statements.remove(&statement)),
+            LogRecord::Attached { connection, attached_ns, size_bytes, name, path } => {
+                if let Some(connection) = self.connections.get(&connection) {
+                    made.databases.push(RecordedDatabase {
+                        connection_id: connection.connection_id,
+                        name: words::text(&name),
+                        path: words::text(&path),
+                        open_ns: attached_ns,
+                        size_bytes,
+                    });
+                }
+            }
             LogRecord::Executed(execution) => self.next = Some(execution),
         }
     }
@@ -248,6 +296,7 @@ impl Process {
             begin_ns: execution.begin_ns,
             end_ns: execution.end_ns,
             inside_ns: execution.inside_ns,
+            committed_ns: execution.committed_ns,
             result: (execution.result >= 0).then_some(execution.result.into()),
             error,
             rows: execution.rows,
@@ -331,6 +380,7 @@ mod tests {
             begin_ns: 0,
             end_ns: 0,
             inside_ns: 0,
+            committed_ns: None,
             rows: 0,
             changes: 0,
             bindings: Vec::new(),

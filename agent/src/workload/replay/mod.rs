@@ -1,7 +1,7 @@
 //! Replays recorded system calls in a directory of our own, at their recorded times or as fast as
 //! it can.
 //!
-//! settings -> schedule; kept, memory -> perform -> files; promises -> left; turns, told, digest,
+//! settings -> schedule; kept, memory -> perform -> files; promises -> left; told, digest,
 //! found -> prepared
 
 mod digest;
@@ -16,7 +16,6 @@ mod promises;
 mod schedule;
 mod settings;
 mod told;
-mod turns;
 
 use std::path::Path;
 

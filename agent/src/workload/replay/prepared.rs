@@ -21,7 +21,6 @@ use super::perform::{self, ReplayStage};
 use super::schedule::Schedule;
 use super::settings::{ReplaySettings, Timing};
 use super::told::{self, Notes};
-use super::turns::Turns;
 use crate::messages::plural;
 use crate::script::plan::{Action, CallArgument, Lane, PlannedStep, RecordedEnd, ReplayPlan};
 use crate::script::read::read_plan;
@@ -34,6 +33,7 @@ use crate::workload::threads;
 use crate::workload::threads::observer::Observer;
 use crate::workload::threads::plan::{Length, Plan as Share};
 use crate::workload::threads::task::{Task, Worker};
+use crate::workload::threads::turns::Turns;
 
 /// Most memory of all threads' buffers together.
 const MOST_BUFFERS_BYTES: usize = 1 << 30;

@@ -5,9 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::messages::plural;
+use crate::tables::clock::now_ns;
 
 /// Errors that are told apart; all others are counted together.
 const MOST_ERRORS: usize = 100;
+
+/// What SQLite says of things that an app adds to it; all else may fail because these do.
+const OF_THE_APP: [&str; 4] =
+    ["no such collation sequence", "no such function", "no such module", "no such tokenizer"];
 
 #[derive(Debug, Clone)]
 struct FailedStatements {
@@ -15,6 +20,8 @@ struct FailedStatements {
     /// Those of them that no script allows to.
     unexpected: u64,
     first: String,
+    /// When the first of them failed.
+    first_ns: i64,
 }
 
 /// Of one connection, or of all.
@@ -24,13 +31,14 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// One more; `place` is the file and line.
+    /// One more, now; `place` is the file and line.
     pub fn note(&mut self, error: &str, place: impl FnOnce() -> String, is_expected: bool) {
         let is_new = !self.by_error.contains_key(error);
         let error =
             if is_new && self.by_error.len() >= MOST_ERRORS { "other errors" } else { error };
         let unexpected = u64::from(!is_expected);
-        self.add(error, &FailedStatements { statements: 1, unexpected, first: String::new() });
+        let (first, first_ns) = (String::new(), now_ns());
+        self.add(error, &FailedStatements { statements: 1, unexpected, first, first_ns });
         if let Some(failed) = self.by_error.get_mut(error).filter(|it| it.first.is_empty()) {
             failed.first = place();
         }
@@ -41,6 +49,9 @@ impl Failures {
             Some(failed) => {
                 failed.statements += more.statements;
                 failed.unexpected += more.unexpected;
+                if more.first_ns < failed.first_ns {
+                    (failed.first_ns, failed.first) = (more.first_ns, more.first.clone());
+                }
             }
             None => drop(self.by_error.insert(error.into(), more.clone())),
         }
@@ -56,7 +67,7 @@ impl Failures {
     /// As the manifest has them.
     pub fn manifest(&self) -> Value {
         let one = |(error, failed): (&String, &FailedStatements)| {
-            let FailedStatements { statements, unexpected, first } = failed;
+            let FailedStatements { statements, unexpected, first, .. } = failed;
             let value = json!({
                 "statements": statements, "unexpected": unexpected, "first": first
             });
@@ -65,14 +76,22 @@ impl Failures {
         Value::Object(self.by_error.iter().map(one).collect())
     }
 
-    /// Why the run is not whole; empty where every failure was expected.
+    /// Why the run is not whole, what failed first before what it may be the cause of; empty where
+    /// every failure was expected.
     pub fn reasons(&self) -> Vec<String> {
         let unexpected = self.by_error.iter().filter(|(_, failed)| failed.unexpected > 0);
+        let mut unexpected: Vec<_> = unexpected.collect();
+        unexpected.sort_by_key(|(_, failed)| failed.first_ns);
         let reason = |(error, failed): (&String, &FailedStatements)| {
+            let own = if OF_THE_APP.iter().any(|words| error.starts_with(words)) {
+                ", which the app has of its own, and no script has"
+            } else {
+                ""
+            };
             let statements = plural(failed.unexpected, "statement");
-            format!("{statements} failed: {error} (first: {})", failed.first)
+            format!("{statements} failed: {error}{own} (first: {})", failed.first)
         };
-        unexpected.map(reason).collect()
+        unexpected.into_iter().map(reason).collect()
     }
 }
 
@@ -90,6 +109,11 @@ mod tests {
         one.merge(&other);
         assert_eq!(one.reasons(), ["2 statements failed: UNIQUE (first: a, line 1)"]);
         assert_eq!(one.manifest()["no table"]["statements"], 1);
+        one.note("no such function: f", || "c, line 1".into(), false);
+        one.note("A follows", || "c, line 2".into(), false);
+        let reasons = one.reasons();
+        assert!(reasons[1].starts_with("1 statement failed: no such function: f, which the app"));
+        assert_eq!(reasons[2], "1 statement failed: A follows (first: c, line 2)");
         for number in 0..2 * MOST_ERRORS {
             one.note(&number.to_string(), || "x".into(), false);
         }

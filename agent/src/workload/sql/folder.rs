@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::sql_script::error::SqlScriptError;
+use crate::sql_script::error::{ScriptPlace, SqlScriptError};
 use crate::sql_script::expression::ScriptNames;
 use crate::sql_script::parse::{ScriptUse, parse};
 use crate::sql_script::script::SqlScript;
@@ -105,8 +105,14 @@ fn read_script(
     }
     let text = String::from_utf8(bytes)
         .map_err(|error| refuse(format!("is no UTF-8 text: {error}; convert it")))?;
+    // A byte order mark is no part of the text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    if let Some(at) = text.find('\0') {
+        let place = ScriptPlace::of(text, at);
+        return Err(refuse(format!("{place}: a NUL character, at which SQLite ends text")));
+    }
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let wrong = |error: SqlScriptError| refuse(error.to_string());
-    let script = parse(&text, &name, usage, keys).map_err(wrong)?;
+    let script = parse(text, &name, usage, keys).map_err(wrong)?;
     Ok(ScriptFile { path: path.into(), script: Arc::new(script) })
 }

@@ -1,13 +1,14 @@
 //! SQL of the user's own: scripts whose values are drawn are played round and round, and recorded
 //! ones once. One script a connection, and a thread each.
 //!
-//! settings; folder; values -> stream; failures -> connection -> set_up, play -> prepared
+//! settings; folder -> order; values -> stream; failures -> connection -> set_up, play -> prepared
 //! history -> remains: what a power cut left
 
 mod connection;
 mod failures;
 mod folder;
 mod history;
+mod order;
 mod play;
 mod prepared;
 mod remains;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::connection::{KeptStatements, SqlConnection, make_ready};
 use super::failures::Failures;
 use super::folder::ScriptFile;
+use super::order::KeptOrder;
 use super::settings::ThinkTime;
 use super::stream::{DrawnStatement, Reach, SqlStream};
 use crate::sqlite::databases::Databases;
@@ -64,6 +65,8 @@ pub struct ScriptPlay<'a> {
     autocheckpoint: Option<CommitCheckpoint>,
     /// Transactions since the connection was opened.
     in_burst: u64,
+    order: &'a KeptOrder,
+    lane: u32,
 }
 
 impl<'a> ScriptPlay<'a> {
@@ -73,6 +76,7 @@ impl<'a> ScriptPlay<'a> {
         fields: &'a ConnectionFields,
         stream: &'a mut SqlStream,
         played: &'a mut PlayedScript,
+        (order, lane): (&'a KeptOrder, u32),
     ) -> Self {
         databases.take_autocheckpoint(); // of the set-up
         Self {
@@ -86,6 +90,8 @@ impl<'a> ScriptPlay<'a> {
             last_ns: now_ns(),
             autocheckpoint: None,
             in_burst: 0,
+            order,
+            lane,
         }
     }
 
@@ -139,6 +145,7 @@ impl<'a> ScriptPlay<'a> {
                 let connection = SqlConnection { databases: self.databases, file: self.file };
                 let effect = connection.run(statement, &mut self.played.failures)?;
                 self.last_ns = now_ns();
+                self.order.turns.pass(self.lane);
                 self.played.statements += 1;
                 if effect.is_some_and(|effect| effect.writes) {
                     databases = databases.max(1);
@@ -159,6 +166,10 @@ impl Task for ScriptPlay<'_> {
         if self.reach.is_none() {
             self.reach = Some(self.stream.draw(&mut self.planned));
         }
+        let steps = self.planned.iter().map(|statement| statement.step);
+        if !self.order.wait(self.lane, steps, shall_stop) {
+            return false;
+        }
         loop {
             let due_ns = self.planned.first().map_or(0, |first| self.due_ns(first));
             let left_ns = due_ns - now_ns();
@@ -171,6 +182,10 @@ impl Task for ScriptPlay<'_> {
             let slice_ns = u64::try_from(left_ns.min(LOOK_NS)).unwrap_or(0);
             std::thread::sleep(Duration::from_nanos(slice_ns));
         }
+    }
+
+    fn stop(&self) {
+        self.order.turns.rouse();
     }
 
     fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {

@@ -4,6 +4,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use super::connection::{KeptStatements, make_ready};
 use super::failures::Failures;
 use super::folder::{self, ScriptFile};
 use super::history::{PlayAgain, PlayedThread};
+use super::order::KeptOrder;
 use super::play::{ConnectionFields, PlayedScript, ScriptPlay};
 use super::remains::SqlRemains;
 use super::set_up::{self, ScriptDatabases};
@@ -63,14 +65,16 @@ struct SqlWorker {
     played: PlayedScript,
     /// Transactions that it has of its own, of a script that is played once.
     own: Option<u64>,
+    order: Arc<KeptOrder>,
+    lane: u32,
 }
 
 impl Worker for SqlWorker {
     type Task<'a> = ScriptPlay<'a>;
 
     fn start(&mut self) -> Result<ScriptPlay<'_>, WorkloadError> {
-        let Self { file, databases, stream, fields, played, .. } = self;
-        Ok(ScriptPlay::new(databases, file, fields, stream, played))
+        let Self { file, databases, stream, fields, played, order, lane, .. } = self;
+        Ok(ScriptPlay::new(databases, file, fields, stream, played, (order, *lane)))
     }
 
     fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
@@ -106,15 +110,16 @@ impl SqlScripts {
             Some(_) if changes_schema => KeptStatements::Some,
             Some(_) => KeptStatements::All,
         };
+        let order = Arc::new(KeptOrder::new(&folder.transactions, plan.is_none())?);
         let mut workers: Vec<SqlWorker> = Vec::new();
-        for (thread, file) in (0..).zip(folder.transactions) {
+        for (thread, file) in (0_u32..).zip(folder.transactions) {
             let script = &file.script;
             let attached = script.attached.iter().map(|(file, name)| (file, name.as_str()));
             let all = std::iter::once((&script.database, "main")).chain(attached);
             let all = all.map(|(file, name)| files.named(file, name)).collect();
             let databases = fields.options.open(all)?;
-            let keys = keys.share(thread, scripts);
-            let stream = SqlStream::new(script.clone(), course, seed, thread, keys);
+            let keys = keys.share(thread.into(), scripts);
+            let stream = SqlStream::new(script.clone(), course, seed, thread.into(), keys);
             let own = plan.is_none().then(|| stream.transactions()).transpose()?;
             workers.push(SqlWorker {
                 file,
@@ -128,6 +133,8 @@ impl SqlScripts {
                 },
                 played: PlayedScript::default(),
                 own,
+                order: Arc::clone(&order),
+                lane: thread,
             });
         }
         if fields.regime.regime == Regime::Steady {

@@ -282,3 +282,72 @@ fn a_shared_database_is_not_opened_again() {
     settings.sql.regime.regime = Regime::Reopened;
     assert!(folders.refusal(&settings).contains("several scripts use main.db"));
 }
+
+#[test]
+fn a_transaction_begins_when_those_of_others_that_come_first_have_ended() {
+    // Each script's statements come between those of the other: no other order succeeds.
+    let one = "CREATE TABLE t (n INTEGER PRIMARY KEY, last INTEGER);\nINSERT INTO t VALUES (0, 0);\n\
+        --! after transaction-two.sql 3\nBEGIN;\nUPDATE t SET last = 2 WHERE last = 1;\n\
+        INSERT INTO t SELECT changes() * 2, 0;\nCOMMIT;\n";
+    let two = "--! after transaction-one.sql 2\nBEGIN;\nUPDATE t SET last = 1 WHERE last = 0;\n\
+        COMMIT;\n--! after transaction-one.sql 6\nUPDATE t SET last = 3 WHERE n = 0 AND last = 2;\n";
+    let scripts = [("transaction-one.sql", one), ("transaction-two.sql", two)];
+    for _ in 0..10 {
+        let folders = Folders::new(&scripts);
+        let (_, closed) = folders.run(&folders.replayed());
+        assert_eq!(closed.incomplete_reasons, Vec::<String>::new());
+        let main = folders.directory().join("main.db");
+        assert_eq!(count(&main, "SELECT sum(n) * 10 + sum(last) FROM t"), 23);
+    }
+    let folders = Folders::new(&[("transaction.sql", "--! after transaction-x.sql 1\nSELECT 1;")]);
+    assert!(folders.refusal(&folders.replayed()).contains("is no other transaction script"));
+}
+
+#[test]
+fn a_dump_plays_as_the_shell_plays_it() {
+    let dump = "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n\
+        CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT);\n\
+        INSERT INTO note VALUES(3,'a; b');\nPRAGMA writable_schema=ON;\n\
+        INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table','f','f',0,\
+        'CREATE VIRTUAL TABLE f USING fts5(body, content=''note'', content_rowid=''id'')');\n\
+        CREATE TABLE IF NOT EXISTS 'f_data'(id INTEGER PRIMARY KEY, block BLOB);\n\
+        INSERT INTO f_data VALUES(1,X'00');\n\
+        CREATE TABLE IF NOT EXISTS 'f_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;\n\
+        CREATE TABLE IF NOT EXISTS 'f_docsize'(id INTEGER PRIMARY KEY, sz BLOB);\n\
+        CREATE TABLE IF NOT EXISTS 'f_config'(k PRIMARY KEY, v) WITHOUT ROWID;\n\
+        INSERT INTO f_config VALUES('version',4);\n\
+        DELETE FROM sqlite_sequence;\nINSERT INTO sqlite_sequence VALUES('note',41);\n\
+        PRAGMA writable_schema=OFF;\nCOMMIT;\n";
+    let next = "INSERT INTO note(body) VALUES ('next');\n";
+    for files in [
+        vec![("setup.sql", dump), ("transaction.sql", next)],
+        vec![("transaction.sql", &*format!("{dump}{next}"))],
+    ] {
+        let folders = Folders::new(&files);
+        let (_, closed) = folders.run(&folders.replayed());
+        assert_eq!(closed.incomplete_reasons, Vec::<String>::new());
+        let main = folders.directory().join("main.db");
+        assert_eq!(count(&main, "SELECT max(id) FROM note"), 42);
+        assert_eq!(count(&main, "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'f*'"), 5);
+    }
+}
+
+#[test]
+fn what_an_app_has_of_its_own_is_told_before_what_follows_from_it() {
+    let script = "CREATE TABLE place(title TEXT COLLATE unicase);\n\
+        CREATE UNIQUE INDEX a ON place(title);\nINSERT INTO place VALUES (1);\n\
+        INSERT INTO place VALUES (2);\nCREATE INDEX b ON place(mirrored(title));\n";
+    let folders = Folders::new(&[("transaction.sql", script)]);
+    let (_, closed) = folders.run(&folders.replayed());
+    let first = "no such collation sequence: unicase, which the app has of its own";
+    assert!(closed.incomplete_reasons[0].contains(first), "{:?}", closed.incomplete_reasons);
+}
+
+#[test]
+fn a_script_may_begin_with_a_byte_order_mark_and_has_no_nul() {
+    let folders = Folders::new(&[("transaction.sql", "\u{feff}--! may_fail\nSELECT 1;;\n;")]);
+    let (_, closed) = folders.run(&folders.replayed());
+    assert_eq!(closed.transactions.len(), 1);
+    let folders = Folders::new(&[("transaction.sql", "SELECT 1;\nSELECT 'x\0y';")]);
+    assert!(folders.refusal(&folders.replayed()).contains("line 2, column 10: a NUL character"));
+}

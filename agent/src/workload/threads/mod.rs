@@ -2,6 +2,7 @@
 //! gives what each thread noted.
 //!
 //! observer, plan -> task -> post (one thread) -> phases -> crew (several threads)
+//! turns: the order that threads keep
 
 mod crew;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod phases;
 pub mod plan;
 mod post;
 pub mod task;
+pub mod turns;
 
 use super::ledger::Ledger;
 use observer::Observer;

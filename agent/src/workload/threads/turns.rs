@@ -1,4 +1,5 @@
-//! How far each lane of a replay is, and whose turn is next: a step waits for steps of other lanes.
+//! How far each lane is of calls or statements that are replayed in their order, and whose turn is
+//! next: a step waits for steps of other lanes.
 //! Who waits or sleeps stops when all threads shall: the one waited for may have stopped already.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

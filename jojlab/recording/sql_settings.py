@@ -1,0 +1,106 @@
+"""The settings of SQLite that a recorded program had: by its PRAGMAs, else by how its SQLite was
+built. Written into the folder of its scripts, as fields of a case.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jojlab.recording import pragmas
+
+NAME = "settings.toml"
+_LEVELS = {
+    "synchronous": ("off", "normal", "full", "extra"),
+    "auto_vacuum": ("none", "full", "incremental"),
+    "secure_delete": ("off", "on", "fast"),
+    "temp_store": ("default", "file", "memory"),
+}
+_TRUE = ("on", "yes", "true")
+_FALSE = ("no", "false")
+# The fields, by their PRAGMAs, with SQLite's own default, and the option that builds another.
+_FIELDS: Mapping[str, tuple[str, str, str]] = {
+    "journal_mode": ("journal_mode", "delete", ""),
+    "synchronous": ("synchronous", "full", "DEFAULT_SYNCHRONOUS"),
+    "page_size": ("page_size_bytes", "4096", "DEFAULT_PAGE_SIZE"),
+    "auto_vacuum": ("auto_vacuum", "none", ""),
+    "locking_mode": ("locking_mode", "normal", ""),
+    "secure_delete": ("secure_delete", "off", "SECURE_DELETE"),
+    "temp_store": ("temp_store", "default", ""),
+    "wal_autocheckpoint": ("wal_autocheckpoint_pages", "1000", "DEFAULT_WAL_AUTOCHECKPOINT"),
+}
+_NUMBERS = ("page_size", "wal_autocheckpoint")
+# Those that a file keeps: SQLite's default is none where it was made before.
+_OF_THE_FILE = ("journal_mode", "page_size", "auto_vacuum")
+_JOURNAL_MODES = ("delete", "truncate", "persist", "memory", "wal", "off")
+
+
+@dataclass
+class ConnectionSettings:
+    """What one connection set last, by the name of its file; how often it committed."""
+
+    file: str
+    build_options: Sequence[str]
+    was_there: bool
+    own: dict[str, str] = field(default_factory=dict)
+    commits: int = 0
+
+    def note(self, words: Sequence[str]) -> None:
+        """Follow a PRAGMA, of which these are the first tokens."""
+        name, value = pragmas.name_and_value(words)
+        if name in _FIELDS and value is not None and (word := _word(name, value)):
+            self.own[name] = word
+
+    def default(self, name: str) -> tuple[str, str]:
+        """Return the value of a PRAGMA that it did not set, and where that is from."""
+        if name in _OF_THE_FILE and self.was_there:
+            return "", "not known: the database was there before"
+        _, own, option = _FIELDS[name]
+        if name == "synchronous" and self.own.get("journal_mode") == "wal":
+            option = "DEFAULT_WAL_SYNCHRONOUS"
+        for each in self.build_options:
+            key, _, value = each.partition("=")
+            if option and key == option and (word := _word(name, value or "on")):
+                return word, "the default of its SQLite"
+        return own, "the default of its SQLite"
+
+
+def lines(connections: Sequence[ConnectionSettings]) -> Iterator[str]:
+    """Yield the lines of the file: the value that most commits were made with, and the others."""
+    of_wal = {it.file for it in connections if it.own.get("journal_mode") == "wal"}
+    yield "# The settings of SQLite that the recorded program had, as fields of a case. joj bill,"
+    yield "# joj bench sql and joj advise read them here; an option that is given wins."
+    for name, (case_field, _, _) in _FIELDS.items():
+        found: Counter[tuple[str, str]] = Counter()
+        for it in connections:
+            if name == "journal_mode" and it.file in of_wal:
+                value = ("wal", "PRAGMA journal_mode")
+            elif name in it.own:
+                value = (it.own[name], f"PRAGMA {name}")
+            else:
+                value = it.default(name)
+            found[value] += it.commits or 1
+        (word, source), _ = found.most_common(1)[0]
+        others = sorted({other for other, _ in found if other not in ("", word)})
+        also = f"; others had {', '.join(others)}" if others else ""
+        text = word if name in _NUMBERS else f'"{word}"'
+        yield f"{case_field} = {text}  # {source}{also}" if word else f"# {case_field}: {source}"
+
+
+def _word(name: str, value: str) -> str:
+    """The word of a field for a value of its PRAGMA; empty if it is none."""
+    value = value.lower()
+    if name in _NUMBERS:
+        number = int(value) if value.isdigit() else -1
+        return str(number) if number >= 0 else ""
+    if name == "journal_mode":
+        return value if value in _JOURNAL_MODES else ""
+    if name == "locking_mode":
+        return value if value in ("normal", "exclusive") else ""
+    levels = _LEVELS[name]
+    if value.isdigit():
+        return levels[int(value)] if int(value) < len(levels) else ""
+    if name in ("synchronous", "secure_delete"):
+        value = levels[1] if value in _TRUE else "off" if value in _FALSE else value
+    return value if value in levels else ""
