@@ -2,8 +2,8 @@
 /*
  * The files of a connection: how large each was when it was opened or attached, which tells whether
  * it was there before; and when the connection committed: SQLite calls the commit hook while it has
- * the locks of all that the transaction changed (vdbeCommit() in src/vdbeaux.c), so that these times
- * are the order of commits of all connections on a file, of other processes too.
+ * the locks of all that the transaction changed (vdbeCommit() in src/vdbeaux.c), so that these
+ * times are the order of commits of all connections on a file, of other processes too.
  */
 #define _GNU_SOURCE
 #include "preload.h"

@@ -116,7 +116,7 @@ symbol_lookup real_lookup(void);
 void *loaded_by_program(void);
 /* Whether a libsqlite3 is loaded in this process. */
 bool library_is_loaded(void);
-/* Whether an object of this process has a SQLite of its own whose functions were not called here. */
+/* Whether an object of this process has a SQLite of its own that was not called here. */
 bool another_is_built_in(void);
 
 /* The real function that is called by the name of one of ours. */

@@ -120,8 +120,8 @@ void execution_ends(struct statement *statement, int32_t result, int64_t now)
 	struct piece pieces[] = {
 		PIECE(statement->number), PIECE(statement->flags), PIECE(thread), PIECE(result),
 		PIECE(statement->begin_ns), PIECE(now), PIECE(statement->inside_ns),
-		PIECE(connection->committed_ns), PIECE(statement->rows), PIECE(changes), PIECE(statement->pending_bytes),
-		{ statement->pending, statement->pending_bytes },
+		PIECE(connection->committed_ns), PIECE(statement->rows), PIECE(changes),
+		PIECE(statement->pending_bytes), { statement->pending, statement->pending_bytes },
 	};
 
 	statement->is_running = false;

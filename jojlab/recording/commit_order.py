@@ -15,7 +15,7 @@ from itertools import accumulate
 
 
 @dataclass(frozen=True)
-class Unit:
+class RecordedUnit:
     """A transaction of one script: after how many of its written statements it begins and ends,
     the line before which it begins, and its times.
     """
@@ -49,8 +49,8 @@ class _Ends:
 
 
 def followed(
-    units: Sequence[Sequence[Unit]], files: Sequence[frozenset[str]]
-) -> Iterator[tuple[int, Unit, list[tuple[int, int]]]]:
+    units: Sequence[Sequence[RecordedUnit]], files: Sequence[frozenset[str]]
+) -> Iterator[tuple[int, RecordedUnit, list[tuple[int, int]]]]:
     """Yield the script and unit of each that follows others, with the scripts of those and how many
     of their statements come before it, as far as no unit of its script said so before.
 
@@ -89,7 +89,7 @@ def followed(
                 yield script, unit, after
 
 
-def _spans(units: Sequence[Unit]) -> Iterator[tuple[int, int]]:
+def _spans(units: Sequence[RecordedUnit]) -> Iterator[tuple[int, int]]:
     """Yield when each unit of a script took effect, from and to; no begin before an earlier one."""
     latest = 0
     for unit in units:

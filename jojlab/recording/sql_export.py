@@ -14,7 +14,7 @@ from typing import Any
 from jojlab.foundation.errors import UseError
 from jojlab.recording import sql_settings, sql_text
 from jojlab.recording.attached import DatabaseNames
-from jojlab.recording.commit_order import Unit, followed
+from jojlab.recording.commit_order import RecordedUnit, followed
 from jojlab.recording.folder import Recording, Row, path_bytes
 from jojlab.recording.sql_script import (
     SUFFIX,
@@ -47,7 +47,7 @@ class _Connection:
     script: SqlScript
     database: str
     settings: ConnectionSettings
-    units: list[Unit] = field(default_factory=list)
+    units: list[RecordedUnit] = field(default_factory=list)
 
     @property
     def files(self) -> frozenset[str]:
@@ -192,7 +192,7 @@ def _add(
         begin = min(begins, default=rows[0]["begin_ns"])
         end = max(row["end_ns"] for row in rows)
         committed = max(commits) if commits else None
-        made.units.append(Unit(first, script.written, line, begin, end, committed))
+        made.units.append(RecordedUnit(first, script.written, line, begin, end, committed))
     return before_ns
 
 

@@ -130,8 +130,8 @@ def _is_by_line(lines: Sequence[str]) -> bool:
 
 def _holds_several(statement: str) -> bool:
     """Whether lines that lack their semicolons became one statement, which is none."""
-    lines = [line.strip() for line in statement.split("\n")]
-    verbs = [line for line in lines if re.match(r"\w*", line)[0].upper() in _VERBS]  # type: ignore[index]
+    words = (re.match(r"\w*", line.strip()) for line in statement.split("\n"))
+    verbs = [found for found in words if found and found[0].upper() in _VERBS]
     return len(verbs) > 1 and not _Parser().takes(statement)
 
 

@@ -124,8 +124,8 @@ fn look(name: &str) -> anyhow::Result<()> {
         .map_err(|error| WrongUse(format!("cannot run {name}: {error}")))?;
     match &program.linking {
         Linking::Dynamic if program.has_sqlite_built_in() => {
-            let what = "has SQLite built in, and is not linked to libsqlite3: its statements cannot \
-                        be seen";
+            let what = "has SQLite built in, and is not linked to libsqlite3: its statements \
+                        cannot be seen";
             Err(wrong(format!("{} {what}", program.path.display())).into())
         }
         Linking::Dynamic => Ok(()),

@@ -286,11 +286,12 @@ fn a_shared_database_is_not_opened_again() {
 #[test]
 fn a_transaction_begins_when_those_of_others_that_come_first_have_ended() {
     // Each script's statements come between those of the other: no other order succeeds.
-    let one = "CREATE TABLE t (n INTEGER PRIMARY KEY, last INTEGER);\nINSERT INTO t VALUES (0, 0);\n\
-        --! after transaction-two.sql 3\nBEGIN;\nUPDATE t SET last = 2 WHERE last = 1;\n\
+    let one = "CREATE TABLE t (n INTEGER PRIMARY KEY, last INTEGER);\n\
+        INSERT INTO t VALUES (0, 0);\n--! after transaction-two.sql 3\nBEGIN;\nUPDATE t SET last = 2 WHERE last = 1;\n\
         INSERT INTO t SELECT changes() * 2, 0;\nCOMMIT;\n";
     let two = "--! after transaction-one.sql 2\nBEGIN;\nUPDATE t SET last = 1 WHERE last = 0;\n\
-        COMMIT;\n--! after transaction-one.sql 6\nUPDATE t SET last = 3 WHERE n = 0 AND last = 2;\n";
+        COMMIT;\n--! after transaction-one.sql 6\n\
+        UPDATE t SET last = 3 WHERE n = 0 AND last = 2;\n";
     let scripts = [("transaction-one.sql", one), ("transaction-two.sql", two)];
     for _ in 0..10 {
         let folders = Folders::new(&scripts);
@@ -311,8 +312,9 @@ fn a_dump_plays_as_the_shell_plays_it() {
         INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table','f','f',0,\
         'CREATE VIRTUAL TABLE f USING fts5(body, content=''note'', content_rowid=''id'')');\n\
         CREATE TABLE IF NOT EXISTS 'f_data'(id INTEGER PRIMARY KEY, block BLOB);\n\
-        INSERT INTO f_data VALUES(1,X'00');\n\
-        CREATE TABLE IF NOT EXISTS 'f_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;\n\
+        INSERT INTO f_data VALUES(1,X''),(10,X'00000000000000');\n\
+        CREATE TABLE IF NOT EXISTS 'f_idx'(segid, term, pgno, \
+        PRIMARY KEY(segid, term)) WITHOUT ROWID;\n\
         CREATE TABLE IF NOT EXISTS 'f_docsize'(id INTEGER PRIMARY KEY, sz BLOB);\n\
         CREATE TABLE IF NOT EXISTS 'f_config'(k PRIMARY KEY, v) WITHOUT ROWID;\n\
         INSERT INTO f_config VALUES('version',4);\n\
