@@ -287,7 +287,8 @@ fn a_shared_database_is_not_opened_again() {
 fn a_transaction_begins_when_those_of_others_that_come_first_have_ended() {
     // Each script's statements come between those of the other: no other order succeeds.
     let one = "CREATE TABLE t (n INTEGER PRIMARY KEY, last INTEGER);\n\
-        INSERT INTO t VALUES (0, 0);\n--! after transaction-two.sql 3\nBEGIN;\nUPDATE t SET last = 2 WHERE last = 1;\n\
+        INSERT INTO t VALUES (0, 0);\n--! after transaction-two.sql 3\nBEGIN;\n\
+        UPDATE t SET last = 2 WHERE last = 1;\n\
         INSERT INTO t SELECT changes() * 2, 0;\nCOMMIT;\n";
     let two = "--! after transaction-one.sql 2\nBEGIN;\nUPDATE t SET last = 1 WHERE last = 0;\n\
         COMMIT;\n--! after transaction-one.sql 6\n\
