@@ -40,6 +40,7 @@ def state(number: int, kind: str = "subset", outcome: str = "kept", **more: Any)
         "after_return": outcome != "kept",
         "acknowledged": number,
         "begun": number + 1,
+        "promises": number,
         "outcome": outcome,
         "found": [number - lost],
         "lost": lost,

@@ -62,7 +62,7 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     distinct: dict[tuple[str, int], Mapping[str, Any]] = {}
     for part in parts:
         for state in part["states"]:
-            distinct.setdefault((state["hash"], state["acknowledged"]), state)
+            distinct.setdefault((state["hash"], state["promises"]), state)
     states = sorted(distinct.values(), key=lambda state: (state["cut_ns"], state["hash"]))
     boundary = sum(str(state["kind"]).startswith("boundary-") for state in states)
     by_kind: dict[str, Counter[str]] = {}

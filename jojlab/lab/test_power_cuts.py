@@ -12,11 +12,13 @@ from jojlab.lab.power_cuts import merged
 from jojlab.trace.power_cuts import PowerCuts
 
 
-def state(at: int, kind: str, content: str, outcome: str = "kept") -> dict[str, Any]:
+def state(
+    at: int, kind: str, content: str, outcome: str = "kept", promises: int = 3
+) -> dict[str, Any]:
     return {
         "cut_ns": at, "kind": kind, "after_return": False, "acknowledged": 3, "begun": 4,
-        "outcome": outcome, "found": [3], "lost": 0, "message": "", "fsck": "clean",
-        "kernel_log": "", "hash": content,
+        "promises": promises, "outcome": outcome, "found": [3], "lost": 0, "message": "",
+        "fsck": "clean", "kernel_log": "", "hash": content,
     }  # fmt: skip
 
 
@@ -43,6 +45,11 @@ def test_a_state_that_two_guests_found_counts_once() -> None:
     assert found["by_kind"]["subset"] == {"lost": 1}
     fields = set(PowerCuts.__struct_fields__)
     assert fields <= set(found), fields - set(found)
+
+
+def test_one_content_is_two_states_where_more_was_promised() -> None:
+    later = part(1, 0, state(8, "subset", "0b", "lost", promises=4))
+    assert merged([FIRST, later])["outcomes"] == {"kept": 2, "lost": 1}
 
 
 def test_parts_of_two_runs_are_refused() -> None:

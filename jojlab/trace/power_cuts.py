@@ -1,8 +1,8 @@
 """What power cuts left of one run: the answer of the agent, power_cuts.json
 (agent/src/lab/power_cut), as a run folder carries it.
 
-A state is what one cut leaves: the contents of the disks, and how many transactions had returned.
-Equal states are one.
+A state is what one cut leaves: the contents of the disks, and what had been promised by then. Equal
+states are one.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ _REFUSALS = {
 class JudgedState(Struct, kw_only=True):
     """One state, and what was found in it; `lost` counts acknowledged transactions. `is_torn`: a
     write was torn, at the first cut or at a second; answers of before did not say it of the second.
+    `promises` counts the moments until then at which something was promised: the transactions that
+    had returned, and of a replay each sync; answers of before did not have it.
     """
 
     cut_ns: int
@@ -64,6 +66,7 @@ class JudgedState(Struct, kw_only=True):
     after_return: bool
     acknowledged: int
     begun: int
+    promises: int = 0
     outcome: CutOutcome
     found: list[int | None]
     lost: int

@@ -107,6 +107,11 @@ pub trait Remains {
     /// If the files cannot be read, or hold what no operation put there.
     fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError>;
 
+    /// When `survived` begins to owe something that no transaction's return promised; in any order.
+    fn promise_times_ns(&self) -> Vec<i64> {
+        Vec::new()
+    }
+
     /// Checks, before any power is cut, that what `survived` compares with gives the whole run as
     /// it is there now.
     ///

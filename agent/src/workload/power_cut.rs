@@ -31,13 +31,6 @@ impl Cut<'_> {
         };
         Progress { returned: counted(|it| it.return_ns), begun: counted(|it| it.begin_ns) }
     }
-
-    /// Of the threads that share databases.
-    pub fn progress_of_sharers(&self, shares: impl Fn(u64) -> bool) -> Progress {
-        let all = in_commit_order(self.transactions, shares);
-        let times = all.iter().map(|it| (it.commit_ns, it.return_ns));
-        Progress::of_sharers(times, self.at_ns)
-    }
 }
 
 impl Progress {
@@ -159,8 +152,9 @@ mod tests {
         // Thread 1 waits for the lock from 11 on, and is told late that it has committed.
         let all = [one(0, 10, 15, 20), one(1, 11, 25, 50), one(0, 21, 30, 40), one(7, 12, 13, 14)];
         let progress = |at_ns| {
-            let cut = Cut { transactions: &all, at_ns };
-            let Progress { returned, begun } = cut.progress_of_sharers(|thread| thread < 2);
+            let order = in_commit_order(&all, |thread| thread < 2);
+            let times = order.iter().map(|it| (it.commit_ns, it.return_ns));
+            let Progress { returned, begun } = Progress::of_sharers(times, at_ns);
             (returned, begun)
         };
         assert_eq!(progress(14), (0, 0));

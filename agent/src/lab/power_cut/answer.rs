@@ -30,6 +30,7 @@ pub struct Judged {
     after_return: bool,
     acknowledged: u64,
     begun: u64,
+    promises: u64,
     #[serde(flatten)]
     survival: Survival,
     fsck: String,
@@ -48,6 +49,7 @@ impl Judged {
             after_return: state.after_return,
             acknowledged: state.acknowledged,
             begun: state.begun,
+            promises: state.promises,
             survival: verdict.survival,
             fsck: verdict.fsck.to_string(),
             kernel_log: verdict.kernel_log,

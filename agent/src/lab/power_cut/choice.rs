@@ -36,8 +36,8 @@ pub struct Choice {
 #[derive(Debug, Clone, Copy)]
 pub struct UncertainRequest {
     pub piece_count: usize,
-    /// Whether it has not completed: its data are on their way, and may be cut off.
-    pub is_under_way: bool,
+    /// Whether the cut may leave some sectors of a slot of it and take others.
+    pub may_tear: bool,
 }
 
 /// What is not durable at a moment.
@@ -56,8 +56,8 @@ impl OpenPieces<'_> {
     }
 
     /// The places of those that may be torn.
-    fn under_way(&self) -> Vec<usize> {
-        let requests = (0..self.0.len()).filter(|number| self.0[*number].is_under_way);
+    fn tearable(&self) -> Vec<usize> {
+        let requests = (0..self.0.len()).filter(|number| self.0[*number].may_tear);
         requests.flat_map(|number| self.of_request(number)).collect()
     }
 }
@@ -66,12 +66,12 @@ impl Choice {
     pub const NONE: Self = Self { kind: StateKind::BoundaryNone, seed: 0 };
     pub const ALL: Self = Self { kind: StateKind::BoundaryAll, seed: 0 };
 
-    /// One of the drawn kinds; of torn slots only where the devices promise no more.
-    pub fn draw(random: &mut ChaCha8Rng, may_tear: bool) -> Self {
+    /// One of the drawn kinds.
+    pub fn draw(random: &mut ChaCha8Rng) -> Self {
         let kind = match random.next_u64() % 10 {
             0..3 => StateKind::DropOne,
             3..5 => StateKind::Prefix,
-            5 if may_tear => StateKind::Torn,
+            5 => StateKind::Torn,
             _ => StateKind::Subset,
         };
         Self { kind, seed: random.next_u64() }
@@ -105,7 +105,7 @@ impl Choice {
                 let share = 1 + below(7);
                 let mut kept: Vec<u8> =
                     (0..count).map(|_| if below(8) < share { WHOLE } else { 0 }).collect();
-                let torn = if self.kind == StateKind::Torn { open.under_way() } else { Vec::new() };
+                let torn = if self.kind == StateKind::Torn { open.tearable() } else { Vec::new() };
                 if !torn.is_empty() {
                     let place = torn[below(torn.len())];
                     kept[place] = u8::try_from(1 + below((1 << SECTORS) - 2)).expect("a byte");
@@ -125,9 +125,9 @@ mod tests {
     use super::*;
 
     const REQUESTS: [UncertainRequest; 3] = [
-        UncertainRequest { piece_count: 1, is_under_way: false },
-        UncertainRequest { piece_count: 4, is_under_way: false },
-        UncertainRequest { piece_count: 2, is_under_way: true },
+        UncertainRequest { piece_count: 1, may_tear: false },
+        UncertainRequest { piece_count: 4, may_tear: false },
+        UncertainRequest { piece_count: 2, may_tear: true },
     ];
     const OPEN: OpenPieces = OpenPieces(&REQUESTS);
 
@@ -154,7 +154,7 @@ mod tests {
             let torn = kept(StateKind::Torn, seed);
             let is_torn = |sectors: &u8| ![0, WHOLE].contains(sectors);
             prop_assert_eq!(torn.iter().filter(|it| is_torn(it)).count(), 1);
-            prop_assert!(torn[5..].iter().any(is_torn), "only what is under way");
+            prop_assert!(torn[5..].iter().any(is_torn), "only what may be torn");
             let subset = kept(StateKind::Subset, seed);
             prop_assert!(subset.iter().all(|it| [0, WHOLE].contains(it)));
         }
@@ -162,7 +162,7 @@ mod tests {
         #[test]
         fn nothing_open_leaves_nothing_to_choose(seed in any::<u64>()) {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
-            let choice = Choice::draw(&mut random, true);
+            let choice = Choice::draw(&mut random);
             prop_assert!(choice.survivors(OpenPieces(&[])).is_empty());
         }
     }

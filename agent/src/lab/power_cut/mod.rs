@@ -29,7 +29,7 @@ use crate::workload::power_cut::Cut;
 use answer::{Answer, Judged};
 use disks::CutDisks;
 use judge::Judge;
-use states::{Chooser, State, TransactionTimes, draw_second};
+use states::{Chooser, PromiseTimes, State, draw_second};
 use walk::Walk;
 use written::Promise;
 
@@ -48,18 +48,17 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     stand.detach()?;
     let mut disks = CutDisks::new(&stand.disks, &promises);
     let written = disks.record()?;
-    let times = TransactionTimes::of(&closed.transactions);
+    let times = PromiseTimes::of(&closed.transactions, &closed.remains.promise_times_ns());
     let chooser = Chooser {
         written: &written,
         times: &times,
         span: times.span(end_ns),
         asked: cuts.states,
         seed: case.seed,
-        may_tear: promises.iter().any(|promise| promise.torn_bytes < 4096),
     };
     let states = chooser.choose();
     let mut known: HashSet<(u64, u64)> =
-        states.chosen.iter().map(|state| (state.hash, state.acknowledged)).collect();
+        states.chosen.iter().map(|state| (state.hash, state.promises)).collect();
     let tables = answer::take_tables(output)?;
     let mut judge = Judge::new(&stand, &*closed.remains, output)?;
     let mut found = Vec::new();
@@ -79,13 +78,13 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         }
         let recovery = disks.recovery()?;
         second_draws += 1;
-        let (at_ns, choice) = draw_second(&recovery, case.seed, number as u64, chooser.may_tear);
+        let (at_ns, choice) = draw_second(&recovery, case.seed, number as u64);
         let mut second = Walk::new(&recovery);
         second.go_to(at_ns);
         let choice = second.fitted(choice);
         let contents = second.contents(choice);
         let hash = state.hash ^ contents.hash;
-        if known.insert((hash, state.acknowledged)) {
+        if known.insert((hash, state.promises)) {
             disks.put_second(&recovery, &contents)?;
             found.push(Judged::new(state, Some(choice), hash, judge.judge(&cut)?));
         }

@@ -1,8 +1,9 @@
-//! Which states of the disks are judged: reads what a run wrote and when its transactions began and
-//! returned; produces distinct states. First those at the boundaries: at every issue, completion
-//! and return, none or all of what was not durable. Then drawn ones, each by a fresh draw.
+//! Which states of the disks are judged: reads what a run wrote, when its transactions began and
+//! returned, and when it promised something else; produces distinct states. First those at the
+//! boundaries: at every issue, completion and promise, none or all of what was not durable. Then
+//! drawn ones, each by a fresh draw.
 //!
-//! States are distinct if the disks' contents differ, or what had been acknowledged does.
+//! States are distinct if the disks' contents differ, or what had been promised does.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
@@ -33,8 +34,12 @@ pub struct State {
     /// Transactions that had returned by then, and had begun.
     pub acknowledged: u64,
     pub begun: u64,
-    /// Whether it is the instant after one returned.
+    /// Promises that had been made by then, the returns of transactions among them.
+    pub promises: u64,
+    /// Whether it is the instant after a transaction returned.
     pub after_return: bool,
+    /// Whether it is the instant after a promise.
+    pub after_promise: bool,
     /// Whether its recovery is cut again.
     pub has_second: bool,
 }
@@ -49,43 +54,62 @@ pub struct States {
     pub draws: u64,
 }
 
-/// When transactions began and returned.
-pub struct TransactionTimes {
+/// When transactions began and returned, and when anything was promised.
+pub struct PromiseTimes {
     begins_ns: Vec<i64>,
     returns_ns: Vec<i64>,
+    /// The returns, and what was promised beside them; each moment once.
+    promises_ns: Vec<i64>,
 }
 
-impl TransactionTimes {
-    pub fn of(transactions: &[Transaction]) -> Self {
+impl PromiseTimes {
+    /// Of transactions, of which each promises something as it returns, and what is promised by
+    /// anything else at these moments.
+    pub fn of(transactions: &[Transaction], other_ns: &[i64]) -> Self {
         let sorted = |at_ns: fn(&Transaction) -> i64| {
             let mut all: Vec<i64> = transactions.iter().map(at_ns).collect();
             all.sort_unstable();
             all
         };
-        Self { begins_ns: sorted(|it| it.begin_ns), returns_ns: sorted(|it| it.return_ns) }
+        let returns_ns = sorted(|it| it.return_ns);
+        let promises_ns: BTreeSet<i64> = returns_ns.iter().chain(other_ns).copied().collect();
+        let promises_ns = promises_ns.into_iter().collect();
+        Self { begins_ns: sorted(|it| it.begin_ns), returns_ns, promises_ns }
     }
 
-    /// From the first transaction's begin until everything was written back.
+    /// From the first transaction's begin, or the first promise, until everything was written back.
     pub fn span(&self, end_ns: i64) -> RangeInclusive<i64> {
-        self.begins_ns.first().copied().unwrap_or(end_ns)..=end_ns
+        let first = [&self.begins_ns, &self.promises_ns].into_iter().filter_map(|all| all.first());
+        first.min().copied().unwrap_or(end_ns)..=end_ns
     }
 
     fn state(&self, at_ns: i64, choice: Choice, hash: u64) -> State {
         let by = |times: &[i64]| times.partition_point(|time| *time <= at_ns) as u64;
-        let after_return = self.returns_ns.binary_search(&at_ns).is_ok();
-        let (acknowledged, begun) = (by(&self.returns_ns), by(&self.begins_ns));
-        State { at_ns, choice, hash, acknowledged, begun, after_return, has_second: false }
+        State {
+            at_ns,
+            choice,
+            hash,
+            acknowledged: by(&self.returns_ns),
+            begun: by(&self.begins_ns),
+            promises: by(&self.promises_ns),
+            after_return: self.returns_ns.binary_search(&at_ns).is_ok(),
+            after_promise: self.is_promise(at_ns),
+            has_second: false,
+        }
+    }
+
+    fn is_promise(&self, at_ns: i64) -> bool {
+        self.promises_ns.binary_search(&at_ns).is_ok()
     }
 }
 
 /// Chooses so many states of a run, or all that there are.
 pub struct Chooser<'a> {
     pub written: &'a WrittenRun,
-    pub times: &'a TransactionTimes,
+    pub times: &'a PromiseTimes,
     pub span: RangeInclusive<i64>,
     pub asked: usize,
     pub seed: u64,
-    pub may_tear: bool,
 }
 
 impl Chooser<'_> {
@@ -113,12 +137,12 @@ impl Chooser<'_> {
         states
     }
 
-    /// Issues, completions and returns, in order.
+    /// Issues, completions and promises, in order.
     fn moments(&self) -> Vec<i64> {
         let requests = &self.written.requests;
         let of_requests = requests.iter().flat_map(|it| [it.issue_ns, it.completion_ns]);
-        let returns = self.times.returns_ns.iter().copied();
-        let all = of_requests.chain(returns).chain([*self.span.start()]);
+        let promises = self.times.promises_ns.iter().copied();
+        let all = of_requests.chain(promises).chain([*self.span.start()]);
         all.filter(|at_ns| self.span.contains(at_ns)).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
@@ -129,7 +153,7 @@ impl Chooser<'_> {
             walk.go_to(at_ns);
             for choice in [Choice::NONE, Choice::ALL] {
                 let state = self.times.state(at_ns, choice, walk.hash(choice));
-                if known.insert((state.hash, state.acknowledged)) {
+                if known.insert((state.hash, state.promises)) {
                     found.push(state);
                 }
             }
@@ -137,7 +161,7 @@ impl Chooser<'_> {
         found
     }
 
-    /// Half of the draws are made at returns, where most must be there and least may be.
+    /// Half of the draws are made at promises, where most must be there and least may be.
     fn drawn(
         &self,
         moments: &[i64],
@@ -146,15 +170,15 @@ impl Chooser<'_> {
         draws: &mut u64,
     ) -> Vec<State> {
         let open = open_moments(self.written, moments);
-        let is_return = |at_ns: &&i64| self.times.returns_ns.binary_search(*at_ns).is_ok();
-        let returns: Vec<i64> = open.iter().filter(is_return).copied().collect();
+        let is_promise = |at_ns: &i64| self.times.is_promise(*at_ns);
+        let promises: Vec<i64> = open.iter().copied().filter(is_promise).collect();
         let mut found = Vec::new();
         for _ in 0..ROUNDS {
             if found.len() >= wanted || open.is_empty() {
                 break;
             }
             let missing = (wanted - found.len()) as u64;
-            let one = |number| self.draw(number, &open, &returns);
+            let one = |number| self.draw(number, &open, &promises);
             let mut tried: Vec<_> = (*draws..*draws + missing).map(one).collect();
             *draws += missing;
             tried.sort_by_key(|(at_ns, _)| *at_ns);
@@ -163,7 +187,7 @@ impl Chooser<'_> {
                 walk.go_to(at_ns);
                 let choice = walk.fitted(choice);
                 let state = self.times.state(at_ns, choice, walk.hash(choice));
-                if known.insert((state.hash, state.acknowledged)) {
+                if known.insert((state.hash, state.promises)) {
                     found.push(state);
                 }
             }
@@ -171,13 +195,13 @@ impl Chooser<'_> {
         found
     }
 
-    fn draw(&self, number: u64, open: &[i64], returns: &[i64]) -> (i64, Choice) {
+    fn draw(&self, number: u64, open: &[i64], promises: &[i64]) -> (i64, Choice) {
         let seed = self.seed ^ u64::from_le_bytes(*b"powercut");
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(number);
-        let from = if returns.is_empty() || number.is_multiple_of(2) { open } else { returns };
+        let from = if promises.is_empty() || number.is_multiple_of(2) { open } else { promises };
         let place = usize::try_from(random.next_u64() % from.len() as u64).expect("of a slice");
-        (from[place], Choice::draw(&mut random, self.may_tear))
+        (from[place], Choice::draw(&mut random))
     }
 }
 
@@ -191,10 +215,10 @@ fn open_moments(written: &WrittenRun, moments: &[i64]) -> Vec<i64> {
     moments.iter().copied().filter(|at_ns| is_open(at_ns)).collect()
 }
 
-/// Keeps so many, evenly spread, those after returns first; gives the others.
+/// Keeps so many, evenly spread, those after promises first; gives the others.
 fn thin_out(states: &mut Vec<State>, most: usize) -> Vec<State> {
     let (after, between): (Vec<State>, Vec<State>) =
-        states.iter().partition(|state| state.after_return);
+        states.iter().partition(|state| state.after_promise);
     let of_after =
         most.min(after.len()).min(most.div_ceil(2).max(most.saturating_sub(between.len())));
     let (mut kept, mut rest) = spread(after, of_after);
@@ -215,11 +239,11 @@ fn spread(states: Vec<State>, count: usize) -> (Vec<State>, Vec<State>) {
     (bare(kept), bare(rest))
 }
 
-/// Marks so many, half of them after returns, where something can be lost, at even distances.
+/// Marks so many, half of them after promises, where something can be lost, at even distances.
 fn spread_marks(states: &mut [State], count: usize) {
     let count = count.min(states.len());
     let (mut after, mut between): (Vec<&mut State>, Vec<&mut State>) =
-        states.iter_mut().partition(|state| state.after_return);
+        states.iter_mut().partition(|state| state.after_promise);
     let of_after = (count / 2).min(after.len()).max(count.saturating_sub(between.len()));
     for (some, count) in [(&mut after, of_after), (&mut between, count - of_after)] {
         let total = some.len();
@@ -232,7 +256,7 @@ fn spread_marks(states: &mut [State], count: usize) {
 /// What a cut during a recovery leaves: one draw, boundaries included, among the moments at which
 /// it could take something, each as likely as it is long. At any other moment everything is
 /// durable, and a cut leaves what one that takes all leaves at the next of these.
-pub fn draw_second(recovery: &WrittenRun, seed: u64, number: u64, may_tear: bool) -> (i64, Choice) {
+pub fn draw_second(recovery: &WrittenRun, seed: u64, number: u64) -> (i64, Choice) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ u64::from_le_bytes(*b"recovery"));
     random.set_stream(number);
     let times = recovery.requests.iter().flat_map(|it| [it.issue_ns, it.completion_ns]);
@@ -252,7 +276,7 @@ pub fn draw_second(recovery: &WrittenRun, seed: u64, number: u64, may_tear: bool
     let choice = match random.next_u64() % 4 {
         0 => Choice::NONE,
         1 => Choice::ALL,
-        _ => Choice::draw(&mut random, may_tear),
+        _ => Choice::draw(&mut random),
     };
     (open.get(place).copied().unwrap_or(0), choice)
 }
@@ -266,7 +290,7 @@ mod tests {
 
     /// Commits of three writes and a flush: at 100 n a write to the journal, to the database twice,
     /// then the flush, and the return.
-    fn run(commits: i64) -> (WrittenRun, TransactionTimes) {
+    fn run(commits: i64) -> (WrittenRun, PromiseTimes) {
         let mut requests = Vec::new();
         let mut transactions = Vec::new();
         for number in 0..commits {
@@ -278,13 +302,13 @@ mod tests {
             let (begin_ns, return_ns) = (at - 1, at + 55);
             transactions.push(Transaction { begin_ns, return_ns, ..Transaction::default() });
         }
-        (written(&requests), TransactionTimes::of(&transactions))
+        (written(&requests), PromiseTimes::of(&transactions, &[]))
     }
 
     fn states(commits: i64, asked: usize, seed: u64) -> States {
         let (written, times) = run(commits);
         let span = times.span(1000 + 100 * commits);
-        Chooser { written: &written, times: &times, span, asked, seed, may_tear: true }.choose()
+        Chooser { written: &written, times: &times, span, asked, seed }.choose()
     }
 
     fn kinds(states: &States) -> BTreeMap<&'static str, usize> {
@@ -296,7 +320,7 @@ mod tests {
     #[test]
     fn states_are_distinct_in_order_and_the_same_again() {
         let found = states(40, 300, 7);
-        let keys: HashSet<_> = found.chosen.iter().map(|it| (it.hash, it.acknowledged)).collect();
+        let keys: HashSet<_> = found.chosen.iter().map(|it| (it.hash, it.promises)).collect();
         assert_eq!(keys.len(), found.chosen.len());
         assert!(found.chosen.is_sorted_by_key(|state| state.at_ns));
         assert_eq!(found.chosen, states(40, 300, 7).chosen);
@@ -345,6 +369,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_there_is_judged_before_and_after_a_promise_that_is_no_return() {
+        // Written, flushed and promised by an inner sync, then again, and then it returns.
+        let requests = [(Some(1), 10, 20, 5), (None, 30, 40, 0), (Some(2), 60, 70, 6)];
+        let (written, transaction) = (
+            written(&requests),
+            Transaction { begin_ns: 5, return_ns: 90, ..Transaction::default() },
+        );
+        let at_ns = |other_ns: &[i64]| {
+            let times = PromiseTimes::of(std::slice::from_ref(&transaction), other_ns);
+            let span = times.span(100);
+            let chooser = Chooser { written: &written, times: &times, span, asked: 100, seed: 1 };
+            let mut same = chooser.choose().chosen;
+            // With the first slot alone there.
+            same.retain(|state| state.choice == Choice::NONE && state.at_ns >= 40);
+            same.iter().map(|it| (it.at_ns, it.promises, it.after_return)).collect::<Vec<_>>()
+        };
+        assert_eq!(at_ns(&[]), [(90, 1, true)]);
+        assert_eq!(at_ns(&[50]), [(50, 1, false), (90, 2, true)]);
+        assert_eq!(PromiseTimes::of(&[transaction], &[3]).span(100), 3..=100);
+    }
+
+    #[test]
     fn a_second_cut_is_made_where_something_can_be_lost() {
         let recovery = written(&[
             (Some(1), 10, 20, 5),
@@ -352,18 +398,17 @@ mod tests {
             (Some(2), 100, 120, 6),
             (None, 130, 140, 0),
         ]);
-        let at_ns = |number| draw_second(&recovery, 7, number, true).0;
+        let at_ns = |number| draw_second(&recovery, 7, number).0;
         let drawn: HashSet<i64> = (0..200).map(at_ns).collect();
         assert_eq!(drawn, HashSet::from([10, 20, 30, 100, 120, 130]));
-        assert_eq!(draw_second(&WrittenRun::default(), 7, 1, true).0, 0);
+        assert_eq!(draw_second(&WrittenRun::default(), 7, 1).0, 0);
     }
 
     #[test]
     fn a_run_without_transactions_or_writes_has_one_state() {
-        let (written, times) = (WrittenRun::default(), TransactionTimes::of(&[]));
+        let (written, times) = (WrittenRun::default(), PromiseTimes::of(&[], &[]));
         let span = times.span(50);
-        let chooser =
-            Chooser { written: &written, times: &times, span, asked: 9, seed: 1, may_tear: true };
+        let chooser = Chooser { written: &written, times: &times, span, asked: 9, seed: 1 };
         assert_eq!(chooser.choose().chosen.len(), 1);
     }
 }

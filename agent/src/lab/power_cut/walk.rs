@@ -46,7 +46,7 @@ impl<'a> Walk<'a> {
         let open = some.iter().filter(|it| it.durable_ns > self.at_ns && !it.pieces.is_empty());
         let described = |request: &WrittenRequest| UncertainRequest {
             piece_count: request.pieces.len(),
-            is_under_way: request.completion_ns > self.at_ns,
+            may_tear: request.may_tear,
         };
         open.map(described).collect()
     }
@@ -56,18 +56,33 @@ impl<'a> Walk<'a> {
         !self.open().is_empty()
     }
 
-    /// The choice, as a subset where nothing is under way that could be torn.
-    pub fn fitted(&self, choice: Choice) -> Choice {
-        let may_tear = self.open().iter().any(|request| request.is_under_way);
-        match choice.kind {
-            StateKind::Torn if !may_tear => Choice { kind: StateKind::Subset, ..choice },
-            _ => choice,
+    /// The choice, as a subset where it tears nothing: where nothing may be torn, or where what it
+    /// leaves is the same with all of the torn slot's sectors or with none.
+    pub fn fitted(&mut self, choice: Choice) -> Choice {
+        if choice.kind != StateKind::Torn {
+            return choice;
         }
+        let torn = self.survivors(choice);
+        let hash = self.hash_of(&torn);
+        let is_whole = |kept: u8| kept == 0 || kept == WHOLE;
+        let is_torn = [0, WHOLE].iter().all(|sectors| {
+            let untorn = torn.iter().map(|kept| if is_whole(*kept) { *kept } else { *sectors });
+            self.hash_of(&untorn.collect::<Vec<u8>>()) != hash
+        });
+        if is_torn { choice } else { Choice { kind: StateKind::Subset, ..choice } }
+    }
+
+    fn survivors(&self, choice: Choice) -> Vec<u8> {
+        choice.survivors(OpenPieces(&self.open()))
     }
 
     /// The hash of what a cut leaves now.
     pub fn hash(&mut self, choice: Choice) -> u64 {
-        let replaced = self.apply(choice);
+        self.hash_of(&self.survivors(choice))
+    }
+
+    fn hash_of(&mut self, survivors: &[u8]) -> u64 {
+        let replaced = self.apply(survivors);
         let hash = self.contents.hash;
         replaced.iter().rev().for_each(|one| self.contents.take_back(one));
         hash
@@ -75,15 +90,15 @@ impl<'a> Walk<'a> {
 
     /// What a cut leaves now.
     pub fn contents(&mut self, choice: Choice) -> DiskContents {
-        let replaced = self.apply(choice);
+        let replaced = self.apply(&self.survivors(choice));
         let contents = self.contents.clone();
         replaced.iter().rev().for_each(|one| self.contents.take_back(one));
         contents
     }
 
-    fn apply(&mut self, choice: Choice) -> Vec<Replaced> {
-        let open = self.open();
-        let mut survivors = choice.survivors(OpenPieces(&open)).into_iter();
+    /// Puts there what survives of each open piece.
+    fn apply(&mut self, survivors: &[u8]) -> Vec<Replaced> {
+        let mut survivors = survivors.iter().copied();
         let mut replaced = Vec::new();
         for request in &self.written.requests[self.solid..self.issued] {
             let is_open = request.durable_ns > self.at_ns;
@@ -100,9 +115,12 @@ impl<'a> Walk<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
-    use super::super::written::tests::written;
+    use super::super::written::Promise;
+    use super::super::written::tests::{CACHED, record_of, written};
     use super::*;
 
     /// Slot 1 is written, flushed, written again and again; slot 2 once.
@@ -132,6 +150,68 @@ mod tests {
         assert_eq!(slots(70, Choice::NONE), [1, 0]);
         assert_eq!(slots(70, Choice::ALL), [4, 3]);
         assert_eq!(slots(57, Choice::ALL), [2, 3]);
+    }
+
+    /// Slots that torn draws at a moment leave mixed, and of which pieces; 0 is what was before.
+    fn torn(written: &WrittenRun, at_ns: i64) -> BTreeSet<(usize, BTreeSet<u32>)> {
+        let mut walk = Walk::new(written);
+        walk.go_to(at_ns);
+        let mut found = BTreeSet::new();
+        for seed in 0..200 {
+            let choice = walk.fitted(Choice { kind: StateKind::Torn, seed });
+            let slots = walk.contents(choice).slots;
+            let mixed = slots.iter().map(|sectors| sectors.iter().copied().collect());
+            let mixed: Vec<BTreeSet<u32>> = mixed.collect();
+            let count = mixed.iter().filter(|contents| contents.len() > 1).count();
+            assert_eq!(count, usize::from(choice.kind == StateKind::Torn), "{choice:?}");
+            found.extend(mixed.into_iter().enumerate().filter(|(_, contents)| contents.len() > 1));
+        }
+        found
+    }
+
+    #[test]
+    fn what_completed_into_a_volatile_cache_is_torn_until_it_is_flushed() {
+        let set = |of: &[u32]| of.iter().copied().collect::<BTreeSet<u32>>();
+        // At 90 all has completed, and the flush at 30 covered the first write alone.
+        let found = torn(&run(), 90);
+        assert!(found.contains(&(0, set(&[1, 2]))) && found.contains(&(1, set(&[0, 3]))));
+        // At 25 it had completed, and nothing had flushed it; from 40 on it is durable.
+        assert_eq!(torn(&run(), 25), BTreeSet::from([(0, set(&[0, 1]))]));
+        assert_eq!(torn(&run(), 45), BTreeSet::new());
+    }
+
+    #[test]
+    fn what_is_durable_when_it_completes_is_torn_under_way_alone() {
+        let direct = Promise { is_volatile: false, ..CACHED };
+        let run = WrittenRun::of(vec![record_of(direct, &[(Some(1), 10, 20, 5)])]);
+        assert_eq!(torn(&run, 15).len(), 1);
+        assert_eq!(torn(&run, 20), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_disk_that_keeps_slots_whole_is_not_torn_beside_one_that_does_not() {
+        let whole = Promise { torn_bytes: 4096, ..CACHED };
+        let run = WrittenRun::of(
+            [whole, CACHED].map(|promise| record_of(promise, &[(Some(1), 10, 20, 5)])).into(),
+        );
+        let of_second = BTreeSet::from([(1, BTreeSet::from([0, 2]))]);
+        for at_ns in [15, 25] {
+            assert_eq!(torn(&run, at_ns), of_second, "{at_ns}");
+        }
+    }
+
+    #[test]
+    fn a_write_that_changes_one_sector_is_not_torn() {
+        let mut run = run();
+        for piece in &mut run.pieces {
+            piece.sectors = 1 << 3;
+        }
+        let mut walk = Walk::new(&run);
+        walk.go_to(90);
+        for seed in 0..200 {
+            let choice = Choice { kind: StateKind::Torn, seed };
+            assert_eq!(walk.fitted(choice).kind, StateKind::Subset);
+        }
     }
 
     proptest! {

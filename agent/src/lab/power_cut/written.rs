@@ -9,11 +9,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::device::flash_record::{RecordedPiece, RecordedRequest, SECTORS};
+use crate::device::flash_record::{self, RecordedPiece, RecordedRequest, SECTORS};
 use crate::record::DeviceModel;
 
 /// Of what nothing makes durable.
 pub const NEVER_NS: i64 = i64::MAX;
+/// Bytes of a slot of the record.
+const SLOT_BYTES: i64 = flash_record::SLOT_BYTES as i64;
 
 /// What a disk promises of what it has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +23,8 @@ pub struct Promise {
     pub is_volatile: bool,
     pub has_fua: bool,
     pub lies_about_flushes: bool,
-    /// Bytes that a power cut leaves whole or not at all, of a write that is under way.
+    /// Bytes that a power cut leaves whole or not at all, of a write that is not durable: whether
+    /// it is under way, or in the cache and drained as the power goes.
     pub torn_bytes: i64,
 }
 
@@ -33,8 +36,13 @@ impl Promise {
             is_volatile: value("cache_bytes") != 0 && value("power_loss_protection") == 0,
             has_fua: value("fua") != 0,
             lies_about_flushes: value("flush_lies") != 0,
-            torn_bytes: if value("atomic_slots") == 0 { 512 } else { 4096 },
+            torn_bytes: if value("atomic_slots") == 0 { 512 } else { SLOT_BYTES },
         }
+    }
+
+    /// Whether a power cut may leave a part of a slot.
+    fn tears(self) -> bool {
+        self.torn_bytes < SLOT_BYTES
     }
 
     /// When each request is durable.
@@ -64,6 +72,8 @@ pub struct WrittenRequest {
     pub issue_ns: i64,
     pub completion_ns: i64,
     pub durable_ns: i64,
+    /// Whether its disk may leave a part of a slot of it, until it is durable.
+    pub may_tear: bool,
     /// Which of `WrittenRun::pieces` it made; none of a flush.
     pub pieces: Range<usize>,
 }
@@ -111,6 +121,7 @@ impl WrittenRun {
                     issue_ns: request.issue_ns,
                     completion_ns: request.completion_ns,
                     durable_ns,
+                    may_tear: promise.tears(),
                     pieces: begin..begin + request.piece_count,
                 });
             }
@@ -147,11 +158,21 @@ pub(super) mod tests {
         promise.durable_ns(&requests)
     }
 
-    /// Writes of one slot each, as (slot, issue, completion, content), and flushes, whose slot is
-    /// none; on one disk.
-    pub fn written(requests: &[(Option<u64>, i64, i64, u64)]) -> WrittenRun {
+    /// A slot, none of a flush; issue, completion and content.
+    pub type SlotRequest = (Option<u64>, i64, i64, u64);
+
+    /// Writes of one slot each, and flushes, on one disk with a cache.
+    pub fn written(requests: &[SlotRequest]) -> WrittenRun {
+        WrittenRun::of(vec![record_of(CACHED, requests)])
+    }
+
+    /// The record of a disk.
+    pub fn record_of(
+        promise: Promise,
+        requests: &[SlotRequest],
+    ) -> (Promise, Vec<RecordedRequest>, Vec<RecordedPiece>) {
         let mut pieces = Vec::new();
-        let mut record = |&(slot, issue_ns, completion_ns, content): &(Option<u64>, _, _, u64)| {
+        let mut record = |&(slot, issue_ns, completion_ns, content): &SlotRequest| {
             let word = if slot.is_some() { "write" } else { "flush" };
             let mut made = request(issue_ns, completion_ns, word);
             made.first_piece = pieces.len();
@@ -165,7 +186,7 @@ pub(super) mod tests {
             made
         };
         let requests = requests.iter().map(&mut record).collect();
-        WrittenRun::of(vec![(CACHED, requests, pieces)])
+        (promise, requests, pieces)
     }
 
     #[test]

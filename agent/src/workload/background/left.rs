@@ -43,6 +43,14 @@ impl Remains for RemainsOfBoth {
         })
     }
 
+    fn promise_times_ns(&self) -> Vec<i64> {
+        let mut times = self.workload.promise_times_ns();
+        if let BackgroundLeft::App(app) = &self.background {
+            times.extend(app.times.promises_ns());
+        }
+        times
+    }
+
     fn unchecked(&self) -> Vec<String> {
         let mut unchecked = self.workload.unchecked();
         if let BackgroundLeft::NothingPromised(kind @ Background::Video) = self.background {

@@ -33,6 +33,13 @@ pub struct AppTimes {
     return_ns: Vec<i64>,
 }
 
+impl AppTimes {
+    /// When its table and each of its rows were there to stay.
+    pub fn promises_ns(&self) -> impl Iterator<Item = i64> {
+        [self.ready_ns].into_iter().chain(self.return_ns.iter().copied())
+    }
+}
+
 /// The child's key of `AppTimes`, which the manifest does not have.
 pub const TIMES: &str = "times";
 

@@ -15,7 +15,16 @@ const SECTOR_BYTES: u64 = 512;
 
 #[derive(Debug, Clone, Copy)]
 enum ContentChange {
-    Write { offset_bytes: u64, length_bytes: u64, bytes: WrittenBytes },
+    Write {
+        offset_bytes: u64,
+        length_bytes: u64,
+        bytes: WrittenBytes,
+    },
+    /// Something was stored in a mapping, which makes no file longer.
+    Store {
+        offset_bytes: u64,
+        length_bytes: u64,
+    },
     Size(u64),
 }
 
@@ -32,6 +41,13 @@ pub struct FileHistory {
     pages: BTreeMap<u64, Vec<usize>>,
     /// Bytes that calls wrote whose contents nobody kept.
     pub unknown_bytes: u64,
+}
+
+/// How much had been done to a file at a moment.
+#[derive(Debug, Clone, Copy)]
+pub struct FileMark {
+    changes: usize,
+    size_bytes: u64,
 }
 
 /// How far a file is what it must be; the later, the worse.
@@ -83,12 +99,39 @@ impl FileHistory {
         self.most_bytes = self.most_bytes.max(end_bytes);
     }
 
+    /// Something was stored in a mapping. Behind the end of the file it is in no file, but in the
+    /// rest of its last page it may be seen once the file grows (mmap(2)).
+    pub fn store(&mut self, at: CallTime, offset_bytes: u64, length_bytes: u64) {
+        let in_file = length_bytes.min(self.size_bytes.saturating_sub(offset_bytes));
+        let mapped_bytes = self.size_bytes.next_multiple_of(PAGE_BYTES);
+        let length_bytes = length_bytes.min(mapped_bytes.saturating_sub(offset_bytes));
+        if length_bytes == 0 {
+            return;
+        }
+        self.unknown_bytes += in_file;
+        let pages = offset_bytes / PAGE_BYTES..=(offset_bytes + length_bytes - 1) / PAGE_BYTES;
+        let change = ContentChange::Store { offset_bytes, length_bytes };
+        self.change(ChangeTime::open(at), pages, change);
+    }
+
     /// The size was set.
     pub fn resize(&mut self, at: CallTime, size_bytes: u64) {
         let pages = size_bytes / PAGE_BYTES..=self.size_bytes.div_ceil(PAGE_BYTES);
         self.change(ChangeTime::open(at), pages, ContentChange::Size(size_bytes));
         self.size_bytes = size_bytes;
         self.most_bytes = self.most_bytes.max(size_bytes);
+    }
+
+    pub fn mark(&self) -> FileMark {
+        FileMark { changes: self.changes.len(), size_bytes: self.size_bytes }
+    }
+
+    /// What was done since then never reached the file.
+    pub fn go_back_to(&mut self, mark: FileMark) {
+        self.changes.truncate(mark.changes);
+        self.synced = self.synced.min(mark.changes);
+        self.pages.values_mut().for_each(|page| page.retain(|number| *number < mark.changes));
+        self.size_bytes = mark.size_bytes;
     }
 
     fn change(
@@ -111,6 +154,11 @@ impl FileHistory {
         self.synced += done;
     }
 
+    /// From when on each change is promised.
+    pub fn promise_times_ns(&self) -> impl Iterator<Item = i64> {
+        self.changes.iter().map(|(time, _)| time.durable_ns)
+    }
+
     /// The smallest and the largest size that it may have.
     fn sizes(&self, expected: Expected) -> (u64, u64) {
         let (mut least, mut most) = (self.first_bytes, self.first_bytes);
@@ -129,6 +177,7 @@ impl FileHistory {
                         least = least.max(offset_bytes + length_bytes);
                     }
                 }
+                (ContentChange::Store { .. }, _) => {}
             }
         }
         (least, most)
@@ -177,7 +226,8 @@ impl FileHistory {
         cuts.extend([self.first_bytes, least, end]);
         for &number in changes {
             match self.changes[number].1 {
-                ContentChange::Write { offset_bytes, length_bytes, .. } => {
+                ContentChange::Write { offset_bytes, length_bytes, .. }
+                | ContentChange::Store { offset_bytes, length_bytes } => {
                     cuts.extend([offset_bytes, offset_bytes + length_bytes]);
                 }
                 ContentChange::Size(bytes) => cuts.push(bytes),
@@ -221,6 +271,11 @@ impl FileHistory {
                     if (offset_bytes..offset_bytes + length_bytes).contains(&at_bytes) =>
                 {
                     bytes
+                }
+                ContentChange::Store { offset_bytes, length_bytes }
+                    if (offset_bytes..offset_bytes + length_bytes).contains(&at_bytes) =>
+                {
+                    WrittenBytes::Unknown
                 }
                 ContentChange::Size(bytes) if at_bytes >= bytes => WrittenBytes::Zeros,
                 _ => continue,

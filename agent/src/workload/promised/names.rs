@@ -1,7 +1,7 @@
 //! What calls made of a tree of names: which file each name of each directory was of, in the order
 //! of the calls' ends, and from when on that is promised.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::FileHistory;
 use super::{CallTime, ChangeTime, NEVER_NS};
@@ -82,18 +82,30 @@ impl NameTree {
         }
     }
 
+    /// A node without a name.
+    pub fn add(&mut self, node: Node) -> NodeNumber {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
     /// A node was made at a path; None where the path leads nowhere.
     pub fn make(&mut self, path: &[u8], node: Node, time: ChangeTime) -> Option<NodeNumber> {
         let place = self.place(path)?;
-        self.nodes.push(node);
-        let number = self.nodes.len() - 1;
+        let number = self.add(node);
         self.set(place, NameChange { time, to: Some(number) });
         Some(number)
     }
 
     /// Another name of what is at `from`.
     pub fn link(&mut self, from: &[u8], to: &[u8], time: ChangeTime) {
-        if let (Some(node), Some(place)) = (self.at(from), self.place(to)) {
+        if let Some(node) = self.at(from) {
+            self.link_node(node, to, time);
+        }
+    }
+
+    /// A name of a file that may have had none.
+    pub fn link_node(&mut self, node: NodeNumber, to: &[u8], time: ChangeTime) {
+        if let Some(place) = self.place(to) {
             self.set(place, NameChange { time, to: Some(node) });
         }
     }
@@ -144,6 +156,22 @@ impl NameTree {
     /// A call synced the whole filesystem.
     pub fn sync_all(&mut self, by: CallTime) {
         (0..self.nodes.len()).for_each(|node| self.sync(node, by));
+    }
+
+    /// When something was promised; each moment once.
+    pub fn promise_times_ns(&self) -> Vec<i64> {
+        let of_node = |node: &Node| -> Vec<i64> {
+            match node {
+                Node::File(file) => file.promise_times_ns().collect(),
+                Node::Directory(directory) => {
+                    directory.names.values().flatten().map(|it| it.time.durable_ns).collect()
+                }
+                Node::Other => Vec::new(),
+            }
+        };
+        let all: BTreeSet<i64> = self.nodes.iter().flat_map(of_node).collect();
+        // What was there before is promised since ever.
+        all.into_iter().filter(|at_ns| ![i64::MIN, NEVER_NS].contains(at_ns)).collect()
     }
 
     /// Names that were made and are there in the end, which no sync of their directory promised;

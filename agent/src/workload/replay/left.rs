@@ -80,6 +80,11 @@ impl Remains for ReplayLeft {
         self.look(Expected::AfterCut { at_ns: cut.at_ns })
     }
 
+    /// Each sync of its calls, within transactions too.
+    fn promise_times_ns(&self) -> Vec<i64> {
+        self.promised().tree.promise_times_ns()
+    }
+
     fn check_oracle(&self) -> Result<(), WorkloadError> {
         if self.otherwise_calls > 0 {
             return Err(WorkloadError::refused(format!(
@@ -114,8 +119,8 @@ impl Remains for ReplayLeft {
         }
         if bytes > 0 {
             all.push(format!(
-                "the contents of {bytes} bytes that reached files by mappings, copies within the \
-                 kernel or fallocate"
+                "the contents of {bytes} bytes that reached files by mappings or copies within \
+                 the kernel, or that fallocate moved"
             ));
         }
         all

@@ -11,15 +11,18 @@ use crate::script::plan::{
 use crate::system_calls;
 use crate::workload::ledger::{Done, Ledger};
 use crate::workload::promised::contents::WrittenBytes;
-use crate::workload::promised::file::FileHistory;
+use crate::workload::promised::file::{FileHistory, FileMark};
 use crate::workload::promised::names::{DirectoryHistory, NameTree, Node, NodeNumber};
 use crate::workload::promised::{CallTime, ChangeTime};
 
-/// F2FS_IOC_COMMIT_ATOMIC_WRITE (include/uapi/linux/f2fs.h).
-const F2FS_COMMIT: i64 = 0xf502;
+/// F2FS_IOC_START_ATOMIC_WRITE and F2FS_IOC_ABORT_ATOMIC_WRITE (include/uapi/linux/f2fs.h).
+const F2FS_START: i64 = 0xf501;
+const F2FS_ABORT: i64 = 0xf505;
 /// Flags of pwritev2(2).
 const RWF_SYNCED: i64 = (libc::RWF_DSYNC | libc::RWF_SYNC) as i64;
 const RWF_APPEND: i64 = libc::RWF_APPEND as i64;
+/// The offset of preadv2(2) and pwritev2(2) that stands for where the file is read and written next.
+const AT_POSITION: i64 = -1;
 /// Of what was there before the first call.
 const BEFORE: ChangeTime =
     ChangeTime { begin_ns: i64::MIN, end_ns: i64::MIN, durable_ns: i64::MIN };
@@ -34,6 +37,7 @@ pub fn promises_of(plan: &ReplayPlan, ledgers: &[Ledger], kept_places: &[usize])
         open: Vec::new(),
         slots: BTreeMap::new(),
         mappings: BTreeMap::new(),
+        atomic_writes: BTreeMap::new(),
     };
     teller.before();
     let of_lanes = plan.lanes.iter().zip(ledgers);
@@ -125,6 +129,8 @@ struct PromiseTeller<'a> {
     slots: BTreeMap<Slot, usize>,
     /// By mapping: the file, and where the mapping begins in it.
     mappings: BTreeMap<u32, (NodeNumber, u64)>,
+    /// By file: as it was when an atomic write of F2FS began.
+    atomic_writes: BTreeMap<NodeNumber, FileMark>,
 }
 
 impl PromiseTeller<'_> {
@@ -180,8 +186,9 @@ impl PromiseTeller<'_> {
     fn take(&mut self, call: &ToldCall) {
         if let CallEffect::Dirties(mapping, from, bytes) = call.effect
             && let Some(&(node, offset)) = self.mappings.get(&mapping)
+            && let Some(file) = self.tree.file(node)
         {
-            self.stored(node, offset + from, bytes, call.at);
+            file.store(call.at, offset + from, bytes);
         }
         let slot = call.slots().next();
         match call.effect {
@@ -209,14 +216,18 @@ impl PromiseTeller<'_> {
         let Some(path) = call.names().next().map(|name| self.path(name).to_vec()) else { return };
         let flags = call.number_at(2) as i32;
         self.slots.remove(&to);
-        let found = self.tree.at(&path);
-        let made = |teller: &mut Self| {
-            let is_nameless = flags & libc::O_TMPFILE == libc::O_TMPFILE;
-            let may_make = flags & libc::O_CREAT != 0 && !is_nameless;
-            let node = Node::File(FileHistory::default());
-            may_make.then(|| teller.tree.make(&path, node, ChangeTime::open(call.at))).flatten()
+        let new = Node::File(FileHistory::default());
+        let found = if flags & libc::O_TMPFILE == libc::O_TMPFILE {
+            // The path is that of its directory.
+            Some(self.tree.add(new))
+        } else {
+            let made = |tree: &mut NameTree| match flags & libc::O_CREAT {
+                0 => None,
+                _ => tree.make(&path, new, ChangeTime::open(call.at)),
+            };
+            self.tree.at(&path).or_else(|| made(&mut self.tree))
         };
-        let Some(node) = found.or_else(|| made(self)) else { return };
+        let Some(node) = found else { return };
         if flags & libc::O_TRUNC != 0
             && let Some(file) = self.tree.file(node)
             && file.size_bytes() > 0
@@ -240,6 +251,12 @@ impl PromiseTeller<'_> {
             (system_calls::SYS_renameat2, [from, to]) => self.tree.rename(from, to, open),
             (system_calls::SYS_link | system_calls::SYS_linkat, [from, to]) => {
                 self.tree.link(from, to, open)
+            }
+            // What it links is a descriptor's (AT_EMPTY_PATH).
+            (system_calls::SYS_linkat, [to]) => {
+                if let Some(file) = self.open_file(slot).copied() {
+                    self.tree.link_node(file.node, to, open);
+                }
             }
             (
                 system_calls::SYS_unlink | system_calls::SYS_unlinkat | system_calls::SYS_rmdir,
@@ -269,6 +286,9 @@ impl PromiseTeller<'_> {
     }
 
     fn exchange(&mut self, from: &[u8], to: &[u8], time: ChangeTime) {
+        if self.tree.at(from) == self.tree.at(to) {
+            return;
+        }
         // A name of nobody's in between: nothing but the two ends is looked for.
         let aside = b"\0exchanged".to_vec();
         self.tree.rename(from, &aside, time);
@@ -286,14 +306,32 @@ impl PromiseTeller<'_> {
         let number = |place| call.number_at(place).max(0).cast_unsigned();
         match call.number {
             system_calls::SYS_fsync | system_calls::SYS_fdatasync => self.tree.sync(node, at),
-            system_calls::SYS_ioctl if call.number_at(1) == F2FS_COMMIT => self.tree.sync(node, at),
+            // That which commits one promises nothing: it need not wait (docs/power-cuts.md).
+            system_calls::SYS_ioctl if call.number_at(1) == F2FS_START => {
+                let mark = self.tree.file(node).map(|file| file.mark());
+                self.atomic_writes.extend(mark.map(|mark| (node, mark)));
+            }
+            system_calls::SYS_ioctl if call.number_at(1) == F2FS_ABORT => {
+                if let (Some(mark), Some(file)) =
+                    (self.atomic_writes.remove(&node), self.tree.file(node))
+                {
+                    file.go_back_to(mark);
+                }
+            }
             system_calls::SYS_ftruncate => {
                 if let Some(file) = self.tree.file(node) {
                     file.resize(at, number(1));
                 }
             }
-            system_calls::SYS_fallocate => self.stored(node, number(2), number(3), at),
+            system_calls::SYS_fallocate => {
+                if let Some(file) = self.tree.file(node) {
+                    allocated(file, call.number_at(1) as i32, number(2), number(3), at);
+                }
+            }
             system_calls::SYS_read | system_calls::SYS_readv => {
+                self.moved(slot, position + call.bytes())
+            }
+            system_calls::SYS_preadv2 if call.number_at(3) == AT_POSITION => {
                 self.moved(slot, position + call.bytes())
             }
             system_calls::SYS_lseek => {
@@ -319,12 +357,15 @@ impl PromiseTeller<'_> {
             system_calls::SYS_pwrite64 | system_calls::SYS_pwritev | system_calls::SYS_pwritev2 => {
                 let by_flags = if call.number_at(5) & RWF_APPEND != 0 { libc::O_APPEND } else { 0 };
                 let synced = if call.number_at(5) & RWF_SYNCED != 0 { libc::O_DSYNC } else { 0 };
-                self.write(call, node, flags | by_flags | synced, number(3));
+                let at_position =
+                    call.number == system_calls::SYS_pwritev2 && call.number_at(3) == AT_POSITION;
+                let offset = if at_position { position } else { number(3) };
+                let end = self.write(call, node, flags | by_flags | synced, offset);
+                if at_position {
+                    self.moved(slot, end);
+                }
             }
-            system_calls::SYS_sendfile => {
-                self.stored(node, position, call.bytes(), at);
-                self.moved(slot, position + call.bytes());
-            }
+            system_calls::SYS_sendfile => self.sent(call, node, position),
             system_calls::SYS_copy_file_range => self.copied(call),
             _ => {}
         }
@@ -358,6 +399,18 @@ impl PromiseTeller<'_> {
         }
     }
 
+    /// The first descriptor is of the file that is written to; the other one's place moves where
+    /// the call has no offset.
+    fn sent(&mut self, call: &ToldCall, node: NodeNumber, position: u64) {
+        let slots: Vec<Slot> = call.slots().collect();
+        let has_offset = matches!(call.arguments.get(2), Some(CallArgument::Offset(_)));
+        if let (Some(from), false) = (self.open_file(slots.get(1).copied()), has_offset) {
+            from.position += call.bytes();
+        }
+        self.stored(node, position, call.bytes(), call.at);
+        self.moved(slots.first().copied(), position + call.bytes());
+    }
+
     fn copied(&mut self, call: &ToldCall) {
         let offsets: Vec<Option<u64>> = [1, 3]
             .map(|place| match call.arguments.get(place) {
@@ -379,3 +432,36 @@ impl PromiseTeller<'_> {
         self.stored(node, offset, bytes, call.at);
     }
 }
+
+/// A range of a file was allocated, made zero, taken out of it or put into it, by fallocate(2).
+fn allocated(file: &mut FileHistory, mode: i32, offset: u64, bytes: u64, at: CallTime) {
+    let (size, end) = (file.size_bytes(), offset + bytes);
+    let range = |from: u64, to: u64| (from, to.saturating_sub(from));
+    let write = |file: &mut FileHistory, (offset, bytes), what| {
+        file.write(at, offset, bytes, what, false);
+    };
+    match mode & !(libc::FALLOC_FL_KEEP_SIZE | libc::FALLOC_FL_UNSHARE_RANGE) {
+        // What is moved by it is not followed.
+        libc::FALLOC_FL_COLLAPSE_RANGE => {
+            write(file, range(offset, size), WrittenBytes::Unknown);
+            file.resize(at, size.saturating_sub(bytes));
+            return;
+        }
+        libc::FALLOC_FL_INSERT_RANGE => {
+            file.resize(at, size + bytes);
+            write(file, range(offset, size + bytes), WrittenBytes::Unknown);
+            return;
+        }
+        libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE => {
+            write(file, range(offset, end.min(size)), WrittenBytes::Zeros);
+        }
+        _ => {}
+    }
+    if mode & libc::FALLOC_FL_KEEP_SIZE == 0 && end > size {
+        file.resize(at, end);
+    }
+}
+
+#[cfg(test)]
+#[path = "promises_test.rs"]
+mod tests;

@@ -162,11 +162,12 @@ impl Workload for Sqlite {
                 Sharing::Shared => continue,
             };
             let shares = |number| sharers.contains(&usize::try_from(number).unwrap_or(usize::MAX));
-            let order = in_commit_order(&transactions, shares);
-            let order = order.iter().map(|it| it.thread.cast_unsigned()).collect();
+            let committed = in_commit_order(&transactions, shares);
+            let order = committed.iter().map(|it| it.thread.cast_unsigned()).collect();
+            let times = committed.iter().map(|it| (it.commit_ns, it.return_ns)).collect();
             let rows = final_rows(&settings, &performed[sharers.clone()]);
             let (first, states) = (thread as u64, OnceCell::new());
-            left.push(DatabasesLeft { paths, rows, first, order, states });
+            left.push(DatabasesLeft { paths, rows, first, order, times, states });
         }
         let (regime, journal_mode) = (settings.regime.regime, settings.options.journal_mode);
         let regime_found = regime::found(regime, &grown, reopenings);

@@ -24,6 +24,8 @@ pub struct DatabasesLeft {
     pub first: u64,
     /// The thread of each transaction, as they committed.
     pub order: Vec<u64>,
+    /// When each of them committed and returned.
+    pub times: Vec<(i64, i64)>,
     /// Drawn when it is asked for: it takes a while, and few runs are cut.
     pub states: OnceCell<DatabaseStates>,
 }
@@ -94,7 +96,7 @@ impl Remains for SqliteRemains {
 
     fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
         let of_one = |left: &DatabasesLeft| {
-            let progress = cut.progress_of_sharers(|thread| left.order.contains(&thread));
+            let progress = Progress::of_sharers(left.times.iter().copied(), cut.at_ns);
             left.survived(&self.settings, self.seed, progress)
         };
         self.left.iter().map(of_one).collect()
