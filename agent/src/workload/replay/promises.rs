@@ -21,7 +21,7 @@ const F2FS_ABORT: i64 = 0xf505;
 /// Flags of pwritev2(2).
 const RWF_SYNCED: i64 = (libc::RWF_DSYNC | libc::RWF_SYNC) as i64;
 const RWF_APPEND: i64 = libc::RWF_APPEND as i64;
-/// The offset of preadv2(2) and pwritev2(2) that stands for where the file is read and written next.
+/// The offset of preadv2(2) and pwritev2(2) that stands for the place where the file goes on.
 const AT_POSITION: i64 = -1;
 /// Of what was there before the first call.
 const BEFORE: ChangeTime =
