@@ -38,8 +38,10 @@ _TEXT_LIMIT_BYTES = {"databases": 65536, "process": 128} | dict.fromkeys(
 )
 # A few kilobytes can hold gigabytes of texts that differ in a few letters, and all who group by
 # them hold each: what differs may be so much for each byte that came, beyond what is always free.
-_FREE_TEXT_BYTES = 1 << 20
+_FREE_TEXT_BYTES = 128 << 10
 _TEXT_BYTES_A_BYTE = 32
+# Likewise rows. A collector has up to 20,000 of a table, of some nine bytes each (docs/fleet.md).
+_FREE_ROWS = 20_000
 _BATCH_ROWS = 1 << 16
 _BLOCK_BYTES = 1 << 20
 # Sums and differences must not overflow 64 bits; times since 1970 are 2**60.6 ns.
@@ -263,6 +265,8 @@ def _check_rows(
         different_bytes += texts_bytes
         if size_bytes > TABLE_LIMIT_BYTES or rows > TABLE_LIMIT_ROWS:
             raise Refused(TOO_LARGE, f"{table}: more than {TABLE_LIMIT_BYTES} bytes decoded")
+        if rows > _FREE_ROWS + sent_bytes:
+            raise Refused(TOO_LARGE, f"{table}: {rows} rows in {sent_bytes} bytes")
         if different_bytes > _FREE_TEXT_BYTES + _TEXT_BYTES_A_BYTE * sent_bytes:
             raise Refused(
                 TOO_LARGE, f"{table}: more than {_TEXT_BYTES_A_BYTE} times its size in texts"

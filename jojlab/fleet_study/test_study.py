@@ -290,6 +290,48 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         study(tmp_path)
 
 
+def test_the_names_of_one_device_cost_a_bounded_number_of_rows(tmp_path: Path) -> None:
+    """Its sums stay, and the rows of others do."""
+    files = fleet_of_two(tmp_path)
+    before = study(tmp_path)
+    for table, columns in {
+        "io_sums": ("process", "block_type", "file_kind"),
+        "commits": ("process", "journal_mode", "database"),
+        "file_lives": ("file_kind", "process"),
+        "file_sums": ("path", "process"),
+    }.items():
+        shown = pq.ParquetFile(files[table]).read()
+        many = pa.concat_tables([shown] * (8000 // shown.num_rows + 1))
+        for column in columns:
+            place = many.schema.get_field_index(column)
+            words = pa.array([f"{column}-{number}" for number in range(many.num_rows)])
+            many = many.set_column(place, many.field(place), words)
+        pq.write_table(many, files[table], store_schema=False)
+    after = study(tmp_path)
+    assert len(after.io_mix) <= len(before.io_mix) + 203
+    assert len(after.apps) <= len(before.apps) + 1001
+    assert len(after.commits) <= 202
+    assert len(after.ages) <= len(before.ages) + 2001
+    assert any(row["block_type"] == "(others)" for row in after.io_mix)
+    assert any(each.process == "(others)" for each in after.apps)
+    assert any(row["journal_mode"] == "(others)" for row in after.commits)
+    moved = sum(row["moved_bytes"] for row in after.io_mix)
+    assert moved == sum(row["moved_bytes"] for row in rows_of(tmp_path, "io_sums"))
+    made = sum(row["commits"] for row in after.commits)
+    assert made == len(rows_of(tmp_path, "commits"))
+    assert sum(each.created for each in after.ages) == sum(
+        row["files"] for row in rows_of(tmp_path, "file_lives") if row["event"] == "created"
+    )
+    assert {each.process for each in before.apps} <= {each.process for each in after.apps}
+    study_page(after, str(tmp_path))
+    found = device_day(engine(tmp_path), "made-0002", "2026-01-01")
+    assert len({row["process"] for row in found.commits}) <= 201
+    assert len(found.io) <= 144 * 101
+    assert found.commit_count == sum(
+        row["kind"] == "commit" for row in pq.ParquetFile(files["commits"]).read().to_pylist()
+    )
+
+
 def fleet_of_two(folder: Path) -> dict[str, Path]:
     """A made fleet of two devices and one day; the files of the second, by table."""
     for _ in write_fleet(MadeFleet(devices=2, days=1), folder):

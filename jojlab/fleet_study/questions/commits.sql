@@ -1,5 +1,6 @@
 -- What commits are there, and what do they write? A row for each kind, journal mode and sync call.
--- `billed` are those whose bill is known: the sums of bytes of requests are of these.
+-- `billed` are those whose bill is known: the sums of bytes of requests are of these. The 200 rows
+-- of most devices and commits stand alone; the rest is '(others)', whose percentiles are null.
 -- Percentiles are exact, and interpolated as percentile_cont does: durations are counted in steps,
 -- 64 of which double them, and then ranked within the steps alone that percentiles are in. An
 -- engine's own percentile holds all durations of a group in one place, which a large fleet has not.
@@ -90,21 +91,51 @@ percentiles AS (
     max(CASE WHEN share = 0.95 THEN below_ns + (above_ns - below_ns) * part END) AS p95_ns
   FROM times
   GROUP BY kind, journal_mode, sync_call
+),
+ordered AS (
+  SELECT
+    sums.*,
+    median_ns,
+    p95_ns,
+    row_number() OVER (
+      ORDER BY devices DESC, commits DESC, kind, journal_mode, sync_call
+    ) <= 200 AS has_name
+  FROM sums
+  JOIN percentiles USING (kind, journal_mode, sync_call)
+),
+words AS (
+  SELECT
+    CASE
+      WHEN has_name OR kind IN ('commit', 'checkpoint') THEN kind ELSE '(others)'
+    END AS kind,
+    CASE WHEN has_name THEN journal_mode ELSE '(others)' END AS journal_mode,
+    CASE WHEN has_name THEN sync_call ELSE '(others)' END AS sync_call,
+    commits,
+    devices,
+    CASE WHEN has_name THEN median_ns END AS median_ns,
+    CASE WHEN has_name THEN p95_ns END AS p95_ns,
+    sync_calls,
+    written_bytes,
+    billed,
+    database_bytes,
+    journal_bytes,
+    filesystem_bytes
+  FROM ordered
 )
 SELECT
   kind,
   journal_mode,
   sync_call,
-  commits,
-  devices,
-  median_ns,
-  p95_ns,
-  sync_calls,
-  written_bytes,
-  billed,
-  database_bytes,
-  journal_bytes,
-  filesystem_bytes
-FROM sums
-JOIN percentiles USING (kind, journal_mode, sync_call)
+  sum(commits) AS commits,
+  max(devices) AS devices,
+  max(median_ns) AS median_ns,
+  max(p95_ns) AS p95_ns,
+  sum(sync_calls) AS sync_calls,
+  sum(written_bytes) AS written_bytes,
+  sum(billed) AS billed,
+  sum(database_bytes) AS database_bytes,
+  sum(journal_bytes) AS journal_bytes,
+  sum(filesystem_bytes) AS filesystem_bytes
+FROM words
+GROUP BY kind, journal_mode, sync_call
 ORDER BY commits DESC, kind, journal_mode, sync_call

@@ -100,7 +100,8 @@ def commits_table(study: FleetStudy) -> TextTable:
             (
                 row["journal_mode"], row["kind"], row["sync_call"],
                 digits(round(row["commits"] / study.device_days, 2)),
-                duration(row["median_ns"]), duration(row["p95_ns"]),
+                *("–" if row[name] is None else duration(row[name])
+                  for name in ("median_ns", "p95_ns")),
                 digits(round(row["sync_calls"] / row["commits"], 2)),
                 size_of(row["written_bytes"] / row["commits"]),
                 size_of(
