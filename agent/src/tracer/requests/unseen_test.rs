@@ -50,7 +50,7 @@ fn an_address_that_is_used_again_says_that_the_request_before_is_complete() {
     let gaps = Gaps { untimed_requests: 1, ..Gaps::default() };
     assert_eq!((joiner.gaps(), joiner.is_idle()), (gaps, true));
     assert_eq!(gaps.reasons(0), Vec::<String>::new());
-    assert!(gaps.untimed().is_some_and(|text| text.starts_with("1 requests completed")));
+    assert!(gaps.untimed().is_some_and(|text| text.starts_with("1 request completed")));
 }
 
 #[test]
