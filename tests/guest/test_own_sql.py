@@ -70,6 +70,8 @@ scripts      = "app"
 journal_mode = "wal"
 synchronous  = "full"
 transactions = 30
+# No block of the filesystem is torn: that would be harm of another kind.
+"device.atomic_slots" = 1
 """
 TWO_DATABASES = {
     "schema.sql": "--! database a.db\nCREATE TABLE t(x);\n--! database b.db\nCREATE TABLE u(x);\n",

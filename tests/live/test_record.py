@@ -280,7 +280,7 @@ def test_joj_passes_code_and_output_on(here: Path, tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(root), "CARGO_TARGET_DIR": str(target)},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (5, "told\n")
-    assert "calls of 1 threads" in done.stderr
+    assert "calls of 1 thread " in done.stderr
     assert Recording(tmp_path / "r", 5).manifest["data"] == "hash"
 
 
