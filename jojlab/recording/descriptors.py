@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from jojlab.recording.folder import Row
 
+# Requests of ioctl(2) that are fcntl(F_SETFD) (asm-generic/ioctls.h).
+_FIONCLEX, _FIOCLEX = 0x5450, 0x5451
 _CLOSE_RANGE_CLOEXEC = 4
 _COPIES = {"dup", "dup2", "dup3"}
 
@@ -106,6 +108,8 @@ class Descriptors:
             closed.append(self._copy(table, row))
         elif name == "fcntl" and row["command"] == "F_SETFD":
             self._mark(table, row["descriptor"], closes=bool(row["flags"] & 1))
+        elif name == "ioctl" and row["flags"] in (_FIOCLEX, _FIONCLEX):
+            self._mark(table, row["descriptor"], closes=row["flags"] == _FIOCLEX)
         elif name in ("exit_group", "exit"):
             closed += self._end(thread_id, name)
         return [file for file in closed if file]

@@ -7,7 +7,7 @@ use super::descriptors::{Descriptors, OpenFile, OpenId, TooMany};
 use super::names::{FileId, Names, inode, plain};
 use crate::recorder::missed::Missed;
 use crate::recorder::output::Round;
-use crate::recorder::words;
+use crate::recorder::{DatabaseBefore, words};
 use crate::tables::recording::{OpenDescriptor, RecordedCall, RecordedThread};
 
 /// Rows are handed over when so many wait.
@@ -85,6 +85,11 @@ pub struct Book<'a> {
     pub orphans: u64,
     /// Descriptors that were opened by calls which the trace does not have.
     unseen_opens: u64,
+    /// Descriptors that were open before, and of which nothing tells what they lead to.
+    unknown_open: u64,
+    /// Descriptors that a thread opened under numbers that others of its process had open, if they
+    /// are of its process.
+    collisions: u64,
     pub command: Vec<String>,
     next_call_id: i64,
     pub calls: u64,
@@ -114,6 +119,8 @@ impl<'a> Book<'a> {
             without_directory: 0,
             orphans: 0,
             unseen_opens: 0,
+            unknown_open: 0,
+            collisions: 0,
             command: Vec::new(),
             next_call_id: 0,
             calls: 0,
@@ -138,7 +145,13 @@ impl<'a> Book<'a> {
         self.own[begun.thread].last_clone = Some(begun.call_id);
     }
 
-    fn thread(&mut self, tid: i64, begin_ns: i64) -> usize {
+    /// Threads of which nothing tells how they were made are taken for one process's.
+    pub fn assume_one_process(&mut self) {
+        self.are_of_one_process = true;
+    }
+
+    /// The thread of a number; it begins if it is new.
+    pub fn thread(&mut self, tid: i64, begin_ns: i64) -> usize {
         if let Some(thread) = self.by_tid.get(&tid) {
             return *thread;
         }
@@ -271,6 +284,7 @@ impl<'a> Book<'a> {
         begun: BegunCall,
         number: i64,
         told_path: Option<&[u8]>,
+        no_file: Option<&[u8]>,
     ) -> Result<Option<OpenId>, Impossible> {
         let Own { table, root, .. } = self.own[begun.thread];
         if let Some(open) = self.descriptors.at(table, number) {
@@ -284,8 +298,9 @@ impl<'a> Book<'a> {
             Some(_) => self.names.there(&path, begun.call_id),
             None => self.names.add(super::files::TracedFile::new(false)),
         };
-        let open = OpenFile { file: Some(file), path, position: 0, appends: false };
-        let target = words::text(&open.path);
+        let opener = begun.thread;
+        let open = OpenFile { file: Some(file), path, position: 0, appends: false, opener };
+        let target = words::text(no_file.unwrap_or(&open.path));
         let root_table = self.own[root].table;
         let was_ever = [table, root_table].map(|it| self.descriptors.was_ever(it, number));
         let open = self.descriptors.open(table, number, open, false)?;
@@ -310,10 +325,26 @@ impl<'a> Book<'a> {
         Ok(Some(open))
     }
 
+    /// A call of a thread has given a descriptor of a number.
+    pub(super) fn note_opened(&mut self, thread: usize, number: i64) {
+        let table = self.own[thread].table;
+        if let Some(open) = self.descriptors.at(table, number)
+            && self.are_of_one_process
+            && self.descriptors.opens[open].opener != thread
+        {
+            self.collisions += 1;
+        }
+    }
+
     /// Hands over what waits; gives the counts.
     pub fn finish(mut self) -> Closed {
         for (row, (_, file)) in self.open_before.iter_mut().zip(&self.open_before_files) {
-            row.size_bytes = self.names.files[*file].size_bytes().unwrap_or(0);
+            let file = &self.names.files[*file];
+            row.size_bytes = file.size_bytes().unwrap_or(0);
+            if row.target.is_empty() && file.kind() == Some("other") {
+                row.target = "no file".into();
+            }
+            self.unknown_open += u64::from(row.target.is_empty());
         }
         self.round.snapshot = self.names.rows().collect();
         let closed = Closed {
@@ -325,6 +356,9 @@ impl<'a> Book<'a> {
             surprises: self.names.surprises,
             open_before: self.open_before.len() as u64,
             unseen_opens: self.unseen_opens,
+            unknown_open: self.unknown_open,
+            collisions: self.collisions,
+            databases: self.names.databases(),
             command: self.command,
         };
         self.round.threads = self.threads;
@@ -345,5 +379,8 @@ pub struct Closed {
     pub surprises: u64,
     pub open_before: u64,
     pub unseen_opens: u64,
+    pub unknown_open: u64,
+    pub collisions: u64,
+    pub databases: Vec<DatabaseBefore>,
     pub command: Vec<String>,
 }

@@ -10,20 +10,29 @@ use super::told::Told;
 use crate::recorder::calls::Does;
 use crate::system_calls;
 
+/// Requests of ioctl(2) that are fcntl(F_SETFD) (asm-generic/ioctls.h).
+const FIONCLEX: i64 = 0x5450;
+const FIOCLEX: i64 = 0x5451;
+
 /// Calls that make, copy and close descriptors, and calls about their files.
 pub fn by_descriptor(book: &mut Book, begun: BegunCall, told: &mut Told) -> Result<(), Impossible> {
     let table = book.own[begun.thread].table;
     let number =
         told.row.descriptor.or(told.row.directory.filter(|_| told.row.path.as_deref() == Some("")));
-    let path = told.descriptor_path.take();
+    let (path, what_else) = (told.descriptor_path.take(), told.no_file.take());
     let is_bad = told.error() == Some("EBADF");
     let open = match number.filter(|_| !is_bad && told.call.number != system_calls::SYS_close_range)
     {
         Some(number) if told.row.result.is_some() && !makes_pair(told) => {
-            book.open_file(begun, number, path.as_deref())?
+            book.open_file(begun, number, path.as_deref(), what_else.as_deref())?
         }
         _ => None,
     };
+    if is_no_file(told)
+        && let Some(file) = open.and_then(|open| book.descriptors.opens[open].file)
+    {
+        book.names.files[file].is_kind("other");
+    }
     let Some(result) = told.success() else { return Ok(()) };
     let row = &told.row;
     let flags = row.flags.unwrap_or(0);
@@ -47,11 +56,20 @@ pub fn by_descriptor(book: &mut Book, begun: BegunCall, told: &mut Told) -> Resu
             } else if command == "F_SETFD" {
                 let number = row.descriptor.unwrap_or(-1);
                 book.descriptors.set_closes_on_exec(table, number, flags & 1 != 0)?;
+            } else if row.lock.is_some()
+                && let Some(file) = open.and_then(|open| book.descriptors.opens[open].file)
+            {
+                book.names.files[file].locked_at(row.offset_bytes.unwrap_or(-1));
             }
+        }
+        system_calls::SYS_ioctl if [FIOCLEX, FIONCLEX].contains(&flags) => {
+            let number = row.descriptor.unwrap_or(-1);
+            book.descriptors.set_closes_on_exec(table, number, flags == FIOCLEX)?;
         }
         system_calls::SYS_pipe | system_calls::SYS_pipe2 | system_calls::SYS_socketpair => {
             for number in [row.descriptor, row.descriptor2].into_iter().flatten() {
-                book.descriptors.open(table, number, no_file(), cloexec)?;
+                book.note_opened(begun.thread, number);
+                book.descriptors.open(table, number, no_file(begun.thread), cloexec)?;
             }
         }
         system_calls::SYS_socket
@@ -70,12 +88,15 @@ pub fn by_descriptor(book: &mut Book, begun: BegunCall, told: &mut Told) -> Resu
         | system_calls::SYS_pidfd_open
         | system_calls::SYS_pidfd_getfd
         | system_calls::SYS_io_uring_setup => {
-            book.descriptors.open(table, result, no_file(), cloexec)?;
+            book.note_opened(begun.thread, result);
+            book.descriptors.open(table, result, no_file(begun.thread), cloexec)?;
         }
         _ => {
             let open2 = row.descriptor2.filter(|_| moves_bytes(told));
-            let open2 =
-                open2.map(|number| book.open_file(begun, number, None)).transpose()?.flatten();
+            let open2 = open2
+                .map(|number| book.open_file(begun, number, None, None))
+                .transpose()?
+                .flatten();
             about_files(book, told, result, open, open2);
         }
     }
@@ -104,13 +125,29 @@ fn open_call(
         path: path.unwrap_or_default(),
         position: 0,
         appends: !is_memfd && flags & i64::from(libc::O_APPEND) != 0,
+        opener: begun.thread,
     };
+    book.note_opened(begun.thread, result);
     book.descriptors.open(table, result, open, flags & i64::from(closes) != 0)?;
     Ok(())
 }
 
-fn no_file() -> OpenFile {
-    OpenFile { file: None, path: Vec::new(), position: 0, appends: false }
+fn no_file(opener: usize) -> OpenFile {
+    OpenFile { file: None, path: Vec::new(), position: 0, appends: false, opener }
+}
+
+/// Whether the result of a call shows that its descriptor is of no file of a disk: of a pipe, a
+/// socket or a terminal.
+fn is_no_file(told: &Told) -> bool {
+    // TCGETS, TIOCGPGRP, TIOCGWINSZ (asm-generic/ioctls.h).
+    let asks_terminal = [0x5401, 0x540f, 0x5413];
+    let is = |number: i64| told.call.number == number;
+    told.error() == Some("ESPIPE")
+        || told.success().is_some()
+            && (is(system_calls::SYS_accept)
+                || is(system_calls::SYS_accept4)
+                || is(system_calls::SYS_ioctl)
+                    && told.row.flags.is_some_and(|request| asks_terminal.contains(&request)))
 }
 
 fn makes_pair(told: &Told) -> bool {
@@ -227,7 +264,10 @@ fn read(
     if matches!(file.kind(), Some("other" | "directory")) {
         return;
     }
-    file.saw_end(end);
+    // Of nothing, from behind the file's end, the end says nothing.
+    if result > 0 {
+        file.saw_end(end);
+    }
     // A short read ends at the file's end (read(2)); one of nothing ends there or behind.
     let is_short = asked.is_some_and(|asked| result < asked);
     if is_short && (result > 0 || begin == 0 || file.size_bytes() == Some(begin)) {

@@ -18,6 +18,8 @@ pub struct OpenFile {
     pub path: Vec<u8>,
     pub position: i64,
     pub appends: bool,
+    /// The thread that opened it.
+    pub opener: usize,
 }
 
 /// Which of the open file descriptions.
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
 
     fn file() -> OpenFile {
-        OpenFile { file: Some(1), path: b"/a".to_vec(), position: 0, appends: false }
+        OpenFile { file: Some(1), path: b"/a".to_vec(), position: 0, appends: false, opener: 0 }
     }
 
     #[test]

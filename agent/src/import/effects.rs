@@ -8,6 +8,7 @@ use super::names::plain;
 use super::told::Told;
 use crate::recorder::calls::Does;
 use crate::recorder::words;
+use crate::script::recorded::descriptor_of_path;
 use crate::system_calls;
 
 /// A call has ended, or will not: adds its row to the book.
@@ -30,7 +31,7 @@ pub fn end(
         (row.end_ns, row.result) = (None, None);
     }
     apply(book, begun, &mut told)?;
-    if let Some(child) = told.success().filter(|_| told.call.makes_thread()) {
+    if let Some(child) = told.child() {
         book.cloned(begun, child, end_ns.unwrap_or(begun.begin_ns));
     }
     book.add(told.row)
@@ -57,9 +58,23 @@ fn apply(book: &mut Book, begun: BegunCall, told: &mut Told) -> Result<(), Impos
     if told.success().is_some() {
         book.missed.count(told.call, &told.row);
     }
+    if let Some(path) = &first {
+        learn_descriptor_path(book, begun, told, path);
+    }
     by_name(book, begun, told, first.as_deref(), second.as_deref())?;
     by_descriptor(book, begun, told)?;
     of_process(book, begun, told, first)
+}
+
+/// A path of /proc may lead to the file of a descriptor.
+fn learn_descriptor_path(book: &mut Book, begun: BegunCall, told: &Told, path: &[u8]) {
+    let process = book.threads[begun.thread].pid;
+    let number = told.row.path.as_deref().and_then(|path| descriptor_of_path(path, process));
+    let table = book.own[begun.thread].table;
+    let open = number.and_then(|number| book.descriptors.at(table, number));
+    if let Some(file) = open.and_then(|open| book.descriptors.opens[open].file) {
+        book.names.put(path, begun.call_id, Some(file));
+    }
 }
 
 /// What -y says of the directory of a call.
@@ -70,7 +85,7 @@ fn learn_directory(
     path: &[u8],
 ) -> Result<(), Impossible> {
     if number != i64::from(libc::AT_FDCWD) {
-        book.open_file(begun, number, Some(path))?;
+        book.open_file(begun, number, Some(path), None)?;
         return Ok(());
     }
     let own = book.own[begun.thread].directory;

@@ -24,6 +24,9 @@ impl Basis {
     }
 }
 
+/// Where the locks of SQLite begin in a database.
+const LOCKED_FROM: i64 = 1 << 30;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
     Unknown,
@@ -50,6 +53,8 @@ pub struct TracedFile {
     /// End of what was written by offset, and bytes that were appended.
     written_end: i64,
     appended: i64,
+    /// Whether its locks are those of a database of SQLite.
+    is_database: bool,
 }
 
 impl TracedFile {
@@ -67,6 +72,7 @@ impl TracedFile {
             is_mode_changed: is_new,
             written_end: 0,
             appended: 0,
+            is_database: false,
         }
     }
 
@@ -157,6 +163,16 @@ impl TracedFile {
 
     pub fn mode_changed(&mut self) {
         self.is_mode_changed = true;
+    }
+
+    /// A record lock was set that begins there. SQLite locks 512 bytes from 1 GiB on (PENDING_BYTE
+    /// of os.h), and no other program is known to.
+    pub fn locked_at(&mut self, offset: i64) {
+        self.is_database |= (LOCKED_FROM..LOCKED_FROM + 512).contains(&offset);
+    }
+
+    pub fn is_database(&self) -> bool {
+        self.is_database
     }
 
     pub fn kind(&self) -> Option<&'static str> {

@@ -6,14 +6,14 @@ use std::path::Path;
 use super::bad::Bad;
 use super::book::Book;
 use super::lines::Lines;
-use super::strace::{self, Merged};
+use super::strace::{self, FileForm, Merged};
 use super::{mobigen, told};
 use crate::fuzz::{self, Random};
 use crate::recorder::output::Round;
 use crate::script;
 
 /// Lines of strace's, of several versions and options.
-const TRACE: [&str; 32] = [
+const TRACE: [&str; 41] = [
     concat!(
         r#"12 1700000000.000001 openat(AT_FDCWD</w>, "a\"b", O_RDWR|O_CREAT, 0644)"#,
         r#" = 3</w/a\"b> <0.000009>"#,
@@ -48,6 +48,15 @@ const TRACE: [&str; 32] = [
     r#"12 --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---"#,
     r#"13 12:34:56.000001 +++ exited with 0 +++"#,
     r#"12 +++ superseded by execve in pid 13 +++"#,
+    r#"clone(child_stack=NULL, flags=SIGCHLDstrace: Process 13 attached"#,
+    r#", child_tidptr=0x7f11aa00aa10) = 7 /* 13 in strace's PID NS */"#,
+    r#"12 read(6, ^Cstrace: Process 12 detached"#,
+    r#" <detached ...>"#,
+    r#"12 <... openat resumed> <unfinished ...>) = ?"#,
+    r#"% time     seconds  usecs/call     calls    errors syscall"#,
+    r#" 98.40    0.003100        3100         1           fsync"#,
+    r#"12 [app_t] openat(-100 /* AT_FDCWD */ [var_t], "x" [y!!z], 0x42 /* O_RDWR */) = 0x3 [w]"#,
+    r#"12 fcntl64(0x3, 0xd, {l_type=0 /* F_RDLCK */, l_start=5, l_len=1}) = 0"#,
     concat!(
         r#"     0.000123 ftruncate64(3<TCP:[1.1.1.1:5->2.2.2.2:6]>, 9223372036854775807)"#,
         r#" = ? ERESTARTSYS (x)"#,
@@ -92,7 +101,7 @@ fn rows(read: impl FnOnce(&mut Book)) -> usize {
         assert!(thread.creator_id.is_none_or(|creator| creator < thread.thread_id));
     }
     let bad = Bad::default();
-    let _ = told(&closed, 0, Default::default(), bad, Vec::new());
+    let _ = told(&closed, 0, Default::default(), bad, Vec::new(), Vec::new());
     calls.len()
 }
 
@@ -107,10 +116,9 @@ fn input(number: u64) -> usize {
         });
     }
     let files: Vec<_> = (0..=number % 16 / 15).map(|_| random.text(&TRACE, 4)).collect();
-    let open = || {
-        let lines = files.iter().map(|text| Lines::of(Path::new("log.12"), text.clone()));
-        Merged::of(lines.collect())
-    };
+    let lines = |text: &Vec<u8>| Lines::of(Path::new("log.12"), text.clone());
+    let forms: Vec<_> = files.iter().map(|text| FileForm::of(lines(text)).unwrap()).collect();
+    let open = || Merged::of(files.iter().map(lines).collect(), &forms);
     let _ = strace::creations(open());
     rows(|book| {
         let mut bad = Bad { is_strict: number % 64 == 1, ..Bad::default() };

@@ -9,6 +9,35 @@ use crate::errors::WrongUse;
 /// A line of strace has a call's buffers, if -s asks for so much; more is no line.
 const MOST_LINE_BYTES: usize = 16 << 20;
 
+/// The byte order mark of UTF-8, which some editors put before a text.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What a file is whose bytes are no lines of a trace as they stand, and what makes it one.
+fn encoding(begin: &[u8]) -> Option<(&'static str, &'static str)> {
+    let compressed = [
+        (&b"\x1f\x8b"[..], "compressed by gzip", "unpack it: gunzip FILE"),
+        (b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it: unzstd FILE"),
+        (b"\xfd7zXZ\0", "compressed by xz", "unpack it: unxz FILE"),
+        (b"BZh", "compressed by bzip2", "unpack it: bunzip2 FILE"),
+        (b"PK\x03\x04", "a ZIP archive", "unpack it: unzip FILE"),
+    ];
+    if let Some((_, what, remedy)) = compressed.iter().find(|it| begin.starts_with(it.0)) {
+        return Some((what, remedy));
+    }
+    // Without a mark, letters of ASCII have a zero before or behind each.
+    let head = &begin[..begin.len().min(64) & !1];
+    let is_zero = |odd: usize| head.iter().skip(odd).step_by(2).all(|byte| *byte == 0);
+    let is_some = |odd: usize| head.iter().skip(odd).step_by(2).all(|byte| *byte != 0);
+    let is_wide = head.len() >= 4;
+    if begin.starts_with(b"\xff\xfe") || is_wide && is_some(0) && is_zero(1) {
+        return Some(("text in UTF-16LE", "convert it: iconv -f UTF-16LE -t UTF-8 FILE"));
+    }
+    if begin.starts_with(b"\xfe\xff") || is_wide && is_zero(0) && is_some(1) {
+        return Some(("text in UTF-16BE", "convert it: iconv -f UTF-16BE -t UTF-8 FILE"));
+    }
+    None
+}
+
 /// A file under way.
 pub struct Lines {
     pub path: PathBuf,
@@ -38,8 +67,17 @@ impl Lines {
             let message = format!("{}: not a regular file; name a trace's file", path.display());
             return Err(WrongUse(message).into());
         }
-        let reader = Box::new(BufReader::with_capacity(1 << 18, file));
-        Ok(Lines { path: path.to_owned(), reader, number: 0 })
+        let mut reader = BufReader::with_capacity(1 << 18, file);
+        let begin = reader.fill_buf().map_err(cannot)?;
+        if let Some((what, remedy)) = encoding(begin) {
+            let path = path.display();
+            let message = format!("{path}: {what}, which is not read; {remedy}");
+            return Err(WrongUse(message).into());
+        }
+        if begin.starts_with(UTF8_MARK) {
+            reader.consume(UTF8_MARK.len());
+        }
+        Ok(Lines { path: path.to_owned(), reader: Box::new(reader), number: 0 })
     }
 
     /// Of a text in memory.
@@ -85,6 +123,25 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_text_as_it_stands_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        for (bytes, says) in [
+            (wide("close(3) = 0\n"), "text in UTF-16LE, which is not read; convert it: iconv"),
+            (wide("\u{feff}close"), "UTF-16LE"),
+            (wide("close").into_iter().rev().collect(), "UTF-16BE"),
+            (b"\x1f\x8b\x08\0".to_vec(), "compressed by gzip"),
+        ] {
+            std::fs::write(file.path(), bytes).unwrap();
+            let refused = Lines::open(file.path()).err().unwrap().to_string();
+            assert!(refused.contains(says), "{refused}");
+        }
+        std::fs::write(file.path(), b"\xef\xbb\xbfone\r\n").unwrap();
+        let (mut lines, mut line) = (Lines::open(file.path()).unwrap(), Vec::new());
+        assert_eq!((lines.next(&mut line).unwrap(), line.as_slice()), (Next::Line, &b"one\r"[..]));
+    }
 
     #[test]
     fn a_line_without_end_is_passed_over() {

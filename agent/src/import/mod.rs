@@ -28,7 +28,7 @@ use self::names::plain;
 use self::strace::Merged;
 use crate::errors::WrongUse;
 use crate::recorder::output::{RecordingOutput, ending};
-use crate::recorder::{VERSION, missed, words};
+use crate::recorder::{VERSION, missed, note_of, words};
 
 /// What is read.
 pub enum Trace<'a> {
@@ -62,8 +62,12 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
         Trace::Strace { files, .. } => ("strace", files.to_vec()),
         Trace::Mobigen(file) => ("mobigen", vec![file.to_path_buf()]),
     };
+    let forms = match trace {
+        Trace::Strace { files, .. } => strace::forms(files)?,
+        Trace::Mobigen(_) => Vec::new(),
+    };
     let creations = match trace {
-        Trace::Strace { files, .. } => strace::creations(Merged::open(files)?)?,
+        Trace::Strace { files, .. } => strace::creations(Merged::open(files, &forms)?)?,
         Trace::Mobigen(_) => HashMap::new(),
     };
     let named: Vec<_> = sources.iter().map(|it| it.display().to_string()).collect();
@@ -76,11 +80,16 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
     ];
     let output = RecordingOutput::create(folder, &facts)?;
     let mut book = Book::new(Box::new(|round| output.add(round)), creations, directory);
+    if let [form] = forms.as_slice()
+        && form.is_of_one_process
+    {
+        book.assume_one_process();
+    }
     let mut bad = Bad::default();
     let read = match trace {
         Trace::Strace { files, is_strict } => {
             bad.is_strict = *is_strict;
-            Merged::open(files)
+            Merged::open(files, &forms)
                 .and_then(|merged| strace::read(merged, &mut book, &mut bad))
                 .map(of_strace)
         }
@@ -100,7 +109,16 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
         let first = bad.told.first().map(|it| format!(" ({it})")).unwrap_or_default();
         return Err(WrongUse(format!("{named}: no file system call of {recorder}{first}")).into());
     }
-    let imported = told(&closed, read.lines, read.left_out, bad, read.notes);
+    let mut reasons = read.reasons();
+    // A script has one table of descriptors for all processes.
+    if let Trace::Strace { .. } = trace {
+        reasons.extend(missed::told(&[(
+            closed.collisions,
+            "descriptors were opened under numbers that were open: threads of which nothing tells \
+             who made them may be of several processes (trace clone, fork, execve and close too)",
+        )]));
+    }
+    let imported = told(&closed, read.lines, read.left_out, bad, reasons, read.notes);
     facts.extend(read.facts);
     facts.extend([
         ("command", json!(closed.command)),
@@ -109,6 +127,7 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
         ("missed", closed.missed.json()),
         ("left_out", json!(imported.left_out)),
         ("bad_lines", json!(imported.bad_lines)),
+        ("databases_before", json!(closed.databases)),
     ]);
     facts.extend(ending(&imported.reasons, &imported.notes));
     output.finish(&facts)?;
@@ -119,12 +138,25 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
 struct OfFormat {
     lines: u64,
     left_out: BTreeMap<String, u64>,
+    doubtful_lines: u64,
     facts: Vec<(&'static str, Value)>,
     notes: Vec<String>,
 }
 
+impl OfFormat {
+    /// Why what was read may not be all.
+    fn reasons(&self) -> Vec<String> {
+        let unnamed = |name: &&String| name.starts_with("syscall_");
+        let unnamed = self.left_out.keys().filter(unnamed).map(|name| self.left_out[name]).sum();
+        missed::told(&[
+            (unnamed, "calls that strace had no name for"),
+            (self.doubtful_lines, "lines without a number, of one of several threads"),
+        ])
+    }
+}
+
 fn of_strace(read: strace::Read) -> OfFormat {
-    let strace::Read { lines, left_out, times, began_ns } = read;
+    let strace::Read { lines, left_out, times, began_ns, doubtful_lines } = read;
     let end = match (times.with_end, times.without_end) {
         (_, 0) => "told",
         (0, _) => "none",
@@ -139,7 +171,7 @@ fn of_strace(read: strace::Read) -> OfFormat {
         notes.push(format!("{count} calls have no end: strace tells it with -T"));
     }
     notes.extend(times.note());
-    OfFormat { lines, left_out, facts, notes }
+    OfFormat { lines, left_out, doubtful_lines, facts, notes }
 }
 
 fn of_mobigen(script: crate::script::call::Script) -> OfFormat {
@@ -147,6 +179,7 @@ fn of_mobigen(script: crate::script::call::Script) -> OfFormat {
     OfFormat {
         lines: script.lines as u64,
         left_out: script.unknown,
+        doubtful_lines: 0,
         facts: vec![("clock", json!("relative")), ("began_ns", json!(0)), ("times", times)],
         notes: vec!["a script tells no ends of calls, and of few what they returned".into()],
     }
@@ -157,13 +190,16 @@ fn told(
     lines: u64,
     left_out: BTreeMap<String, u64>,
     bad: Bad,
+    of_format: Vec<String>,
     mut notes: Vec<String>,
 ) -> Imported {
     let mut reasons = closed.missed.reasons(closed.calls);
+    reasons.extend(of_format);
     if bad.count > 0 {
         reasons.push(format!("{} lines could not be read", bad.count));
     }
     notes.extend(closed.missed.notes());
+    notes.extend(note_of(&closed.databases));
     let nowhere = String::from_utf8_lossy(book::NOWHERE);
     let put = format!("relative paths, put into {nowhere}: name the directory by --directory");
     notes.extend(missed::told(&[
@@ -171,6 +207,11 @@ fn told(
         (closed.orphans, "threads of which nothing tells who made them"),
         (closed.surprises, "files were there although no call had made them"),
         (closed.open_before, "descriptors were open before"),
+        (
+            closed.unknown_open,
+            "of them lead to nothing that is told: a replay leaves out the calls on them (strace \
+             tells it with -y)",
+        ),
         (closed.unseen_opens, "descriptors were opened by calls that the trace does not have"),
     ]));
     Imported {

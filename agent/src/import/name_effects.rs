@@ -15,8 +15,21 @@ pub fn by_name(
     first: Option<&[u8]>,
     second: Option<&[u8]>,
 ) -> Result<(), Impossible> {
-    let Some(path) = first else { return Ok(()) };
     let call_id = begun.call_id;
+    let Some(path) = first else {
+        // With AT_EMPTY_PATH the file of a descriptor gets a name.
+        let table = book.own[begun.thread].table;
+        let number = told.row.directory.filter(|_| told.row.path.as_deref() == Some(""));
+        if let (system_calls::SYS_linkat, Some(_), Some(second), Some(number)) =
+            (told.call.number, told.success(), second, number)
+        {
+            let open = book.descriptors.at(table, number);
+            let file = open.and_then(|open| book.descriptors.opens[open].file);
+            let made = book.names.made(second, call_id);
+            book.names.put(second, call_id, Some(file.unwrap_or(made)));
+        }
+        return Ok(());
+    };
     let makes = match told.call.number {
         system_calls::SYS_mkdir | system_calls::SYS_mkdirat => Some("directory"),
         system_calls::SYS_symlink | system_calls::SYS_symlinkat => Some("symlink"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::files::{Basis, TracedFile};
-use crate::recorder::words;
+use crate::recorder::{DatabaseBefore, words};
 use crate::tables::recording::PathState;
 
 /// Which of the files.
@@ -207,6 +207,20 @@ impl Names {
             self.put(&path, call_id, None);
         }
         true
+    }
+
+    /// The databases that were there before.
+    pub fn databases(&self) -> Vec<DatabaseBefore> {
+        let found = self.rows.iter().filter_map(|row| match row.before {
+            Before::Perhaps(file) | Before::There(file) => Some((row, &self.files[file])),
+            Before::Unknown | Before::Absent(_) => None,
+        });
+        let there = found.filter(|(_, file)| file.was_there() && file.is_database());
+        let row = |(row, file): (&Row, &TracedFile)| DatabaseBefore {
+            path: words::text(&row.path),
+            size_bytes: file.size_bytes().unwrap_or(0),
+        };
+        there.map(row).filter(|it| it.size_bytes > 0).collect()
     }
 
     /// The rows of `snapshot`.

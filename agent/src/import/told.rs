@@ -16,7 +16,11 @@ pub struct Told {
     pub directory_path: Option<Vec<u8>>,
     pub directory2_path: Option<Vec<u8>>,
     pub descriptor_path: Option<Vec<u8>>,
+    /// What the descriptor is of, where that is told to be no file.
+    pub no_file: Option<Vec<u8>>,
     pub result_path: Option<Vec<u8>>,
+    /// The number of the thread that it made, where that is not the result.
+    pub made_tid: Option<i64>,
     /// What readlink and getcwd gave.
     pub answer: Option<Vec<u8>>,
     pub stat: Option<FileStat>,
@@ -46,7 +50,9 @@ impl Told {
             directory_path: None,
             directory2_path: None,
             descriptor_path: None,
+            no_file: None,
             result_path: None,
+            made_tid: None,
             answer: None,
             stat: None,
             command: Vec::new(),
@@ -57,6 +63,12 @@ impl Told {
     /// The result, if it succeeded.
     pub fn success(&self) -> Option<i64> {
         self.row.result.filter(|_| self.row.error.is_none())
+    }
+
+    /// The number of the thread that it made, as the trace's lines have it.
+    pub fn child(&self) -> Option<i64> {
+        let made = self.success().filter(|child| *child > 0 && self.call.makes_thread())?;
+        Some(self.made_tid.unwrap_or(made))
     }
 
     /// The error's name, if it failed.

@@ -27,6 +27,8 @@ pub enum Role {
     OffsetAt,
     Offset2At,
     Length,
+    /// The length before the call, of mremap(2).
+    OldLength,
     /// Address of buffers; the next argument is their number.
     Vectors,
     /// Address of bytes that are written; the next argument is their length.
@@ -139,7 +141,7 @@ calls! {
 
         SYS_mmap(Address, Length, Mode, Flags, Descriptor, Offset);
         SYS_munmap(Address, Length);
-        SYS_mremap(Address, Other, Length, Flags);
+        SYS_mremap(Address, OldLength, Length, Flags);
         SYS_remap_file_pages(Address, Length, Other, Offset, Flags);
 
         SYS_rename(Path, Path2);

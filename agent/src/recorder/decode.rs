@@ -71,6 +71,7 @@ impl Begun {
             Role::OffsetAt => row.offset_bytes = memory::number(from, value),
             Role::Offset2At => row.offset2_bytes = memory::number(from, value),
             Role::Length => row.length_bytes = Some(whole),
+            Role::OldLength => row.offset2_bytes = Some(whole),
             Role::Bytes => self.written.push((value, next)),
             Role::Vectors | Role::VectorsOut => self.vectors(from, role, value, next),
             Role::Flags => row.flags = Some(bits),

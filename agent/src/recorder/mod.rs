@@ -37,6 +37,7 @@ use crate::page::page_bytes;
 
 pub use contents::Data;
 pub use options::{By, RecordedProgram, RecordingOptions};
+pub use snapshot::{DatabaseBefore, note_of};
 pub use statements::{StatementsOutcome, Values, record_statements};
 
 /// Of the tables and the manifest; a number more when the meaning of a column changes.
@@ -81,8 +82,11 @@ pub fn record(
     };
     let (calls, threads) = (recording.calls(), recording.threads.len() as u64);
     let reasons = recording.missed.reasons(calls);
-    let notes: Vec<_> = why.into_iter().chain(recording.missed.notes()).collect();
+    let databases = recording.databases();
+    let notes = why.into_iter().chain(recording.missed.notes());
+    let notes: Vec<_> = notes.chain(note_of(&databases)).collect();
     facts.extend([
+        ("databases_before", json!(databases)),
         ("calls", json!(calls)),
         ("threads", json!(threads)),
         ("missed", recording.missed.json()),

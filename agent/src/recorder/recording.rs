@@ -6,7 +6,7 @@ use super::decode::Begun;
 use super::missed::Missed;
 use super::output::{RecordingOutput, Round};
 use super::sight::{CallPath, Sight};
-use super::snapshot::{self, FoundPath, Snapshot};
+use super::snapshot::{self, DatabaseBefore, FoundPath, Snapshot};
 use super::{memory, start, words};
 use crate::open_flags;
 use crate::system_calls;
@@ -192,6 +192,11 @@ impl Recording {
     /// Calls so far.
     pub fn calls(&self) -> u64 {
         self.calls
+    }
+
+    /// The databases that were there before.
+    pub fn databases(&self) -> Vec<DatabaseBefore> {
+        self.snapshot.databases()
     }
 
     /// What is written to, once nothing is added any more.

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use super::words;
 use crate::open_flags;
 use crate::tables::recording::{OpenDescriptor, PathState};
 
+/// The smallest page of a database.
+const LEAST_DATABASE_BYTES: i64 = 512;
 /// As many symbolic links as the kernel follows (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
@@ -23,6 +26,23 @@ const MOST_LINKS: usize = 40;
 pub const LOOKED_UP: &str = "looked-up";
 /// The kind of a path that leads to nothing.
 pub const ABSENT: &str = "absent";
+
+/// A database that was there before the first call. A recording does not have what is in it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct DatabaseBefore {
+    pub path: String,
+    pub size_bytes: i64,
+}
+
+/// What a reader should know of databases that were there.
+pub fn note_of(databases: &[DatabaseBefore]) -> Option<String> {
+    let first = &databases.first()?.path;
+    let count = databases.len();
+    Some(format!(
+        "{count} databases were there before, such as {first}: a recording does not have what was \
+         in them, and a replay fills files of their sizes with made bytes"
+    ))
+}
 
 /// What a path leads to now.
 pub struct FoundPath {
@@ -46,6 +66,8 @@ pub fn kind_of(mode: u32) -> &'static str {
 pub struct Snapshot {
     ids: HashMap<Vec<u8>, i64>,
     rows: Vec<PathState>,
+    /// Files that were there before, and their sizes.
+    files: Vec<(Vec<u8>, i64)>,
     began: SystemTime,
 }
 
@@ -62,7 +84,7 @@ impl Snapshot {
             thread::sleep(Duration::from_micros(500));
         };
         let began = UNIX_EPOCH + Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
-        Snapshot { ids: HashMap::new(), rows: Vec::new(), began }
+        Snapshot { ids: HashMap::new(), rows: Vec::new(), files: Vec::new(), began }
     }
 
     /// The number of a path that a call names. `before` makes of what is found there now what was
@@ -83,6 +105,9 @@ impl Snapshot {
             let row = PathState { path_id, first_call_id: call_id, ..found };
             self.ids.insert(absolute.clone(), path_id);
             first.get_or_insert(path_id);
+            if row.kind == "file" && row.made_by_recording != Some(true) {
+                self.files.push((absolute.clone(), row.size_bytes.unwrap_or(0)));
+            }
             self.rows.push(row);
             // Where it leads to, another call may not say.
             let Ok(target) = fs::read_link(path_of(&absolute)) else { break };
@@ -131,6 +156,25 @@ impl Snapshot {
             is_as_before: is_older(found.ctime(), found.ctime_nsec()),
             has_same_contents: is_older(found.mtime(), found.mtime_nsec()),
         }
+    }
+
+    /// The databases of SQLite that were there before, as far as they are there still: by their
+    /// headers (https://www.sqlite.org/fileformat2.html, section 1.3).
+    pub fn databases(&self) -> Vec<DatabaseBefore> {
+        let is_database = |path: &[u8]| {
+            let mut header = [0; 16];
+            let read = fs::File::open(path_of(path)).and_then(|mut it| it.read_exact(&mut header));
+            read.is_ok() && &header == b"SQLite format 3\0"
+        };
+        let found = self
+            .files
+            .iter()
+            .filter(|(path, size_bytes)| *size_bytes >= LEAST_DATABASE_BYTES && is_database(path));
+        let row = |(path, size_bytes): &(Vec<u8>, i64)| DatabaseBefore {
+            path: words::text(path),
+            size_bytes: *size_bytes,
+        };
+        found.map(row).collect()
     }
 
     /// The rows since the last time.

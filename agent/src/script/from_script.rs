@@ -168,6 +168,7 @@ fn facts(script: &Script, resolved: &Resolved) -> PlanFacts {
         largest_read_bytes: largest([CallName::Read, CallName::Pread]),
         recorded_ns: (last * 1000).cast_signed(),
         architecture: None,
+        databases_before: Vec::new(),
         incomplete_reasons: Vec::new(),
     }
 }

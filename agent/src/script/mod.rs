@@ -13,6 +13,6 @@ pub mod mobigen;
 mod order;
 pub mod plan;
 pub mod read;
-mod recorded;
+pub mod recorded;
 pub mod resolve;
 pub mod step;

@@ -15,6 +15,8 @@ pub enum Resource {
     File(i64, i64),
     Name(Name),
     Slot(Slot),
+    /// One of the plan's mappings.
+    Mapping(u32),
 }
 
 /// A call that has ended: its lane, how many steps that lane had made by then, and when.

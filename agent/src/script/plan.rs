@@ -14,6 +14,8 @@ pub type Name = u32;
 pub enum CallArgument {
     Number(i64),
     Slot(Slot),
+    /// Address of the path by which /proc has the file of a slot.
+    SlotPath(Slot),
     /// Descriptor of the directory of the replay.
     Root,
     /// Address of a path in the directory of the replay.
@@ -57,6 +59,10 @@ pub enum CallEffect {
     Maps(u32, u64),
     /// It takes a mapping away.
     Unmaps(u32),
+    /// Its result is where a mapping is from then on, with so many bytes.
+    Remaps(u32, u64),
+    /// It leaves a mapping so many bytes.
+    Cuts(u32, u64),
     /// The mapping's bytes that it is about, and so many, are to be written to before.
     Dirties(u32, u64, u64),
     /// It waits for a lock of flock(2) that another open file may hold.
@@ -132,7 +138,7 @@ impl Lane {
             match &step.action {
                 Action::Call { arguments, .. } => {
                     let slot = |argument: &CallArgument| match argument {
-                        CallArgument::Slot(slot) => Some(*slot),
+                        CallArgument::Slot(slot) | CallArgument::SlotPath(slot) => Some(*slot),
                         _ => None,
                     };
                     arguments.iter().filter_map(slot).collect()
@@ -231,6 +237,8 @@ pub struct PlanFacts {
     pub recorded_ns: i64,
     /// Of the machine that was recorded on; a script tells none.
     pub architecture: Option<String>,
+    /// Paths of databases that were there before the first call.
+    pub databases_before: Vec<String>,
     /// Why the recording is not whole.
     pub incomplete_reasons: Vec<String>,
 }
@@ -247,6 +255,8 @@ pub struct ReplayPlan {
     pub kept: Vec<KeptPiece>,
     pub slots: usize,
     pub mappings: usize,
+    /// Most bytes of memory that mappings are filled with at a time (MAP_POPULATE).
+    pub most_populated_bytes: u64,
     /// Most descriptors that are open at a time.
     pub most_open: usize,
     pub before: Vec<FileBefore>,

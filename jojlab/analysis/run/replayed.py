@@ -29,6 +29,8 @@ class Replayed:
     recording tells; None where it tells of none. `idle_threads` are the recorded threads of whose
     calls none was made. `left_out` are (name, why, calls); `elsewhere` are calls about no file of a
     disk, `carried` those whose effect is in other calls, both by name.
+    `databases_before` are the paths of databases that were there before the first recorded call,
+    whose contents a recording does not have.
     `kept_writes` are calls that wrote the recorded contents, `seeded_writes` those whose contents
     were made from the seed. The architectures are of the machine that was recorded on and of the
     one that replayed; None where a script or an older capture tells none. `start_error_ns` has the
@@ -51,6 +53,7 @@ class Replayed:
     seeded_writes: int
     copied_bytes: int
     start_error_ns: Mapping[str, int]
+    databases_before: tuple[str, ...]
     recorded_architecture: str | None
     architecture: str | None
     incomplete_reasons: tuple[str, ...]
@@ -95,6 +98,7 @@ def replayed(capture: Capture) -> Replayed:
         seeded_writes=found["seeded_writes"],
         copied_bytes=found["copied_bytes"],
         start_error_ns=errors,
+        databases_before=tuple(found.get("databases_before", ())),
         recorded_architecture=found.get("recorded_architecture"),
         architecture=found.get("architecture"),
         incomplete_reasons=tuple(capture.manifest["incomplete_reasons"]),

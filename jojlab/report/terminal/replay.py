@@ -13,6 +13,7 @@ from jojlab.report.words import text
 
 # Names and threads that are listed; --json has all.
 _MOST_ROWS = 20
+_MOST_DATABASES = 3
 
 
 def print_replay(console: Console, found: Replayed) -> None:
@@ -35,6 +36,13 @@ def print_replay(console: Console, found: Replayed) -> None:
         console.print(
             f"{found.kept_writes:,} writes with the recorded contents, {found.seeded_writes:,} "
             "with contents made from the seed"
+        )
+    if found.databases_before:
+        listed = ", ".join(found.databases_before[:_MOST_DATABASES])
+        more = ", ..." if len(found.databases_before) > _MOST_DATABASES else ""
+        console.print(
+            f"databases that were there before: {escape(listed)}{more}; what was in them is not "
+            "recorded, and was made from the seed"
         )
     if found.recorded_architecture not in (None, found.architecture):
         console.print(

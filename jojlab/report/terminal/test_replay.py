@@ -28,6 +28,7 @@ def test_threads_of_whose_calls_none_was_made_are_named() -> None:
         seeded_writes=2,
         copied_bytes=0,
         start_error_ns={},
+        databases_before=("/data/app.db",),
         recorded_architecture="aarch64",
         architecture="x86_64",
         incomplete_reasons=(),
@@ -35,4 +36,5 @@ def test_threads_of_whose_calls_none_was_made_are_named() -> None:
     stream = io.StringIO()
     print_replay(Console(file=stream, width=100), found)
     assert "threads of whose calls none was made: 8, 9" in stream.getvalue()
+    assert "databases that were there before: /data/app.db; what was in them" in stream.getvalue()
     assert "recorded on aarch64, made on x86_64" in stream.getvalue()

@@ -1,7 +1,7 @@
 //! Cuts what strace prints of a call, `NAME(ARGUMENTS) = RESULT`, into its parts, without looking
 //! into them: strings, structures and the paths of -y may have every letter.
 
-use super::line::Fault;
+use super::line::{Fault, is_of_name};
 
 /// The parts of a call; those of the arguments stand in `Parts::arguments`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -11,6 +11,9 @@ pub struct Parts<'a> {
     /// What stands behind `= `.
     pub result: &'a [u8],
 }
+
+/// What stands for the arguments of a call that was killed.
+const UNFINISHED: &[u8] = b"<unfinished ...>";
 
 /// Cuts a whole call.
 ///
@@ -35,7 +38,9 @@ pub fn parts(text: &[u8]) -> Result<Parts<'_>, Fault> {
         }
     };
     let last = text[begin..end - 1].trim_ascii();
-    if !last.is_empty() || !parts.arguments.is_empty() {
+    // Of a call that was cut off the last one may be missing.
+    let last = last.strip_suffix(UNFINISHED).unwrap_or(last).trim_ascii();
+    if !last.is_empty() {
         parts.arguments.push(last);
     }
     let rest = text[end..].trim_ascii();
@@ -68,11 +73,6 @@ pub fn field<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     elements(text).into_iter().find_map(value)
 }
 
-/// Whether a letter can stand in the name of a call.
-pub fn is_of_name(letter: u8) -> bool {
-    letter.is_ascii_alphanumeric() || letter == b'_'
-}
-
 enum Mark {
     Comma,
     End,
@@ -92,7 +92,8 @@ impl ArgumentCutter<'_> {
             self.at += 1;
             match letter {
                 b'"' => self.string()?,
-                b'<' if at > 0 && is_annotated(self.text[at - 1]) => self.annotation()?,
+                b'<' if self.text[at..].starts_with(UNFINISHED) => self.at += UNFINISHED.len() - 1,
+                b'<' if is_annotated(&self.text[..at]) => self.annotation()?,
                 b'/' if self.text.get(self.at) == Some(&b'*') => self.comment()?,
                 b'(' | b'[' | b'{' => self.depth += 1,
                 b')' if self.depth == 0 => return Ok(Mark::End),
@@ -151,9 +152,10 @@ impl ArgumentCutter<'_> {
     }
 }
 
-/// Descriptors are numbers or AT_FDCWD.
-fn is_annotated(letter: u8) -> bool {
-    letter.is_ascii_digit() || letter == b'D'
+/// Whether a text ends with a descriptor: a number, AT_FDCWD, or a number with its word behind it.
+fn is_annotated(text: &[u8]) -> bool {
+    let is_descriptor = |letter: &u8| letter.is_ascii_hexdigit() || *letter == b'D';
+    text.last().is_some_and(is_descriptor) || text.ends_with(b"*/")
 }
 
 #[cfg(test)]

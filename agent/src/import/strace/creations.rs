@@ -39,7 +39,7 @@ pub fn creations(mut merged: Merged) -> anyhow::Result<HashMap<i64, VecDeque<Thr
             _ => continue,
         };
         if let Ok(Decoded::Recorded(told, _)) = decode::decode(&whole)
-            && let Some(child) = told.success().filter(|child| *child > 0)
+            && let Some(child) = told.child()
         {
             let flags = told.row.flags.unwrap_or(0);
             found.entry(child).or_default().push_back(ThreadCreation { creator: next.tid, flags });

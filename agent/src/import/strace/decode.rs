@@ -63,7 +63,11 @@ pub fn decode_begun(text: &[u8]) -> Option<Decoded> {
 }
 
 fn is_anonymous(parts: &Parts) -> bool {
-    parts.arguments.get(3).is_some_and(|flags| names_no_file(flags))
+    let is_raw = |flags: &[u8]| {
+        let number = values::number(flags);
+        number.is_some_and(|number| number & i64::from(libc::MAP_ANONYMOUS) != 0)
+    };
+    parts.arguments.get(3).is_some_and(|flags| names_no_file(flags) || is_raw(flags))
 }
 
 /// Whether the flags of a mapping say that it is of no file.
@@ -78,9 +82,16 @@ fn arguments_of(call: &'static SystemCall, shape: ArgumentShape, arguments: &[&[
         let index = match (shape, index) {
             (ArgumentShape::OneOffset, 5) => 4,
             (ArgumentShape::LongSeek, 2) => 3,
+            (ArgumentShape::FlagsSecond, 1) => 2,
+            (ArgumentShape::FlagsSecond, 2) => 3,
+            (ArgumentShape::FlagsSecond, 3) => 1,
             (_, index) => index,
         };
-        let clone_flags = || arguments.iter().find_map(|it| it.strip_prefix(b"flags="));
+        // Of raw numbers (-e raw) the first are the flags.
+        let clone_flags = || {
+            let named = arguments.iter().find_map(|it| it.strip_prefix(b"flags="));
+            named.or_else(|| arguments.first().copied().filter(|it| !it.contains(&b'=')))
+        };
         let text = match call.number {
             system_calls::SYS_clone => clone_flags(),
             _ => arguments.get(index).copied(),
@@ -105,14 +116,15 @@ impl Told {
             Role::Descriptor => {
                 let found = values::descriptor(text);
                 row.descriptor = known(found.as_ref().map(|it| it.number));
-                self.descriptor_path = found.and_then(|it| it.path);
+                let found = found.unwrap_or_default();
+                (self.descriptor_path, self.no_file) = (found.path, found.no_file);
             }
             Role::Descriptor2 => {
                 row.descriptor2 = known(values::descriptor(text).map(|it| it.number))
             }
             Role::Directory | Role::Directory2 => {
                 let (number, path) = match values::descriptor(text) {
-                    Some(Descriptor { number, path }) => (Some(number), path),
+                    Some(Descriptor { number, path, .. }) => (Some(number), path),
                     None => (None, None),
                 };
                 if role == Role::Directory {
@@ -136,6 +148,7 @@ impl Told {
             Role::OffsetAt => row.offset_bytes = pointed(text),
             Role::Offset2At => row.offset2_bytes = pointed(text),
             Role::Length => row.length_bytes = known(values::number(text)),
+            Role::OldLength => row.offset2_bytes = known(values::number(text)),
             Role::Vectors | Role::VectorsOut => {
                 row.vectors = next.and_then(values::number);
                 row.length_bytes = known(vectors_bytes(text));
@@ -143,7 +156,7 @@ impl Told {
             Role::Flags => row.flags = known(values::flags(text)),
             Role::Mode => row.mode = known(values::flags(text)),
             Role::Address => row.address = known(values::number(text)),
-            Role::Whence => row.command = Some(word(text)),
+            Role::Whence => row.command = Some(values::word(text, words::whence)),
             Role::LockOperation => {
                 row.flags = known(values::flags(text));
                 let operation = row.flags.map(|flags| flags as i32 & !libc::LOCK_NB);
@@ -174,20 +187,25 @@ impl Told {
     /// A command of fcntl(2) and what belongs to it.
     fn command_argument(&mut self, command: &[u8], argument: Option<&[u8]>) {
         let row = &mut self.row;
-        row.command = Some(word(command));
+        let word_of_command = values::word(command, command_word);
+        // The commands of 32-bit machines whose locks have 64 bits (fcntl(2)).
+        let command = word_of_command.strip_suffix("64").unwrap_or(&word_of_command).to_owned();
+        row.command = Some(Word::Owned(command.clone()));
         let argument = argument.unwrap_or_default();
         let asked = argument.split(|letter| *letter == b'>').next_back().unwrap_or(argument);
         if !asked.starts_with(b"{") {
             row.flags = if argument.is_empty() { Some(0) } else { values::flags(argument) };
-            self.unread += u64::from(row.flags.is_none());
+            // Of a lock its address tells nothing.
+            self.unread += u64::from(row.flags.is_none() || command.contains("LK"));
             return;
         }
         // Without l_ before strace 4.9.
         let of = |name: &str| field(asked, &format!("l_{name}")).or_else(|| field(asked, name));
         // Of F_GETLK strace tells what was found; F_UNLCK cannot have been asked for (fcntl(2)).
-        let is_answer = matches!(command, b"F_GETLK" | b"F_OFD_GETLK");
-        let asked_type = of("type").filter(|it| !is_answer || *it != b"F_UNLCK");
-        row.lock = Some(asked_type.map_or(Word::Borrowed("F_WRLCK"), word));
+        let is_answer = matches!(&*command, "F_GETLK" | "F_OFD_GETLK");
+        let lock = of("type").map(|it| values::word(it, |kind| words::lock(kind as i16)));
+        let asked = lock.filter(|it| !is_answer || *it != "F_UNLCK");
+        row.lock = Some(asked.unwrap_or(Word::Borrowed("F_WRLCK")));
         row.flags = of("whence").and_then(values::flags);
         row.offset_bytes = of("start").and_then(values::number);
         row.length_bytes = of("len").and_then(values::number);
@@ -195,8 +213,12 @@ impl Told {
     }
 
     fn finish(&mut self, arguments: &[&[u8]], outcome: CallResult, shape: ArgumentShape) {
-        let CallResult { result, error, path, .. } = outcome;
-        (self.row.result, self.row.error, self.result_path) = (result, error, path);
+        let CallResult { result, error, path, tid, .. } = outcome;
+        (self.row.result, self.row.error) = (result, error);
+        (self.result_path, self.made_tid) = (path, tid);
+        let has_pair = self.row.descriptor2.is_some();
+        let lacks_pair = self.call.roles.contains(&Role::Pair) && !has_pair;
+        self.unread += u64::from(lacks_pair && self.success().is_some());
         let string = |index: usize| values::string(arguments.get(index)?).filter(|it| !it.is_cut);
         match self.call.number {
             system_calls::SYS_lseek
@@ -255,8 +277,14 @@ fn pointed(text: &[u8]) -> Option<i64> {
     values::number(text.strip_prefix(b"[")?.get(..end - 1)?)
 }
 
-fn word(text: &[u8]) -> Word {
-    Word::Owned(String::from_utf8_lossy(text).into_owned())
+/// The word of a command of fcntl(2). Three are of 32-bit machines alone (asm-generic/fcntl.h).
+fn command_word(number: i32) -> Word {
+    match number {
+        12 => Word::Borrowed("F_GETLK"),
+        13 => Word::Borrowed("F_SETLK"),
+        14 => Word::Borrowed("F_SETLKW"),
+        number => words::command(number),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //!     [pid 12] | 12 | 12<sh>       -f, -f with -o, -Y; nothing with -ff
 //!     1700000000.123456            -ttt; 12:34:56.123456 with -tt, 0.000123 with -r, and no time
 //!     [00007f0012345678] [  257]   -i, -n
+//!     [system_u:system_r:app_t:s0] --secontext, before the time
 
 /// Where a line stops to be one, from 0, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +43,10 @@ pub enum Said<'a> {
     Killed(&'a [u8]),
     /// The thread of that number executes, and takes the number of its process.
     Superseded(i64),
-    /// A program of another kind of machine runs.
-    OtherAbi,
+    /// strace begins to follow the thread of that number; of a process with several, how many.
+    Attached(i64, Option<i64>),
+    /// It follows it no longer.
+    Detached(i64),
     /// Signals, stacks of -k, and what strace tells of itself.
     Nothing,
 }
@@ -57,6 +60,25 @@ pub struct TraceLine<'a> {
     pub said: Said<'a>,
     /// Letters before what it says.
     pub prefix: usize,
+}
+
+impl TraceLine<'_> {
+    /// Whether it tells of a call, or of the end of a thread.
+    pub fn is_event(&self) -> bool {
+        match self.said {
+            Said::Call(text) | Said::Unfinished(text) => {
+                let name = text.iter().take_while(|letter| is_of_name(**letter)).count();
+                name > 0 && text.get(name) == Some(&b'(')
+            }
+            Said::Resumed(..) | Said::Exited(_) | Said::Killed(_) | Said::Superseded(_) => true,
+            Said::Attached(..) | Said::Detached(_) | Said::Nothing => false,
+        }
+    }
+}
+
+/// Whether a letter can stand in the name of a call; `#64` ends those of a process of another kind.
+pub fn is_of_name(letter: u8) -> bool {
+    letter.is_ascii_alphanumeric() || letter == b'_' || letter == b'#'
 }
 
 /// No thread has a larger number (PID_MAX_LIMIT, linux/threads.h).
@@ -77,6 +99,7 @@ pub fn read(text: &[u8]) -> Result<Option<TraceLine<'_>>, Fault> {
         return Ok(None);
     }
     let tid = rest.tid();
+    rest.skip_context();
     let stamp = rest.stamp()?;
     rest.skip_bracketed();
     let left = rest.left();
@@ -88,25 +111,57 @@ fn said(text: &[u8]) -> Result<Said<'_>, Fault> {
     if let Some(inner) = text.strip_prefix(b"+++ ") {
         return Ok(ended(inner));
     }
-    let is_told_by_strace = [&b"--- "[..], b"strace: ", b"Process ", b"> "];
-    if is_told_by_strace.iter().any(|begin| text.starts_with(begin)) {
+    // Signals, stacks of -k, dumps of -e read and -e write.
+    let others = [&b"--- "[..], b"> ", b"| ", b"* ", b"[ Process PID="];
+    if others.iter().any(|begin| text.starts_with(begin)) {
         return Ok(Said::Nothing);
     }
-    if text.starts_with(b"[ Process PID=") {
-        let is_ours = text.windows(6).any(|part| part == b"64 bit");
-        return Ok(if is_ours { Said::Nothing } else { Said::OtherAbi });
+    if let Some(said) = by_strace(text) {
+        return Ok(said);
     }
     if let Some(inner) = text.strip_prefix(b"<... ") {
         let end = inner.windows(8).position(|part| part == b"resumed>");
         let end = end.ok_or(Fault::new(5, "<... is not followed by resumed>"))?;
-        return Ok(Said::Resumed(inner[..end].trim_ascii(), &inner[end + 8..]));
+        let rest = &inner[end + 8..];
+        // It was killed: what it would have been given is not known.
+        let rest = rest.trim_ascii_start().strip_prefix(b"<unfinished ...>").unwrap_or(rest);
+        return Ok(Said::Resumed(inner[..end].trim_ascii(), rest));
     }
-    for end in [&b"<unfinished ...>"[..], b"<detached ...>", b"<no return ...>"] {
-        if let Some(begun) = text.strip_suffix(end) {
-            return Ok(Said::Unfinished(begun));
+    let is_cut = |end: &&&[u8]| text.ends_with(end);
+    let ends = [&b"<unfinished ...>"[..], b"<detached ...>", b"<no return ...>"];
+    let gone = text.windows(8).rposition(|part| part == b"<ptrace(");
+    let gone = gone.filter(|_| text.ends_with(b":No such process>"));
+    let end = ends.iter().find(is_cut).map(|end| text.len() - end.len()).or(gone);
+    let Some(end) = end else { return Ok(Said::Call(text)) };
+    let begun = &text[..end];
+    Ok(if begun.trim_ascii().is_empty() { Said::Nothing } else { Said::Unfinished(begun) })
+}
+
+/// What strace tells of itself: `strace: ...`, by whatever path it was run, `Process 12 attached`.
+fn by_strace(text: &[u8]) -> Option<Said<'_>> {
+    let begin = text.windows(8).position(|part| part == b"strace: ").filter(|begin| {
+        let path = &text[..*begin];
+        path.is_empty()
+            || path.ends_with(b"/")
+                && !path.iter().any(|it| it.is_ascii_whitespace() || *it == b'"')
+    });
+    let named = begin.map(|begin| &text[begin + 8..]);
+    let told = named.unwrap_or(text);
+    let of_process = || {
+        let rest = told.strip_prefix(b"Process ")?;
+        let digits = rest.iter().take_while(|letter| letter.is_ascii_digit()).count();
+        let tid = number(&rest[..digits])?;
+        let rest = rest[digits..].strip_prefix(b" ")?;
+        if let Some(rest) = rest.strip_prefix(b"attached") {
+            let threads = rest.strip_prefix(b" with ").and_then(|it| it.strip_suffix(b" threads"));
+            return Some(Said::Attached(tid, threads.and_then(number)));
         }
-    }
-    Ok(Said::Call(text))
+        let detached = rest.starts_with(b"detached").then_some(Said::Detached(tid));
+        let others = [&b"suspended"[..], b"resumed"];
+        let other = others.iter().any(|it| rest.starts_with(it)).then_some(Said::Nothing);
+        detached.or(other)
+    };
+    of_process().or(named.map(|_| Said::Nothing))
 }
 
 fn ended(text: &[u8]) -> Said<'_> {
@@ -163,6 +218,18 @@ impl<'a> Rest<'a> {
         self.at += end + 1;
         self.skip_blanks();
         Some(tid)
+    }
+
+    /// The security context of -Z and --secontext: no blank, and no number of -i or -n.
+    fn skip_context(&mut self) {
+        let left = self.left();
+        let Some(inner) = left.strip_prefix(b"[") else { return };
+        let letters = inner.iter().take_while(|it| !b"] \t".contains(*it)).count();
+        let is_number = inner[..letters].iter().all(|it| it.is_ascii_hexdigit() || *it == b'?');
+        if letters > 0 && !is_number && inner.get(letters) == Some(&b']') {
+            self.at += letters + 2;
+            self.skip_blanks();
+        }
     }
 
     fn stamp(&mut self) -> Result<LineStamp, Fault> {
@@ -269,6 +336,12 @@ mod tests {
                 Some(7),
                 LineStamp::OfDay(3_661_500_000_000),
             ),
+            (
+                "7 [system_u:system_r:app_t:s0:c1,c2] 1700000000.5 [00007f00] close(3) = 0",
+                Some(7),
+                LineStamp::Absolute(1_700_000_000_500_000_000),
+            ),
+            ("[app_t] close(3) = 0", None, LineStamp::None),
         ] {
             let found = line(text);
             assert_eq!((found.tid, found.stamp, found.said), (tid, stamp, call.clone()), "{text}");
@@ -282,8 +355,27 @@ mod tests {
         assert_eq!(said("+++ killed by SIGKILL (core dumped) +++"), Said::Killed(b"SIGKILL"));
         assert_eq!(said("+++ superseded by execve in pid 4 +++"), Said::Superseded(4));
         assert_eq!(said("--- SIGCHLD {si_signo=SIGCHLD} ---"), Said::Nothing);
-        assert_eq!(said("strace: Process 12 attached"), Said::Nothing);
-        assert_eq!(said("[ Process PID=12 runs in 32 bit mode. ]"), Said::OtherAbi);
+        assert_eq!(said("strace: Process 12 attached"), Said::Attached(12, None));
+        assert_eq!(
+            said("/usr/bin/strace: Process 12 attached with 2 threads"),
+            Said::Attached(12, Some(2))
+        );
+        assert_eq!(said("Process 12 detached"), Said::Detached(12));
+        for text in [
+            "[ Process PID=12 runs in 32 bit mode. ]",
+            "strace: [ Process PID=12 runs in 32 bit mode. ]",
+            "../bin/strace: Can't stat 'x'",
+            " | 00000  68 65 6c 6c 6f                                    hello            |",
+            " * 5 bytes in buffer 0",
+            " <detached ...>",
+        ] {
+            assert_eq!(said(text), Said::Nothing, "{text}");
+        }
+        assert_eq!(said("read(3 <ptrace(SYSCALL):No such process>"), Said::Unfinished(b"read(3 "));
+        assert_eq!(
+            said("<... fsync resumed> <unfinished ...>) = ?"),
+            Said::Resumed(b"fsync", b") = ?")
+        );
         assert_eq!(said("read(3,  <unfinished ...>"), Said::Unfinished(b"read(3,  "));
         assert_eq!(
             said("<... read resumed>\"a\", 1) = 1"),

@@ -4,7 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 
+use super::form::FileForm;
+use super::joined::JoinedLines;
 use super::line::{self, LineStamp, Said};
+use super::numbers::ThreadNumbers;
 use super::times::{ClockKind, Times, TraceClock};
 use crate::errors::WrongUse;
 use crate::import::bad::Bad;
@@ -23,10 +26,9 @@ pub struct Merge {
 }
 
 struct Source {
-    lines: Lines,
+    lines: JoinedLines,
     clock: TraceClock,
-    /// Of lines that have no number of a thread.
-    tid: i64,
+    numbers: ThreadNumbers,
     waiting: Merge,
 }
 
@@ -42,21 +44,27 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// Opens the files.
+    /// Opens the files, whose forms are known.
     ///
     /// # Errors
     /// If one cannot be read.
-    pub fn open(files: &[PathBuf]) -> anyhow::Result<Self> {
-        files.iter().map(|file| Lines::open(file)).collect::<anyhow::Result<_>>().map(Self::of)
+    pub fn open(files: &[PathBuf], forms: &[FileForm]) -> anyhow::Result<Self> {
+        let lines = files.iter().map(|file| Lines::open(file));
+        Ok(Self::of(lines.collect::<anyhow::Result<_>>()?, forms))
     }
 
     /// Of files that are open.
-    pub fn of(files: Vec<Lines>) -> Self {
+    pub fn of(files: Vec<Lines>, forms: &[FileForm]) -> Self {
         let mut sources = Vec::new();
-        for (index, lines) in files.into_iter().enumerate() {
-            let tid = tid_of_name(&lines.path).unwrap_or(index as i64 + 1);
+        for (index, (lines, form)) in files.into_iter().zip(forms).enumerate() {
+            let named = tid_of_name(&lines.path).unwrap_or(index as i64 + 1);
             let waiting = Merge { file: lines.path.clone(), ..Merge::default() };
-            sources.push(Source { lines, clock: TraceClock::default(), tid, waiting });
+            sources.push(Source {
+                lines: JoinedLines::of(lines),
+                clock: TraceClock::new(form.kind, form.first_ns),
+                numbers: ThreadNumbers::new(form.first_tid.unwrap_or(named)),
+                waiting,
+            });
         }
         Merged { sources, order: BinaryHeap::new(), given: None, is_begun: false, lines: 0 }
     }
@@ -89,7 +97,7 @@ impl Merged {
             let message = format!(
                 "{}: line {}: no time of day, by which several files could be put in order; record \
                  with strace -ff -ttt",
-                source.lines.path.display(),
+                source.waiting.file.display(),
                 source.lines.number,
             );
             return Err(WrongUse(message).into());
@@ -104,6 +112,11 @@ impl Merged {
         self.sources.len() > 1
     }
 
+    /// Lines without a number of a thread, although several were followed.
+    pub fn doubtful(&self) -> u64 {
+        self.sources.iter().map(|source| source.numbers.doubtful).sum()
+    }
+
     /// What the files tell of times.
     pub fn times(&self, ends: &Times) -> Times {
         let kind = self.sources.first().map(|source| source.clock.kind()).unwrap_or_default();
@@ -115,26 +128,26 @@ impl Source {
     /// Reads on to a line that says something; false at the end.
     fn fill(&mut self, lines: &mut u64, bad: &mut Bad) -> anyhow::Result<bool> {
         loop {
+            let before = self.lines.lines.number;
             let next = self.lines.next(&mut self.waiting.text);
-            let path = &self.lines.path;
+            let path = &self.waiting.file;
             let next = next.map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
             let number = self.lines.number;
-            *lines += u64::from(next != Next::End);
+            *lines += self.lines.lines.number - before;
             let (at, what) = match next {
                 Next::End => return Ok(false),
                 Next::TooLong => (0, "longer than a line can be"),
                 Next::Line => match line::read(&self.waiting.text) {
                     Ok(None) => continue,
                     Ok(Some(read)) => {
-                        let time_ns = match (&read.said, read.stamp) {
-                            // What strace tells of itself has no time.
-                            (Said::Nothing | Said::OtherAbi, LineStamp::None) => None,
-                            (_, stamp) => self.clock.time_ns(stamp),
-                        };
+                        let tid = self.numbers.of(&read);
+                        // What strace tells of itself has no time.
+                        let stamp = if read.is_event() { read.stamp } else { LineStamp::None };
+                        self.waiting.time_ns = self.clock.time_ns(stamp);
                         self.waiting.number = number;
-                        self.waiting.tid = read.tid.unwrap_or(self.tid);
-                        (self.waiting.time_ns, self.waiting.prefix) = (time_ns, read.prefix);
-                        if read.said == Said::Nothing {
+                        self.waiting.tid = tid;
+                        self.waiting.prefix = read.prefix;
+                        if let Said::Nothing | Said::Attached(..) | Said::Detached(_) = read.said {
                             continue;
                         }
                         return Ok(true);

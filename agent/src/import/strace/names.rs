@@ -11,12 +11,21 @@ pub enum ArgumentShape {
     LongSeek,
     /// The offset is one argument, of two in the kernel: `preadv2(.., .., .., OFFSET, FLAGS)`.
     OneOffset,
+    /// The flags come second: `sync_file_range2(DESCRIPTOR, FLAGS, OFFSET, LENGTH)` of arm and
+    /// powerpc, whose pairs of registers begin at even ones (sync_file_range(2)).
+    FlagsSecond,
 }
 
 /// The recorded call of a printed name; none if it is none.
 pub fn call(name: &str) -> Option<(&'static SystemCall, ArgumentShape)> {
+    // Of a process of another kind than the one before: read#64, read#x32.
+    let name = name.split('#').next().unwrap_or(name);
     let (name, shape) = match name {
-        "_llseek" => ("lseek", ArgumentShape::LongSeek),
+        "sync_file_range2" | "arm_sync_file_range" => {
+            ("sync_file_range", ArgumentShape::FlagsSecond)
+        }
+        "arm_fadvise64_64" => ("fadvise64", ArgumentShape::FlagsSecond),
+        "_llseek" | "llseek" => ("lseek", ArgumentShape::LongSeek),
         "preadv2" | "pwritev2" => (name, ArgumentShape::OneOffset),
         "pread" => ("pread64", ArgumentShape::Same),
         "pwrite" => ("pwrite64", ArgumentShape::Same),
@@ -47,6 +56,9 @@ mod tests {
         assert_eq!(of("fchown32"), Some(("fchown", ArgumentShape::Same)));
         assert_eq!(of("_llseek"), Some(("lseek", ArgumentShape::LongSeek)));
         assert_eq!(of("getdents64"), Some(("getdents64", ArgumentShape::Same)));
+        assert_eq!(of("pwrite64#64"), Some(("pwrite64", ArgumentShape::Same)));
+        let ranged = Some(("sync_file_range", ArgumentShape::FlagsSecond));
+        assert_eq!(of("sync_file_range2"), ranged);
         assert_eq!(of("brk"), None);
     }
 }

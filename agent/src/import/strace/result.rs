@@ -14,6 +14,8 @@ pub struct CallResult {
     pub error: Option<Word>,
     /// Of -y, where the result is a descriptor.
     pub path: Option<Vec<u8>>,
+    /// Of a thread that the call made, where strace's lines have another number of it.
+    pub tid: Option<i64>,
     pub duration_ns: Option<i64>,
 }
 
@@ -39,12 +41,13 @@ pub fn read(text: &[u8]) -> Result<CallResult, Fault> {
     }
     let wrong = Fault::new(0, "a result that is no number");
     if text[..first].contains(&b'<') {
-        let Descriptor { number, path } = values::descriptor(text).ok_or(wrong)?;
+        let Descriptor { number, path, .. } = values::descriptor(text).ok_or(wrong)?;
         (outcome.result, outcome.path) = (Some(number), path);
         return Ok(outcome);
     }
     let number = values::number(&text[..first]).ok_or(wrong)?;
     outcome.result = Some(number);
+    outcome.tid = values::tid(text).filter(|tid| *tid != number);
     if number == -1 && error.starts_with('E') {
         (outcome.result, outcome.error) = failed(error);
     } else if let Some(text) = rest.strip_prefix(b"(errno ").filter(|_| number == -1) {
@@ -110,6 +113,9 @@ mod tests {
         assert_eq!((opened.result, opened.path.unwrap()), (Some(3), b"/a b>".to_vec()));
         assert_eq!(opened.duration_ns, Some(1_500_000_000));
         assert_eq!(read(b"7</memfd:x>(deleted)").unwrap().path, None);
+        let made = read(b"7 /* 4202 in strace's PID NS */ <0.5>").unwrap();
+        assert_eq!((made.result, made.tid), (Some(7), Some(4202)));
+        assert_eq!(read(b"3 [var_t] <0.5>").unwrap().result, Some(3));
         assert!(read(b"").is_err());
         assert!(read(b"yes").is_err());
         assert!(read(b"-1 (errno 99999)").is_err());

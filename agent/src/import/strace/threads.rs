@@ -4,8 +4,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
+use super::arguments;
 use super::decode::{self, Decoded};
-use super::line::{self, Said};
+use super::line::{self, Said, is_of_name};
 use super::merge::Merge;
 use super::times::Times;
 use super::values;
@@ -62,6 +63,12 @@ impl Threads {
     /// If it shows that the trace is none.
     pub fn line(&mut self, next: &Merge, book: &mut Book, bad: &mut Bad) -> anyhow::Result<()> {
         let Ok(Some(read)) = line::read(&next.text) else { return Ok(()) };
+        if let (Said::Call(text) | Said::Unfinished(text), false) = (&read.said, read.is_event()) {
+            let fault = arguments::parts(text).err();
+            let (at, what) = fault.map_or((0, "no call"), |fault| (fault.at, fault.what));
+            bad.line(&next.file, next.number, next.prefix + at, what, &next.text)?;
+            return Ok(());
+        }
         let now_ns = next.time_ns.unwrap_or_else(|| book.next_call_id());
         let located = |error: Impossible| {
             let (file, line) = (next.file.display(), next.number);
@@ -69,6 +76,7 @@ impl Threads {
         };
         self.end_until(now_ns, book).map_err(located)?;
         self.end_of_thread(next.tid, book).map_err(located)?;
+        book.thread(next.tid, now_ns);
         let faulty = match read.said {
             Said::Call(text) => {
                 self.cut_off(next.tid, book).map_err(located)?;
@@ -98,11 +106,7 @@ impl Threads {
                 book.superseded(next.tid, by, now_ns);
                 None
             }
-            Said::OtherAbi => {
-                book.missed.other_abi_calls += 1;
-                None
-            }
-            Said::Nothing => None,
+            Said::Attached(..) | Said::Detached(_) | Said::Nothing => None,
         };
         if let Some((at, what)) = faulty {
             bad.line(&next.file, next.number, next.prefix + at, what, &next.text)?;
@@ -200,7 +204,7 @@ impl Threads {
         book: &mut Book,
     ) -> Result<(), WrongUse> {
         // Whether it is a call that is recorded its name tells; all else comes with its end.
-        let name = text.iter().take_while(|letter| super::arguments::is_of_name(**letter)).count();
+        let name = text.iter().take_while(|letter| is_of_name(**letter)).count();
         let name = std::str::from_utf8(&text[..name]).unwrap_or_default();
         let Some((call, _)) = super::names::call(name) else {
             self.leave_out(super::decode::short(name).to_owned());

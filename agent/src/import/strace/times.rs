@@ -57,45 +57,41 @@ impl Times {
 }
 
 /// The clock of a file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TraceClock {
-    kind: Option<ClockKind>,
+    kind: ClockKind,
     last_ns: i64,
     days_ns: i64,
 }
 
 impl TraceClock {
+    /// Of a kind of time, from the first time that the file tells.
+    pub fn new(kind: ClockKind, first_ns: i64) -> Self {
+        TraceClock { kind, last_ns: first_ns, days_ns: 0 }
+    }
+
     /// The time of a line; none where the file has no times. A line of another kind has the time
     /// of the one before.
     pub fn time_ns(&mut self, stamp: LineStamp) -> Option<i64> {
-        let (kind, told_ns) = match stamp {
-            LineStamp::None => (ClockKind::Order, self.last_ns),
-            LineStamp::Absolute(ns) => (ClockKind::Absolute, ns),
-            LineStamp::Relative(ns) => (ClockKind::Relative, self.last_ns.saturating_add(ns)),
-            LineStamp::OfDay(ns) => (ClockKind::OfDay, ns),
-        };
-        let first = *self.kind.get_or_insert(kind);
-        if first != kind {
-            return (first != ClockKind::Order).then_some(self.last_ns);
-        }
-        let is_first = self.last_ns == 0;
-        self.last_ns = match kind {
-            ClockKind::OfDay => {
+        match (self.kind, stamp) {
+            (ClockKind::Absolute, LineStamp::Absolute(ns)) => self.last_ns = ns,
+            (ClockKind::Relative, LineStamp::Relative(ns)) => {
+                self.last_ns = self.last_ns.saturating_add(ns);
+            }
+            (ClockKind::OfDay, LineStamp::OfDay(ns)) => {
                 // Midnight has passed where the time goes back by hours.
-                let now = told_ns + self.days_ns;
-                if !is_first && now < self.last_ns - DAY_NS / 2 {
+                if ns.saturating_add(self.days_ns) < self.last_ns - DAY_NS / 2 {
                     self.days_ns = self.days_ns.saturating_add(DAY_NS);
                 }
-                told_ns.saturating_add(self.days_ns)
+                self.last_ns = ns.saturating_add(self.days_ns);
             }
-            _ => told_ns,
-        };
-        (kind != ClockKind::Order).then_some(self.last_ns)
+            _ => {}
+        }
+        (self.kind != ClockKind::Order).then_some(self.last_ns)
     }
 
-    /// Of the first line that was read.
     pub fn kind(&self) -> ClockKind {
-        self.kind.unwrap_or_default()
+        self.kind
     }
 }
 
@@ -105,15 +101,14 @@ mod tests {
 
     #[test]
     fn times_of_a_day_go_on_over_midnight_and_relative_ones_add_up() {
-        let mut clock = TraceClock::default();
+        let mut clock = TraceClock::new(ClockKind::OfDay, DAY_NS - 5);
         assert_eq!(clock.time_ns(LineStamp::OfDay(DAY_NS - 5)), Some(DAY_NS - 5));
         assert_eq!(clock.time_ns(LineStamp::OfDay(7)), Some(DAY_NS + 7));
         assert_eq!(clock.time_ns(LineStamp::OfDay(5)), Some(DAY_NS + 5));
-        assert_eq!(clock.kind(), ClockKind::OfDay);
-        let mut clock = TraceClock::default();
+        let mut clock = TraceClock::new(ClockKind::Relative, 0);
         let times = [0, 3, 4].map(|ns| clock.time_ns(LineStamp::Relative(ns)));
         assert_eq!(times, [Some(0), Some(3), Some(7)]);
         assert_eq!(clock.time_ns(LineStamp::None), Some(7));
-        assert_eq!(TraceClock::default().time_ns(LineStamp::None), None);
+        assert_eq!(TraceClock::new(ClockKind::Order, 0).time_ns(LineStamp::None), None);
     }
 }

@@ -52,6 +52,7 @@ fn kind(role: Role) -> u8 {
         | Role::Descriptor2
         | Role::Offset
         | Role::Length
+        | Role::OldLength
         | Role::Bytes
         | Role::Flags
         | Role::Mode

@@ -3,7 +3,8 @@
 //! directory of the replay. Orders of arguments are those of x86_64.
 
 use super::before::add_text;
-use super::names::bytes_of;
+use super::call_paths;
+use super::names::{Place, bytes_of};
 use super::scene::{NoStep, Scene, TOO_FAR, TOO_LONG};
 use crate::script::order::Resource;
 use crate::script::plan::{CallArgument, CallEffect, PlanText, Slot};
@@ -18,6 +19,8 @@ const MOST_OFFSET: i64 = 1 << 44;
 const MOST_VECTORS: i64 = 1024;
 /// What stat(2), statfs(2) and their like answer with, and more.
 const ANSWER_BYTES: u32 = 512;
+
+const OF_ROOT: NoStep = NoStep::LeftOut("it moves or removes the root of the replay");
 
 /// What an argument is made of.
 #[derive(Debug, Clone, Copy)]
@@ -157,6 +160,8 @@ pub struct PreparedCall {
 pub struct CallDraft<'a> {
     pub scene: &'a mut Scene,
     pub row: &'a RecordedCall,
+    /// The process of its thread.
+    pub process: i64,
     /// Permissions that new files do not get.
     pub umask: i64,
     pub arguments: Vec<CallArgument>,
@@ -171,6 +176,9 @@ pub fn of_table(draft: &mut CallDraft) -> Result<(&'static str, i64), NoStep> {
     let name = &*draft.row.name;
     let call = CALLS.iter().find(|call| call.0.strip_prefix("SYS_") == Some(name));
     let (name, number, roles) = call.ok_or(NoStep::LeftOut("such calls are not replayed"))?;
+    if call_paths::changes(name) {
+        draft.check_names()?;
+    }
     for role in *roles {
         draft.argument(*role)?;
     }
@@ -190,7 +198,17 @@ impl CallDraft<'_> {
         Ok(slot)
     }
 
-    pub fn path(&mut self, path_id: Option<i64>) -> Result<(), NoStep> {
+    /// A path of the row. By /proc a program names a file that it has open, though it may have no
+    /// name: that of O_TMPFILE, before linkat(2).
+    pub fn path(&mut self, path_id: Option<i64>, path: Option<&str>) -> Result<(), NoStep> {
+        if let Some(number) = path.and_then(|path| call_paths::descriptor(path, self.process))
+            && call_paths::follows_links(self.row)
+        {
+            let slot = self.scene.slot(self.row.thread_id, Some(number))?;
+            self.scene.resources(slot, &mut self.resources);
+            self.arguments.push(CallArgument::SlotPath(slot));
+            return Ok(());
+        }
         let name = self.scene.name(path_id)?;
         self.scene.names.resources(name, &mut self.resources);
         self.arguments.push(CallArgument::Path(name));
@@ -206,7 +224,7 @@ impl CallDraft<'_> {
     ) -> Result<(), NoStep> {
         if id.is_some() || path.is_some_and(|path| !path.is_empty()) {
             self.number(libc::AT_FDCWD.into());
-            return self.path(id);
+            return self.path(id, path);
         }
         if number == Some(libc::AT_FDCWD.into()) {
             return Err(NoStep::LeftOut("it is about the current directory itself"));
@@ -215,6 +233,33 @@ impl CallDraft<'_> {
         match path {
             Some(_) => self.text(PlanText::Plain(Vec::new())),
             None => self.number(0),
+        }
+        Ok(())
+    }
+
+    /// Looks at the names that a call makes, moves or removes: the root of the replay is not the
+    /// recording's to do so, and what has one name elsewhere can be done by halves only.
+    fn check_names(&self) -> Result<(), NoStep> {
+        let row = self.row;
+        let is_by_descriptor = row.path.as_deref().is_some_and(|path| {
+            call_paths::descriptor(path, self.process).is_some() && call_paths::follows_links(row)
+        });
+        let ids = [row.path_id.filter(|_| !is_by_descriptor), row.path2_id];
+        let places: Vec<Place> =
+            ids.into_iter().flatten().filter_map(|id| self.scene.names.place(id)).collect();
+        let is_root = |place: &Place| match place {
+            Place::Here(name) => self.scene.names.paths[*name as usize].is_empty(),
+            Place::Elsewhere => false,
+        };
+        let has_failed = row.result.is_some_and(|result| result < 0);
+        let makes_directory = row.name.starts_with("mkdir");
+        if places.iter().any(is_root) && !(has_failed && makes_directory) {
+            // Making it has an effect that is there already.
+            return Err(if has_failed || makes_directory { NoStep::Carried } else { OF_ROOT });
+        }
+        let is_here = |place: &Place| matches!(place, Place::Here(_));
+        if !has_failed && places.iter().any(is_here) && !places.iter().all(is_here) {
+            return Err(NoStep::LeftOut("one of its two names is not in the replay"));
         }
         Ok(())
     }
@@ -267,8 +312,8 @@ impl CallDraft<'_> {
         match role {
             ArgumentRole::Descriptor => drop(self.slot(row.descriptor)?),
             ArgumentRole::Descriptor2 => drop(self.slot(row.descriptor2)?),
-            ArgumentRole::Path => self.path(row.path_id)?,
-            ArgumentRole::Path2 => self.path(row.path2_id)?,
+            ArgumentRole::Path => self.path(row.path_id, row.path.as_deref())?,
+            ArgumentRole::Path2 => self.path(row.path2_id, row.path2.as_deref())?,
             ArgumentRole::At => self.at(row.directory, row.path_id, row.path.as_deref())?,
             ArgumentRole::At2 => self.at(row.directory2, row.path2_id, row.path2.as_deref())?,
             ArgumentRole::Into => self.arguments.push(CallArgument::Into(self.bytes()?)),

@@ -106,6 +106,7 @@ impl<'a> Builder<'a> {
         self.plan.most_open = self.scene.most_open;
         self.plan.slots = self.scene.slots();
         self.plan.mappings = self.scene.mapped;
+        self.plan.most_populated_bytes = self.scene.most_populated_bytes;
         true
     }
 
@@ -132,11 +133,22 @@ impl<'a> Builder<'a> {
 
     /// A thread's first call, of which no call is known to have made it.
     fn start(&mut self, thread: i64, now_ns: i64) {
-        match self.threads.creator(thread) {
-            Some(creator) if creator != thread && self.scene.tables.has(creator) => {
-                self.begin_child(thread, creator, now_ns);
+        // Those before it that have made no call yet begin with it; creators may be a circle.
+        let mut line = vec![thread];
+        while let Some(creator) = self.threads.creator(line[line.len() - 1])
+            && self.threads.has(creator)
+            && !self.scene.tables.has(creator)
+            && !line.contains(&creator)
+        {
+            line.push(creator);
+        }
+        for thread in line.into_iter().rev() {
+            match self.threads.creator(thread) {
+                Some(creator) if creator != thread && self.scene.tables.has(creator) => {
+                    self.begin_child(thread, creator, now_ns);
+                }
+                _ => self.begin_thread(thread),
             }
-            _ => self.begin_thread(thread),
         }
     }
 
@@ -172,8 +184,9 @@ impl<'a> Builder<'a> {
         let (arguments, resources) = (Vec::new(), Vec::new());
         let umask = self.threads.umask(row.thread_id);
         let process = self.threads.process(row.thread_id);
-        let mut draft = CallDraft { scene: &mut self.scene, row, umask, arguments, resources };
-        let found = match special(&mut draft, process) {
+        let scene = &mut self.scene;
+        let mut draft = CallDraft { scene, row, process, umask, arguments, resources };
+        let found = match special(&mut draft) {
             Some(found) => found,
             None => of_table(&mut draft).map(|(name, number)| (name, number, CallEffect::Nothing)),
         };
@@ -345,6 +358,10 @@ impl<'a> Builder<'a> {
         }
         let Some(result) = row.result.filter(|result| *result >= 0) else { return };
         let (thread, now_ns) = (row.thread_id, row.end_ns.unwrap_or(row.begin_ns));
+        if let Some(closes) = results::sets_close_on_exec(row) {
+            self.scene.tables.mark(thread, row.descriptor.unwrap_or(-1), closes);
+            return;
+        }
         match &*row.name {
             "execve" | "execveat" => {
                 let slots = self.scene.tables.execute(thread);
@@ -355,10 +372,6 @@ impl<'a> Builder<'a> {
                 for number in [row.descriptor, row.descriptor2].into_iter().flatten() {
                     self.scene.tables.set(thread, number, Opened::Elsewhere, false);
                 }
-            }
-            "fcntl" if row.command.as_deref() == Some("F_SETFD") => {
-                let closes = row.flags.unwrap_or(0) & 1 != 0;
-                self.scene.tables.mark(thread, row.descriptor.unwrap_or(-1), closes);
             }
             _ if results::gives_descriptor(row) => self.install(row, result, under_way.opened),
             _ => results::rename(row, &mut self.scene.names),

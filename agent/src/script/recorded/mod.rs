@@ -1,12 +1,13 @@
 //! Recordings of joj record (docs/recording.md) as plans of a replay: reads the tables, and finds
 //! the files, descriptors and the order behind every call.
 //!
-//! names, tables, lanes, events, threads -> scene -> before, arguments, growth -> special ->
-//! results, build -> kept
+//! names, tables, lanes, events, threads -> scene; call_paths -> before, arguments, growth ->
+//! special -> results, build -> kept
 
 mod arguments;
 mod before;
 mod build;
+mod call_paths;
 mod events;
 #[cfg(test)]
 mod fuzz_test;
@@ -30,6 +31,8 @@ use build::Builder;
 use kept::note_kept;
 use names::{MOST_PATH_BYTES, ReplayNames, bytes_of, bytes_with_above};
 use tables::Opened;
+
+pub use call_paths::descriptor as descriptor_of_path;
 
 use super::plan::{OpenBefore, PlanFacts, ReplayPlan};
 use crate::open_flags;
@@ -69,6 +72,7 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
     let architecture = architecture.map_err(|what| refuse("manifest.parquet", what))?;
     let reasons = fact("incomplete_reasons").map(serde_json::from_str::<Vec<String>>);
     let reasons = reasons.and_then(Result::ok).unwrap_or_default();
+    let databases = databases_of(fact("databases_before"));
     let mut calls: Vec<RecordedCall> = read(folder, MOST_CALLS)?;
     calls.sort_by_key(|call| (call.begin_ns, call.call_id));
     let threads: Vec<RecordedThread> = read(folder, MOST_THREADS)?;
@@ -93,6 +97,7 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
         of_rows(&calls, &threads, &snapshot, names, &descriptors, MOST_BYTES).map_err(too_large)?;
     note_kept(&mut plan, &calls, &contents).map_err(too_large)?;
     plan.facts.architecture = Some(architecture);
+    plan.facts.databases_before = databases;
     plan.facts.incomplete_reasons =
         reasons.iter().map(|it| format!("the recording: {it}")).collect();
     if plan.facts.recorded_ns > MOST_TIME_NS {
@@ -173,11 +178,15 @@ fn open_before<'a>(
             continue;
         }
         builder.begin_thread(row.thread_id);
+        // Nothing tells what it leads to: calls on it are left out.
+        if row.target.is_empty() {
+            continue;
+        }
         let scene = &mut builder.scene;
         let target = bytes_of(&row.target);
         let path = scene.names.below_root(&target).filter(|_| target.first() == Some(&b'/'));
         let closes = row.flags & i64::from(libc::O_CLOEXEC) != 0;
-        // Not a path: pipe:[1], socket:[2], anon_inode:[eventfd].
+        // Not a path: pipe:[1], socket:[2], anon_inode:[eventfd], no file.
         let opened = if let Some(path) = path {
             let slot = scene.new_slot(Some((row.device, row.inode)));
             scene.note_open();
@@ -219,8 +228,16 @@ fn facts(calls: &[RecordedCall], threads: &[RecordedThread], plan: &ReplayPlan) 
         largest_read_bytes: largest("read"),
         recorded_ns: steps.map(|step| step.due_ns).max().unwrap_or(0),
         architecture: None,
+        databases_before: Vec::new(),
         incomplete_reasons: Vec::new(),
     }
+}
+
+/// The paths of the databases that were there before, by a manifest that tells of them.
+fn databases_of(fact: Option<&str>) -> Vec<String> {
+    let rows = fact.and_then(|fact| serde_json::from_str::<Vec<serde_json::Value>>(fact).ok());
+    let path = |row: serde_json::Value| Some(row.get("path")?.as_str()?.to_owned());
+    rows.unwrap_or_default().into_iter().filter_map(path).collect()
 }
 
 /// The architecture of a recording, by its manifest: of x86_64 where that tells none. Numbers of

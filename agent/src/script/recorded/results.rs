@@ -6,7 +6,7 @@ use crate::script::plan::RecordedEnd;
 use crate::tables::recording::RecordedCall;
 
 /// Calls whose result is a descriptor, an address, or depends on the filesystem.
-const OWN_RESULTS: [&str; 14] = [
+const OWN_RESULTS: [&str; 15] = [
     "open",
     "openat",
     "openat2",
@@ -16,6 +16,7 @@ const OWN_RESULTS: [&str; 14] = [
     "dup3",
     "fcntl",
     "mmap",
+    "mremap",
     "getdents",
     "getdents64",
     "readlink",
@@ -73,6 +74,20 @@ pub fn ended(row: &RecordedCall) -> RecordedEnd {
             RecordedEnd::Well
         }
         Some(result) => RecordedEnd::With(result),
+    }
+}
+
+/// Requests of ioctl(2) that are fcntl(F_SETFD) (asm-generic/ioctls.h).
+pub const FIONCLEX: i64 = 0x5450;
+pub const FIOCLEX: i64 = 0x5451;
+
+/// Whether execve(2) shall close a descriptor from then on, of a call that sets it.
+pub fn sets_close_on_exec(row: &RecordedCall) -> Option<bool> {
+    match (&*row.name, row.command.as_deref(), row.flags) {
+        ("fcntl", Some("F_SETFD"), flags) => Some(flags.unwrap_or(0) & 1 != 0),
+        ("ioctl", _, Some(FIOCLEX)) => Some(true),
+        ("ioctl", _, Some(FIONCLEX)) => Some(false),
+        _ => None,
     }
 }
 

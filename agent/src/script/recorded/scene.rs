@@ -25,6 +25,9 @@ pub const NOT_LOOKED_UP: NoStep = NoStep::LeftOut("its path could not be looked 
 pub const TOO_FAR: NoStep = NoStep::LeftOut("it reaches beyond 16 TiB");
 pub const TOO_LONG: NoStep = NoStep::LeftOut("it is of more than 64 MiB at once");
 
+/// Most bytes that mappings are filled with at a time: the replay's limit of memory.
+const MOST_POPULATED_BYTES: u64 = 1 << 30;
+
 /// A mapping of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapping {
@@ -33,6 +36,8 @@ pub struct Mapping {
     pub file: Option<(i64, i64)>,
     /// Whether stores to it reach the file.
     pub is_shared: bool,
+    /// Bytes of memory that it was filled with.
+    pub populated_bytes: u64,
 }
 
 /// All that is known at a moment.
@@ -47,6 +52,8 @@ pub struct Scene {
     /// By process: mappings by their address.
     mappings: HashMap<i64, BTreeMap<u64, Mapping>>,
     pub mapped: usize,
+    populated_bytes: u64,
+    pub most_populated_bytes: u64,
     open: usize,
     pub most_open: usize,
 }
@@ -117,8 +124,17 @@ impl Scene {
 
     /// A process has mapped a file.
     pub fn map(&mut self, process: i64, address: i64, mapping: Mapping) {
+        self.populated_bytes += mapping.populated_bytes;
+        self.most_populated_bytes = self.most_populated_bytes.max(self.populated_bytes);
         let addresses = self.mappings.entry(process).or_default();
-        addresses.insert(address.cast_unsigned(), mapping);
+        if let Some(former) = addresses.insert(address.cast_unsigned(), mapping) {
+            self.populated_bytes -= former.populated_bytes;
+        }
+    }
+
+    /// Whether mappings may be filled with so many bytes more.
+    pub fn may_populate(&self, bytes: u64) -> bool {
+        self.populated_bytes.saturating_add(bytes) <= MOST_POPULATED_BYTES
     }
 
     /// The mapping that has an address, and how far into it that is.
@@ -140,13 +156,15 @@ impl Scene {
     /// A process takes a mapping away.
     pub fn unmap(&mut self, process: i64, address: i64) {
         if let Some(addresses) = self.mappings.get_mut(&process) {
-            addresses.remove(&address.cast_unsigned());
+            let former = addresses.remove(&address.cast_unsigned());
+            self.populated_bytes -= former.map_or(0, |it| it.populated_bytes);
         }
     }
 
     /// A process takes all its mappings away.
     pub fn unmap_all(&mut self, process: i64) -> Vec<u32> {
         let addresses = self.mappings.remove(&process).unwrap_or_default();
+        self.populated_bytes -= addresses.values().map(|it| it.populated_bytes).sum::<u64>();
         addresses.into_values().map(|mapping| mapping.number).collect()
     }
 }

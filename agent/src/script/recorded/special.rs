@@ -2,6 +2,7 @@
 //! descriptors, map files, and lock them.
 
 use super::arguments::CallDraft;
+use super::results::{self, FIOCLEX};
 use super::scene::{Mapping, NOT_OPENED, NoStep, TOO_FAR};
 use crate::open_flags;
 use crate::page::page_bytes;
@@ -40,6 +41,9 @@ const REQUESTS: [(i64, bool); 6] = [
     (0xf505, false),
 ];
 
+/// Errors of requests that a file or its filesystem does not know.
+const REFUSALS: [&str; 5] = ["ENOTTY", "EOPNOTSUPP", "EINVAL", "EXDEV", "ENOSYS"];
+
 /// A call's name, its number, and what is to be done about it.
 type Found = (&'static str, i64, CallEffect);
 
@@ -49,12 +53,11 @@ macro_rules! call {
     };
 }
 
-/// Makes the arguments of a call that is among them; None where it is not. `process` is that of the
-/// call's thread.
+/// Makes the arguments of a call that is among them; None where it is not.
 ///
 /// # Errors
 /// If it is not replayed.
-pub fn special(draft: &mut CallDraft, process: i64) -> Option<Result<Found, NoStep>> {
+pub fn special(draft: &mut CallDraft) -> Option<Result<Found, NoStep>> {
     Some(match &*draft.row.name {
         "open" | "openat" | "openat2" | "creat" => open(draft),
         "close" => close(draft),
@@ -62,9 +65,10 @@ pub fn special(draft: &mut CallDraft, process: i64) -> Option<Result<Found, NoSt
         "fcntl" => control(draft),
         "flock" => lock(draft),
         "ioctl" => request(draft),
-        "mmap" => map(draft, process),
-        "munmap" => unmap(draft, process),
-        "msync" => sync_mapping(draft, process),
+        "mmap" => map(draft),
+        "mremap" => remap(draft),
+        "munmap" => unmap(draft),
+        "msync" => sync_mapping(draft),
         "sync" => {
             // That of the whole machine would be others' I/O too.
             draft.arguments.push(CallArgument::Root);
@@ -87,7 +91,7 @@ fn open(draft: &mut CallDraft) -> Result<Found, NoStep> {
         _ => open_flags::to_kernel(row.flags.unwrap_or(0)) as i32 & OPEN_FLAGS,
     };
     draft.number(libc::AT_FDCWD.into());
-    draft.path(row.path_id)?;
+    draft.path(row.path_id, row.path.as_deref())?;
     draft.number((flags | libc::O_CLOEXEC).into());
     draft.number(row.mode.unwrap_or(0o600) & 0o777 & !draft.umask);
     let file = row.device.zip(row.inode);
@@ -209,11 +213,20 @@ fn lock(draft: &mut CallDraft) -> Result<Found, NoStep> {
 fn request(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let row = draft.row;
     draft.slot(row.descriptor)?;
+    if results::sets_close_on_exec(row).is_some() {
+        // Ours are closed anyway; the recorded one's is done by our own steps.
+        draft.number(FIOCLEX);
+        draft.number(0);
+        return call!("ioctl", SYS_ioctl, CallEffect::Nothing);
+    }
     let found = REQUESTS.iter().find(|(number, _)| Some(*number) == row.flags);
     let (number, answers) = match found {
         Some(found) => found,
-        // It did nothing: it asked a file whether it is a terminal, or the like.
-        None if row.error.as_deref() == Some("ENOTTY") => return Err(NoStep::Carried),
+        // It did nothing: it asked a file whether it is a terminal, or for what its filesystem has
+        // not, such as a clone (ioctl_ficlonerange(2)).
+        None if row.error.as_deref().is_some_and(|it| REFUSALS.contains(&it)) => {
+            return Err(NoStep::Carried);
+        }
         None => return Err(NoStep::LeftOut("such requests are not replayed")),
     };
     draft.number(*number);
@@ -221,7 +234,7 @@ fn request(draft: &mut CallDraft) -> Result<Found, NoStep> {
     call!("ioctl", SYS_ioctl, CallEffect::Nothing)
 }
 
-fn map(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
+fn map(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let row = draft.row;
     let bytes = row.length_bytes.unwrap_or(0);
     if bytes > MOST_MAPPED || row.offset_bytes.unwrap_or(0) > 1 << 44 {
@@ -232,6 +245,11 @@ fn map(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
         return Err(NoStep::LeftOut("it maps from within a page of this machine"));
     }
     let flags = row.flags.unwrap_or(0) as i32;
+    let is_filled = flags & libc::MAP_POPULATE != 0 && row.result >= Some(0);
+    let populated_bytes = if is_filled { bytes.max(0).cast_unsigned() } else { 0 };
+    if !draft.scene.may_populate(populated_bytes) {
+        return Err(NoStep::LeftOut("mappings would be filled with more than 1 GiB of memory"));
+    }
     let kept = libc::MAP_SHARED | libc::MAP_PRIVATE | libc::MAP_POPULATE | libc::MAP_NORESERVE;
     // Anywhere, and nobody runs what is in it.
     draft.number(0);
@@ -251,23 +269,86 @@ fn map(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
         bytes: bytes.max(0).cast_unsigned(),
         file: draft.scene.file_of(slot),
         is_shared: flags & libc::MAP_SHARED != 0 && writes,
+        populated_bytes,
     };
-    draft.scene.map(process, address, mapping);
+    draft.resources.push(Resource::Mapping(number));
+    draft.scene.map(draft.process, address, mapping);
     call!("mmap", SYS_mmap, CallEffect::Maps(number, mapping.bytes))
 }
 
-fn unmap(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
-    let row = draft.row;
+/// A mapping becomes longer or shorter, and may move: as a whole.
+fn remap(draft: &mut CallDraft) -> Result<Found, NoStep> {
+    let (row, process) = (draft.row, draft.process);
     let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
-    let pages = |bytes: u64| bytes.div_ceil(4096);
+    let Some((mapping, offset)) = draft.scene.mapping(process, address) else {
+        return Err(NoStep::Elsewhere);
+    };
+    let to = match row.result {
+        Some(to @ 0..) => to,
+        Some(_) => return Err(NoStep::Carried),
+        None => return Err(NoStep::LeftOut("how it ended was not recorded")),
+    };
+    if !(1..=MOST_MAPPED).contains(&bytes) {
+        return Err(TOO_FAR);
+    }
+    let is_whole = |old: i64| pages(old.max(0).cast_unsigned()) == pages(mapping.bytes);
+    if offset > 0 || !row.offset2_bytes.is_none_or(is_whole) {
+        return Err(NoStep::LeftOut("it is about a part of a mapping, or several"));
+    }
+    if row.flags.unwrap_or(0) & i64::from(libc::MREMAP_DONTUNMAP) != 0 {
+        return Err(NoStep::LeftOut("it leaves the old mapping there"));
+    }
+    draft.arguments.push(CallArgument::Mapped(mapping.number, 0));
+    draft.number(mapping.bytes.cast_signed());
+    draft.number(bytes);
+    // What is beside it differs.
+    draft.number(libc::MREMAP_MAYMOVE.into());
+    note_mapping(draft, mapping);
+    draft.scene.unmap(process, address);
+    draft.scene.map(process, to, Mapping { bytes: bytes.cast_unsigned(), ..mapping });
+    call!("mremap", SYS_mremap, CallEffect::Remaps(mapping.number, bytes.cast_unsigned()))
+}
+
+/// What calls about a mapping have in common, of whatever thread they are.
+fn note_mapping(draft: &mut CallDraft, mapping: Mapping) {
+    draft.resources.push(Resource::Mapping(mapping.number));
+    if let Some((device, inode)) = mapping.file {
+        draft.resources.push(Resource::File(device, inode));
+    }
+}
+
+fn pages(bytes: u64) -> u64 {
+    bytes.div_ceil(4096)
+}
+
+fn unmap(draft: &mut CallDraft) -> Result<Found, NoStep> {
+    let (row, process) = (draft.row, draft.process);
+    let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
     match draft.scene.mapping(process, address) {
         Some((mapping, 0)) if pages(mapping.bytes) == pages(bytes.max(0).cast_unsigned()) => {
+            note_mapping(draft, mapping);
             draft.arguments.push(CallArgument::Mapped(mapping.number, 0));
             draft.number(bytes);
             if row.result == Some(0) {
                 draft.scene.unmap(process, address);
             }
             call!("munmap", SYS_munmap, CallEffect::Unmaps(mapping.number))
+        }
+        // The end of one mapping, as SQLite does before it makes it longer.
+        Some((mapping, offset))
+            if offset > 0
+                && offset % page_bytes() as u64 == 0
+                && pages(offset + bytes.max(0).cast_unsigned()) == pages(mapping.bytes) =>
+        {
+            note_mapping(draft, mapping);
+            draft.arguments.push(CallArgument::Mapped(mapping.number, offset));
+            draft.number((mapping.bytes - offset).cast_signed());
+            if row.result == Some(0) {
+                let begin = address - offset.cast_signed();
+                draft.scene.unmap(process, begin);
+                draft.scene.map(process, begin, Mapping { bytes: offset, ..mapping });
+            }
+            call!("munmap", SYS_munmap, CallEffect::Cuts(mapping.number, offset))
         }
         _ if draft.scene.has_mapping_in(process, address, bytes) => {
             Err(NoStep::LeftOut("it is about a part of a mapping, or several"))
@@ -277,8 +358,8 @@ fn unmap(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
 }
 
 /// What was stored in the mapping is not known: all of the range is taken to be new.
-fn sync_mapping(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
-    let row = draft.row;
+fn sync_mapping(draft: &mut CallDraft) -> Result<Found, NoStep> {
+    let (row, process) = (draft.row, draft.process);
     let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
     let Some((mapping, offset)) = draft.scene.mapping(process, address) else {
         return Err(NoStep::Elsewhere);
@@ -287,9 +368,7 @@ fn sync_mapping(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
     draft.arguments.push(CallArgument::Mapped(mapping.number, offset));
     draft.number(bytes);
     draft.number(row.flags.unwrap_or(0));
-    if let Some((device, inode)) = mapping.file {
-        draft.resources.push(Resource::File(device, inode));
-    }
+    note_mapping(draft, mapping);
     let dirties = CallEffect::Dirties(mapping.number, offset, bytes.cast_unsigned());
     call!("msync", SYS_msync, if mapping.is_shared { dirties } else { CallEffect::Nothing })
 }

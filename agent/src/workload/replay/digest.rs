@@ -43,6 +43,7 @@ fn add(hasher: &mut Sha256, argument: CallArgument, plan: &ReplayPlan) {
     let (kind, number): (u8, i64) = match argument {
         CallArgument::Number(number) => (0, number),
         CallArgument::Slot(slot) => (1, slot.into()),
+        CallArgument::SlotPath(slot) => (12, slot.into()),
         CallArgument::Root => (2, 0),
         CallArgument::Path(name) => {
             add_bytes(hasher, &plan.names[name as usize]);
@@ -93,6 +94,8 @@ fn add_effect(hasher: &mut Sha256, effect: CallEffect) {
         CallEffect::Unmaps(mapping) => (5, [mapping.into(), 0, 0]),
         CallEffect::Dirties(mapping, offset, bytes) => (6, [mapping.into(), offset, bytes]),
         CallEffect::Locks => (7, [0; 3]),
+        CallEffect::Remaps(mapping, bytes) => (8, [mapping.into(), bytes, 0]),
+        CallEffect::Cuts(mapping, bytes) => (9, [mapping.into(), bytes, 0]),
     };
     hasher.update([kind]);
     numbers.iter().for_each(|number| hasher.update(number.to_le_bytes()));

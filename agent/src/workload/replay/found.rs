@@ -83,7 +83,9 @@ impl OpenedFiles {
                         [_, CallArgument::Path(name), CallArgument::Number(flags), ..] => {
                             files.insert(*slot, (name, flags as i32));
                         }
-                        [CallArgument::Slot(from), ..] => drop(copies.insert(*slot, from)),
+                        [CallArgument::Slot(from), ..] | [_, CallArgument::SlotPath(from), ..] => {
+                            copies.insert(*slot, from);
+                        }
                         _ => {}
                     }
                 }

@@ -26,6 +26,8 @@ pub struct Memory {
     offsets: [i64; 2],
     next_offset: usize,
     lock: libc::flock,
+    /// A path that a call names, with the zero that ends it.
+    path: String,
 }
 
 // SAFETY: the addresses in `vectors` are of its own buffers, and are made anew for each call.
@@ -79,8 +81,8 @@ impl Memory {
         generator(seed, 0).fill_bytes(from.bytes());
         // SAFETY: a struct flock is numbers, of which zero is one.
         let lock = unsafe { std::mem::zeroed() };
-        let (vectors, offsets) = (Vec::new(), [0; 2]);
-        Self { into, from, place: 0, kept: None, vectors, offsets, next_offset: 0, lock }
+        let (vectors, offsets, path) = (Vec::new(), [0; 2], String::new());
+        Self { into, from, place: 0, kept: None, vectors, offsets, next_offset: 0, lock, path }
     }
 
     /// A call of a number begins, and writes what was kept at an address, if it was.
@@ -122,6 +124,12 @@ impl Memory {
         self.next_offset += 1;
         *place = offset;
         (&raw mut *place) as i64
+    }
+
+    /// The path of an open file of this process (proc_pid_fd(5)).
+    pub fn path_of(&mut self, descriptor: i32) -> i64 {
+        self.path = format!("/proc/self/fd/{descriptor}\0");
+        self.path.as_ptr() as i64
     }
 
     pub fn lock(&mut self, lock: libc::flock) -> i64 {

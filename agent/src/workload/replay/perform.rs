@@ -84,6 +84,7 @@ impl ReplayStage {
             *number = match *argument {
                 CallArgument::Number(number) => number,
                 CallArgument::Slot(slot) => held.descriptor(self, slot).into(),
+                CallArgument::SlotPath(slot) => memory.path_of(held.descriptor(self, slot)),
                 CallArgument::Root => self.root.as_raw_fd().into(),
                 CallArgument::Path(name) => self.paths[name as usize].as_ptr() as i64,
                 CallArgument::Text(text) | CallArgument::Target(text) => {
@@ -126,6 +127,14 @@ impl ReplayStage {
                 *self.mapping(mapping) = Some((result as usize, bytes));
             }
             CallEffect::Unmaps(mapping) if result == 0 => *self.mapping(mapping) = None,
+            CallEffect::Remaps(mapping, bytes) if result > 0 => {
+                *self.mapping(mapping) = Some((result as usize, bytes));
+            }
+            CallEffect::Cuts(mapping, bytes) if result == 0 => {
+                if let Some((_, length)) = &mut *self.mapping(mapping) {
+                    *length = bytes;
+                }
+            }
             _ => {}
         }
     }

@@ -35,7 +35,7 @@ use crate::workload::threads::plan::{Length, Plan as Share};
 use crate::workload::threads::task::{Task, Worker};
 use crate::workload::threads::turns::Turns;
 
-/// Most memory of all threads' buffers together.
+/// Most memory of all threads' buffers and of mappings that are filled (MAP_POPULATE) together.
 const MOST_BUFFERS_BYTES: usize = 1 << 30;
 /// Descriptors that the agent itself may need.
 const OWN_DESCRIPTORS: u64 = 64;
@@ -88,11 +88,12 @@ impl Replay {
         if plan.lanes.iter().all(|lane| lane.steps.is_empty()) {
             return Err(refuse("no call that can be replayed".into()));
         }
-        let memory = plan.lanes.iter().map(needed).map(|(into, from)| into + from).sum::<usize>();
-        if memory > MOST_BUFFERS_BYTES {
+        let buffers = plan.lanes.iter().map(needed).map(|(into, from)| into + from).sum::<usize>();
+        let memory = (buffers as u64).saturating_add(plan.most_populated_bytes);
+        if memory > MOST_BUFFERS_BYTES as u64 {
             return Err(refuse(format!(
-                "the longest calls of its threads take {memory} bytes of memory, more than \
-                 {MOST_BUFFERS_BYTES}; replay a part of it"
+                "the longest calls of its threads and what its mappings are filled with take \
+                 {memory} bytes of memory, more than {MOST_BUFFERS_BYTES}; replay a part of it"
             )));
         }
         raise_limit(plan.most_open as u64).map_err(refuse)?;
@@ -194,6 +195,7 @@ impl Workload for Replay {
         let hashes = plan.lanes.iter().map(|lane| digest(lane, &plan)).collect();
         let mut told = notes.json(&plan);
         told["recorded_architecture"] = json!(plan.facts.architecture);
+        told["databases_before"] = json!(plan.facts.databases_before);
         told["architecture"] = json!(std::env::consts::ARCH);
         told["replayed"] = span(&ledgers);
         // A script of MobiGen has no locks: which of its files are databases it does not tell.
@@ -347,3 +349,15 @@ impl SharedReplay {
 #[cfg(test)]
 #[path = "prepared_test.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "imported_test.rs"]
+mod imported;
+
+#[cfg(test)]
+#[path = "made_program_test.rs"]
+mod made_program;
+
+#[cfg(test)]
+#[path = "made_traces_test.rs"]
+mod made_traces;
