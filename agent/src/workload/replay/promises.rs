@@ -12,7 +12,7 @@ use crate::system_calls;
 use crate::workload::ledger::{Done, Ledger};
 use crate::workload::promised::contents::WrittenBytes;
 use crate::workload::promised::file::{FileHistory, FileMark};
-use crate::workload::promised::names::{DirectoryHistory, NameTree, Node, NodeNumber};
+use crate::workload::promised::names::{DirectoryHistory, NameTree, Node, NodeNumber, ROOT};
 use crate::workload::promised::{CallTime, ChangeTime};
 
 /// F2FS_IOC_START_ATOMIC_WRITE and F2FS_IOC_ABORT_ATOMIC_WRITE (include/uapi/linux/f2fs.h).
@@ -295,6 +295,9 @@ impl PromiseTeller<'_> {
         self.tree.rename(to, from, time);
         self.tree.rename(&aside, to, time);
         self.tree.renames.retain(|rename| rename.to.1 != aside && rename.from.1 != aside);
+        if let Node::Directory(root) = &mut self.tree.nodes[ROOT] {
+            root.names.remove(&aside);
+        }
     }
 
     /// What is done to an open file.

@@ -203,6 +203,17 @@ fn a_nameless_file_that_was_given_a_name_is_promised_by_its_own_sync_and_its_dir
     assert_eq!(made.tree().promise_times_ns(), [25, 55]);
 }
 
+#[test]
+fn a_directory_changes_places_with_a_file() {
+    let (here, a, b) = (number(libc::AT_FDCWD), CallArgument::Path(0), CallArgument::Path(1));
+    let exchange = [here, a, here, b, number(libc::RENAME_EXCHANGE as i64)];
+    made(&[
+        open(0, libc::O_CREAT | libc::O_RDWR, 0),
+        call(system_calls::SYS_mkdir, &[b, number(0o700)]),
+        call(system_calls::SYS_renameat2, &exchange),
+    ]);
+}
+
 /// A file of 20,000 bytes, which was synced.
 fn whole() -> Vec<AskedCall> {
     let sync = of_slot(system_calls::SYS_fsync, 0);
