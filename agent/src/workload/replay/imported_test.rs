@@ -189,7 +189,7 @@ fn a_line_that_is_none_does_not_decide_the_form() {
 #[test]
 fn contexts_of_security_are_passed_over() {
     let found = imported(
-        r#"61 [u:r:app_t:s0] 1711000200.1 openat(AT_FDCWD [u:s0:c1,c2], "/q.db" [v], O_CREAT|O_RDWR) = 3
+        r#"61 [u:app_t:s0] 1711000200.1 openat(AT_FDCWD [u:c1,c2], "/q.db" [v], O_CREAT|O_RDWR) = 3
 61 [u:r:app_t:s0] 1711000200.2 pwrite64(3 [u:object_r:var_lib_t:s0], "abcd", 4, 0) = 4 <0.000010>
 61 [app_t] 1711000200.3 openat(AT_FDCWD, "/q.db-wal" [v], O_RDWR|O_CREAT, 0644) = 4</q.db-wal> [v]
 61 [app_t] 1711000200.4 fdatasync(4</q.db-wal> [v]) = 0 <0.001000>
