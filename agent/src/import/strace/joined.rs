@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn the_table_behind_the_calls_is_none_of_them() {
         let table = "close(3) = 0\n% time     seconds  usecs/call     calls    errors syscall\n\
-                     ------ ----------- ----------- --------- --------- ----------------\n 98.40    \
+                     ------ ----------- ----------- --------- --------- ---------------\n 98.40    \
                      0.003100        3100         1         1 fsync\n100.00    0.003100      1550 \
                      2           total\nclose(4) = 0";
         assert_eq!(joined(table), ["close(3) = 0", "close(4) = 0"]);
