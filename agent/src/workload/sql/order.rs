@@ -47,14 +47,9 @@ impl KeptOrder {
         Ok(Self { turns: Turns::new(files.len()), waits })
     }
 
-    /// Waits for what comes before these steps of a script. False where `shall_stop` said so first.
-    pub fn wait(
-        &self,
-        lane: u32,
-        steps: impl Iterator<Item = usize>,
-        shall_stop: &dyn Fn() -> bool,
-    ) -> bool {
-        let waits = steps.filter_map(|step| self.waits.get(&(lane, step)));
-        waits.into_iter().all(|waits| self.turns.wait(waits, shall_stop))
+    /// Waits for what comes before a step of a script. False where `shall_stop` said so first.
+    pub fn wait(&self, lane: u32, step: usize, shall_stop: &dyn Fn() -> bool) -> bool {
+        let waits = self.waits.get(&(lane, step));
+        waits.is_none_or(|waits| self.turns.wait(waits, shall_stop))
     }
 }

@@ -166,8 +166,8 @@ impl Task for ScriptPlay<'_> {
         if self.reach.is_none() {
             self.reach = Some(self.stream.draw(&mut self.planned));
         }
-        let steps = self.planned.iter().map(|statement| statement.step);
-        if !self.order.wait(self.lane, steps, shall_stop) {
+        let first = self.planned.first().map(|statement| statement.step);
+        if !first.is_none_or(|step| self.order.wait(self.lane, step, shall_stop)) {
             return false;
         }
         loop {
