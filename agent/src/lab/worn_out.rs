@@ -16,6 +16,7 @@ use crate::tables::clock::now_ns;
 use crate::workload;
 use crate::workload::course::Stopped;
 use crate::workload::kind::ClosedWorkload;
+use crate::workload::ledger::is_commit;
 use crate::workload::power_cut::{Cut, CutOutcome};
 
 const REMEDY: &str = "A part that lasts has a larger endurance_erases or capacity_bytes, fewer \
@@ -48,7 +49,7 @@ fn left(
     mut closed: ClosedWorkload,
     at_ns: i64,
 ) -> anyhow::Result<String> {
-    closed.transactions.retain(|transaction| transaction.phase != "checkpoint");
+    closed.transactions.retain(|transaction| is_commit(&transaction.kind));
     let directory = mounted.directory().to_owned();
     mounted.unmount()?;
     stand.detach()?;

@@ -13,7 +13,7 @@ use super::commit_time;
 use super::error::{SqliteError, failed};
 use super::files;
 use super::pragmas::{self, AttachedSettings, Pragmas};
-use super::wal::{self, CommitCheckpoint, Database, FollowedWals};
+use super::wal::{self, CommitCheckpoint, Database, FollowedWals, MadeCheckpoint};
 use super::words::CheckpointMode;
 
 /// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
@@ -116,6 +116,18 @@ impl Databases {
         connection.authorizer(Some(may)).map_err(failed("set_authorizer", path))
     }
 
+    /// Notes from now on how its transactions end (`commit_time`), until the connection is opened
+    /// again.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn note_ends(&mut self) -> Result<(), SqliteError> {
+        let databases = &self.followed.databases;
+        let names: Vec<String> = databases.iter().map(|database| database.name.clone()).collect();
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        commit_time::note(connection, &names).map_err(failed("commit_hook", &databases[0].path))
+    }
+
     /// Keeps so many statements of `prepare_cached` for the next time.
     pub fn keep_statements(&self, count: usize) {
         self.connection().set_prepared_statement_cache_capacity(count);
@@ -150,7 +162,7 @@ impl Databases {
         self.connection().prepare_cached(sql).map_err(failed(sql, &database.path))
     }
 
-    /// Copies the WAL of `database` back into it; returns the frames it had.
+    /// Copies the WAL of `database` back into it; returns the frames that it copied.
     ///
     /// # Errors
     /// If SQLite fails, or leaves frames: PASSIVE does so for a reader, and says so by this alone.
@@ -159,17 +171,41 @@ impl Databases {
         database: &Database,
         mode: CheckpointMode,
     ) -> Result<u32, SqliteError> {
-        let sql = format!("PRAGMA {}.wal_checkpoint({mode})", database.name);
-        let (busy, frames, copied): (i64, i64, i64) = self
-            .connection()
-            .query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .map_err(failed(&sql, &database.path))?;
-        if busy != 0 || copied != frames {
-            let path = database.path.clone();
+        let (sql, made) = self.try_checkpoint(database, mode)?;
+        if !made.is_whole() {
+            let (path, copied, frames) = (database.path.clone(), made.copied, made.in_log);
             return Err(SqliteError::FramesLeft { path, sql, copied, frames });
         }
-        // Not `frames`: TRUNCATE reads back 0 of 0.
+        // Not `copied`: TRUNCATE reads back 0 of 0.
         Ok(database.take_frames())
+    }
+
+    /// Copies as much of the WAL of `database` back into it as the other connections let it; returns
+    /// the frames that it copied.
+    ///
+    /// # Errors
+    /// If SQLite fails, or the WAL's header cannot be read.
+    pub fn checkpoint_beside_others(
+        &self,
+        database: &Database,
+        mode: CheckpointMode,
+    ) -> Result<u32, SqliteError> {
+        let sequence = database.wal_sequence()?;
+        let (_, made) = self.try_checkpoint(database, mode)?;
+        Ok(database.note_checkpoint(sequence, made))
+    }
+
+    fn try_checkpoint(
+        &self,
+        database: &Database,
+        mode: CheckpointMode,
+    ) -> Result<(String, MadeCheckpoint), SqliteError> {
+        let sql = format!("PRAGMA {}.wal_checkpoint({mode})", database.name);
+        let made = self.connection().query_row(&sql, [], |row| {
+            let (busy, in_log, copied): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(MadeCheckpoint { is_busy: busy != 0, in_log, copied })
+        });
+        Ok((sql.clone(), made.map_err(failed(&sql, &database.path))?))
     }
 
     /// The configuration in force: PRAGMAs read back, and SQLite's version and build.
@@ -213,7 +249,6 @@ fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, Sqli
     let mut connection = Connection::open(path).map_err(failed("open", path))?;
     connection.set_prepared_statement_cache_capacity(MOST_STATEMENTS);
     connection.busy_handler(Some(busy::wait)).map_err(failed("busy_handler", path))?;
-    commit_time::note(&mut connection).map_err(failed("commit_hook", path))?;
     for Database { name, path, .. } in &databases[1..] {
         connection
             .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])

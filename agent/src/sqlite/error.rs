@@ -15,6 +15,8 @@ pub enum SqliteError {
     Step { step: String, path: PathBuf, source: rusqlite::Error },
     #[error("{path} {sql} copied {copied} of {frames} frames, with nobody reading")]
     FramesLeft { path: PathBuf, sql: String, copied: i64, frames: i64 },
+    #[error("reading the WAL of {path}: {source}")]
+    Wal { path: PathBuf, source: std::io::Error },
     #[error("{path} fails SQLite's integrity_check: {report}")]
     Integrity { path: PathBuf, report: String },
     /// The case asks for what SQLite refuses.

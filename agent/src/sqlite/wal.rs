@@ -4,12 +4,13 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, ffi};
 
-use super::sync_call;
+use super::error::SqliteError;
+use super::{files, sync_call};
 use crate::tables::clock::now_ns;
 
 /// One database of a connection, which other connections may have open too.
@@ -22,12 +23,49 @@ pub struct Database {
     wal_frames: Arc<AtomicU32>,
     /// Whether SQLite has copied all of them back itself.
     is_copied: Arc<AtomicBool>,
+    /// What checkpoints found that are made while other connections have it open.
+    shared: Arc<Mutex<SharedWal>>,
+}
+
+/// What SQLite says of a checkpoint (sqlite.org/pragma.html#pragma_wal_checkpoint): both numbers are
+/// of the WAL as it is then, however many checkpoints copied of it.
+#[derive(Debug, Clone, Copy)]
+pub struct MadeCheckpoint {
+    pub is_busy: bool,
+    pub in_log: i64,
+    pub copied: i64,
+}
+
+impl MadeCheckpoint {
+    /// Whether nothing is left to copy.
+    pub fn is_whole(self) -> bool {
+        !self.is_busy && self.copied == self.in_log
+    }
+}
+
+/// A WAL that several connections have open: who reads it keeps a checkpoint from copying all of
+/// it, and a writer from beginning it anew (sqlite.org/wal.html, section 6, "checkpoint
+/// starvation").
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SharedWal {
+    /// Checkpoints that were made of it.
+    pub checkpoints: u64,
+    /// Those of them that left frames.
+    pub left_frames: u64,
+    /// Those that found the WAL as it was at the one before, with more behind it.
+    pub found_longer: u64,
+    pub most_frames: i64,
+    /// The number in its header at the last checkpoint, its frames, and those copied by then.
+    sequence: Option<u32>,
+    in_log: i64,
+    copied: i64,
 }
 
 impl Database {
     /// Of a name and a file.
     pub fn new(name: String, path: PathBuf) -> Self {
-        Self { name, path, wal_frames: Arc::default(), is_copied: Arc::default() }
+        let (wal_frames, is_copied, shared) = (Arc::default(), Arc::default(), Arc::default());
+        Self { name, path, wal_frames, is_copied, shared }
     }
 
     /// The same file, by the name that another connection has for it.
@@ -45,9 +83,55 @@ impl Database {
         if self.is_copied.load(Ordering::Relaxed) { 0 } else { self.wal_frames() }
     }
 
-    /// A checkpoint has copied them all; gives how many there were.
+    /// Its WAL is gone, or begun anew; gives how many frames there were.
     pub fn take_frames(&self) -> u32 {
         self.wal_frames.swap(0, Ordering::Relaxed)
+    }
+
+    /// Whether another connection of this process has it open.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
+    }
+
+    /// What checkpoints found of its WAL beside other connections.
+    pub fn shared_wal(&self) -> SharedWal {
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number in the header of its WAL, which changes when it is begun anew.
+    ///
+    /// # Errors
+    /// If it is there and cannot be read.
+    pub fn wal_sequence(&self) -> Result<Option<u32>, SqliteError> {
+        files::wal_sequence(&self.path)
+            .map_err(|source| SqliteError::Wal { path: self.path.clone(), source })
+    }
+
+    /// A checkpoint was made while others have it open; gives how many frames it copied itself.
+    /// `sequence` is that of the WAL before it.
+    pub fn note_checkpoint(&self, sequence: Option<u32>, made: MadeCheckpoint) -> u32 {
+        // Another connection was making one.
+        if made.in_log < 0 {
+            return 0;
+        }
+        let before = self.wal_frames();
+        // TRUNCATE says 0 of 0.
+        let is_emptied = made.is_whole() && made.in_log == 0;
+        // Not where another connection has written since.
+        if made.is_whole() && (is_emptied || i64::from(before) == made.in_log) {
+            self.take_frames();
+        }
+        let (in_log, copied) =
+            if is_emptied { (before.into(), before.into()) } else { (made.in_log, made.copied) };
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = sequence.is_some() && shared.sequence == sequence;
+        let new = if is_same { (copied - shared.copied).max(0) } else { copied };
+        shared.checkpoints += 1;
+        shared.left_frames += u64::from(!made.is_whole());
+        shared.found_longer += u64::from(is_same && in_log > shared.in_log);
+        shared.most_frames = shared.most_frames.max(in_log);
+        (shared.sequence, shared.in_log, shared.copied) = (sequence, in_log, copied);
+        u32::try_from(new).unwrap_or(u32::MAX)
     }
 }
 
@@ -103,6 +187,7 @@ unsafe extern "C" fn wal_grew(
     if followed.autocheckpoint_frames.is_some_and(|limit| frames >= limit) {
         let (begin_ns, sync_calls) = (now_ns(), sync_call::count());
         let (mut in_log, mut copied) = (0, 0);
+        let sequence = if database.is_shared() { database.wal_sequence() } else { Ok(None) };
         let passive = ffi::SQLITE_CHECKPOINT_PASSIVE;
         // SAFETY: handle and name are SQLite's own, the two numbers are ours.
         let code = unsafe {
@@ -110,6 +195,12 @@ unsafe extern "C" fn wal_grew(
         };
         let is_whole = code == ffi::SQLITE_OK && in_log == copied;
         database.is_copied.store(is_whole, Ordering::Relaxed);
+        let mut new = copied.unsigned_abs();
+        if let Ok(sequence @ Some(_)) = sequence {
+            let (in_log, copied) = (in_log.into(), copied.into());
+            let made = MadeCheckpoint { is_busy: code != ffi::SQLITE_OK, in_log, copied };
+            new = database.note_checkpoint(sequence, made);
+        }
         let mut noted = followed.autocheckpoint.borrow_mut();
         let made = noted.get_or_insert(CommitCheckpoint {
             databases: 0,
@@ -119,7 +210,7 @@ unsafe extern "C" fn wal_grew(
             return_ns: begin_ns,
         });
         made.databases += 1;
-        made.wal_frames += copied.unsigned_abs();
+        made.wal_frames += new;
         made.sync_calls += sync_call::count() - sync_calls;
         made.return_ns = now_ns();
     }

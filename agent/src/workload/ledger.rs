@@ -8,9 +8,19 @@ pub const CHECKPOINT: &str = "checkpoint";
 /// What closing and opening a connection again is there: with its checkpoint, where there is a WAL.
 pub const REOPENING: &str = "reopening";
 
+/// A transaction of SQLite that changed no database, and one that was rolled back after it began to
+/// change one.
+pub const READ_ONLY: &str = "read-only";
+pub const ROLLBACK: &str = "rollback";
+
 /// Whether a row is no transaction, but work that transactions leave to be done after them.
 fn is_deferred(verb: &str) -> bool {
     [CHECKPOINT, REOPENING].contains(&verb)
+}
+
+/// Whether a row of this kind is a commit, or an operation on files: what a power cut may take.
+pub fn is_commit(kind: &str) -> bool {
+    !is_deferred(kind) && ![READ_ONLY, ROLLBACK].contains(&kind)
 }
 
 /// One transaction or checkpoint.
@@ -113,10 +123,11 @@ pub fn rows(ledgers: &[Ledger]) -> Vec<Transaction> {
     rows
 }
 
-fn phase(verb: &str, warmup: bool) -> &'static str {
+fn phase(verb: &'static str, warmup: bool) -> &'static str {
     match verb {
         _ if is_deferred(verb) => "checkpoint",
         _ if warmup => "warm-up",
+        READ_ONLY | ROLLBACK => verb,
         _ => "commit",
     }
 }
@@ -142,8 +153,8 @@ mod tests {
 
     #[test]
     fn rows_are_in_order_of_their_beginning_over_all_threads() {
-        let first = vec![done("insert", 10), done("insert", 20)];
-        let second = vec![done("insert", 10), done("insert", 15), done(CHECKPOINT, 30)];
+        let first = vec![done("insert", 10), done("insert", 20), done(READ_ONLY, 40)];
+        let second = vec![done(ROLLBACK, 10), done("insert", 15), done(CHECKPOINT, 30)];
         let ledgers = [
             Ledger { tid: 70, entries: first, warmup: 1 },
             Ledger { tid: 71, entries: second, warmup: 1 },
@@ -159,6 +170,7 @@ mod tests {
             (2, 1, 71, 15, "commit"),
             (3, 0, 70, 20, "commit"),
             (4, 1, 71, 30, "checkpoint"),
+            (5, 0, 70, 40, "read-only"),
         ];
         assert_eq!(found, wanted.map(|(id, n, tid, ns, phase)| (id, n, tid, ns, phase.into())));
     }

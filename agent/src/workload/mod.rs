@@ -23,7 +23,7 @@ mod file_write;
 pub mod files;
 mod grown_files;
 pub mod kind;
-mod ledger;
+pub mod ledger;
 pub mod power_cut;
 pub mod program;
 mod promised;

@@ -3,14 +3,15 @@
 
 use serde::Serialize;
 
-use super::ledger::CHECKPOINT;
+use super::ledger::is_commit;
 use crate::record::words;
 use crate::tables::rows::Transaction;
 
 /// A moment of a run at which the power was cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut<'a> {
-    /// Without checkpoints and reopenings, which put nothing into the files.
+    /// Without what puts nothing into the files: checkpoints and reopenings, transactions that read
+    /// and those that were rolled back.
     pub transactions: &'a [Transaction],
     pub at_ns: i64,
 }
@@ -51,15 +52,14 @@ impl Progress {
     }
 }
 
-/// The transactions of some threads as they committed, without checkpoints. Each had the write lock
+/// The transactions of some threads as they committed. Each had the write lock
 /// of its databases before its COMMIT began, and kept it until that was done: so they committed in
 /// the order of these begins.
 pub fn in_commit_order(
     transactions: &[Transaction],
     is_meant: impl Fn(u64) -> bool,
 ) -> Vec<&Transaction> {
-    let is_meant =
-        |it: &&Transaction| it.phase != CHECKPOINT && is_meant(it.thread.cast_unsigned());
+    let is_meant = |it: &&Transaction| is_commit(&it.kind) && is_meant(it.thread.cast_unsigned());
     let mut all: Vec<&Transaction> = transactions.iter().filter(is_meant).collect();
     all.sort_by_key(|it| it.commit_ns);
     all

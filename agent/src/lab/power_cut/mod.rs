@@ -25,6 +25,7 @@ use super::case::Finished;
 use crate::errors::WrongUse;
 use crate::record::{Case, PowerCuts};
 use crate::workload;
+use crate::workload::ledger::is_commit;
 use crate::workload::power_cut::Cut;
 use answer::{Answer, Judged};
 use disks::CutDisks;
@@ -42,7 +43,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     let promises: Vec<Promise> =
         case.device_model.iter().chain(&case.journal_model).map(Promise::of).collect();
     let Finished { stand, mounted, mut closed, configuration, end_ns } = finished;
-    closed.transactions.retain(|transaction| transaction.phase != "checkpoint");
+    closed.transactions.retain(|transaction| is_commit(&transaction.kind));
     closed.remains.check_oracle()?;
     mounted.unmount()?;
     stand.detach()?;

@@ -47,6 +47,7 @@ pub fn make_ready(
     kept: KeptStatements,
 ) -> Result<(), WorkloadError> {
     confine(databases)?;
+    databases.note_ends()?;
     match kept {
         KeptStatements::All => SqlConnection { databases, file }.prepare_all()?,
         KeptStatements::Last(count) => databases.keep_statements(count),
@@ -87,8 +88,9 @@ fn is_outside(function: &str) -> bool {
 /// What a statement did.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StatementEffect {
-    /// Whether it can have changed a database.
+    /// Whether it began to change a database, as far as its kind says, though it may have failed.
     pub writes: bool,
+    pub has_failed: bool,
 }
 
 /// A connection with its script.
@@ -145,7 +147,7 @@ impl SqlConnection<'_> {
         WorkloadError::refused(format!("{path}: {place}: {what}"))
     }
 
-    /// Runs a statement to its end, and reads all that it gives. A failure is noted; None then.
+    /// Runs a statement to its end, and reads all that it gives. A failure is noted.
     ///
     /// # Errors
     /// If the machine or a file failed.
@@ -153,22 +155,23 @@ impl SqlConnection<'_> {
         &self,
         drawn: &DrawnStatement,
         failures: &mut Failures,
-    ) -> Result<Option<StatementEffect>, WorkloadError> {
-        let Some(statement) = self.statement(drawn.step) else { return Ok(None) };
-        match self.execute(statement, drawn) {
-            Ok(effect) => Ok(Some(effect)),
+    ) -> Result<StatementEffect, WorkloadError> {
+        let mut effect = StatementEffect::default();
+        let Some(statement) = self.statement(drawn.step) else { return Ok(effect) };
+        match self.execute(statement, drawn, &mut effect) {
+            Ok(()) => Ok(effect),
             Err(error) if error.sqlite_error_code().is_some_and(|code| FATAL.contains(&code)) => {
                 let step = format!("{}: {}", self.place(statement), shortened(statement.sql()));
                 Err(failed(&step, &self.databases.all()[0].path)(error).into())
             }
             Err(error) => {
                 failures.note(&words(&error).0, || self.place(statement), statement.may_fail);
-                Ok(None)
+                Ok(StatementEffect { has_failed: true, ..effect })
             }
         }
     }
 
-    /// Runs a statement; what goes wrong is SQLite's own error.
+    /// Runs a statement, and says in `effect` what it does; what goes wrong is SQLite's own error.
     ///
     /// # Errors
     /// Of SQLite.
@@ -176,7 +179,8 @@ impl SqlConnection<'_> {
         &self,
         statement: &SqlStatement,
         drawn: &DrawnStatement,
-    ) -> rusqlite::Result<StatementEffect> {
+        effect: &mut StatementEffect,
+    ) -> rusqlite::Result<()> {
         let mut prepared = self.databases.connection().prepare_cached(statement.sql())?;
         let (wanted, given) = (prepared.parameter_count(), drawn.values.len());
         if wanted != given {
@@ -185,7 +189,7 @@ impl SqlConnection<'_> {
         for (number, value) in (1..).zip(&drawn.values) {
             prepared.raw_bind_parameter(number, value)?;
         }
-        let writes = statement.role == TransactionRole::Plain && !prepared.readonly();
+        effect.writes = statement.role == TransactionRole::Plain && !prepared.readonly();
         let columns = prepared.column_count();
         let mut rows = prepared.raw_query();
         while let Some(row) = rows.next()? {
@@ -193,7 +197,7 @@ impl SqlConnection<'_> {
                 row.get_ref(column)?;
             }
         }
-        Ok(StatementEffect { writes })
+        Ok(())
     }
 }
 

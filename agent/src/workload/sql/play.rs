@@ -1,14 +1,17 @@
 //! Plays one connection's script, transaction by transaction: draws each before it begins, waits
-//! as the script says, runs its statements, and notes how long it took.
+//! as the script says, runs its statements, and notes how long it took and what became of it.
 
 use std::time::Duration;
 
-use super::connection::{KeptStatements, SqlConnection, make_ready};
+use super::connection::{KeptStatements, SqlConnection, StatementEffect, make_ready};
 use super::failures::Failures;
 use super::folder::ScriptFile;
 use super::order::KeptOrder;
 use super::settings::ThinkTime;
 use super::stream::{DrawnStatement, Reach, SqlStream};
+use crate::sql_script::script::SqlStep;
+use crate::sql_script::statement::TransactionRole;
+use crate::sqlite::commit_time::TransactionEnd;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::wal::{CommitCheckpoint, Database};
@@ -16,7 +19,7 @@ use crate::sqlite::{batch_atomic_write, busy, commit_time, sync_call};
 use crate::tables::clock::now_ns;
 use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
-use crate::workload::ledger::Done;
+use crate::workload::ledger::{Done, READ_ONLY, ROLLBACK};
 use crate::workload::regime::{RegimeFields, Reopenings};
 use crate::workload::threads::task::Task;
 use rusqlite::TransactionState;
@@ -28,9 +31,11 @@ const LOOK_NS: i64 = 20_000_000;
 #[derive(Debug, Clone, Default)]
 pub struct PlayedScript {
     pub statements: u64,
-    pub transactions: u64,
-    /// Those of them that can have changed a database.
-    pub writing: u64,
+    /// Transactions that changed a database and committed, that changed none, and that were rolled
+    /// back after they began to.
+    pub commits: u64,
+    pub read_only: u64,
+    pub rollbacks: u64,
     /// Transactions that were rolled back because the script left them open, or COMMIT failed.
     pub left_open: u64,
     pub batch_atomic_commits: i64,
@@ -56,17 +61,36 @@ pub struct ScriptPlay<'a> {
     fields: &'a ConnectionFields,
     pub stream: &'a mut SqlStream,
     pub played: &'a mut PlayedScript,
+    /// What the script has for one transaction, or as much of it as is drawn at once; which of it
+    /// comes next, and how far it reaches.
     planned: Vec<DrawnStatement>,
-    /// How far `planned` reaches; none where it is to be drawn.
-    reach: Option<Result<Reach, WorkloadError>>,
+    next: usize,
+    reach: Reach,
+    /// Why no more of it could be drawn.
+    undrawn: Option<WorkloadError>,
     /// When the last statement returned.
     last_ns: i64,
     /// The checkpoint inside the last COMMIT, until it is noted.
     autocheckpoint: Option<CommitCheckpoint>,
+    /// Whether the last transaction was a commit, after which a checkpoint may be due.
+    has_committed: bool,
     /// Transactions since the connection was opened.
     in_burst: u64,
     order: &'a KeptOrder,
     lane: u32,
+}
+
+/// A transaction as SQLite had it, from its first statement to the one that ended it.
+#[derive(Debug, Clone, Copy, Default)]
+struct RunTransaction {
+    /// Before its last statement.
+    commit_ns: i64,
+    /// Databases whose write lock it was seen to have.
+    databases: usize,
+    /// What its last statement did.
+    last: StatementEffect,
+    /// Whether that could end it well: it is neither an end itself, nor was its end missing.
+    is_autocommit: bool,
 }
 
 impl<'a> ScriptPlay<'a> {
@@ -86,9 +110,12 @@ impl<'a> ScriptPlay<'a> {
             stream,
             played,
             planned: Vec::new(),
-            reach: None,
+            next: 0,
+            reach: Reach::End,
+            undrawn: None,
             last_ns: now_ns(),
             autocheckpoint: None,
+            has_committed: false,
             in_burst: 0,
             order,
             lane,
@@ -101,6 +128,10 @@ impl<'a> ScriptPlay<'a> {
 
     fn is_reopening_due(&self, at_end: bool) -> bool {
         self.fields.regime.is_reopening_due(self.in_burst, at_end)
+    }
+
+    fn is_open(&self) -> bool {
+        !self.databases.connection().is_autocommit()
     }
 
     /// When a statement is due; a time that is over where no think time is kept.
@@ -124,54 +155,123 @@ impl<'a> ScriptPlay<'a> {
         Ok(changed)
     }
 
-    /// Runs what is planned, up to the transaction's end; gives when its last statement began, and
-    /// how many databases it can have changed.
-    fn run(&mut self) -> Result<(i64, usize), WorkloadError> {
-        let (mut commit_ns, mut databases, mut is_first) = (self.last_ns, 0, true);
-        let mut reach = self.reach.take().unwrap_or_else(|| self.stream.draw(&mut self.planned))?;
-        loop {
-            let planned = std::mem::take(&mut self.planned);
-            for statement in &planned {
-                // What precedes the first was waited for before the transaction began.
-                if !std::mem::replace(&mut is_first, false) {
-                    let left_ns = self.due_ns(statement) - now_ns();
-                    std::thread::sleep(Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0)));
-                }
-                let connection = self.databases.connection();
-                if !connection.is_autocommit() {
-                    databases = self.changed()?.max(databases);
-                }
-                commit_ns = now_ns();
-                let connection = SqlConnection { databases: self.databases, file: self.file };
-                let effect = connection.run(statement, &mut self.played.failures)?;
-                self.last_ns = now_ns();
-                self.order.turns.pass(self.lane);
-                self.played.statements += 1;
-                if effect.is_some_and(|effect| effect.writes) {
-                    databases = databases.max(1);
-                }
+    /// Draws the statements that come next, where none is left of those that were drawn; whether
+    /// there is one.
+    fn has_next(&mut self) -> Result<bool, WorkloadError> {
+        if self.next == self.planned.len() {
+            self.next = 0;
+            self.reach = self.stream.draw(&mut self.planned)?;
+        }
+        Ok(self.next < self.planned.len())
+    }
+
+    /// What the next statement does to a transaction.
+    fn next_role(&self) -> &'a TransactionRole {
+        match &self.file.script.steps[self.planned[self.next].step] {
+            SqlStep::Statement(statement) => &statement.role,
+            _ => &TransactionRole::Plain,
+        }
+    }
+
+    /// Runs the next statement.
+    fn step(&mut self, run: &mut RunTransaction) -> Result<(), WorkloadError> {
+        if self.is_open() {
+            run.databases = self.changed()?.max(run.databases);
+        }
+        let statement = std::mem::take(&mut self.planned[self.next]);
+        run.commit_ns = now_ns();
+        let connection = SqlConnection { databases: self.databases, file: self.file };
+        run.last = connection.run(&statement, &mut self.played.failures)?;
+        self.last_ns = now_ns();
+        self.order.turns.pass(self.lane);
+        self.played.statements += 1;
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Waits until the next statement is due.
+    fn wait(&self) {
+        let left_ns = self.due_ns(&self.planned[self.next]) - now_ns();
+        std::thread::sleep(Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0)));
+    }
+
+    /// Runs what is planned, up to the end of the script's transaction, or to where SQLite has
+    /// ended it before: a statement that fails may roll all of it back
+    /// (sqlite.org/lang_transaction.html, section 2.4), and each that follows is one of its own.
+    fn run(&mut self) -> Result<RunTransaction, WorkloadError> {
+        let mut run = RunTransaction { commit_ns: self.last_ns, ..RunTransaction::default() };
+        let mut is_first = true;
+        while self.has_next()? {
+            // What precedes the first was waited for before the transaction began.
+            if !std::mem::replace(&mut is_first, false) {
+                self.wait();
             }
-            self.planned = planned;
-            if reach != Reach::Within {
-                return Ok((commit_ns, databases));
+            let is_plain = *self.next_role() == TransactionRole::Plain;
+            let begins = self.is_open() || is_plain;
+            self.step(&mut run)?;
+            run.is_autocommit = is_plain && !self.is_open();
+            if !self.is_within() || (begins && !self.is_open()) {
+                break;
             }
-            reach = self.stream.draw(&mut self.planned)?;
+        }
+        Ok(run)
+    }
+
+    /// Runs the ends that the script has for a transaction which SQLite has ended: they fail.
+    fn run_late_ends(&mut self) -> Result<(), WorkloadError> {
+        while self.is_within() && self.has_next()? {
+            if !matches!(self.next_role(), TransactionRole::End | TransactionRole::Release(_)) {
+                break;
+            }
+            self.wait();
+            self.step(&mut RunTransaction::default())?;
+        }
+        Ok(())
+    }
+
+    /// What became of a transaction, and how many databases it changed or had begun to.
+    fn came_to(
+        &self,
+        run: RunTransaction,
+        ended: TransactionEnd,
+        wrote: bool,
+    ) -> (&'static str, usize) {
+        let StatementEffect { writes, has_failed } = run.last;
+        let committed = match ended.committed_ns {
+            Some(_) => ended.databases.into(),
+            // VACUUM commits without the hook (sqlite3RunVacuum() in src/vacuum.c).
+            None => usize::from(writes && !has_failed),
+        };
+        let begun = run.databases.max(usize::from(writes));
+        // A statement that SQLite prepares anew within its step is rolled back, and runs again.
+        let has_run_again = run.is_autocommit && !has_failed;
+        match ended.is_rolled_back && !has_run_again {
+            true if begun > 0 => (ROLLBACK, begun),
+            false if wrote && committed > 0 => (WRITE, committed),
+            _ => (READ_ONLY, 0),
         }
     }
 }
 
+/// A commit, in the transactions table.
+const WRITE: &str = "write";
+
 impl Task for ScriptPlay<'_> {
     /// Draws the next transaction, and waits until its first statement is due.
     fn wait_until_due(&mut self, shall_stop: &dyn Fn() -> bool) -> bool {
-        if self.reach.is_none() {
-            self.reach = Some(self.stream.draw(&mut self.planned));
-        }
-        let first = self.planned.first().map(|statement| statement.step);
+        let due_ns = match self.has_next() {
+            Ok(true) => self.due_ns(&self.planned[self.next]),
+            Ok(false) => 0,
+            Err(error) => {
+                self.undrawn = Some(error);
+                0
+            }
+        };
+        let first = self.planned.get(self.next).map(|statement| statement.step);
         if !first.is_none_or(|step| self.order.wait(self.lane, step, shall_stop)) {
             return false;
         }
         loop {
-            let due_ns = self.planned.first().map_or(0, |first| self.due_ns(first));
             let left_ns = due_ns - now_ns();
             if left_ns <= 0 {
                 return true;
@@ -189,36 +289,53 @@ impl Task for ScriptPlay<'_> {
     }
 
     fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+        if let Some(error) = self.undrawn.take() {
+            return Err(error);
+        }
         let (sync_calls, retries) = (sync_call::count(), busy::retries());
         let batch_atomic_commits = batch_atomic_write::commits();
+        let pages = commit_time::pages_written(self.databases.connection());
         commit_time::take();
         let begin_ns = now_ns();
-        let (commit_ns, databases) = self.run()?;
-        let connection = self.databases.connection();
-        if !connection.is_autocommit() {
+        let run = self.run()?;
+        if self.is_open() {
             self.played.left_open += 1;
             self.databases.batch("ROLLBACK", &self.databases.all()[0])?;
         }
         let return_ns = now_ns();
+        let wrote = commit_time::pages_written(self.databases.connection()) != pages;
+        let ended = commit_time::take();
+        let (verb, databases) = self.came_to(run, ended, wrote);
         self.last_ns = return_ns;
         self.in_burst += 1;
+        self.has_committed = verb == WRITE;
         let played = &mut *self.played;
         played.batch_atomic_commits += batch_atomic_write::commits() - batch_atomic_commits;
-        played.committed_ns.push(commit_time::take());
-        played.transactions += 1;
-        played.writing += u64::from(databases > 0);
+        let committed_ns = ended.committed_ns.unwrap_or(return_ns);
+        played.committed_ns.push(self.has_committed.then_some(committed_ns));
+        match verb {
+            WRITE => played.commits += 1,
+            ROLLBACK => played.rollbacks += 1,
+            _ => played.read_only += 1,
+        }
         self.autocheckpoint = self.databases.take_autocheckpoint();
         let inside = self.autocheckpoint.as_ref();
-        Ok(Done {
-            verb: if databases > 0 { "write" } else { "read" },
+        let done = Done {
+            verb,
             databases: count(databases),
             sync_calls: sync_call::count() - sync_calls - inside.map_or(0, |it| it.sync_calls),
             busy_retries: busy::retries() - retries,
             wal_frames: self.databases.all().iter().map(Database::wal_frames).sum(),
             begin_ns,
-            commit_ns,
+            commit_ns: run.commit_ns,
             return_ns,
-        })
+        };
+        self.run_late_ends()?;
+        Ok(done)
+    }
+
+    fn is_within(&self) -> bool {
+        self.next < self.planned.len() || self.reach == Reach::Within
     }
 
     fn take_autocheckpoint(&mut self) -> Option<Done> {
@@ -226,7 +343,9 @@ impl Task for ScriptPlay<'_> {
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
-        self.is_reopening_due(at_end) || self.checkpoints().is_due(at_end)
+        // SQLite makes one after a commit of the connection's own (sqlite.org/c3ref/wal_hook.html).
+        let may_be_due = at_end || self.has_committed;
+        self.is_reopening_due(at_end) || (may_be_due && self.checkpoints().is_due(at_end))
     }
 
     /// Opens the connection again where a burst ends, which makes its checkpoint too.
@@ -237,6 +356,7 @@ impl Task for ScriptPlay<'_> {
             let ready = |databases: &mut Databases| make_ready(databases, file, kept);
             return self.played.reopenings.reopen(self.databases, ready).map(Some);
         }
+        self.has_committed = false;
         self.checkpoints().make(at_end)
     }
 }

@@ -24,6 +24,7 @@ use crate::sql_script::script::SqlStep;
 use crate::sqlite::allocate::allocate;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::words::{JournalMode, LockingMode, Synchronous};
+use crate::workload::checkpoints;
 use crate::workload::error::WorkloadError;
 use crate::workload::grown_files::GrownFiles;
 use crate::workload::kind::{ClosedWorkload, Workload};
@@ -289,6 +290,8 @@ impl Workload for SqlScripts {
         let (mut failures, mut connections) = (Failures::default(), Vec::new());
         let (mut batch_atomic_commits, mut left_open) = (0, 0);
         let mut reopenings = Reopenings::default();
+        let databases = workers.iter().flat_map(|worker| worker.databases.all());
+        let wal = checkpoints::found(databases, fields.options.page_size_bytes);
         for (number, worker) in workers.into_iter().enumerate() {
             let SqlWorker { file, databases, stream, played, .. } = worker;
             hashes.push(stream.hash()?);
@@ -302,8 +305,9 @@ impl Workload for SqlScripts {
             connections.push(json!({
                 "connection": file.script.connection,
                 "statements": played.statements,
-                "transactions": played.transactions,
-                "writing_transactions": played.writing,
+                "commits": played.commits,
+                "read_only": played.read_only,
+                "rollbacks": played.rollbacks,
                 "rolled_back_at_end": played.left_open,
                 "failed_statements": played.failures.manifest(),
             }));
@@ -330,6 +334,7 @@ impl Workload for SqlScripts {
                 ("connections", connections.into()),
                 ("failed_statements", failures.manifest()),
                 ("regime", regime_found),
+                ("shared_wal", wal),
             ],
             incomplete_reasons,
             remains: Box::new(SqlRemains {

@@ -83,7 +83,7 @@ fn parts_are_drawn_and_measured() {
     assert_eq!(notes.phases, ["warm-up", "commit"]);
     let rows = &closed.transactions;
     assert_eq!(rows.len(), 22);
-    let writes = rows.iter().filter(|row| row.kind == "write").count();
+    let writes = came_to(&closed)[0];
     assert!((10..22).contains(&writes), "{writes}");
     assert!(rows.iter().all(|row| (row.kind == "write") == (row.sync_calls > 0)));
     assert!(rows.iter().all(|row| row.begin_ns <= row.commit_ns && row.commit_ns <= row.return_ns));
@@ -140,7 +140,8 @@ fn a_recording_is_played_once_with_its_databases_and_pauses() {
     settings.sql.think_time = ThinkTime::Recorded;
     let (_, closed) = folders.run(&settings);
     let rows = &closed.transactions;
-    assert_eq!(rows.len(), 5);
+    let kinds: Vec<&str> = rows.iter().map(|row| row.kind.as_str()).collect();
+    assert_eq!(kinds, ["write", "rollback", "rollback", "read-only", "rollback"]);
     assert_eq!(rows[0].databases, 2);
     // A pause is never shorter than asked for (nanosleep(2)).
     assert!(rows[0].return_ns - rows[0].begin_ns >= 2_000_000);
@@ -353,4 +354,83 @@ fn a_script_may_begin_with_a_byte_order_mark_and_has_no_nul() {
     assert_eq!(closed.transactions.len(), 1);
     let folders = Folders::new(&[("transaction.sql", "SELECT 1;\nSELECT 'x\0y';")]);
     assert!(folders.refusal(&folders.replayed()).contains("line 2, column 10: a NUL character"));
+}
+
+/// Of the measured transactions: how many were commits, read only, and rolled back.
+fn came_to(closed: &ClosedWorkload) -> [usize; 3] {
+    ["write", "read-only", "rollback"]
+        .map(|kind| closed.transactions.iter().filter(|row| row.kind == kind).count())
+}
+
+const GUARDED: (&str, &str) = (
+    "schema.sql",
+    "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT UNIQUE ON CONFLICT ROLLBACK);
+     CREATE TABLE log (id INTEGER PRIMARY KEY, what TEXT);
+     CREATE TABLE guarded (x INTEGER);
+     CREATE TRIGGER guarded_bi BEFORE INSERT ON guarded WHEN new.x < 0
+     BEGIN
+       SELECT CASE WHEN new.x < -1 THEN RAISE(ROLLBACK, 'too small')
+         ELSE RAISE(FAIL, 'negative') END;
+     END;
+     INSERT INTO item (name) VALUES ('dup');",
+);
+
+#[test]
+fn only_what_changed_a_database_and_committed_is_a_commit() {
+    for journal_mode in ["delete", "wal", "memory", "off", "persist", "truncate"] {
+        for (script, wanted) in [
+            ("BEGIN; INSERT INTO log (what) VALUES ('x'); ROLLBACK;", [0, 0, 20]),
+            ("INSERT INTO log (what) VALUES ('x');", [20, 0, 0]),
+            ("SELECT * FROM log;", [0, 20, 0]),
+            ("BEGIN; SELECT * FROM log; ROLLBACK;", [0, 20, 0]),
+            ("BEGIN IMMEDIATE; SELECT * FROM log; COMMIT;", [0, 20, 0]),
+            ("BEGIN; UPDATE log SET what = 'y' WHERE 0; COMMIT;", [0, 20, 0]),
+            ("CREATE TABLE IF NOT EXISTS log (x);", [0, 20, 0]),
+            ("SAVEPOINT a; INSERT INTO log (what) VALUES ('x'); RELEASE a;", [20, 0, 0]),
+            ("CREATE TEMP TABLE IF NOT EXISTS s (x); INSERT INTO s VALUES (1);", [0, 20, 0]),
+            ("DROP TABLE IF EXISTS extra; CREATE TABLE extra (x);", [19, 1, 0]),
+            ("--! may_fail\nINSERT INTO item (name) VALUES ('dup');", [0, 0, 20]),
+            ("--! may_fail\nSELECT * FROM nowhere;", [0, 20, 0]),
+            ("BEGIN; INSERT INTO log (what) VALUES ('x'); COMMIT; VACUUM;", [20, 0, 0]),
+        ] {
+            let folders = Folders::new(&[GUARDED, ("transaction.sql", script)]);
+            let mut settings = folders.drawn();
+            settings.warmup_transactions = 0;
+            settings.sql.options.journal_mode =
+                serde_json::from_value(journal_mode.into()).unwrap();
+            let (_, closed) = folders.run(&settings);
+            // Without a journal SQLite cannot roll back (sqlite.org/pragma.html#pragma_journal_mode).
+            if journal_mode != "off" || wanted[2] == 0 {
+                assert_eq!(came_to(&closed), wanted, "{journal_mode}: {script}");
+            }
+            closed.remains.check_oracle().unwrap();
+            let apart = closed.transactions.iter().filter(|row| row.kind != "write");
+            assert!(apart.clone().all(|row| row.phase == row.kind), "{script}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_an_automatic_rollback_is_a_transaction_of_its_own() {
+    let script = "BEGIN IMMEDIATE;\nINSERT INTO log (what) VALUES ('first');\n\
+        --! may_fail\nINSERT INTO item (name) VALUES ('dup');\n\
+        INSERT INTO log (what) VALUES ('after the rollback');\n--! may_fail\nCOMMIT;\n\
+        BEGIN;\nINSERT INTO log (what) VALUES ('second');\n\
+        --! may_fail\nINSERT INTO guarded VALUES (-2);\n--! may_fail\nCOMMIT;\n\
+        BEGIN;\nINSERT INTO log (what) VALUES ('third');\n\
+        --! may_fail\nINSERT INTO guarded VALUES (-1);\nCOMMIT;\n";
+    let folders = Folders::new(&[GUARDED, ("transaction.sql", script)]);
+    let mut settings = folders.drawn();
+    (settings.transactions, settings.warmup_transactions) = (15, 0);
+    let (_, closed) = folders.run(&settings);
+    assert_eq!(came_to(&closed), [10, 0, 10]);
+    closed.remains.check_oracle().unwrap();
+    let main = folders.directory().join("main.db");
+    assert_eq!(count(&main, "SELECT count(*) FROM log WHERE what = 'after the rollback'"), 5);
+    assert_eq!(count(&main, "SELECT count(*) FROM log WHERE what = 'third'"), 5);
+    assert_eq!(count(&main, "SELECT count(*) FROM log"), 10);
+    let one = Folders::new(&[GUARDED, ("transaction.sql", script)]);
+    let (_, closed) = one.run(&one.replayed());
+    assert_eq!(came_to(&closed), [2, 0, 2]);
+    closed.remains.check_oracle().unwrap();
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::connection::{SqlConnection, confine};
+use super::connection::{SqlConnection, StatementEffect, confine};
 use super::folder::{ScriptFile, ScriptFolder};
 use super::stream::{Course, SqlStream};
 use super::values::KeysGiven;
@@ -69,7 +69,8 @@ pub fn run(
             }
             let connection = SqlConnection { databases: &databases, file };
             if let Some(statement) = connection.statement(drawn.step)
-                && let Err(error) = connection.execute(statement, &drawn)
+                && let Err(error) =
+                    connection.execute(statement, &drawn, &mut StatementEffect::default())
                 && !statement.may_fail
             {
                 return Err(connection.refuse(statement, &error));

@@ -28,7 +28,7 @@ pub enum Course {
 }
 
 /// A step to do, with the values of its parameters.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct DrawnStatement {
     /// The step of the script: a statement, or in a set-up a change of the database.
     pub step: usize,

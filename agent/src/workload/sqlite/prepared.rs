@@ -15,6 +15,7 @@ use super::transactions::Runner;
 use crate::sqlite::allocate::allocate;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::wal::Database;
+use crate::workload::checkpoints;
 use crate::workload::error::WorkloadError;
 use crate::workload::grown_files::GrownFiles;
 use crate::workload::kind::{ClosedWorkload, Workload};
@@ -151,6 +152,8 @@ impl Workload for Sqlite {
         let mut hashes = Vec::with_capacity(workers.len());
         let mut left: Vec<DatabasesLeft> = Vec::new();
         let (mut batch_atomic_commits, mut reopenings) = (0, Reopenings::default());
+        let databases = workers.iter().flat_map(|worker| worker.databases.all());
+        let wal = checkpoints::found(databases, settings.options.page_size_bytes);
         for (thread, worker) in workers.into_iter().enumerate() {
             hashes.push(worker.operations.hash(performed[thread])?);
             batch_atomic_commits += worker.batch_atomic_commits;
@@ -179,6 +182,7 @@ impl Workload for Sqlite {
             manifest: vec![
                 ("batch_atomic_commits", batch_atomic_commits.into()),
                 ("regime", regime_found),
+                ("shared_wal", wal),
             ],
             incomplete_reasons,
         })

@@ -114,7 +114,12 @@ impl SqliteSettings {
             (JournalMode::Wal, Some(limit)) => {
                 let at_most = u64::from(limit) + in_transaction * (1 + self.sharers());
                 let written = transactions * in_transaction;
-                if self.duration_ms > 0 { at_most } else { at_most.min(written) }
+                match self.duration_ms {
+                    // Who writes beside a checkpoint may keep the WAL from being begun anew.
+                    0 if self.sharers() > 1 => written,
+                    0 => at_most.min(written),
+                    _ => at_most,
+                }
             }
             (JournalMode::Wal, None) => transactions * in_transaction,
             _ => in_transaction,

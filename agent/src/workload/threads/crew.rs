@@ -1,5 +1,6 @@
 //! Several workers, a thread each: they run between barriers, and stop at their next transaction's
-//! end when one of them is due for a checkpoint, the observer needs a pause, or one fails.
+//! end when the observer needs a pause, or one fails. Each makes the checkpoints that come due for
+//! it while the others go on, as SQLite has a connection do (sqlite.org/wal.html, section 3.1).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -173,12 +174,13 @@ fn serve<W: Worker, E>(
         }
     };
     let mut post = Post::new(task, plan);
+    post.has_others = true;
     let _ = report(Ok(true));
     while let Ok(order) = orders.recv() {
         let result = match order {
             Order::Run(part, deadline_ns) => {
                 let result = post.run(part, deadline_ns, || stop.load(Ordering::Relaxed));
-                if result.is_err() || post.task.is_checkpoint_due(false) {
+                if result.is_err() {
                     stop.store(true, Ordering::Relaxed);
                 }
                 result
@@ -222,6 +224,54 @@ mod tests {
         fn start(&mut self) -> Result<&mut Self, WorkloadError> {
             Ok(self)
         }
+    }
+
+    /// One thread is in its transaction until the other has made the checkpoint that is due for it.
+    struct Waits {
+        told: Option<Receiver<()>>,
+        tell: Option<Sender<()>>,
+        is_due: bool,
+    }
+
+    impl Task for Waits {
+        fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+            if let Some(told) = &self.told {
+                // So long only where nobody makes it.
+                told.recv_timeout(Duration::from_secs(60)).expect("the other made its checkpoint");
+            }
+            self.is_due = self.tell.is_some();
+            Ok(Done::begun("write", 0))
+        }
+
+        fn is_checkpoint_due(&self, _: bool) -> bool {
+            self.is_due
+        }
+
+        fn checkpoint(&mut self, _: bool) -> Result<Option<Done>, WorkloadError> {
+            self.is_due = false;
+            self.tell.iter().for_each(|tell| tell.send(()).unwrap());
+            Ok(Some(Done::begun(crate::workload::ledger::CHECKPOINT, 0)))
+        }
+    }
+
+    impl Worker for Waits {
+        type Task<'a> = &'a mut Self;
+
+        fn start(&mut self) -> Result<&mut Self, WorkloadError> {
+            Ok(self)
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_waits_for_no_other_thread() {
+        let (tell, told) = mpsc::channel();
+        let holder = Waits { told: Some(told), tell: None, is_due: false };
+        let writer = Waits { told: None, tell: Some(tell), is_due: false };
+        let mut ledgers = Vec::new();
+        let mut phases = NotedPhases::default();
+        run(&mut [holder, writer], Plan::new(0, 2, 0), &mut phases, &mut ledgers).unwrap();
+        assert_eq!(ledgers[1].entries.len(), 2);
+        assert_eq!(phases.phases, ["commit"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! One thread's task, run until a part is over, a checkpoint is due, or it shall stop; what it did
-//! is noted in a ledger.
+//! One thread's task, run until a part is over, a checkpoint is due that others wait for, or it
+//! shall stop; what it did is noted in a ledger.
 
 use super::plan::{Length, Plan};
 use super::task::Task;
@@ -18,6 +18,8 @@ pub enum Part {
 pub struct Post<T> {
     pub task: T,
     pub ledger: Ledger,
+    /// Whether it makes its checkpoints where they come due, while other threads go on.
+    pub has_others: bool,
     plan: Plan,
     part: Part,
     remaining: u64,
@@ -30,7 +32,8 @@ impl<T: Task> Post<T> {
     pub fn new(task: T, plan: Plan) -> Self {
         let tid = rustix::thread::gettid().as_raw_nonzero().get().into();
         let ledger = Ledger::with_room(tid, plan.count().unwrap_or(0));
-        Self { task, ledger, plan, part: Part::WarmUp, remaining: plan.warmup, begun: false }
+        let (part, remaining) = (Part::WarmUp, plan.warmup);
+        Self { task, ledger, has_others: false, plan, part, remaining, begun: false }
     }
 
     fn begin(&mut self, part: Part) {
@@ -46,11 +49,11 @@ impl<T: Task> Post<T> {
         };
     }
 
-    /// Runs transactions of a part until they are done, the deadline is past, a checkpoint is due,
-    /// or it shall stop. Says whether the part is over.
+    /// Runs transactions of a part until they are done, the deadline is past, a checkpoint is due
+    /// for which the phase ends, or it shall stop. Says whether the part is over.
     ///
     /// # Errors
-    /// Of the transaction that failed.
+    /// Of the transaction or checkpoint that failed.
     pub fn run(
         &mut self,
         part: Part,
@@ -77,8 +80,18 @@ impl<T: Task> Post<T> {
             last_ns = done.return_ns;
             self.ledger.entries.push(done);
             self.ledger.entries.extend(self.task.take_autocheckpoint());
-            self.remaining = if last_ns < deadline_ns { self.remaining - 1 } else { 0 };
-            if self.task.is_checkpoint_due(false) || shall_stop() {
+            if last_ns >= deadline_ns {
+                self.remaining = 0;
+            } else if !self.task.is_within() {
+                self.remaining -= 1;
+            }
+            if self.task.is_checkpoint_due(false) {
+                if !self.has_others {
+                    break;
+                }
+                self.checkpoint(false)?;
+            }
+            if shall_stop() {
                 break;
             }
         }

@@ -14,6 +14,12 @@ pub trait Task {
     /// If a step of it fails.
     fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError>;
 
+    /// Whether more of what it did last is to come, which counts as one: a script's transaction that
+    /// SQLite ended before the script does goes on as others.
+    fn is_within(&self) -> bool {
+        false
+    }
+
     /// Idle time before each transaction of a phase but the first.
     fn rest(&self) {}
 
@@ -55,6 +61,9 @@ impl<T: Task> Task for &mut T {
     #[inline]
     fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError> {
         (**self).perform(last_ns)
+    }
+    fn is_within(&self) -> bool {
+        (**self).is_within()
     }
     fn rest(&self) {
         (**self).rest();
