@@ -22,6 +22,9 @@ const JOURNAL_HEADER_BYTES: u64 = 28;
 /// the count. With synchronous = FULL the pages are synced before it.
 const JOURNAL_COUNT_BYTES: u64 = 12;
 
+/// What the first page of a database without a WAL has as the versions of its format.
+const ROLLBACK_VERSION: u8 = 1;
+
 /// A commit is over so long after its last call, if the lock is kept: locking_mode = EXCLUSIVE.
 const OVER_NS: i64 = 10_000_000_000;
 
@@ -138,6 +141,7 @@ impl CommitFinder {
                 }
             }
             Deed::Write { .. } | Deed::Truncate { .. } => {
+                self.see_version(call, database);
                 let unit = self.begun(call, database);
                 if unit.checkpoint.is_some() || (unit.frames == 0 && self.is_wal(call, database)) {
                     self.checkpointed(call, database, true);
@@ -185,6 +189,9 @@ impl CommitFinder {
             }
             Deed::Unlink { .. } => self.end_journal(call, database, "delete"),
             Deed::Write { length_bytes, head, .. } => {
+                // Who leaves or enters WAL mode always has a rollback journal for that (OP_JournalMode
+                // of vdbe.c).
+                self.end_checkpoint(call.pid, database);
                 // writeSuperJournal() of pager.c: the name is a write of its own.
                 let is_it = |name: &str| {
                     name.len() as u64 == *length_bytes && name.as_bytes().starts_with(head)
@@ -247,7 +254,12 @@ impl CommitFinder {
                     self.synced(call, database);
                 }
             }
-            Deed::Unlink { .. } | Deed::Truncate { .. } => self.end_checkpoint(call.pid, database),
+            Deed::Truncate { .. } => self.end_checkpoint(call.pid, database),
+            // By the last connection, or by one that leaves WAL mode: what is in it was copied.
+            Deed::Unlink { .. } => {
+                self.end_checkpoint(call.pid, database);
+                self.wals.leave(database);
+            }
             _ => {}
         }
     }
@@ -265,7 +277,10 @@ impl CommitFinder {
                     unit.begin_ns = None;
                 }
             }
-            Deed::Lock { .. } => drop(self.begun(call, database)),
+            Deed::Lock { .. } => {
+                self.wals.enter(database);
+                self.begun(call, database);
+            }
             _ => {}
         }
     }
@@ -400,7 +415,18 @@ impl CommitFinder {
 
     /// The database has a WAL, and this is no transaction with a rollback journal.
     fn is_wal(&mut self, call: &FileCall, database: usize) -> bool {
-        self.wals.is_known(database) && !self.unit(call, database).has_journal
+        self.wals.has_wal(database) && !self.unit(call, database).has_journal
+    }
+
+    /// The first page says that the database has no WAL (sqlite.org/fileformat2.html, section
+    /// 1.3.3): a WAL that lies there is one that its owner keeps (SQLITE_FCNTL_PERSIST_WAL).
+    fn see_version(&mut self, call: &FileCall, database: usize) {
+        if let Deed::Write { offset_bytes: 0, head, .. } = &call.deed
+            && head.get(18..20) == Some(&[ROLLBACK_VERSION; 2])
+        {
+            self.end_checkpoint(call.pid, database);
+            self.wals.leave(database);
+        }
     }
 
     fn checkpointed(&mut self, call: &FileCall, database: usize, is_write: bool) {

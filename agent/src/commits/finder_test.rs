@@ -357,3 +357,74 @@ fn a_commit_whose_lock_is_kept_is_told_when_it_is_over() {
     assert_eq!(finder.made(11_000_000_000).len(), 1);
     assert!(finder.made(i64::MAX).is_empty());
 }
+
+/// The first page of a database, as it says which journal it has.
+fn first_page(version: u8) -> (u64, Deed) {
+    let mut head = *b"SQLite format 3\0\x10\0\0\0\0@  \0\0\0\0\0\0\0\0";
+    (head[18], head[19]) = (version, version);
+    (DB, write(0, 4096, &head))
+}
+
+fn path_unlinked(path: &str) -> Deed {
+    Deed::Unlink { path: path.into() }
+}
+
+/// A transaction without a journal's file.
+fn without_journal(version: u8) -> Vec<(u64, Deed)> {
+    vec![
+        (DB, lock(PENDING)),
+        first_page(version),
+        (DB, write(4096, 4096, &[13; 32])),
+        (DB, sync()),
+        (DB, unlock(0)),
+    ]
+}
+
+/// A connection's last checkpoint, as `PRAGMA journal_mode` makes it where it leaves WAL mode.
+fn last_checkpoint(is_wal_kept: bool) -> Vec<(u64, Deed)> {
+    let mut deeds = vec![
+        (DB, lock(PENDING)),
+        (WAL, sync()),
+        (DB, write(4096, 4096, &[13; 32])),
+        (DB, Deed::Truncate { size_bytes: 8192 }),
+        (DB, sync()),
+    ];
+    if !is_wal_kept {
+        deeds.push((SHM, path_unlinked("/app/a.db-shm")));
+        deeds.push((WAL, path_unlinked("/app/a.db-wal")));
+    }
+    deeds
+}
+
+#[test]
+fn commits_are_found_after_the_journal_mode_is_another() {
+    let opens = [(WAL, opened("/app/a.db-wal")), (SHM, opened("/app/a.db-shm"))];
+    for is_wal_kept in [false, true] {
+        let mut deeds = rollback_journal(&[(JOURNAL, unlink())]);
+        // PRAGMA journal_mode = wal, and two commits.
+        deeds.extend(rollback_journal(&[(JOURNAL, unlink())]));
+        deeds.extend(opens.clone());
+        deeds.extend([wal_commit(), wal_commit()].concat());
+        // memory or off, and two commits; the first is that of the PRAGMA itself.
+        deeds.extend(last_checkpoint(is_wal_kept));
+        deeds.extend([without_journal(1), without_journal(1), without_journal(1)].concat());
+        // And persist, and wal again.
+        let zeroed = write(0, 28, &[0; 28]);
+        deeds.extend(rollback_journal(&[(JOURNAL, zeroed), (JOURNAL, sync())]));
+        deeds.extend(without_journal(2));
+        deeds.extend(wal_commit());
+        let found = found(&deeds);
+        let counts = (found.commits, found.checkpoints, found.rollbacks, found.syncs);
+        assert_eq!(counts, (10, 1, 0, 0), "{is_wal_kept}");
+    }
+}
+
+#[test]
+fn the_checkpoint_of_a_wal_that_was_there_before_is_no_commit() {
+    let mut deeds = wal_opened();
+    deeds.extend([(SHM, lock(123)), (WAL, Deed::Read), (SHM, unlock(123))]);
+    deeds.extend(last_checkpoint(false));
+    deeds.push((DB, unlock(0)));
+    let found = found(&deeds);
+    assert_eq!((found.commits, found.checkpoints, found.syncs), (0, 1, 0));
+}
