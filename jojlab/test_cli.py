@@ -34,8 +34,8 @@ def test_show_json_keeps_its_shape(run: RunFolder) -> None:
     assert document["fingerprint"] == run.fingerprint
     case = document["cases"][0]
     assert case["case"] == {"filesystem": "ext4", "journal_mode": "truncate"}
-    assert case["figures"]["bytes_per_commit"] == 69632
-    assert case["spread"]["bytes_per_commit"] == [69632, 69632]
+    assert case["figures"]["bytes_per_commit"] == 69632 + 4096 / 12
+    assert case["spread"]["bytes_per_commit"] == [69632 + 4096 / 12] * 2
     assert {"throughput_tps", "latency_ns_p50"} <= case["figures"].keys()
     assert case["seeds"] == [1, 2]
     assert (case["lost_events"], case["unattributed_bytes"]) == (0, 0)
@@ -114,7 +114,7 @@ def test_diff_ends_with_1_when_a_figure_changed(run: RunFolder, tmp_path: Path) 
     answer = joj("diff", run.path, other.path, "--json")
     assert answer.returncode == 1
     figures = {change["figure"] for change in json.loads(answer.stdout)["changes"]}
-    assert "transactions" in figures and "bytes_per_commit" not in figures
+    assert "transactions" in figures and "writes_per_commit" not in figures
     assert "transactions" in joj("diff", run.path, other.path).stdout
     assert joj("diff", run.path, other.path, "--through", run.path).returncode == 1
 
@@ -227,11 +227,11 @@ def test_show_by_fields_sorted_and_as_csv(run: RunFolder) -> None:
     assert shown.returncode == 0
     assert [line.split() for line in shown.stdout.splitlines()[1:3]] == [
         ["journal_mode:", "truncate", "wal"],
-        ["68", "KiB", "28", "KiB"],
+        ["68.33", "KiB", "29.33", "KiB"],
     ]
     csv = joj("show", run.path, "--by", "journal_mode", "--figure", "bytes_per_commit", "--csv")
     assert csv.stdout == (
-        "figure,journal_mode=truncate,journal_mode=wal\nbytes_per_commit,69632.0,28672.0\n"
+        "figure,journal_mode=truncate,journal_mode=wal\nbytes_per_commit,69973.33333333333,30037.333333333332\n"
     )
     rows = joj("show", run.path, "--sort", "-journal_mode", "--csv").stdout.splitlines()
     assert rows[0].startswith(
@@ -266,7 +266,7 @@ def test_query_has_the_figures_of_each_capture(run: RunFolder) -> None:
     assert rows == [
         {"case_id": f"filesystem=ext4,journal_mode={mode}", "seed": 1, "journal_mode": mode,
          "bytes_per_commit": of_one, "ftl_wa": None, "transactions": 12}
-        for mode, of_one in (("truncate", 69632), ("wal", 28672))
+        for mode, of_one in (("truncate", 69632 + 4096 / 12), ("wal", 28672 + 16384 / 12))
     ]  # fmt: skip
     absent = joj("query", run.path, "SELECT sum(ftl_wa) AS s FROM figures", "--json")
     assert json.loads(absent.stdout) == [{"s": None}]

@@ -62,7 +62,7 @@ def score(figures: Mapping[str, Mapping[str, Number]], shares: Mapping[str, floa
         commit_ns,
         commit_ns / rows,
         max(figures[regime]["latency_ns_p99"] for regime in shares),
-        mean("bytes_per_commit") + mean("deferred_bytes_per_commit"),
+        mean("bytes_per_commit"),
         mean("nand_bytes_per_commit"),
     )
 

@@ -132,6 +132,9 @@ def execute(
         for capture in entry.captures:
             watcher.finished(Step(entry.case_id, capture.seed, is_there=True))
     jobs = jobs_of(planned, images, lab.cache)
+    for each in jobs:
+        for case, _ in each.answers:
+            run.note_inputs(case.case_id, {own.name: own.identity for own in each.job.inputs})
     asked = [replace(each, answers=left) for each in jobs if (left := _left(run, each))]
     with run.many_changes(), lab.cache.work_dir() as work:
         for case in experiment.cases:

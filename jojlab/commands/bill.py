@@ -103,6 +103,7 @@ def bill(
 
 def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
     from jojlab.analysis.commit.bill import bill_json
+    from jojlab.analysis.figures.apart import apart_json
     from jojlab.analysis.run.summary import safety_json, summarise
     from jojlab.foundation.cache import Cache
     from jojlab.report.terminal.console import terminal
@@ -113,10 +114,11 @@ def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
 
     summary = summarise(run, kept=Kept(Cache.default().analyses))
     case = summary.cases[0]
-    lack = "" if case.bill else program.no_bill(case.programs)
+    lack = "" if case.bill else program.no_bill(case.programs, case.apart)
     if as_json:
         billed = bill_json(case.bill) if case.bill else {
-            "case_id": case.case_id, "transactions": 0, "no_bill": lack}  # fmt: skip
+            "case_id": case.case_id, "transactions": 0, "no_bill": lack,
+            "apart": apart_json(case.apart)}  # fmt: skip
         print(json_text({**billed, **safety_json(case), "notes": summary.notes}))
     else:
         print_case(terminal(), case)

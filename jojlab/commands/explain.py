@@ -21,7 +21,8 @@ def explain(
 ) -> None:
     """Describe the typical commit of a case in sentences, write by write.
 
-    It is the commit whose requests and bytes, and then latency, are nearest to the medians.
+    It is the commit whose requests and bytes, and then latency, are nearest to the medians. Where
+    it sends nothing while it runs, the typical checkpoint is described.
 
     \b
     Examples:
@@ -61,6 +62,7 @@ def explain(
             "case_id": found.case_id,
             "seed": trace.seed,
             "transaction_id": trace.transaction_id,
+            "phase": trace.phase,
             "latency_ns": trace.latency_ns,
             "calls": [asdict(call) for call in story(trace)],
         }

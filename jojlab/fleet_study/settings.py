@@ -37,10 +37,7 @@ def setting_costs(run: Path, daily_commits: float) -> list[SettingCost]:
         SettingCost(
             case.label or case.case_id,
             _daily(case.figures.median, daily_commits, "commit_latency_ns_p50"),
-            _daily(
-                case.figures.median, daily_commits,
-                "bytes_per_commit", "deferred_bytes_per_commit",
-            ),
+            _daily(case.figures.median, daily_commits, "bytes_per_commit"),
             _daily(case.figures.median, daily_commits, "nand_bytes_per_commit"),
         )
         for case in summary.measured

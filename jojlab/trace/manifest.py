@@ -46,6 +46,16 @@ class FailedStatements(Struct):
     first: str
 
 
+class SharedWal(Struct):
+    """What checkpoints found of WALs that several connections had open."""
+
+    checkpoints: int
+    left_frames: int
+    found_longer: int
+    longest_frames: int
+    longest_bytes: int
+
+
 class CallTimes(Struct):
     """Replayed calls of one name, and their time in the kernel."""
 
@@ -144,6 +154,7 @@ class Manifest(Struct):
     totals: Totals | UnsetType = UNSET
     phases: list[Phase] = []
     failed_statements: dict[str, FailedStatements] = {}
+    shared_wal: SharedWal | None = None
     replay: ReplayedCalls | UnsetType = UNSET
     program: ProgramRun | UnsetType = UNSET
 

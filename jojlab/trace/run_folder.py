@@ -54,7 +54,8 @@ class CaptureEntry:
 class CaseEntry:
     """One case: `case` is its flat record; `reason` says why it failed or was skipped.
 
-    `uncut` says why its power was not cut although that was asked for.
+    `uncut` says why its power was not cut although that was asked for. `inputs` are hashes of the
+    contents of the files and folders that its fields name.
     """
 
     case_id: str
@@ -64,6 +65,7 @@ class CaseEntry:
     captures: list[CaptureEntry] = field(default_factory=list)
     power_cuts: list[CaptureEntry] = field(default_factory=list)
     uncut: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
 
     @property
     def without_power_cuts(self) -> tuple[int, ...]:
@@ -263,6 +265,19 @@ class RunFolder:
         for each in entry.power_cuts:
             file = self._inside(each.folder) / CUTS
             yield read_cuts(read_checked(file), file, captures.get(each.seed))
+
+    def note_inputs(self, case_id: str, inputs: Mapping[str, str]) -> None:
+        """Record the hashes of what a case's fields name; UseError where captures that are there
+        are of other contents.
+        """
+        entry = self.case(case_id)
+        changed = [name for name, own in entry.inputs.items() if inputs.get(name) != own]
+        if changed and entry.captures:
+            raise UseError(
+                f"{self.path}: {case_id} was measured with other contents of {', '.join(changed)}",
+                "name a new folder with --out",
+            )
+        entry.inputs = dict(inputs)
 
     def mark_uncut(self, case_id: str, reason: str) -> None:
         """Record why the power of a case was not cut."""

@@ -19,7 +19,7 @@ TABLES = (
     "manifest",
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # Those of a collector's segment, in the order of its file; `segments` has one row.
 FLEET_TABLES = ("segments", "commits", "io_sums", "file_sums", "file_lives")

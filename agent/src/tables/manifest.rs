@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::write::{ManifestRow, Table};
 
 /// The version of the tables in schema/.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 3;
 
 /// What was done, and where.
 pub struct Origin {

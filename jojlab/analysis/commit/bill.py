@@ -1,6 +1,6 @@
 """What does one commit cost, and where does it go? Every request and byte stands in one row.
 
-Rows are by part (commit, deferred, background), operation, block_type, file_kind, file and cause.
+Rows are by part, operation, block_type, file_kind, file and cause.
 Their requests and bytes are whole numbers over all commits of a case (all its seeds); what one
 commit costs is that, divided by the number of commits.
 """
@@ -14,13 +14,14 @@ from typing import Any, TypeVar
 from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, flash_lives
 from jojlab.analysis.commit.journal import AskersShare, HomeShare
 from jojlab.analysis.commit.reasons import ReasonShare
+from jojlab.analysis.figures.apart import Apart, apart_json, transactions_apart
+from jojlab.analysis.figures.figure import CAUSED
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.trace.dataset import Dataset, Row
 
 # In this order they are shown (rows/shared/billed.sql says what they are).
-PARTS = ("commit", "deferred", "background")
-
+PARTS = (*CAUSED, "background", "read-only", "rollback", "program")
 _Share = TypeVar("_Share")
 _KEYS = ("case_id", "seed")
 
@@ -70,14 +71,16 @@ class Bill:
     homes: tuple[HomeShare, ...] = ()
     askers: tuple[AskersShare, ...] = ()
     life: FlashLife | None = None
+    # What the case did beside its commits.
+    apart: tuple[Apart, ...] = ()
 
     def part(self, part: str) -> tuple[BillRow, ...]:
         """Return the rows of one part, dearest first."""
         return tuple(row for row in self.rows if row.part == part)
 
-    def total(self, part: str) -> Total:
-        """Add up one part."""
-        rows = self.part(part)
+    def total(self, *parts: str) -> Total:
+        """Add up one part, or several."""
+        rows = [row for part in parts for row in self.part(part)]
         return Total(
             sum(row.requests for row in rows),
             sum(row.bytes for row in rows),
@@ -90,11 +93,14 @@ class Bill:
 
 
 def commit_bills(
-    data: Dataset, missing: Mapping[str, Completeness] | None = None
+    data: Dataset,
+    missing: Mapping[str, Completeness] | None = None,
+    apart: Mapping[str, tuple[Apart, ...]] | None = None,
 ) -> dict[str, Bill]:
-    """Return the bill of every case that has measured transactions, by case_id.
+    """Return the bill of every case that has measured commits, by case_id.
 
-    `missing` is what completeness() says of `data`, where it is known already.
+    `missing` is what completeness() says of `data`, `apart` what transactions_apart() does, where
+    they are known already.
     """
     latency = _over_seeds(ask(data, "figures/latency", each_seed=False))
     missing = completeness(data) if missing is None else missing
@@ -103,6 +109,7 @@ def commit_bills(
     homes = _by_case(ask(data, "commit/journal_copies"), HomeShare)
     askers = _by_case(ask(data, "commit/shared_requests"), AskersShare)
     lives = flash_lives(data)
+    apart = transactions_apart(data) if apart is None else apart
     return {
         row["case_id"]: Bill(
             row["case_id"],
@@ -114,6 +121,7 @@ def commit_bills(
             tuple(homes.get(row["case_id"], ())),
             tuple(askers.get(row["case_id"], ())),
             _charged(lives.get(row["case_id"]), lines.get(row["case_id"], ())),
+            apart.get(row["case_id"], ()),
         )
         for row in ask(data, "commit/transactions")
     }
@@ -149,16 +157,21 @@ def _by_case(rows: Iterable[Row], share: Callable[..., _Share]) -> dict[str, lis
 
 
 def bill_json(bill: Bill) -> dict[str, Any]:
-    """Return `bill` as `--json` prints it: per_commit and rows divided, totals as whole numbers."""
-    total = bill.total("commit")
+    """Return `bill` as `--json` prints it: per_commit and rows divided, totals as whole numbers.
+
+    per_commit and total are of all that commits cause, rows of what they did themselves.
+    """
+    total, whole = bill.total("commit"), bill.total(*CAUSED)
     return {
         "case_id": bill.case_id,
         "transactions": bill.transactions,
+        "apart": apart_json(bill.apart),
         "per_commit": {
-            **_per_commit(bill, total),
+            **_per_commit(bill, whole),
             **bill.latency_ns,
         },
-        "total": vars(total),
+        "total": vars(whole),
+        "within_commit": {"per_commit": _per_commit(bill, total), "total": vars(total)},
         "rows": _rows_json(bill, bill.part("commit")),
         "reasons": _reasons_json(bill, "commit"),
         **_journal_json(bill, "commit"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jojlab.analysis.commit.bill import Bill
+from jojlab.analysis.figures.figure import CAUSED
 
 # In the order of the story: SQLite's files, then the filesystem, then what nobody knows.
 CLASSES = (
@@ -63,7 +64,18 @@ def class_shares(bill: Bill) -> tuple[ClassShare, ...]:
             bill.per_commit(sums[part, name][0]),
             bill.per_commit(sums[part, name][1]),
         )
-        for part in ("commit", "deferred")
+        for part in CAUSED
         for name in CLASSES
         if (part, name) in sums
     )
+
+
+def caused_shares(bill: Bill) -> tuple[ClassShare, ...]:
+    """Return the classes of all that commits cause, dearest first."""
+    sums: dict[str, ClassShare] = {}
+    for share in class_shares(bill):
+        known = sums.get(share.name, ClassShare("", share.name, 0, 0))
+        sums[share.name] = ClassShare(
+            "", share.name, known.requests + share.requests, known.bytes + share.bytes
+        )
+    return tuple(sorted(sums.values(), key=lambda share: (-share.bytes, -share.requests)))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jojlab.analysis.commit.bill import PARTS, Bill
+from jojlab.analysis.commit.bill import Bill
+from jojlab.analysis.figures.figure import CAUSED
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,9 @@ def grown(
 
 @dataclass(frozen=True)
 class _MadeOf:
-    """The lines that a figure is made of, "" for any, and what of them it adds up."""
+    """The lines that a figure is made of, empty for any, and what of them it adds up."""
 
-    part: str = ""
+    parts: tuple[str, ...] = ()
     operation: str = ""
     block_type: str = ""
     by_requests: bool = False
@@ -94,7 +95,7 @@ class _MadeOf:
 
     def has(self, line: BillLine) -> bool:
         return (
-            self.part in ("", line.part)
+            (not self.parts or line.part in self.parts)
             and self.operation in ("", line.operation)
             and self.block_type in ("", line.block_type)
         )
@@ -104,29 +105,28 @@ class _MadeOf:
         return requests + ((line.bytes,) if self.by_bytes else ())
 
 
-def _of_part(part: str, name: str = "") -> dict[str, _MadeOf]:
+def _of_parts(parts: tuple[str, ...], name: str = "") -> dict[str, _MadeOf]:
     return {
-        f"{name}requests_per_commit": _MadeOf(part, by_requests=True),
-        f"{name}flushes_per_commit": _MadeOf(part, "flush", by_requests=True),
-        f"{name}bytes_per_commit": _MadeOf(part, by_bytes=True),
+        f"{name}requests_per_commit": _MadeOf(parts, by_requests=True),
+        f"{name}flushes_per_commit": _MadeOf(parts, "flush", by_requests=True),
+        f"{name}bytes_per_commit": _MadeOf(parts, by_bytes=True),
     }
 
 
-_COMMIT, _DEFERRED, _BACKGROUND = PARTS
 _FIGURES: Mapping[str, _MadeOf] = {
-    **_of_part(_COMMIT),
-    **_of_part(_DEFERRED, "deferred_"),
-    **_of_part(_BACKGROUND, "background_"),
-    "writes_per_commit": _MadeOf(_COMMIT, "write", by_requests=True),
-    "data_bytes_per_commit": _MadeOf(_COMMIT, block_type="data", by_bytes=True),
-    "fs_journal_bytes_per_commit": _MadeOf(_COMMIT, block_type="fs-journal", by_bytes=True),
-    "fs_metadata_bytes_per_commit": _MadeOf(_COMMIT, block_type="fs-metadata", by_bytes=True),
-    "unknown_bytes_per_commit": _MadeOf(_COMMIT, block_type="unknown", by_bytes=True),
+    **_of_parts(CAUSED),
+    **_of_parts(("deferred",), "deferred_"),
+    **_of_parts(("background",), "background_"),
+    "writes_per_commit": _MadeOf(("commit",), "write", by_requests=True),
+    "data_bytes_per_commit": _MadeOf(CAUSED, block_type="data", by_bytes=True),
+    "fs_journal_bytes_per_commit": _MadeOf(CAUSED, block_type="fs-journal", by_bytes=True),
+    "fs_metadata_bytes_per_commit": _MadeOf(CAUSED, block_type="fs-metadata", by_bytes=True),
+    "unknown_bytes_per_commit": _MadeOf(CAUSED, block_type="unknown", by_bytes=True),
     "nand_bytes_per_commit": _MadeOf(operation="write", by_bytes=True),
     "ftl_wa": _MadeOf(operation="write", by_bytes=True),
 }
 # A time: what it went for is requests, then bytes, of the commit and of checkpoints.
-_TIMES = tuple(_MadeOf(part, by_requests=True, by_bytes=True) for part in (_COMMIT, _DEFERRED))
+_TIMES = tuple(_MadeOf((part,), by_requests=True, by_bytes=True) for part in CAUSED)
 
 
 def _made_of(figure: str) -> tuple[_MadeOf, ...]:

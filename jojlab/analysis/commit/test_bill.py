@@ -1,3 +1,4 @@
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jojlab.analysis.commit.bill import Total, bill_json, commit_bills
+from jojlab.analysis.figures.figure import CAUSED
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture
@@ -24,8 +26,11 @@ def test_truncate_costs_what_it_is_known_to_cost(tmp_path: Path) -> None:
     run = run_of(tmp_path, truncate_capture({"journal_mode": "truncate"}, 1, transactions=10))
     bill = bill_json(commit_bills(Dataset.of(run))["a"])
     assert bill["transactions"] == 10
-    per_commit = bill["per_commit"]
-    assert (per_commit["requests"], per_commit["bytes"], per_commit["flushes"]) == (9, 69632, 2)
+    within = bill["within_commit"]["per_commit"]
+    assert within == {"requests": 9, "bytes": 69632, "flushes": 2}
+    # With the block that is written back at the end.
+    whole = bill["per_commit"]
+    assert (whole["requests"], whole["bytes"], whole["flushes"]) == (9.1, 69632 + 409.6, 2)
     assert rows_by_key(bill["rows"]) == {
         ("fs-journal", "none", "", "fdatasync of test.db-journal"): (4, 44 * KIB),
         ("data", "db-journal", "/test.db-journal", "fdatasync of test.db-journal"): (2, 16 * KIB),
@@ -80,7 +85,9 @@ def test_seeds_are_added_up(tmp_path: Path) -> None:
     assert bills.keys() == {f"filesystem=ext4,journal_mode={mode}" for mode in ("truncate", "wal")}
     bill = bill_json(bills["filesystem=ext4,journal_mode=truncate"])
     assert bill["transactions"] == 15
-    assert bill["total"] == {"requests": 9 * 15, "bytes": 69632 * 15, "flushes": 2 * 15}
+    own = bill["within_commit"]["total"]
+    assert own == {"requests": 9 * 15, "bytes": 69632 * 15, "flushes": 2 * 15}
+    assert bill["total"] == {"requests": 9 * 15 + 3, "bytes": 69632 * 15 + 3 * 4096, "flushes": 30}
 
 
 def test_warm_up_is_not_billed(tmp_path: Path) -> None:
@@ -224,3 +231,57 @@ def direct_totals(data: Dataset) -> dict[str, dict[str, Total]]:
         case_id: {part: Total(*total) for part, total in case.items()}
         for case_id, case in sums.items()
     }
+
+
+def test_reads_and_rollbacks_stand_in_parts_of_their_own(tmp_path: Path) -> None:
+    """Nine reads beside each write cost the write nothing."""
+    bills = {}
+    for reads in (0, 9):
+        builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+        db = builder.file("/a.db", "db")
+        write = partial(one_write, builder)
+        read = partial(builder.request, [("data", "", db, 4096)], operation="read")
+        for _ in range(4):
+            builder.transaction(write)
+            for _ in range(reads):
+                builder.phase = "read-only"
+                builder.transaction(read, kind="read-only")
+                builder.phase = "commit"
+        for request in builder.tables["requests"]:
+            request["phase"] = "commit"
+        bills[reads] = commit_bills(Dataset.of(run_of(tmp_path / str(reads), builder)))["a"]
+    assert bills[0].total(*CAUSED) == bills[9].total(*CAUSED) == Total(4, 4 * 4096, 0)
+    assert (bills[0].transactions, bills[9].transactions) == (4, 4)
+    assert bills[9].total("read-only") == Total(36, 36 * 4096, 0)
+    assert bill_json(bills[9])["apart"]["read-only"]["transactions"] == 36
+
+
+def test_reading_a_program_is_no_part_of_a_commit(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"workload": "program"}, 1)
+    builder.more_manifest = {
+        "program": {
+            "command": ["app"], "exit_code": 0, "signal": None, "timed_out": False, "output": "",
+            "output_bytes": 0, "commits": 1, "checkpoints": 0, "rollbacks": 0, "syncs": 0,
+            "bytes_after_last": 0,
+        }
+    }  # fmt: skip
+    own, db = builder.file("/app/shop.py", "other"), builder.file("/app/a.db", "db")
+
+    def read(owner: int | None) -> None:
+        kind = "data" if owner is not None else "fs-metadata"
+        builder.request([(kind, "", owner, 4096)], operation="read")
+
+    read(own)
+    read(None)
+    read(db)
+
+    def commit() -> None:
+        read(own)
+        read(None)
+        read(db)
+        one_write(builder)
+
+    builder.transaction(commit)
+    bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
+    found = {part: bill.total(part).requests for part in ("commit", "program", "read-only")}
+    assert found == {"commit": 3, "program": 3, "read-only": 1}

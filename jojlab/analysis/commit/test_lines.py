@@ -18,12 +18,12 @@ LINES = (JOURNAL, DATA, FLUSH, LATER, OTHERS)
 @pytest.mark.parametrize(
     ("figure", "lines"),
     [
-        ("bytes_per_commit", (JOURNAL, DATA, FLUSH)),
-        ("requests_per_commit", (JOURNAL, FLUSH, DATA)),
+        ("bytes_per_commit", (JOURNAL, DATA, LATER, FLUSH)),
+        ("requests_per_commit", (JOURNAL, FLUSH, DATA, LATER)),
         ("writes_per_commit", (JOURNAL, DATA)),
         ("flushes_per_commit", (FLUSH,)),
         ("fs_journal_bytes_per_commit", (JOURNAL,)),
-        ("data_bytes_per_commit", (DATA,)),
+        ("data_bytes_per_commit", (DATA, LATER)),
         ("deferred_bytes_per_commit", (LATER,)),
         ("background_requests_per_commit", (OTHERS,)),
         ("nand_bytes_per_commit", (OTHERS, JOURNAL, DATA, LATER)),

@@ -36,3 +36,23 @@ def test_the_typical_commit_is_nearest_to_the_medians(tmp_path: Path) -> None:
     trace = commit_traces(Dataset.of(run_of(tmp_path, builder)))["a"]
     assert trace.transaction_id == 2
     assert [r.length_bytes for r in trace.runs] == [8192]
+
+
+def test_where_commits_send_nothing_the_checkpoint_is_typical(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    for length_bytes in (4096, 8192, 65536):
+        builder.transaction(lambda: None)
+        builder.transaction(
+            partial(builder.request, [("data", "", None, length_bytes)]), kind="checkpoint"
+        )
+    trace = commit_traces(Dataset.of(run_of(tmp_path, builder)))["a"]
+    assert (trace.phase, trace.transaction_id, trace.is_checkpoint) == ("checkpoint", 3, True)
+    assert [r.length_bytes for r in trace.runs] == [8192]
+
+
+def test_where_nothing_is_sent_at_all_it_is_a_commit(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    builder.transaction(lambda: None)
+    builder.transaction(lambda: None, kind="checkpoint")
+    trace = commit_traces(Dataset.of(run_of(tmp_path, builder)))["a"]
+    assert (trace.phase, trace.runs) == ("commit", [])

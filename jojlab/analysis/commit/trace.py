@@ -44,13 +44,21 @@ class TracedRun:
 
 @dataclass(frozen=True)
 class CommitTrace:
-    """The page runs of one transaction, in the order of issue and sector."""
+    """The page runs of one transaction, in the order of issue and sector. Its `phase` is commit, or
+    checkpoint where the typical commit has no request.
+    """
 
     case_id: str
     seed: int
     transaction_id: int
     latency_ns: int
+    phase: str
     runs: Sequence[TracedRun]
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether it is a checkpoint, and no commit."""
+        return self.phase == "checkpoint"
 
 
 def commit_traces(data: Dataset) -> dict[str, CommitTrace]:

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from jojlab.analysis.figures.figure import FIGURES, Number, figure_of_pass
+from jojlab.analysis.figures.figure import CAUSED, FIGURES, Number, figure_of_pass
 from jojlab.analysis.figures.nand_writes import nand_writes
 from jojlab.analysis.figures.throughput import pass_throughput, throughput
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.declared import lacking
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.manifest import ReplayedCalls
+
+# Names of the figures that a part of the bill counts in.
+_PREFIXES = {"commit": ("",), "deferred": ("", "deferred_"), "background": ("background_",)}
 
 # Figure of the bytes of a block type.
 _CLASSES = {
@@ -136,9 +139,14 @@ def _io_times(data: Dataset) -> dict[tuple[str, int], int]:
 
 
 def _counted(data: Dataset) -> dict[tuple[str, int], dict[str, int]]:
-    """Return what the machine counted while transactions ran, by capture and figure."""
+    """Return what the machine counted while transactions ran, by capture and figure: not where it
+    counted for others than commits too.
+    """
+    mixed = {(row["case_id"], row["seed"]) for row in ask(data, "figures/mixed")}
     result: dict[tuple[str, int], dict[str, int]] = {}
     for row in ask(data, "figures/counted"):
+        if (row["case_id"], row["seed"]) in mixed:
+            continue
         if name := _COUNTERS.get((row["source"], row["name"])):
             sums = result.setdefault((row["case_id"], row["seed"]), {})
             sums[name] = sums.get(name, 0) + row["value"]
@@ -146,21 +154,24 @@ def _counted(data: Dataset) -> dict[tuple[str, int], dict[str, int]]:
 
 
 def _sums(data: Dataset) -> dict[tuple[str, int], dict[str, int]]:
-    """Add requests, bytes and flushes up by capture; whole numbers, to be divided later."""
+    """Add requests, bytes and flushes up by capture; whole numbers, to be divided later.
+
+    What commits left to be done later counts as theirs, and again by itself.
+    """
     result: dict[tuple[str, int], dict[str, int]] = {}
     for row in ask(data, "figures/sums"):
         sums = result.setdefault((row["case_id"], row["seed"]), {})
-        prefix = "" if row["part"] == "commit" else f"{row['part']}_"
         flushes = row["requests"] if row["operation"] == "flush" else 0
-        if not prefix and row["operation"] == "write":
+        if row["part"] == "commit" and row["operation"] == "write":
             sums["writes_per_commit"] = sums.get("writes_per_commit", 0) + row["requests"]
-        for name, value in (
-            (f"{prefix}requests_per_commit", row["requests"]),
-            (f"{prefix}bytes_per_commit", row["bytes"]),
-            (f"{prefix}flushes_per_commit", flushes),
-        ):
-            sums[name] = sums.get(name, 0) + value
-        if not prefix and row["block_type"] in _CLASSES:
+        for prefix in _PREFIXES.get(row["part"], ()):
+            for name, value in (
+                (f"{prefix}requests_per_commit", row["requests"]),
+                (f"{prefix}bytes_per_commit", row["bytes"]),
+                (f"{prefix}flushes_per_commit", flushes),
+            ):
+                sums[name] = sums.get(name, 0) + value
+        if row["part"] in CAUSED and row["block_type"] in _CLASSES:
             name = _CLASSES[row["block_type"]]
             sums[name] = sums.get(name, 0) + row["bytes"]
     return result

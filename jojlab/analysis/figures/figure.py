@@ -19,6 +19,9 @@ Unit = Literal["ns", "bytes", "1/s", "%", "count", "ratio"]
 Source = Literal["transactions", "passes", "requests", "flash model", "machine"]
 Better = Literal["lower", "higher", "neither"]
 
+# The parts of a bill that commits cause: their own, and what they left to be done later.
+CAUSED = ("commit", "deferred")
+
 # Names of the percentiles of latencies; latency.sql has their shares.
 PERCENTILES = ("p50", "p90", "p99", "p999", "max")
 
@@ -63,11 +66,12 @@ def _sums(source: Source, unit: Unit, meanings: dict[str, str]) -> Iterator[Figu
 _ALL = (
     Figure(
         "throughput_tps",
-        "transactions per second, without the time of checkpoints and of the tracer's pauses",
+        "transactions per second, without the time of checkpoints, of transactions that only read "
+        "or were rolled back, and of the tracer's pauses",
         "1/s", "transactions", "higher",
     ),
     Figure(
-        "throughput_with_checkpoints_tps", "transactions per second, including checkpoints",
+        "throughput_with_checkpoints_tps", "the same, with the time of checkpoints",
         "1/s", "transactions", "higher",
     ),
     *(
@@ -92,11 +96,14 @@ _ALL = (
     *_sums("transactions", "ns", {
         "checkpoint_ns_per_commit": "time of all checkpoints and openings, shared out evenly",
     }),
-    *_sums("requests", "count", {"requests_per_commit": "block requests, including flushes"}),
-    *_sums("requests", "bytes", {"bytes_per_commit": "bytes of all block requests"}),
     *_sums("requests", "count", {
-        "writes_per_commit": "write requests, without flushes",
-        "flushes_per_commit": "cache flushes",
+        "requests_per_commit": "block requests that commits cause, with flushes, checkpoints and "
+        "the sync at the end",
+    }),
+    *_sums("requests", "bytes", {"bytes_per_commit": "bytes of all these requests"}),
+    *_sums("requests", "count", {
+        "writes_per_commit": "write requests while commits run, without flushes",
+        "flushes_per_commit": "cache flushes among all these requests",
     }),
     *_sums("requests", "bytes", {
         "data_bytes_per_commit": "bytes of file data",
@@ -112,7 +119,7 @@ _ALL = (
         "unknown_bytes_per_commit": "unattributed bytes",
     }),
     *_sums("requests", "count", {
-        "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
+        "deferred_requests_per_commit": "those of checkpoints and of the sync at the end",
     }),
     *_sums("requests", "bytes", {"deferred_bytes_per_commit": "bytes of deferred requests"}),
     *_sums("requests", "count", {
@@ -162,7 +169,8 @@ _ALL = (
         "processor", "%", "flash model",
     ),
     Figure(
-        "transactions", "measured transactions of one capture", "count", "transactions", "neither"
+        "transactions", "measured commits or operations of one capture",
+        "count", "transactions", "neither",
     ),
     Figure(
         "checkpoints", "checkpoints of one capture, and openings of the connection again",

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.analysis.figures.apart import Apart, transactions_apart
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.analysis.figures.figure import FIGURES
 from jojlab.trace.dataset import Dataset
@@ -33,14 +34,18 @@ def test_figures_of_known_captures(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=20)
     figures = case_figures(Dataset.of(run))
     truncate, wal = figures[TRUNCATE].median, figures[WAL].median
-    assert truncate["requests_per_commit"] == 9
-    assert truncate["bytes_per_commit"] == 69632
+    # A block is written back at the end, in each.
+    assert truncate["requests_per_commit"] == 9 + 1 / 20
+    assert truncate["bytes_per_commit"] == 69632 + 4096 / 20
     assert truncate["data_bytes_per_commit"] == 24 * 1024
     assert truncate["fs_journal_bytes_per_commit"] == 44 * 1024
-    assert truncate["fs_metadata_bytes_per_commit"] == 0
+    assert truncate["fs_metadata_bytes_per_commit"] == 4096 / 20
+    assert truncate["writes_per_commit"] == 7
     assert truncate["sync_calls_per_commit"] == 5
     assert truncate["checkpoints"] == 0
-    assert wal["flushes_per_commit"] == 0
+    assert wal["flushes_per_commit"] == 2 / 20
+    assert wal["requests_per_commit"] == 3 + (2 * 2 + 1) / 20
+    assert wal["bytes_per_commit"] == 28 * 1024 + (2 * 12 * 1024 + 4096) / 20
     assert wal["deferred_flushes_per_commit"] == 2 / 20
     assert wal["deferred_bytes_per_commit"] == (2 * 12 * 1024 + 4096) / 20
     assert wal["checkpoints"] == 2
@@ -253,3 +258,53 @@ def test_a_checkpoint_counts_with_its_own_thread(tmp_path: Path) -> None:
         builder.add_transaction(phase, kind, begin_ns, begin_ns, return_ns, thread=thread)
     median = case_figures(Dataset.of(run_of(tmp_path, builder)))["a"].median
     assert [median[f"latency_ns_{p}"] for p in ("p50", "max")] == [20, 110]
+
+
+def test_what_reads_or_is_rolled_back_is_no_commit_and_timed_apart(tmp_path: Path) -> None:
+    run = run_of_transactions(
+        tmp_path,
+        [
+            ("commit", "write", 0, 5, 10),
+            ("read-only", "read-only", 10, 15, 110),
+            ("rollback", "rollback", 110, 115, 150),
+            ("commit", "write", 150, 160, 180),
+            ("read-only", "read-only", 180, 190, 400),
+            ("checkpoint", "checkpoint", 400, 400, 440),
+        ],
+    )
+    figures = case_figures(Dataset.of(run))["a"].median
+    assert figures["transactions"] == 2
+    assert figures["throughput_tps"] == pytest.approx(2e9 / (180 - 140))
+    # The checkpoint at the end is what closing waits for: the last commit's.
+    assert figures["latency_ns_max"] == 30 + 40
+    assert figures["throughput_with_checkpoints_tps"] == pytest.approx(2e9 / (180 - 140 + 40))
+    assert "cpu_ns_per_commit" not in figures
+    assert transactions_apart(Dataset.of(run))["a"] == (
+        Apart("read-only", 2, 100, 220),
+        Apart("rollback", 1, 40, 40),
+    )
+
+
+def test_only_what_no_commit_overlaps_is_taken_from_the_time_of_commits(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    for thread, kind, begin_ns, return_ns in (
+        (0, "write", 0, 100),
+        (1, "read-only", 50, 150),
+        (1, "checkpoint", 150, 160),
+        (0, "write", 155, 200),
+        # Inside its COMMIT.
+        (0, "checkpoint", 170, 190),
+        (1, "write", 185, 195),
+    ):
+        phase = "commit" if kind == "write" else kind
+        builder.add_transaction(phase, kind, begin_ns, begin_ns, return_ns, thread=thread)
+    figures = case_figures(Dataset.of(run_of(tmp_path, builder)))["a"].median
+    # Of 200 ns 50 by the reader alone, 5 and 15 by a checkpoint alone.
+    assert figures["throughput_tps"] == pytest.approx(3e9 / (200 - 50 - 20))
+    assert figures["throughput_with_checkpoints_tps"] == pytest.approx(3e9 / (200 - 50))
+
+
+def test_a_case_without_a_commit_has_no_figures(tmp_path: Path) -> None:
+    run = run_of_transactions(tmp_path, [("rollback", "rollback", 0, 5, 10)])
+    assert case_figures(Dataset.of(run)) == {}
+    assert transactions_apart(Dataset.of(run)) == {"a": (Apart("rollback", 1, 10, 10),)}

@@ -22,7 +22,8 @@ def throughput(data: Dataset) -> list[Row]:
     """Return one row per capture, with rates in transactions per second.
 
     throughput_tps: from the first BEGIN to the return of the last COMMIT, less the time of the
-    checkpoints between them, and less the pauses of the measurement itself.
+    checkpoints between them, of transactions that read or were rolled back, and less the pauses of
+    the measurement itself.
     throughput_with_checkpoints_tps: the time of every checkpoint from the first BEGIN on is added,
     wherever it fell, so that no checkpoint is free; as is that of opening the connection again.
     checkpoint_ns_per_commit: that time, shared out evenly. checkpoint_ns_max: the longest of them;
@@ -32,10 +33,10 @@ def throughput(data: Dataset) -> list[Row]:
     for row in rows:
         first_ns, last_ns = row.pop("first_ns"), row.pop("last_ns")
         paused_ns = _within(gaps.get((row["case_id"], row["seed"]), ()), first_ns, last_ns)
-        running_ns = last_ns - first_ns - row.pop("between_ns") - paused_ns
-        checkpoint_ns = row.pop("checkpoint_ns")
-        with_checkpoints_ns = running_ns + checkpoint_ns
-        row["checkpoint_ns_per_commit"] = checkpoint_ns / row["transactions"]
+        between_ns = row.pop("between_ns")
+        running_ns = last_ns - first_ns - between_ns - row.pop("apart_ns") - paused_ns
+        with_checkpoints_ns = running_ns + between_ns + row.pop("after_ns")
+        row["checkpoint_ns_per_commit"] = row.pop("checkpoint_ns") / row["transactions"]
         row["throughput_tps"] = _rate(row["transactions"], running_ns)
         row["throughput_with_checkpoints_tps"] = _rate(row["transactions"], with_checkpoints_ns)
     return rows

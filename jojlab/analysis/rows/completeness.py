@@ -12,7 +12,7 @@ from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.declared import lacking
 from jojlab.foundation.printable import plural
 from jojlab.trace.dataset import Dataset
-from jojlab.trace.manifest import FailedStatements, ReplayedCalls, Totals
+from jojlab.trace.manifest import FailedStatements, ReplayedCalls, SharedWal, Totals
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,17 @@ def _allowed_to_fail(by_error: Mapping[str, FailedStatements]) -> Iterator[str]:
             yield f"{told}: {error} (first: {failed.first})"
 
 
+def _held(wal: SharedWal | None) -> Iterator[str]:
+    """Say that other connections kept a WAL from being begun anew (docs/own-sql.md)."""
+    if wal and (wal.found_longer or wal.left_frames):
+        yield (
+            f"other connections kept the WAL from being begun anew: "
+            f"{wal.found_longer} of {plural(wal.checkpoints, 'checkpoint')} found it longer than "
+            f"the one before, {wal.left_frames} left frames; it grew to "
+            f"{plural(wal.longest_frames, 'frame')}, {wal.longest_bytes} bytes"
+        )
+
+
 def _otherwise(replay: ReplayedCalls) -> Iterator[str]:
     """Say which calls of a replay ended otherwise than recorded (docs/replay.md)."""
     for name, found in replay.otherwise.items():
@@ -118,5 +129,6 @@ _NOTES: Mapping[str, tuple[Any, Callable[[Any], Iterator[str]]]] = {
     "untimed_requests": (int, _untimed),
     "failed_statements": (dict[str, FailedStatements], _allowed_to_fail),
     "replay": (ReplayedCalls, _otherwise),
+    "shared_wal": (SharedWal | None, _held),
     "totals": (Totals, _without_rows),
 }

@@ -61,11 +61,17 @@ def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(
     }  # fmt: skip
     builder.more_manifest = {
         "untimed_requests": 3, "totals": totals, "failed_statements": failed, "replay": replay,
+        "shared_wal": {"checkpoints": 9, "left_frames": 7, "found_longer": 8,
+                       "longest_frames": 40, "longest_bytes": 164800},
     }  # fmt: skip
     run.add_capture("a", 1, builder.write(tmp_path / "made"))
     missing = completeness(Dataset.of(run))["a"]
     assert not missing.incomplete
-    failures, otherwise, rows, of_type, untimed = missing.notes
+    failures, otherwise, wal, rows, of_type, untimed = missing.notes
+    assert wal == (
+        "other connections kept the WAL from being begun anew: 8 of 9 checkpoints found it longer "
+        "than the one before, 7 left frames; it grew to 40 frames, 164800 bytes"
+    )
     assert failures == "2 statements failed that may: UNIQUE (first: a.sql, line 7)"
     assert otherwise.startswith("2 calls of read ended otherwise") and otherwise.endswith("call 17")
     assert rows.startswith("1 bios have no rows") and "exact" in rows

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.commit.classes import ClassShare, class_shares
+from jojlab.analysis.commit.classes import ClassShare, caused_shares
 from jojlab.analysis.commit.trace import CommitTrace
 from jojlab.analysis.run.differences import differences
 from jojlab.analysis.run.risks import risks_more
@@ -56,7 +56,7 @@ class Cheaper:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answers about `case`; `classes` are of the commit itself, dearest first.
+    """The answers about `case`; `classes` are of all that a commit causes, dearest first.
 
     `measured` are all cases with figures, of which each has its hazards.
     """
@@ -78,12 +78,11 @@ def answer(summary: RunSummary) -> Answer | None:
         return None
     base = billed[0]
     assert base.bill
-    classes = [share for share in class_shares(base.bill) if share.part == "commit"]
     others = [case for case in billed[1:] if _same_work(base.case, case.case)]
     return Answer(
         base,
-        tuple(sorted(classes, key=lambda share: (-share.bytes, -share.requests))),
-        time_shares(base.trace) if base.trace else None,
+        caused_shares(base.bill),
+        time_shares(base.trace) if base.trace and not base.trace.is_checkpoint else None,
         summary.measured,
         _cheaper(base, others, billed),
         len(others),

@@ -8,7 +8,7 @@ from typing import Any
 
 from jojlab.analysis.figures.figure import FIGURES, Number
 from jojlab.analysis.run.differences import differences
-from jojlab.analysis.run.parts import Chain, Move
+from jojlab.analysis.run.parts import Chain, Move, changed_inputs
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Survival
 
@@ -68,6 +68,8 @@ class Comparison:
     # The clocks of the two runs where they differ: live and lab are not to be compared in time.
     clocks: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     survivals: tuple[SurvivalChange, ...] = ()
+    # By case_id: the fields whose files have other contents, such as a program or its files.
+    contents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:
@@ -133,6 +135,11 @@ def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()
                 (ours := old_cases[case_id]).survival, (theirs := new_cases[case_id]).survival
             )
         ),
+        {
+            case_id: tuple(names)
+            for case_id in both
+            if (names := changed_inputs(old_cases[case_id].inputs, new_cases[case_id].inputs))
+        },
     )
 
 
@@ -198,6 +205,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
             change.case_id: {"old": _survives(change.old), "new": _survives(change.new)}
             for change in comparison.survivals
         },
+        "contents": {case_id: list(names) for case_id, names in comparison.contents.items()},
         "settings": {case_id: _ends(fields) for case_id, fields in comparison.settings.items()},
     }
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from jojlab.analysis.commit.bill import Bill, commit_bills
 from jojlab.analysis.commit.trace import CommitTrace, commit_traces
+from jojlab.analysis.figures.apart import Apart, transactions_apart
 from jojlab.analysis.figures.case_figures import CaseFigures, case_figures
 from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, Bin, histograms
 from jojlab.analysis.rows.ask import ask
@@ -54,6 +55,7 @@ class Findings:
     moved: Mapping[str, Traffic] = field(default_factory=dict)
     latencies: Mapping[str, tuple[Bin, ...]] = field(default_factory=dict)
     manifests: Manifests = field(default_factory=Manifests)
+    apart: Mapping[str, tuple[Apart, ...]] = field(default_factory=dict)
 
 
 def findings(data: Dataset, depth: Depth, kept: Kept | None = None) -> Findings:
@@ -69,13 +71,19 @@ def findings(data: Dataset, depth: Depth, kept: Kept | None = None) -> Findings:
 
 def _compute(data: Dataset, depth: Depth, kept: Kept | None) -> Findings:
     if depth == Depth.FIGURES:
-        return Findings(case_figures(data), completeness(data), manifests=_manifests(data))
+        return Findings(
+            case_figures(data),
+            completeness(data),
+            manifests=_manifests(data),
+            apart=transactions_apart(data),
+        )
     # The pictures first: they read the page runs of requests once for themselves and the bill.
     moved = traffic(data) if depth == Depth.TRAFFIC else {}
     before = findings(data, Depth(depth - 1), kept)
     if depth == Depth.TRAFFIC:
         return replace(before, moved=moved, latencies=histograms(data, FINE_NS))
-    bills, traces = commit_bills(data, before.missing), commit_traces(data)
+    bills = commit_bills(data, before.missing, before.apart)
+    traces = commit_traces(data)
     for case_id, _ in lacking(data, "requests"):
         bills.pop(case_id, None)
         traces.pop(case_id, None)
@@ -101,6 +109,9 @@ def _manifests(data: Dataset) -> Manifests:
             case "regime":
                 # What showed it, beside what was read back.
                 found.configurations.setdefault(case_id, {}).setdefault("regime", value)
+            case "shared_wal":
+                if value:
+                    found.configurations.setdefault(case_id, {}).setdefault("shared_wal", value)
             case _ if isinstance(value, dict):
                 found.configurations[case_id] = {**value, **found.configurations.get(case_id, {})}
     return found

@@ -3,6 +3,6 @@ SELECT case_id, seed, key, value
 FROM manifest
 JOIN captures ON manifest.capture = captures.capture
 WHERE key IN (
-    'configuration', 'clock', 'operation_hash', 'background', 'program', 'replay', 'regime'
+    'configuration', 'clock', 'operation_hash', 'background', 'program', 'replay', 'regime', 'shared_wal'
 )
 ORDER BY case_id, seed, key

@@ -104,7 +104,13 @@ class Chain:
         # The kernel's name is a setting; which kernel it is, a part.
         settings = differences(_but_kernel(case.case), _but_kernel(next_case.case))
         seeds = ["seeds"] if case.figures.seeds != next_case.figures.seeds else []
-        return (*named, *settings, *seeds)
+        contents = [f"contents of {name}" for name in changed_inputs(case.inputs, next_case.inputs)]
+        return (*named, *settings, *contents, *seeds)
+
+
+def changed_inputs(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return the fields whose files have other contents: those that both runs know the hash of."""
+    return [name for name, own in old.items() if name in new and new[name] != own]
 
 
 def _but_kernel(case: Mapping[str, Any]) -> dict[str, Any]:

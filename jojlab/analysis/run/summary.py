@@ -10,6 +10,7 @@ import msgspec
 
 from jojlab.analysis.commit.bill import Bill
 from jojlab.analysis.commit.trace import CommitTrace
+from jojlab.analysis.figures.apart import Apart, apart_json
 from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.figures.histogram import Bin
 from jojlab.analysis.rows.completeness import Completeness
@@ -63,6 +64,10 @@ class CaseSummary:
     # What power cuts left; None where it was not tested, and why not where that was asked for.
     survival: Survival | None = None
     uncut: str = ""
+    # Hashes of the contents of the files and folders that its fields name.
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    # What it did beside its commits.
+    apart: tuple[Apart, ...] = ()
 
     @property
     def contradiction(self) -> Contradiction | None:
@@ -228,6 +233,8 @@ def _case(
         unknowns(case, observation),
         survived,
         entry.uncut,
+        entry.inputs,
+        found.apart.get(case_id, ()),
     )
 
 
@@ -273,6 +280,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "status": case.status,
                 "reason": case.reason,
                 "figures": dict(case.figures.median),
+                "apart": apart_json(case.apart),
                 "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
                 "seeds": list(case.seeds),
                 "missing_seeds": [seed for seed in summary.seeds if seed not in case.seeds],

@@ -26,9 +26,9 @@ def test_time_is_shared_once() -> None:
         run_at(90, 130),  # goes on after the commit returned
         run_at(95, None),
     )
-    shares = time_shares(CommitTrace("a", 1, 1, 100, runs))
+    shares = time_shares(CommitTrace("a", 1, 1, 100, "commit", runs))
     assert shares == TimeShares(flushing=0.3, moving=0.4, elsewhere=0.3)
-    assert time_shares(CommitTrace("a", 1, 1, 0, ())) is None
+    assert time_shares(CommitTrace("a", 1, 1, 0, "commit", ())) is None
 
 
 def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -> None:

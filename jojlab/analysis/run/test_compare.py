@@ -7,6 +7,7 @@ from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.compare import compare, comparison_json
 from jojlab.analysis.run.differences import differences
 from jojlab.analysis.run.summary import summarise
+from jojlab.foundation.errors import UseError
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run, run_of, wal_capture
 
@@ -31,7 +32,7 @@ def test_changes_carry_old_new_and_share(tmp_path: Path) -> None:
     assert (transactions.old, transactions.new) == (4, 5)
     assert transactions.change == pytest.approx(0.25)
     assert not transactions.within_spread
-    assert "bytes_per_commit" not in changed
+    assert "writes_per_commit" not in changed
     assert comparison.fingerprint == {"kernel": ("6.1.0-test", "6.12")}
     assert not comparison.same
 
@@ -97,3 +98,32 @@ def test_fingerprints_are_compared_part_by_part() -> None:
         "a.y": (2, 3),
         "b": (None, 4),
     }
+
+
+def test_other_contents_of_a_program_are_told(tmp_path: Path) -> None:
+    runs = []
+    for name, transactions in (("a", 4), ("b", 5)):
+        run = make_run(tmp_path / name, seeds=[1], transactions=transactions)
+        for case in run.cases:
+            run.note_inputs(case.case_id, {"program": name, "files": "same"})
+        run.save()
+        runs.append(summarise(RunFolder.open(run.path)))
+    comparison = compare(runs[0], runs[1])
+    assert comparison.contents["filesystem=ext4,journal_mode=wal"] == ("program",)
+    assert comparison_json(comparison)["contents"]["filesystem=ext4,journal_mode=wal"] == [
+        "program"
+    ]
+    assert {step.parts for each in comparison.changes for step in each.steps} == {
+        ("contents of program",)
+    }
+    old = replace(runs[0], cases=tuple(replace(case, inputs={}) for case in runs[0].cases))
+    assert compare(old, runs[1]).contents == {}  # a run of before told none
+
+
+def test_a_run_is_not_taken_up_with_other_contents(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "a", seeds=[1], transactions=2)
+    case = run.cases[0].case_id
+    run.note_inputs(case, {"program": "one"})
+    run.note_inputs(case, {"program": "one"})
+    with pytest.raises(UseError, match="other contents of program"):
+        run.note_inputs(case, {"program": "two"})

@@ -131,8 +131,10 @@ def commit_rows(trace: CommitTrace) -> tuple[list[Row], list[Row]]:
 
 
 def which_commit(case: CaseSummary) -> str:
-    """Say which commit of a case is drawn."""
+    """Say which commit of a case is drawn, or which checkpoint."""
     assert case.trace
+    if case.trace.is_checkpoint:
+        return f"the checkpoint {case.trace.transaction_id} of seed {case.trace.seed}"
     return f"transaction {case.trace.transaction_id} of seed {case.trace.seed}"
 
 

@@ -81,7 +81,8 @@ def test_nothing_is_fetched(page: str) -> None:
 
 def test_numbers_and_the_commands_for_them_are_there(page: str) -> None:
     shown = text_of(page)
-    assert "68 KiB" in shown
+    assert "68.4 KiB" in shown
+    assert "deferred of it, to checkpoints and to the sync at the end: 0.1 requests" in shown
     assert '<code class="ask">joj show &#39;runs/first look&#39; --json</code>' in shown
     assert f"--case {WAL}" in shown
     assert "journal_mode off keeps no transaction" in shown
@@ -144,7 +145,7 @@ def test_published_values_stand_beside_ours(tmp_path: Path) -> None:
     ]  # fmt: skip
     shown = text_of(report_html(summarise(run), "run"))
     assert "a paper, Fig. 3" in shown
-    assert '<td class="n">72 KB</td><td class="n">68 KiB</td>' in shown
+    assert '<td class="n">72 KB</td><td class="n">68.4 KiB</td>' in shown
     assert '<td class="n">30 rows/s</td><td class="n">–</td><td class="n">–</td>' in shown
     assert "<td>WAL writes less</td><td>reproduced</td>" in shown
     assert '<td class="n">not available</td>' in shown

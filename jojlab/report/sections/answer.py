@@ -10,7 +10,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts.vega import COLOURS
 from jojlab.report.sections import safety
 from jojlab.report.sections.template import Section, render
-from jojlab.report.words import hazards, regimes, survival, text, transaction
+from jojlab.report.words import cost, hazards, regimes, survival, text, transaction
 
 
 def short_answer(summary: RunSummary, run: str) -> Section | None:
@@ -46,6 +46,8 @@ def _cost(found: Answer) -> dict[str, Any]:
         "each": f"{text.count(median['requests_per_commit'], 'request')}, "
         f"including {text.count(median['flushes_per_commit'], 'flush', 'flushes')}, and "
         f"{text.size(median['bytes_per_commit'])}",
+        "deferred": cost.deferred(median),
+        "beside": cost.beside(found.case.apart),
     }
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from jojlab.analysis.commit.bill import Bill, BillRow
 from jojlab.analysis.commit.classes import CLASSES, class_shares
+from jojlab.analysis.figures.figure import CAUSED
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts import by_case, chart_rows
 from jojlab.report.sections.overview import at_risk, case_ids, name_of
 from jojlab.report.sections.template import Cell, Noted, Section, Specs, case_anchor, render
-from jojlab.report.words import flash_life, hazards, program, reasons, survival, text
+from jojlab.report.words import cost, flash_life, hazards, program, reasons, survival, text
 from jojlab.report.words.overview import case_title
 
 
@@ -57,7 +58,7 @@ def _class_cell(name: str, share: Any) -> str:
 
 
 def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
-    total = bill.total("commit")
+    total = bill.total(*CAUSED)
     requests = text.digits(bill.per_commit(total.requests))
     return {
         "id": case_anchor(case.case_id),
@@ -71,6 +72,7 @@ def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
             (f"seed {seed}: {program.sentence(ended)}", program.output(ended))
             for seed, ended in case.programs.items()
         ],
+        "told": [*filter(None, (cost.deferred_of(bill), cost.beside(bill.apart)))],
         "commit": _part(bill, "commit"),
         "later": [
             (title.capitalize(), _part(bill, part))
@@ -84,7 +86,8 @@ def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
 def _part(bill: Bill, part: str) -> dict[str, Any]:
     """Return one part of a bill: its rows, the total at the end, and why the filesystem wrote."""
     total = bill.total(part)
-    rows = [_bill_cells(bill, row, total.bytes) for row in bill.part(part)]
+    whole = bill.total(*CAUSED) if part in CAUSED else total
+    rows = [_bill_cells(bill, row, whole.bytes) for row in bill.part(part)]
     rows.append(
         [
             "total", "", "", "",

@@ -12,7 +12,7 @@ from jojlab.report.words.story import told, without_requests
 
 
 def commits(summary: RunSummary, run: str, specs: Specs) -> Section:
-    """The requests of one typical commit of every case."""
+    """The requests of one typical commit of every case, or of its checkpoint."""
     found, untold = [], []
     for place, case in enumerate(summary.measured):
         if not case.trace or not case.trace.runs:
@@ -33,7 +33,9 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> Section:
                 "soft": f"{chart_rows.which_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 "chart": name,
                 "rows": commit_rows(case.trace),
-                "story": tuple(told(story(case.trace), str(case.case.get("filesystem", "")))),
+                "story": tuple(
+                    told(story(case.trace), str(case.case.get("filesystem", "")), case.trace.phase)
+                ),
                 "command": f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                 f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"',
                 "is_open": place < 2,

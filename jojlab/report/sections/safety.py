@@ -87,7 +87,7 @@ def _risky(found: Answer, told: dict[str, list[str]]) -> dict[str, Any]:
 def _not_risky(found: Answer) -> dict[str, Any]:
     """Say of settings that risk nothing what the first case does for it."""
     cases, median = found.measured, found.case.figures.median
-    if not median.get("writes_per_commit", 1):
+    if not median.get("bytes_per_commit", 1):
         return {"big": "Nothing to lose", "risks": (), "line": "It writes nothing to the device."}
     calls = text.count(median["sync_calls_per_commit"], "sync call")
     flushes = text.count(median["flushes_per_commit"], "flush", "flushes")

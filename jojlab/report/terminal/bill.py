@@ -9,13 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from jojlab.analysis.commit.bill import Bill, BillRow
+from jojlab.analysis.figures.figure import CAUSED
 from jojlab.report.terminal.console import new_table
-from jojlab.report.words import flash_life, reasons, text
+from jojlab.report.words import cost, flash_life, reasons, text
 
 
 def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
     """Print what one commit costs, row by row, and its deferred I/O; `what` a commit is called."""
-    total = bill.total("commit")
+    total = bill.total(*CAUSED)
     console.print(
         f"[bold]one {what}[/bold]: {text.digits(bill.per_commit(total.requests))} requests "
         f"({text.digits(bill.per_commit(total.flushes))} of them flushes), "
@@ -23,6 +24,8 @@ def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
         f"p50 {text.duration(bill.latency_ns['latency_ns_p50'])}"
         f"  [dim](over {bill.transactions} {what}s)[/dim]"
     )
+    for sentence in filter(None, (cost.deferred_of(bill), cost.beside(bill.apart))):
+        console.print(escape(sentence))
     table = new_table(
         ("block type", "left"),
         ("file kind", "left"),
@@ -37,7 +40,7 @@ def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
         if bill.part(part):
             table.add_section()
             table.add_row(f"[bold]{title}[/bold]")
-            _add_rows(table, bill, bill.part(part), 0)
+            _add_rows(table, bill, bill.part(part), total.bytes if part in CAUSED else 0)
     console.print(table)
     for part in ("commit", "deferred"):
         told = (*reasons.sentences(bill, part), *reasons.journal_sentences(bill, part))

@@ -33,6 +33,10 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         for name, (old, new) in fields.items()
     ]
     print_some(console, "[cyan]setting[/cyan]", settings, _ALL)
+    contents = [
+        f"{escape(case_id)}: {', '.join(names)}" for case_id, names in comparison.contents.items()
+    ]
+    print_some(console, "[cyan]other contents[/cyan]", contents, _ALL)
     for which, side in (("first", comparison.old), ("second", comparison.new)):
         only = f"[yellow]only in the {which} run[/yellow]:"
         print_some(console, only, [escape(case_id) for case_id in side.cases], _ALL)

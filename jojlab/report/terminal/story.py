@@ -12,11 +12,12 @@ from jojlab.report.words import story as words
 
 
 def print_story(console: Console, case: CaseSummary) -> None:
-    """Print the calls of a case's typical commit in sentences."""
+    """Print the calls of a case's typical commit, or of its checkpoint, in sentences."""
     assert case.trace
     console.print(f"[bold]{escape(words.opening(case))}[/bold]")
     filesystem = str(case.case.get("filesystem", ""))
-    for number, call in enumerate(words.told(story(case.trace), filesystem), 1):
+    calls = words.told(story(case.trace), filesystem, case.trace.phase)
+    for number, call in enumerate(calls, 1):
         console.print(f"{number}. {escape(call.heading)}")
         for sentence in call.sentences:
             console.print(f"   - {escape(sentence)}", soft_wrap=True)

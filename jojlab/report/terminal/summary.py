@@ -15,7 +15,7 @@ from jojlab.report.terminal.console import new_table, print_beside, print_some
 from jojlab.report.terminal.memory_model import print_memory_models
 from jojlab.report.terminal.statements import print_statements
 from jojlab.report.terminal.tables import print_tables
-from jojlab.report.words import hazards, program, regimes, survival, text
+from jojlab.report.words import cost, hazards, program, regimes, survival, text
 from jojlab.report.words.overview import case_title, overview_columns, paying_note
 
 _TITLE = 16  # letters of a column's title in one line
@@ -37,7 +37,7 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         print_statements(console, part)
     seeds = len(summary.seeds)
     over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
-    note = f"per commit; {over}; deferred: checkpoints and the sync at the end"
+    note = f"per commit; {over}; deferred, as a part of bytes: checkpoints and the sync at the end"
     console.print(f"[dim]{escape(note)}[/dim]")
     if found := sorted(filter(None, {regimes.meaning(case) for case in summary.measured})):
         console.print(f"[dim]regime {escape('; '.join(found))}[/dim]")
@@ -162,6 +162,8 @@ def print_case(console: Console, case: CaseSummary) -> None:
     for seed, load in case.backgrounds.items():
         did = ", ".join(f"{name} {value}" for name, value in load.get("did", {}).items())
         console.print(escape(f"background of seed {seed}: {load.get('kind')}: {did}"))
+    if not case.bill and (told := cost.beside(case.apart)):
+        console.print(escape(told))
     for seed, ended in case.programs.items():
         console.print(escape(f"seed {seed}: {program.sentence(ended)}"))
         console.print(escape(program.output(ended)))

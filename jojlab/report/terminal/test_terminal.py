@@ -30,9 +30,9 @@ def lines(printed: io.StringIO) -> list[str]:
     return [line.rstrip() for line in printed.getvalue().splitlines()]
 
 
-def console() -> tuple[QuietConsole, io.StringIO]:
+def console(width: int = 200) -> tuple[QuietConsole, io.StringIO]:
     printed = io.StringIO()
-    return QuietConsole(file=printed, width=200, highlight=False), printed
+    return QuietConsole(file=printed, width=width, highlight=False), printed
 
 
 def test_the_bill_of_a_wal_commit(summary: RunSummary) -> None:
@@ -41,16 +41,22 @@ def test_the_bill_of_a_wal_commit(summary: RunSummary) -> None:
     assert bill
     print_bill(out, bill)
     # 20 commits, two checkpoints of 12 KiB, one block of 4 KiB at the end.
-    cells = [re.split(r"  +", line) for line in lines(printed)[1:]]
+    first, later, *table = lines(printed)
+    assert first.startswith("one commit: 3.25 requests (0.1 of them flushes), 29.4 KiB, p50 ")
+    assert later == (
+        "deferred of it, to checkpoints and to the sync at the end: 0.25 requests, including 0.1 "
+        "flushes, and 1.4 KiB (4.8 %)"
+    )
+    cells = [re.split(r"  +", line) for line in table]
     assert cells == [
         ["block type", "file kind", "file", "cause", "requests", "KiB", "share"],
-        ["fs-journal", "none", "fdatasync of test.db-wal", "2", "20", "71.4 %"],
-        ["data", "wal", "/test.db-wal", "fdatasync of test.db-wal", "1", "8", "28.6 %"],
+        ["fs-journal", "none", "fdatasync of test.db-wal", "2", "20", "68.0 %"],
+        ["data", "wal", "/test.db-wal", "fdatasync of test.db-wal", "1", "8", "27.2 %"],
         ["total", "3", "28"],
         ["deferred"],
-        ["data", "db", "/test.db", "fdatasync of test.db", "0.1", "1.2"],
-        ["fs-metadata", "none", "syncfs", "0.05", "0.2"],
-        ["flush", "db", "fdatasync of test.db", "0.1", "0"],
+        ["data", "db", "/test.db", "fdatasync of test.db", "0.1", "1.2", "4.1 %"],
+        ["fs-metadata", "none", "syncfs", "0.05", "0.2", "0.7 %"],
+        ["flush", "db", "fdatasync of test.db", "0.1", "0", "0.0 %"],
         ["total", "0.25", "1.4"],
     ]
 
@@ -63,7 +69,7 @@ def test_the_overview_has_a_line_for_every_case(summary: RunSummary) -> None:
     assert [line.split()[0] for line in head] == ["transactions/s", "without", "journal_mode"]
     shown = lines(printed)[2:]  # the title of the rate without checkpoints has three lines
     assert [line.split()[0] for line in shown[2:5]] == ["truncate", "wal", "journal_mode"]
-    assert "68 KiB" in shown[2] and "44 KiB" in shown[2]
+    assert "68.2 KiB" in shown[2] and "44 KiB" in shown[2]
     assert shown[4].split() == ["journal_mode", "off", "skipped"]
     assert "paying for a checkpoint: of 2 checkpoints a capture; p99 of few is the longest" in shown
     assert shown[-1] == "skipped journal_mode off: journal_mode off keeps no transaction"
@@ -145,7 +151,7 @@ def test_fingerprints_are_compared_of_runs_by_one_clock(summary: RunSummary, clo
 
 
 def test_what_a_case_puts_at_risk_stands_in_its_line_and_below(summary: RunSummary) -> None:
-    out, printed = console()
+    out, printed = console(width=240)
     risky = hazards({"journal_mode": "wal", "synchronous": "normal", "databases": 2})
     cases = tuple(
         replace(case, hazards=risky if case.label == "wal" else ()) for case in summary.cases
@@ -194,5 +200,5 @@ def test_a_pivot_marks_what_is_at_risk(summary: RunSummary) -> None:
     whole = replace(summary, cases=cases)
     print_pivot(out, pivot(whole, ["filesystem", "journal_mode"], "bytes_per_commit"), whole)
     shown = lines(printed)
-    assert shown[2].split() == ["ext4", "68", "KiB", "28", "KiB", "!"]
+    assert shown[2].split() == ["ext4", "68.2", "KiB", "29.4", "KiB", "!"]
     assert shown[3].startswith("! at risk WAL with synchronous NORMAL") and "(wal)" in shown[3]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jojlab.analysis.figures.apart import Apart
 from jojlab.foundation.printable import printable
+from jojlab.report.words import cost
 
 _MOST_LINES = 20
 
@@ -33,10 +35,12 @@ def sentence(program: Mapping[str, Any]) -> str:
     return f"{name} {end}: {words or 'no call that makes anything durable'}{after}"
 
 
-def no_bill(programs: Mapping[int, Mapping[str, Any]]) -> str:
-    """Say why a case has no bill; `programs` is by seed, and empty for other workloads."""
-    why = "; ".join(sentence(program) for program in programs.values())
-    return "no bill: no transaction was measured, so that there is no commit to divide by" + (
+def no_bill(programs: Mapping[int, Mapping[str, Any]], apart: Iterable[Apart] = ()) -> str:
+    """Say why a case has no bill; `programs` is by seed, and empty for other workloads. `apart` are
+    its transactions that are no commits.
+    """
+    why = "; ".join(filter(None, (*map(sentence, programs.values()), cost.beside(apart))))
+    return "no bill: no commit was measured, so that there is none to divide by" + (
         f" ({why})" if why else ""
     )
 

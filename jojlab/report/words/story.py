@@ -51,8 +51,12 @@ def opening(case: CaseSummary) -> str:
     requests = {run.request_id: run.operation for run in trace.runs}
     flushes = sum(operation == "flush" for operation in requests.values())
     size = sum(run.length_bytes for run in trace.runs)
+    first, which = "Transaction", "the typical one"
+    if trace.is_checkpoint:
+        first = "The typical commit sends nothing while it runs. Transaction"
+        which = "the typical checkpoint"
     return (
-        f"Transaction {trace.transaction_id} of seed {trace.seed}, the typical one of "
+        f"{first} {trace.transaction_id} of seed {trace.seed}, {which} of "
         f"{case.label}: {text.duration(trace.latency_ns)}, "
         f"{text.count(len(requests), 'request')} ({text.count(flushes, 'flush', 'flushes')}), "
         f"{text.size(size)}."
@@ -69,39 +73,42 @@ def closing(shares: TimeShares | None) -> str:
     )
 
 
-def told(calls: Iterable[Call], filesystem: str) -> Iterator[ToldCall]:
-    """Yield the calls in words; `filesystem` is empty where its name is not known."""
+def told(calls: Iterable[Call], filesystem: str, what: str = "commit") -> Iterator[ToldCall]:
+    """Yield the calls in words; `filesystem` is empty where its name is not known. `what` is commit
+    or checkpoint.
+    """
     filesystem = filesystem or "the filesystem"
+    begin = "BEGIN" if what == "commit" else "its begin"
     for call in calls:
-        sentences = [sentence(event, call, filesystem) for event in call.events]
-        yield ToldCall(_heading(call), tuple(sentences))
+        sentences = [sentence(event, call, filesystem, what) for event in call.events]
+        yield ToldCall(_heading(call, begin), tuple(sentences))
 
 
-def _heading(call: Call) -> str:
+def _heading(call: Call, begin: str) -> str:
     until = (
         "" if call.end_ns is None else f"; its last request ends at {text.duration(call.end_ns)}"
     )
     if call.begin_ns is None:
         first = call.events[0].begin_ns
-        return f"At {text.duration(first)} after BEGIN, {call.cause}: nobody waits{until}"
-    return f"At {text.duration(call.begin_ns)} after BEGIN, {call.cause}{until}"
+        return f"At {text.duration(first)} after {begin}, {call.cause}: nobody waits{until}"
+    return f"At {text.duration(call.begin_ns)} after {begin}, {call.cause}{until}"
 
 
-def sentence(event: StoryEvent, call: Call, filesystem: str) -> str:
+def sentence(event: StoryEvent, call: Call, filesystem: str, what: str = "commit") -> str:
     """Return what one event was."""
     took = "" if event.took_ns is None else f" ({text.duration(event.took_ns)})"
     if event.operation == "flush":
-        return f"{_flush(event, call)}{took}."
-    what = _listed([_owner(moved) for moved in event.moved])
+        return f"{_flush(event, call, what)}{took}."
+    owners = _listed([_owner(moved) for moved in event.moved])
     with_fua = ", durable when it completes (FUA)" if event.fua else ""
     if event.subtypes == ("commit",):
         return f"{filesystem} writes the commit block, {_size(event.moved)}{with_fua}{took}."
     if event.reason:
         because = f"{filesystem} must {_does(event)}, because {_because(event.reason)}"
-        return f"{because}: it writes {what}{_of(event)}{with_fua}{_others(event)}{took}."
+        return f"{because}: it writes {owners}{_of(event)}{with_fua}{_others(event)}{took}."
     verb = {"write": "written", "read": "read"}.get(event.operation, event.operation)
     count = f" in {event.requests} requests" if event.requests > 1 else ""
-    return f"{what} is {verb}{count}{_of(event)}{with_fua}{took}."
+    return f"{owners} is {verb}{count}{_of(event)}{with_fua}{took}."
 
 
 def _does(event: StoryEvent) -> str:
@@ -111,7 +118,7 @@ def _does(event: StoryEvent) -> str:
     return _DOES.get(event.subtypes, "commit")
 
 
-def _flush(event: StoryEvent, call: Call) -> str:
+def _flush(event: StoryEvent, call: Call, what: str) -> str:
     waited = _listed([_owner(moved) for moved in event.durable])
     if event.before:
         block = "commit block" if event.before == "commit" else event.before
@@ -121,7 +128,7 @@ def _flush(event: StoryEvent, call: Call) -> str:
         last = call.events[-1] is event and call.begin_ns is not None
         why = f"before {name} may return" if last else "before it goes on"
     if not waited:
-        return f"The device flushes its cache {why}: of this commit, nothing new is in it"
+        return f"The device flushes its cache {why}: of this {what}, nothing new is in it"
     return f"The device flushes its cache {why}: {waited} must be durable"
 
 

@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from jojlab.analysis.figures.figure import FIGURES, Number
 
 # Parts of a bill beside the commit itself, as they are called.
-LATER_PARTS = {"deferred": "deferred", "background": "background load"}
+LATER_PARTS = {
+    "deferred": "deferred",
+    "background": "background load",
+    "read-only": "reading, by transactions that changed nothing",
+    "rollback": "transactions that were rolled back",
+    "program": "reading the program",
+}
 
 _AXIS_UNITS: dict[str, tuple[str, float]] = {
     "ns": ("ms", 1e6),

@@ -10,16 +10,18 @@ WITH divided AS (
         hash(requests.capture, device, operation) AS moves,
         hash(block_type, file_kind, file_id) AS owner,
         hash(
-            device, phase, operation, sync, submitter_comm, submitter_call, asker_call,
+            device, requests.phase, operation, sync, submitter_comm, submitter_call, asker_call,
             asker_file_id, reason, askers,
             coalesce(asker_comm, submitter_comm) = 'joj-background',
-            checkpoints.transaction_id IS NOT NULL,
+            CASE
+                WHEN requests.transaction_id IS NULL THEN 'none'
+                ELSE coalesce(apart.phase, 'commit')
+            END,
             block_type, file_kind, file_id
         ) AS words
     FROM requests
-    LEFT JOIN checkpoints
-        ON requests.capture = checkpoints.capture
-        AND requests.transaction_id = checkpoints.transaction_id
+    LEFT JOIN apart
+        ON requests.capture = apart.capture AND requests.transaction_id = apart.transaction_id
     WHERE NOT (one_run OR operation = 'flush')
 )
 SELECT

@@ -1,2 +1,5 @@
--- Which transactions are checkpoints of the WAL?
-SELECT capture, transaction_id FROM transactions WHERE phase = 'checkpoint'
+-- Which transactions are no commits, and what are they? Checkpoints of the WAL, transactions that
+-- changed nothing, and those that were rolled back.
+SELECT capture, transaction_id, phase
+FROM transactions
+WHERE phase IN ('checkpoint', 'read-only', 'rollback')

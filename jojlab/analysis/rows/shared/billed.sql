@@ -6,7 +6,10 @@
 -- `part` says where it stands in a bill: commit, while transactions ran; deferred, what they left
 -- to be done later (checkpoints of the WAL, whichever phase they were issued in, and what a sync at
 -- the end still wrote); background, what the case's background load caused, or what is for a file
--- of it, whoever made the kernel write that. It is null for warm-up, pauses and imported traces.
+-- of it, whoever made the kernel write that; read-only and rollback, what such transactions did;
+-- program, what a program that is not ours read of files that are no database's, or outside its
+-- commits. What such a program reads of a database outside them is read-only. It is null for
+-- warm-up, pauses and imported traces.
 --
 -- `points` counts the page runs, and the requests without any that have a place on the disk.
 WITH whole AS (
@@ -45,7 +48,7 @@ pieces AS (
 worded AS (
     SELECT DISTINCT
         capture, words, device, phase, operation, sync, submitter_comm, submitter_call, asker_call,
-        asker_file_id, reason, askers, by_load, by_checkpoint, file_id AS request_file_id
+        asker_file_id, reason, askers, by_load, made_in, file_id AS request_file_id
     FROM request_sums
 ),
 named AS (
@@ -56,11 +59,18 @@ named AS (
         CASE
             WHEN phase NOT IN ('commit', 'checkpoint', 'settle') THEN NULL
             WHEN by_load OR request_owner.of_load THEN 'background'
-            WHEN phase = 'commit' AND NOT by_checkpoint THEN 'commit'
-            ELSE 'deferred'
+            WHEN made_in IN ('read-only', 'rollback') THEN made_in
+            WHEN phase <> 'commit' OR made_in = 'checkpoint' THEN 'deferred'
+            WHEN worded.operation <> 'read' OR programs.capture IS NULL THEN 'commit'
+            WHEN pieces.file_kind IN (
+                'db', 'db-journal', 'wal', 'shm', 'super-journal', 'sqlite-temp'
+            ) THEN CASE WHEN made_in = 'none' THEN 'read-only' ELSE 'commit' END
+            WHEN made_in = 'none' OR pieces.block_type = 'data' THEN 'program'
+            ELSE 'commit'
         END AS part,
         cause
     FROM pieces
+    LEFT JOIN programs ON pieces.capture = programs.capture
     JOIN worded ON pieces.capture = worded.capture AND pieces.words = worded.words
     JOIN causes
         ON worded.capture = causes.capture

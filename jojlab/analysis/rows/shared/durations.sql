@@ -2,13 +2,14 @@
 --
 -- latency_ns goes from before BEGIN to the return of COMMIT, commit_latency_ns from before COMMIT.
 -- To latency_ns the time of the checkpoints is added that the same thread made after the
--- transaction and before its next one: the last of them is what closing the database waits for. A
+-- commit and before its next one: the last of them is what closing the database waits for. A
 -- checkpoint inside a COMMIT has returned before it, and is in both already. A transaction with a
 -- checkpoint of either sort is paying. Closing and opening the connection again counts as one.
+-- Transactions that only read and those that were rolled back wait for none.
 WITH numbered AS (
     SELECT
         *,
-        count_if(phase <> 'checkpoint') OVER (
+        count_if(phase IN ('warm-up', 'commit')) OVER (
             PARTITION BY capture, thread ORDER BY begin_ns, transaction_id
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS number
@@ -26,7 +27,7 @@ waits AS (
         ON numbered.capture = stops.capture
         AND numbered.thread = stops.thread
         AND numbered.number = stops.number
-    WHERE numbered.phase <> 'checkpoint'
+    WHERE numbered.phase IN ('warm-up', 'commit')
     GROUP BY ALL
 )
 SELECT

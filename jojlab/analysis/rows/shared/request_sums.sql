@@ -3,7 +3,7 @@
 -- `words` is a hash of them, by which what else is known of such requests is joined
 -- (rows/sliced/run_sums.sql): one number goes through a join at a fraction of the price of a dozen
 -- words (docs/decisions.md). It has 64 bits, so that two of a thousand are one with a chance of
--- 1e-13. `by_load`: for the case's background load; `by_checkpoint`: in a checkpoint of the WAL.
+-- 1e-13. `by_load`: for the case's background load; `made_in`: in which sort of transaction, or in none.
 --
 -- `is_whole`: a request that is one page run, or a flush, which has none, says all itself.
 -- `points` counts those that have a place on the disk; begin_ns to end_ns and low to high are what
@@ -12,10 +12,13 @@
 -- requests cost a twentieth of a further pass.
 WITH summed AS (
     SELECT
-        requests.capture, device, phase, operation, sync, submitter_comm, submitter_call,
+        requests.capture, device, requests.phase, operation, sync, submitter_comm, submitter_call,
         asker_call, asker_file_id, reason, askers,
         coalesce(asker_comm, submitter_comm) = 'joj-background' AS by_load,
-        checkpoints.transaction_id IS NOT NULL AS by_checkpoint,
+        CASE
+            WHEN requests.transaction_id IS NULL THEN 'none'
+            ELSE coalesce(apart.phase, 'commit')
+        END AS made_in,
         block_type, file_kind, file_id,
         one_run OR operation = 'flush' AS is_whole,
         length_bytes, sequential,
@@ -27,15 +30,14 @@ WITH summed AS (
         min(sector) AS low,
         max(sector + (length_bytes + 511) // 512) AS high
     FROM requests
-    LEFT JOIN checkpoints
-        ON requests.capture = checkpoints.capture
-        AND requests.transaction_id = checkpoints.transaction_id
+    LEFT JOIN apart
+        ON requests.capture = apart.capture AND requests.transaction_id = apart.transaction_id
     GROUP BY ALL
 )
 SELECT
     *,
     hash(
         device, phase, operation, sync, submitter_comm, submitter_call, asker_call, asker_file_id,
-        reason, askers, by_load, by_checkpoint, block_type, file_kind, file_id
+        reason, askers, by_load, made_in, block_type, file_kind, file_id
     ) AS words
 FROM summed
