@@ -1,5 +1,5 @@
--- How much was written on one day of a device? A row for each ten minutes of local time and sort; of
--- each ten minutes the 100 sorts of most bytes have names, the rest is '(others)'.
+-- How much was written on one day of a device? A row for each ten minutes of local time and sort;
+-- of each ten minutes the 100 sorts of most bytes have names, the rest is '(others)'.
 
 WITH sums AS (
   SELECT
