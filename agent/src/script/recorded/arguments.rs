@@ -5,7 +5,7 @@
 use super::before::add_text;
 use super::call_paths;
 use super::names::{Place, bytes_of};
-use super::scene::{NoStep, Scene, TOO_FAR, TOO_LONG};
+use super::scene::{NOT_OPENED, NoStep, Scene, TOO_FAR, TOO_LONG};
 use crate::script::order::Resource;
 use crate::script::plan::{CallArgument, CallEffect, PlanText, Slot};
 use crate::system_calls;
@@ -204,7 +204,13 @@ impl CallDraft<'_> {
         if let Some(number) = path.and_then(|path| call_paths::descriptor(path, self.process))
             && call_paths::follows_links(self.row)
         {
-            let slot = self.scene.slot(self.row.thread_id, Some(number))?;
+            let slot = match self.scene.slot(self.row.thread_id, Some(number)) {
+                // It was not open when it was recorded, and is not now (proc_pid_fd(5)).
+                Err(why) if why == NOT_OPENED && self.row.error.as_deref() == Some("ENOENT") => {
+                    return Err(NoStep::Carried);
+                }
+                slot => slot?,
+            };
             self.scene.resources(slot, &mut self.resources);
             self.arguments.push(CallArgument::SlotPath(slot));
             return Ok(());
