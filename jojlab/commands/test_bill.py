@@ -84,7 +84,7 @@ def test_a_program_that_makes_nothing_durable_has_no_bill_and_it_is_said(
     for as_json in (True, False):
         assert _show(run, as_json=as_json, refutable=False) == 0
         said = capsys.readouterr()
-        assert "no commit to divide by (cp ended with exit code 0: no call that" in said.err
+        assert "there is none to divide by (cp ended with exit code 0: no call that" in said.err
         if as_json:
             found = json.loads(said.out)
             assert (found["case_id"], found["transactions"], found["hazards"]) == ("a", 0, [])

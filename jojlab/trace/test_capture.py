@@ -92,7 +92,7 @@ def test_another_schema_version_is_refused(folder: Path) -> None:
         if row["key"] == "schema_version":
             row["value"] = "1"
     pq.write_table(pa.Table.from_pylist(rows, schema=table_schema("manifest").arrow()), path)
-    with pytest.raises(DataError, match="schema_version 1, this joj reads 2"):
+    with pytest.raises(DataError, match="schema_version 1, this joj reads 3"):
         Capture.open(folder)
 
 

@@ -12,7 +12,7 @@ from jojlab.foundation.errors import DataError, JojError
 from jojlab.trace.run_folder import RunFolder
 
 DOCUMENT: dict[str, Any] = {
-    "schema_version": 2,
+    "schema_version": 3,
     "experiment": {
         "name": "e", "question": "Q?", "notes": ["n"],
         "published": [

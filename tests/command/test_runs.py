@@ -51,7 +51,9 @@ def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished: Path) -
     for row in bill["rows"]:
         assert row.keys() >= {"block_type", "file_kind", "file", "requests", "bytes", "cause"}
     # Every byte stands in one row, and the run of the same case has the same figures.
-    assert sum(row["total_bytes"] for row in bill["rows"]) == bill["total"]["bytes"] > 0
+    within = bill["within_commit"]["total"]
+    assert sum(row["total_bytes"] for row in bill["rows"]) == within["bytes"] > 0
+    assert within["bytes"] + bill["deferred"]["total"]["bytes"] == bill["total"]["bytes"]
     run = json.loads(lab.inside("show", finished, "--json").stdout)["cases"][0]
     assert run["figures"]["bytes_per_commit"] == bill["per_commit"]["bytes"]
     assert run["figures"]["latency_ns_p50"] == bill["per_commit"]["latency_ns_p50"]
