@@ -231,7 +231,8 @@ def test_show_by_fields_sorted_and_as_csv(run: RunFolder) -> None:
     ]
     csv = joj("show", run.path, "--by", "journal_mode", "--figure", "bytes_per_commit", "--csv")
     assert csv.stdout == (
-        "figure,journal_mode=truncate,journal_mode=wal\nbytes_per_commit,69973.33333333333,30037.333333333332\n"
+        "figure,journal_mode=truncate,journal_mode=wal\n"
+        "bytes_per_commit,69973.33333333333,30037.333333333332\n"
     )
     rows = joj("show", run.path, "--sort", "-journal_mode", "--csv").stdout.splitlines()
     assert rows[0].startswith(

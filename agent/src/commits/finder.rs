@@ -189,8 +189,8 @@ impl CommitFinder {
             }
             Deed::Unlink { .. } => self.end_journal(call, database, "delete"),
             Deed::Write { length_bytes, head, .. } => {
-                // Who leaves or enters WAL mode always has a rollback journal for that (OP_JournalMode
-                // of vdbe.c).
+                // Who leaves or enters WAL mode always has a rollback journal for that
+                // (OP_JournalMode of vdbe.c).
                 self.end_checkpoint(call.pid, database);
                 // writeSuperJournal() of pager.c: the name is a write of its own.
                 let is_it = |name: &str| {

@@ -180,8 +180,8 @@ impl Databases {
         Ok(database.take_frames())
     }
 
-    /// Copies as much of the WAL of `database` back into it as the other connections let it; returns
-    /// the frames that it copied.
+    /// Copies as much of the WAL of `database` back into it as the other connections let it;
+    /// returns the frames that it copied.
     ///
     /// # Errors
     /// If SQLite fails, or the WAL's header cannot be read.

@@ -27,8 +27,8 @@ pub struct Database {
     shared: Arc<Mutex<SharedWal>>,
 }
 
-/// What SQLite says of a checkpoint (sqlite.org/pragma.html#pragma_wal_checkpoint): both numbers are
-/// of the WAL as it is then, however many checkpoints copied of it.
+/// What SQLite says of a checkpoint (sqlite.org/pragma.html#pragma_wal_checkpoint): both numbers
+/// are of the WAL as it is then, however many checkpoints copied of it.
 #[derive(Debug, Clone, Copy)]
 pub struct MadeCheckpoint {
     pub is_busy: bool,

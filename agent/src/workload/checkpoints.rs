@@ -36,8 +36,8 @@ impl<'a> Checkpoints<'a> {
         self.due(at_end).next().is_some()
     }
 
-    /// Copies every WAL that is due back, as a row of its own. Where other connections have it open,
-    /// as much of it as they let it, as SQLite does.
+    /// Copies every WAL that is due back, as a row of its own. Where other connections have it
+    /// open, as much of it as they let it, as SQLite does.
     ///
     /// # Errors
     /// If SQLite fails, or leaves frames though nobody reads.

@@ -2,8 +2,8 @@
 --
 -- Checkpoints count from the first measured commit on. Of the time from there to the return of the
 -- last, between_ns is that in which a checkpoint was under way and no commit, but for the one whose
--- COMMIT made the checkpoint; apart_ns that in which only transactions were that read or were rolled
--- back. after_ns is that of checkpoints behind the last commit. Times are in ns.
+-- COMMIT made the checkpoint; apart_ns that in which only transactions were that read or were
+-- rolled back. after_ns is that of checkpoints behind the last commit. Times are in ns.
 WITH spans AS (
     SELECT
         capture,

@@ -399,7 +399,8 @@ fn only_what_changed_a_database_and_committed_is_a_commit() {
             settings.sql.options.journal_mode =
                 serde_json::from_value(journal_mode.into()).unwrap();
             let (_, closed) = folders.run(&settings);
-            // Without a journal SQLite cannot roll back (sqlite.org/pragma.html#pragma_journal_mode).
+            // Without a journal SQLite cannot roll back
+            // (sqlite.org/pragma.html#pragma_journal_mode).
             if journal_mode != "off" || wanted[2] == 0 {
                 assert_eq!(came_to(&closed), wanted, "{journal_mode}: {script}");
             }

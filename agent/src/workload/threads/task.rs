@@ -14,8 +14,8 @@ pub trait Task {
     /// If a step of it fails.
     fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError>;
 
-    /// Whether more of what it did last is to come, which counts as one: a script's transaction that
-    /// SQLite ended before the script does goes on as others.
+    /// Whether more of what it did last is to come, which counts as one: a script's transaction
+    /// that SQLite ended before the script does goes on as others.
     fn is_within(&self) -> bool {
         false
     }

@@ -3,7 +3,8 @@
 -- `words` is a hash of them, by which what else is known of such requests is joined
 -- (rows/sliced/run_sums.sql): one number goes through a join at a fraction of the price of a dozen
 -- words (docs/decisions.md). It has 64 bits, so that two of a thousand are one with a chance of
--- 1e-13. `by_load`: for the case's background load; `made_in`: in which sort of transaction, or in none.
+-- 1e-13. `by_load`: for the case's background load; `made_in`: in which sort of transaction, or in
+-- none.
 --
 -- `is_whole`: a request that is one page run, or a flush, which has none, says all itself.
 -- `points` counts those that have a place on the disk; begin_ns to end_ns and low to high are what
