@@ -70,7 +70,8 @@ print(sorted({{"duckdb", "jinja2", "pyarrow"}} & sys.modules.keys()))
         ).stdout.rpartition("[")
         for _ in range(2)
     ]  # fmt: skip
-    assert shown[0][0] == shown[1][0] and shown[1][2] == "]\n"
+    assert shown[0][0] == shown[1][0]
+    assert shown[1][2] == "]\n"
     assert "duckdb" in shown[0][2]
 
 
@@ -105,7 +106,8 @@ def test_a_damaged_table_ends_with_4_and_its_name(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     answer = joj("show", run.path)
     assert answer.returncode == 4
-    assert str(path) in answer.stderr and "remedy:" in answer.stderr
+    assert str(path) in answer.stderr
+    assert "remedy:" in answer.stderr
 
 
 def test_diff_ends_with_1_when_a_figure_changed(run: RunFolder, tmp_path: Path) -> None:
@@ -114,7 +116,8 @@ def test_diff_ends_with_1_when_a_figure_changed(run: RunFolder, tmp_path: Path) 
     answer = joj("diff", run.path, other.path, "--json")
     assert answer.returncode == 1
     figures = {change["figure"] for change in json.loads(answer.stdout)["changes"]}
-    assert "transactions" in figures and "writes_per_commit" not in figures
+    assert "transactions" in figures
+    assert "writes_per_commit" not in figures
     assert "transactions" in joj("diff", run.path, other.path).stdout
     assert joj("diff", run.path, other.path, "--through", run.path).returncode == 1
 
@@ -138,7 +141,8 @@ def test_query_prints_json_and_csv(run: RunFolder) -> None:
     assert joj("query", run.path, twins, "--csv").stdout == "n,n\n1,2\n"
     assert joj("query", run.path, twins).stdout.split() == ["n", "n", "1", "2"]
     refused = joj("query", run.path, twins, "--json")
-    assert refused.returncode == 2 and "n AS other_name" in refused.stderr
+    assert refused.returncode == 2
+    assert "n AS other_name" in refused.stderr
 
 
 def test_wrong_use_ends_with_2(tmp_path: Path) -> None:
@@ -185,7 +189,9 @@ def test_help_has_examples(command: str) -> None:
 )
 def test_h_is_help(command: list[str]) -> None:
     answer = CliRunner().invoke(app, command)
-    assert answer.exit_code == 0 and "Usage: " in answer.stdout and "-h, --help" in answer.stdout
+    assert answer.exit_code == 0
+    assert "Usage: " in answer.stdout
+    assert "-h, --help" in answer.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -208,7 +214,8 @@ cli.main()
     command = [sys.executable, "-c", code, "waits", str(int(number))]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as joj_:
-        assert joj_.stdout and joj_.stdout.readline() == "waits\n"
+        assert joj_.stdout
+        assert joj_.stdout.readline() == "waits\n"
         joj_.send_signal(number)
         out, err = joj_.communicate()
     assert (joj_.returncode, out) == (128 + number, "cleaned up\n")
@@ -255,7 +262,8 @@ def test_show_by_fields_sorted_and_as_csv(run: RunFolder) -> None:
 )
 def test_show_tells_wrong_use(run: RunFolder, options: list[str], words: str) -> None:
     answer = joj("show", run.path, *options)
-    assert answer.returncode == 2 and words in answer.stderr
+    assert answer.returncode == 2
+    assert words in answer.stderr
 
 
 def test_query_has_the_figures_of_each_capture(run: RunFolder) -> None:

@@ -36,7 +36,8 @@ def why_not() -> str:
 def spark_cluster(folder: Path, executor_memory: str = "1g") -> Iterator[str]:
     """Run a cluster whose logs and files are in `folder`; yield the address of its server."""
     spec = find_spec("pyspark")
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     home = Path(spec.origin).parent
     environment = os.environ | {
         "SPARK_HOME": str(home), "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1",

@@ -30,7 +30,8 @@ def test_what_ends_is_returned() -> None:
 
 def test_what_waits_without_end_is_shown() -> None:
     with start(WAITS) as process:
-        assert process.stdout and process.stdout.readline() == "begun\n"
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
         with pytest.raises(pytest.fail.Exception, match=r"(?s)did not end within .*in wait"):
             ended(process, 0.1)
     assert process.returncode < 0

@@ -40,9 +40,11 @@ def test_what_was_found_is_printed_with_the_lines_of_the_cheapest(
     answer = joj("advise", "--fixed", "filesystem=ext4", folder=tmp_path)
     assert answer.returncode == 130
     table, lines = answer.stdout.split("\nthe first ")
-    assert "not tested: it failed" in table and ", off" not in table
+    assert "not tested: it failed" in table
+    assert ", off" not in table
     # The first of the list is "the first"; what was refused stands last, however cheap.
     rows = [line for line in table.splitlines() if line.startswith("ext4, ")]
     assert [row.split(", ")[1] for row in rows] == ["wal", "truncate", "persist"]
-    assert lines.startswith("ext4, wal, full") and "PRAGMA journal_mode = WAL;" in lines
+    assert lines.startswith("ext4, wal, full")
+    assert "PRAGMA journal_mode = WAL;" in lines
     assert not (tmp_path / "runs").exists()

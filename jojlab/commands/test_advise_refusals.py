@@ -33,9 +33,11 @@ def test_what_no_search_can_answer_is_refused_at_once(
     answer = joj("advise", *arguments, folder=tmp_path)
     assert answer.returncode == 2
     said = " ".join(answer.stderr.split())
-    assert told in said and "remedy: " in said
+    assert told in said
+    assert "remedy: " in said
     assert "settings that the manuals allow" not in said  # no plan of what cannot be run
-    assert list(tmp_path.iterdir()) == [] and answer.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+    assert answer.stdout == ""
 
 
 def test_scripts_that_write_otherwise_in_a_second_run_are_named_before_any_guest_runs(
@@ -49,10 +51,13 @@ def test_scripts_that_write_otherwise_in_a_second_run_are_named_before_any_guest
         "UPDATE t SET x = random() WHERE x = 3;\nCOMMIT;\n"
     )
     answer = joj("advise", "--set", "workload=sql", "--set", "scripts=app", folder=tmp_path)
-    assert answer.returncode == 2 and answer.stdout == ""
+    assert answer.returncode == 2
+    assert answer.stdout == ""
     said = " ".join(answer.stderr.split())
-    assert "transaction.sql:2: INSERT INTO t VALUES" in said and "(datetime())" in said
-    assert "and 1 statement more" in said and "remedy: give the values as arguments" in said
+    assert "transaction.sql:2: INSERT INTO t VALUES" in said
+    assert "(datetime())" in said
+    assert "and 1 statement more" in said
+    assert "remedy: give the values as arguments" in said
     assert "settings that the manuals allow" not in said
     assert not (tmp_path / "runs").exists()
 

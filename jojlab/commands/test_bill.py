@@ -59,7 +59,8 @@ def test_set_changes_one_case_and_makes_no_axis() -> None:
         ("jurnal_mode=wal", "did you mean 'journal_mode'"),
     ):
         answer = CliRunner().invoke(app, ["bill", "--set", setting])
-        assert answer.exit_code == 2 and words in answer.stderr
+        assert answer.exit_code == 2
+        assert words in answer.stderr
 
 
 def test_a_number_must_be_one() -> None:
@@ -67,7 +68,8 @@ def test_a_number_must_be_one() -> None:
         if field.is_number:
             flag = f"--{field.name.replace('_', '-')}"
             answer = CliRunner().invoke(app, ["bill", flag, "many"])
-            assert answer.exit_code == 2 and flag in answer.stderr
+            assert answer.exit_code == 2
+            assert flag in answer.stderr
 
 
 def test_a_program_that_makes_nothing_durable_has_no_bill_and_it_is_said(

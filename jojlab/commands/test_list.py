@@ -36,11 +36,13 @@ def test_fields_are_listed_with_the_values_that_they_take(
     rows = {row["name"]: row for row in listed(capsys, "fields")}
     assert list(rows) == list(BY_NAME)
     assert rows["synchronous"]["values"] == ["off", "normal", "full", "extra"]
-    assert rows["threads"]["values"] == "1 to 100" and rows["threads"]["default"] == 1
+    assert rows["threads"]["values"] == "1 to 100"
+    assert rows["threads"]["default"] == 1
     erase = rows["device.erase_ns"]
     assert (erase["lowest"], erase["highest"]) == LIMITS["erase_ns"]
     own = [row["name"] for row in listed(capsys, "fields", "file-write")]
-    assert "sync_mode" in own and "journal_mode" not in own
+    assert "sync_mode" in own
+    assert "journal_mode" not in own
 
 
 def test_the_table_has_the_same_names(capsys: pytest.CaptureFixture[str]) -> None:

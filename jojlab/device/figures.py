@@ -46,7 +46,8 @@ def measure_model(
     awaited = iter(known)
     pipe = subprocess.PIPE
     with subprocess.Popen([program, *words], stdout=pipe, stderr=pipe, text=True) as driven:
-        assert driven.stdout and driven.stderr
+        assert driven.stdout
+        assert driven.stderr
         next_is(next(awaited))
         for line in driven.stdout:
             name, value = line.split()

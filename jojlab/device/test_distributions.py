@@ -34,7 +34,8 @@ def test_few_operations_have_no_tail() -> None:
     found = read_answer(json.dumps(answer(operations=20)), 4096, "plain", 0)
     assert found.percentiles_ns == (500, 900, 950, None, None)
     alone = read_answer(json.dumps(answer(operations=1)), 4096, "plain", 0)
-    assert alone.percentiles_ns == (None,) * 5 and alone.median_ns == 1000
+    assert alone.percentiles_ns == (None,) * 5
+    assert alone.median_ns == 1000
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"jobs": []}', '{"jobs": [{"write": {}}]}'])

@@ -52,7 +52,8 @@ def test_a_mechanism_is_off_where_it_is_left_out_and_needs_a_source_where_it_is_
 
 def test_two_hypotheses_of_one_phone_have_one_anchor() -> None:
     cached, uncached = read_profile("emmc-galaxy-s3"), read_profile("emmc-galaxy-s3-no-cache")
-    assert cached.calibration and uncached.calibration
+    assert cached.calibration
+    assert uncached.calibration
     assert uncached.calibration.parameter != cached.calibration.parameter
     assert uncached.calibration.case == cached.calibration.case
     assert uncached.calibration.throughput_tps == cached.calibration.throughput_tps

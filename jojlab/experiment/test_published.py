@@ -92,7 +92,8 @@ def test_bad_entries_are_refused(tmp_path: Path, old: str, new: str, words: str)
     assert old in GOOD
     with pytest.raises(UseError) as caught:
         read_text(tmp_path, HEAD + GOOD.replace(old, new, 1))
-    assert words in str(caught.value) and "asked.toml" in str(caught.value)
+    assert words in str(caught.value)
+    assert "asked.toml" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,8 @@ def test_bad_charts_are_refused(tmp_path: Path, old: str, new: str, words: str) 
     assert old in CHART
     with pytest.raises(UseError) as caught:
         read_text(tmp_path, HEAD + CHART.replace(old, new, 1))
-    assert "[[chart]] number 1" in str(caught.value) and words in str(caught.value)
+    assert "[[chart]] number 1" in str(caught.value)
+    assert words in str(caught.value)
 
 
 def altered(folder: Path, *settings: str) -> list[str]:

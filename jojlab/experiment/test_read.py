@@ -50,15 +50,18 @@ def test_every_combination_is_a_case_in_order(tmp_path: Path) -> None:
     ]  # fmt: skip
     record = experiment.cases[3].settings
     assert list(record) == [field.name for field in FIELDS if field.applies("sqlite-update")]
-    assert record["filesystem"] == "f2fs" and record["transactions"] == 11
-    assert record["initial_rows"] == 1000 and record["mount_options"] == ""
+    assert record["filesystem"] == "f2fs"
+    assert record["transactions"] == 11
+    assert record["initial_rows"] == 1000
+    assert record["mount_options"] == ""
 
 
 def test_set_fixes_a_field_or_makes_an_axis(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD)
     fixed = read(path, ["filesystem=xfs", "seed=3", "seeds=1"])
     assert [case.case_id for case in fixed.cases] == ["wal", "off", "persist"]
-    assert fixed.seeds == (3,) and fixed.cases[0].settings["filesystem"] == "xfs"
+    assert fixed.seeds == (3,)
+    assert fixed.cases[0].settings["filesystem"] == "xfs"
     axis = read(path, ["page_size_bytes=4096,8192", "journal_mode=wal"])
     assert [case.case_id for case in axis.cases] == [
         "ext4-4096", "ext4-8192", "f2fs-4096", "f2fs-8192",
@@ -68,7 +71,8 @@ def test_set_fixes_a_field_or_makes_an_axis(tmp_path: Path) -> None:
 def test_unknown_words_are_refused_with_the_nearest_known(tmp_path: Path) -> None:
     assert "did you mean 'question'" in refused(tmp_path, GOOD.replace("question", "qestion"))
     message = refused(tmp_path, GOOD.replace("journal_mode", "jurnal_mode"))
-    assert "did you mean 'journal_mode'" in message and "asked.toml" in message
+    assert "did you mean 'journal_mode'" in message
+    assert "asked.toml" in message
     assert "did you mean 'truncate'" in refused(tmp_path, GOOD.replace('"off"', '"trunkate"'))
     assert "did you mean 'transactions'" in refused(
         tmp_path, GOOD.replace("transactions =", "transaction =")
@@ -116,7 +120,8 @@ def test_the_tables_of_an_older_form_are_told_how_to_be_written(
     tmp_path: Path, table: str, words: str
 ) -> None:
     message = refused(tmp_path, f'question = "?"\n{table}\n')
-    assert words in message and f"asked.toml: {table.split()[0]} is no table" in message
+    assert words in message
+    assert f"asked.toml: {table.split()[0]} is no table" in message
 
 
 def test_what_one_filesystem_cannot_do_is_skipped_in_a_matrix(tmp_path: Path) -> None:
@@ -180,7 +185,8 @@ def test_a_field_applies_only_to_the_workloads_that_have_it() -> None:
     found = {case.case_id: case.settings for case in cases.expand({}, matrix)}
     assert list(found) == ["sqlite-insert-wal", "log-append-1", "log-append-2"]
     assert "record_bytes" not in found["sqlite-insert-wal"]
-    assert "journal_mode" not in found["log-append-1"] and "background" in found["log-append-1"]
+    assert "journal_mode" not in found["log-append-1"]
+    assert "background" in found["log-append-1"]
     cases.refuse_useless(matrix, matrix["workload"], "here")
     with pytest.raises(UseError, match="sqlite-insert has no field record_bytes"):
         cases.refuse_useless(["record_bytes"], ["sqlite-insert"], "here")
@@ -193,8 +199,10 @@ FILE = 'question = "?"\n[case]\nworkload = "file-write"\n'
 
 def test_a_case_of_files_has_their_fields_alone(tmp_path: Path) -> None:
     record = read(write(tmp_path, FILE)).cases[0].settings
-    assert record["sync_mode"] == "fsync" and record["file_bytes"] == 16 << 20
-    assert "journal_mode" not in record and "read_mode" not in record
+    assert record["sync_mode"] == "fsync"
+    assert record["file_bytes"] == 16 << 20
+    assert "journal_mode" not in record
+    assert "read_mode" not in record
     assert "no field journal_mode" in refused(tmp_path, FILE, "journal_mode=wal")
 
 
@@ -272,7 +280,8 @@ def test_what_is_too_deep_or_too_long_is_refused(tmp_path: Path) -> None:
 def test_a_part_that_names_itself_is_refused(tmp_path: Path) -> None:
     text = f'question = "What?"\n[[part]]\nexperiment = "{tmp_path}/asked.toml"\n'
     said = refused(tmp_path, text)
-    assert "[[part]] number 1: asked has parts itself" in said and "name those instead" in said
+    assert "[[part]] number 1: asked has parts itself" in said
+    assert "name those instead" in said
 
 
 def test_options_of_mkfs_and_mount_keep_their_commas(tmp_path: Path) -> None:

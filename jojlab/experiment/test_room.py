@@ -34,7 +34,8 @@ def test_a_table_is_as_large_as_sqlite_makes_it(
 def test_a_database_larger_than_the_device_is_refused_with_what_fits() -> None:
     settings = complete({"initial_rows": 600_000, "value_bytes": 4000, "device": "ufs-3.1"})
     told = room.refuse_small_device(settings, 2 * GIB)
-    assert "makes databases of 2344 MiB" in told and "which has 2048 MiB" in told
+    assert "makes databases of 2344 MiB" in told
+    assert "which has 2048 MiB" in told
     rows = int(told.split("; ")[1].split()[0])
     assert room.refuse_small_device(settings | {"initial_rows": rows}, 2 * GIB) == ""
     assert room.refuse_small_device(settings | {"initial_rows": rows + 1}, 2 * GIB)

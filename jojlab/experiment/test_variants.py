@@ -50,7 +50,8 @@ def test_a_variant_is_crossed_with_the_axes_it_does_not_name(tmp_path: Path) -> 
     )  # fmt: skip
     assert "variant" not in quick  # equal cases of different variants are one to the guest
     (_, record) = experiment.record()["variants"]
-    assert record["cases"] == ["quick"] and record["unsafe"] == "u"
+    assert record["cases"] == ["quick"]
+    assert record["unsafe"] == "u"
 
 
 def test_set_chooses_among_variants_and_overrides_their_numbers(tmp_path: Path) -> None:
@@ -85,7 +86,8 @@ def test_parts_run_as_one_and_name_their_cases(tmp_path: Path) -> None:
     parts = "".join(f'[[part]]\nexperiment = "{tmp_path}/{n}.toml"\n' for n in ("first", "second"))
     whole = read(write(tmp_path, f'question = "All?"\nseeds = 2\n{parts}'))
     assert [case.case_id for case in whole.cases][2:4] == ["first/quick", "second/stock-ext4"]
-    assert whole.seeds == (1, 2) and {part.seeds for part in whole.parts} == {(1, 2)}
+    assert whole.seeds == (1, 2)
+    assert {part.seeds for part in whole.parts} == {(1, 2)}
     record = whole.record()
     assert [part["question"] for part in record["parts"]] == ["What?", "Which?"]
     assert record["parts"][1]["variants"][0]["cases"] == ["second/stock-ext4", "second/stock-xfs"]

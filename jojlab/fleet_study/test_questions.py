@@ -33,4 +33,5 @@ def test_a_question_says_what_it_asks(question: str) -> None:
 
 def test_percentiles_are_exact_on_spark_too() -> None:
     text = translated(fleet_question("multi_file_days"))
-    assert "PERCENTILE(transactions, 0.75)" in text and "APPROX" not in text
+    assert "PERCENTILE(transactions, 0.75)" in text
+    assert "APPROX" not in text

@@ -101,7 +101,8 @@ def test_percentiles_of_commits_are_exact(made: Path, tmp_path: Path) -> None:
 def test_every_row_is_counted_once(made: Path) -> None:
     found = study(made)
     commits = rows_of(made, "commits")
-    assert found.device_days == 6 and len(found.coverage) == 2
+    assert found.device_days == 6
+    assert len(found.coverage) == 2
     assert found.daily_commits * 6 == pytest.approx(len(commits))
     joined = [row["super_journal"] for row in commits if row["super_journal"]]
     assert found.multi_file == len(set(joined)) == len(joined) > 0
@@ -122,7 +123,8 @@ def test_shares_are_the_published_ones(made: Path) -> None:
 def test_a_whole_fleet_lacks_nothing(made: Path) -> None:
     found = study(made)
     assert not found.losses.is_incomplete
-    assert loss_lines(found.losses) == [] and remarks(found.losses) == []
+    assert loss_lines(found.losses) == []
+    assert remarks(found.losses) == []
     assert json.loads(json.dumps(fleet_json(found)))["losses"]["missing_segments"] == 0
 
 
@@ -183,7 +185,8 @@ def test_a_lost_segment_and_time_unobserved_are_told_apart(tmp_path: Path) -> No
     }
     by_number[1].unlink()
     found = study(tmp_path).losses
-    assert found.missing_segments == 1 and found.unobserved_hours == pytest.approx(8)
+    assert found.missing_segments == 1
+    assert found.unobserved_hours == pytest.approx(8)
     assert device_day(engine(tmp_path), "made-0001", "").losses.missing_segments == 1
 
 
@@ -257,14 +260,17 @@ def test_a_day_of_a_device(made: Path) -> None:
     assert [each.duration_ns for each in found.dearest] == dearest
     assert {row["ten_minutes"] for row in found.commits} <= set(range(144))
     page = day_page(found, "fleet")
-    assert "made-0002, 2026-01-02" in page and "one transaction" in page
+    assert "made-0002, 2026-01-02" in page
+    assert "one transaction" in page
 
 
 def test_names_cannot_become_html(made: Path) -> None:
     found = device_day(engine(made), "made-0001", "")
     row = {"path": "/<script>x</script>", "file_kind": "db", "process": "<b>", "write_bytes": 1}
     page = day_page(DeviceDay(**(vars(found) | {"files": [row]})), "<i>")
-    assert "<script>x" not in page and "<b>" not in page and "--data '<i>'" not in page
+    assert "<script>x" not in page
+    assert "<b>" not in page
+    assert "--data '<i>'" not in page
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,10 @@ def test_work_of_the_dead_is_removed_and_of_the_living_is_kept(own: Cache) -> No
     descriptor = os.open(held, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     with own.work_dir() as work, own.work_dir() as other:
-        assert work.exists() and other.exists() and held.exists() and not left.exists()
+        assert work.exists()
+        assert other.exists()
+        assert held.exists()
+        assert not left.exists()
     os.close(descriptor)
     with own.work_dir() as last:
         assert list(last.parent.iterdir()) == [last]
@@ -178,7 +181,8 @@ def test_a_kind_may_be_linked_in_from_another_filesystem(
 
 def test_what_is_gone_is_not_in_use(own: Cache, tmp_path: Path) -> None:
     with in_use.unused(tmp_path / "gone") as free, in_use.held(tmp_path / "gone") as there:
-        assert not free and not there
+        assert not free
+        assert not there
     (own.folder("work") / "file").write_text("stray")
     with own.work_dir() as work:  # its owner removes one at the moment when another looks
         assert list(work.parent.iterdir()) == [work]

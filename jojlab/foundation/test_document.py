@@ -52,8 +52,10 @@ def test_the_place_the_value_and_the_remedy_are_named(
 ) -> None:
     with pytest.raises(UseError) as caught:
         checked(document, Outer, "here", "README has the form")
-    assert message in caught.value.message and caught.value.message.startswith("here")
-    assert remedy in caught.value.remedy and caught.value.remedy.endswith("README has the form")
+    assert message in caught.value.message
+    assert caught.value.message.startswith("here")
+    assert remedy in caught.value.remedy
+    assert caught.value.remedy.endswith("README has the form")
 
 
 ANYTHING: st.SearchStrategy[Any] = st.recursive(

@@ -45,11 +45,13 @@ def test_a_disk_that_is_full_of_contents_is_told_from_other_panics() -> None:
     line = "[ 9.1] Kernel panic - not syncing: flash: the contents of flash0 need more than 767 MiB"
     ended = GuestError("it ended")
     found = panic_error(ended, ["before", line])
-    assert isinstance(found, ContentsTooLarge) and "767 MiB" in found.message
+    assert isinstance(found, ContentsTooLarge)
+    assert "767 MiB" in found.message
     assert panic_error(ended, ["Kernel panic - other"]) is ended
     line = "[ 9.8] Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled"
     hungry = panic_error(ended, [line])
-    assert "ran out of memory" in hungry.message and not isinstance(hungry, ContentsTooLarge)
+    assert "ran out of memory" in hungry.message
+    assert not isinstance(hungry, ContentsTooLarge)
 
 
 def test_what_does_not_fit_is_run_with_more_memory(
@@ -73,7 +75,8 @@ def test_what_does_not_fit_is_run_with_more_memory(
             cache, IMAGE, Machine(0), Given(b"{}"), timeout_s=1, tell=lambda _: None
         )
 
-    assert again() == {"table": b"x"} and tried == [1024, 2048, 4096]
+    assert again() == {"table": b"x"}
+    assert tried == [1024, 2048, 4096]
     monkeypatch.setattr(virtual_clock, "available_bytes", lambda: 0)
     with pytest.raises(MachineError, match="2048 MiB"):
         again()

@@ -37,7 +37,8 @@ def test_sizes_make_sets_that_are_powers_of_two(own: Cache, name: str) -> None:
         pairs.append((tables.l2_bytes // tables.line_bytes, tables.l2_ways))
     for entries, ways in pairs:
         sets, left = divmod(entries, ways)
-        assert left == 0 and sets & (sets - 1) == 0
+        assert left == 0
+        assert sets & (sets - 1) == 0
     word = arguments(own, CORES[name], Machine(1, 512))[1]
     assert f"l1_bytes={tables.l1_bytes}" in word
     # The last page of the hand-out memory, which follows 512 MiB and is 192 MiB long.

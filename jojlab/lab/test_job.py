@@ -82,7 +82,8 @@ def test_all_that_a_job_needs_can_be_elsewhere(own: Cache, image: Image, tmp_pat
     assert all(sha256(content) == sha for sha, content in contents.items())
     other = Cache(tmp_path / "other")
     there = here.with_files({sha: kept(other, it) for sha, it in contents.items()})
-    assert there.key == here.key and there.given() == here.given()
+    assert there.key == here.key
+    assert there.given() == here.given()
     paths = [there.image.kernel, there.image.initramfs, *(it.path for it in there.inputs)]
     assert all(path.is_relative_to(other.root) for path in paths)
     assert there.image.kernel.read_text() == "kernel"

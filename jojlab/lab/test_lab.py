@@ -75,7 +75,8 @@ def test_a_guest_that_does_not_start_is_tried_twice_and_harms_no_other(lab: Lab)
     lab.cache.store(jobs[1].key, FILES)
     outcomes = dict(lab.run(jobs, heard))
     assert outcomes[1] == Outcome(FILES, from_cache=True)
-    assert isinstance(outcomes[0], Failed) and outcomes[0].why.startswith("QEMU")
+    assert isinstance(outcomes[0], Failed)
+    assert outcomes[0].why.startswith("QEMU")
     assert [number for number, _ in heard.retried] == [0]
     assert [stage for number, stage in heard.stages if number == 0] == ["snapshot", "done"] * 2
     with pytest.raises(GuestError, match="QEMU"):
@@ -98,7 +99,8 @@ def test_a_process_that_is_killed_is_replaced(lab: Lab) -> None:
     assert [why for _, why in heard.retried] == [
         "the process that ran it ended abruptly: was it killed for lack of memory?"
     ]
-    assert isinstance(outcome, Failed) and outcome.why.startswith("QEMU")
+    assert isinstance(outcome, Failed)
+    assert outcome.why.startswith("QEMU")
 
 
 def test_what_waits_is_dropped_when_the_caller_leaves(lab: Lab) -> None:

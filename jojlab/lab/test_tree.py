@@ -31,7 +31,8 @@ def test_a_tree_is_packed_by_names_modes_and_contents_alone(tree: Path, tmp_path
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         found = {each.name: each for each in archive}
         content = archive.extractfile("a/run")
-        assert content and content.read() == b"#!/bin/sh\n"
+        assert content
+        assert content.read() == b"#!/bin/sh\n"
     assert list(found) == ["a", "a/empty", "a/run", "z"]
     assert found["a/run"].mode == 0o750
     assert found["z"].linkname == "a/run"

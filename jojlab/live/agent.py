@@ -69,7 +69,8 @@ def run_agent(
             raise MachineError(f"{agent}: cannot be run: {error.strerror}", BUILD_AGENT) from error
         passing.to(process)
         with process:
-            assert process.stdin and process.stdout
+            assert process.stdin
+            assert process.stdout
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps({"seed": seed, "case": dict(settings)}))
                 process.stdin.close()

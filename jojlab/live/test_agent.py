@@ -18,4 +18,5 @@ def test_an_agent_that_aborts_is_told_with_its_words(tmp_path: Path) -> None:
     agent.chmod(0o755)
     with pytest.raises(MachineError) as told:
         run_agent(agent, LivePlace(tmp_path), {}, 1, tmp_path, lambda _: None)
-    assert "has no result" in told.value.message and "no such page" in told.value.message
+    assert "has no result" in told.value.message
+    assert "no such page" in told.value.message

@@ -24,7 +24,8 @@ def test_numbers_make_a_case_or_an_error(numbers: dict[str, int], quiet: bool) -
     except UseError as error:
         assert "joj bench mobibench: " in error.message
         return
-    assert asked and asked.quiet == quiet
+    assert asked
+    assert asked.quiet == quiet
     case = live_settings(asked.settings, "test")
     for name, value in case.items():
         if name != "file_bytes":  # here the disk is the limit, and not the lab's memory
@@ -55,7 +56,8 @@ def test_a_script_is_all_there_is_to_a_replay(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("1 0 close 3\n")
     asked = read_flags(["-p", "d", "-d", "0", "-q", "-g", str(script)])
-    assert asked and asked.quiet
+    assert asked
+    assert asked.quiet
     assert asked.settings == {
         "workload": "replay",
         "recording": "",

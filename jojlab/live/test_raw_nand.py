@@ -21,7 +21,8 @@ def _mtd(mtd: Path, device: str, **facts: str) -> None:
 def test_a_machine_without_raw_nand_is_told_what_is_needed(tmp_path: Path) -> None:
     with pytest.raises(MachineError) as told:
         refuse_nand(Path("/dev/mtd0"), may_destroy=True, mtd=tmp_path)
-    assert "no raw NAND" in told.value.message and "modelled NAND" in told.value.remedy
+    assert "no raw NAND" in told.value.message
+    assert "modelled NAND" in told.value.remedy
     _mtd(tmp_path, "mtd0", type="nor", name="boot", size="1048576")
     with pytest.raises(MachineError):
         refuse_nand(None, may_destroy=True, mtd=tmp_path)
@@ -44,7 +45,8 @@ def test_cases_keep_what_is_theirs_and_others_are_refused() -> None:
     refuse_cases(asked)
     assert needs_own_build(asked)
     case = live_case(asked.cases[0])
-    assert case["filesystem"] == "ubifs" and case["ubi_allocator"] == "vmalloc"
+    assert case["filesystem"] == "ubifs"
+    assert case["ubi_allocator"] == "vmalloc"
     assert not {"device", "kernel", "mkfs_options"} & set(case)
     with pytest.raises(UseError, match="not for ext4, f2fs"):
         refuse_cases(read(find("first-look")))

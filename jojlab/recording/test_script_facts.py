@@ -41,8 +41,10 @@ def test_a_statement_that_writes_the_time_or_a_random_number_is_named(
     tmp_path: Path, statement: str, by: str
 ) -> None:
     certain, doubtful = facts_of(tmp_path, f"BEGIN;\n-- random()\n{statement};\nCOMMIT;\n")
-    assert len(certain) == 1 and not doubtful
-    assert certain[0].startswith("transaction.sql:3: ") and certain[0].endswith(f"({by})")
+    assert len(certain) == 1
+    assert not doubtful
+    assert certain[0].startswith("transaction.sql:3: ")
+    assert certain[0].endswith(f"({by})")
 
 
 @pytest.mark.parametrize(
@@ -74,4 +76,6 @@ def test_what_is_written_the_same_again_is_no_fault(tmp_path: Path, statement: s
 )
 def test_what_may_be_written_otherwise_again_is_told_apart(tmp_path: Path, statement: str) -> None:
     certain, doubtful = facts_of(tmp_path, f"{statement};\nSELECT 1;\n", "schema.sql")
-    assert not certain and len(doubtful) == 1 and doubtful[0].startswith("schema.sql:1: ")
+    assert not certain
+    assert len(doubtful) == 1
+    assert doubtful[0].startswith("schema.sql:1: ")

@@ -54,7 +54,8 @@ def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | 
 
 def test_what_is_written_is_of_the_shape(tmp_path: Path) -> None:
     run = open_with(tmp_path, ("seeds",), [1, 2])
-    assert run.seeds == [1, 2] and run.experiment == DOCUMENT["experiment"]
+    assert run.seeds == [1, 2]
+    assert run.experiment == DOCUMENT["experiment"]
     assert run.cases[0].captures[0].folder == "captures/a/seed-1"
 
 
@@ -96,7 +97,8 @@ def test_the_place_is_named(
 ) -> None:
     with pytest.raises(DataError) as caught:
         open_with(tmp_path, place, value)
-    assert "run.json: damaged" in str(caught.value) and words in str(caught.value)
+    assert "run.json: damaged" in str(caught.value)
+    assert words in str(caught.value)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -81,8 +81,10 @@ def test_a_run_gets_what_the_cache_knows_and_no_more(kitchen: Kitchen, tmp_path:
     run = kitchen.run(tmp_path / "run")
     take_known(run, kitchen.planned, kitchen.images, kitchen.lab, STATES)
     first, second = summarise(RunFolder.open(run.path)).cases
-    assert first.survival and first.survival.outcomes["lost"] == 1
-    assert second.survival is None and not second.uncut
+    assert first.survival
+    assert first.survival.outcomes["lost"] == 1
+    assert second.survival is None
+    assert not second.uncut
     assert steps_left(run, kitchen.planned) == 1
     take_known(run, kitchen.planned, kitchen.images, kitchen.lab, STATES + 1)
     assert steps_left(run, kitchen.planned) == 1
@@ -99,7 +101,8 @@ def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
     for job in kitchen.jobs:
         for part in power_cuts(job, 1334):
             kitchen.lab.cache.store(part.key, {Kind.POWER_CUTS.answer: b""})
-    assert outlook(*asked, 4000) == "" and guests_kept(*asked, 4000) == (18, 18)
+    assert outlook(*asked, 4000) == ""
+    assert guests_kept(*asked, 4000) == (18, 18)
 
 
 def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Path) -> None:
@@ -108,7 +111,8 @@ def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Pat
     asked = kitchen.planned, kitchen.images, kitchen.lab, STATES, Unwatched()
     steps = {step.case_id: step for step in cut_run(run, *asked)}
     failed = [step for step in steps.values() if step.failure]
-    assert len(steps) == 2 and len(failed) == 1  # its guest cannot boot
+    assert len(steps) == 2
+    assert len(failed) == 1
     assert failed[0].failure in RunFolder.open(run.path).case(failed[0].case_id).uncut
     again = kitchen.run(run.path, power_cuts=True)
     kitchen.known(1, kitchen.tables, kept=8)
@@ -131,12 +135,15 @@ def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
     asked = kitchen.planned, kitchen.images, kitchen.lab, STATES, Unwatched()
     answers = {step.case_id: [found] for step, found in cut(*asked) if found}
     first, second = verdicts(kitchen.planned.experiment.cases, answers)
-    assert first.survival and first.survival.worst_outcome == "kept"
-    assert second.survival and second.survival.worst_outcome == "corrupt"
+    assert first.survival
+    assert first.survival.worst_outcome == "kept"
+    assert second.survival
+    assert second.survival.worst_outcome == "corrupt"
 
 
 def test_what_cannot_be_cut_says_why() -> None:
-    assert not unfit(SAFE) and not unfit(Case("case", {**SAFE.settings, "workload": "replay"}))
+    assert not unfit(SAFE)
+    assert not unfit(Case("case", {**SAFE.settings, "workload": "replay"}))
     for settings in ({"workload": "file-write"}, {"workload": "file-metadata"}):
         assert not unfit(Case("case", complete(settings)))
     stat = {"workload": "file-metadata", "metadata_operation": "stat"}

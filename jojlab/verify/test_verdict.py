@@ -13,7 +13,8 @@ FOUND = {
 
 def test_a_clean_verdict_is_neither_wrong_nor_incomplete() -> None:
     verdict = Verdict.of("ext4", FOUND)
-    assert not verdict.wrong and not verdict.incomplete
+    assert not verdict.wrong
+    assert not verdict.incomplete
     assert verdict.row()["bytes"] == 8192
 
 
@@ -32,5 +33,6 @@ def test_each_count_that_matters_shows() -> None:
         assert Verdict.of("ext4", {**FOUND, name: 1}).incomplete
     assert Verdict.of("ext4", {**FOUND, "reasons": ["1 flush"]}).incomplete
     moved = Verdict.of("ext4", FOUND).with_addresses(Addresses(wrong=("sector 8 is data",)))
-    assert moved.wrong and moved.complaints == ("sector 8 is data",)
+    assert moved.wrong
+    assert moved.complaints == ("sector 8 is data",)
     assert moved.row()["address_wrong_bytes"] == 512

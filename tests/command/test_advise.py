@@ -40,7 +40,8 @@ def test_without_power_cuts_it_says_so(lab: Lab) -> None:
     assert answer.returncode == 0, answer.stderr
     assert "no power is cut (--states 0)" in answer.stderr
     assert "no power cut was asked for: that answers keep the guarantee" in answer.stdout
-    assert "nothing lost" not in answer.stdout and "tested:" not in answer.stdout
+    assert "nothing lost" not in answer.stdout
+    assert "tested:" not in answer.stdout
 
 
 def test_an_app_that_no_power_cut_can_judge_ends_the_search(lab: Lab) -> None:
@@ -56,7 +57,8 @@ def test_an_app_that_no_power_cut_can_judge_ends_the_search(lab: Lab) -> None:
     said = " ".join(answer.stderr.split())
     assert answer.returncode == 2, said
     assert "no power cut can test the app as it is now" in said
-    assert "use random() or the time of day" in said and "schema.sql:3: CREATE TRIGGER" in said
+    assert "use random() or the time of day" in said
+    assert "schema.sql:3: CREATE TRIGGER" in said
     assert "round 1" not in said
 
 
@@ -79,7 +81,8 @@ def test_ctrl_c_on_a_terminal_shows_the_round_and_what_was_found(lab: Lab) -> No
     assert "what was measured is in the cache" in rest
     assert "the same command goes on from there" in rest
     assert "Traceback" not in rest
-    assert "cheapest so far" in shown and "not tested yet" in shown
+    assert "cheapest so far" in shown
+    assert "not tested yet" in shown
     assert "PRAGMA synchronous = FULL;" in shown
     assert lab.guests() == []
     assert list((lab.cache / "work").iterdir()) == []

@@ -91,4 +91,5 @@ def test_it_is_shown_or_told(
     # 4 is also what a run with a case that is pending ends with.
     assert answer.exit_code in (FINE, WRONG_USE, INCOMPLETE), answer.stderr
     if answer.exit_code == WRONG_USE or not answer.stdout:
-        assert answer.stderr.startswith("joj: ") and str(folder) in answer.stderr
+        assert answer.stderr.startswith("joj: ")
+        assert str(folder) in answer.stderr

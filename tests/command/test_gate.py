@@ -84,11 +84,13 @@ def test_larger_pages_and_an_added_index_are_caught(lab: Lab) -> None:
     assert lab.inside("gate", budgets, "--accept").returncode == 0
     limit(budgets, f"bytes_per_commit <= {values(lab, budgets)['bytes_per_commit']} B")
     found = broken(lab, budgets, "--set", "page_size_bytes=16384")
-    assert "main.db-wal" in found["lines"][0] and "data" in found["lines"][0]
+    assert "main.db-wal" in found["lines"][0]
+    assert "data" in found["lines"][0]
     with (budgets.parent / "app/schema.sql").open("a") as schema:
         schema.write("\nCREATE INDEX task_by_title ON task (title, note);\n")
     found = broken(lab, budgets)
-    assert "main.db-wal" in found["lines"][0] and "data" in found["lines"][0]
+    assert "main.db-wal" in found["lines"][0]
+    assert "data" in found["lines"][0]
     assert found["value"] > found["accepted"]
 
 
@@ -105,4 +107,5 @@ def test_wrong_use_is_named(lab: Lab, tmp_path: Path) -> None:
     budgets = tmp_path / "budgets.toml"
     budgets.write_text('[[budget]]\nlimits = ["flushes_per_commit <= 1"]\n')
     answer = lab.inside("gate", budgets)
-    assert answer.returncode == 2 and "experiment is missing" in answer.stderr
+    assert answer.returncode == 2
+    assert "experiment is missing" in answer.stderr

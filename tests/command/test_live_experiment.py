@@ -52,5 +52,6 @@ def test_a_case_that_fails_is_marked_and_the_others_run(tmp_path: Path) -> None:
     asked = read(find("ubifs-allocation"), (*SETTINGS, "ubi_allocator=vmalloc"))
     heard = Heard()
     run_experiment(asked, LivePlace(Path("/sys/kernel")), tmp_path / "run", heard)
-    assert len(heard.steps) == 4 and all(step.failure for step in heard.steps)
+    assert len(heard.steps) == 4
+    assert all(step.failure for step in heard.steps)
     assert {entry.status for entry in RunFolder.open(tmp_path / "run").cases} == {"failed"}

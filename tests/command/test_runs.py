@@ -71,7 +71,8 @@ def test_what_one_filesystem_cannot_do_is_skipped_and_shown(lab: Lab) -> None:
         assert "skipped ext4: ext4 has no batch atomic write" in answer.stdout
     cases = json.loads(lab.inside("show", "runs/first-look", "--json").stdout)["cases"]
     assert [case["status"] for case in cases] == ["skipped", "ok"]
-    assert cases[0]["figures"] == {} and "batch atomic write" in cases[0]["reason"]
+    assert cases[0]["figures"] == {}
+    assert "batch atomic write" in cases[0]["reason"]
     assert "batch atomic write" in (lab.folder / "runs/first-look/report.html").read_text()
 
 
@@ -88,7 +89,8 @@ def test_a_full_device_fails_its_case_alone(lab: Lab) -> None:
     only += ["--set=regime=fresh", "--set=sync_call=fsync"]
     answer = lab.inside("run", "first-look", *asked, *only, "--set=mkfs_options=-J size=3")
     assert answer.returncode == 3
-    assert "100000, seed 1 failed: " in answer.stderr and "full" in answer.stderr
+    assert "100000, seed 1 failed: " in answer.stderr
+    assert "full" in answer.stderr
     assert "1 capture (0 from the cache), 1 failed" in answer.stderr
     cases = json.loads(lab.inside("show", "runs/first-look", "--json").stdout)["cases"]
     assert [case["status"] for case in cases] == ["ok", "failed"]
@@ -129,5 +131,6 @@ def test_a_damaged_table_is_named_by_every_reader(lab: Lab, finished: Path, dama
         answer = lab.inside(*arguments)
         assert answer.returncode == 4, arguments
         assert str(damaged.relative_to(lab.folder)) in answer.stderr
-        assert "remedy:" in answer.stderr and answer.stdout == ""
+        assert "remedy:" in answer.stderr
+        assert answer.stdout == ""
     assert (lab.folder / "damaged" / "report.html").read_bytes() == before

@@ -58,7 +58,8 @@ def test_an_experiment_file_is_refused_by_its_name(lab: Lab, text: str, words: s
     (lab.folder / "mine.toml").write_text(text)
     answer = lab.inside("run", "mine.toml")
     assert answer.returncode == 2
-    assert words in answer.stderr and "mine.toml" in answer.stderr
+    assert words in answer.stderr
+    assert "mine.toml" in answer.stderr
 
 
 def test_what_the_filesystem_cannot_do_is_refused_alone(lab: Lab) -> None:

@@ -43,7 +43,8 @@ def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
         both.append({path.name: path.read_bytes() for path in out.iterdir()})
         capture = Capture.open(out)
         assert not capture.incomplete, (capture.lost_events, capture.unattributed_bytes)
-    assert both[0] and both[0] == both[1]
+    assert both[0]
+    assert both[0] == both[1]
 
 
 def test_a_guest_of_more_memory_hands_out_above_it(cache: Cache, tmp_path: Path) -> None:

@@ -81,7 +81,8 @@ def test_each_case_has_its_memory_and_what_touches_it_is_counted(
             # Memory of vmalloc may be in one stretch too, by chance.
             assert buffer["physical_stretches"] == 1 or not is_direct
         # UBIFS scans its log into sbuf when it mounts, and writes properties of blocks by lpt_buf.
-        assert touched["sbuf"][0] > 0 and touched["lpt_buf"][0] > 0
+        assert touched["sbuf"][0] > 0
+        assert touched["lpt_buf"][0] > 0
         # Nothing else uses ileb_buf than the kernel, which zeroes memory as it allocates it
         # (CONFIG_INIT_ON_ALLOC_DEFAULT_ON), eight bytes a store; that of vmalloc page by page, at
         # the pages' other address.

@@ -222,7 +222,8 @@ def test_no_acknowledged_segment_is_lost_and_none_is_there_twice(
         device.end()
         command = [*device.uploader, "--once", "--server", url, "--token-file", str(token)]
         subprocess.run(command, check=True, timeout=HANG_S)
-    assert device.waiting() == set() and not any((device.spool / "refused").iterdir())
+    assert device.waiting() == set()
+    assert not any((device.spool / "refused").iterdir())
     numbers = [row["sequence"] for row in rows_of(store, "segments")]
     assert len(numbers) == len(set(numbers)), "a number came twice"
     missing = set(range(device.next_sequence())) - set(numbers)
@@ -260,7 +261,8 @@ def test_a_spool_on_a_full_disk_counts_what_it_drops(loop: Loop, tmp_path: Path)
     assert numbers == sorted(set(numbers))
     dropped = sum(row["dropped_segments"] for row in facts)
     # One that could not even get a number is counted, and leaves no gap.
-    assert dropped >= 1 and dropped >= max(numbers) + 1 - len(numbers)
+    assert dropped >= 1
+    assert dropped >= max(numbers) + 1 - len(numbers)
 
 
 def test_a_clock_that_is_set_loses_nothing(loop: Loop, tmp_path: Path) -> None:

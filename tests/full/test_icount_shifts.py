@@ -25,4 +25,5 @@ def test_a_case_repeats_to_the_byte(cache: Cache, image: Image, tmp_path: Path, 
     for out in (tmp_path / "first", tmp_path / "second"):
         run_case(cache, image, real_case(), shift, out, use_cached=False)
         both.append({path.name: path.read_bytes() for path in out.iterdir()})
-    assert both[0] and both[0] == both[1]
+    assert both[0]
+    assert both[0] == both[1]

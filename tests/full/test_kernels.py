@@ -40,7 +40,8 @@ def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
         both.append({path.name: path.read_bytes() for path in out.iterdir()})
         capture = Capture.open(out)
         assert not capture.incomplete, (capture.lost_events, capture.unattributed_bytes)
-    assert both[0] and both[0] == both[1]
+    assert both[0]
+    assert both[0] == both[1]
 
 
 @pytest.mark.parametrize("kernel", ["6.12", "7"])
@@ -74,4 +75,6 @@ def test_a_direct_read_has_its_file_and_its_place(
         for row in requests
         if (row["operation"], row["block_type"], row["phase"]) == ("read", "data", "commit")
     ]
-    assert len(places) == 37 and None not in places and len(set(places)) > 30
+    assert len(places) == 37
+    assert None not in places
+    assert len(set(places)) > 30

@@ -81,9 +81,11 @@ def test_a_case_runs_on_the_nand_of_a_machine_and_leaves_it_free(
         folder = tmp_path / name
         folder.mkdir()
         capture = _tables(console, name, folder)
-        assert capture.manifest["clock"] == "wall" and not capture.incomplete
+        assert capture.manifest["clock"] == "wall"
+        assert not capture.incomplete
         configuration = capture.manifest["configuration"]
-        assert configuration["mtd"]["type"] == "nand" and configuration["filesystem"] == "ubifs"
+        assert configuration["mtd"]["type"] == "nand"
+        assert configuration["filesystem"] == "ubifs"
         found = {(each["module"], each["allocator"]) for each in configuration["buffers"]}
         assert found == {("ubi", ubi), ("ubifs", ubifs)}
         kinds = [row["kind"] for row in capture.read("transactions").to_pylist()]

@@ -23,5 +23,6 @@ def test_no_case_of_two_runs_at_once_fails(lab: Lab, tmp_path: Path) -> None:
     for number in range(2):
         run = RunFolder.open(lab.folder / f"run-{number}")
         reasons = {case.case_id: case.reason for case in run.cases if case.status != "ok"}
-        assert run.cases and reasons == {}
+        assert run.cases
+        assert reasons == {}
     assert list((empty.cache / "work").iterdir()) == []

@@ -93,7 +93,8 @@ def test_a_torn_commit_block_is_repaired_and_takes_nothing_that_was_synced(tmp_p
         return names
 
     with attached(whole, at) as is_mounted:
-        assert is_mounted and found() == synced | {last}
+        assert is_mounted
+        assert found() == synced | {last}
     with attached(copied(torn, tmp_path / "as-it-is"), at) as is_mounted:
         # A kernel without that function refuses it.
         assert not is_mounted or found() == synced | {last}
@@ -101,4 +102,5 @@ def test_a_torn_commit_block_is_repaired_and_takes_nothing_that_was_synced(tmp_p
     repair = subprocess.run(["e2fsck", "-fp", torn], capture_output=True, check=False)
     assert repair.returncode == 1, repair
     with attached(torn, at) as is_mounted:
-        assert is_mounted and found() == synced
+        assert is_mounted
+        assert found() == synced

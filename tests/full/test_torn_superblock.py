@@ -87,7 +87,8 @@ def test_a_torn_superblock_stops_the_mount_and_is_repaired(filesystem: str, tmp_
     half = changed[1]  # one sector alone cannot be torn from another
     image = copied(cut, tmp_path / "whole")
     with attached(image, at) as is_mounted:
-        assert is_mounted and (at / "synced").read_bytes() == CONTENT
+        assert is_mounted
+        assert (at / "synced").read_bytes() == CONTENT
     for content in (new[:half] + old[half:], old[:half] + new[half:]):
         put(copied(cut, image), known, content)
         with attached(image, at) as is_mounted:
@@ -97,5 +98,6 @@ def test_a_torn_superblock_stops_the_mount_and_is_repaired(filesystem: str, tmp_
         repair = subprocess.run([*known.repair, image], capture_output=True, check=False)
         assert repair.returncode == known.repaired, repair
         with attached(image, at) as is_mounted:
-            assert is_mounted and (at / "committed").read_bytes() == CONTENT
+            assert is_mounted
+            assert (at / "committed").read_bytes() == CONTENT
             assert (at / "synced").exists() == known.has_synced

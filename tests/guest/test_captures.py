@@ -258,7 +258,8 @@ def test_the_manifest_says_what_was_measured(cache: Cache, image: Image, tmp_pat
     case = real_case(filesystem="f2fs", journal_mode="truncate", batch_atomic_write="on")
     run_case(cache, image, case, 0, tmp_path)
     manifest = Capture.open(tmp_path).manifest
-    assert manifest["clock"] == "virtual" and manifest["seed"] == 1
+    assert manifest["clock"] == "virtual"
+    assert manifest["seed"] == 1
     assert manifest["configuration"]["databases"]["main"]["journal_mode"] == "truncate"
     assert manifest["configuration"]["queue"]["write_cache"] == "write back"
     assert " f2fs " in manifest["configuration"]["mount"]

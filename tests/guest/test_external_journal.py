@@ -29,7 +29,8 @@ def test_the_journal_s_requests_go_to_its_device_and_are_known(
     written = {
         (row["device"], row["block_type"]) for row in requests if row["operation"] == "write"
     }
-    assert (DATA, "data") in written and (JOURNAL, "fs-journal") in written
+    assert (DATA, "data") in written
+    assert (JOURNAL, "fs-journal") in written
     assert {kind for disk, kind in written if disk == JOURNAL} == {"fs-journal"}
     assert (DATA, "fs-journal") not in written
     counted = {

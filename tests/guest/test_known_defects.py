@@ -76,7 +76,8 @@ def judged(
 def assert_found(answer: dict[str, Any], allowed: set[str], needed: set[str]) -> None:
     """Harm was found: one of the outcomes that are needed, and none that is not allowed."""
     found = set(answer["outcomes"])
-    assert found <= allowed and found & needed, answer["outcomes"]
+    assert found <= allowed, answer["outcomes"]
+    assert found & needed, answer["outcomes"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ def cut(
     found = merged(parts)
     # A cut of a recovery may leave what is known already.
     assert states - 3 <= len(found["states"]) <= states
-    assert found["boundary_states"] and found["sampled_states"]
+    assert found["boundary_states"]
+    assert found["sampled_states"]
     return found
 
 

@@ -114,7 +114,9 @@ def test_a_program_is_confined_and_its_commits_are_found(lab: Lab, tmp_path: Pat
     program: dict[str, Any] = first.manifest["program"]
     assert (program["exit_code"], program["commits"], program["rollbacks"]) == (0, 6, 1)
     lines = program["output"].splitlines()
-    assert lines[0].endswith(" 1000") and "'given'" in lines[0] and "'kept'" in lines[0]
+    assert lines[0].endswith(" 1000")
+    assert "'given'" in lines[0]
+    assert "'kept'" in lines[0]
     assert lines[1:] == ["True False", "no memory"]
     kinds = [row["kind"] for row in first.read("transactions").to_pylist()]
     assert kinds == ["commit"] * 6
@@ -128,7 +130,8 @@ def test_a_program_that_never_ends_is_killed_and_the_case_says_so(lab: Lab, tmp_
     name = written(folder, arguments="bomb", time_limit_ms=2_500)
     capture = captured(lab, tmp_path / "out", name)
     program = capture.manifest["program"]
-    assert program["timed_out"] and program["commits"] == 6
+    assert program["timed_out"]
+    assert program["commits"] == 6
     assert len(program["output"]) <= 64 << 10 < program["output_bytes"]
     reasons = capture.manifest["incomplete_reasons"]
     assert any("did not end within time_limit_ms = 2500" in reason for reason in reasons)

@@ -103,7 +103,8 @@ def test_what_reading_disturbs_is_moved_and_every_operation_takes_its_time(
     run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)  # looks at all contents
     capture = Capture.open(tmp_path)
     counted = device_counters(capture)
-    assert counted["corrected_reads"] > 0 and counted["uncorrectable_reads"] == 0
+    assert counted["corrected_reads"] > 0
+    assert counted["uncorrectable_reads"] == 0
 
     operations = capture.read("flash_operations").to_pylist()
     assert any(row["cause"] == "wear-levelling" and row["flipped_bits"] for row in operations)
@@ -150,7 +151,8 @@ def test_a_part_that_wears_out_says_so_and_has_what_had_returned(
         str(told.value),
     )
     assert words, told.value
-    assert int(words[1]) > 0 and 0 < int(words[2]) < 4000
+    assert int(words[1]) > 0
+    assert 0 < int(words[2]) < 4000
 
 
 @pytest.mark.parametrize(

@@ -167,9 +167,11 @@ def test_a_recording_writes_what_its_program_writes(lab: Lab, tmp_path: Path) ->
             [row["kind"] for row in captures[f"{each}-{kind}"].read("transactions").to_pylist()]
             for kind in ("program", "replay")
         ]
-        assert kinds[0] == kinds[1] and len(kinds[0]) > 2, each
+        assert kinds[0] == kinds[1], each
+        assert len(kinds[0]) > 2, each
         program, found = (written_bytes(bills[f"{each}-{kind}"]) for kind in ("program", "replay"))
-        assert program["fs-journal"] > 0 and program.keys() == found.keys(), each
+        assert program["fs-journal"] > 0, each
+        assert program.keys() == found.keys(), each
         for block_type, length in program.items():
             assert abs(found[block_type] - length) <= length / 50, (each, program, found)
     [(_, _, second)] = again.captures()

@@ -78,7 +78,8 @@ def test_a_case_has_results_and_repeats_to_the_byte(
     assert alone
     assert fresh(cache, image, tmp_path / "second") == alone
     cached = run_case(cache, image, CASE, SHIFT, tmp_path / "third")
-    assert cached.from_cache and contents(tmp_path / "third") == alone
+    assert cached.from_cache
+    assert contents(tmp_path / "third") == alone
     assert guests(cache) == []
 
 

@@ -20,13 +20,15 @@ def test_sqlite_is_measured_and_nothing_is_left(bench: Bench) -> None:
     assert shown["clocks"] == ["wall"]
     (case,) = shown["cases"]
     figures = case["figures"]
-    assert case["seeds"] == [1, 2] and figures["transactions"] == 20
+    assert case["seeds"] == [1, 2]
+    assert figures["transactions"] == 20
     assert figures["throughput_tps"] > 0
     assert 0 < figures["latency_ns_p50"] <= figures["latency_ns_p999"] <= figures["latency_ns_max"]
     # TRUNCATE with synchronous=FULL: journal, database, and the journal's truncation.
     assert figures["sync_calls_per_commit"] >= 3
     # What only a tracer counts is not there, rather than zero.
-    assert "requests_per_commit" not in figures and "bytes_per_commit" not in figures
+    assert "requests_per_commit" not in figures
+    assert "bytes_per_commit" not in figures
 
 
 def test_a_kept_run_is_shown_reported_and_compared_as_live(bench: Bench, tmp_path: Path) -> None:
@@ -37,7 +39,8 @@ def test_a_kept_run_is_shown_reported_and_compared_as_live(bench: Bench, tmp_pat
     for words in (*said, "no table of requests"):
         assert words in answer.stdout, words
     page = (out / "report.html").read_text()
-    assert "Live: real time" in page and 'id="bill"' not in page
+    assert "Live: real time" in page
+    assert 'id="bill"' not in page
     (captured,) = RunFolder.open(out).captures()
     manifest = captured[2].manifest
     assert manifest["clock"] == "wall"
@@ -102,4 +105,5 @@ def test_a_run_in_which_statements_failed_is_incomplete(bench: Bench, tmp_path: 
 def test_a_directory_of_others_is_refused(bench: Bench) -> None:
     bench.directory.chmod(0o500)
     answer = bench.run("sqlite", bench.directory)
-    assert answer.returncode == 3 and "no directory can be made in it" in answer.stderr
+    assert answer.returncode == 3
+    assert "no directory can be made in it" in answer.stderr

@@ -78,7 +78,8 @@ def test_a_joj_that_is_killed_takes_its_agent_with_it(
         os.kill(joj.pid, signal.SIGKILL)
     ended, _, _ = select.select([agent], [], [], HANG_S)
     os.close(agent)
-    assert ended and bench.left() == []
+    assert ended
+    assert bench.left() == []
     # Its tables are removed with the next folder that is made beside them.
     with own.work_dir() as mine:
         assert list(own.folder("work").iterdir()) == [mine]

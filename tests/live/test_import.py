@@ -115,7 +115,8 @@ def test_times_and_sizes_are_those_of_the_trace(tmp_path: Path) -> None:
     old = {row["path"]: row for row in recording.table("snapshot")}[str(here / "old")]
     assert (old["size_bytes"], old["kind"], old["basis"]) == (5000, "file", "told")
     for row in recording.calls("read"):
-        assert row["begin_ns"] > 1_700_000_000_000_000_000 and row["end_ns"] >= row["begin_ns"]
+        assert row["begin_ns"] > 1_700_000_000_000_000_000
+        assert row["end_ns"] >= row["begin_ns"]
     opened = next(row for row in recording.calls("openat") if row["path"] == "old")
     assert (opened["device"], opened["inode"]) == (old["device"], old["inode"])
 
@@ -152,13 +153,15 @@ def test_an_old_trace_is_read_and_what_is_no_line_is_told(tmp_path: Path) -> Non
     names = ["open", "fcntl", "pread64", "lseek", "close"]
     assert [row["name"] for row in recording.calls()] == names
     _, second = recording.table("threads")
-    assert second["shares_descriptors"] and second["creator_id"] == 0
+    assert second["shares_descriptors"]
+    assert second["creator_id"] == 0
     database = recording.table("snapshot")[0]
     assert (database["kind"], database["size_bytes"], database["basis"]) == (
         "file", 100, "inferred",
     )  # fmt: skip
     answer = joj(tmp_path, "strace", "old.strace", "--strict", "-o", "none")
-    assert answer.returncode == 2 and "line 6, column 6" in answer.stderr
+    assert answer.returncode == 2
+    assert "line 6, column 6" in answer.stderr
     assert not (tmp_path / "none").exists()
 
 

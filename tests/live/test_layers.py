@@ -55,7 +55,8 @@ def test_where_a_driver_takes_bios_each_is_a_request(zram: Bench, filesystem: st
     assert traced.bytes(block_type="fs-journal") > 0
     for row in traced.requests:
         assert f"/dev/{row['device']}" == zram.disk
-        assert row["bio_count"] == 1 and row["queue_ns"] == row["issue_ns"] <= row["complete_ns"]
+        assert row["bio_count"] == 1
+        assert row["queue_ns"] == row["issue_ns"] <= row["complete_ns"]
 
 
 def test_a_partition_stands_for_its_disk(bench: Bench) -> None:
@@ -77,7 +78,8 @@ def test_a_partition_stands_for_its_disk(bench: Bench) -> None:
     assert row["sector"] == begin + first
     # What the journal copies lies on the partition too.
     homes = [row["home_sector"] for row in traced.written(block_subtype="copy")]
-    assert homes and all(begin <= home < begin + (620 << 11) for home in homes)
+    assert homes
+    assert all(begin <= home < begin + (620 << 11) for home in homes)
 
 
 def test_a_disk_without_requests_that_goes_away_is_told_and_what_was_seen_is_kept(

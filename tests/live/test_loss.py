@@ -59,7 +59,8 @@ def test_a_strange_filesystem_is_named_and_its_bytes_are_unknown(bench: Bench) -
     assert found["unattributed_bytes"] >= size
     assert f"{found['unattributed_bytes']} bytes have no known owner" in found["incomplete_reasons"]
     types = {row["block_type"] for row in read(tables).runs if row["submitter_comm"] == COMM}
-    assert types and types <= {"unknown", "fs-metadata"}
+    assert types
+    assert types <= {"unknown", "fs-metadata"}
 
 
 @pytest.mark.parametrize("how", ["oflag=direct", "conv=fsync"])
@@ -101,7 +102,8 @@ def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Ben
     assert os.path.exists(disk)
     # The bytes of all are there: those without rows were added up in the kernel.
     totals = json.loads(kept["totals"])
-    assert totals == found["totals"] and totals["exact"]
+    assert totals == found["totals"]
+    assert totals["exact"]
     (sum_of_all,) = totals["sums"]
     data = sum(row["length_bytes"] for row in written if row["block_type"] == "data")
     without = sum_of_all.pop("bytes_without_rows")
@@ -109,7 +111,8 @@ def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Ben
     assert sum_of_all == {
         "device": name, "operation": "write", "block_type": "data", "bytes": 8000 * 4096
     }  # fmt: skip
-    assert data <= 8000 * 4096 - without and without >= 1000 * 4096
+    assert data <= 8000 * 4096 - without
+    assert without >= 1000 * 4096
     assert without == sum(line["bytes"] for line in totals["without_rows"])
     # The block layer has counted for itself, and found the same.
     rows = pq.read_table(tables / "counters.parquet").to_pylist()
@@ -148,7 +151,9 @@ for name in ("rows.db", "rows.db-journal", "note"):
         return dict(json.loads(answer.stdout))
 
     found = traced("totals", "--totals")
-    assert found["requests"] == 0 and found["lost_events"] == 0 and found["rows"] == []
+    assert found["requests"] == 0
+    assert found["lost_events"] == 0
+    assert found["rows"] == []
     totals = found["totals"]
     assert totals["exact"]
     data = {
@@ -168,8 +173,10 @@ for name in ("rows.db", "rows.db-journal", "note"):
     assert "unknown" not in {row["block_type"] for row in totals["sums"]}
     # With rows: the sums are those of the rows.
     found = traced("rows")
-    assert found["totals"]["exact"] and found["totals"]["without_rows"] == []
+    assert found["totals"]["exact"]
+    assert found["totals"]["without_rows"] == []
     for row in found["totals"]["sums"]:
         key = ("operation", "block_type")
         lines = [line for line in found["rows"] if all(line[k] == row[k] for k in key)]
-        assert row["bytes"] == sum(line["bytes"] for line in lines) and lines
+        assert row["bytes"] == sum(line["bytes"] for line in lines)
+        assert lines

@@ -86,7 +86,8 @@ def test_a_script_that_is_none_is_refused(
     flags = ("-q", "-g", written(tmp_path, script))
     answer = bench.run("mobibench", "-p", bench.directory, *flags)
     assert answer.returncode == 2
-    assert words in answer.stderr and str(tmp_path / "script") in answer.stderr
+    assert words in answer.stderr
+    assert str(tmp_path / "script") in answer.stderr
     assert bench.left() == []
 
 
@@ -114,7 +115,8 @@ def test_a_full_disk_is_told_with_the_line(small: Bench, tmp_path: Path) -> None
     script = written(tmp_path, "\n".join(lines))
     answer = small.run("mobibench", "-p", small.directory, "-q", "-g", script)
     assert answer.returncode == 3
-    assert "became full" in answer.stderr and "of the recording, write" in answer.stderr
+    assert "became full" in answer.stderr
+    assert "of the recording, write" in answer.stderr
     assert small.left() == []
 
 

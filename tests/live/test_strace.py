@@ -169,7 +169,8 @@ def test_a_super_journal_is_written_synced_and_removed(tmp_path: Path) -> None:
     assert len(stories) == OPERATIONS
     for story in stories.values():
         names = [call.name for call in story if call.result >= 0]
-        assert names[0] == "openat" and "O_CREAT" in story[0].arguments
+        assert names[0] == "openat"
+        assert "O_CREAT" in story[0].arguments
         assert names[-1] in ("unlink", "unlinkat")
         written = [call for call in story if call.name == "pwrite64"]
         # The names of the three journals that it joins.
@@ -177,6 +178,7 @@ def test_a_super_journal_is_written_synced_and_removed(tmp_path: Path) -> None:
         assert all(f"/{name}.db-journal" in text for name in ("main", "db2", "db3"))
         synced = [place for place, name in enumerate(names) if name in ("fsync", "fdatasync")]
         last_write = max(place for place, name in enumerate(names) if name == "pwrite64")
-        assert synced and synced[0] > last_write
+        assert synced
+        assert synced[0] > last_write
     made = [call for call in calls if call.name in ("fsync", "fdatasync")]
     assert len(made) >= syncs > 5 * OPERATIONS

@@ -137,7 +137,8 @@ def test_ctrl_c_ends_it_and_keeps_what_was_seen(loop: Loop, tmp_path: Path) -> N
         "dd if=/dev/zero of=y bs=4096 count=5 conv=fsync status=none; echo ready; exec sleep 60"
     )
     process = start(loop, "-o", out, "--", "sh", "-c", command)
-    assert process.stdout and process.stdout.readline() == "ready\n"
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=HANG_S)
     assert process.returncode == 128 + signal.SIGINT
@@ -157,7 +158,8 @@ def test_segments_survive_a_kill_and_say_that_they_are_incomplete(
     out = tmp_path / "run"
     write = "dd if=/dev/zero of=z bs=4096 count=5 conv=fsync status=none; echo ready; exec sleep 60"
     process = start(loop, "-o", out, "--", "sh", "-c", write)
-    assert process.stdout and process.stdout.readline() == "ready\n"
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
     segments = out / "captures/trace/seed-0/requests"
     while not list(segments.glob("*.parquet")):  # written every ten seconds
         assert process.poll() is None
@@ -191,7 +193,8 @@ def test_the_tracers_own_writes_are_told_apart(loop: Loop) -> None:
     seen = json.loads(answer.stdout)
     assert 0 < seen["own_bytes"] < 8 << 20
     own = [row for row in seen["rows"] if row["file"] == "(the tracer's own)"]
-    assert own and not any(row["file"].startswith("/here") for row in seen["rows"])
+    assert own
+    assert not any(row["file"].startswith("/here") for row in seen["rows"])
 
 
 def test_a_device_that_goes_away_is_told(tmp_path: Path) -> None:

@@ -119,7 +119,8 @@ def test_html_stands_in_templates_alone() -> None:
     report = [
         path for path in tracked(".py", under="jojlab/report") if not path.name.startswith("test_")
     ]
-    assert report and not found(report, r"</[a-z]|['\"]<[a-z]")
+    assert report
+    assert not found(report, r"</[a-z]|['\"]<[a-z]")
     # Markup is not escaped.
     assert {path.name for path in report if found([path], r"Markup\(")} == {
         "file.py",
@@ -173,7 +174,8 @@ def test_one_room_opens_databases() -> None:
         path for path in tracked(".rs", under="agent/src") if not path.name.endswith("_test.rs")
     ]
     lines = found(sources, r"Connection::open")
-    assert lines and all(line.startswith("agent/src/sqlite/") for line in lines), lines
+    assert lines, lines
+    assert all(line.startswith("agent/src/sqlite/") for line in lines), lines
 
 
 def test_agent_and_kernel_know_no_experiment() -> None:

@@ -82,7 +82,8 @@ def test_it_is_told_in_sentences_and_as_json(tmp_path: Path) -> None:
         "on the flash: 120 KiB programmed for 68.4 KiB that were sent: 68.4 KiB data, 32 KiB "
         "mapping table, 8 KiB garbage collection, 11.6 KiB padding; 0.2 blocks erased"
     )
-    assert charged.startswith("charged to: ") and "to flush, fdatasync of test.db" in charged
+    assert charged.startswith("charged to: ")
+    assert "to flush, fdatasync of test.db" in charged
     assert life.startswith("life: 71.77 years at 1,000 commits a day, if the 1 GiB")
     found = bill_json(bill)["flash"]
     assert sum(found["programmed_bytes"].values()) == 120 * KIB

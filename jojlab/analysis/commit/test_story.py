@@ -44,7 +44,8 @@ def test_a_flush_makes_durable_what_was_written_since_the_last(tmp_path: Path) -
     (call,) = of_ext4(tmp_path)
     assert (call.cause, call.begin_ns) == ("fsync of main.db-journal", 30_000)
     first, second = [event for event in call.events if event.operation == "flush"]
-    assert first.before == "commit" and second.before == ""
+    assert first.before == "commit"
+    assert second.before == ""
     assert first.durable == (
         Moved("data", "/main.db-journal", 8 * KIB),
         Moved("fs-journal", "", 8 * KIB),

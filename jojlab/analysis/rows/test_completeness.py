@@ -22,7 +22,8 @@ def run_with(folder: Path, lost: int, unattributed: int, reasons: list[str]) -> 
 
 def test_nothing_is_missing(tmp_path: Path) -> None:
     missing = completeness(Dataset.of(make_run(tmp_path / "run", transactions=2)))
-    assert missing and not any(m.incomplete for m in missing.values())
+    assert missing
+    assert not any(m.incomplete for m in missing.values())
 
 
 def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
@@ -36,7 +37,8 @@ def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
 def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:
     reason = "requests of write: 1 traced, 2 counted by the device"
     missing = completeness(Dataset.of(run_with(tmp_path, 0, 0, [reason])))["a"]
-    assert missing.incomplete and missing.reasons == missing.in_words == (reason,)
+    assert missing.incomplete
+    assert missing.reasons == missing.in_words == (reason,)
 
 
 def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(
@@ -73,8 +75,10 @@ def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(
         "than the one before, 7 left frames; it grew to 40 frames, 164800 bytes"
     )
     assert failures == "2 statements failed that may: UNIQUE (first: a.sql, line 7)"
-    assert otherwise.startswith("2 calls of read ended otherwise") and otherwise.endswith("call 17")
-    assert rows.startswith("1 bios have no rows") and "exact" in rows
+    assert otherwise.startswith("2 calls of read ended otherwise")
+    assert otherwise.endswith("call 17")
+    assert rows.startswith("1 bios have no rows")
+    assert "exact" in rows
     assert of_type == "sda write data: 8192 bytes, 4096 of them without rows"
     assert untimed.startswith("3 requests completed at an unknown time")
 

@@ -17,12 +17,15 @@ def without(folder: Path, *absent: str) -> RunFolder:
 
 def test_what_was_not_traced_has_times_and_no_bill(tmp_path: Path) -> None:
     [case] = summarise(without(tmp_path, "requests", "page_runs", "files")).cases
-    assert case.figures.median["transactions"] == 3 and case.bill is None
+    assert case.figures.median["transactions"] == 3
+    assert case.bill is None
     assert "bytes_per_commit" not in case.figures.median
     assert [note.split(":")[0] for note in case.missing.notes] == ["no table of requests"]
 
 
 def test_what_has_no_transactions_has_traffic_and_no_figure(tmp_path: Path) -> None:
     [case] = summarise(without(tmp_path, "transactions"), with_traffic=True).cases
-    assert not case.figures.seeds and case.bill is None and case.traffic
+    assert not case.figures.seeds
+    assert case.bill is None
+    assert case.traffic
     assert [note.split(":")[0] for note in case.missing.notes] == ["no table of transactions"]

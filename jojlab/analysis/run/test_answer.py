@@ -33,8 +33,10 @@ def test_time_is_shared_once() -> None:
 
 def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -> None:
     found = answer(summarise(make_run(tmp_path / "run", seeds=[1], transactions=5)))
-    assert found and found.case.case["journal_mode"] == "truncate"
-    assert found.compared == 1 and [case.hazards for case in found.measured] == [(), ()]
+    assert found
+    assert found.case.case["journal_mode"] == "truncate"
+    assert found.compared == 1
+    assert [case.hazards for case in found.measured] == [(), ()]
     assert sum(share.bytes for share in found.classes) == pytest.approx(
         found.case.figures.median["bytes_per_commit"]
     )

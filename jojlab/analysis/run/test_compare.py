@@ -63,7 +63,9 @@ def test_runs_without_anything_measured_are_not_the_same(tmp_path: Path) -> None
             case.captures, case.status, case.reason = [], "failed", "the disk was full"
         runs.append(summarise(run))
     comparison = compare(runs[0], runs[1])
-    assert comparison.nothing and comparison.incomplete and not comparison.same
+    assert comparison.nothing
+    assert comparison.incomplete
+    assert not comparison.same
     assert comparison_json(comparison)["nothing_to_compare"]
 
 
@@ -75,7 +77,8 @@ def test_a_figure_that_vanished_is_told(tmp_path: Path) -> None:
     new = replace(old, cases=(fewer, *old.cases[1:]))
     comparison = compare(old, new)
     assert comparison.old.figures == {first.case_id: ("flushes_per_commit",)}
-    assert comparison.changes == () and not comparison.same
+    assert comparison.changes == ()
+    assert not comparison.same
     assert compare(new, old).new.figures == comparison.old.figures
 
 
@@ -88,9 +91,11 @@ def test_seeds_and_incompleteness_are_compared(tmp_path: Path) -> None:
     lost = replace(old.cases[0], missing=Completeness(lost_events=3))
     new = replace(old, cases=(lost, *old.cases[1:]))
     assert compare(old, new).new.lacking == {first: "3 events lost"}
-    assert not compare(old, new).same and compare(old, new).incomplete
+    assert not compare(old, new).same
+    assert compare(old, new).incomplete
     # Equal in all that is there: the same, and incomplete.
-    assert compare(new, new).same and compare(new, new).incomplete
+    assert compare(new, new).same
+    assert compare(new, new).incomplete
 
 
 def test_fingerprints_are_compared_part_by_part() -> None:

@@ -56,8 +56,11 @@ def test_what_is_kept_is_what_was_computed(
     kept = Kept(tmp_path / "kept")
     made, again = findings(Dataset.of(run), depth, kept), findings(Dataset.of(run), depth, kept)
     assert asked == [each for each in reversed(Depth) if each <= depth]
-    assert again == made and again is not made
-    assert made.figures and bool(made.bills) == (depth > 0) and bool(made.moved) == (depth > 1)
+    assert again == made
+    assert again is not made
+    assert made.figures
+    assert bool(made.bills) == (depth > 0)
+    assert bool(made.moved) == (depth > 1)
 
 
 def test_a_depth_builds_on_what_is_kept_of_those_before_it(
@@ -104,7 +107,8 @@ def test_an_entry_calls_nothing(run: RunFolder, asked: list[Depth], tmp_path: Pa
     payload = pickle.dumps(Harm(tmp_path / "harm"))
     path.write_bytes(kept_module._told(path.name, payload) + payload)
     assert findings(Dataset.of(run), Depth.FIGURES, kept) == made
-    assert len(asked) == 2 and not (tmp_path / "harm").exists()
+    assert len(asked) == 2
+    assert not (tmp_path / "harm").exists()
 
 
 def test_another_program_or_capture_computes_anew(
@@ -170,11 +174,13 @@ def test_a_large_capture_is_read_again_only_where_it_has_changed(
     folders = [folder for _, _, folder in run.capture_folders()]
     assert read == folders
     assert findings(Dataset.of(run), Depth.FIGURES, kept) == made
-    assert read == folders and asked == [Depth.FIGURES]
+    assert read == folders
+    assert asked == [Depth.FIGURES]
     run.checked.clear()
     (folders[0] / "more").write_text("")
     findings(Dataset.of(run), Depth.FIGURES, kept)
-    assert read == [*folders, folders[0], folders[1]] and len(asked) == 2
+    assert read == [*folders, folders[0], folders[1]]
+    assert len(asked) == 2
     table = folders[0] / "requests.parquet"
     content = table.read_bytes()
     table.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])

@@ -34,8 +34,11 @@ def test_counts_are_of_distinct_states() -> None:
     found = survived(states(kept=300, lost=4))
     assert (found.states, found.harmful, found.most_lost) == (304, 4, 1)
     assert (found.boundary_states, found.sampled_states) == (76, 228)
-    assert found.worst_outcome == "lost" and found.is_unsafe and found.bound is None
-    assert found.after_return == (4, 4) and found.between == (300, 0)
+    assert found.worst_outcome == "lost"
+    assert found.is_unsafe
+    assert found.bound is None
+    assert found.after_return == (4, 4)
+    assert found.between == (300, 0)
     assert sum(moment.harmful for moment in found.moments) == 4
     assert sum(sum(moment.outcomes.values()) for moment in found.moments) == 304
     assert found.by_kind["drop-one"]["kept"] == 75
@@ -49,9 +52,12 @@ def test_the_bound_is_of_the_states_that_were_drawn() -> None:
 
 def test_the_worst_is_that_of_the_worst_outcome() -> None:
     found = survived([state(1, outcome="lost", lost=9), state(2, outcome="torn"), state(3)])
-    assert found.worst and found.worst.outcome == "torn" and found.most_lost == 9
+    assert found.worst
+    assert found.worst.outcome == "torn"
+    assert found.most_lost == 9
     assert is_worse(found, survived([state(1, outcome="lost")]))
-    assert not is_worse(survived([state(1)]), None) and not is_worse(None, found)
+    assert not is_worse(survived([state(1)]), None)
+    assert not is_worse(None, found)
 
 
 def test_torn_blocks_are_counted_apart() -> None:
@@ -91,7 +97,8 @@ def test_what_was_not_tested_is_told_beside_what_was(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     cut(run, WAL, states(kept=40))
     said = {case["case_id"]: case["survives"] for case in summary_json(summarise(run))["cases"]}
-    assert said[WAL]["tested"] and said[WAL]["states"] == 40
+    assert said[WAL]["tested"]
+    assert said[WAL]["states"] == 40
     assert said[WAL]["proven_unsafe"] is False
     others = [each for case_id, each in said.items() if case_id != WAL]
     assert others == [{"tested": False, "reason": "not asked for"}] * len(others)

@@ -39,7 +39,8 @@ def test_a_value_has_the_error_of_ours() -> None:
     found = held(value=39, case={"filesystem": "ext4", "variant": "stock", "operation": "insert"})
     (point,) = found.points
     assert (found.kind, found.verdict, found.missed) == ("value", "", False)
-    assert point.ours == 40 and point.error == pytest.approx(40 / 39 - 1)
+    assert point.ours == 40
+    assert point.error == pytest.approx(40 / 39 - 1)
     assert held(value=20, case={"variant": "stock", "filesystem": "ext4"}).missed
 
 
@@ -64,7 +65,8 @@ def test_what_against_names_may_be_several_axes() -> None:
         against={"filesystem": "ext4", "variant": "stock", "operation": "insert"},
     )
     (point,) = found.points
-    assert point.ours == 275 and point.error == 0
+    assert point.ours == 275
+    assert point.error == 0
 
 
 def test_a_bound_holds_in_every_case_or_is_not_reproduced() -> None:

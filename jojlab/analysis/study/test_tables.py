@@ -60,14 +60,19 @@ def test_a_change_is_none_where_the_seeds_overlap() -> None:
     [table] = tables([ENTRY], PLACES)
     [group] = table.groups
     [first], [second] = (row.cells for row in group.rows)
-    assert first.ours == pytest.approx(10) and not first.is_none
+    assert first.ours == pytest.approx(10)
+    assert not first.is_none
     assert first.spread_percent == pytest.approx(100 * (102 / 99 - 1))
-    assert second.ours == pytest.approx(2) and second.is_none
+    assert second.ours == pytest.approx(2)
+    assert second.is_none
     assert second.spread_percent == pytest.approx(100 * (103 / 97 - 1))
-    assert group.theirs == (5.0,) and group.ours == pytest.approx((6.0,))
-    assert table.seeds == 3 and len(table.measured) == 2
+    assert group.theirs == (5.0,)
+    assert group.ours == pytest.approx((6.0,))
+    assert table.seeds == 3
+    assert len(table.measured) == 2
     assert (table.changed, table.near) == (1, 1)
-    assert table.largest_percent == pytest.approx(10) and table.spread_percent > 6
+    assert table.largest_percent == pytest.approx(10)
+    assert table.spread_percent > 6
 
 
 @pytest.mark.parametrize(
@@ -81,5 +86,6 @@ def test_a_change_is_none_where_the_seeds_overlap() -> None:
 def test_a_cell_without_its_two_cases_is_empty_and_has_no_mean(places: list[Place]) -> None:
     [table] = tables([ENTRY], places)
     cells = [row.cells[0].ours for row in table.groups[0].rows]
-    assert cells[0] is None and table.groups[0].ours == (None,)
+    assert cells[0] is None
+    assert table.groups[0].ours == (None,)
     assert cells[1] == pytest.approx(2)

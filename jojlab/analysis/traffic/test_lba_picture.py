@@ -48,7 +48,8 @@ def test_many_points_become_few_cells_that_lose_nothing(
 ) -> None:
     monkeypatch.setattr(lba_picture, "MOST_POINTS", 50)
     [picture] = pictures_of(tmp_path, two_streams(200))
-    assert picture.binned and 2 <= len(picture.points["sector"]) <= 50
+    assert picture.binned
+    assert 2 <= len(picture.points["sector"]) <= 50
     assert sum(picture.points["requests"]) == 400
     points = zip(*(picture.points[c] for c in ("class", "sector", "sectors")), strict=True)
     for place, sector, sectors in points:
@@ -62,7 +63,9 @@ def test_every_sample_finds_the_same_grid(tmp_path: Path, monkeypatch: pytest.Mo
     for samples in (1000, 4, 1):  # for each cell: all requests, one in two, one in eight
         monkeypatch.setattr(lba_picture, "_SAMPLES_PER_CELL", samples)
         found += pictures_of(tmp_path / str(samples), two_streams(200))
-    assert found[0].binned and found[1] == found[0] and found[2] == found[0]
+    assert found[0].binned
+    assert found[1] == found[0]
+    assert found[2] == found[0]
 
 
 def test_a_device_each_and_what_was_not_seen_to_complete(tmp_path: Path) -> None:
@@ -70,7 +73,8 @@ def test_a_device_each_and_what_was_not_seen_to_complete(tmp_path: Path) -> None
     builder.request([("data", "", None, KIB)], sector=5, device="sda", complete_ns=None)
     flash, disk = pictures_of(tmp_path, builder)
     assert (flash.device, disk.device) == ("flash0", "sda")
-    assert disk.points["service_us"] == [0] and disk.zones == ((5, 7),)
+    assert disk.points["service_us"] == [0]
+    assert disk.zones == ((5, 7),)
 
 
 def test_flushes_alone_have_no_zone(tmp_path: Path) -> None:

@@ -27,10 +27,12 @@ def test_a_trace_goes_in_is_shown_and_goes_out(tmp_path: Path) -> None:
     answer = joj(tmp_path, "import", "blocks", "sda.txt", "--json")
     assert answer.returncode == 0, answer.stderr  # blkparse never tells owners
     document = json.loads(answer.stdout)
-    assert document["reasons"] == [] and "4096 bytes have no owner" in document["untold"][0]
+    assert document["reasons"] == []
+    assert "4096 bytes have no owner" in document["untold"][0]
     assert (document["run"], document["requests"]) == ("runs/sda", 1)
     shown = joj(tmp_path, "show", "runs/sda")
-    assert "1 write of 4 KiB" in shown.stdout and "4096 bytes have no owner" in shown.stdout
+    assert "1 write of 4 KiB" in shown.stdout
+    assert "4096 bytes have no owner" in shown.stdout
     assert shown.returncode == 4
     assert joj(tmp_path, "report", "runs/sda").returncode == 4
     absent = joj(tmp_path, "query", "runs/sda", "SELECT * FROM transactions")
@@ -38,7 +40,8 @@ def test_a_trace_goes_in_is_shown_and_goes_out(tmp_path: Path) -> None:
     assert "no capture of this run has the table transactions" in absent.stderr
     assert "its tables: requests, page_runs, files, manifest" in absent.stderr
     written = joj(tmp_path, "export", "runs/sda", "--format", "iolog", "-o", "x.iolog")
-    assert written.stdout == "1 request  x.iolog\n" and written.returncode == 4
+    assert written.stdout == "1 request  x.iolog\n"
+    assert written.returncode == 4
     assert "0 /dev/8-0 write 409600 4096" in (tmp_path / "x.iolog").read_text()
 
 
@@ -76,7 +79,8 @@ def test_an_error_is_told_though_the_run_was_begun(
 def test_formats_are_named(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text(TRACE)
     answer = joj(tmp_path, "import", "blocks", "sda.txt", "--format", "blkpars")
-    assert answer.returncode == 2 and "did you mean 'blkparse'" in answer.stderr
+    assert answer.returncode == 2
+    assert "did you mean 'blkparse'" in answer.stderr
     assert joj(tmp_path, "import", "none.txt").returncode == 2
     assert joj(tmp_path, "export", "none", "--format", "perfeto").returncode == 2
 

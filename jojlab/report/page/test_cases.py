@@ -79,7 +79,8 @@ def test_cases_are_sorted_by_keys_and_the_order_is_in_the_address(
     told = title_in_browser(tmp_path, page, READY + script).split("|")
     before, up, down = (re.findall("truncate|wal|off", names) for names in told[:3])
     assert before == ["truncate", "wal", "off"]
-    assert up == ["wal", "truncate", "off"] and down == ["truncate", "wal", "off"]
+    assert up == ["wal", "truncate", "off"]
+    assert down == ["truncate", "wal", "off"]
     assert told[3:] == ["true", "descending", "true"]
 
 

@@ -88,13 +88,17 @@ def test_a_run_without_transactions_is_shown(tmp_path: Path) -> None:
     summary = summarise(run, with_traffic=True)
     page = report_html(summary, "run")
     shown = page[: page.index('<script type="application/json"')]
-    assert "1 of 1 case. " in shown and "At a glance" not in shown
-    assert 'id="read-pattern-chart"' in shown and 'id="lba-0"' in shown
+    assert "1 of 1 case. " in shown
+    assert "At a glance" not in shown
+    assert 'id="read-pattern-chart"' in shown
+    assert 'id="lba-0"' in shown
     kinds = summary.cases[0].traffic
     assert kinds
     [sequential, random] = characterisation_cells(kinds.kinds)[3:5]
-    assert sequential[1] == "sequential" and sequential[6:8] == ["49", "98.0 %"]
-    assert random[1] == "random" and random[6] == "1"
+    assert sequential[1] == "sequential"
+    assert sequential[6:8] == ["49", "98.0 %"]
+    assert random[1] == "random"
+    assert random[6] == "1"
     console = QuietConsole(width=200, record=True, file=(tmp_path / "out").open("w"))
     print_kinds(console, "trace", kinds.kinds)
     assert "50 reads of 200 KiB" in console.export_text()

@@ -69,7 +69,8 @@ def test_the_overview_has_a_line_for_every_case(summary: RunSummary) -> None:
     assert [line.split()[0] for line in head] == ["transactions/s", "without", "journal_mode"]
     shown = lines(printed)[2:]  # the title of the rate without checkpoints has three lines
     assert [line.split()[0] for line in shown[2:5]] == ["truncate", "wal", "journal_mode"]
-    assert "68.2 KiB" in shown[2] and "44 KiB" in shown[2]
+    assert "68.2 KiB" in shown[2]
+    assert "44 KiB" in shown[2]
     assert shown[4].split() == ["journal_mode", "off", "skipped"]
     assert "paying for a checkpoint: of 2 checkpoints a capture; p99 of few is the longest" in shown
     assert shown[-1] == "skipped journal_mode off: journal_mode off keeps no transaction"
@@ -126,7 +127,8 @@ def test_words_that_are_wrapped_keep_every_letter() -> None:
     printed = io.StringIO()
     narrow = QuietConsole(file=printed, width=20, highlight=False)
     print_rows(narrow, ["text", "n"], [["x" * 50, 123456789]])
-    assert printed.getvalue().count("x") == 51 and "123456789" in printed.getvalue()
+    assert printed.getvalue().count("x") == 51
+    assert "123456789" in printed.getvalue()
 
 
 def test_brackets_in_names_are_no_markup() -> None:
@@ -163,7 +165,8 @@ def test_what_a_case_puts_at_risk_stands_in_its_line_and_below(summary: RunSumma
     assert line.rstrip().endswith("not tested")
     assert "last commits, atomicity" in line
     told = [line for line in shown if line.startswith("at risk")]
-    assert len(told) == 2 and all(line.endswith("(wal)") for line in told)
+    assert len(told) == 2
+    assert all(line.endswith("(wal)") for line in told)
     out, printed = console()
     print_case(out, cases[1])
     assert [line for line in lines(printed) if "only some of them" in line]
@@ -176,7 +179,8 @@ def test_cases_that_were_not_reached_are_told_once_and_not_by_the_thousand(tmp_p
     print_summary(short, summarise(replace(run, cases=[*run.cases, *further])))
     told = [line for line in lines(printed) if "further" in line or "pending" in line]
     assert len(told) == 11
-    assert told[0].startswith("pending") and "the run ended before it" in told[0]
+    assert told[0].startswith("pending")
+    assert "the run ended before it" in told[0]
     assert told[-1] == "pending 20 more: joj show --json names them"
 
 
@@ -201,4 +205,5 @@ def test_a_pivot_marks_what_is_at_risk(summary: RunSummary) -> None:
     print_pivot(out, pivot(whole, ["filesystem", "journal_mode"], "bytes_per_commit"), whole)
     shown = lines(printed)
     assert shown[2].split() == ["ext4", "68.2", "KiB", "29.4", "KiB", "!"]
-    assert shown[3].startswith("! at risk WAL with synchronous NORMAL") and "(wal)" in shown[3]
+    assert shown[3].startswith("! at risk WAL with synchronous NORMAL")
+    assert "(wal)" in shown[3]

@@ -93,7 +93,8 @@ def test_every_attached_database_gets_the_settings_that_were_tested(tmp_path: Pa
     candidate = tuple((name, wanted.get(name, value)) for name, value in found.own)
     told = advised(candidate, found)
     once, _, whenever = "\n".join(told).partition("-- SQL, whenever the database is opened")
-    assert "after ATTACH" in once and whenever.startswith(", after ATTACH\n")
+    assert "after ATTACH" in once
+    assert whenever.startswith(", after ATTACH\n")
     for name in ("shop.db", "media.db"):
         with sqlite3.connect(tmp_path / name) as before:
             before.execute("CREATE TABLE t (x)")
@@ -120,7 +121,8 @@ def test_an_app_that_sets_its_pragmas_before_it_attaches_sets_main_alone() -> No
     found = of_app("none", databases=2, attached_settings="sqlite")
     assert found.schemas == ("main", "db2")
     told = advised(found.own, found)
-    assert "PRAGMA journal_mode = TRUNCATE;" in told and not any("db2" in each for each in told)
+    assert "PRAGMA journal_mode = TRUNCATE;" in told
+    assert not any("db2" in each for each in told)
     of_both = of_app("none", databases=2)
     assert "PRAGMA db2.synchronous = FULL;" in advised(of_both.own, of_both)
 

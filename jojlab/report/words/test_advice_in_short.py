@@ -41,9 +41,11 @@ def test_nothing_to_change_and_no_answer() -> None:
     asked = asked_of()
     present = Choice(asked.space.own, SLOW)
     told = in_short(Advice(present, [present]), asked)
-    assert told["do"].startswith("change nothing") and told["gain"].startswith("none")
+    assert told["do"].startswith("change nothing")
+    assert told["gain"].startswith("none")
     none = in_short(Advice(present, []), asked)
-    assert none["do"].startswith("no settings that were measured") and "gain" not in none
+    assert none["do"].startswith("no settings that were measured")
+    assert "gain" not in none
 
 
 def test_what_was_not_tested_is_said() -> None:

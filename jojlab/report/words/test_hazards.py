@@ -21,7 +21,8 @@ RISKY = {"journal_mode": "wal", "synchronous": "normal", "databases": 2}
 
 
 def test_every_cause_has_its_sentence() -> None:
-    assert set(_SENTENCES) == set(Cause) and set(_UNKNOWN) == set(Doubt)
+    assert set(_SENTENCES) == set(Cause)
+    assert set(_UNKNOWN) == set(Doubt)
     assert set(SHORT) == {type(kind)(kind) for kind in type(next(iter(SHORT)))}
 
 

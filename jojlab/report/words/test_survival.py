@@ -86,7 +86,9 @@ def test_a_case_that_lost_nothing_is_not_refuted() -> None:
 )
 def test_harm_that_was_seen_is_proof(harm: dict[str, Any], words: str) -> None:
     found = case([harm, state(2)])
-    assert short(found) == words and risk(found) == words and mark(found) == f"seen: {words}"
+    assert short(found) == words
+    assert risk(found) == words
+    assert mark(found) == f"seen: {words}"
     assert sentence(found).startswith("proven unsafe: ")
     assert "manuals rule this harm out" in contradiction(found)
 
@@ -102,13 +104,16 @@ def test_a_replay_is_judged_by_its_syncs_and_says_so() -> None:
     kept = case(states(kept=40), {"workload": "replay"})
     assert short(kept) == "nothing that a sync promised was lost in 40 states"
     words = "; judged by what its syncs promised, not by its commits"
-    assert sentence(kept).endswith(words) and "not refuted" in sentence(kept)
+    assert sentence(kept).endswith(words)
+    assert "not refuted" in sentence(kept)
     lost = case([state(1, outcome="lost")], {"workload": "replay"})
-    assert sentence(lost).endswith(words) and "contradiction" in contradiction(lost)
+    assert sentence(lost).endswith(words)
+    assert "contradiction" in contradiction(lost)
     # What is said of its commits its power cuts neither confirm nor refute.
     unsynced = Observation(modes={"wal": ModeCounts(9, end_unsynced=9)}, found_databases=1)
     warned = replace(kept, hazards=hazards(kept.case, observation=unsynced))
-    assert warned.hazards and contradiction(warned) == ""
+    assert warned.hazards
+    assert contradiction(warned) == ""
 
 
 @pytest.mark.parametrize(
@@ -150,7 +155,8 @@ def test_harm_that_was_seen_with_torn_writes_alone_is_told_apart(
     found = torn_alone(case([*harm, state(9, "torn"), state(10, "subset")]))
     assert found.endswith(told) if told else not found
     # A state's draw says that a write was torn, not that the harm needs it.
-    assert "4 KiB" not in found and "atomic_slots" not in found
+    assert "4 KiB" not in found
+    assert "atomic_slots" not in found
 
 
 def test_a_torn_write_during_recovery_is_told_of_the_worst_state() -> None:
@@ -218,4 +224,5 @@ def test_ubifs_says_where_it_gives_wrong_bytes_without_an_error(
 
 def test_no_other_filesystem_is_said_to_be_mounted_without_ubifs_checks() -> None:
     found = case(states(kept=3), {"filesystem": "ext4"})
-    assert found.survival and UNCHECKED_DATA not in not_in_model(found, found.survival)
+    assert found.survival
+    assert UNCHECKED_DATA not in not_in_model(found, found.survival)

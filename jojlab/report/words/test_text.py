@@ -62,4 +62,5 @@ def test_sizes_stand_in_the_same_order_in_every_case() -> None:
     [(100, "100"), (300 / 29, "11"), (300 / 750, "0.40"), (300 / 223, "1.4"), (0.0301, "0.031")],
 )
 def test_a_bound_is_plain_and_never_rounded_below(bound: float, shown: str) -> None:
-    assert text.upper_bound(bound) == shown and float(shown) >= bound - 1e-9
+    assert text.upper_bound(bound) == shown
+    assert float(shown) >= bound - 1e-9

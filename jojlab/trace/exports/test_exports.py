@@ -89,7 +89,8 @@ def test_flows_lead_from_each_transaction_to_its_requests(tmp_path: Path) -> Non
         event = packet.track_event
         begins |= dict.fromkeys(event.flow_ids, event.name)
         ends |= dict.fromkeys(event.terminating_flow_ids, event.name)
-    assert begins.keys() == ends.keys() and 0 not in begins
+    assert begins.keys() == ends.keys()
+    assert 0 not in begins
     assert Counter(begins.values()) == {f"insert {n}": 9 for n in range(TRANSACTIONS)}
 
 
@@ -164,8 +165,10 @@ def test_requests_that_overlap_have_tracks_of_their_own(tmp_path: Path) -> None:
     assert used == [f"flash0 queue {n}" for n in (1, 2, 3)] + ["sda queue 1", "flash0 queue 1"]
     [event] = [p.track_event for p in found if p.timestamp == 11_000]
     told = {a.name: a for a in event.debug_annotations}
-    assert told["sector"].int_value == 8 and told["file"].string_value == "/dir/a.db"
-    assert told["queued_for_ns"].int_value == 1_000 and told["sync"].bool_value
+    assert told["sector"].int_value == 8
+    assert told["file"].string_value == "/dir/a.db"
+    assert told["queued_for_ns"].int_value == 1_000
+    assert told["sync"].bool_value
 
 
 def test_the_log_of_fio(tmp_path: Path) -> None:

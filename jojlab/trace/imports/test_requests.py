@@ -58,7 +58,8 @@ def test_merged_bios_are_one_request_of_the_first_submitter() -> None:
     )
     assert (request.sector, request.sectors, request.bio_count) == (100, 16, 2)
     assert (request.queue_ns, request.issue_ns, request.complete_ns) == (5, 20, 90)
-    assert request.comm == "first" and request.flags.meta
+    assert request.comm == "first"
+    assert request.flags.meta
     assert lacking(joiner) == {"out_of_order": 1}
     assert joiner.counts["back_merges"] == 1
 
@@ -88,7 +89,8 @@ def test_a_requeued_request_is_one_with_its_last_issue() -> None:
             ]
         )
         assert (request.queue_ns, request.issue_ns, request.complete_ns) == (1, 9, 11)
-        assert joiner.counts["requeues"] == 1 and not lacking(joiner)
+        assert joiner.counts["requeues"] == 1
+        assert not lacking(joiner)
 
 
 def test_a_split_bio_is_two_requests() -> None:
@@ -117,7 +119,8 @@ def test_a_request_may_complete_in_parts() -> None:
             event(8, "C", 8, 8),
         ]
     )
-    assert request.complete_ns == 8 and not lacking(joiner)
+    assert request.complete_ns == 8
+    assert not lacking(joiner)
 
 
 def test_bios_of_a_stacked_device_are_no_requests() -> None:
@@ -132,7 +135,8 @@ def test_bios_of_a_stacked_device_are_no_requests() -> None:
         ]
     )
     assert [(r.device, r.sector) for r in requests] == [("8:0", 500)]
-    assert joiner.counts["stacked"] == 1 and not lacking(joiner)
+    assert joiner.counts["stacked"] == 1
+    assert not lacking(joiner)
 
 
 def test_flushes_that_are_issued() -> None:
@@ -169,7 +173,8 @@ def test_flushes_that_are_only_queued_and_completed() -> None:
     )
     times = [(r.operation, r.issue_ns, r.complete_ns) for r in requests]
     assert times == [("flush", 1, 4), ("write", 6, 9), ("flush", 9, 12)]
-    assert requests[1].preflush and not lacking(joiner)
+    assert requests[1].preflush
+    assert not lacking(joiner)
 
 
 def test_each_bio_of_a_device_without_requests_is_one() -> None:
@@ -246,7 +251,8 @@ def test_one_flush_may_serve_two_who_asked() -> None:
         ]
     )
     assert [(r.operation, r.comm) for r in requests] == [("flush", "first")]
-    assert not lacking(joiner) and joiner.counts["shared_flushes"] == 1
+    assert not lacking(joiner)
+    assert joiner.counts["shared_flushes"] == 1
 
 
 def test_a_zone_append_is_complete_where_the_device_put_it() -> None:

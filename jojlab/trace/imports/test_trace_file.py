@@ -97,7 +97,8 @@ def test_what_was_imported_stands_in_the_manifest(tmp_path: Path) -> None:
     assert (manifest["clock"], manifest["incomplete"]) == ("wall", True)
     assert manifest["incomplete_reasons"] == counted.reasons + counted.untold
     assert manifest["configuration"]["source"]["lines"] == BLKPARSE.count("\n")
-    assert json.dumps(run.fingerprint) and len(run.fingerprint["source_sha256"]) == 64
+    assert json.dumps(run.fingerprint)
+    assert len(run.fingerprint["source_sha256"]) == 64
 
 
 def line(*fields: object) -> str:
@@ -151,7 +152,8 @@ def test_most_names_files_and_types(tmp_path: Path) -> None:
 def test_the_cut_last_line_is_counted_and_left_out(tmp_path: Path) -> None:
     _, counted = imported(tmp_path, MOST.rstrip("\n")[:-3])
     assert "1 line is cut short: the last, which is left out" in counted.reasons
-    assert counted.requests == 5 and counted.counts["unfinished"] == 1
+    assert counted.requests == 5
+    assert counted.counts["unfinished"] == 1
 
 
 @pytest.mark.parametrize(

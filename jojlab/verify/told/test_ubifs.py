@@ -81,12 +81,14 @@ def test_the_index_of_the_last_master_node_is_walked(tmp_path: Path) -> None:
     assert told.exact.find(at(8, 4096)) == Fact(("fs-metadata",), ("index",))
     assert told.exact.find(at(1, PAGE)) == Fact(("fs-metadata",), ("master",))
     assert told.exact.find(at(2, PAGE + 504)) == told.exact.find(at(1, PAGE))  # all of its bytes
-    assert told.exact.find(at(1, PAGE + 512)) is None and told.exact.find(at(1, 0)) is None
+    assert told.exact.find(at(1, PAGE + 512)) is None
+    assert told.exact.find(at(1, 0)) is None
     assert told.exact.find(at(9, 0) - PAGE) == Fact(
         ("fs-metadata",), ("ubi-volume-header", "padding")
     )
     area = told.areas.find(at(3, 0))
-    assert area is not None and "reference" in area.subtypes
+    assert area is not None
+    assert "reference" in area.subtypes
 
 
 def test_an_index_that_is_not_whole_is_told_as_such(tmp_path: Path) -> None:
