@@ -1,5 +1,5 @@
 //! joj-agent: runs on the device under test. Its rooms stand on floors; each uses only those below:
-//! record, device and filesystem, tables, bpf, tracer and commits, sqlite, script, recorder,
+//! record, device and filesystem, tables, bpf, tracer and commits, sqlite, recorder,
 //! import, workload, verify, lab, live and collector, commands.
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -27,7 +27,6 @@ mod parent;
 mod raw_nand;
 mod record;
 mod recorder;
-mod script;
 mod sql_script;
 mod sqlite;
 mod system_calls;

@@ -17,9 +17,31 @@ pub fn print(text: impl Display) -> io::Result<()> {
     line(&mut io::stdout().lock(), text)
 }
 
-/// How many there are, as 1 call or 2 calls.
+/// Returns a count with its noun: 1 call, 2 calls.
 pub fn plural(count: u64, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+    counted(count, &format!("{one}{{s}}"))
+}
+
+/// Returns a count with words that agree with it: `{s}` stands for the letter of a plural, and
+/// `{was|were}` for the first word of one, and for the second of several.
+pub fn counted(count: u64, words: &str) -> String {
+    let mut text = count.to_string() + " ";
+    for (index, part) in words.split(['{', '}']).enumerate() {
+        let is_choice = index % 2 == 1;
+        let (one, several) = part.split_once('|').unwrap_or(("", part));
+        text += match (is_choice, count) {
+            (false, _) => part,
+            (true, 1) => one,
+            (true, _) => several,
+        };
+    }
+    text
+}
+
+/// Returns a sentence for each of the counts that is not 0, as `counted` words it.
+pub fn sentences(counts: &[(u64, &str)]) -> Vec<String> {
+    let some = counts.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, words)| counted(*count, words)).collect()
 }
 
 fn line(output: &mut impl Write, text: impl Display) -> io::Result<()> {
@@ -43,6 +65,15 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn words_agree_with_their_count() {
+        assert_eq!((plural(1, "event"), plural(2, "event")), ("1 event".into(), "2 events".into()));
+        let words = "file{s} {was|were} there";
+        assert_eq!(counted(1, words), "1 file was there");
+        assert_eq!(counted(2, words), "2 files were there");
+        assert_eq!(sentences(&[(0, "call{s}"), (1, "call{s}")]), ["1 call"]);
     }
 
     #[test]

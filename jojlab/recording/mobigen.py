@@ -26,7 +26,7 @@ SUFFIX = ".mobigen"
 _FIRST_NUMBER = 3
 _AT_REMOVEDIR = 0x200
 _AT_SYMLINK_NOFOLLOW = 0x100
-# The flags that the script's readers know (agent/src/script/mobigen.rs), without access modes.
+# The flags that the script's reader knows (agent/src/import/mobigen.rs), without access modes.
 _FLAGS = {
     name: getattr(os, name)
     for name in (

@@ -148,7 +148,7 @@ def test_an_old_trace_is_read_and_what_is_no_line_is_told(tmp_path: Path) -> Non
     assert told[0] == "7 lines: 5 calls of 2 threads"
     assert "left out: 1 brk" in told
     assert "old.strace: line 6, column 6: no call" in answer.stdout
-    assert "incomplete: 1 lines could not be read" in told
+    assert "incomplete: 1 line could not be read" in told
     recording = Recording(tmp_path / "runs/old", 4)
     names = ["open", "fcntl", "pread64", "lseek", "close"]
     assert [row["name"] for row in recording.calls()] == names

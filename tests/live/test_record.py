@@ -320,7 +320,7 @@ def test_what_cannot_be_recorded_is_counted(here: Path, tmp_path: Path) -> None:
     subprocess.run(["gcc", "-o", program, str(source)], check=True)
     recording = recorded(here, tmp_path / "aio", program)
     assert recording.code == 4
-    reasons = ["1 operations of io_submit, which are not recorded"]
+    reasons = ["1 operation of io_submit, not recorded"]
     assert recording.manifest["incomplete_reasons"] == reasons
     recording = recorded(here, tmp_path / "abi", program, "32")
     assert recording.code == 4

@@ -25,7 +25,6 @@ FLOORS = (
     ("bpf",),
     ("tracer", "commits"),
     ("sqlite", "sql_script"),
-    ("script",),
     ("recorder",),
     ("import",),
     ("workload",),

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::descriptors::{Descriptors, OpenFile, OpenId, TooMany};
-use super::names::{FileId, Names, inode, plain};
+use super::files::{FileId, Names, inode, plain};
 use crate::recorder::missed::Missed;
 use crate::recorder::output::Round;
 use crate::recorder::{DatabaseBefore, words};
@@ -51,7 +51,7 @@ pub struct BegunCall {
 
 /// A thread's own, which the tables do not have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Own {
+pub(super) struct ThreadState {
     pub table: usize,
     pub directory: usize,
     last_clone: Option<i64>,
@@ -67,7 +67,7 @@ pub struct Book<'a> {
     take: TakeRound<'a>,
     round: Round,
     pub threads: Vec<RecordedThread>,
-    pub(super) own: Vec<Own>,
+    pub(super) thread_states: Vec<ThreadState>,
     by_tid: HashMap<i64, usize>,
     creations: HashMap<i64, VecDeque<ThreadCreation>>,
     /// Whether threads of which nothing tells how they were made are of one process.
@@ -105,7 +105,7 @@ impl<'a> Book<'a> {
             take,
             round: Round::default(),
             threads: Vec::new(),
-            own: Vec::new(),
+            thread_states: Vec::new(),
             by_tid: HashMap::new(),
             are_of_one_process: creations.is_empty(),
             creations,
@@ -141,8 +141,8 @@ impl<'a> Book<'a> {
     }
 
     /// A thread begins a call that may make another.
-    pub fn begins_clone(&mut self, begun: BegunCall) {
-        self.own[begun.thread].last_clone = Some(begun.call_id);
+    pub fn note_clone_begin(&mut self, begun: BegunCall) {
+        self.thread_states[begun.thread].last_clone = Some(begun.call_id);
     }
 
     /// Threads of which nothing tells how they were made are taken for one process's.
@@ -171,28 +171,30 @@ impl<'a> Book<'a> {
         let creator = made.map(|(creator, _)| creator);
         let table = match creator {
             Some(creator) if has(libc::CLONE_FILES) => {
-                self.descriptors.share(self.own[creator].table)
+                self.descriptors.share(self.thread_states[creator].table)
             }
-            Some(creator) => self.descriptors.copy(self.own[creator].table),
+            Some(creator) => self.descriptors.copy(self.thread_states[creator].table),
             None => self.descriptors.add(),
         };
         let directory = match creator {
-            Some(creator) if has(libc::CLONE_FS) => self.own[creator].directory,
+            Some(creator) if has(libc::CLONE_FS) => self.thread_states[creator].directory,
             creator => {
-                let of_creator = |it: usize| self.directories[self.own[it].directory].clone();
+                let of_creator =
+                    |it: usize| self.directories[self.thread_states[it].directory].clone();
                 let path = creator.map_or(self.default_directory.clone(), of_creator);
                 self.directories.push(path);
                 self.directories.len() - 1
             }
         };
-        let root = creator.map_or(number, |creator| self.own[creator].root);
+        let root = creator.map_or(number, |creator| self.thread_states[creator].root);
         let of_creator = creator.map(|creator| &self.threads[creator]);
         self.threads.push(RecordedThread {
             thread_id: number as i64,
             tid,
             pid: of_creator.filter(|_| has(libc::CLONE_THREAD)).map_or(tid, |it| it.pid),
             creator_id: creator.map(|it| it as i64),
-            created_by_call_id: by_call.and_then(|(creator, _)| self.own[creator].last_clone),
+            created_by_call_id: by_call
+                .and_then(|(creator, _)| self.thread_states[creator].last_clone),
             shares_descriptors: has(libc::CLONE_FILES),
             shares_directory: has(libc::CLONE_FS),
             executable: of_creator.map(|it| it.executable.clone()).unwrap_or_default(),
@@ -201,23 +203,23 @@ impl<'a> Book<'a> {
             begin_ns,
             ..RecordedThread::default()
         });
-        self.own.push(Own { table, directory, last_clone: None, root });
+        self.thread_states.push(ThreadState { table, directory, last_clone: None, root });
         self.by_tid.insert(tid, number);
         number
     }
 
     /// A call that made a thread has returned: it is there from now on, if it was not before.
-    pub(super) fn cloned(&mut self, begun: BegunCall, tid: i64, end_ns: i64) {
+    pub(super) fn note_clone_return(&mut self, begun: BegunCall, tid: i64, end_ns: i64) {
         let creator = self.threads[begun.thread].tid;
         let waits = self.creations.get(&tid).and_then(VecDeque::front);
         if waits.is_some_and(|it| it.creator == creator) && !self.by_tid.contains_key(&tid) {
-            self.own[begun.thread].last_clone = Some(begun.call_id);
+            self.thread_states[begun.thread].last_clone = Some(begun.call_id);
             self.thread(tid, end_ns);
         }
     }
 
     /// A thread that executes takes the number of its process.
-    pub fn superseded(&mut self, tid: i64, by: i64, end_ns: i64) {
+    pub fn note_superseded(&mut self, tid: i64, by: i64, end_ns: i64) {
         if let Some(thread) = self.by_tid.remove(&by)
             && let Some(former) = self.by_tid.insert(tid, thread)
         {
@@ -226,11 +228,11 @@ impl<'a> Book<'a> {
     }
 
     /// A thread has ended.
-    pub fn ended(&mut self, tid: i64, end_ns: i64, code: Option<i64>, signal: Option<i64>) {
+    pub fn end_thread(&mut self, tid: i64, end_ns: i64, code: Option<i64>, signal: Option<i64>) {
         let Some(thread) = self.by_tid.remove(&tid) else { return };
         let row = &mut self.threads[thread];
         (row.end_ns, row.exit_code, row.exit_signal) = (Some(end_ns), code, signal);
-        self.descriptors.leave(self.own[thread].table);
+        self.descriptors.leave(self.thread_states[thread].table);
     }
 
     /// A row is finished.
@@ -260,7 +262,7 @@ impl<'a> Book<'a> {
         if path[0] == b'/' {
             return Some(plain(path));
         }
-        let Own { table, directory: own, .. } = self.own[thread];
+        let ThreadState { table, directory: own, .. } = self.thread_states[thread];
         let base = match directory.filter(|it| *it != i64::from(libc::AT_FDCWD)) {
             Some(number) => {
                 let open = self.descriptors.at(table, number)?;
@@ -283,25 +285,25 @@ impl<'a> Book<'a> {
         &mut self,
         begun: BegunCall,
         number: i64,
-        told_path: Option<&[u8]>,
+        reported_path: Option<&[u8]>,
         no_file: Option<&[u8]>,
     ) -> Result<Option<OpenId>, Impossible> {
-        let Own { table, root, .. } = self.own[begun.thread];
+        let ThreadState { table, root, .. } = self.thread_states[begun.thread];
         if let Some(open) = self.descriptors.at(table, number) {
             return Ok(Some(open));
         }
         if !(0..=i64::from(i32::MAX)).contains(&number) {
             return Ok(None);
         }
-        let path = told_path.map(plain).unwrap_or_default();
-        let file = match told_path {
-            Some(_) => self.names.there(&path, begun.call_id),
+        let path = reported_path.map(plain).unwrap_or_default();
+        let file = match reported_path {
+            Some(_) => self.names.note_present(&path, begun.call_id),
             None => self.names.add(super::files::TracedFile::new(false)),
         };
         let opener = begun.thread;
         let open = OpenFile { file: Some(file), path, position: 0, appends: false, opener };
         let target = words::text(no_file.unwrap_or(&open.path));
-        let root_table = self.own[root].table;
+        let root_table = self.thread_states[root].table;
         let was_ever = [table, root_table].map(|it| self.descriptors.was_ever(it, number));
         let open = self.descriptors.open(table, number, open, false)?;
         if was_ever.contains(&true) {
@@ -327,7 +329,7 @@ impl<'a> Book<'a> {
 
     /// A call of a thread has given a descriptor of a number.
     pub(super) fn note_opened(&mut self, thread: usize, number: i64) {
-        let table = self.own[thread].table;
+        let table = self.thread_states[thread].table;
         if let Some(open) = self.descriptors.at(table, number)
             && self.are_of_one_process
             && self.descriptors.opens[open].opener != thread
@@ -337,7 +339,7 @@ impl<'a> Book<'a> {
     }
 
     /// Hands over what waits; gives the counts.
-    pub fn finish(mut self) -> Closed {
+    pub fn finish(mut self) -> BookSummary {
         for (row, (_, file)) in self.open_before.iter_mut().zip(&self.open_before_files) {
             let file = &self.names.files[*file];
             row.size_bytes = file.size_bytes().unwrap_or(0);
@@ -347,7 +349,7 @@ impl<'a> Book<'a> {
             self.unknown_open += u64::from(row.target.is_empty());
         }
         self.round.snapshot = self.names.rows().collect();
-        let closed = Closed {
+        let closed = BookSummary {
             calls: self.calls,
             threads: self.threads.len() as u64,
             missed: self.missed,
@@ -370,7 +372,7 @@ impl<'a> Book<'a> {
 }
 
 /// What is left when all calls are told.
-pub struct Closed {
+pub struct BookSummary {
     pub calls: u64,
     pub threads: u64,
     pub missed: Missed,

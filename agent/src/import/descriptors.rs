@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use super::names::FileId;
+use super::files::FileId;
 
 /// Entries of all tables: as many as Linux lets one process have (fs.nr_open), four times.
 const MOST_ENTRIES: usize = 4 << 20;

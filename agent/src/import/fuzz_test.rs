@@ -3,14 +3,12 @@
 
 use std::path::Path;
 
-use super::bad::Bad;
 use super::book::Book;
-use super::lines::Lines;
+use super::lines::{BadLines, Lines};
 use super::strace::{self, FileForm, Merged};
-use super::{mobigen, told};
+use super::{mobigen, summary};
 use crate::fuzz::{self, Random};
 use crate::recorder::output::Round;
-use crate::script;
 
 /// Lines of strace's, of several versions and options.
 const TRACE: [&str; 41] = [
@@ -100,8 +98,8 @@ fn rows(read: impl FnOnce(&mut Book)) -> usize {
     for thread in &last.threads {
         assert!(thread.creator_id.is_none_or(|creator| creator < thread.thread_id));
     }
-    let bad = Bad::default();
-    let _ = told(&closed, 0, Default::default(), bad, Vec::new(), Vec::new());
+    let bad = BadLines::default();
+    let _ = summary(&closed, 0, Default::default(), bad, Vec::new(), Vec::new());
     calls.len()
 }
 
@@ -110,9 +108,9 @@ fn input(number: u64) -> usize {
     let mut random = Random::of(number);
     if number % 4 == 3 {
         let text = random.text(&SCRIPT, 4);
-        let Ok(script) = script::mobigen::parse(&text) else { return 0 };
+        let Ok(mut script) = mobigen::parse(&text) else { return 0 };
         return rows(|book| {
-            let _ = mobigen::calls(&script, book);
+            let _ = mobigen::add_calls(&mut script, book);
         });
     }
     let files: Vec<_> = (0..=number % 16 / 15).map(|_| random.text(&TRACE, 4)).collect();
@@ -121,7 +119,7 @@ fn input(number: u64) -> usize {
     let open = || Merged::of(files.iter().map(lines).collect(), &forms);
     let _ = strace::creations(open());
     rows(|book| {
-        let mut bad = Bad { is_strict: number % 64 == 1, ..Bad::default() };
+        let mut bad = BadLines { is_strict: number % 64 == 1, ..BadLines::default() };
         let _ = strace::read(open(), book, &mut bad);
     })
 }

@@ -1,4 +1,6 @@
-//! The lines of a trace's file, one at a time, however long the file or a line of it is.
+//! The lines of a trace's file, one at a time, however long the file or a line of it is. Lines that
+//! cannot be read are counted, and the first of them reported by file, line and column; or the
+//! import ends at the first, if the user wants it so.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -117,6 +119,52 @@ impl Lines {
                 return Ok(Next::TooLong);
             }
         }
+    }
+}
+
+/// As many are told; all are counted.
+const MOST_MESSAGES: usize = 5;
+/// Letters of a line that are shown.
+const SHOWN_LETTERS: usize = 60;
+
+/// The lines so far.
+#[derive(Debug, Default)]
+pub struct BadLines {
+    pub is_strict: bool,
+    pub count: u64,
+    pub messages: Vec<String>,
+}
+
+impl BadLines {
+    /// A line that is none, from a column on (from 0).
+    ///
+    /// # Errors
+    /// If the import is to end at it.
+    pub fn line(
+        &mut self,
+        path: &Path,
+        number: u64,
+        at: usize,
+        what: &str,
+        text: &[u8],
+    ) -> Result<(), WrongUse> {
+        self.count += 1;
+        if !self.is_strict && self.messages.len() >= MOST_MESSAGES {
+            return Ok(());
+        }
+        let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_LETTERS)]);
+        let message = format!(
+            "{}: line {number}, column {}: {what}: {:?}; record with strace -o FILE, so that \
+             nothing else writes there, or correct the line",
+            path.display(),
+            at + 1,
+            shown,
+        );
+        if self.is_strict {
+            return Err(WrongUse(message));
+        }
+        self.messages.push(message);
+        Ok(())
     }
 }
 

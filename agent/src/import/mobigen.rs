@@ -1,20 +1,93 @@
-//! MobiGen's scripts as recordings. A script has one descriptor table for all its threads; of most
-//! calls it tells neither what they returned nor when they ended.
+//! MobiGen's scripts, the input of Mobibench's -g, as recordings: a line for each call, of fields
+//! between blanks, `THREAD MICROSECONDS CALL ARGUMENTS`, in which the arguments are
+//!
+//!     open PATH FLAG|FLAG DESCRIPTOR         close|fsync|fdatasync|fstat DESCRIPTOR [RESULT]
+//!     read|write DESCRIPTOR BYTES            pread|pwrite DESCRIPTOR OFFSET BYTES
+//!     access|stat|lstat|unlink "PATH" [RESULT]
+//!
+//! A path without quotes, or with one of them, is that of a file that was open before the recording
+//! began: MobiGen knew no more than where it was. Names of calls may end in 64. A script has one
+//! descriptor table for all its threads; of most calls it tells neither what they returned nor when
+//! they ended.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::book::{Book, Impossible};
 use super::effects;
-use super::told::Told;
+use super::traced_call::TracedCall;
 use crate::errors::WrongUse;
 use crate::recorder::calls::SystemCall;
 use crate::recorder::words;
-use crate::script::call::{Call, CallName, CallTarget, Script};
-use crate::script::mobigen;
 use crate::tables::rows::Word;
 
 /// Bytes of a script: the parser has it whole in memory.
-const MOST_BYTES: u64 = 1 << 30;
+const MOST_SCRIPT_BYTES: u64 = 1 << 30;
+/// Longest call that Linux makes of a read or write is 2 GiB less a page (read(2), NOTES); the
+/// recorded ones were far shorter, and each thread has a buffer of that size.
+const MOST_BYTES: i64 = 64 << 20;
+/// End of the largest file that is replayed: that of ext4 (ext4(5), 16 TiB).
+const MOST_OFFSET: u64 = 1 << 44;
+/// 30 days: a replay waits for a call until its time, and so long a recording is a wrong number.
+const MOST_TIME_US: u64 = 30 * 24 * 3600 * 1_000_000;
+/// Each is a thread of the replay.
+const MOST_THREADS: usize = 1000;
+/// PATH_MAX.
+const MOST_PATH_BYTES: usize = 4096;
+
+/// The flags of open(2) that are replayed, by their bits.
+const FLAGS: [(&str, i32); 15] = [
+    ("O_RDONLY", libc::O_RDONLY),
+    ("O_WRONLY", libc::O_WRONLY),
+    ("O_RDWR", libc::O_RDWR),
+    ("O_APPEND", libc::O_APPEND),
+    ("O_CREAT", libc::O_CREAT),
+    ("O_DIRECT", libc::O_DIRECT),
+    ("O_DIRECTORY", libc::O_DIRECTORY),
+    ("O_DSYNC", libc::O_DSYNC),
+    ("O_EXCL", libc::O_EXCL),
+    ("O_NOATIME", libc::O_NOATIME),
+    ("O_RSYNC", libc::O_RSYNC),
+    ("O_SYNC", libc::O_SYNC),
+    ("O_TRUNC", libc::O_TRUNC),
+    ("O_NOFOLLOW", libc::O_NOFOLLOW),
+    ("O_NONBLOCK", libc::O_NONBLOCK),
+];
+/// Those that say nothing of what is done to the file.
+const OTHER_FLAGS: [&str; 6] =
+    ["O_LARGEFILE", "O_CLOEXEC", "O_NDELAY", "O_NOCTTY", "O_ASYNC", "O_ACCMODE"];
+
+/// One line of a script.
+#[derive(Debug)]
+struct ScriptCall {
+    line: usize,
+    /// As the script numbers them.
+    thread: u64,
+    /// Since the recording began.
+    time_us: u64,
+    call: TracedCall,
+}
+
+/// A script that was read.
+#[derive(Debug, Default)]
+pub struct Script {
+    calls: Vec<ScriptCall>,
+    /// Lines, of which each has a call.
+    pub lines: usize,
+    /// As the script numbers them.
+    threads: BTreeSet<u64>,
+    /// Calls that are not imported, by their name: how many there were.
+    pub unknown: BTreeMap<String, u64>,
+}
+
+/// What is wrong with a script.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}, {field}: {what}")]
+pub struct ScriptError {
+    line: usize,
+    field: &'static str,
+    what: String,
+}
 
 /// Reads a script into a book.
 ///
@@ -23,7 +96,7 @@ const MOST_BYTES: u64 = 1 << 30;
 pub fn read(file: &Path, book: &mut Book) -> anyhow::Result<Script> {
     let cannot = |error: std::io::Error| WrongUse(format!("{}: {error}", file.display()));
     let found = std::fs::metadata(file).map_err(cannot)?;
-    if !found.is_file() || found.len() > MOST_BYTES {
+    if !found.is_file() || found.len() > MOST_SCRIPT_BYTES {
         let message = format!("{}: no file of at most 1 GiB; name a script", file.display());
         return Err(WrongUse(message).into());
     }
@@ -31,95 +104,193 @@ pub fn read(file: &Path, book: &mut Book) -> anyhow::Result<Script> {
     let located = |error: &dyn std::fmt::Display| {
         WrongUse(format!("{}: {error}; correct the line, or leave it out", file.display()))
     };
-    let script = mobigen::parse(&text).map_err(|error| located(&error))?;
-    calls(&script, book).map_err(|(line, error)| located(&format!("line {line}: {error}")))?;
+    let mut script = parse(&text).map_err(|error| located(&error))?;
+    add_calls(&mut script, book).map_err(|(line, it)| located(&format!("line {line}: {it}")))?;
     Ok(script)
 }
 
-/// The calls of a script; on error the line that no program can have.
-pub fn calls(script: &Script, book: &mut Book) -> Result<(), (usize, Impossible)> {
-    for call in &script.calls {
-        let begun = book.begin(call.thread as i64, (call.time_us * 1000).cast_signed());
-        effects::end(book, begun, told(call), None).map_err(|error| (call.line, error))?;
+/// Moves the calls of a script into a book; on error returns the line that no program can have.
+pub(super) fn add_calls(script: &mut Script, book: &mut Book) -> Result<(), (usize, Impossible)> {
+    for ScriptCall { line, thread, time_us, call } in std::mem::take(&mut script.calls) {
+        let begun = book.begin(thread as i64, (time_us * 1000).cast_signed());
+        effects::end_call(book, begun, call, None).map_err(|error| (line, error))?;
     }
     Ok(())
 }
 
-/// A call of a script.
-fn told(call: &Call) -> Told {
-    let name = match call.name {
-        CallName::Open => "open",
-        CallName::Close => "close",
-        CallName::Read => "read",
-        CallName::Pread => "pread64",
-        CallName::Write => "write",
-        CallName::Pwrite => "pwrite64",
-        CallName::Fsync => "fsync",
-        CallName::Fdatasync => "fdatasync",
-        CallName::Fstat => "fstat",
-        CallName::Stat => "stat",
-        CallName::Lstat => "lstat",
-        CallName::Access => "access",
-        CallName::Unlink => "unlink",
-    };
-    let mut told = Told::new(SystemCall::named(name).expect("each of them is recorded"));
-    match &call.target {
-        CallTarget::Path(path) => {
-            told.row.path = Some(words::text(path));
-            told.path = Some(path.clone());
+/// Parses a script.
+///
+/// # Errors
+/// Of the first line that is not one, with its field.
+pub(super) fn parse(text: &[u8]) -> Result<Script, ScriptError> {
+    let mut script = Script::default();
+    for (line, text) in (1..).zip(text.split(|byte| *byte == b'\n')) {
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if text.iter().all(u8::is_ascii_whitespace) {
+            continue;
         }
-        // Of an open: a file that was open before, of which only the number is known.
-        CallTarget::Descriptor(_) if call.name == CallName::Open => {}
-        CallTarget::Descriptor(number) => told.row.descriptor = Some(*number),
+        script.lines += 1;
+        let mut fields = CallFields { line, rest: text };
+        let thread = fields.number("thread", 0, u64::from(u32::MAX))?;
+        let time_us = fields.number("microseconds", 0, u64::MAX)?;
+        if time_us > MOST_TIME_US {
+            let what = format!(
+                "{time_us} is more than 30 days after the beginning, and a replay would wait for \
+                 so long; correct it, or leave the call out"
+            );
+            return Err(fields.error("microseconds", what));
+        }
+        if script.threads.insert(thread) && script.threads.len() > MOST_THREADS {
+            let what = format!("{MOST_THREADS} threads are replayed at most");
+            return Err(fields.error("thread", what));
+        }
+        let word = String::from_utf8_lossy(fields.next("call")?).into_owned();
+        match fields.call(word.strip_suffix("64").unwrap_or(&word))? {
+            Some(call) => script.calls.push(ScriptCall { line, thread, time_us, call }),
+            None => *script.unknown.entry(word).or_default() += 1,
+        }
     }
-    let moves = [CallName::Read, CallName::Pread, CallName::Write, CallName::Pwrite];
-    let mut result = 0;
-    if call.name == CallName::Open {
-        told.row.flags = Some(call.flags.into());
-        told.row.mode = Some(0o666);
-        result = call.descriptor;
-    }
-    if moves.contains(&call.name) {
-        told.row.length_bytes = Some(call.bytes.cast_signed());
-        result = call.bytes.cast_signed();
-    }
-    if matches!(call.name, CallName::Pread | CallName::Pwrite) {
-        told.row.offset_bytes = Some(call.offset.cast_signed());
-    }
-    if call.succeeded == Some(false) {
-        let error = error_of(call);
-        told.row.result = words::error_number(error).map(|number| -i64::from(number));
-        told.row.error = Some(Word::Borrowed(error));
-    } else {
-        told.row.result = Some(result);
-    }
-    told
+    Ok(script)
 }
 
-/// Why a call failed a script does not tell: the commonest reason stands for it.
-fn error_of(call: &Call) -> &'static str {
-    match (&call.target, call.name) {
-        (CallTarget::Path(_), CallName::Open) if call.flags & libc::O_CREAT != 0 => "EACCES",
-        (CallTarget::Path(_), _) => "ENOENT",
-        (CallTarget::Descriptor(_), CallName::Open) => "EACCES",
-        (CallTarget::Descriptor(_), _) => "EIO",
+/// What is left of a line.
+struct CallFields<'a> {
+    line: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> CallFields<'a> {
+    fn error(&self, field: &'static str, what: impl Into<String>) -> ScriptError {
+        ScriptError { line: self.line, field, what: what.into() }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.rest = self.rest.trim_ascii_start();
+        self.rest.is_empty()
+    }
+
+    fn next(&mut self, field: &'static str) -> Result<&'a [u8], ScriptError> {
+        if self.is_over() {
+            return Err(self.error(field, "is missing"));
+        }
+        let end = self.rest.iter().position(u8::is_ascii_whitespace).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Ok(word)
+    }
+
+    /// A whole number that a program could have given, which may be negative.
+    fn integer(&mut self, field: &'static str) -> Result<i64, ScriptError> {
+        let word = self.next(field)?;
+        let number = std::str::from_utf8(word).ok().and_then(|word| word.parse().ok());
+        number.ok_or_else(|| {
+            self.error(field, format!("{:?} is no whole number", String::from_utf8_lossy(word)))
+        })
+    }
+
+    fn number(&mut self, field: &'static str, least: u64, most: u64) -> Result<u64, ScriptError> {
+        let number = self.integer(field)?;
+        u64::try_from(number)
+            .ok()
+            .filter(|number| (least..=most).contains(number))
+            .ok_or_else(|| self.error(field, format!("{number} is not {least} to {most}")))
+    }
+
+    /// A path between quotes, which may have blanks; none where there is another word.
+    fn quoted(&mut self) -> Result<Option<&'a [u8]>, ScriptError> {
+        if self.is_over() || self.rest[0] != b'"' {
+            return Ok(None);
+        }
+        let inner = &self.rest[1..];
+        // The quote that ends it stands before a blank or the line's end.
+        let is_end = |at: &usize| {
+            inner[*at] == b'"' && inner.get(at + 1).is_none_or(u8::is_ascii_whitespace)
+        };
+        let Some(end) = (0..inner.len()).find(is_end) else {
+            return Err(self.error("path", "has no quote at its end"));
+        };
+        let path = &inner[..end];
+        if path.len() >= MOST_PATH_BYTES || path.contains(&0) {
+            return Err(self.error("path", "is longer than a path may be, or has a zero byte"));
+        }
+        self.rest = &inner[end + 1..];
+        Ok(Some(path))
+    }
+
+    fn flags(&mut self) -> Result<i32, ScriptError> {
+        let words = String::from_utf8_lossy(self.next("flags")?);
+        let mut flags = 0;
+        for word in words.split('|') {
+            match FLAGS.iter().find(|(name, _)| *name == word) {
+                Some((_, bits)) => flags |= bits,
+                None if OTHER_FLAGS.contains(&word) => {}
+                None => return Err(self.error("flags", format!("{word:?} is no flag of open(2)"))),
+            }
+        }
+        Ok(flags)
+    }
+
+    /// Parses the arguments of a call; returns None if such calls are not imported.
+    fn call(&mut self, name: &str) -> Result<Option<TracedCall>, ScriptError> {
+        let recorded_name = match name {
+            "pread" | "pwrite" => &format!("{name}64"),
+            "open" | "close" | "read" | "write" | "fsync" | "fdatasync" | "fstat" | "stat"
+            | "lstat" | "access" | "unlink" => name,
+            _ => return Ok(None),
+        };
+        let call = SystemCall::named(recorded_name).expect("each of them is recorded");
+        let mut call = TracedCall::new(call);
+        let mut result = 0;
+        // Why a call failed a script does not tell: the commonest reason stands for it.
+        let mut error = "EIO";
+        match name {
+            "open" => {
+                let path = self.quoted()?;
+                if path.is_none() {
+                    self.next("path")?;
+                }
+                let flags = self.flags()?;
+                result = self.integer("descriptor")?;
+                let makes_file = flags & libc::O_CREAT != 0;
+                error = if path.is_some() && !makes_file { "ENOENT" } else { "EACCES" };
+                (call.row.flags, call.row.mode) = (Some(flags.into()), Some(0o666));
+                call.set_path(path);
+            }
+            "access" | "stat" | "lstat" | "unlink" => {
+                let path = self.quoted()?;
+                let path = path.ok_or_else(|| self.error("path", "is missing, or unquoted"))?;
+                error = "ENOENT";
+                call.set_path(Some(path));
+            }
+            _ => call.row.descriptor = Some(self.integer("descriptor")?),
+        }
+        if matches!(name, "pread" | "pwrite") {
+            let offset = self.number("offset", 0, MOST_OFFSET)?;
+            call.row.offset_bytes = Some(offset.cast_signed());
+        }
+        if matches!(name, "read" | "write" | "pread" | "pwrite") {
+            // A failed call has its result in the place of its bytes.
+            result = self.integer("bytes")?;
+            if result > MOST_BYTES {
+                return Err(self.error("bytes", format!("{result} is more than {MOST_BYTES}")));
+            }
+            call.row.length_bytes = Some(result.max(0));
+        } else if name != "open" && !self.is_over() {
+            result = self.integer("result")?.min(0);
+        }
+        if result < 0 {
+            result = words::error_number(error).map_or(-1, |number| -i64::from(number));
+            call.row.error = Some(Word::Borrowed(error));
+        }
+        call.row.result = Some(result);
+        if !self.is_over() {
+            let rest = String::from_utf8_lossy(self.rest).into_owned();
+            return Err(self.error("line's end", format!("{rest:?} belongs to no argument")));
+        }
+        Ok(Some(call))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calls_of_a_script_have_their_columns() {
-        let told = |line: &str| told(&mobigen::parse(line.as_bytes()).unwrap().calls[0]);
-        let write = told("1 5 pwrite64 53 4096 1024").row;
-        assert_eq!((write.descriptor, write.offset_bytes), (Some(53), Some(4096)));
-        assert_eq!((write.length_bytes, write.result), (Some(1024), Some(1024)));
-        let open = told(r#"1 5 open "/a b" O_RDWR|O_CREAT 7"#);
-        assert_eq!((open.path.unwrap(), open.row.result), (b"/a b".to_vec(), Some(7)));
-        let failed = told(r#"1 5 access "/a" -1"#).row;
-        assert_eq!((failed.result, failed.error.unwrap()), (Some(-2), "ENOENT".into()));
-        assert_eq!(told("1 5 open /data O_RDWR 7").row.path, None);
-    }
-}
+#[path = "mobigen_test.rs"]
+mod tests;

@@ -2,33 +2,30 @@
 //! the recorder sees, so that files and what was there before are inferred from the calls;
 //! docs/recording.md says how, and what an imported recording lacks.
 //!
-//! strace, mobigen -> told -> effects -> book (descriptors, names -> files) -> recorder::output
+//! strace, mobigen -> traced_call -> effects -> book, descriptors, files -> recorder::output
 
-mod bad;
 mod book;
-mod descriptor_effects;
 mod descriptors;
 mod effects;
 mod files;
 mod lines;
 mod mobigen;
-mod name_effects;
-mod names;
 mod strace;
-mod told;
+mod traced_call;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use self::bad::Bad;
-use self::book::{Book, Closed};
-use self::names::plain;
+use self::book::{Book, BookSummary};
 use self::strace::Merged;
 use crate::errors::WrongUse;
+use crate::messages::{counted, sentences};
 use crate::recorder::output::{RecordingOutput, ending};
-use crate::recorder::{VERSION, missed, note_of, words};
+use crate::recorder::{VERSION, note_of, words};
+use files::plain;
+use lines::BadLines;
 
 /// What is read.
 pub enum Trace<'a> {
@@ -85,15 +82,15 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
     {
         book.assume_one_process();
     }
-    let mut bad = Bad::default();
+    let mut bad = BadLines::default();
     let read = match trace {
         Trace::Strace { files, is_strict } => {
             bad.is_strict = *is_strict;
             Merged::open(files, &forms)
                 .and_then(|merged| strace::read(merged, &mut book, &mut bad))
-                .map(of_strace)
+                .map(strace_facts)
         }
-        Trace::Mobigen(file) => mobigen::read(file, &mut book).map(of_mobigen),
+        Trace::Mobigen(file) => mobigen::read(file, &mut book).map(mobigen_facts),
     };
     let closed = book.finish();
     let read = match read {
@@ -106,19 +103,20 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
     if closed.calls == 0 {
         output.abandon();
         let named = named.join(", ");
-        let first = bad.told.first().map(|it| format!(" ({it})")).unwrap_or_default();
+        let first = bad.messages.first().map(|it| format!(" ({it})")).unwrap_or_default();
         return Err(WrongUse(format!("{named}: no file system call of {recorder}{first}")).into());
     }
     let mut reasons = read.reasons();
     // A script has one table of descriptors for all processes.
     if let Trace::Strace { .. } = trace {
-        reasons.extend(missed::told(&[(
+        reasons.extend(sentences(&[(
             closed.collisions,
-            "descriptors were opened under numbers that were open: threads of which nothing tells \
+            "descriptor{s} {was|were} opened under {a number|numbers} open before: threads of \
+             which nothing tells \
              who made them may be of several processes (trace clone, fork, execve and close too)",
         )]));
     }
-    let imported = told(&closed, read.lines, read.left_out, bad, reasons, read.notes);
+    let imported = summary(&closed, read.lines, read.left_out, bad, reasons, read.notes);
     facts.extend(read.facts);
     facts.extend([
         ("command", json!(closed.command)),
@@ -135,7 +133,7 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
 }
 
 /// What a format tells.
-struct OfFormat {
+struct FormatFacts {
     lines: u64,
     left_out: BTreeMap<String, u64>,
     doubtful_lines: u64,
@@ -143,19 +141,19 @@ struct OfFormat {
     notes: Vec<String>,
 }
 
-impl OfFormat {
+impl FormatFacts {
     /// Why what was read may not be all.
     fn reasons(&self) -> Vec<String> {
         let unnamed = |name: &&String| name.starts_with("syscall_");
         let unnamed = self.left_out.keys().filter(unnamed).map(|name| self.left_out[name]).sum();
-        missed::told(&[
-            (unnamed, "calls that strace had no name for"),
-            (self.doubtful_lines, "lines without a number, of one of several threads"),
+        sentences(&[
+            (unnamed, "call{s} that strace had no name for"),
+            (self.doubtful_lines, "line{s} without a number, of one of several threads"),
         ])
     }
 }
 
-fn of_strace(read: strace::Read) -> OfFormat {
+fn strace_facts(read: strace::Read) -> FormatFacts {
     let strace::Read { lines, left_out, times, began_ns, doubtful_lines } = read;
     let end = match (times.with_end, times.without_end) {
         (_, 0) => "told",
@@ -171,12 +169,12 @@ fn of_strace(read: strace::Read) -> OfFormat {
         notes.push(format!("{count} calls have no end: strace tells it with -T"));
     }
     notes.extend(times.note());
-    OfFormat { lines, left_out, doubtful_lines, facts, notes }
+    FormatFacts { lines, left_out, doubtful_lines, facts, notes }
 }
 
-fn of_mobigen(script: crate::script::call::Script) -> OfFormat {
+fn mobigen_facts(script: mobigen::Script) -> FormatFacts {
     let times = json!({ "begin": "told", "end": "none" });
-    OfFormat {
+    FormatFacts {
         lines: script.lines as u64,
         left_out: script.unknown,
         doubtful_lines: 0,
@@ -185,34 +183,39 @@ fn of_mobigen(script: crate::script::call::Script) -> OfFormat {
     }
 }
 
-fn told(
-    closed: &Closed,
+fn summary(
+    closed: &BookSummary,
     lines: u64,
     left_out: BTreeMap<String, u64>,
-    bad: Bad,
+    bad: BadLines,
     of_format: Vec<String>,
     mut notes: Vec<String>,
 ) -> Imported {
     let mut reasons = closed.missed.reasons(closed.calls);
     reasons.extend(of_format);
     if bad.count > 0 {
-        reasons.push(format!("{} lines could not be read", bad.count));
+        reasons.push(counted(bad.count, "line{s} could not be read"));
     }
     notes.extend(closed.missed.notes());
     notes.extend(note_of(&closed.databases));
     let nowhere = String::from_utf8_lossy(book::NOWHERE);
-    let put = format!("relative paths, put into {nowhere}: name the directory by --directory");
-    notes.extend(missed::told(&[
+    let put = format!("relative path{{s}}, put into {nowhere}: name the directory by --directory");
+    notes.extend(sentences(&[
         (closed.without_directory, &put),
-        (closed.orphans, "threads of which nothing tells who made them"),
-        (closed.surprises, "files were there although no call had made them"),
-        (closed.open_before, "descriptors were open before"),
+        (closed.orphans, "thread{s} of which nothing tells who made them"),
+        (closed.surprises, "file{s} {was|were} there although no call had made them"),
+        (closed.open_before, "descriptor{s} {was|were} open before"),
         (
             closed.unknown_open,
-            "of them lead to nothing that is told: a replay leaves out the calls on them (strace \
+            "of them {leads|lead} to nothing that is told: a replay leaves out the calls on them \
+             (strace \
              tells it with -y)",
         ),
-        (closed.unseen_opens, "descriptors were opened by calls that the trace does not have"),
+        (
+            closed.unseen_opens,
+            "descriptor{s} {was|were} opened by calls that the trace does not \
+                               have",
+        ),
     ]));
     Imported {
         lines,
@@ -220,7 +223,7 @@ fn told(
         threads: closed.threads,
         left_out,
         bad_lines: bad.count,
-        bad: bad.told,
+        bad: bad.messages,
         reasons,
         notes,
     }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::system_calls;
+use crate::tables::recording::RecordedCall;
 
 /// What an argument is. A row of `calls` has a column for most of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -300,6 +301,46 @@ impl SystemCall {
     }
 }
 
+/// Whether calls of a name make, move or remove names.
+pub fn changes_names(name: &str) -> bool {
+    let names = ["mkdir", "rmdir", "rename", "link", "symlink", "unlink", "mknod"];
+    let name = name.strip_prefix("SYS_").unwrap_or(name);
+    names.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Whether a call follows a symbolic link that is the last part of its path.
+pub fn follows_links(row: &RecordedCall) -> bool {
+    let flags = row.flags.unwrap_or(0);
+    let has = |flag: i32| flags & i64::from(flag) != 0;
+    match &*row.name {
+        "linkat" => has(libc::AT_SYMLINK_FOLLOW),
+        // O_NOFOLLOW of x86_64, as tables have it.
+        "open" | "openat" | "openat2" => flags & 0o400_000 == 0,
+        "newfstatat" | "statx" | "fchownat" | "utimensat" | "fchmodat2" | "faccessat2" => {
+            !has(libc::AT_SYMLINK_NOFOLLOW)
+        }
+        "lstat" | "readlink" | "readlinkat" | "lchown" | "lsetxattr" | "lgetxattr"
+        | "llistxattr" | "lremovexattr" => false,
+        name => !changes_names(name),
+    }
+}
+
+/// The number of the descriptor that a process names by a path (proc_pid_fd(5)).
+pub fn descriptor_of_path(path: &str, process: i64) -> Option<i64> {
+    let number = match path {
+        "/dev/stdin" => "0",
+        "/dev/stdout" => "1",
+        "/dev/stderr" => "2",
+        path => path.strip_prefix("/dev/fd/").or_else(|| {
+            let (owner, number) = path.strip_prefix("/proc/")?.split_once("/fd/")?;
+            let is_own = ["self", "thread-self"].contains(&owner) || owner.parse() == Ok(process);
+            is_own.then_some(number)
+        })?,
+    };
+    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    number.parse().ok().filter(|_| is_number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,5 +361,28 @@ mod tests {
     #[test]
     fn no_call_has_more_arguments_than_the_kernel_gives() {
         assert!(ALL.iter().all(|call| call.2.len() <= 6));
+    }
+
+    #[test]
+    fn a_path_of_a_descriptor_is_known() {
+        let of = |path| descriptor_of_path(path, 12);
+        assert_eq!((of("/proc/self/fd/5"), of("/dev/fd/7")), (Some(5), Some(7)));
+        assert_eq!((of("/proc/12/fd/5"), of("/dev/stdout")), (Some(5), Some(1)));
+        for path in ["/proc/13/fd/5", "/proc/self/fd", "/proc/self/fd/", "/a", "/dev/fd/5/x"] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn calls_that_stop_at_a_link_are_known() {
+        let row = |name: &'static str, flags| RecordedCall {
+            name: name.into(),
+            flags: Some(flags),
+            ..RecordedCall::default()
+        };
+        assert!(follows_links(&row("linkat", libc::AT_SYMLINK_FOLLOW.into())));
+        assert!(!follows_links(&row("linkat", 0)) && !follows_links(&row("unlink", 0)));
+        assert!(follows_links(&row("openat", 2)) && !follows_links(&row("openat", 0o400_002)));
+        assert!(follows_links(&row("chmod", 0)) && !follows_links(&row("lchown", 0)));
     }
 }

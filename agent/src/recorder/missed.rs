@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::calls::{Does, SystemCall};
+use crate::messages::sentences;
 use crate::system_calls;
 use crate::tables::recording::RecordedCall;
 
@@ -70,15 +71,15 @@ impl Missed {
 
     /// Why the recording is incomplete; nothing if it is not.
     pub fn reasons(&self, calls: u64) -> Vec<String> {
-        let mut reasons = told(&[
-            (self.other_abi_calls, "calls of 32-bit or x32 programs, which are not decoded"),
-            (self.io_uring_operations, "operations of io_uring, which are not recorded"),
-            (self.polled_rings, "io_uring rings polled by the kernel, which are not recorded"),
-            (self.aio_operations, "operations of io_submit, which are not recorded"),
-            (self.unread_arguments, "arguments in memory that could not be read"),
-            (self.unread_bytes, "bytes of contents that could not be read"),
-            (self.lost_calls.values().sum(), "calls lost: the ring was full (--ring-mib)"),
-            (self.lost_threads, "forks, execs and ends of threads lost: the ring was full"),
+        let mut reasons = sentences(&[
+            (self.other_abi_calls, "call{s} of 32-bit or x32 programs, not decoded"),
+            (self.io_uring_operations, "operation{s} of io_uring, not recorded"),
+            (self.polled_rings, "io_uring ring{s} polled by the kernel, not recorded"),
+            (self.aio_operations, "operation{s} of io_submit, not recorded"),
+            (self.unread_arguments, "argument{s} in memory that could not be read"),
+            (self.unread_bytes, "byte{s} of contents that could not be read"),
+            (self.lost_calls.values().sum(), "call{s} lost: the ring was full (--ring-mib)"),
+            (self.lost_threads, "fork{s}, exec{s} or end{s} of threads lost: the ring was full"),
         ]);
         if self.killed {
             reasons.push("threads were killed to end the recording".into());
@@ -91,16 +92,19 @@ impl Missed {
 
     /// What a reader should know besides.
     pub fn notes(&self) -> Vec<String> {
-        told(&[
-            (self.shared_writable_maps, "shared writable file mappings: stores are no calls"),
-            (self.moved_roots, "calls that change what paths mean (chroot, mount, unshare ...)"),
+        sentences(&[
+            (self.shared_writable_maps, "shared writable file mapping{s}: stores are no calls"),
+            (
+                self.moved_roots,
+                "call{s} that {changes|change} what paths mean (chroot, mount, unshare ...)",
+            ),
             (
                 self.set_id_programs,
-                "set-user-ID or set-group-ID programs ran; by ptrace, without their owner's rights \
+                "set-user-ID or set-group-ID program{s} ran; by ptrace, without the owner's rights \
                  unless the recorder is root",
             ),
-            (self.unresolved_paths, "paths could not be made absolute"),
-            (self.begun_before, "calls had begun before the recording did"),
+            (self.unresolved_paths, "path{s} could not be made absolute"),
+            (self.begun_before, "call{s} had begun before the recording did"),
         ])
     }
 
@@ -123,12 +127,6 @@ impl Missed {
             "lost_threads": self.lost_threads,
         })
     }
-}
-
-/// What of several things there was at all, with how many.
-pub fn told(counted: &[(u64, &str)]) -> Vec<String> {
-    let some = counted.iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, what)| format!("{count} {what}")).collect()
 }
 
 #[cfg(test)]

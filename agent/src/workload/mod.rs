@@ -26,7 +26,6 @@ pub mod kind;
 pub mod ledger;
 pub mod power_cut;
 pub mod program;
-mod promised;
 mod regime;
 mod replay;
 mod sql;

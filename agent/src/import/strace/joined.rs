@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::arguments;
+use super::decode;
 use super::line::{self, LineStamp, Said};
 use crate::import::lines::{Lines, Next};
 
@@ -166,7 +166,7 @@ fn goes_on(half: &[u8], line: &[u8]) -> bool {
     if found.tid.is_some() || found.stamp != LineStamp::None {
         return false;
     }
-    let is_call = |text: &[u8]| arguments::parts(text).is_ok();
+    let is_call = |text: &[u8]| decode::parts(text).is_ok();
     match found.said {
         Said::Call(text) => !is_call(text) || is_empty(half),
         Said::Unfinished(_) => true,

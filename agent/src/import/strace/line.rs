@@ -109,7 +109,7 @@ pub fn read(text: &[u8]) -> Result<Option<TraceLine<'_>>, Fault> {
 
 fn said(text: &[u8]) -> Result<Said<'_>, Fault> {
     if let Some(inner) = text.strip_prefix(b"+++ ") {
-        return Ok(ended(inner));
+        return Ok(end_of_thread(inner));
     }
     // Signals, stacks of -k, dumps of -e read and -e write.
     let others = [&b"--- "[..], b"> ", b"| ", b"* ", b"[ Process PID="];
@@ -164,7 +164,7 @@ fn by_strace(text: &[u8]) -> Option<Said<'_>> {
     of_process().or(named.map(|_| Said::Nothing))
 }
 
-fn ended(text: &[u8]) -> Said<'_> {
+fn end_of_thread(text: &[u8]) -> Said<'_> {
     let text = text.strip_suffix(b" +++").unwrap_or(text);
     if let Some(code) = text.strip_prefix(b"exited with ") {
         let code = std::str::from_utf8(code).ok().and_then(|code| code.parse().ok());

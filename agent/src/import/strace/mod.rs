@@ -1,35 +1,24 @@
 //! Traces of strace. Reads their lines, in the forms that its options and its versions give them;
 //! puts the halves of calls together; gives the book each call, in the order in which they began.
 //!
-//! line -> arguments -> values, flag_words, names, result -> decode -> creations; joined -> form,
-//! numbers, times -> merge -> threads
+//! line -> values -> decode; joined -> merge -> threads
 
-mod arguments;
-mod creations;
 mod decode;
-mod flag_words;
-mod form;
 mod joined;
 mod line;
 mod merge;
-mod names;
-mod numbers;
-mod result;
 mod threads;
-mod times;
 mod values;
 
 use std::collections::BTreeMap;
 
-use super::bad::Bad;
 use super::book::Book;
+use super::lines::BadLines;
 
-pub use creations::creations;
 #[cfg(test)]
-pub use form::FileForm;
-pub use form::forms;
-pub use merge::Merged;
-pub use times::Times;
+pub use merge::FileForm;
+pub use merge::{Merged, Times, forms};
+pub use threads::creations;
 
 /// What a trace had besides calls that are recorded.
 #[derive(Debug, Default)]
@@ -48,7 +37,7 @@ pub struct Read {
 ///
 /// # Errors
 /// If a file cannot be read, or is no trace.
-pub fn read(mut merged: Merged, book: &mut Book, bad: &mut Bad) -> anyhow::Result<Read> {
+pub fn read(mut merged: Merged, book: &mut Book, bad: &mut BadLines) -> anyhow::Result<Read> {
     let mut threads = threads::Threads::new(merged.is_of_several());
     while let Some(next) = merged.next(bad)? {
         threads.line(next, book, bad)?;

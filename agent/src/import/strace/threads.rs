@@ -1,20 +1,20 @@
 //! The lines of each thread become its calls: the halves of a call that others interrupted are put
-//! together, calls that never returned are told as such, and the ends of threads.
+//! together, calls that never returned are recorded as such, and the ends of threads. Who made
+//! which thread is known from the whole trace: a child's first line often comes before the line
+//! that says what the call that made it returned.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
-use super::arguments;
 use super::decode::{self, Decoded};
 use super::line::{self, Said, is_of_name};
-use super::merge::Merge;
-use super::times::Times;
+use super::merge::{Merge, Merged, Times};
 use super::values;
 use crate::errors::WrongUse;
-use crate::import::bad::Bad;
-use crate::import::book::{BegunCall, Book, Impossible};
+use crate::import::book::{BegunCall, Book, Impossible, ThreadCreation};
 use crate::import::effects;
-use crate::import::told::Told;
+use crate::import::lines::BadLines;
+use crate::import::traced_call::TracedCall;
 use crate::recorder::calls::SystemCall;
 use crate::system_calls;
 
@@ -32,7 +32,7 @@ struct Half {
 struct Ending {
     end_ns: i64,
     begun: BegunCall,
-    told: Box<Told>,
+    call: Box<TracedCall>,
 }
 
 /// The threads of a trace.
@@ -61,10 +61,15 @@ impl Threads {
     ///
     /// # Errors
     /// If it shows that the trace is none.
-    pub fn line(&mut self, next: &Merge, book: &mut Book, bad: &mut Bad) -> anyhow::Result<()> {
+    pub fn line(
+        &mut self,
+        next: &Merge,
+        book: &mut Book,
+        bad: &mut BadLines,
+    ) -> anyhow::Result<()> {
         let Ok(Some(read)) = line::read(&next.text) else { return Ok(()) };
         if let (Said::Call(text) | Said::Unfinished(text), false) = (&read.said, read.is_event()) {
-            let fault = arguments::parts(text).err();
+            let fault = decode::parts(text).err();
             let (at, what) = fault.map_or((0, "no call"), |fault| (fault.at, fault.what));
             bad.line(&next.file, next.number, next.prefix + at, what, &next.text)?;
             return Ok(());
@@ -90,12 +95,12 @@ impl Threads {
             Said::Resumed(name, rest) => self.resumed(next, name, rest, book).map_err(located)?,
             Said::Exited(code) => {
                 self.cut_off(next.tid, book).map_err(located)?;
-                book.ended(next.tid, now_ns, Some(code), None);
+                book.end_thread(next.tid, now_ns, Some(code), None);
                 None
             }
             Said::Killed(signal) => {
                 self.cut_off(next.tid, book).map_err(located)?;
-                book.ended(next.tid, now_ns, None, values::signal(signal));
+                book.end_thread(next.tid, now_ns, None, values::signal(signal));
                 None
             }
             Said::Superseded(by) => {
@@ -103,7 +108,7 @@ impl Threads {
                 if let Some(half) = self.halves.remove(&by) {
                     self.halves.insert(next.tid, half);
                 }
-                book.superseded(next.tid, by, now_ns);
+                book.note_superseded(next.tid, by, now_ns);
                 None
             }
             Said::Attached(..) | Said::Detached(_) | Said::Nothing => None,
@@ -139,16 +144,16 @@ impl Threads {
                 self.leave_out(name);
                 Ok(None)
             }
-            Ok(Decoded::Recorded(told, duration_ns)) => {
-                let begun = self.begin(next.tid, told.call, now_ns, book);
+            Ok(Decoded::Recorded(call, duration_ns)) => {
+                let begun = self.begin(next.tid, call.system_call, now_ns, book);
                 let timed = duration_ns.filter(|_| next.time_ns.is_some());
                 match timed.map(|ns| now_ns.saturating_add(ns)) {
                     Some(end_ns) if self.is_merged => {
                         self.by_end.push(Reverse((end_ns, begun.call_id, next.tid)));
-                        self.endings.insert(next.tid, Ending { end_ns, begun, told });
+                        self.endings.insert(next.tid, Ending { end_ns, begun, call });
                         Ok(None)
                     }
-                    end_ns => self.finish(begun, *told, end_ns, book).map(|()| None),
+                    end_ns => self.finish(begun, *call, end_ns, book).map(|()| None),
                 }
             }
         }
@@ -158,7 +163,7 @@ impl Threads {
         let begun = book.begin(tid, now_ns);
         self.began_ns.get_or_insert(now_ns);
         if call.makes_thread() {
-            book.begins_clone(begun);
+            book.note_clone_begin(begun);
         }
         begun
     }
@@ -166,15 +171,15 @@ impl Threads {
     fn finish(
         &mut self,
         begun: BegunCall,
-        told: Told,
+        call: TracedCall,
         end_ns: Option<i64>,
         book: &mut Book,
     ) -> Result<(), Impossible> {
-        if told.row.result.is_some() {
+        if call.row.result.is_some() {
             self.ends.with_end += u64::from(end_ns.is_some());
             self.ends.without_end += u64::from(end_ns.is_none());
         }
-        effects::end(book, begun, told, end_ns)
+        effects::end_call(book, begun, call, end_ns)
     }
 
     /// Calls that have ended by then.
@@ -192,8 +197,8 @@ impl Threads {
 
     /// A thread that goes on has ended its call, whatever rounded times say.
     fn end_of_thread(&mut self, tid: i64, book: &mut Book) -> Result<(), Impossible> {
-        let Some(Ending { end_ns, begun, told }) = self.endings.remove(&tid) else { return Ok(()) };
-        self.finish(begun, *told, Some(end_ns), book)
+        let Some(Ending { end_ns, begun, call }) = self.endings.remove(&tid) else { return Ok(()) };
+        self.finish(begun, *call, Some(end_ns), book)
     }
 
     fn began(
@@ -206,7 +211,7 @@ impl Threads {
         // Whether it is a call that is recorded its name tells; all else comes with its end.
         let name = text.iter().take_while(|letter| is_of_name(**letter)).count();
         let name = std::str::from_utf8(&text[..name]).unwrap_or_default();
-        let Some((call, _)) = super::names::call(name) else {
+        let Some((call, _)) = super::decode::call(name) else {
             self.leave_out(super::decode::short(name).to_owned());
             return Ok(());
         };
@@ -240,7 +245,7 @@ impl Threads {
         let Some(Half { mut text, begun }) = self.take_half(next.tid) else {
             // Others were counted when they began.
             let name = std::str::from_utf8(name).unwrap_or_default();
-            book.missed.begun_before += u64::from(super::names::call(name).is_some());
+            book.missed.begun_before += u64::from(super::decode::call(name).is_some());
             return Ok(None);
         };
         text.extend_from_slice(rest);
@@ -250,13 +255,13 @@ impl Threads {
                 self.leave_out(name);
                 Ok(None)
             }
-            Ok(Decoded::Recorded(told, duration_ns)) => {
+            Ok(Decoded::Recorded(call, duration_ns)) => {
                 let end_ns = match (next.time_ns, duration_ns) {
                     (Some(_), Some(duration)) => Some(begun.begin_ns.saturating_add(duration)),
                     (now, None) => now,
                     (None, _) => None,
                 };
-                self.finish(begun, *told, end_ns, book).map(|()| None)
+                self.finish(begun, *call, end_ns, book).map(|()| None)
             }
         }
     }
@@ -265,7 +270,7 @@ impl Threads {
     fn cut_off(&mut self, tid: i64, book: &mut Book) -> Result<(), Impossible> {
         let Some(Half { text, begun }) = self.take_half(tid) else { return Ok(()) };
         match decode::decode_begun(&text) {
-            Some(Decoded::Recorded(told, _)) => self.finish(begun, *told, None, book),
+            Some(Decoded::Recorded(call, _)) => self.finish(begun, *call, None, book),
             _ => Ok(()),
         }
     }
@@ -275,4 +280,48 @@ impl Threads {
         let name = if is_known { name } else { "others".into() };
         *self.left_out.entry(name).or_default() += 1;
     }
+}
+
+/// The threads that were made, by their number; of numbers that came again, in order.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn creations(mut merged: Merged) -> anyhow::Result<HashMap<i64, VecDeque<ThreadCreation>>> {
+    let mut found: HashMap<i64, VecDeque<ThreadCreation>> = HashMap::new();
+    let mut begun: HashMap<i64, Vec<u8>> = HashMap::new();
+    // What is wrong with lines is told when they are read for good.
+    let mut unheeded = BadLines::default();
+    while let Some(next) = merged.next(&mut unheeded)? {
+        let text = &next.text[next.prefix..];
+        if !makes_thread(text) {
+            continue;
+        }
+        let whole = match line::read(&next.text) {
+            Ok(Some(line)) => match line.said {
+                Said::Call(text) => text.to_vec(),
+                Said::Unfinished(text) => {
+                    begun.insert(next.tid, text.to_vec());
+                    continue;
+                }
+                Said::Resumed(_, rest) => match begun.remove(&next.tid) {
+                    Some(text) => [&text, rest].concat(),
+                    None => continue,
+                },
+                _ => continue,
+            },
+            _ => continue,
+        };
+        if let Ok(Decoded::Recorded(call, _)) = decode::decode(&whole)
+            && let Some(child) = call.child()
+        {
+            let flags = call.row.flags.unwrap_or(0);
+            found.entry(child).or_default().push_back(ThreadCreation { creator: next.tid, flags });
+        }
+    }
+    Ok(found)
+}
+
+fn makes_thread(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"<... ").unwrap_or(text);
+    [&b"clone"[..], b"fork", b"vfork"].iter().any(|name| text.starts_with(name))
 }

@@ -20,11 +20,11 @@ use self::elf::{Linking, ProgramFile};
 use self::log::{COUNTERS, ProcessLog};
 use self::preload::Preload;
 use self::rows::WrittenStatements;
-use super::missed::told;
 use super::output::{ending, entries, new_folder, unended};
 use super::waiting::{self, Waited};
 use super::{facts_of_begin, signals, start};
 use crate::errors::WrongUse;
+use crate::messages::sentences;
 use crate::tables::segments::Segments;
 
 /// What is kept of bound values.
@@ -217,26 +217,41 @@ impl LibraryCounts {
     }
 
     fn reasons(&self, written: &WrittenStatements) -> Vec<String> {
-        let mut reasons = told(&[
-            (self.of("lost_records"), "records could not be written to the logs: disk full?"),
-            (self.of("lost_statements"), "statements or connections were lost: no memory"),
-            (written.values_unseen, "statements whose values were bound unseen"),
-            (self.of("blob_writes"), "calls of sqlite3_blob_write, which are no statements"),
-            (self.of("backup_steps"), "calls of sqlite3_backup_step, which are no statements"),
-            (self.of("deserialized"), "calls of sqlite3_deserialize, which are no statements"),
+        let mut reasons = sentences(&[
+            (self.of("lost_records"), "record{s} could not be written to the logs: disk full?"),
+            (
+                self.of("lost_statements"),
+                "statement{s} or connection{s} {was|were} lost: no memory",
+            ),
+            (written.values_unseen, "statement{s} whose values were bound unseen"),
+            (
+                self.of("blob_writes"),
+                "call{s} of sqlite3_blob_write, which {is|are} no statement{s}",
+            ),
+            (
+                self.of("backup_steps"),
+                "call{s} of sqlite3_backup_step, which {is|are} no statement{s}",
+            ),
+            (
+                self.of("deserialized"),
+                "call{s} of sqlite3_deserialize, which {is|are} no statement{s}",
+            ),
             (
                 self.of("loaded_unseen"),
-                "processes loaded libsqlite3 by themselves (dlopen) and called its functions by \
+                "process{|es} loaded libsqlite3 by {itself|themselves} (dlopen) and called its \
+                 functions by \
                  addresses that were not seen",
             ),
             (
                 self.of("others_by_name"),
-                "functions of another SQLite beside the first were asked for by name: not all of \
-                 their calls were seen",
+                "function{s} of another SQLite beside the first {was|were} asked for by name: not \
+                 all of \
+                 the calls were seen",
             ),
             (
                 self.of("built_in_unseen"),
-                "processes had a SQLite of their own built in: whether it ran statements is not \
+                "process{|es} had a SQLite of {its|their} own built in: whether it ran statements \
+                 is not \
                  known",
             ),
         ]);
@@ -252,15 +267,19 @@ impl LibraryCounts {
     }
 
     fn notes(&self, written: &WrittenStatements) -> Vec<String> {
-        let mut notes = told(&[
-            (written.failed, "statements failed"),
-            (self.of("failed_prepares"), "texts could not be prepared and never ran"),
+        let mut notes = sentences(&[
+            (written.failed, "statement{s} failed"),
+            (self.of("failed_prepares"), "text{s} could not be prepared and never ran"),
             (
                 self.of("nested_statements"),
-                "statements ran within others (CREATE, full-text index, functions): they run again \
+                "statement{s} ran within others (CREATE, full-text index, functions): {it \
+                 runs|they run} again \
                  with those",
             ),
-            (self.of("checkpoint_calls"), "calls of sqlite3_wal_checkpoint are no statements"),
+            (
+                self.of("checkpoint_calls"),
+                "call{s} of sqlite3_wal_checkpoint {is|are} no statement{s}",
+            ),
         ]);
         notes.extend(written.there_before.iter().map(|path| {
             format!("{path} was there before: what it held then is not in the recording")

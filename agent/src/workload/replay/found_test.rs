@@ -2,9 +2,9 @@
 //! the guest and tests/live compare them with what programs commit.
 
 use super::*;
-use crate::script::plan::{Lane, PlanFacts, RecordLock};
 use crate::system_calls;
 use crate::workload::ledger::Done;
+use crate::workload::replay::plan::{Lane, PlanFacts, RecordLock};
 
 const NAMES: [&str; 5] = ["a.db", "a.db-journal", "a.db-wal", "a.db-shm", "note"];
 const PENDING: i64 = 0x4000_0000;

@@ -7,7 +7,6 @@ use super::*;
 use crate::import::{Imported, Trace, import};
 use crate::tables::read::read;
 use crate::tables::recording::{RecordedCall, RecordedThread};
-use crate::workload::replay::settings::ReplayWorkload;
 use crate::workload::threads::noted_phases::NotedPhases;
 
 /// A trace, its recording, and the replay of that.
@@ -225,7 +224,7 @@ fn numbers_are_read_beside_their_words_and_without_them() {
     assert_eq!(found.call("lseek").command.as_deref(), Some("SEEK_END"));
     assert_eq!(found.call("openat").directory, Some(-100));
     let raw = imported("fcntl(3, 0x6, 0x7ffd0000aa00) = 0\nwrite(3, 0x55, 0x1) = 0x1\n");
-    assert_eq!(raw.imported.reasons, ["1 arguments in memory that could not be read"]);
+    assert_eq!(raw.imported.reasons, ["1 argument in memory that could not be read"]);
 }
 
 #[test]
@@ -316,7 +315,7 @@ fn a_descriptor_of_unknown_origin_is_left_out_and_counted() {
 91 1711000500.9 read(0, "", 10) = 0
 "#,
     );
-    assert_eq!(found.imported.reasons, ["1 calls that strace had no name for"]);
+    assert_eq!(found.imported.reasons, ["1 call that strace had no name for"]);
     let closed = found.replay();
     let told = &closed.manifest[0].1;
     assert_eq!(number(&told["written_bytes"]), 3);
@@ -441,7 +440,7 @@ fn threads_of_several_processes_are_not_taken_for_one() {
          8 openat(AT_FDCWD, \"/b\", O_RDWR|O_CREAT, 0644) = 3\n7 write(3, \"a\", 1) = 1\n",
     );
     let [reason] = found.imported.reasons.as_slice() else { panic!("it is not told") };
-    assert!(reason.starts_with("1 descriptors were opened under numbers that were open"));
+    assert!(reason.starts_with("1 descriptor was opened under a number open before"));
 }
 
 #[test]

@@ -2,20 +2,17 @@
 //! what of them is there after a power cut.
 
 use std::cell::OnceCell;
-use std::fs;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use super::kept::KeptContents;
-use super::memory::stream_of;
+use super::durability::names::NameTree;
+use super::durability::{Expected, judge};
+use super::memory::{KeptContents, stream_of};
+use super::plan::ReplayPlan;
 use super::promises::promises_of;
-use crate::script::plan::ReplayPlan;
-use crate::workload::error::{WorkloadError, failed};
+use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
 use crate::workload::ledger::Ledger;
 use crate::workload::power_cut::{Cut, CutOutcome, Survival};
-use crate::workload::promised::names::NameTree;
-use crate::workload::promised::{Expected, judge};
 
 /// What is there after the last call.
 pub struct ReplayLeft {
@@ -24,8 +21,6 @@ pub struct ReplayLeft {
     pub ledgers: Vec<Ledger>,
     pub seed: u64,
     pub kept: KeptContents,
-    /// Paths, and the bytes that each must have, none where it must not be there.
-    pub after: Vec<(PathBuf, Option<u64>)>,
     /// Calls that ended with another result than recorded.
     pub otherwise_calls: u64,
     /// Whether its transactions are commits of SQLite's that were found from its calls.
@@ -57,22 +52,8 @@ impl ReplayLeft {
 }
 
 impl Remains for ReplayLeft {
-    /// Checks that they are as long as the calls left them.
+    /// Checks nothing: what each call must leave is known to `check_oracle` alone.
     fn check(&self) -> Result<(), WorkloadError> {
-        for (path, wanted) in &self.after {
-            let found = match fs::symlink_metadata(path) {
-                Ok(found) => Some(found.len()),
-                Err(error) if error.kind() == ErrorKind::NotFound => None,
-                Err(error) => return Err(failed("stat", path)(error)),
-            };
-            if found != *wanted {
-                let size = |bytes: Option<u64>| {
-                    bytes.map_or("not there".into(), |bytes| format!("{bytes} bytes long"))
-                };
-                let what = format!("is {} where {} was due", size(found), size(*wanted));
-                return Err(WorkloadError::Contents { path: path.clone(), what });
-            }
-        }
         Ok(())
     }
 

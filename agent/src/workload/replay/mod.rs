@@ -1,43 +1,22 @@
 //! Replays recorded system calls in a directory of our own, at their recorded times or as fast as
-//! it can.
+//! it can: reads a recording, plans the steps of each thread, makes them, and tells after a power
+//! cut whether what the calls had synced is there.
 //!
-//! settings -> schedule; kept, memory -> perform -> files; promises -> left; told, digest,
-//! found -> prepared
+//! plan: lanes of steps -> recording: makes the plan of a recording's tables
+//! memory, schedule -> stage: makes the steps; notes: how they went; sqlite_commits: those of the
+//! recorded program; durability -> promises -> left: what must be there after a power cut
+//! prepared: the replay as a workload
 
-mod digest;
-mod files;
-mod found;
-mod kept;
+mod durability;
 mod left;
 mod memory;
-mod perform;
+mod notes;
+mod plan;
 mod prepared;
 mod promises;
+mod recording;
 mod schedule;
-mod settings;
-mod told;
+mod sqlite_commits;
+mod stage;
 
-use std::path::Path;
-
-use super::error::WorkloadError;
-use super::kind::{Asked, Space, Workload, WorkloadKind};
-use prepared::Replay;
-use settings::{ReplaySettings, ReplayWorkload};
-
-pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkload::WORDS);
-
-impl Asked for ReplaySettings {
-    /// What its files take is known once its recording is read.
-    fn space_needed(&self) -> Space {
-        Space::default()
-    }
-
-    /// What its calls ended with is known once they are made.
-    fn refuses_power_cut(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
-        Ok(Box::new(Replay::prepare(directory, self, seed)?))
-    }
-}
+pub use prepared::KIND;

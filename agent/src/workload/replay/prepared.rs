@@ -1,39 +1,76 @@
-//! Replays recorded system calls. Reads a recording or a script; makes the files that its calls
+//! Replays recorded system calls. Reads a recording; makes the files that its calls
 //! need; has each lane make its steps at the recorded times, or as fast as it can; returns how long
 //! each call took. Every path is in the directory of the replay.
 
 use std::cell::OnceCell;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::digest::digest;
-use super::files::{self, MadeFiles};
-use super::found::transactions_of;
-use super::kept::KeptContents;
 use super::left::ReplayLeft;
-use super::memory::{Memory, needed};
-use super::perform::{self, ReplayStage};
-use super::schedule::Schedule;
-use super::settings::{ReplaySettings, Timing};
-use super::told::{self, Notes};
+use super::memory::{KeptContents, Memory, needed};
+use super::notes::{self, Notes, digest};
+use super::plan::{Action, CallArgument, Lane, PlannedStep, RecordedEnd, ReplayPlan};
+use super::recording;
+use super::schedule::{Schedule, Timing};
+use super::sqlite_commits::transactions_of;
+use super::stage::{self, MadeFiles, ReplayStage};
 use crate::messages::plural;
-use crate::script::plan::{Action, CallArgument, Lane, PlannedStep, RecordedEnd, ReplayPlan};
-use crate::script::read::read_plan;
+use crate::record::words;
 use crate::tables::clock::now_ns;
 use crate::workload::error::WorkloadError;
-use crate::workload::kind::{ClosedWorkload, Workload};
-use crate::workload::ledger::{self, Done, Ledger};
+use crate::workload::kind::{Asked, ClosedWorkload, Space, Workload, WorkloadKind};
+use crate::workload::ledger::{Done, Ledger};
 use crate::workload::stream_hash::hash_of;
 use crate::workload::threads;
 use crate::workload::threads::observer::Observer;
 use crate::workload::threads::plan::{Length, Plan as Share};
 use crate::workload::threads::task::{Task, Worker};
 use crate::workload::threads::turns::Turns;
+
+pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkload::WORDS);
+
+/// The fields of a record whose workload is the replay of recorded system calls.
+///
+/// The recording is a folder of the machine that the agent runs on; a guest has it as an input.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaySettings {
+    pub workload: ReplayWorkload,
+    pub recording: PathBuf,
+    /// Refused unless it is empty: scripts of MobiGen are imported to recordings.
+    #[serde(default, skip_serializing)]
+    pub script: PathBuf,
+    /// The recorded directory that is the root of the replay.
+    pub recorded_root: PathBuf,
+    pub timing: Timing,
+    /// Time between calls, of what was recorded.
+    pub timing_percent: u32,
+}
+
+words! {
+    ReplayWorkload { Replay = "replay" }
+}
+
+impl Asked for ReplaySettings {
+    /// What its files take is known once its recording is read.
+    fn space_needed(&self) -> Space {
+        Space::default()
+    }
+
+    /// What its calls ended with is known once they are made.
+    fn refuses_power_cut(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        Ok(Box::new(Replay::prepare(directory, self, seed)?))
+    }
+}
 
 /// Most memory of all threads' buffers and of mappings that are filled (MAP_POPULATE) together.
 const MOST_BUFFERS_BYTES: usize = 1 << 30;
@@ -80,10 +117,17 @@ impl Replay {
         settings: &ReplaySettings,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
+        if !settings.script.as_os_str().is_empty() {
+            return Err(WorkloadError::refused(format!(
+                "script: {}: scripts are not replayed; make a recording of it by joj import \
+                 mobigen, and name that as recording",
+                settings.script.display()
+            )));
+        }
         let refuse = |what: String| {
-            WorkloadError::refused(format!("{}: {what}", settings.source().display()))
+            WorkloadError::refused(format!("{}: {what}", settings.recording.display()))
         };
-        let plan = read_plan(settings.source(), &settings.recorded_root)
+        let plan = recording::plan(&settings.recording, &settings.recorded_root)
             .map_err(|error| WorkloadError::refused(error.to_string()))?;
         if plan.lanes.iter().all(|lane| lane.steps.is_empty()) {
             return Err(refuse("no call that can be replayed".into()));
@@ -97,8 +141,8 @@ impl Replay {
             )));
         }
         raise_limit(plan.most_open as u64).map_err(refuse)?;
-        let kept = KeptContents::read(settings.source(), &plan.kept)?;
-        let MadeFiles { stage, not_made } = files::make(directory, &plan, kept, seed)?;
+        let kept = KeptContents::read(&settings.recording, &plan.kept)?;
+        let MadeFiles { stage, not_made } = stage::make(directory, &plan, kept, seed)?;
         let shared = Arc::new(SharedReplay {
             turns: Turns::new(plan.lanes.len()),
             schedule: Schedule::new(
@@ -156,7 +200,7 @@ impl Workload for Replay {
         let recorded_us = facts.recorded_ns / 1000;
         let lasts_us = self.shared.schedule.scaled(recorded_us);
         Ok(json!({
-            "recording": self.settings.source().to_string_lossy(),
+            "recording": self.settings.recording.to_string_lossy(),
             "recorded_root": self.settings.recorded_root.to_string_lossy(),
             "timing": self.settings.timing,
             "timing_percent": self.settings.timing_percent,
@@ -179,18 +223,13 @@ impl Workload for Replay {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { players, shared, settings, directory, seed, not_made, ledgers } = *self;
+        let Self { players, shared, directory, seed, not_made, ledgers, .. } = *self;
         let mut notes = Notes::default();
         players.into_iter().for_each(|player| notes.merge(player.notes));
         let SharedReplay { plan, mut stage, .. } =
             Arc::into_inner(shared).expect("the players have gone");
         let kept = std::mem::take(&mut stage.kept);
         drop(stage);
-        // Were all as recorded, the files' ends are known.
-        let after = if notes.otherwise_calls() == 0 { plan.after.as_slice() } else { &[] };
-        let path =
-            |name: u32| directory.join(std::ffi::OsStr::from_bytes(&plan.names[name as usize]));
-        let after = after.iter().map(|(name, bytes)| (path(*name), *bytes)).collect();
         let otherwise_calls = notes.otherwise_calls();
         let hashes = plan.lanes.iter().map(|lane| digest(lane, &plan)).collect();
         let mut told = notes.json(&plan);
@@ -198,18 +237,10 @@ impl Workload for Replay {
         told["databases_before"] = json!(plan.facts.databases_before);
         told["architecture"] = json!(std::env::consts::ARCH);
         told["replayed"] = span(&ledgers);
-        // A script of MobiGen has no locks: which of its files are databases it does not tell.
-        let mut has_databases = false;
-        let transactions = if settings.is_recording() {
-            let found = transactions_of(&plan, &ledgers);
-            has_databases = found.databases > 0;
-            told.as_object_mut().expect("it is one").append(&mut found.counts());
-            found.rows
-        } else {
-            ledger::rows(&ledgers)
-        };
+        let found = transactions_of(&plan, &ledgers);
+        told.as_object_mut().expect("it is one").append(&mut found.counts());
         Ok(ClosedWorkload {
-            transactions,
+            transactions: found.rows,
             operation_hash: hash_of(hashes),
             incomplete_reasons: incomplete_reasons(&plan, not_made),
             manifest: vec![("replay", told)],
@@ -219,9 +250,8 @@ impl Workload for Replay {
                 ledgers,
                 seed,
                 kept,
-                after,
                 otherwise_calls,
-                has_databases,
+                has_databases: found.databases > 0,
                 promised: OnceCell::new(),
             }),
         })
@@ -306,16 +336,16 @@ impl Task for Player {
         let result = if shared.turns.has_ended() { 0 } else { shared.stage.perform(step, memory) };
         let return_ns = now_ns();
         let error = i32::try_from(-result).unwrap_or(0);
-        if perform::is_fatal(error) && step.ended != RecordedEnd::Failed(Some(error)) {
+        if stage::is_fatal(error) && step.ended != RecordedEnd::Failed(Some(error)) {
             shared.turns.end();
             return Err(shared.failed(step, error));
         }
         shared.turns.pass(*lane);
         notes.add(step, result, return_ns - begin_ns, due_ns.map(|due_ns| begin_ns - due_ns));
         Ok(Done {
-            verb: told::verb(step.name),
+            verb: notes::verb(step.name),
             databases: 0,
-            sync_calls: u32::from(told::is_sync_call(step.name)),
+            sync_calls: u32::from(notes::is_sync_call(step.name)),
             busy_retries: 0,
             wal_frames: 0,
             begin_ns,

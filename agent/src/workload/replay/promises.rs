@@ -4,16 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use super::durability::file_history::{FileHistory, FileMark, WrittenBytes};
+use super::durability::names::{DirectoryHistory, NameTree, Node, NodeNumber, ROOT};
+use super::durability::{CallTime, ChangeTime};
 use super::memory::place_of;
-use crate::script::plan::{
+use super::plan::{
     Action, CallArgument, CallEffect, FileBefore, Name, PlannedStep, RecordedEnd, ReplayPlan, Slot,
 };
 use crate::system_calls;
 use crate::workload::ledger::{Done, Ledger};
-use crate::workload::promised::contents::WrittenBytes;
-use crate::workload::promised::file::{FileHistory, FileMark};
-use crate::workload::promised::names::{DirectoryHistory, NameTree, Node, NodeNumber, ROOT};
-use crate::workload::promised::{CallTime, ChangeTime};
 
 /// F2FS_IOC_START_ATOMIC_WRITE and F2FS_IOC_ABORT_ATOMIC_WRITE (include/uapi/linux/f2fs.h).
 const F2FS_START: i64 = 0xf501;

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::super::kept::KeptContents;
 use super::super::memory::{Memory, stream_of};
-use super::super::perform::ReplayStage;
 use super::*;
-use crate::script::plan::Lane;
 use crate::workload::error::WorkloadError;
 use crate::workload::power_cut::{CutOutcome, Survival};
-use crate::workload::promised::{Expected, judge};
+use crate::workload::replay::durability::{Expected, judge};
+use crate::workload::replay::memory::KeptContents;
+use crate::workload::replay::plan::Lane;
+use crate::workload::replay::stage::ReplayStage;
 
 const NAMES: [&[u8]; 6] = [b"a", b"b", b"d", b"d/a", b"d/b", b""];
 const ROOT: Name = 5;

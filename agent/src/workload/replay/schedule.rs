@@ -4,8 +4,13 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::settings::Timing;
+use crate::record::words;
 use crate::tables::clock::now_ns;
+
+words! {
+    /// When calls are made: at their recorded times, or as soon as those before them are over.
+    Timing { Recorded = "recorded", None = "none" }
+}
 
 /// How long before a step is due its thread stops sleeping and looks at the clock, where it may. A
 /// sleeper is woken some tens of microseconds late, more if its processor slept too.

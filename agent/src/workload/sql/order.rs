@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::folder::ScriptFile;
-use crate::script::plan::Wait;
 use crate::sql_script::script::SqlStep;
 use crate::workload::error::WorkloadError;
-use crate::workload::threads::turns::Turns;
+use crate::workload::threads::turns::{Turns, Wait};
 
 /// How far each script is, and what each waits for.
 pub struct KeptOrder {

@@ -6,7 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::script::plan::Wait;
+/// Which steps of another lane must be over: so many of its first ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    pub lane: u32,
+    pub steps: u32,
+}
 
 /// How far all lanes are.
 #[derive(Debug)]

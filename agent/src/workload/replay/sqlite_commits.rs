@@ -1,0 +1,223 @@
+//! What the calls of a replayed recording committed: gets the plan and when each of its steps was
+//! made; says of every step what the finder of commits (agent/src/commits) has to know of a call.
+//! A plan has no contents, so that what a header says follows from the calls around it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::plan::{
+    Action, CallArgument, CallEffect, Name, PlannedStep, RecordedEnd, ReplayPlan, Slot,
+};
+use crate::commits::call::{Caller, Deed, FileCall, FileLife};
+use crate::commits::finder::find;
+use crate::commits::unit_of_work::FoundTransactions;
+use crate::system_calls;
+use crate::workload::ledger::Ledger;
+
+/// What PERSIST zeroes: zeroJournalHdr() of pager.c. No other write of a journal is as long and
+/// begins at 0.
+const ZEROED_BYTES: u64 = 28;
+const FRAME_HEADER_BYTES: u64 = 24;
+/// The byte of a -shm file that a writer locks: WAL_WRITE_LOCK of wal.c, behind 120 bytes.
+const WRITE_LOCK: u64 = 120;
+
+/// F2FS_IOC_COMMIT_ATOMIC_WRITE (include/uapi/linux/f2fs.h).
+const F2FS_COMMIT: u64 = 0xf502;
+
+/// Finds the transactions of a plan whose lanes made their steps as `ledgers` say.
+pub fn transactions_of(plan: &ReplayPlan, ledgers: &[Ledger]) -> FoundTransactions {
+    let files = OpenedFiles::of(plan);
+    let mut calls: Vec<FileCall> = Vec::new();
+    for (lane, ledger) in plan.lanes.iter().zip(ledgers) {
+        for (step, done) in lane.steps.iter().zip(&ledger.entries) {
+            let is_made = step.call >= 0 && !matches!(step.ended, RecordedEnd::Failed(_));
+            if let Some((file, deed)) = is_made.then(|| files.deed(plan, step)).flatten() {
+                calls.push(FileCall {
+                    pid: plan.facts.processes.get(step.thread as usize).copied().unwrap_or(0),
+                    tid: ledger.tid as u32,
+                    caller: Caller::default(),
+                    begin_ns: done.begin_ns,
+                    end_ns: done.return_ns,
+                    file,
+                    deed,
+                });
+            }
+        }
+    }
+    calls.sort_by_key(|call| (call.end_ns, call.begin_ns));
+    mark_commits(&mut calls, plan);
+    if let Some(first) = calls.first().cloned() {
+        let opens = plan.open_before.iter().map(|open| FileCall {
+            file: Some(life(open.name)),
+            deed: Deed::Open { path: path(plan, open.name), is_created: false },
+            ..first.clone()
+        });
+        calls.splice(0..0, opens);
+    }
+    find(&calls)
+}
+
+/// A file is known by the path that it was opened by.
+fn life(name: Name) -> FileLife {
+    (0, name.into(), 0)
+}
+
+fn path(plan: &ReplayPlan, name: Name) -> String {
+    format!("/{}", OsStr::from_bytes(&plan.names[name as usize]).to_string_lossy())
+}
+
+/// By slot: the path that it was opened by, and the flags.
+struct OpenedFiles(BTreeMap<Slot, (Name, i32)>);
+
+impl OpenedFiles {
+    fn of(plan: &ReplayPlan) -> Self {
+        let mut files: BTreeMap<Slot, (Name, i32)> =
+            plan.open_before.iter().map(|open| (open.slot, (open.name, open.flags))).collect();
+        // Of each slot that is a copy: of which.
+        let mut copies: BTreeMap<Slot, Slot> = BTreeMap::new();
+        for step in plan.lanes.iter().flat_map(|lane| &lane.steps) {
+            match &step.action {
+                Action::Call { arguments, effect: CallEffect::Opens(slot), .. } => {
+                    match **arguments {
+                        [_, CallArgument::Path(name), CallArgument::Number(flags), ..] => {
+                            files.insert(*slot, (name, flags as i32));
+                        }
+                        [CallArgument::Slot(from), ..] | [_, CallArgument::SlotPath(from), ..] => {
+                            copies.insert(*slot, from);
+                        }
+                        _ => {}
+                    }
+                }
+                Action::Inherit(pairs) => {
+                    copies.extend(pairs.iter().map(|(from, to)| (*to, *from)))
+                }
+                _ => {}
+            }
+        }
+        // A copy has a higher number than what it is of: slots are numbered as they are opened.
+        for (slot, from) in copies {
+            if let Some(file) = files.get(&from).copied() {
+                files.insert(slot, file);
+            }
+        }
+        Self(files)
+    }
+
+    /// What a step did to which file; None where that is nothing to the finder.
+    fn deed(&self, plan: &ReplayPlan, step: &PlannedStep) -> Option<(Option<FileLife>, Deed)> {
+        let Action::Call { number, arguments, effect } = &step.action else { return None };
+        let slot = arguments.iter().find_map(|argument| match argument {
+            CallArgument::Slot(slot) => Some(*slot),
+            _ => None,
+        });
+        let name = arguments.iter().find_map(|argument| match argument {
+            CallArgument::Path(name) => Some(*name),
+            _ => None,
+        });
+        let opened = slot.and_then(|slot| self.0.get(&slot).copied());
+        let file = opened.map(|(name, _)| life(name));
+        let value = |place: usize| match arguments.get(place) {
+            Some(CallArgument::Number(number)) => number.cast_unsigned(),
+            _ => 0,
+        };
+        let sync = |name| Some((file, Deed::Sync { name, is_directory: false }));
+        match *number {
+            system_calls::SYS_openat => {
+                let CallEffect::Opens(_) = effect else { return None };
+                Some((name.map(life), Deed::Open { path: path(plan, name?), is_created: false }))
+            }
+            system_calls::SYS_pread64 => Some((file, Deed::Read)),
+            system_calls::SYS_write
+            | system_calls::SYS_writev
+            | system_calls::SYS_pwrite64
+            | system_calls::SYS_pwritev
+            | system_calls::SYS_pwritev2 => {
+                let RecordedEnd::With(bytes) = step.ended else { return None };
+                let is_placed =
+                    !matches!(*number, system_calls::SYS_write | system_calls::SYS_writev);
+                let (name, flags) = opened?;
+                let offset_bytes = if is_placed { value(3) } else { u64::MAX };
+                let length_bytes = bytes.max(0).cast_unsigned();
+                let is_zeroed = offset_bytes == 0
+                    && length_bytes == ZEROED_BYTES
+                    && plan.names[name as usize].ends_with(b"-journal");
+                Some((
+                    file,
+                    Deed::Write {
+                        offset_bytes,
+                        length_bytes,
+                        head: if is_zeroed { vec![0; ZEROED_BYTES as usize] } else { Vec::new() },
+                        is_synced: flags & (libc::O_DSYNC | libc::O_SYNC) != 0,
+                    },
+                ))
+            }
+            system_calls::SYS_ioctl if value(1) == F2FS_COMMIT => {
+                Some((file, Deed::CommitAtomicWrite))
+            }
+            system_calls::SYS_fcntl => {
+                let Some(CallArgument::Lock(lock)) = arguments.get(2) else { return None };
+                let sets = [libc::F_SETLK, libc::F_SETLKW, libc::F_OFD_SETLK, libc::F_OFD_SETLKW];
+                let lock = plan.locks[*lock as usize];
+                let deed = Deed::Lock {
+                    is_unlock: i32::from(lock.kind) == libc::F_UNLCK,
+                    offset_bytes: lock.start.max(0).cast_unsigned(),
+                    length_bytes: lock.length.max(0).cast_unsigned(),
+                };
+                sets.contains(&(value(1) as i32)).then_some((file, deed))
+            }
+            system_calls::SYS_ftruncate => Some((file, Deed::Truncate { size_bytes: value(1) })),
+            system_calls::SYS_truncate => {
+                let path = path(plan, name?);
+                Some((None, Deed::TruncatePath { path, size_bytes: value(1) }))
+            }
+            system_calls::SYS_unlink | system_calls::SYS_unlinkat => {
+                Some((None, Deed::Unlink { path: path(plan, name?) }))
+            }
+            system_calls::SYS_fsync => sync("fsync"),
+            system_calls::SYS_fdatasync => sync("fdatasync"),
+            system_calls::SYS_sync_file_range => sync("sync_file_range"),
+            system_calls::SYS_syncfs if step.name == "sync" => sync("sync"),
+            system_calls::SYS_syncfs => sync("syncfs"),
+            system_calls::SYS_msync if value(2) & libc::MS_SYNC as u64 != 0 => sync("msync"),
+            _ => None,
+        }
+    }
+}
+
+/// Which frame of a WAL is a transaction's last one its header says, which was not recorded: it is
+/// the last one before the WAL is synced, or before the writer's lock is given back.
+fn mark_commits(calls: &mut [FileCall], plan: &ReplayPlan) {
+    // By process and database: the header of the last frame that is not known to be a commit's.
+    let mut frames: BTreeMap<(u32, &[u8]), usize> = BTreeMap::new();
+    let mut commits: Vec<usize> = Vec::new();
+    for (number, call) in calls.iter().enumerate() {
+        let Some((_, name, _)) = call.file else { continue };
+        let name = plan.names[name as usize].as_slice();
+        if let Some(database) = name.strip_suffix(b"-wal") {
+            match call.deed {
+                Deed::Write { length_bytes: FRAME_HEADER_BYTES, .. } => {
+                    frames.insert((call.pid, database), number);
+                }
+                Deed::Sync { .. } => commits.extend(frames.remove(&(call.pid, database))),
+                _ => {}
+            }
+        } else if let Some(database) = name.strip_suffix(b"-shm")
+            && let Deed::Lock { is_unlock: true, offset_bytes, length_bytes } = call.deed
+            && offset_bytes <= WRITE_LOCK
+            && (length_bytes == 0 || WRITE_LOCK < offset_bytes + length_bytes)
+        {
+            commits.extend(frames.remove(&(call.pid, database)));
+        }
+    }
+    for number in commits {
+        if let Deed::Write { head, .. } = &mut calls[number].deed {
+            // The database's size after the commit, in pages: any but 0 (section 4.1).
+            *head = [0, 0, 0, 1, 0, 0, 0, 1].to_vec();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "found_test.rs"]
+mod tests;
