@@ -34,8 +34,9 @@ test-packages:
 
 full-packages: python
 	@setup/packages.sh packages-full.txt
+	@setup/locked.sh full >.venv/locked-full.txt
 	@.venv/bin/pip install -q --disable-pip-version-check --require-hashes \
-		-r setup/requirements-full.txt
+		-r .venv/locked-full.txt
 
 # Paths are mapped away, so that the agent's bytes do not depend on where it was built.
 MAPPED := $(CURDIR)=/jojlab $(HOME)=/home
@@ -173,8 +174,8 @@ format: ## formats Rust and Python
 	.venv/bin/ruff format --quiet conftest.py jojlab tests bench setup docs/conf.py
 	.venv/bin/ruff check --quiet --fix conftest.py jojlab tests bench setup docs/conf.py
 
-requirements: ## compiles requirements.txt anew from pyproject.toml
-	setup/requirements.sh
+requirements: ## locks the Python packages of pyproject.toml; UPGRADE=--upgrade: newest versions
+	setup/requirements.sh $(UPGRADE)
 
 clean: ## removes what was built here; the caches in the user's folder stay (joj cache --empty)
 	rm -rf target .venv dist

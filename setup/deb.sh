@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes dist/jojlab_VERSION_amd64.deb from dist/*.whl and target/man: joj, its Python packages at
-# the versions of requirements-run.txt, completion for three shells, man pages. Debian's packages
+# the versions of requirements.txt, completion for three shells, man pages. Debian's packages
 # that joj needs (packages.txt) are its dependencies, so apt installs them.
 #
 # /usr/lib/jojlab is a virtual environment of Debian's Python: programs that joj runs do not find
@@ -27,7 +27,9 @@ mkdir -p "$home/bin"
 ln -s /usr/bin/python3 "$home/bin/python3"
 printf 'home = /usr/bin\ninclude-system-site-packages = false\n' >"$home/pyvenv.cfg"
 pip='.venv/bin/pip install -q --disable-pip-version-check --no-compile'
-$pip --target "$packages" --require-hashes --only-binary :all: -r setup/requirements-run.txt
+setup/locked.sh run >"$stage/locked.txt"
+$pip --target "$packages" --require-hashes --only-binary :all: -r "$stage/locked.txt"
+rm "$stage/locked.txt"
 rm -r "${packages:?}/bin"  # commands of the packages
 $pip --target "$packages" --no-deps "$wheel"
 # The command joj of pip, and where the wheel lay.

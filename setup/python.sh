@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv with the packages of requirements.txt, by version and hash, and the command joj.
+# Makes .venv with the packages of requirements.txt but those of its part `full`, by version and
+# hash, and the command joj.
 # Does nothing when neither requirements.txt nor pyproject.toml changed since.
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,7 +21,8 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
 echo "setup: making the Python environment .venv"
 python3 -m venv --clear .venv
 # What is imported is compiled then: most modules never are, and all would take half a minute.
+setup/locked.sh run develop >.venv/locked.txt
 .venv/bin/pip install -q --disable-pip-version-check --no-compile --require-hashes \
-	-r requirements.txt
+	-r .venv/locked.txt
 .venv/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
 echo "$want" >"$mark"

@@ -1,32 +1,50 @@
 #!/bin/sh
-# Compiles requirements.txt from pyproject.toml: versions and hashes, no download addresses. Also
-# setup/requirements-run.txt, the part of it that joj needs where nothing is tested (setup/deb.sh),
-# and setup/requirements-full.txt, what the full tier of tests needs beside it.
+# Compiles requirements.txt, the lock of all Python packages, from pyproject.toml: versions, markers
+# and hashes, and no addresses of a registry. What is locked stays as it is; --upgrade takes the
+# newest versions.
+#
+#     setup/requirements.sh [--upgrade]
+#
+# The lock has three parts, each without what stands in those before it, so that one can install the
+# first alone (setup/deb.sh) or all but the last (setup/python.sh): setup/locked.sh prints them.
 set -eu
 cd "$(dirname "$0")/.."
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
 python3 -m venv "$tools/venv"
 "$tools/venv/bin/pip" install -q uv
-echo hatchling >"$tools/extra.in"
+# uv reads the versions that are locked in its own output file.
+cp requirements.txt "$tools/all.txt"
 compile() {
-	"$tools/venv/bin/uv" pip compile pyproject.toml "$@" \
+	output=$1
+	shift
+	"$tools/venv/bin/uv" pip compile pyproject.toml "$@" --output-file "$tools/$output" \
 		--quiet --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--python-version 3.11
+		--universal --python-version 3.11
+}
+develop="--extra cluster --group build --group test --group docs"
+# shellcheck disable=SC2086 # options
+compile all.txt --extra fleet $develop --extra spark "$@"
+compile run.txt --extra fleet --constraint "$tools/all.txt"
+# shellcheck disable=SC2086 # options
+compile develop.txt --extra fleet $develop --constraint "$tools/all.txt"
+# Packages of the last file that are in none of the others. A package begins at the left.
+rest() {
+	awk 'FNR == 1 { file++ }
+		/^[a-z0-9]/ { name = $1; sub(/[=;].*/, "", name) }
+		file < last { seen[name]; next }
+		!(name in seen)' last=$# "$@"
 }
 {
-	echo '# Every Python package by version and hash, compiled from pyproject.toml'
-	echo '# (make requirements).'
-	compile "$tools/extra.in" --extra test --extra docs --extra cluster --extra fleet
+	echo "# Every Python package by version and hash, locked from pyproject.toml (make requirements)."
+	echo
+	echo "# part: run"
+	cat "$tools/run.txt"
+	echo
+	echo "# part: develop"
+	rest "$tools/run.txt" "$tools/develop.txt"
+	echo
+	echo "# part: full"
+	rest "$tools/run.txt" "$tools/develop.txt" "$tools/all.txt"
 } >"$tools/requirements.txt"
-{
-	echo '# The Python packages of requirements.txt that joj needs to run (make requirements).'
-	compile --constraint "$tools/requirements.txt" --extra fleet
-} >"$tools/requirements-run.txt"
-{
-	echo '# Spark, for make test-all (make requirements).'
-	compile --constraint "$tools/requirements.txt" --extra spark
-} >"$tools/requirements-full.txt"
 mv "$tools/requirements.txt" requirements.txt
-mv "$tools/requirements-full.txt" setup/requirements-full.txt
-mv "$tools/requirements-run.txt" setup/requirements-run.txt
