@@ -34,9 +34,9 @@ from bench.bpf import timed_runs
 from bench.loop_device import MEMORY, loop_device, mounted
 from bench.process_memory import Memory, memory_of
 from bench.watchers import Watched
-from jojlab.fleet.store import open_store
-from jojlab.fleet_study.dataset import fleet_files
-from jojlab.fleet_study.duckdb_engine import DuckDbEngine
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.study.dataset import fleet_files
+from jojlab.fleet.study.duckdb_engine import DuckDbEngine
 from jojlab.foundation.places import agent_path
 from tests.fleet.serving import Serving, token_of
 

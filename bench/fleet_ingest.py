@@ -26,10 +26,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from jojlab.fleet.devices import enrol
-from jojlab.fleet.store import open_store
-from jojlab.made_fleet.segment_tables import day_tables
-from jojlab.made_fleet.write import packed
+from jojlab.fleet.simulation.segment_tables import day_tables
+from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.store.devices import enrol
+from jojlab.fleet.store.objects import open_store
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 # So many a device: more, and the server's limit of requests would be measured.

@@ -24,11 +24,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.process_memory import peak_bytes
-from jojlab.fleet.store import open_store
-from jojlab.fleet_study.ask import fleet_ask
-from jojlab.fleet_study.dataset import FleetEngine, Row, fleet_files
-from jojlab.fleet_study.engines import EngineName, fleet_engine
-from jojlab.made_fleet.write import MadeFleet, write_fleet
+from jojlab.fleet.simulation.write import MadeFleet, write_fleet
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.study.ask import fleet_ask
+from jojlab.fleet.study.dataset import FleetEngine, Row, fleet_files
+from jojlab.fleet.study.engines import EngineName, fleet_engine
 from tests.spark_cluster import spark_cluster, why_not
 
 _QUESTIONS = Path(sys.modules[FleetEngine.__module__].__file__ or "").parent / "questions"

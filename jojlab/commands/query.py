@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from jojlab.fleet_study.dataset import LeftOut
+    from jojlab.fleet.study.dataset import LeftOut
     from jojlab.trace.run_folder import RunFolder
 
 
@@ -80,9 +80,9 @@ def _is_fleet(run: str) -> bool:
 
 
 def _of_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
-    from jojlab.fleet.store import open_store
-    from jojlab.fleet_study.dataset import FleetEngine, FleetFiles, answered, fleet_files
-    from jojlab.fleet_study.duckdb_engine import DuckDbEngine
+    from jojlab.fleet.store.objects import open_store
+    from jojlab.fleet.study.dataset import FleetEngine, FleetFiles, answered, fleet_files
+    from jojlab.fleet.study.duckdb_engine import DuckDbEngine
 
     def ask(engine: FleetEngine, files: FleetFiles) -> tuple[pa.Table, Sequence[LeftOut]]:
         assert isinstance(engine, DuckDbEngine)

@@ -1,3 +1,6 @@
-"""The server's side of a fleet: devices and their tokens, the store, segments that come in, the
-dataset that they make, its compaction. docs/fleet.md describes it.
+"""A fleet of devices whose commits are collected for months: docs/fleet.md describes it.
+
+Rooms, each above those it uses: store (what the server keeps, and its checks), server (HTTP),
+simulation (segments of devices that do not exist), study (the questions, by DuckDB or Spark),
+report (terminal and page), demo (a whole fleet on one machine).
 """

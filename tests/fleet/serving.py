@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from jojlab.fleet.dataset import held_by, live_units
-from jojlab.fleet.devices import enrol
-from jojlab.fleet.store import Store, open_store
-from jojlab.made_fleet.segment_tables import Tables, day_tables
-from jojlab.made_fleet.write import packed
+from jojlab.fleet.simulation.segment_tables import Tables, day_tables
+from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.store.dataset import held_by, live_units
+from jojlab.fleet.store.devices import enrol
+from jojlab.fleet.store.objects import Store, open_store
 from jojlab.trace.schema import FLEET_TABLES
 from tests.ended import HANG_S
 

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from moto.server import ThreadedMotoServer
 
-from jojlab.fleet.compaction import compact
-from jojlab.fleet.dataset import live_units
-from jojlab.fleet.devices import devices, enrol, revoke
-from jojlab.fleet.quarantine import quarantined
-from jojlab.fleet.store import open_store
-from jojlab.fleet_study.dataset import fleet_files
-from jojlab.fleet_study.device_day import device_day, device_day_json
-from jojlab.fleet_study.duckdb_engine import DuckDbEngine
-from jojlab.fleet_study.study import fleet_json, fleet_study
+from jojlab.fleet.simulation.write import MadeFleet, packed, write_fleet
+from jojlab.fleet.store.compaction import compact
+from jojlab.fleet.store.dataset import live_units
+from jojlab.fleet.store.devices import devices, enrol, revoke
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.store.quarantine import quarantined
+from jojlab.fleet.study.dataset import fleet_files
+from jojlab.fleet.study.device_day import device_day, device_day_json
+from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+from jojlab.fleet.study.study import fleet_json, fleet_study
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import json_text
-from jojlab.made_fleet.write import MadeFleet, packed, write_fleet
 from tests.fleet.serving import JOJ, Serving, made_tables, rows_in, rows_of, segments_of
 
 BUCKET = "s3://bucket/of/a-fleet"

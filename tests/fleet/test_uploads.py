@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 import pytest
 import trustme
 
-from jojlab.fleet.devices import revoke
-from jojlab.fleet.quarantine import quarantined
-from jojlab.fleet.segment import SEGMENT_LIMIT_BYTES
-from jojlab.fleet.store import open_store
-from jojlab.fleet.worker import MEMORY_BYTES
-from jojlab.made_fleet.write import packed
+from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.store.devices import revoke
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.store.quarantine import quarantined
+from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES
+from jojlab.fleet.store.worker import MEMORY_BYTES
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 from tests.ended import HANG_S
 from tests.fleet.serving import JOJ, Serving, made_segments, made_tables, segments_of, token_of

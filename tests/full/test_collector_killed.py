@@ -22,8 +22,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from jojlab.fleet.dataset import live_units
-from jojlab.fleet.store import Store, open_store
+from jojlab.fleet.store.dataset import live_units
+from jojlab.fleet.store.objects import Store, open_store
 from jojlab.foundation.places import agent_path
 from tests.ended import HANG_S
 from tests.fleet.serving import JOJ, Serving, segments_of, token_of

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jojlab.fleet.test_segment import assert_readable
-from jojlab.made_fleet.segment_tables import day_tables
-from jojlab.made_fleet.write import packed
+from jojlab.fleet.simulation.segment_tables import day_tables
+from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.store.test_segment import assert_readable
 
 PARTS, SEGMENTS_A_PART = 8, 400
 

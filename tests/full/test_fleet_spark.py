@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from jojlab.fleet.store import open_store
-from jojlab.fleet_study.ask import fleet_ask
-from jojlab.fleet_study.dataset import FleetFiles, Row, fleet_files
-from jojlab.fleet_study.duckdb_engine import DuckDbEngine
-from jojlab.fleet_study.spark_engine import SparkEngine
-from jojlab.fleet_study.test_questions import QUESTIONS
-from jojlab.made_fleet.write import MadeFleet, write_fleet
+from jojlab.fleet.simulation.write import MadeFleet, write_fleet
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.study.ask import fleet_ask
+from jojlab.fleet.study.dataset import FleetFiles, Row, fleet_files
+from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+from jojlab.fleet.study.spark_engine import SparkEngine
+from jojlab.fleet.study.test_questions import QUESTIONS
 from tests.spark_cluster import WORKERS, spark_cluster, why_not, workers_that_ran
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())

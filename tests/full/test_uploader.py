@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from jojlab.fleet.quarantine import quarantined
-from jojlab.fleet.store import open_store
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.store.quarantine import quarantined
 from jojlab.foundation.places import agent_path
 from tests.ended import HANG_S
 from tests.fleet.serving import Serving, made_segments, named, segments_of, token_of

@@ -19,7 +19,6 @@ FLOORS = (
     "foundation",
     "recording",
     "trace",
-    "fleet",
     "analysis",
     "device",
     "guest",
@@ -31,10 +30,8 @@ FLOORS = (
     "gate",
     "advise",
     "live",
-    "fleet_demo",
-    "made_fleet",
-    "fleet_study",
     "report",
+    "fleet",
     "command_line",
     "commands",
     "cli",
@@ -44,7 +41,8 @@ FLOORS = (
 # Rooms within a room, likewise.
 INNER_FLOORS = {
     "analysis": ("rows", "figures", "commit", "traffic", "study", "run"),
-    "report": ("words", "terminal", "mobibench", "gate", "charts", "sections", "page", "fleet"),
+    "report": ("words", "terminal", "mobibench", "gate", "charts", "sections", "page"),
+    "fleet": ("store", "server", "simulation", "study", "report", "demo"),
 }
 
 

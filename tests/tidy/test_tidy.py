@@ -106,19 +106,25 @@ def test_only_the_guest_package_starts_qemu() -> None:
     assert not found(product, r"^\s*(from|import) jojlab\.guest\.qemu")
 
 
-def test_the_report_computes_nothing() -> None:
-    report = [
-        path for path in tracked(".py", under="jojlab/report") if not path.name.startswith("test_")
+def report_files() -> list[Path]:
+    """Return the product files of the report of a run and of that of a fleet."""
+    return [
+        path
+        for under in ("jojlab/report", "jojlab/fleet/report")
+        for path in tracked(".py", under=under)
+        if not path.name.startswith("test_")
     ]
+
+
+def test_the_report_computes_nothing() -> None:
+    report = report_files()
     assert report
     libraries = r"duckdb|pyarrow|statistics|numpy|pandas|jojlab\.foundation\.lazy"
     assert not found(report, rf"^\s*(from|import) ({libraries})\b")
 
 
 def test_html_stands_in_templates_alone() -> None:
-    report = [
-        path for path in tracked(".py", under="jojlab/report") if not path.name.startswith("test_")
-    ]
+    report = report_files()
     assert report
     assert not found(report, r"</[a-z]|['\"]<[a-z]")
     # Markup is not escaped.

@@ -33,8 +33,8 @@ def compact(
 
     from rich.console import Console
 
-    from jojlab.fleet.compaction import compact
-    from jojlab.fleet.store import open_store
+    from jojlab.fleet.store.compaction import compact
+    from jojlab.fleet.store.objects import open_store
 
     store = open_store(data)
     try:

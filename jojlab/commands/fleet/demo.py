@@ -33,11 +33,11 @@ def demo(
 
     Exit code 4 where not every multi-file transaction that was made is reported, once.
     """
-    from jojlab.fleet.store import open_store
-    from jojlab.fleet_demo.demo import run_demo
-    from jojlab.fleet_study.dataset import fleet_files
-    from jojlab.fleet_study.duckdb_engine import DuckDbEngine
-    from jojlab.fleet_study.study import fleet_study
+    from jojlab.fleet.demo.demo import run_demo
+    from jojlab.fleet.store.objects import open_store
+    from jojlab.fleet.study.dataset import fleet_files
+    from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+    from jojlab.fleet.study.study import fleet_study
     from jojlab.report.terminal.console import terminal
 
     console = terminal()

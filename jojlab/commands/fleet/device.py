@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from jojlab.command_line.fleet_options import DATA, ENGINE, SPARK_REMOTE
-from jojlab.fleet_study.engines import EngineName
+from jojlab.fleet.study.engines import EngineName
 from jojlab.foundation.errors import FINE, INCOMPLETE
 
 
@@ -40,13 +40,13 @@ def device(
     Exit code 4 if segments, rows or events of the day were lost, or if a file of the device cannot
     be read: its segment is left out, and the file is named.
     """
-    from jojlab.fleet.store import open_store
-    from jojlab.fleet_study.dataset import FleetEngine, FleetFiles, answered, fleet_files
-    from jojlab.fleet_study.device_day import DeviceDay, device_day, device_day_json
-    from jojlab.fleet_study.engines import fleet_engine
+    from jojlab.fleet.report.page import day_page
+    from jojlab.fleet.report.terminal import print_day
+    from jojlab.fleet.store.objects import open_store
+    from jojlab.fleet.study.dataset import FleetEngine, FleetFiles, answered, fleet_files
+    from jojlab.fleet.study.device_day import DeviceDay, device_day, device_day_json
+    from jojlab.fleet.study.engines import fleet_engine
     from jojlab.foundation.printable import json_text
-    from jojlab.report.fleet.page import day_page
-    from jojlab.report.fleet.terminal import print_day
     from jojlab.report.page.file import write_page
     from jojlab.report.terminal.console import terminal
 

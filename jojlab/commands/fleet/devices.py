@@ -25,8 +25,8 @@ def devices(
     from rich.console import Console
     from rich.table import Table
 
-    from jojlab.fleet.listing import listed
-    from jojlab.fleet.store import open_store
+    from jojlab.fleet.store.listing import listed
+    from jojlab.fleet.store.objects import open_store
     from jojlab.foundation.printable import json_text
 
     rows = listed(open_store(data))

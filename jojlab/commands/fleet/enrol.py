@@ -30,8 +30,8 @@ def enrol(
     import os
     import time
 
-    from jojlab.fleet.devices import enrol
-    from jojlab.fleet.store import open_store
+    from jojlab.fleet.store.devices import enrol
+    from jojlab.fleet.store.objects import open_store
     from jojlab.foundation.errors import UseError
 
     if out is None:

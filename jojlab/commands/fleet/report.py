@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from jojlab.command_line.fleet_options import DATA, ENGINE, SPARK_REMOTE
-from jojlab.fleet_study.engines import EngineName
+from jojlab.fleet.study.engines import EngineName
 from jojlab.foundation.errors import FINE, INCOMPLETE
 
 
@@ -47,20 +47,20 @@ def report(
     Exit code 4 if segments, rows or events were lost, or if a file cannot be read: its segment is
     left out, and the file is named.
     """
-    from jojlab.fleet.store import open_store
-    from jojlab.fleet_study.dataset import (
+    from jojlab.fleet.report.page import study_page
+    from jojlab.fleet.report.terminal import print_study
+    from jojlab.fleet.store.objects import open_store
+    from jojlab.fleet.study.dataset import (
         FleetEngine,
         FleetFiles,
         answered,
         fleet_files,
         silent_devices,
     )
-    from jojlab.fleet_study.engines import fleet_engine
-    from jojlab.fleet_study.settings import setting_costs
-    from jojlab.fleet_study.study import FleetStudy, fleet_json, fleet_study
+    from jojlab.fleet.study.engines import fleet_engine
+    from jojlab.fleet.study.settings import setting_costs
+    from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study
     from jojlab.foundation.printable import json_text
-    from jojlab.report.fleet.page import study_page
-    from jojlab.report.fleet.terminal import print_study
     from jojlab.report.page.file import write_page
     from jojlab.report.terminal.console import terminal
 

@@ -23,8 +23,8 @@ def revoke(
     """
     import time
 
-    from jojlab.fleet.devices import revoke
-    from jojlab.fleet.store import open_store
+    from jojlab.fleet.store.devices import revoke
+    from jojlab.fleet.store.objects import open_store
 
     revoke(open_store(data), name, int(time.time()))
     print(f"{name} is revoked")

@@ -51,7 +51,7 @@ def serve(
 
     SIGTERM and Ctrl-C end it; a kill loses nothing that was acknowledged.
     """
-    from jojlab.fleet.store import open_store
+    from jojlab.fleet.store.objects import open_store
     from jojlab.foundation.errors import MachineError
 
     try:

@@ -40,7 +40,7 @@ def simulate(
     """
     from rich.progress import Progress
 
-    from jojlab.made_fleet.write import MadeFleet, write_fleet
+    from jojlab.fleet.simulation.write import MadeFleet, write_fleet
     from jojlab.report.terminal.console import terminal
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

@@ -20,7 +20,7 @@ from jojlab.fleet.server.limits import ServerLimits
 from jojlab.fleet.server.metrics import NO_SUCH_PATH, Metrics
 from jojlab.fleet.server.upload import Uploads
 from jojlab.fleet.server.workers import Workers
-from jojlab.fleet.store import Store
+from jojlab.fleet.store.objects import Store
 
 _LOG = logging.getLogger("uvicorn.error")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 
-from jojlab.fleet.devices import Device, is_secret_of, parse_token, read_device
 from jojlab.fleet.server.limits import Buckets, ServerLimits
-from jojlab.fleet.store import Store
+from jojlab.fleet.store.devices import Device, is_secret_of, parse_token, read_device
+from jojlab.fleet.store.objects import Store
 
 DEVICE_SECONDS = 5.0  # how long a device is believed to be what its object said
 _REMEMBERED = 10_000

@@ -21,7 +21,7 @@ from jojlab.fleet.server.guarded_protocol import guarded
 from jojlab.fleet.server.limits import ServerLimits
 from jojlab.fleet.server.log_rate import bound_log
 from jojlab.fleet.server.upload import UPLOAD
-from jojlab.fleet.store import Store
+from jojlab.fleet.store.objects import Store
 from jojlab.foundation.errors import MachineError, UseError
 
 _END_SECONDS = 10

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.fleet.segment import Refused
 from jojlab.fleet.server.workers import DIED, Workers
+from jojlab.fleet.store.segment import Refused
 
 
 def check(folder: Path) -> None:

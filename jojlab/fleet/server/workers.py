@@ -1,4 +1,4 @@
-"""The server's worker processes (jojlab/fleet/worker.py): asks one, and replaces it if it dies."""
+"""Asks the worker processes (jojlab/fleet/store/worker.py), and replaces those that die."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jojlab.fleet.segment import Checked, Refused
+from jojlab.fleet.store.segment import Checked, Refused
 
 # By the clock on the wall, which a busy machine lets pass; a worker ends itself by its own clock.
 CHECK_SECONDS = 300.0
@@ -67,7 +67,7 @@ class Workers:
         # Arrow's own allocators reserve address space, which the limit counts.
         settings = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
         worker = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "jojlab.fleet.worker"),
+            *(sys.executable, "-m", "jojlab.fleet.store.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

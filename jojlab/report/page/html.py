@@ -69,7 +69,7 @@ def report_html(summary: RunSummary, run: str) -> str:
     seeds = len(summary.seeds)
     # Markup is what must not be escaped: files of jojlab, its policy, JSON that ends no element.
     return render(
-        "page/page.html",
+        "report/page/page.html",
         policy=page_policy(script),
         title=summary.question or summary.name,
         name=summary.name,

@@ -19,7 +19,7 @@ def short_answer(summary: RunSummary, run: str) -> Section | None:
     if found is None:
         return None
     html = render(
-        "sections/answer.html",
+        "report/sections/answer.html",
         cost=_cost(found),
         where=_where(found),
         safe=safety.card(found),

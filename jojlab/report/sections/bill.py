@@ -24,7 +24,7 @@ def bill(summary: RunSummary, run: str, specs: Specs) -> Section:
         rows, cases, "requests", "requests and flushes per commit"
     )
     html = render(
-        "sections/bill.html",
+        "report/sections/bill.html",
         at_risk=at_risk(summary),
         classes=_class_table(summary),
         bills=[_full_bill(case, case.bill, run) for case in summary.measured if case.bill],

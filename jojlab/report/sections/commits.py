@@ -41,5 +41,5 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> Section:
                 "is_open": place < 2,
             }
         )
-    html = render("sections/commits.html", commits=found, untold=untold, columns=COLUMNS)
+    html = render("report/sections/commits.html", commits=found, untold=untold, columns=COLUMNS)
     return Section("commit", html)

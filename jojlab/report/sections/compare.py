@@ -22,7 +22,7 @@ def compare(summary: RunSummary) -> Section | None:
     if summary.is_composed or len(summary.measured) < 2:
         return None
     cases = [(case.case_id, case.label) for case in summary.measured]
-    return Section("compare", render("sections/compare.html", cases=cases))
+    return Section("compare", render("report/sections/compare.html", cases=cases))
 
 
 def case_data(summary: RunSummary) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> Section:
     """Everything about one of several experiments in one section."""
     own = summary.of_part(part)
     html = render(
-        "sections/part.html",
+        "report/sections/part.html",
         id=anchor(part),
         name=part.name,
         question=part.question,
@@ -56,7 +56,7 @@ def pictures(part: Part, summary: RunSummary, specs: Specs) -> Section | None:
     charts, names = _charts(part, summary, specs), _names(part)
     if not (charts["drawn"] or names or part.notes):
         return None
-    html = render("sections/figure.html", charts=charts, names=names, notes=part.notes)
+    html = render("report/sections/figure.html", charts=charts, names=names, notes=part.notes)
     return Section("figure", html)
 
 
@@ -65,7 +65,9 @@ def published(part: Part) -> Section | None:
     if not (part.statements or part.tables):
         return None
     html = render(
-        "sections/published.html", statements=_statements(part), tables=table_rows(part.tables)
+        "report/sections/published.html",
+        statements=_statements(part),
+        tables=table_rows(part.tables),
     )
     return Section("published", html)
 

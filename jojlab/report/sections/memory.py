@@ -29,5 +29,7 @@ def memory(summary: RunSummary) -> Section | None:
         }
         for model in summary.memory_models
     ]
-    html = render("sections/memory.html", models=models, about=words.TOUCHES, limits=words.LIMITS)
+    html = render(
+        "report/sections/memory.html", models=models, about=words.TOUCHES, limits=words.LIMITS
+    )
     return Section("memory", html)

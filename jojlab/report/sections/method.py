@@ -15,7 +15,7 @@ from jojlab.report.words import text
 def method(summary: RunSummary, run: str) -> Section:
     """Say what made the numbers: configuration read back, fingerprint, settings, other cases."""
     html = render(
-        "sections/method.html",
+        "report/sections/method.html",
         clocks=text.clocks(summary.clocks),
         configurations=[
             (case.label, _flat(case.configuration))

@@ -30,7 +30,7 @@ def warnings(summary: RunSummary) -> Markup:
     notes = [f"{case.label}: {note}" for case in summary.cases for note in case.missing.notes]
     clocks = [text.clocks([clock]) for clock in summary.clocks]
     return render(
-        "sections/warnings.html",
+        "report/sections/warnings.html",
         lost=lost,
         failed=failed,
         lacking=lacking,
@@ -44,7 +44,7 @@ def overview(summary: RunSummary, run: str) -> Section:
     return Section(
         "overview",
         render(
-            "sections/overview.html",
+            "report/sections/overview.html",
             cases=overview_table(summary),
             paying=paying_note(summary),
             run=run,

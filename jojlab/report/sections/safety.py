@@ -116,7 +116,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
     if not cut:
         return None
     html = render(
-        "sections/safety.html",
+        "report/sections/safety.html",
         columns=["case", "by the manuals", "verdict", "states", *OUTCOMES],
         rows=[_row(case) for case in summary.measured],
         ids=case_ids(summary.measured),

@@ -45,14 +45,14 @@ class Section(NamedTuple):
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Return what a template ("sections/bill.html") makes of `values`."""
+    """Return what a template ("report/sections/bill.html") makes of `values`."""
     return Markup(_environment().get_template(template).render(values))
 
 
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("jojlab.report", ""),
+        loader=PackageLoader("jojlab", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -34,7 +34,7 @@ def throughput(summary: RunSummary, run: str, specs: Specs) -> Section:
         for case in summary.measured
     ]
     html = render(
-        "sections/throughput.html",
+        "report/sections/throughput.html",
         at_risk=at_risk(summary),
         has_checkpoints=_checkpoints(summary),
         columns=[case_title(summary), *columns.values()],
@@ -70,7 +70,7 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> Section:
         for case in summary.measured
     ]
     html = render(
-        "sections/latency.html",
+        "report/sections/latency.html",
         cases=len(summary.measured) if many else 0,
         at_risk=at_risk(summary, "Dashed, in the histograms hatched"),
         has_checkpoints=_checkpoints(summary),

@@ -32,7 +32,7 @@ def kinds(summary: RunSummary, run: str, specs: Specs) -> Section | None:
             charts.append((name, title))
         operations.append((operation, charts))
     html = render(
-        "sections/kinds.html",
+        "report/sections/kinds.html",
         operations=operations,
         first=OPERATIONS[0],
         columns=kind_rows.COLUMNS,
@@ -76,4 +76,4 @@ def places(summary: RunSummary, run: str, pictures: Specs) -> Section | None:
             )
     if not found:
         return None
-    return Section("places", render("sections/places.html", pictures=found))
+    return Section("places", render("report/sections/places.html", pictures=found))

@@ -27,7 +27,7 @@ def verdict(summary: RunSummary) -> Section | None:
     if not (found.whole.orderings or found.whole.errors or found.anchors):
         return None
     html = render(
-        "sections/verdict.html",
+        "report/sections/verdict.html",
         cards=[*_orderings(found), *_predictions(found), *_anchors(found)],
         parts=[_row(part) for part in found.parts],
         notes=summary.notes,

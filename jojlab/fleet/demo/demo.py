@@ -1,0 +1,134 @@
+"""Runs a demonstration: the server, two collectors, the apps; then all end, and are counted."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from jojlab.fleet.demo.load import APPS
+from jojlab.fleet.demo.machine import certificate, check_machine, mounted_disk
+from jojlab.fleet.store.devices import enrol
+from jojlab.fleet.store.objects import open_store
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.places import agent_path
+
+DEVICES = ("laptop-1", "laptop-2")
+_READY = re.compile(r"serving (https://\S+?),")
+_STARTS_WITHIN_S = 60
+_ENDS_WITHIN_S = 120
+
+
+@dataclass(frozen=True)
+class DemoRun:
+    """Multi-file transactions that were made, by device; segments that were not sent."""
+
+    data: Path
+    made: dict[str, int]
+    unsent: int
+
+
+def run_demo(out: Path, transactions: int, seed: int, say: Callable[[str], None]) -> DemoRun:
+    """Run it in the new folder `out`; its data are in OUT/data. Raises MachineError."""
+    check_machine()
+    agent = agent_path()
+    data = out / "data"
+    made: dict[str, int] = {}
+    with ExitStack() as stack:
+        pem, key = certificate(out)
+        tokens = {name: _token(out, data, name) for name in DEVICES}
+        url = stack.enter_context(_served(out, data, pem, key))
+        say(f"server: {url}")
+        with ExitStack() as collecting:
+            disks = {}
+            for name in DEVICES:
+                disks[name] = collecting.enter_context(mounted_disk(out, name))
+            for name in DEVICES:
+                command = [
+                    str(agent), "collect", "--server", url, "--token-file", str(tokens[name]),
+                    "--ca-file", str(pem), "--spool", str(out / f"spool-{name}"),
+                    "--directory", str(disks[name]), "--segment-seconds", "10",
+                ]  # fmt: skip
+                collecting.enter_context(_collecting(command, out / f"{name}.log"))
+                say(f"collector: {name}")
+            say(f"load: {len(APPS)} apps on each device")
+            made = {name: 0 for name in DEVICES}
+            for name, joined in _loaded(disks, transactions, seed):
+                made[name] += joined
+            say("load: done; collectors close their last segments")
+        unsent = sum(1 for _ in out.glob("spool-*/ready/*"))
+    return DemoRun(data, made, unsent)
+
+
+def _token(out: Path, data: Path, name: str) -> Path:
+    file = out / f"{name}.token"
+    file.touch(0o600)
+    file.write_text(enrol(open_store(str(data), create=True), name, int(time.time())) + "\n")
+    return file
+
+
+@contextmanager
+def _served(out: Path, data: Path, pem: Path, key: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "jojlab", "fleet", "serve", "--data", str(data), "--port", "0",
+               "--certificate", str(pem), "--key", str(key)]  # fmt: skip
+    log = out / "server.log"
+    with _running(command, log) as process:
+        yield _awaited(process, log, lambda: _READY.search(log.read_text(errors="replace")))
+
+
+def _awaited(
+    process: subprocess.Popen[bytes], log: Path, found: Callable[[], re.Match[str] | None]
+) -> str:
+    deadline = time.monotonic() + _STARTS_WITHIN_S
+    while time.monotonic() < deadline and process.poll() is None:
+        if there := found():
+            return there[there.lastindex or 0]
+        time.sleep(0.1)
+    raise MachineError(f"it did not start:\n{log.read_text(errors='replace')}", f"see {log}")
+
+
+@contextmanager
+def _collecting(command: list[str], log: Path) -> Iterator[None]:
+    began = re.compile("collecting ")
+    with _running(command, log) as process:
+        _awaited(process, log, lambda: began.search(log.read_text(errors="replace")))
+        yield
+        if (code := process.poll()) is not None:
+            said = log.read_text(errors="replace")
+            raise MachineError(f"a collector ended ({code}):\n{said}", f"see {log}")
+
+
+@contextmanager
+def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _loaded(disks: dict[str, Path], transactions: int, seed: int) -> Iterator[tuple[str, int]]:
+    """Run all apps on all devices at once; yield what each committed over several databases."""
+    running = []
+    for number, (name, directory) in enumerate(disks.items()):
+        for place, app in enumerate(APPS):
+            command = [sys.executable, "-m", "jojlab.fleet.demo.load", app, str(directory),
+                       str(transactions), "0.05", str(seed + 100 * number + place)]  # fmt: skip
+            running.append((name, app, subprocess.Popen(command, stdout=subprocess.PIPE)))
+    for name, app, process in running:
+        printed, _ = process.communicate()
+        if process.returncode:
+            raise MachineError(f"the app {app} on {name} failed", "see the lines above")
+        yield name, int(printed)

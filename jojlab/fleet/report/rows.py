@@ -1,0 +1,311 @@
+"""The tables of a fleet's report, as texts: the same in the terminal and on the page.
+
+Gets a FleetStudy or a DeviceDay; computes nothing but units.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jojlab.fleet.simulation.published import USERS
+from jojlab.fleet.study.device_day import Dear, DeviceDay
+from jojlab.fleet.study.study import FleetStudy
+from jojlab.report.words.text import digits, duration, percent
+
+# What AndroTrace found behind the names of super-journals.
+_KNOWN = {
+    "contact2.db": "phone book", "contacts2.db": "phone book", "EmailProvider.db": "mail",
+    "History.db": "web browser", "History": "web browser", "KakaoTalk.db": "messages",
+}  # fmt: skip
+PUBLISHED = "Kim and Won, table 2 (AndroTrace)"
+_UNNAMED = "(no name)"
+
+
+class TextTable(NamedTuple):
+    """A table of texts; the first `words` columns are no numbers."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: int = 1
+    note: str = ""
+
+
+def size_of(value: float | None) -> str:
+    """Return bytes as 1.5 MB, by powers of ten; a dash where they are not known."""
+    if value is None:
+        return "–"
+    for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(value) >= least:
+            return f"{digits(value / least)} {unit}"
+    return f"{digits(value)} B"
+
+
+def multi_file_table(study: FleetStudy, most: int) -> TextTable:
+    """Multi-file transactions a user and day, and the published users below."""
+    columns = ("user", "days", "transactions", "average", "50 %", "75 %", "max")
+    shown = [
+        (
+            row["device"], digits(row["days"]), digits(row["transactions"]),
+            digits(round(row["average"], 1)), digits(round(row["median"], 1)),
+            digits(round(row["upper_quartile"], 1)), digits(row["most"]),
+        )
+        for row in study.users[:most]
+    ]  # fmt: skip
+    published = [
+        (
+            f"published: {user.user}", digits(user.days), "–", digits(user.average),
+            digits(user.median), digits(user.upper_quartile), digits(user.most),
+        )
+        for user in USERS
+    ]  # fmt: skip
+    left = len(study.users) - len(shown)
+    note = f"{left:,} further devices are in --json. " if left > 0 else ""
+    note += (
+        f"A user is a device; a day without any counts as 0. Published: {PUBLISHED}; its days are "
+        "those from the first to the last of table 1."
+    )
+    title = "Multi-file transactions a user and day"
+    return TextTable(title, columns, [*shown, *published], note=note)
+
+
+def multi_file_apps_table(study: FleetStudy) -> TextTable:
+    """The apps behind multi-file transactions."""
+    return TextTable(
+        "Apps behind them, by super-journal (at most 50)",
+        ("database", "process", "app", "transactions", "devices", "databases", "median", "bytes"),
+        [
+            (
+                row["database_name"] or _UNNAMED, row["process"] or _UNNAMED,
+                _KNOWN.get(row["database_name"], ""), digits(row["transactions"]),
+                digits(row["devices"]), digits(row["most_databases"]),
+                duration(row["median_ns"]), size_of(row["device_bytes"]),
+            )
+            for row in study.multi_file_apps
+        ],
+        words=3,
+        note="Bytes are those that reached the device within the commits.",
+    )  # fmt: skip
+
+
+def commits_table(study: FleetStudy) -> TextTable:
+    """Commits a day by journal mode and sync call."""
+    return TextTable(
+        f"Commits a device and day: {digits(round(study.daily_commits, 1))}",
+        ("journal mode", "kind", "sync call", "a day", "median", "95 %", "syncs each",
+         "written each", "to the device each"),
+        [
+            (
+                row["journal_mode"], row["kind"], row["sync_call"],
+                digits(round(row["commits"] / study.device_days, 2)),
+                *("–" if row[name] is None else duration(row[name])
+                  for name in ("median_ns", "p95_ns")),
+                digits(round(row["sync_calls"] / row["commits"], 2)),
+                size_of(row["written_bytes"] / row["commits"]),
+                size_of(
+                    (row["database_bytes"] + row["journal_bytes"] + row["filesystem_bytes"])
+                    / row["billed"] if row["billed"] else None
+                ),
+            )
+            for row in study.commits
+        ],
+        words=3,
+    )  # fmt: skip
+
+
+def databases_table(study: FleetStudy) -> TextTable:
+    """The databases with most commits."""
+    return TextTable(
+        "Databases with most commits",
+        ("database", "process", "a day", "devices", "waited a day", "bytes a day"),
+        [
+            (
+                row["database"] or _UNNAMED, row["process"] or _UNNAMED,
+                digits(round(row["commits"] / study.device_days, 2)), digits(row["devices"]),
+                duration(row["duration_ns"] / study.device_days),
+                size_of(_shared(row["device_bytes"], study.device_days)),
+            )
+            for row in study.databases
+        ],
+        words=2,
+    )  # fmt: skip
+
+
+def _shared(value: float | None, days: int) -> float | None:
+    return None if value is None else value / days
+
+
+def settings_table(study: FleetStudy) -> TextTable:
+    """What the commits of a day would cost by the lab's bills."""
+    return TextTable(
+        "The same commits under other settings",
+        ("setting", "waited a day", "to the device a day", "NAND a day"),
+        [
+            (
+                each.label, "–" if each.waited_ns is None else duration(each.waited_ns),
+                size_of(each.written_bytes), size_of(each.nand_bytes),
+            )
+            for each in study.settings
+        ],
+        note="Each commit is charged as one of the lab's workload, at the median of its case.",
+    )  # fmt: skip
+
+
+def mix_table(study: FleetStudy) -> TextTable:
+    """The sorts of requests."""
+    return TextTable(
+        "I/O a device and day",
+        ("operation", "block type", "file kind", "requests", "bytes", "sync", "random", "≤ 4 KiB"),
+        [
+            (
+                row["operation"], row["block_type"], row["file_kind"],
+                digits(round(row["requests"] / study.device_days, 1)),
+                size_of(row["moved_bytes"] / study.device_days),
+                *(
+                    percent(row[name] / row["requests"]) if row["requests"] else "–"
+                    for name in ("sync_requests", "random_requests", "small_requests")
+                ),
+            )
+            for row in study.io_mix
+        ],
+        words=3,
+    )  # fmt: skip
+
+
+def shares_table(study: FleetStudy) -> TextTable:
+    """Shares of the writes beside those of ATC'13."""
+    return TextTable(
+        "Shares of the writes, by requests",
+        ("share", "this fleet", "ATC'13, Fig. 2"),
+        [
+            (each.name, "–" if each.share is None else percent(each.share),
+             percent(each.published))
+            for each in study.shares
+        ],
+    )  # fmt: skip
+
+
+def apps_table(study: FleetStudy, most: int) -> TextTable:
+    """Write volume and wear by app."""
+    left = len(study.apps) - most
+    return TextTable(
+        "Writes by app, a device and day",
+        ("process", "devices", "bytes", "requests", "sync", "flash life a year"),
+        [
+            (
+                each.process or _UNNAMED, digits(each.devices), size_of(each.daily_bytes),
+                digits(round(each.daily_requests, 1)), percent(each.sync_share),
+                "–" if each.life_a_year is None else f"{digits(each.life_a_year * 100)} %",
+            )
+            for each in study.apps[:most]
+        ],
+        note=(f"{left:,} further processes are in --json. " if left > 0 else "")
+        + "Flash life: bytes times a write amplification of "
+        f"{digits(study.amplification)}, as a share of 3,000 erases of the whole capacity.",
+    )  # fmt: skip
+
+
+def files_table(study: FleetStudy) -> TextTable:
+    """Files by bytes written."""
+    return TextTable(
+        "Files written most",
+        ("path", "kind", "process", "devices", "bytes a day"),
+        [
+            (row["path"], row["file_kind"], row["process"] or _UNNAMED, digits(row["devices"]),
+             size_of(row["write_bytes"] / study.device_days))
+            for row in study.files
+        ],
+        words=3,
+        note="Of each segment the 4,096 files with most bytes have a name; with --privacy kinds "
+        "none has.",
+    )  # fmt: skip
+
+
+def ages_table(study: FleetStudy) -> TextTable:
+    """Life spans of files."""
+    return TextTable(
+        "Life spans of files, a device and day",
+        ("kind", "created", "deleted", "lost sight of", "gone within a second",
+         "middle age below"),
+        [
+            (
+                each.file_kind, digits(round(each.created / study.device_days, 2)),
+                digits(round(each.deleted / study.device_days, 2)),
+                digits(round(each.forgotten / study.device_days, 2)),
+                percent(each.below_a_second / each.of_known_age) if each.of_known_age else "–",
+                "–" if each.median_below_ms is None else duration(each.median_below_ms * 1e6),
+            )
+            for each in study.ages
+        ],
+        note="Ages are of deleted files whose creation was seen. Of files that a collector lost "
+        "sight of, as many others were created after them, a deletion is not counted.",
+    )  # fmt: skip
+
+
+def clock_of(time_ns: int) -> str:
+    """Return a time of the day as 14:03:59.123."""
+    seconds, rest = divmod(time_ns, 10**9)
+    minutes, second = divmod(seconds, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{second:02}.{rest // 10**6:03}"
+
+
+def dearest_table(found: DeviceDay) -> TextTable:
+    """The ten transactions that took longest, with their bills."""
+    return TextTable(
+        "The dearest transactions",
+        ("at", "process", "databases", "journal mode", "took", "syncs", "requests", "flushes",
+         "database", "journal", "filesystem"),
+        [
+            (
+                clock_of(each.time_ns), each.process or _UNNAMED, _databases(each),
+                each.journal_mode + (" checkpoint" if each.kind == "checkpoint" else ""),
+                duration(each.duration_ns), f"{each.sync_calls} {each.sync_call}",
+                *("–" if value is None else digits(value)
+                  for value in (each.requests, each.flushes)),
+                *(size_of(value) for value in
+                  (each.database_bytes, each.journal_bytes, each.filesystem_bytes)),
+            )
+            for each in found.dearest
+        ],
+        words=4,
+        note="Bytes and requests are those that reached the device within the commit; a dash "
+        "where the collector could not tell.",
+    )  # fmt: skip
+
+
+def _databases(each: Dear) -> str:
+    names = " + ".join(posixpath.basename(name) for name in each.databases) or _UNNAMED
+    return f"{names} (one transaction)" if each.super_journal else names
+
+
+def day_databases_table(found: DeviceDay) -> TextTable:
+    """The databases of the day."""
+    return TextTable(
+        "Databases with most commits",
+        ("database", "process", "journal mode", "commits", "multi-file", "waited", "bytes"),
+        [
+            (
+                row["database"] or _UNNAMED, row["process"] or _UNNAMED,
+                " and ".join(dict.fromkeys((row["journal_mode"], row["other_mode"]))),
+                digits(row["commits"]), digits(row["multi_file"]), duration(row["duration_ns"]),
+                size_of(row["device_bytes"]),
+            )
+            for row in found.databases
+        ],
+        words=3,
+    )  # fmt: skip
+
+
+def day_files_table(found: DeviceDay) -> TextTable:
+    """The files of the day."""
+    return TextTable(
+        "Files written most",
+        ("path", "kind", "process", "bytes"),
+        [
+            (row["path"], row["file_kind"], row["process"] or _UNNAMED, size_of(row["write_bytes"]))
+            for row in found.files
+        ],
+        words=3,
+    )

@@ -1,0 +1,147 @@
+"""Makes the tables of a made device's day, cut into segments, as schema/fleet/ defines them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jojlab.fleet.simulation import published
+from jojlab.fleet.simulation.apps import APPS
+from jojlab.fleet.simulation.commit_rows import MODES, DayCommits, day_commits
+from jojlab.fleet.simulation.file_rows import file_lives, file_sums
+from jojlab.fleet.simulation.io_rows import INTERVALS, KINDS, DayRequests, day_requests
+from jojlab.trace.schema import FLEET_SCHEMA_VERSION, table_schema
+
+Tables = dict[str, pa.Table]
+_DAY_NS = 86_400_000_000_000
+_OFFSET_S = 9 * 3600  # the users of AndroTrace lived in Korea
+_BOOT_NS = 3_600_000_000_000  # the device was on for so long when its first segment began
+
+
+def day_tables(
+    spool_id: str,
+    day: date,
+    number: int,
+    joined: int,
+    segments: int,
+    generator: np.random.Generator,
+) -> Iterator[Tables]:
+    """Yield the tables of each of `segments` that the day is cut into, at borders of ten minutes.
+
+    `number` counts the device's days from 0, `joined` are its multi-file transactions.
+    """
+    commits = day_commits(joined, generator)
+    requests = day_requests(commits, generator)
+    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() - _OFFSET_S
+    midnight_ns = int(midnight) * 10**9
+    borders = [place * INTERVALS // segments for place in range(segments + 1)]
+    for place, (first, last) in enumerate(pairwise(borders)):
+        begin_ns, end_ns = (border * (_DAY_NS // INTERVALS) for border in (first, last))
+        bounds = np.searchsorted(commits.end_ns, (begin_ns, end_ns))
+        which = np.arange(*bounds)
+        chosen = (requests.interval >= first) & (requests.interval < last)
+        io = DayRequests(*(column[chosen] for column in requests))
+        boot_ns = _BOOT_NS + number * _DAY_NS
+        row = {
+            "schema_version": FLEET_SCHEMA_VERSION,
+            "agent_version": "made",
+            "kernel": "made",
+            "spool_id": spool_id,
+            "boot_id": f"{spool_id[:8]}-0000-4000-8000-{spool_id[:12]}",
+            "sequence": number * segments + place,
+            "day": day.isoformat(),
+            "utc_offset_s": _OFFSET_S,
+            "begin_unix_ns": midnight_ns + begin_ns,
+            "end_unix_ns": midnight_ns + end_ns,
+            "begin_boot_ns": boot_ns + begin_ns,
+            "end_boot_ns": boot_ns + end_ns,
+            "privacy": "names",
+            "disk_bytes": published.DISK_BYTES,
+            "requests": int(io.requests.sum()),
+            "read_bytes": _moved(io, "read"),
+            "write_bytes": _moved(io, "write"),
+            "own_write_bytes": 0,
+            "lost_events": 0,
+            "unattributed_bytes": 0,
+            "dropped_rows": 0,
+            "dropped_segments": 0,
+            "incomplete": "",
+        }
+        share = (last - first) / INTERVALS
+        yield {
+            "segments": _of_rows("segments", [row]),
+            "commits": _commits(commits, which, midnight_ns),
+            "io_sums": _io_sums(io),
+            "file_sums": _of_rows("file_sums", file_sums(commits, which)),
+            "file_lives": _of_rows("file_lives", file_lives(commits, which, share, generator)),
+        }
+
+
+def _moved(io: DayRequests, operation: str) -> int:
+    of_it = np.array([kind.operation == operation for kind in KINDS])[io.kind]
+    return int(io.moved_bytes[of_it].sum())
+
+
+def _commits(commits: DayCommits, which: NDArray[np.int64], midnight_ns: int) -> pa.Table:
+    joined = commits.joined[which]
+    apps = commits.app[which]
+    databases = [json.dumps(list(app.joined)) for app in APPS]
+    columns: dict[str, Any] = {
+        "end_unix_ns": midnight_ns + commits.end_ns[which],
+        "duration_ns": commits.duration_ns[which],
+        "process": _words(apps, [app.process for app in APPS]),
+        "kind": _words(np.zeros(len(which), np.int64), ["commit"]),
+        "journal_mode": _words(commits.mode[which], MODES),
+        "database": _words(commits.database[which], commits.databases),
+        "super_journal": pa.array([commits.super_journal[place] for place in which], pa.string()),
+        "databases": _words(np.where(joined, apps, -1), databases),
+        "database_count": commits.database_count[which],
+        "sync_call": _words(np.zeros(len(which), np.int64), ["fdatasync"]),
+        "sync_calls": np.where(commits.mode[which] == MODES.index("wal"), 1, 3)
+        * commits.database_count[which],
+        "requests": np.full(len(which), published.REQUESTS_A_COMMIT)
+        * commits.database_count[which],
+        "flushes": commits.database_count[which] * 2,
+    }
+    columns |= {name: values[which] for name, values in commits.bytes_of().items()}
+    return _of_columns("commits", columns)
+
+
+def _io_sums(io: DayRequests) -> pa.Table:
+    words = {
+        name: _words(io.kind, [getattr(kind, name) for kind in KINDS])
+        for name in ("file_kind", "block_type", "operation")
+    }
+    columns: dict[str, Any] = {
+        "minute": io.interval * 10,
+        "process": _words(io.app, [app.process for app in APPS]),
+        **words,
+        "sync": np.array([kind.sync for kind in KINDS])[io.kind],
+        "requests": io.requests,
+        "moved_bytes": io.moved_bytes,
+        "random_requests": io.random_requests,
+        "small_requests": io.small_requests,
+    }
+    return _of_columns("io_sums", columns)
+
+
+def _words(places: NDArray[np.int64], texts: Sequence[str]) -> pa.Array:
+    """Return the text at each place; null where that is negative."""
+    indices = pa.array(places, pa.int32(), mask=places < 0)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string())).cast(pa.string())
+
+
+def _of_columns(table: str, columns: dict[str, Any]) -> pa.Table:
+    schema = table_schema(f"fleet/{table}").arrow()
+    return pa.table([pa.array(columns[name]) for name in schema.names], schema=schema)
+
+
+def _of_rows(table: str, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=table_schema(f"fleet/{table}").arrow())

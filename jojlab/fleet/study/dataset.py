@@ -1,0 +1,175 @@
+"""A fleet's tables as questions read them: which files count, and the engine that reads them.
+
+What cannot be read is left out with all of its segment, and named; the others are answered of.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from jojlab.fleet.store.dataset import Unit, live_units, unit_of
+from jojlab.fleet.store.devices import device_names, read_device
+from jojlab.fleet.store.objects import Store
+from jojlab.fleet.store.segment import Refused, check_stored
+from jojlab.foundation.errors import DataError
+from jojlab.trace.schema import FLEET_TABLES
+
+Row = dict[str, Any]
+Answer = TypeVar("Answer")
+
+
+class FleetEngine(Protocol):
+    """What runs SQL over the tables of schema/fleet/, with the columns `device` and `day` added."""
+
+    def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
+        """Return the rows of one SELECT, in DuckDB's SQL; `parameters` stand in it as $NAME."""
+
+    def why_unreadable(self, path: str) -> str:
+        """Return why it cannot read a file of the dataset; empty if it can."""
+
+
+class UnreadableError(DataError):
+    """The engine failed, which a file of the dataset may be the reason of."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file that cannot be read, and why: none of its segment is in the answers."""
+
+    file: str
+    why: str
+
+    @property
+    def device(self) -> str:
+        """The device that it is of; empty if its name does not tell."""
+        unit = unit_of(self.file)
+        return unit.device if unit else ""
+
+
+@dataclass(frozen=True)
+class FleetFiles:
+    """The segments of `store` that count and can be read, and the files that cannot."""
+
+    store: Store
+    units: Sequence[Unit]
+    left_out: Sequence[LeftOut] = ()
+
+    @cached_property
+    def paths(self) -> Mapping[str, Sequence[str]]:
+        """The files of each table: TABLE/day=DAY/device=DEVICE/NAME.parquet."""
+        return {
+            table: [self.store.path(unit.key(table)) for unit in self.units]
+            for table in FLEET_TABLES
+        }
+
+
+def fleet_files(store: Store) -> FleetFiles:
+    """Return the files of all segments that count, each segment once.
+
+    Raises DataError where there is none.
+    """
+    left_out: list[LeftOut] = []
+    units = []
+
+    def complain(key: str, why: str) -> None:
+        left_out.append(LeftOut(key, why))
+
+    for unit in live_units(store, complain):
+        lacking = [unit.key(table) for table in FLEET_TABLES if not store.has(unit.key(table))]
+        left_out += [LeftOut(key, "missing, or no regular file") for key in lacking]
+        if not lacking:
+            units.append(unit)
+    if not units:
+        raise _nothing(store, left_out)
+    return FleetFiles(store, units, left_out)
+
+
+def answered(
+    files: FleetFiles,
+    engine_of: Callable[[FleetFiles], FleetEngine],
+    ask: Callable[[FleetEngine, FleetFiles], Answer],
+) -> Answer:
+    """Return what `ask` does, of all files that can be read.
+
+    Only where the engine fails are they looked at one by one. Raises DataError where none is left.
+    """
+    try:
+        return ask(engine_of(files), files)
+    except UnreadableError as error:
+        bad = _unreadable(files, engine_of)
+        if not bad:
+            raise (error.__cause__ or error) from None  # no file is to blame
+    units = [unit for unit in files.units if unit not in bad]
+    left_out = [*files.left_out, *bad.values()]
+    if not units:
+        raise _nothing(files.store, left_out)
+    rest = FleetFiles(files.store, units, left_out)
+    return ask(engine_of(rest), rest)
+
+
+def _unreadable(
+    files: FleetFiles, engine_of: Callable[[FleetFiles], FleetEngine]
+) -> dict[Unit, LeftOut]:
+    """Return the units with a file that the engine cannot read, or with values that cannot be."""
+    engine = engine_of(FleetFiles(files.store, ()))
+    bad = {}
+    for unit in files.units:
+        for table in FLEET_TABLES:
+            key = unit.key(table)
+            if why := _why_bad(files.store, key, table) or engine.why_unreadable(
+                files.store.path(key)
+            ):
+                bad[unit] = LeftOut(key, why)
+                break
+    return bad
+
+
+def _why_bad(store: Store, key: str, table: str) -> str:
+    try:
+        if store.folder is not None:
+            check_stored(store.folder / key, table)
+            return ""
+        contents = store.read_bytes(key)
+        if contents is None:
+            return "missing"
+        with tempfile.NamedTemporaryFile(prefix="joj-fleet-") as copy:
+            copy.write(contents)
+            copy.flush()
+            check_stored(Path(copy.name), table)
+    except Refused as refused:
+        return refused.detail
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _nothing(store: Store, left_out: Sequence[LeftOut]) -> DataError:
+    if left_out:
+        first = left_out[0]
+        return DataError(
+            f"{store.url}: no segment can be read: {first.file}: {first.why}", "restore the store"
+        )
+    return DataError(
+        f"{store.url}: no segments", "joj fleet serve takes them; joj fleet simulate makes some"
+    )
+
+
+def silent_devices(store: Store, observed: Collection[str]) -> tuple[list[str], list[LeftOut]]:
+    """Return the devices that may send and of which no segment is there, and unreadable ones."""
+    silent, bad = [], []
+    for name in device_names(store):
+        if name in observed:
+            continue
+        try:
+            device = read_device(store, name)
+        except DataError as error:
+            bad.append(LeftOut(f"devices/{name}.json", error.message))
+            continue
+        if device is not None and device.revoked_s is None:
+            silent.append(name)
+    return silent, bad

@@ -1,0 +1,97 @@
+"""What is missing in what was observed of a fleet: added up over its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jojlab.fleet.study.dataset import Row
+
+HOUR_NS = 3_600_000_000_000
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Counts over all segments. Each makes the answers incomplete but those from `clock_steps` on.
+
+    `missing_segments` were begun and never came, those too that the device dropped; `twice` are
+    segments with a number that another has too; `device_days` are days of which something was
+    observed, and `unobserved_hours` those of their hours of which nothing was.
+    """
+
+    missing_segments: int
+    dropped_segments: int
+    dropped_rows: int
+    lost_events: int
+    unattributed_bytes: int
+    incomplete_segments: int
+    twice: int
+    clock_steps: int
+    device_days: int
+    observed_hours: float
+    unobserved_hours: float
+    own_write_bytes: int
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether anything that was seen to happen is not in the answers."""
+        return any(
+            (self.missing_segments, self.dropped_segments, self.dropped_rows, self.lost_events,
+             self.unattributed_bytes, self.incomplete_segments, self.twice)
+        )  # fmt: skip
+
+
+def losses(coverage: Sequence[Row]) -> Losses:
+    """Add up the rows of the question `coverage`."""
+
+    def total(name: str) -> int:
+        return sum(int(row[name]) for row in coverage)
+
+    missing = total("expected_segments") - total("different_segments")
+    days, hours = total("days"), total("observed_ns") / HOUR_NS
+    return Losses(
+        missing_segments=missing,
+        dropped_segments=total("dropped_segments"),
+        dropped_rows=total("dropped_rows"),
+        lost_events=total("lost_events"),
+        unattributed_bytes=total("unattributed_bytes"),
+        incomplete_segments=total("incomplete_segments"),
+        twice=total("segments") - total("different_segments"),
+        clock_steps=total("clock_steps"),
+        device_days=days,
+        observed_hours=hours,
+        unobserved_hours=max(days * 24 - hours, 0.0),
+        own_write_bytes=total("own_write_bytes"),
+    )
+
+
+def day_coverage(segments: Sequence[Row]) -> Row:
+    """Return the row that `coverage` has, of the segments of one day and device.
+
+    A day begins anywhere in a spool: what is missing is between the first number and the last.
+    """
+    numbers: dict[str, set[int]] = {}
+    for row in segments:
+        numbers.setdefault(row["spool_id"], set()).add(row["sequence"])
+    names = ("dropped_segments", "dropped_rows", "lost_events", "unattributed_bytes",
+             "own_write_bytes")  # fmt: skip
+    return {name: sum(row[name] for row in segments) for name in names} | {
+        "days": 1,
+        "segments": len(segments),
+        "different_segments": sum(len(own) for own in numbers.values()),
+        "expected_segments": sum(max(own) - min(own) + 1 for own in numbers.values()),
+        "observed_ns": sum(row["end_boot_ns"] - row["begin_boot_ns"] for row in segments),
+        "incomplete_segments": sum(row["incomplete"] != "" for row in segments),
+        "clock_steps": sum(_was_set(row) for row in segments),
+    }
+
+
+def _was_set(row: Row) -> bool:
+    wall_ns = row["end_unix_ns"] - row["begin_unix_ns"]
+    return bool(abs(wall_ns - row["end_boot_ns"] + row["begin_boot_ns"]) > 10**9)
+
+
+def losses_json(found: Losses) -> dict[str, Any]:
+    """Return the counts by name."""
+    return {**vars(found), "is_incomplete": found.is_incomplete}
