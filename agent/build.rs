@@ -1,9 +1,13 @@
-//! Compiles the BPF programs of kernel/ with clang, which the agent embeds: into OUT_DIR/NAME.bpf.o
-//! and, for kernels before 5.17 (kernel/bpf/kernel_age.bpf.h), into OUT_DIR/NAME_before_5_17.bpf.o.
-//! An object depends on the sources and the compiler only: its DWARF, which holds the paths of this
-//! machine, is stripped; BTF stays. Compiles agent/preload with gcc into OUT_DIR/preload.so, which
-//! the agent embeds too: it is for other programs, and linked to their C library alone. Links what
-//! this machine's libelf needs beside libz. All of it is for the processor that the agent is for.
+//! Makes the tables of system calls. Compiles the BPF programs of kernel/ with clang, which the
+//! agent embeds: into OUT_DIR/NAME.bpf.o and, for kernels before 5.17
+//! (kernel/bpf/kernel_age.bpf.h), into OUT_DIR/NAME_before_5_17.bpf.o. An object depends on the
+//! sources and the compiler only: its DWARF, which holds the paths of this machine, is stripped;
+//! BTF stays. Compiles agent/preload with gcc into OUT_DIR/preload.so, which the agent embeds too:
+//! it is for other programs, and linked to their C library alone. Links what this machine's libelf
+//! needs beside libz. All of it is for the processor that the agent is for.
+
+#[path = "src/system_calls/generator.rs"]
+mod generator;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,6 +17,7 @@ const PROGRAMS: [(&str, &str); 3] =
     [("block", "attribution"), ("calls", "calls"), ("recorder", "recorder")];
 
 fn main() {
+    system_calls(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("src/system_calls"));
     let kernel = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../kernel");
     println!("cargo::rerun-if-changed={}", kernel.join("bpf").display());
     for (folder, name) in PROGRAMS {
@@ -25,6 +30,22 @@ fn main() {
     libelf(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("libelf"));
 }
 
+/// Makes the agent's tables of system calls, and the header of the BPF programs.
+fn system_calls(folder: &Path) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let table = std::fs::read_to_string(folder.join("table.txt"));
+    let made = generator::generate(&table.expect("the table of system calls is there"));
+    for (name, text) in [
+        ("numbers.rs", made.numbers),
+        ("recorded_calls.rs", made.recorded),
+        ("replayed_calls.rs", made.replayed),
+        ("system_calls.h", made.header),
+    ] {
+        let path = Path::new(&variable("OUT_DIR")).join(name);
+        std::fs::write(&path, text).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
+    }
+}
+
 fn compile(sources: &Path, name: &str, object: &str, flags: &[&str]) {
     let object = Path::new(&variable("OUT_DIR")).join(format!("{object}.bpf.o"));
     run(Command::new("clang")
@@ -33,6 +54,7 @@ fn compile(sources: &Path, name: &str, object: &str, flags: &[&str]) {
         .args(flags)
         // The headers that come with the libbpf we link, and the system's <linux/bpf.h>.
         .arg(format!("-I{}", variable("DEP_BPF_INCLUDE")))
+        .arg(format!("-I{}", variable("OUT_DIR")))
         .arg(format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH))
         .arg(format!("-D__TARGET_ARCH_{}", kernel_word(&variable("CARGO_CFG_TARGET_ARCH"))))
         .args([&format!("-fdebug-prefix-map={}=.", sources.display()), "-fdebug-compilation-dir=."])

@@ -75,20 +75,42 @@ def test_calls_of_arm64_are_all_there_and_the_same() -> None:
     }
 
 
-def test_numbers_of_the_agent_are_those_of_the_headers() -> None:
-    text = (ROOT / "agent/src/system_calls.rs").read_text()
+Row = dict[str, list[int]]
+
+
+def table() -> dict[str, Row]:
+    """Return the numbers of each call of the agent's table, by processor."""
+    text = (ROOT / "agent/src/system_calls/table.txt").read_text()
+    text = re.sub(r"\n +", " ", re.sub(r"(?m)^#.*\n", "", text))
+    rows = {}
+    for line in text.split("\n"):
+        if found := re.match(r"(\w+) +(\d+)", line):
+            facts = dict(re.findall(r" (arm64|i386|arm|x32)=([\d,]+)", line))
+            numbers = {key: [int(it) for it in value.split(",")] for key, value in facts.items()}
+            rows[found[1]] = {"x86_64": [int(found[2])], **numbers}
+    return rows
+
+
+def test_numbers_of_the_table_are_those_of_the_headers() -> None:
     native, arm64 = numbers("unistd_64.h"), generic()
-    both = re.findall(r"^        SYS_(\w+) = (\d+), (\d+);$", text, re.M)
-    alone = re.findall(r"^        SYS_(\w+) = (\d+);$", text, re.M)
-    assert len(both) > 80
-    assert len(alone) > 20
+    rows = table()
     # Younger than the headers of Debian 12.
-    both = [row for row in both if row != ("fchmodat2", "452", "452")]
-    assert [(native[name], arm64[name]) for name, _, _ in both] == [
-        (int(number), int(other)) for _, number, other in both
-    ]
-    assert [native[name] for name, _ in alone] == [int(number) for _, number in alone]
-    assert not [name for name, _ in alone if name in arm64]
+    rows.pop("fchmodat2", None)
+    assert len(rows) > 130
+    assert {name: [native[name]] for name in rows} == {
+        name: row["x86_64"] for name, row in rows.items()
+    }
+    assert {name: row["arm64"][0] for name, row in rows.items() if "arm64" in row} == {
+        name: arm64[name] for name in rows if name in arm64
+    }
+
+
+def test_numbers_of_32_bit_programs_in_the_table_are_those_of_the_headers() -> None:
+    found: dict[str, list[int]] = {}
+    for name, number in numbers("unistd_32.h").items():
+        found.setdefault(SAME.get(name, name), []).append(number)
+    rows = {name: row["i386"] for name, row in table().items() if "i386" in row}
+    assert rows == {name: sorted(found[name]) for name in rows}
 
 
 # Likewise of arm. Its table is among the headers of Debian 12's kernel, or in Debian 13's

@@ -1,7 +1,7 @@
 //! Decodes the records of kernel/calls/call_record.h; calls that failed are left out.
 
 use super::call::{Caller, Deed, FileCall};
-use crate::system_calls;
+use crate::system_calls::{self, CommitRole};
 
 /// CALL_RECORD_BYTES, CALL_HEAD_BYTES and CALL_PATH_BYTES of call_record.h.
 const RECORD_BYTES: usize = 136;
@@ -53,40 +53,29 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
     };
     let u16_at = |at: usize| u16::from_le_bytes([record[at], record[at + 1]]);
     let (is_created, is_directory) = (u16_at(116) != 0, u16_at(118) != 0);
-    let sync = |name| Deed::Sync { name, is_directory };
-    let deed = match i64::from(number) {
-        system_calls::SYS_write
-        | system_calls::SYS_pwrite64
-        | system_calls::SYS_writev
-        | system_calls::SYS_pwritev
-        | system_calls::SYS_pwritev2 => Deed::Write {
+    let row = system_calls::row(number.into());
+    let (row, role) =
+        row.and_then(|row| Some((row, row.commits?))).ok_or(CallRecordError::Call(number))?;
+    let deed = match role {
+        CommitRole::Write => Deed::Write {
             offset_bytes,
             length_bytes: result.cast_unsigned(),
             head,
             is_synced: file_flags & (libc::O_DSYNC | libc::O_SYNC) != 0,
         },
-        system_calls::SYS_open
-        | system_calls::SYS_creat
-        | system_calls::SYS_openat
-        | system_calls::SYS_openat2 => Deed::Open { path: path(), is_created },
-        // Of others the kernel's program does not tell.
-        system_calls::SYS_ioctl => Deed::CommitAtomicWrite,
-        system_calls::SYS_pread64 => Deed::Read,
-        system_calls::SYS_fcntl => Deed::Lock {
+        CommitRole::Open => Deed::Open { path: path(), is_created },
+        CommitRole::Read => Deed::Read,
+        // Other requests and commands the kernel's program does not send.
+        CommitRole::CommitAtomicWrite => Deed::CommitAtomicWrite,
+        CommitRole::Lock => Deed::Lock {
             is_unlock: head.first() == Some(&(libc::F_UNLCK as u8)),
             offset_bytes,
             length_bytes,
         },
-        system_calls::SYS_truncate => Deed::TruncatePath { path: path(), size_bytes: length_bytes },
-        system_calls::SYS_ftruncate => Deed::Truncate { size_bytes: length_bytes },
-        system_calls::SYS_unlink | system_calls::SYS_unlinkat => Deed::Unlink { path: path() },
-        system_calls::SYS_msync => sync("msync"),
-        system_calls::SYS_fsync => sync("fsync"),
-        system_calls::SYS_fdatasync => sync("fdatasync"),
-        system_calls::SYS_sync => sync("sync"),
-        system_calls::SYS_sync_file_range => sync("sync_file_range"),
-        system_calls::SYS_syncfs => sync("syncfs"),
-        _ => return Err(CallRecordError::Call(number)),
+        CommitRole::TruncatePath => Deed::TruncatePath { path: path(), size_bytes: length_bytes },
+        CommitRole::Truncate => Deed::Truncate { size_bytes: length_bytes },
+        CommitRole::Unlink => Deed::Unlink { path: path() },
+        CommitRole::Sync => Deed::Sync { name: row.name, is_directory },
     };
     Ok(Some(FileCall {
         begin_ns: u64_at(8).cast_signed(),

@@ -6,7 +6,7 @@ use super::book::{BegunCall, Book, Impossible};
 use super::descriptors::{OpenFile, OpenId};
 use super::files::{FileId, TracedFile, inode, plain};
 use super::traced_call::TracedCall;
-use crate::recorder::calls::{Does, descriptor_of_path};
+use crate::recorder::calls::{Does, Role, descriptor_of_path};
 use crate::recorder::words;
 use crate::system_calls;
 
@@ -367,28 +367,13 @@ pub fn apply_to_descriptors(
             let number = row.descriptor.unwrap_or(-1);
             book.descriptors.set_closes_on_exec(table, number, flags == FIOCLEX)?;
         }
-        system_calls::SYS_pipe | system_calls::SYS_pipe2 | system_calls::SYS_socketpair => {
+        _ if makes_pair(call) => {
             for number in [row.descriptor, row.descriptor2].into_iter().flatten() {
                 book.note_opened(begun.thread, number);
                 book.descriptors.open(table, number, no_file(begun.thread), cloexec)?;
             }
         }
-        system_calls::SYS_socket
-        | system_calls::SYS_accept
-        | system_calls::SYS_accept4
-        | system_calls::SYS_eventfd
-        | system_calls::SYS_eventfd2
-        | system_calls::SYS_epoll_create
-        | system_calls::SYS_epoll_create1
-        | system_calls::SYS_signalfd
-        | system_calls::SYS_signalfd4
-        | system_calls::SYS_timerfd_create
-        | system_calls::SYS_inotify_init
-        | system_calls::SYS_inotify_init1
-        | system_calls::SYS_fanotify_init
-        | system_calls::SYS_pidfd_open
-        | system_calls::SYS_pidfd_getfd
-        | system_calls::SYS_io_uring_setup => {
+        _ if call.system_call.does == Does::OpensOther => {
             book.note_opened(begun.thread, result);
             book.descriptors.open(table, result, no_file(begun.thread), cloexec)?;
         }
@@ -452,17 +437,11 @@ fn is_no_file(call: &TracedCall) -> bool {
 }
 
 fn makes_pair(call: &TracedCall) -> bool {
-    matches!(
-        call.system_call.number,
-        system_calls::SYS_pipe | system_calls::SYS_pipe2 | system_calls::SYS_socketpair
-    )
+    call.system_call.roles.contains(&Role::Pair)
 }
 
 fn moves_bytes(call: &TracedCall) -> bool {
-    matches!(
-        call.system_call.number,
-        system_calls::SYS_sendfile | system_calls::SYS_copy_file_range | system_calls::SYS_splice
-    )
+    matches!(call.system_call.name, "sendfile" | "copy_file_range" | "splice")
 }
 
 fn copy(

@@ -1,6 +1,5 @@
-//! The system calls that are recorded, by number, and what each of their arguments is. Numbers and
-//! order of arguments are those of x86_64 (syscall(2), the kernel's syscall_64.tbl); the order is
-//! the same on arm64.
+//! The system calls that are recorded, and what each of their arguments is. Numbers are those of
+//! x86_64; the order of arguments is the same on arm64 (syscall(2)).
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -72,6 +71,8 @@ pub enum Does {
     Plain,
     /// Its result is a descriptor of a file that it opened.
     Opens,
+    /// Its result is a descriptor of what is no file of a disk.
+    OpensOther,
     /// It never returns.
     Exits,
     /// It runs another program.
@@ -82,176 +83,9 @@ pub enum Does {
     MovesRoot,
 }
 
-macro_rules! calls {
-    ($($does:ident { $($number:ident($($role:ident),*);)+ })+) => {
-        /// Every call that is recorded.
-        static ALL: &[(i64, &str, &[Role], Does)] = &[$($(
-            (system_calls::$number, stringify!($number), &[$(Role::$role),*], Does::$does),
-        )+)+];
-    };
-}
-
-calls! {
-    Opens {
-        SYS_open(Path, Flags, Mode);
-        SYS_openat(Directory, Path, Flags, Mode);
-        SYS_openat2(Directory, Path, OpenHow);
-        SYS_creat(Path, Mode);
-        SYS_open_by_handle_at(Directory, Other, Flags);
-        SYS_memfd_create(Text, Flags);
-    }
-    Plain {
-        SYS_close(Descriptor);
-        SYS_close_range(Descriptor, Descriptor2, Flags);
-        SYS_dup(Descriptor);
-        SYS_dup2(Descriptor, Descriptor2);
-        SYS_dup3(Descriptor, Descriptor2, Flags);
-        SYS_fcntl(Descriptor, Command);
-        SYS_flock(Descriptor, LockOperation);
-        SYS_ioctl(Descriptor, Flags);
-
-        SYS_read(Descriptor, Other, Length);
-        SYS_pread64(Descriptor, Other, Length, Offset);
-        SYS_readv(Descriptor, Vectors);
-        SYS_preadv(Descriptor, Vectors, Other, Offset);
-        SYS_preadv2(Descriptor, Vectors, Other, Offset, Other, Flags);
-        SYS_write(Descriptor, Bytes, Length);
-        SYS_pwrite64(Descriptor, Bytes, Length, Offset);
-        SYS_writev(Descriptor, VectorsOut);
-        SYS_pwritev(Descriptor, VectorsOut, Other, Offset);
-        SYS_pwritev2(Descriptor, VectorsOut, Other, Offset, Other, Flags);
-        SYS_lseek(Descriptor, Offset, Whence);
-        SYS_sendfile(Descriptor2, Descriptor, OffsetAt, Length);
-        SYS_copy_file_range(Descriptor, OffsetAt, Descriptor2, Offset2At, Length, Flags);
-        SYS_splice(Descriptor, OffsetAt, Descriptor2, Offset2At, Length, Flags);
-        SYS_tee(Descriptor, Descriptor2, Length, Flags);
-        SYS_vmsplice(Descriptor, Vectors, Other, Flags);
-        SYS_readahead(Descriptor, Offset, Length);
-        SYS_fadvise64(Descriptor, Offset, Length, Flags);
-
-        SYS_fsync(Descriptor);
-        SYS_fdatasync(Descriptor);
-        SYS_sync();
-        SYS_syncfs(Descriptor);
-        SYS_sync_file_range(Descriptor, Offset, Length, Flags);
-        SYS_msync(Address, Length, Flags);
-
-        SYS_truncate(Path, Length);
-        SYS_ftruncate(Descriptor, Length);
-        SYS_fallocate(Descriptor, Flags, Offset, Length);
-
-        SYS_mmap(Address, Length, Mode, Flags, Descriptor, Offset);
-        SYS_munmap(Address, Length);
-        SYS_mremap(Address, OldLength, Length, Flags);
-        SYS_remap_file_pages(Address, Length, Other, Offset, Flags);
-
-        SYS_rename(Path, Path2);
-        SYS_renameat(Directory, Path, Directory2, Path2);
-        SYS_renameat2(Directory, Path, Directory2, Path2, Flags);
-        SYS_link(Path, Path2);
-        SYS_linkat(Directory, Path, Directory2, Path2, Flags);
-        SYS_symlink(Text, Path);
-        SYS_symlinkat(Text, Directory, Path);
-        SYS_unlink(Path);
-        SYS_unlinkat(Directory, Path, Flags);
-        SYS_mkdir(Path, Mode);
-        SYS_mkdirat(Directory, Path, Mode);
-        SYS_rmdir(Path);
-        SYS_mknod(Path, Mode);
-        SYS_mknodat(Directory, Path, Mode);
-
-        SYS_stat(Path, Stat);
-        SYS_lstat(Path, Stat);
-        SYS_fstat(Descriptor);
-        SYS_newfstatat(Directory, Path, Stat, Flags);
-        SYS_statx(Directory, Path, Flags, Other, Statx);
-        SYS_statfs(Path);
-        SYS_fstatfs(Descriptor);
-        SYS_access(Path, Mode);
-        SYS_faccessat(Directory, Path, Mode);
-        SYS_faccessat2(Directory, Path, Mode, Flags);
-        SYS_readlink(Path, Other, Length);
-        SYS_readlinkat(Directory, Path, Other, Length);
-        SYS_getdents(Descriptor, Other, Length);
-        SYS_getdents64(Descriptor, Other, Length);
-        SYS_name_to_handle_at(Directory, Path);
-
-        SYS_chmod(Path, Mode);
-        SYS_fchmod(Descriptor, Mode);
-        SYS_fchmodat(Directory, Path, Mode);
-        SYS_fchmodat2(Directory, Path, Mode, Flags);
-        SYS_chown(Path);
-        SYS_lchown(Path);
-        SYS_fchown(Descriptor);
-        SYS_fchownat(Directory, Path, Other, Other, Flags);
-        SYS_utime(Path);
-        SYS_utimes(Path);
-        SYS_futimesat(Directory, Path);
-        SYS_utimensat(Directory, Path, Other, Flags);
-        SYS_umask(Mode);
-        SYS_setxattr(Path, Text, Other, Length, Flags);
-        SYS_lsetxattr(Path, Text, Other, Length, Flags);
-        SYS_fsetxattr(Descriptor, Text, Other, Length, Flags);
-        SYS_getxattr(Path, Text, Other, Length);
-        SYS_lgetxattr(Path, Text, Other, Length);
-        SYS_fgetxattr(Descriptor, Text, Other, Length);
-        SYS_listxattr(Path, Other, Length);
-        SYS_llistxattr(Path, Other, Length);
-        SYS_flistxattr(Descriptor, Other, Length);
-        SYS_removexattr(Path, Text);
-        SYS_lremovexattr(Path, Text);
-        SYS_fremovexattr(Descriptor, Text);
-
-        SYS_getcwd();
-        SYS_chdir(Path);
-        SYS_fchdir(Descriptor);
-        SYS_fork();
-        SYS_vfork();
-        SYS_clone(Flags);
-        SYS_clone3(CloneArguments);
-
-        // They make descriptors that later calls close, copy or write to.
-        SYS_pipe(Pair);
-        SYS_pipe2(Pair, Flags);
-        SYS_socket();
-        SYS_socketpair(Other, Other, Other, Pair);
-        SYS_accept(Descriptor);
-        SYS_accept4(Descriptor, Other, Other, Flags);
-        SYS_eventfd();
-        SYS_eventfd2(Other, Flags);
-        SYS_epoll_create();
-        SYS_epoll_create1(Flags);
-        SYS_signalfd();
-        SYS_signalfd4(Other, Other, Other, Flags);
-        SYS_timerfd_create(Other, Flags);
-        SYS_inotify_init();
-        SYS_inotify_init1(Flags);
-        SYS_fanotify_init(Flags);
-        SYS_pidfd_open(Other, Flags);
-        SYS_pidfd_getfd(Other, Other, Flags);
-        SYS_io_uring_setup(Other, RingParameters);
-    }
-    Exits {
-        SYS_exit(Flags);
-        SYS_exit_group(Flags);
-    }
-    Executes {
-        SYS_execve(Path);
-        SYS_execveat(Directory, Path, Other, Other, Flags);
-    }
-    HandsOver {
-        SYS_io_uring_enter(Descriptor, Flags);
-        SYS_io_submit(Other, Flags);
-    }
-    MovesRoot {
-        SYS_chroot(Path);
-        SYS_pivot_root(Path, Path2);
-        SYS_setns(Descriptor, Flags);
-        SYS_unshare(Flags);
-        SYS_mount(Text, Path);
-        SYS_umount2(Path, Flags);
-    }
-}
+/// Every call that is recorded.
+static ALL: &[(i64, &str, &[Role], Does)] =
+    include!(concat!(env!("OUT_DIR"), "/recorded_calls.rs"));
 
 /// Larger than every number.
 const MOST: usize = 512;
@@ -259,7 +93,6 @@ const MOST: usize = 512;
 static BY_NUMBER: LazyLock<[Option<SystemCall>; MOST]> = LazyLock::new(|| {
     let mut table = [None; MOST];
     for &(number, name, roles, does) in ALL {
-        let name = name.trim_start_matches("SYS_");
         table[number as usize] = Some(SystemCall { number, name, roles, does });
     }
     table
@@ -304,7 +137,6 @@ impl SystemCall {
 /// Whether calls of a name make, move or remove names.
 pub fn changes_names(name: &str) -> bool {
     let names = ["mkdir", "rmdir", "rename", "link", "symlink", "unlink", "mknod"];
-    let name = name.strip_prefix("SYS_").unwrap_or(name);
     names.iter().any(|begin| name.starts_with(begin))
 }
 

@@ -12,7 +12,7 @@ use super::plan::{
 use crate::commits::call::{Caller, Deed, FileCall, FileLife};
 use crate::commits::finder::find;
 use crate::commits::unit_of_work::FoundTransactions;
-use crate::system_calls;
+use crate::system_calls::{self, CommitRole};
 use crate::workload::ledger::Ledger;
 
 /// What PERSIST zeroes: zeroJournalHdr() of pager.c. No other write of a journal is as long and
@@ -121,67 +121,61 @@ impl OpenedFiles {
             Some(CallArgument::Number(number)) => number.cast_unsigned(),
             _ => 0,
         };
-        let sync = |name| Some((file, Deed::Sync { name, is_directory: false }));
-        match *number {
-            system_calls::SYS_openat => {
+        let row = system_calls::row(*number)?;
+        let deed = match row.commits? {
+            CommitRole::Open => {
                 let CallEffect::Opens(_) = effect else { return None };
-                Some((name.map(life), Deed::Open { path: path(plan, name?), is_created: false }))
+                let deed = Deed::Open { path: path(plan, name?), is_created: false };
+                return Some((name.map(life), deed));
             }
-            system_calls::SYS_pread64 => Some((file, Deed::Read)),
-            system_calls::SYS_write
-            | system_calls::SYS_writev
-            | system_calls::SYS_pwrite64
-            | system_calls::SYS_pwritev
-            | system_calls::SYS_pwritev2 => {
+            CommitRole::Read => Deed::Read,
+            CommitRole::Write => {
                 let RecordedEnd::With(bytes) = step.ended else { return None };
-                let is_placed =
-                    !matches!(*number, system_calls::SYS_write | system_calls::SYS_writev);
+                let is_placed = row.name.starts_with('p');
                 let (name, flags) = opened?;
                 let offset_bytes = if is_placed { value(3) } else { u64::MAX };
                 let length_bytes = bytes.max(0).cast_unsigned();
                 let is_zeroed = offset_bytes == 0
                     && length_bytes == ZEROED_BYTES
                     && plan.names[name as usize].ends_with(b"-journal");
-                Some((
-                    file,
-                    Deed::Write {
-                        offset_bytes,
-                        length_bytes,
-                        head: if is_zeroed { vec![0; ZEROED_BYTES as usize] } else { Vec::new() },
-                        is_synced: flags & (libc::O_DSYNC | libc::O_SYNC) != 0,
-                    },
-                ))
+                Deed::Write {
+                    offset_bytes,
+                    length_bytes,
+                    head: if is_zeroed { vec![0; ZEROED_BYTES as usize] } else { Vec::new() },
+                    is_synced: flags & (libc::O_DSYNC | libc::O_SYNC) != 0,
+                }
             }
-            system_calls::SYS_ioctl if value(1) == F2FS_COMMIT => {
-                Some((file, Deed::CommitAtomicWrite))
-            }
-            system_calls::SYS_fcntl => {
+            CommitRole::CommitAtomicWrite if value(1) == F2FS_COMMIT => Deed::CommitAtomicWrite,
+            CommitRole::CommitAtomicWrite => return None,
+            CommitRole::Lock => {
                 let Some(CallArgument::Lock(lock)) = arguments.get(2) else { return None };
                 let sets = [libc::F_SETLK, libc::F_SETLKW, libc::F_OFD_SETLK, libc::F_OFD_SETLKW];
+                if !sets.contains(&(value(1) as i32)) {
+                    return None;
+                }
                 let lock = plan.locks[*lock as usize];
-                let deed = Deed::Lock {
+                Deed::Lock {
                     is_unlock: i32::from(lock.kind) == libc::F_UNLCK,
                     offset_bytes: lock.start.max(0).cast_unsigned(),
                     length_bytes: lock.length.max(0).cast_unsigned(),
-                };
-                sets.contains(&(value(1) as i32)).then_some((file, deed))
+                }
             }
-            system_calls::SYS_ftruncate => Some((file, Deed::Truncate { size_bytes: value(1) })),
-            system_calls::SYS_truncate => {
-                let path = path(plan, name?);
-                Some((None, Deed::TruncatePath { path, size_bytes: value(1) }))
+            CommitRole::Truncate => Deed::Truncate { size_bytes: value(1) },
+            CommitRole::TruncatePath => {
+                let deed = Deed::TruncatePath { path: path(plan, name?), size_bytes: value(1) };
+                return Some((None, deed));
             }
-            system_calls::SYS_unlink | system_calls::SYS_unlinkat => {
-                Some((None, Deed::Unlink { path: path(plan, name?) }))
+            CommitRole::Unlink => return Some((None, Deed::Unlink { path: path(plan, name?) })),
+            CommitRole::Sync if row.name == "msync" && value(2) & libc::MS_SYNC as u64 == 0 => {
+                return None;
             }
-            system_calls::SYS_fsync => sync("fsync"),
-            system_calls::SYS_fdatasync => sync("fdatasync"),
-            system_calls::SYS_sync_file_range => sync("sync_file_range"),
-            system_calls::SYS_syncfs if step.name == "sync" => sync("sync"),
-            system_calls::SYS_syncfs => sync("syncfs"),
-            system_calls::SYS_msync if value(2) & libc::MS_SYNC as u64 != 0 => sync("msync"),
-            _ => None,
-        }
+            // A recorded sync is one of the filesystem of the replay.
+            CommitRole::Sync if step.name == "sync" => {
+                Deed::Sync { name: "sync", is_directory: false }
+            }
+            CommitRole::Sync => Deed::Sync { name: row.name, is_directory: false },
+        };
+        Some((file, deed))
     }
 }
 

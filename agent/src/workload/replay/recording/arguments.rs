@@ -62,90 +62,8 @@ enum ArgumentRole {
     Number(i64),
 }
 
-macro_rules! calls {
-    ($($number:ident($($role:ident$(($value:expr))?),*);)+) => {
-        static CALLS: &[(&str, i64, &[ArgumentRole])] = &[$(
-            (stringify!($number), system_calls::$number, &[$(ArgumentRole::$role$(($value))?),*]),
-        )+];
-    };
-}
-
-calls! {
-    SYS_read(Descriptor, Into, Bytes);
-    SYS_pread64(Descriptor, Into, Bytes, Offset);
-    SYS_readv(Descriptor, VectorsInto, Vectors);
-    SYS_preadv(Descriptor, VectorsInto, Vectors, Offset, Number(0));
-    SYS_preadv2(Descriptor, VectorsInto, Vectors, Offset, Number(0), Flags);
-    SYS_write(Descriptor, From, Bytes);
-    SYS_pwrite64(Descriptor, From, Bytes, Offset);
-    SYS_writev(Descriptor, VectorsFrom, Vectors);
-    SYS_pwritev(Descriptor, VectorsFrom, Vectors, Offset, Number(0));
-    SYS_pwritev2(Descriptor, VectorsFrom, Vectors, Offset, Number(0), Flags);
-    SYS_lseek(Descriptor, Offset, Whence);
-    SYS_sendfile(Descriptor2, Descriptor, OffsetAt, Range);
-    SYS_copy_file_range(Descriptor, OffsetAt, Descriptor2, Offset2At, Range, Number(0));
-    SYS_readahead(Descriptor, Offset, Range);
-    SYS_fadvise64(Descriptor, Offset, Range, Flags);
-    SYS_fsync(Descriptor);
-    SYS_fdatasync(Descriptor);
-    SYS_syncfs(Descriptor);
-    SYS_sync_file_range(Descriptor, Offset, Range, Flags);
-    SYS_truncate(Path, Range);
-    SYS_ftruncate(Descriptor, Range);
-    SYS_fallocate(Descriptor, Flags, Offset, Range);
-    SYS_rename(Path, Path2);
-    SYS_renameat(At, At2);
-    SYS_renameat2(At, At2, RenameFlags);
-    SYS_link(Path, Path2);
-    SYS_linkat(At, At2, Flags);
-    SYS_symlink(Target, Path);
-    SYS_symlinkat(Target, At);
-    SYS_unlink(Path);
-    SYS_unlinkat(At, Flags);
-    SYS_mkdir(Path, DirectoryMode);
-    SYS_mkdirat(At, DirectoryMode);
-    SYS_rmdir(Path);
-    SYS_mknod(Path, Node, Number(0));
-    SYS_mknodat(At, Node, Number(0));
-    SYS_stat(Path, Answer);
-    SYS_lstat(Path, Answer);
-    SYS_fstat(Descriptor, Answer);
-    SYS_newfstatat(At, Answer, Flags);
-    SYS_statx(At, Flags, Number(0x7ff), Answer);
-    SYS_statfs(Path, Answer);
-    SYS_fstatfs(Descriptor, Answer);
-    SYS_access(Path, Access);
-    SYS_faccessat(At, Access);
-    SYS_faccessat2(At, Access, Flags);
-    SYS_readlink(Path, Into, Bytes);
-    SYS_readlinkat(At, Into, Bytes);
-    SYS_getdents(Descriptor, Into, Bytes);
-    SYS_getdents64(Descriptor, Into, Bytes);
-    SYS_chmod(Path, FileMode);
-    SYS_fchmod(Descriptor, FileMode);
-    SYS_fchmodat(At, FileMode);
-    SYS_fchmodat2(At, FileMode, Flags);
-    SYS_chown(Path, User, Group);
-    SYS_lchown(Path, User, Group);
-    SYS_fchown(Descriptor, User, Group);
-    SYS_fchownat(At, User, Group, Flags);
-    SYS_utime(Path, Number(0));
-    SYS_utimes(Path, Number(0));
-    SYS_futimesat(At, Number(0));
-    SYS_utimensat(At, Number(0), Flags);
-    SYS_setxattr(Path, Text, From, Bytes, Flags);
-    SYS_lsetxattr(Path, Text, From, Bytes, Flags);
-    SYS_fsetxattr(Descriptor, Text, From, Bytes, Flags);
-    SYS_getxattr(Path, Text, Into, Bytes);
-    SYS_lgetxattr(Path, Text, Into, Bytes);
-    SYS_fgetxattr(Descriptor, Text, Into, Bytes);
-    SYS_listxattr(Path, Into, Bytes);
-    SYS_llistxattr(Path, Into, Bytes);
-    SYS_flistxattr(Descriptor, Into, Bytes);
-    SYS_removexattr(Path, Text);
-    SYS_lremovexattr(Path, Text);
-    SYS_fremovexattr(Descriptor, Text);
-}
+static CALLS: &[(i64, &str, &[ArgumentRole])] =
+    include!(concat!(env!("OUT_DIR"), "/replayed_calls.rs"));
 
 /// A call, ready to become a step.
 #[derive(Debug)]
@@ -175,15 +93,15 @@ pub struct CallDraft<'a> {
 /// If it is not replayed.
 pub fn of_table(draft: &mut CallDraft) -> Result<(&'static str, i64), NoStep> {
     let name = &*draft.row.name;
-    let call = CALLS.iter().find(|call| call.0.strip_prefix("SYS_") == Some(name));
-    let (name, number, roles) = call.ok_or(NoStep::LeftOut("such calls are not replayed"))?;
+    let call = CALLS.iter().find(|call| call.1 == name);
+    let (number, name, roles) = call.ok_or(NoStep::LeftOut("such calls are not replayed"))?;
     if changes_names(name) {
         draft.check_names()?;
     }
     for role in *roles {
         draft.argument(*role)?;
     }
-    Ok((&name["SYS_".len()..], *number))
+    Ok((name, *number))
 }
 
 impl CallDraft<'_> {
