@@ -7,8 +7,9 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all setup packages python test-packages full-packages agent \
-	agent-arm64 collector image cure wheel docs man deb check lint lint-agent lint-python test-agent \
-	test-flash fuzz test-python test-seconds test-host format requirements clean
+	agent-arm64 collector image cure wheel docs man deb release check lint lint-agent lint-python \
+	lint-imports lint-javascript coverage test-agent test-flash fuzz test-python test-seconds \
+	test-host format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
 unexport PYTHONDONTWRITEBYTECODE
@@ -92,6 +93,10 @@ deb: wheel man collector ## dist/*.deb: joj for this Debian, with all its Python
 	@setup/deb.sh
 	@setup/collector-deb.sh
 
+# From a commit without changes: the version of pyproject.toml, with the notes of CHANGELOG.md.
+release: deb agent-arm64 ## dist/*: wheel, .deb, static agents of both processors, sums, notes
+	@setup/release.sh
+
 # What may be skipped where everything could be run: tests/skips.toml.
 ifeq ($(shell id -u),0)
 test test-all test-agent test-python: export JOJ_SKIPS = listed
@@ -144,16 +149,34 @@ lint-agent: packages
 	cargo fmt --manifest-path agent/uploader/Cargo.toml --check
 	$(LINTED) cargo build --quiet --workspace --all-targets
 
-lint-python: python test-packages
+lint-python: python test-packages lint-imports lint-javascript
 	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup docs/conf.py
 	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup docs/conf.py
 	.venv/bin/mypy
-	shellcheck setup/*.sh .ci/run $$(grep -ls '^#!/bin/sh' bench/*)
+	shellcheck setup/*.sh .ci/run
+
+# Which rooms may import which ([tool.importlinter] of pyproject.toml), and that what is imported is
+# declared. Tests may look up to any room: a copy of the product without them is checked.
+lint-imports: python
+	@rm -rf target/product
+	@mkdir -p target/product
+	@find jojlab -name '*.py' ! -name 'test_*' -exec cp --parents -t target/product {} +
+	@cd target/product && $(CURDIR)/.venv/bin/lint-imports --no-cache --no-logo \
+		$(CURDIR)/pyproject.toml >contracts.txt || { cat contracts.txt; exit 1; }
+	@.venv/bin/deptry --no-ansi target/product 2>&1 | grep -v ^Assuming >target/product/declared.txt; \
+		grep -q '^Success' target/product/declared.txt || { cat target/product/declared.txt; exit 1; }
+
+lint-javascript: python
+	.venv/bin/oxlint --quiet --deny correctness jojlab/report
 
 test-flash: packages test-packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check
 	$(MAKE) -s -C kernel/nand/test check
 	$(MAKE) -s -C kernel/memory_model/test check
+
+coverage: python test-packages ## lines of jojlab that the tests of units run: target/coverage
+	.venv/bin/pytest -q -n 2 --cov=jojlab --cov-report=term:skip-covered \
+		--cov-report=html:target/coverage jojlab
 
 fuzz: ## mutates 21 million inputs of the agent's parsers and plans; FUZZ_INPUTS=N for each
 	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \

@@ -14,8 +14,6 @@ fails for what was changed, and not by chance. `--hypothesis-profile default` dr
 
 The full tier: what is in tests/full, or marked `full`, is run by `make test-all` alone.
 
-Hypothesis: no example has to end within a time, nor be made within one, as a machine may be busy.
-
 The skips: where JOJ_SKIPS is `listed` (make test as root), and in CI, a skip that tests/skips.toml
 does not list is a failure.
 """
@@ -34,7 +32,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-from hypothesis import HealthCheck, settings
 
 from jojlab.foundation.cache import Cache
 
@@ -92,11 +89,6 @@ def _cache_is_the_default(cache: Cache) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JOJ_CACHE", str(cache.root))
         yield
-
-
-# Before the tests are imported, whose own settings are of what they do not name.
-settings.register_profile("jojlab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("jojlab")
 
 
 def pytest_configure() -> None:

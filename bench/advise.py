@@ -132,7 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the bench; return the exit code."""
     names = ", ".join(app.name for app in APPS)
     parser = argparse.ArgumentParser(
-        prog="bench/advise", description=__doc__, epilog="Exit code 1 where a goal is not met."
+        prog="python -m bench.advise",
+        description=__doc__,
+        epilog="Exit code 1 where a goal is not met.",
     )
     parser.add_argument("--app", action="append", help=f"one of: {names}; all by default")
     parser.add_argument("--states", type=int, default=1000, help="states to judge (1000); 0: none")

@@ -46,7 +46,9 @@ class Took:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the times; return 1 when a goal for the large capture is missed."""
-    parser = argparse.ArgumentParser(prog="bench/analysis", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.analysis", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--requests", type=int, default=50_000_000)
     parser.add_argument("--peer-requests", type=int, default=2_000_000)
     parser.add_argument("--made", type=Path, help="a run that --keep left; nothing is made")

@@ -111,7 +111,7 @@ class Written:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and return 1 where a goal is missed."""
-    parser = argparse.ArgumentParser(prog="bench/collector", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.collector", description=__doc__)
     parser.add_argument("--turns", type=int, default=5, help="of each rate [5]")
     parser.add_argument("--seconds", type=float, default=10, help="of load in a turn [10]")
     parser.add_argument("--names", type=int, default=2_000_000, help="of files, on each filesystem")
@@ -119,10 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     tools = ("fio", "losetup", "mkfs.ext4")
     if missing := [tool for tool in tools if not shutil.which(tool)]:
-        print(f"bench/collector: {', '.join(missing)} not installed", file=sys.stderr)
+        print(f"bench.collector: {', '.join(missing)} not installed", file=sys.stderr)
         return 3
     if os.geteuid() != 0:
-        print("bench/collector: needs root", file=sys.stderr)
+        print("bench.collector: needs root", file=sys.stderr)
         return 3
     loads: dict[int, list[Load]] = {rate: [] for rate in RATES}
     with loop_device(DEVICE_BYTES) as device, mounted(device) as directory, timed_runs():
@@ -217,7 +217,7 @@ def _collecting(device: str, spool: Path, *options: str) -> Iterator[Collector]:
             deadline = time.monotonic() + READY_SECONDS
             while b": collecting " not in log.read_bytes():
                 if process.poll() is not None or time.monotonic() > deadline:
-                    sys.exit(f"bench/collector: {log.read_text()}")
+                    sys.exit(f"bench.collector: {log.read_text()}")
                 time.sleep(0.05)
             yield collector
         finally:

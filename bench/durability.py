@@ -53,7 +53,7 @@ GOAL = 1.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison; return the exit code."""
-    parser = argparse.ArgumentParser(prog="bench/durability", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.durability", description=__doc__)
     parser.add_argument("--turns", type=int, default=3, help="turns of each side, 2 at least (3)")
     parser.add_argument("--states", type=int, default=_STATES, help="states of ours a turn (200)")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -39,7 +39,9 @@ _PEER = "from bench.fleet_ingest import serve_files; serve_files()"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print MB and segments per second of one core, for both, and the ratio."""
-    parser = argparse.ArgumentParser(prog="bench/fleet-ingest", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.fleet_ingest", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--segments", type=int, default=200, help="of each turn and size")
     asked = parser.parse_args(arguments)

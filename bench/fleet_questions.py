@@ -51,7 +51,7 @@ class Asked:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the times; return 1 where the engines' rows differ."""
-    parser = argparse.ArgumentParser(prog="bench/fleet-questions", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.fleet_questions", description=__doc__)
     parser.add_argument("--rows", type=int, default=50_000_000)
     parser.add_argument("--made", type=Path, help="a fleet that --keep left; nothing is made")
     parser.add_argument("--keep", type=Path, help="leave the made fleet in this folder")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The peer of bench/durability: the first process of a guest. Judges what power cuts leave as
+ * The peer of bench.durability: the first process of a guest. Judges what power cuts leave as
  * CrashMonkey (Mohan et al., OSDI 2018) and xfstests' generic/455 do: dm-log-writes logs what a
  * workload writes to an ext4; the log is replayed, and at every flush and FUA write a snapshot
  * (dm-snapshot) of the replayed disk is mounted, unmounted and checked by e2fsck. Stops the machine

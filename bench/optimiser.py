@@ -44,7 +44,7 @@ class Tried:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison; return the exit code."""
-    parser = argparse.ArgumentParser(prog="bench/optimiser", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.optimiser", description=__doc__)
     parser.add_argument("--matrices", type=int, default=20, help="made matrices (20)")
     asked = parser.parse_args(arguments)
     space = of_insert(Guarantee.DURABLE)

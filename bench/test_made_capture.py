@@ -1,4 +1,4 @@
-"""The capture that bench/analysis makes is a run that joj reads whole."""
+"""The capture that bench.analysis makes is a run that joj reads whole."""
 
 from __future__ import annotations
 

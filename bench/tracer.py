@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = [tool for tool in ("fio", "losetup") if not shutil.which(tool)]
     if missing or os.geteuid() != 0 or not MEMORY.is_dir():
         why = f"{', '.join(missing)} not installed" if missing else "needs root and /dev/shm"
-        print(f"bench/tracer: {why}", file=sys.stderr)
+        print(f"bench.tracer: {why}", file=sys.stderr)
         return 3
     rows: list[Row] = []
     with loop_device(DEVICE_BYTES) as device, timed_runs():
@@ -108,7 +108,7 @@ def _usable(device: str, without: Sequence[str]) -> Iterator[str]:
             with TemporaryDirectory(dir=MEMORY) as folder, watcher.watch(device, Path(folder)):
                 yield name
         except CannotWatchError as error:
-            print(f"bench/tracer: {name} is left out: {error}", file=sys.stderr)
+            print(f"bench.tracer: {name} is left out: {error}", file=sys.stderr)
 
 
 def goals(rows: Sequence[Row]) -> list[tuple[str, bool]]:
@@ -216,7 +216,7 @@ def _print(rows: Sequence[Row], *, as_json: bool) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bench/tracer", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.tracer", description=__doc__)
     parser.add_argument("--turns", type=int, default=7, help="times each watcher watches [7]")
     parser.add_argument("--seconds", type=float, default=2, help="of load in a turn [2]")
     names = ", ".join(WATCHERS)

@@ -36,7 +36,7 @@ rest() {
 		!(name in seen)' last=$# "$@"
 }
 {
-	echo "# Every Python package by version and hash, locked from pyproject.toml (make requirements)."
+	echo "# Every Python package by version and hash, of pyproject.toml (make requirements)."
 	echo
 	echo "# part: run"
 	cat "$tools/run.txt"

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.command.conftest import CHECKOUT, Ended
-from tests.tidy.circles import circles
 from tests.tidy.rust import Crate
+from tests.tidy.test_tidy import circle
 
 ADDED = Path(__file__).parent / "added" / "file_truncate"
 COPIED = (".cargo", "Cargo.toml", "Cargo.lock", "agent", "kernel", "jojlab", "schema")
@@ -145,4 +145,4 @@ def test_an_added_workload_has_its_own_fields_alone(tree: Path, tmp_path: Path) 
 
 
 def test_an_added_workload_makes_no_circle(tree: Path) -> None:
-    assert not circles(Crate(tree / "agent/src/main.rs").uses())
+    assert not circle(Crate(tree / "agent/src/main.rs").uses())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 from tests.tidy.test_tidy import ROOT, tracked
 
@@ -51,6 +52,14 @@ def test_the_map_names_no_room_that_is_gone() -> None:
         assert rooms
         gone += [f"{folder}/{room}" for room in rooms if not (ROOT / folder / room).is_dir()]
     assert not gone, f"ARCHITECTURE.md names {gone}"
+
+
+def test_the_map_lists_the_rooms_of_jojlab_from_the_ground_up() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    rooms = [room for room in reversed(layers) if (ROOT / "jojlab" / room).is_dir()]
+    _, table = (ROOT / "ARCHITECTURE.md").read_text().split("| room of `jojlab`, each above", 1)
+    assert re.findall(r"(?m)^\| `(\w+)` \|", table.split("\n\n")[0]) == rooms
 
 
 def test_every_stage_has_rooms() -> None:

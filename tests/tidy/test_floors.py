@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.circles import circles
 from tests.tidy.rust import Crate, Uses, without_tests
-from tests.tidy.test_tidy import ROOT
+from tests.tidy.test_tidy import ROOT, circle
 
 AGENT = ROOT / "agent/src"
 
@@ -49,10 +48,6 @@ def climbing(folder: Path, uses: Uses) -> Iterator[str]:
                 yield f"{file.relative_to(folder)} uses {other.relative_to(folder)}"
 
 
-def named_circles(folder: Path, uses: Uses) -> list[set[str]]:
-    return [{str(file.relative_to(folder)) for file in group} for group in circles(uses)]
-
-
 @pytest.fixture(scope="module")
 def uses() -> Uses:
     return Crate(AGENT / "main.rs").uses()
@@ -74,7 +69,7 @@ def test_rooms_of_the_agent_use_only_those_below(uses: Uses) -> None:
 
 
 def test_files_of_the_agent_use_each_other_in_no_circle(uses: Uses) -> None:
-    assert not named_circles(AGENT, uses)
+    assert not circle(uses)
 
 
 @pytest.fixture
@@ -108,10 +103,10 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "code", "circle"),
+    ("file", "code", "ring"),
     [
-        ("record/switch.rs", "use super::stack::Stack;\n", None),
-        ("record/stack.rs", "use super::{Switch};\n", None),
+        ("record/switch.rs", "use super::stack::Stack;\n", set()),
+        ("record/stack.rs", "use super::{Switch};\n", set()),
         (
             "tables/rows.rs",
             "use super::write::{write, Table};\n",
@@ -124,11 +119,9 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
         ),
     ],
 )
-def test_a_circle_of_files_is_found(
-    copy: Path, file: str, code: str, circle: set[str] | None
-) -> None:
-    found = named_circles(copy, added(copy, file, code))
-    assert found == ([circle] if circle else [])
+def test_a_circle_of_files_is_found(copy: Path, file: str, code: str, ring: set[str]) -> None:
+    files = circle(added(copy, file, code))
+    assert {str(path.relative_to(copy)) for path in files} == ring
 
 
 def test_tests_and_text_are_no_code() -> None:

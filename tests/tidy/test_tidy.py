@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,15 @@ def found(paths: list[Path], pattern: str) -> list[str]:
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if re.search(pattern, line)
     ]
+
+
+def circle(uses: Mapping[Path, Iterable[Path]]) -> set[Path]:
+    """Return files each of which uses, in some steps, every other; empty where there are none."""
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError as error:
+        return set(error.args[1])
+    return set()
 
 
 def test_files_are_found_at_all() -> None:
@@ -101,9 +112,7 @@ def test_only_the_guest_package_starts_qemu() -> None:
         for path in tracked(".py", under="jojlab")
         if "guest" not in path.parts and not path.name.startswith("test_")
     ]
-    assert not found(outside, r"qemu-system|qemu\.qmp")
-    product = [p for p in outside if not p.name.startswith("test_")]
-    assert not found(product, r"^\s*(from|import) jojlab\.guest\.qemu")
+    assert not found(outside, r"qemu-system")
 
 
 def report_files() -> list[Path]:
@@ -114,13 +123,6 @@ def report_files() -> list[Path]:
         for path in tracked(".py", under=under)
         if not path.name.startswith("test_")
     ]
-
-
-def test_the_report_computes_nothing() -> None:
-    report = report_files()
-    assert report
-    libraries = r"duckdb|pyarrow|statistics|numpy|pandas|jojlab\.foundation\.lazy"
-    assert not found(report, rf"^\s*(from|import) ({libraries})\b")
 
 
 def test_html_stands_in_templates_alone() -> None:
@@ -143,8 +145,7 @@ def test_analyses_read_only_tables() -> None:
         if not path.name.startswith("test_")
     ]
     assert analyses
-    outside = r"^\s*(from|import) jojlab\.(guest|commands|experiment|report)\b"
-    assert not found(analyses, outside + r"|subprocess|(?<![.\w])open\(")
+    assert not found(analyses, r"subprocess|(?<![.\w])open\(")
 
 
 # The rooms of the tracer's side in the agent, likewise.

@@ -16,7 +16,7 @@ use crate::workload::power_cut::Progress;
 /// is written in longer pieces stands in the page cache in large folios (ext4 since Linux 6.16,
 /// XFS since 6.6), which every later small write and sync goes through; a file that a program
 /// wrote record by record does not. With 1 MiB here, a random 4 KiB write and fsync on ext4 of
-/// Linux 6.18 took an eighth longer (bench/workload).
+/// Linux 6.18 took an eighth longer (bench.workload).
 const CHUNK_BYTES: usize = 1 << 12;
 
 /// Bytes that are read at a time when the file is checked.
