@@ -1,90 +1,265 @@
 """The command `joj`: its subcommands, and how errors, signals and closed pipes end it.
 
-A subcommand is one file in jojlab/commands, which is loaded when it is asked for. Heavy imports
-stand inside its function, so that `joj --help` answers at once.
+A subcommand is loaded when it is asked for, so that `joj --help` answers at once. A command returns
+its exit code; None is 0.
 """
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from importlib import metadata
+from collections.abc import Iterator
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import NoReturn
 
-import typer
+import click
 
-from jojlab.command_line.lazy_group import lazy_group
+from jojlab.command_line.group import Group, Subcommand
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, EndAsked, JojError, Signalled, signal_of
 from jojlab.foundation.printable import printable
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
-# Every subcommand, in the order of `joj --help`: its name, and where its function stands.
-COMMANDS = {
-    "run": "jojlab.commands.run:run",
-    "bill": "jojlab.commands.bill:bill",
-    "advise": "jojlab.commands.advise:advise",
-    "trace": "jojlab.commands.trace:trace",
-    "record": "jojlab.commands.record:record",
-    "replay": "jojlab.commands.replay:replay",
-    "list": "jojlab.commands.list_:list_",
-    "show": "jojlab.commands.show:show",
-    "explain": "jojlab.commands.explain:explain",
-    "report": "jojlab.commands.report:report",
-    "diff": "jojlab.commands.diff:diff",
-    "gate": "jojlab.commands.gate:gate",
-    "query": "jojlab.commands.query:query",
-    "export": "jojlab.commands.export:export",
-    "doctor": "jojlab.commands.doctor:doctor",
-    "cache": "jojlab.commands.cache:cache",
-}
+BENCH = Group(
+    "bench",
+    """Run a workload on a real disk of this machine.
 
-# The subcommands of `joj verify`.
-VERIFICATIONS = {
-    "attribution": "jojlab.commands.verify.attribution:attribution",
-    "durability": "jojlab.commands.verify.durability:durability",
-}
+\b
+Examples:
+  joj bench sqlite .
+  joj bench sql . --scripts my-app
+  joj bench file /mnt/card --sync-mode fdatasync --repeat 5
+""",
+    {
+        "sqlite": Subcommand(
+            "jojlab.commands.bench:sqlite",
+            "Run SQLite transactions on this machine's disk, in real time.",
+        ),
+        "sql": Subcommand(
+            "jojlab.commands.bench:sql",
+            "Run SQL scripts of your own on a disk of this machine.",
+        ),
+        "file": Subcommand(
+            "jojlab.commands.bench:file",
+            "Run file operations on this machine's disk, in real time.",
+        ),
+        "mobibench": Subcommand(
+            "jojlab.commands.mobibench:mobibench",
+            "Mobibench 1.0.9's flags and output, with its faults fixed.",
+        ),
+    },
+)
 
-# The subcommands of `joj bench`.
-BENCHES = {
-    "sqlite": "jojlab.commands.bench.sqlite:sqlite",
-    "sql": "jojlab.commands.bench.sql:sql",
-    "file": "jojlab.commands.bench.file:file",
-    "mobibench": "jojlab.commands.bench.mobibench:mobibench",
-}
+VERIFY = Group(
+    "verify",
+    """Check attribution and durability against the device itself.
 
-# The subcommands of `joj import`.
-IMPORTS = {
-    "strace": "jojlab.commands.import_.strace:strace",
-    "mobigen": "jojlab.commands.import_.mobigen:mobigen",
-    "sql": "jojlab.commands.import_.sql:sql",
-    "blocks": "jojlab.commands.import_.blocks:blocks",
-}
+\b
+Examples:
+  joj verify attribution
+  joj verify attribution --host
+  joj verify durability --set filesystem=ext4
+""",
+    {
+        "attribution": Subcommand(
+            "jojlab.commands.verify.attribution:attribution",
+            "Write known bytes and check how the tracer attributes them.",
+        ),
+        "durability": Subcommand(
+            "jojlab.commands.verify.durability:durability",
+            "Cut the power of runs and check which commits survive.",
+        ),
+    },
+)
 
-# The subcommands of `joj device`.
-DEVICES = {
-    "show": "jojlab.commands.device.show:show",
-    "measure": "jojlab.commands.device.measure:measure",
-    "calibrate": "jojlab.commands.device.calibrate:calibrate",
-    "sensitivity": "jojlab.commands.device.sensitivity:sensitivity",
-}
+IMPORT = Group(
+    "import",
+    """Import what other tools recorded: calls, SQL or block traces.
 
-# The subcommands of `joj fleet`.
-FLEET = {
-    "serve": "jojlab.commands.fleet.serve:serve",
-    "enrol": "jojlab.commands.fleet.enrol:enrol",
-    "devices": "jojlab.commands.fleet.devices:devices",
-    "revoke": "jojlab.commands.fleet.revoke:revoke",
-    "report": "jojlab.commands.fleet.report:report",
-    "device": "jojlab.commands.fleet.device:device",
-    "simulate": "jojlab.commands.fleet.simulate:simulate",
-    "demo": "jojlab.commands.fleet.demo:demo",
-    "compact": "jojlab.commands.fleet.compact:compact",
+\b
+Examples:
+  joj import strace app.strace -o runs/app
+  joj import mobigen mobigen.out.facebook
+  joj import sql 0.sql 1.sql --setup loading.sql -o app-sql
+  joj import blocks sda.txt
+""",
+    {
+        "strace": Subcommand(
+            "jojlab.commands.import_.strace:strace",
+            "Import a trace of strace's as a recording, for replay and export.",
+        ),
+        "mobigen": Subcommand(
+            "jojlab.commands.import_.mobigen:mobigen",
+            "Import a script of MobiGen's as a recording.",
+        ),
+        "sql": Subcommand(
+            "jojlab.commands.import_.sql:sql",
+            "Import scripts of SQL for the workload sql-recorded.",
+        ),
+        "blocks": Subcommand(
+            "jojlab.commands.import_.blocks:blocks",
+            "Import a block trace as a run.",
+        ),
+    },
+)
+
+DEVICE = Group(
+    "device",
+    """Show, measure or fit device profiles (devices/NAME.toml).
+
+\b
+Examples:
+  joj device show ufs-2.1
+  joj device measure /dev/mmcblk0
+  joj device sensitivity emmc-galaxy-s3
+  joj device calibrate emmc-galaxy-s3
+""",
+    {
+        "show": Subcommand(
+            "jojlab.commands.device.show:show",
+            "Show a modelled device: parameters, bandwidth, IOPS, latencies.",
+        ),
+        "measure": Subcommand(
+            "jojlab.commands.device.measure:measure",
+            "Measure a real block device and fit a profile to it.",
+        ),
+        "calibrate": Subcommand(
+            "jojlab.commands.device.calibrate:calibrate",
+            "Fit a profile's one marked parameter to its one anchor.",
+        ),
+        "sensitivity": Subcommand(
+            "jojlab.commands.device.sensitivity:sensitivity",
+            "Show how much each assumption of a device moves each figure.",
+        ),
+    },
+)
+
+FLEET = Group(
+    "fleet",
+    """Collect from many devices, and report what they have in common.
+
+\b
+Examples:
+  joj fleet enrol phone-1 --data /srv/fleet --out phone-1.token
+  joj fleet serve --data /srv/fleet
+  joj fleet devices --data /srv/fleet
+  joj fleet report --data /srv/fleet --out fleet.html
+  joj fleet simulate --devices 4 --days 97 --out made
+""",
+    {
+        "serve": Subcommand(
+            "jojlab.commands.fleet.serve:serve",
+            "Serve a fleet: take segments, check them and store them.",
+        ),
+        "enrol": Subcommand(
+            "jojlab.commands.fleet.enrol:enrol",
+            "Enrol a device, and print the token that lets it send.",
+        ),
+        "devices": Subcommand(
+            "jojlab.commands.fleet.devices:devices",
+            "List the devices, and what each has sent.",
+        ),
+        "revoke": Subcommand(
+            "jojlab.commands.fleet.revoke:revoke",
+            "Revoke a device's token for good. What it sent stays.",
+        ),
+        "report": Subcommand(
+            "jojlab.commands.fleet.report:report",
+            "Report a fleet: multi-file transactions a user and day, I/O.",
+        ),
+        "device": Subcommand(
+            "jojlab.commands.fleet.device:device",
+            "Show one day of a device, and its ten dearest transactions.",
+        ),
+        "simulate": Subcommand(
+            "jojlab.commands.fleet.simulate:simulate",
+            "Make the segments of a fleet with published statistics.",
+        ),
+        "demo": Subcommand(
+            "jojlab.commands.fleet.demo:demo",
+            "Set up a fleet on this machine, and end it when all is sent.",
+        ),
+        "compact": Subcommand(
+            "jojlab.commands.fleet.compact:compact",
+            "Make one unit of the many of a day and device.",
+        ),
+    },
+)
+
+# Every subcommand, in the order of `joj --help`.
+COMMANDS: dict[str, Subcommand | Group] = {
+    "run": Subcommand(
+        "jojlab.commands.run:run",
+        "Run an experiment in guests; show its figures, write its report.",
+    ),
+    "bill": Subcommand(
+        "jojlab.commands.bill:bill",
+        "Print what one commit costs, by block type, file and cause.",
+    ),
+    "advise": Subcommand(
+        "jojlab.commands.advise:advise",
+        "Find the cheapest settings that keep a guarantee.",
+    ),
+    "trace": Subcommand(
+        "jojlab.commands.trace:trace",
+        "Trace a real disk and attribute every byte of its I/O.",
+    ),
+    "record": Subcommand(
+        "jojlab.commands.record:record",
+        "Record every file system call of a program, or its SQL.",
+    ),
+    "replay": Subcommand(
+        "jojlab.commands.replay:replay",
+        "Replay the recorded calls of a program on a disk of this machine.",
+    ),
+    "list": Subcommand(
+        "jojlab.commands.list_:list_",
+        "List experiments, devices, kernels, fields or figures.",
+    ),
+    "show": Subcommand(
+        "jojlab.commands.show:show",
+        "Show a run's figures: the median over the seeds, and the spread.",
+    ),
+    "explain": Subcommand(
+        "jojlab.commands.explain:explain",
+        "Describe the typical commit of a case in sentences, write by write.",
+    ),
+    "report": Subcommand(
+        "jojlab.commands.report:report",
+        "Write the report of a run: one HTML file that needs no network.",
+    ),
+    "diff": Subcommand(
+        "jojlab.commands.diff:diff",
+        "Compare two runs, figure by figure, and the parts that made them.",
+    ),
+    "gate": Subcommand(
+        "jojlab.commands.gate:gate",
+        "Compare a run with budgets, and list what grew.",
+    ),
+    "query": Subcommand(
+        "jojlab.commands.query:query",
+        "Query the tables of a run with SQL.",
+    ),
+    "export": Subcommand(
+        "jojlab.commands.export:export",
+        "Write a capture or a recording in the format of another tool.",
+    ),
+    "doctor": Subcommand(
+        "jojlab.commands.doctor:doctor",
+        "Check this machine and print how to install what is missing.",
+    ),
+    "cache": Subcommand(
+        "jojlab.commands.cache:cache",
+        "Show the size of the cache by kind, or empty it.",
+    ),
+    "bench": BENCH,
+    "verify": VERIFY,
+    "import": IMPORT,
+    "device": DEVICE,
+    "fleet": FLEET,
 }
 
 HELP = """Measure what one COMMIT really costs on flash, and where it goes.
@@ -98,86 +273,45 @@ Examples:
   joj doctor
 """
 
-BENCH_HELP = """Run a workload on a real disk of this machine.
 
-\b
-Examples:
-  joj bench sqlite .
-  joj bench sql . --scripts my-app
-  joj bench file /mnt/card --sync-mode fdatasync --repeat 5
-"""
-IMPORT_HELP = """Import what other tools recorded: calls, SQL or block traces.
+class Joj(Group):
+    """The command joj: what ends a subcommand becomes a message and an exit code."""
 
-\b
-Examples:
-  joj import strace app.strace -o runs/app
-  joj import mobigen mobigen.out.facebook
-  joj import sql 0.sql 1.sql --setup loading.sql -o app-sql
-  joj import blocks sda.txt
-"""
-DEVICE_HELP = """Show, measure or fit device profiles (devices/NAME.toml).
-
-\b
-Examples:
-  joj device show ufs-2.1
-  joj device measure /dev/mmcblk0
-  joj device sensitivity emmc-galaxy-s3
-  joj device calibrate emmc-galaxy-s3
-"""
-
-VERIFY_HELP = """Check attribution and durability against the device itself.
-
-\b
-Examples:
-  joj verify attribution
-  joj verify attribution --host
-  joj verify durability --set filesystem=ext4
-"""
-
-FLEET_HELP = """Collect from many devices, and report what they have in common.
-
-\b
-Examples:
-  joj fleet enrol phone-1 --data /srv/fleet --out phone-1.token
-  joj fleet serve --data /srv/fleet
-  joj fleet devices --data /srv/fleet
-  joj fleet report --data /srv/fleet --out fleet.html
-  joj fleet simulate --devices 4 --days 97 --out made
-"""
-
-
-def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn what ends a command into a message and an exit code."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
+    def invoke(self, ctx: click.Context) -> NoReturn:
+        """Run the subcommand that was named, and exit with its code."""
+        with exit_codes():
+            code = super().invoke(ctx)
             sys.stdout.flush()
-        except JojError as error:
-            print(f"joj: {printable(str(error))}", file=sys.stderr)
-            raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt as error:
-            ended = Signalled(signal_of(error))
-            print(f"joj: {ended}", file=sys.stderr)
-            raise typer.Exit(ended.exit_code) from None
-        except BrokenPipeError:
-            _forget_output()
-            raise typer.Exit(BROKEN_PIPE) from None
-        except OSError as error:
-            # An error without a better message; a traceback would exit with 1, "changed".
-            print(f"joj: {printable(str(error))}", file=sys.stderr)
-            _forget_output()
-            raise typer.Exit(MACHINE_CANNOT) from None
-        except (typer.Exit, typer.Abort, typer.TyperException):
-            raise
-        except Exception:
-            # The traceback helps to fix the fault; Python would exit with 1, "changed".
-            traceback.print_exc()
-            print("joj: a fault of joj's own, which the lines above locate", file=sys.stderr)
-            raise typer.Exit(MACHINE_CANNOT) from None
+        ctx.exit(code or FINE)
 
-    return run
+
+@contextlib.contextmanager
+def exit_codes() -> Iterator[None]:
+    """Turn what ends a command into a message and click's Exit."""
+    try:
+        yield
+    except JojError as error:
+        print(f"joj: {printable(str(error))}", file=sys.stderr)
+        raise click.exceptions.Exit(error.exit_code) from None
+    except KeyboardInterrupt as error:
+        ended = Signalled(signal_of(error))
+        print(f"joj: {ended}", file=sys.stderr)
+        raise click.exceptions.Exit(ended.exit_code) from None
+    except BrokenPipeError:
+        _forget_output()
+        raise click.exceptions.Exit(BROKEN_PIPE) from None
+    except OSError as error:
+        # An error without a better message; a traceback would exit with 1, "changed".
+        print(f"joj: {printable(str(error))}", file=sys.stderr)
+        _forget_output()
+        raise click.exceptions.Exit(MACHINE_CANNOT) from None
+    except (click.exceptions.Exit, click.Abort, click.ClickException):
+        raise
+    except Exception:
+        # The traceback helps to fix the fault; Python would exit with 1, "changed".
+        traceback.print_exc()
+        print("joj: a fault of joj's own, which the lines above locate", file=sys.stderr)
+        raise click.exceptions.Exit(MACHINE_CANNOT) from None
 
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
@@ -192,52 +326,18 @@ def _forget_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-app = typer.Typer(
-    name="joj",
-    cls=lazy_group(COMMANDS, guarded),
-    help=HELP,
-    epilog="Exit codes: 0 success; 1 an expectation did not hold; 2 usage error; "
-    "3 this machine lacks something, or a case failed; 4 incomplete data.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        print(f"joj {metadata.version('jojlab')}")
-        raise typer.Exit(FINE)
-
-
-@app.callback()
-def joj(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
-        ),
-    ] = False,
-) -> None:
-    """Handle the options of joj itself; its help is HELP."""
-
-
-for _name, _help, _commands in (
-    ("bench", BENCH_HELP, BENCHES),
-    ("verify", VERIFY_HELP, VERIFICATIONS),
-    ("import", IMPORT_HELP, IMPORTS),
-    ("device", DEVICE_HELP, DEVICES),
-    ("fleet", FLEET_HELP, FLEET),
-):
-    _group = typer.Typer(
-        help=_help,
-        cls=lazy_group(_commands, guarded, with_own_flags={"mobibench"}),
-        no_args_is_help=True,
-        rich_markup_mode=None,
+app = click.version_option(
+    package_name="jojlab", message="joj %(version)s", help="Print the version and exit."
+)(
+    Joj(
+        "joj",
+        HELP,
+        COMMANDS,
+        epilog="Exit codes: 0 success; 1 an expectation did not hold; 2 usage error; "
+        "3 this machine lacks something, or a case failed; 4 incomplete data.",
+        context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     )
-    app.add_typer(_group, name=_name)
+)
 
 
 def main() -> NoReturn:
@@ -245,9 +345,5 @@ def main() -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup(1) has it
             signal.signal(number, _end)
-    if "_JOJ_COMPLETE" in os.environ:  # a shell asks how a line may go on: docs/install.md
-        from typer.completion import completion_init  # type: ignore[attr-defined]
-
-        completion_init()
-    app()
+    app(prog_name="joj")  # with _JOJ_COMPLETE it completes a shell's line: docs/install.md
     sys.exit(0)

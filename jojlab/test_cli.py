@@ -1,5 +1,6 @@
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -7,9 +8,10 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from jojlab.cli import app
+from jojlab.command_line.group import Group
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run, run_of, wal_capture
 from tests.inside import joj
@@ -194,6 +196,20 @@ def test_h_is_help(command: list[str]) -> None:
     assert "-h, --help" in answer.stdout
 
 
+def test_the_table_of_commands_has_the_first_line_of_each_help() -> None:
+    rows = list(app.subcommands.values())
+    checked = 0
+    while rows:
+        row = rows.pop()
+        if isinstance(row, Group):
+            rows += row.subcommands.values()
+            continue
+        command = pkgutil.resolve_name(row.place)
+        assert row.help == command.help.partition("\n")[0]
+        checked += 1
+    assert checked > 30
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_joj_is_told(number: signal.Signals) -> None:
     code = """
@@ -201,7 +217,6 @@ import os, signal, sys
 number = int(sys.argv.pop())
 from jojlab import cli
 @cli.app.command("waits")
-@cli.guarded
 def waits() -> None:
     try:
         print("waits", flush=True)

@@ -55,7 +55,7 @@ cp kernel/LICENSE "$stage/usr/share/doc/jojlab/copyright.kernel"
 cp target/man/*.1 "$stage/usr/share/man/man1"
 gzip -9n "$stage"/usr/share/man/man1/*.1
 completion() {
-	_JOJ_COMPLETE=source_$1 .venv/bin/joj
+	_JOJ_COMPLETE=$1_source .venv/bin/joj
 }
 completion bash >"$stage/usr/share/bash-completion/completions/joj"
 completion zsh | sed '/./,$!d' >"$stage/usr/share/zsh/vendor-completions/_joj"

@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 from pathlib import Path
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from jojlab.cli import app
 

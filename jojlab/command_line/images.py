@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from jojlab.campaign.images import Images
@@ -20,7 +20,7 @@ def told_images(planned: Plan, cache: Cache) -> Images:
     from jojlab.campaign.images import images_of
 
     def tell(name: str) -> None:
-        typer.echo(
+        click.echo(
             f"making the image of the guests, once (it may download packages): {name}", err=True
         )
 

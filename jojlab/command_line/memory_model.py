@@ -5,9 +5,9 @@ shows what it adds, beside the figures of the run.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from jojlab.foundation.errors import Signalled, signal_of
 from jojlab.foundation.printable import json_text
@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from jojlab.campaign.images import Images
     from jojlab.experiment.plan import Plan
     from jojlab.lab.lab import Lab
-
-MemoryModelOption = Annotated[
-    str,
-    typer.Option(
-        "--memory-model",
-        metavar="CORE",
-        help="Also run each case with a model of the caches and TLBs of cortex-a9 or arm11, and "
-        "show what their misses would add; takes some three times as long.",
-    ),
-]
 
 
 def show_memory_model(
@@ -48,14 +38,14 @@ def show_memory_model(
     core = core_named(name)
     jobs = jobs_of(planned, images, lab.cache)
     try:
-        found = model_run(jobs, lab, core, lambda line: typer.echo(line, err=True))
+        found = model_run(jobs, lab, core, lambda line: click.echo(line, err=True))
     except KeyboardInterrupt as error:
         raise Signalled(
             signal_of(error), f"the run is whole, without the memory model: joj show {folder}"
         ) from None
     path = folder / f"memory-model-{core.name}.json"
     path.write_text(json_text(model_json(core, found)))
-    typer.echo(f"memory model  {path}", err=True)
+    click.echo(f"memory model  {path}", err=True)
     summary = summarise(RunFolder.open(folder), with_traffic=True, kept=Kept(lab.cache.analyses))
     write_report(folder / "report.html", summary, str(folder))
     if not silent:

@@ -3,39 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from jojlab.command_line.options import CLOCKS
 from jojlab.foundation.errors import Signalled, UseError
 
 if TYPE_CHECKING:
     from jojlab.experiment.read import Experiment
-
-CLOCKS = ("virtual", "wall")
-_PANEL = "Raw NAND of this machine"
-
-ClockOption = Annotated[
-    str,
-    typer.Option(
-        "--clock",
-        metavar="|".join(CLOCKS),
-        help="wall: run the cases on raw NAND of this machine, in real time. It needs root.",
-        rich_help_panel=_PANEL,
-    ),
-]
-NandOption = Annotated[
-    Path | None,
-    typer.Option("--nand", metavar="DEVICE", help="As /dev/mtd3.", rich_help_panel=_PANEL),
-]
-DestroyOption = Annotated[
-    bool,
-    typer.Option(
-        "--destroy-data",
-        help="Everything on it may be lost; UBI's erase counters are kept.",
-        rich_help_panel=_PANEL,
-    ),
-]
 
 
 def is_by_wall_clock(clock: str, *, given: bool, refused: dict[str, bool]) -> bool:

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
-from jojlab.command_line.lab_options import JOBS, ClusterOption, JobsOption, TimeoutOption
+from jojlab.advise.advice import Adviser
+from jojlab.advise.asked import asked_for, given_fields
+from jojlab.advise.outlook import outlook
+from jojlab.advise.saved import saved
+from jojlab.advise.score import Limits
+from jojlab.analysis.run.summary import summarise
+from jojlab.campaign.execute import Watcher
+from jojlab.command_line.group import command, option
+from jojlab.command_line.images import told_images
+from jojlab.command_line.options import (
+    PATH,
+    cluster_option,
+    jobs_option,
+    json_option,
+    timeout_option,
+)
+from jojlab.command_line.out_folder import out_folder
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -17,89 +33,115 @@ from jojlab.foundation.errors import (
     signal_of,
 )
 from jojlab.foundation.printable import json_text, printable
-from jojlab.lab.options import TIMEOUT_S, Options
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
+from jojlab.report.page.html import write_report
+from jojlab.report.terminal.advice import print_advice, print_found
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.progress import shown
+from jojlab.report.words.advice import advice_json
+from jojlab.report.words.advice_in_short import in_short
+from jojlab.trace.kept import Kept
 
-if TYPE_CHECKING:
-    from jojlab.campaign.execute import Watcher
 
-
+@command()
+@option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A field of the app as it is now: its workload, device and settings.",
+)
+@option("--fixed", metavar="KEY=VALUE", multiple=True, help="A field that stays as it is.")
+@option(
+    "--guarantee",
+    metavar="WHAT",
+    default="durable",
+    help="What a power cut must leave. durable: every commit that returned; consistent: commits "
+    "may be lost, nothing is corrupt; none.",
+)
+@option(
+    "--reopened-share",
+    metavar="SHARE",
+    type=click.FloatRange(0, 1),
+    help="Share of commits right after the database is opened (regime reopened); the others are "
+    "steady. Default: 0.1.",
+)
+@option(
+    "--p99-ms",
+    metavar="MS",
+    type=click.FloatRange(min=0),
+    default=0,
+    help="Limit on the latency; 0: none.",
+)
+@option(
+    "--commits-a-day",
+    metavar="N",
+    type=click.FloatRange(min=0),
+    default=0,
+    help="How often the app commits, for years of life.",
+)
+@option(
+    "--years",
+    metavar="YEARS",
+    type=click.FloatRange(min=0),
+    default=0,
+    help="Limit on the flash's life; 0: none.",
+)
+@option(
+    "--cycles",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=3000,
+    help="Erases that each block of the flash endures.",
+)
+@option(
+    "--most-rows",
+    metavar="N",
+    type=click.IntRange(0, 1000),
+    default=0,
+    help="Rows that may wait for one transaction; 0: as many as now.",
+)
+@option(
+    "--journal-device",
+    metavar="DEVICE",
+    default="",
+    help="A second device that may hold the journal.",
+)
+@option(
+    "--states",
+    metavar="N",
+    type=click.IntRange(0, 1000000),
+    default=1000,
+    help="Distinct states after power cuts to judge, of each answer and regime; 0: cut no power.",
+)
+@option(
+    "--answers", metavar="N", type=click.IntRange(1, 20), default=3, help="Answers in the ranking."
+)
+@jobs_option
+@timeout_option
+@cluster_option
+@option("--out", metavar="DIR", type=PATH, help="Run folder; default: runs/advise.")
+@json_option()
 def advise(
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="A field of the app as it is now: its workload, device and settings.",
-        ),
-    ] = None,
-    fixed: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A field that stays as it is."),
-    ] = None,
-    guarantee: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT",
-            help="What a power cut must leave. durable: every commit that returned; consistent: "
-            "commits may be lost, nothing is corrupt; none.",
-        ),
-    ] = "durable",
-    reopened_share: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            min=0,
-            max=1,
-            help="Share of commits right after the database is opened (regime reopened); the "
-            "others are steady. Default: 0.1.",
-        ),
-    ] = None,
-    p99_ms: Annotated[
-        float, typer.Option(metavar="MS", min=0, help="Limit on the latency; 0: none.")
-    ] = 0,
-    commits_a_day: Annotated[
-        float,
-        typer.Option(metavar="N", min=0, help="How often the app commits, for years of life."),
-    ] = 0,
-    years: Annotated[
-        float, typer.Option(metavar="YEARS", min=0, help="Limit on the flash's life; 0: none.")
-    ] = 0,
-    cycles: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Erases that each block of the flash endures.")
-    ] = 3000,
-    most_rows: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=1000,
-            help="Rows that may wait for one transaction; 0: as many as now.",
-        ),
-    ] = 0,
-    journal_device: Annotated[
-        str, typer.Option(metavar="DEVICE", help="A second device that may hold the journal.")
-    ] = "",
-    states: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=1_000_000,
-            help="Distinct states after power cuts to judge, of each answer and regime; 0: cut no "
-            "power.",
-        ),
-    ] = 1000,
-    answers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=20, help="Answers in the ranking.")
-    ] = 3,
-    jobs: JobsOption = JOBS,
-    timeout: TimeoutOption = TIMEOUT_S,
-    cluster: ClusterOption = "",
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run folder; default: runs/advise.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    settings: tuple[str, ...],
+    fixed: tuple[str, ...],
+    guarantee: str,
+    reopened_share: float | None,
+    p99_ms: float,
+    commits_a_day: float,
+    years: float,
+    cycles: int,
+    most_rows: int,
+    journal_device: str,
+    states: int,
+    answers: int,
+    jobs: int,
+    timeout: float,
+    cluster: str,
+    out: Path | None,
+    as_json: bool,
+) -> int:
     """Find the cheapest settings that keep a guarantee.
 
     It measures settings by rounds, cuts the power of the cheapest, and prints each answer as lines
@@ -118,24 +160,6 @@ def advise(
 
     Exit code 1 if no settings keep the guarantee and the limits.
     """
-    from jojlab.advise.advice import Adviser
-    from jojlab.advise.asked import asked_for, given_fields
-    from jojlab.advise.outlook import outlook
-    from jojlab.advise.saved import saved
-    from jojlab.advise.score import Limits
-    from jojlab.analysis.run.summary import summarise
-    from jojlab.command_line.images import told_images
-    from jojlab.command_line.out_folder import out_folder
-    from jojlab.foundation.cache import Cache
-    from jojlab.lab.lab import Lab
-    from jojlab.report.page.html import write_report
-    from jojlab.report.terminal.advice import print_advice, print_found
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.progress import shown
-    from jojlab.report.words.advice import advice_json
-    from jojlab.report.words.advice_in_short import in_short
-    from jojlab.trace.kept import Kept
-
     if years and not commits_a_day:
         raise UseError("--years needs --commits-a-day", "say how often the app commits")
     asked = asked_for(
@@ -151,10 +175,10 @@ def advise(
         answers=answers,
     )
     for note in asked.notes:
-        typer.echo(printable(note), err=True)
+        click.echo(printable(note), err=True)
     cache = Cache.default()
     lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster))
-    typer.echo(outlook(asked, lab.options.jobs), err=True)
+    click.echo(outlook(asked, lab.options.jobs), err=True)
 
     def watched(title: str, steps: int, unit: str) -> AbstractContextManager[Watcher]:
         return shown(title, steps, unit)
@@ -182,4 +206,4 @@ def advise(
     else:
         print_advice(terminal(), advice, asked, gone)
         print(f"\nrun     {folder}\nreport  {folder / 'report.html'}")
-    raise typer.Exit(FINE if advice.answers else EXPECTATION_FAILED)
+    return FINE if advice.answers else EXPECTATION_FAILED

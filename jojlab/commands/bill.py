@@ -3,38 +3,62 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from jojlab.command_line.durability_options import STATES, DurabilityOption, StatesOption
-from jojlab.command_line.field_options import keyword, option, parsed, set_signature
-from jojlab.command_line.lab_options import ClusterOption, TimeoutOption
+from jojlab.analysis.commit.bill import bill_json
+from jojlab.analysis.figures.apart import apart_json
+from jojlab.analysis.run.summary import safety_json, summarise
+from jojlab.campaign.execute import Unwatched, execute, options_for
+from jojlab.command_line.group import command, option
+from jojlab.command_line.images import told_images
+from jojlab.command_line.options import (
+    cluster_option,
+    durability_option,
+    field_options,
+    field_values,
+    json_option,
+    states_option,
+    timeout_option,
+)
 from jojlab.experiment.fields import FIELDS, MAX_SEED
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import Experiment, apply
+from jojlab.experiment.recorded_settings import with_recorded
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import json_text, printable
-from jojlab.lab.options import TIMEOUT_S
-
-EXAMPLES = """Print what one commit costs, by block type, file and cause.
-
-The case runs in a guest, or its result comes from the cache.
-
-\b
-Examples:
-  joj bill
-  joj bill --filesystem f2fs --journal-mode wal
-  joj bill --filesystem ext4 --journal-mode truncate --sync-call fdatasync --json
-  joj bill --workload sqlite-update --transactions 37 --seed 7
-  joj bill --set device.mapping_program_ns=0
-  joj bill --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)' --filesystem f2fs
-  joj bill --cluster tcp://10.0.0.2:8786   # docs/cluster.md
-  joj bill --journal-mode wal --durability   # also cut the power: what survives?
-
-Exit code 3 if the case failed, 4 if events were lost or bytes are unattributed; with --durability
-1 if a power cut did harm that the manuals rule out.
-"""
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.progress import shown
+from jojlab.report.terminal.summary import print_case, print_warnings
+from jojlab.report.words import program
+from jojlab.report.words.text import clocks
+from jojlab.trace.kept import Kept
+from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
 
 
+@command()
+@field_options(FIELDS)
+@option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Set a field, as joj run does; device.KEY sets a key of the device's profile.",
+)
+@option(
+    "--argument", metavar="TEXT", multiple=True, help="One argument of --program; may be repeated."
+)
+@option("--seed", metavar="N", type=click.IntRange(0, MAX_SEED), default=1, help="Seed.")
+@option("--no-cache", is_flag=True, help="Run it, even if it is cached.")
+@timeout_option
+@cluster_option
+@durability_option
+@states_option
+@json_option()
 def bill(
     *,
     seed: int,
@@ -44,21 +68,28 @@ def bill(
     durability: bool,
     states: int,
     as_json: bool,
-    settings: list[str] | None,
-    argument: list[str] | None,
+    settings: tuple[str, ...],
+    argument: tuple[str, ...],
     **fields: Any,
-) -> None:
-    """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
-    from jojlab.campaign.execute import Unwatched, execute, options_for
-    from jojlab.command_line.images import told_images
-    from jojlab.experiment.plan import plan
-    from jojlab.experiment.read import Experiment, apply
-    from jojlab.experiment.recorded_settings import with_recorded
-    from jojlab.foundation.cache import Cache
-    from jojlab.lab.lab import Lab
-    from jojlab.lab.options import Options
-    from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
+) -> int:
+    """Print what one commit costs, by block type, file and cause.
 
+    The case runs in a guest, or its result comes from the cache.
+
+    \b
+    Examples:
+      joj bill
+      joj bill --filesystem f2fs --journal-mode wal
+      joj bill --filesystem ext4 --journal-mode truncate --sync-call fdatasync --json
+      joj bill --workload sqlite-update --transactions 37 --seed 7
+      joj bill --set device.mapping_program_ns=0
+      joj bill --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)' --filesystem f2fs
+      joj bill --cluster tcp://10.0.0.2:8786   # docs/cluster.md
+      joj bill --journal-mode wal --durability   # also cut the power: what survives?
+
+    Exit code 3 if the case failed, 4 if events were lost or bytes are unattributed; with
+    --durability 1 if a power cut did harm that the manuals rule out.
+    """
     where = "joj bill"
     if fields.get("program") is not None and fields.get("workload") is None:
         fields["workload"] = "program"
@@ -66,12 +97,12 @@ def bill(
         raise UseError(f"{where}: --argument and --arguments", "give one of them")
     if argument:
         fields["arguments"] = shlex.join(argument)
-    fixed, note = with_recorded(parsed(FIELDS, fields, where), settings or ())
+    fixed, note = with_recorded(field_values(FIELDS, fields, where), settings)
     notes = (note,) if note else ()
     experiment = Experiment(
         "bill", "What does one commit cost?", (seed,), fixed, {}, notes=notes, where=where
     )
-    experiment = apply(experiment, settings or ())
+    experiment = apply(experiment, settings)
     if experiment.matrix or len(experiment.seeds) > 1:
         raise UseError("joj bill is of one case and one seed", "joj run compares several")
     planned = plan(experiment.expanded())
@@ -83,13 +114,11 @@ def bill(
         run = execute(planned, images, lab, work / "bill", Unwatched())
         entry = run.cases[0]
         if entry.status != "ok":
-            typer.echo(f"joj: {printable(entry.reason)}", err=True)
-            raise typer.Exit(MACHINE_CANNOT)
+            click.echo(f"joj: {printable(entry.reason)}", err=True)
+            return MACHINE_CANNOT
         if durability:
-            from jojlab.report.terminal.progress import shown  # the cache needs none of it
-
             if not cluster and (words := outlook(planned, images, lab, states)):
-                typer.echo(words, err=True)
+                click.echo(words, err=True)
             with shown(f"{states:,} states after power cuts", 1, "verdict") as watcher:
                 for step in cut_run(run, planned, images, lab, states, watcher):
                     watcher.finished(step)
@@ -98,20 +127,10 @@ def bill(
         code = _show(run, as_json=as_json, refutable=durability)
         if durability and code == FINE and steps_left(run, planned):
             code = MACHINE_CANNOT
-        raise typer.Exit(code)
+        return code
 
 
 def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
-    from jojlab.analysis.commit.bill import bill_json
-    from jojlab.analysis.figures.apart import apart_json
-    from jojlab.analysis.run.summary import safety_json, summarise
-    from jojlab.foundation.cache import Cache
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.summary import print_case, print_warnings
-    from jojlab.report.words import program
-    from jojlab.report.words.text import clocks
-    from jojlab.trace.kept import Kept
-
     summary = summarise(run, kept=Kept(Cache.default().analyses))
     case = summary.cases[0]
     lack = "" if case.bill else program.no_bill(case.programs, case.apart)
@@ -128,46 +147,7 @@ def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
         if summary.clocks != ("virtual",):
             print(clocks(summary.clocks))
     if lack:
-        typer.echo(f"joj: {lack}", err=True)
+        click.echo(f"joj: {lack}", err=True)
     if summary.incomplete:
         return INCOMPLETE
     return EXPECTATION_FAILED if refutable and summary.is_refuted else FINE
-
-
-_PARAMETERS = [
-    *map(option, FIELDS),
-    keyword(
-        "settings",
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--set",
-                metavar="KEY=VALUE",
-                help="Set a field, as joj run does; device.KEY sets a key of the device's profile.",
-            ),
-        ],
-        None,
-    ),
-    keyword(
-        "argument",
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--argument", metavar="TEXT", help="One argument of --program; may be repeated."
-            ),
-        ],
-        None,
-    ),
-    keyword("seed", Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed.")], 1),
-    keyword(
-        "no_cache",
-        Annotated[bool, typer.Option("--no-cache", help="Run it, even if it is cached.")],
-        False,
-    ),
-    keyword("timeout", TimeoutOption, TIMEOUT_S),
-    keyword("cluster", ClusterOption, ""),
-    keyword("durability", DurabilityOption, False),
-    keyword("states", StatesOption, STATES),
-    keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
-]
-set_signature(bill, EXAMPLES, _PARAMETERS)

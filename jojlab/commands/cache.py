@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from jojlab.command_line.group import command, option
+from jojlab.command_line.options import json_option
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.printable import json_text
 
 
-def cache(
-    empty: Annotated[
-        bool, typer.Option("--empty", help="Remove all but what a running command uses.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+@command()
+@option("--empty", is_flag=True, help="Remove all but what a running command uses.")
+@json_option()
+def cache(empty: bool, as_json: bool) -> None:
     """Show the size of the cache by kind, or empty it.
 
     Everything in it can be rebuilt. It is $JOJ_CACHE, or jojlab in $XDG_CACHE_HOME or ~/.cache.
@@ -24,8 +21,6 @@ def cache(
       joj cache
       joj cache --empty
     """
-    from jojlab.foundation.cache import Cache
-
     store = Cache.default()
     left = [str(path) for path in store.empty()] if empty else []
     sizes = store.sizes()

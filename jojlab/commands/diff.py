@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from jojlab.analysis.run.compare import compare, comparison_json
+from jojlab.analysis.run.summary import summarise
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, UseError
 from jojlab.foundation.printable import json_text
+from jojlab.report.terminal.comparison import print_comparison
+from jojlab.report.terminal.console import terminal
+from jojlab.trace.kept import Kept
+from jojlab.trace.run_folder import RunFolder
 
 
-def diff(
-    run_a: Annotated[Path, typer.Argument(help="The older run.")],
-    run_b: Annotated[Path, typer.Argument(help="The newer run.")],
-    through: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="RUN",
-            help="A run between the two, with some parts of the first: how much of a change came "
-            "before it, and how much after? May be given several times, in order.",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+@command()
+@argument("run_a", type=PATH, help="The older run.")
+@argument("run_b", type=PATH, help="The newer run.")
+@option(
+    "--through",
+    metavar="RUN",
+    type=PATH,
+    multiple=True,
+    help="A run between the two, with some parts of the first: how much of a change came before "
+    "it, and how much after? May be given several times, in order.",
+)
+@json_option()
+def diff(run_a: Path, run_b: Path, through: tuple[Path, ...], as_json: bool) -> int:
     """Compare two runs, figure by figure, and the parts that made them.
 
     \b
@@ -36,14 +42,6 @@ def diff(
     incomplete in different ways. Exit code 4 if nothing differs, but a run is incomplete or there
     is nothing to compare.
     """
-    from jojlab.analysis.run.compare import compare, comparison_json
-    from jojlab.analysis.run.summary import summarise
-    from jojlab.foundation.cache import Cache
-    from jojlab.report.terminal.comparison import print_comparison
-    from jojlab.report.terminal.console import terminal
-    from jojlab.trace.kept import Kept
-    from jojlab.trace.run_folder import RunFolder
-
     kept = Kept(Cache.default().analyses)
     runs = [
         summarise(RunFolder.open(run), figures_only=True, kept=kept)
@@ -66,5 +64,5 @@ def diff(
     else:
         print_comparison(terminal(), comparison)
     if comparison.incomplete and (comparison.same or comparison.nothing):
-        raise typer.Exit(INCOMPLETE)
-    raise typer.Exit(FINE if comparison.same else EXPECTATION_FAILED)
+        return INCOMPLETE
+    return FINE if comparison.same else EXPECTATION_FAILED

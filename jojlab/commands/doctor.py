@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from jojlab.command_line.group import command, option
+from jojlab.command_line.options import json_option
+from jojlab.device.profile import read_profile
+from jojlab.experiment.fields import BY_NAME
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseError
 from jojlab.foundation.printable import json_text
+from jojlab.guest.health import checks, packages
 
 
-def doctor(
-    build: Annotated[
-        bool, typer.Option("--build", help="Also boot the guest once and keep its snapshot.")
-    ] = False,
-    install_line: Annotated[
-        bool,
-        typer.Option(
-            "--install-line",
-            help="Only print the line that installs the missing packages; nothing if none is.",
-        ),
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+@command()
+@option("--build", is_flag=True, help="Also boot the guest once and keep its snapshot.")
+@option(
+    "--install-line",
+    is_flag=True,
+    help="Only print the line that installs the missing packages; nothing if none is.",
+)
+@json_option()
+def doctor(build: bool, install_line: bool, as_json: bool) -> int:
     """Check this machine and print how to install what is missing.
 
     It checks packages, Rust, QEMU, agent, guest image (built if needed), cache, disk and memory.
@@ -36,10 +33,6 @@ def doctor(
 
     Exit code 3 if something is missing.
     """
-    from jojlab.device.profile import read_profile
-    from jojlab.experiment.fields import BY_NAME
-    from jojlab.guest.health import checks, packages
-
     if install_line:
         if build or as_json:
             raise UseError("--install-line prints one line alone", "leave --build and --json out")
@@ -47,7 +40,7 @@ def doctor(
             packages()
         except MachineError as error:
             print(error.remedy)
-        raise typer.Exit(FINE)
+        return FINE
     device = read_profile(str(BY_NAME["device"].default))
     found = []
     for check in checks(device.icount_shift, build=build):
@@ -59,4 +52,4 @@ def doctor(
     fine = all(check.ok for check in found)
     if as_json:
         print(json_text({"ok": fine, "checks": [vars(check) for check in found]}))
-    raise typer.Exit(FINE if fine else MACHINE_CANNOT)
+    return FINE if fine else MACHINE_CANNOT

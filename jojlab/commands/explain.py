@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from jojlab.analysis.commit.story import story
+from jojlab.analysis.run.summary import summarise
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
 from jojlab.foundation.printable import json_text
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.story import print_story
+from jojlab.report.terminal.summary import print_warnings
+from jojlab.report.words.story import without_requests
+from jojlab.trace.kept import Kept
+from jojlab.trace.run_folder import RunFolder
 
 
-def explain(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
-    case: Annotated[
-        str, typer.Option(metavar="CASE_ID", help="Which case; needed where there are several.")
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+@command()
+@argument("run", type=PATH, help="Run folder.")
+@option("--case", metavar="CASE_ID", default="", help="Which case; needed where there are several.")
+@json_option()
+def explain(run: Path, case: str, as_json: bool) -> int:
     """Describe the typical commit of a case in sentences, write by write.
 
     It is the commit whose requests and bytes, and then latency, are nearest to the medians. Where
@@ -31,16 +37,6 @@ def explain(
 
     Exit code 4 if events were lost or bytes are unattributed.
     """
-    from jojlab.analysis.commit.story import story
-    from jojlab.analysis.run.summary import summarise
-    from jojlab.foundation.cache import Cache
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.story import print_story
-    from jojlab.report.terminal.summary import print_warnings
-    from jojlab.report.words.story import without_requests
-    from jojlab.trace.kept import Kept
-    from jojlab.trace.run_folder import RunFolder
-
     folder = RunFolder.open(run)
     captured = [entry.case_id for entry in folder.cases if entry.captures]
     if not case and len(captured) != 1:
@@ -70,4 +66,4 @@ def explain(
     else:
         print_story(terminal(), found)
         print_warnings(terminal(), summary)
-    raise typer.Exit(INCOMPLETE if summary.incomplete else FINE)
+    return INCOMPLETE if summary.incomplete else FINE

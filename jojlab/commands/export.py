@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import plural, printable
+from jojlab.recording import mobigen, sql_export
+from jojlab.recording.folder import Recording
+from jojlab.trace.exports.capture_file import FORMATS, chosen_capture
+from jojlab.trace.exports.capture_file import export as write
+from jojlab.trace.run_folder import RunFolder
 
-if TYPE_CHECKING:
-    from jojlab.recording.folder import Recording
 
-
-def export(
-    run: Annotated[Path, typer.Argument(help="Run folder, or a recording's.")],
-    format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="perfetto, iolog, mobigen or sql.")
-    ],
-    case: Annotated[
-        str, typer.Option(metavar="CASE_ID", help="Case; optional if the run has only one.")
-    ] = "",
-    seed: Annotated[int | None, typer.Option(help="Seed; default: the first.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--out",
-            metavar="FILE",
-            help="File, or folder; default: in a run, beside a recording.",
-        ),
-    ] = None,
-) -> None:
+@command()
+@argument("run", type=PATH, help="Run folder, or a recording's.")
+@option(
+    "--format",
+    "format_name",
+    metavar="FORMAT",
+    required=True,
+    help="perfetto, iolog, mobigen or sql.",
+)
+@option("--case", metavar="CASE_ID", default="", help="Case; optional if the run has only one.")
+@option("--seed", metavar="N", type=int, help="Seed; default: the first.")
+@option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    type=PATH,
+    help="File, or folder; default: in a run, beside a recording.",
+)
+def export(run: Path, format_name: str, case: str, seed: int | None, out: Path | None) -> int:
     """Write a capture or a recording in the format of another tool.
 
     A capture becomes a Perfetto trace or fio's I/O log; a recording, a script of MobiGen's, or
@@ -64,17 +66,12 @@ def export(
     recording that began with a database which was there, and such as lack statements that changed
     rows.
     """
-    from jojlab.foundation.nearest import nearest
-    from jojlab.trace.exports.capture_file import FORMATS, chosen_capture
-    from jojlab.trace.exports.capture_file import export as write
-    from jojlab.trace.run_folder import RunFolder
-
     if out is not None and format_name != "sql" and not out.parent.is_dir():
         raise UseError(f"--out {out}: {out.parent} is no directory", "make it, or name another")
     if format_name == "mobigen":
-        raise typer.Exit(_export_calls(run, out))
+        return _export_calls(run, out)
     if format_name == "sql":
-        raise typer.Exit(_export_statements(run, out))
+        return _export_statements(run, out)
     if format_name not in FORMATS:
         raise UseError(
             f"--format {format_name!r} is unknown{nearest(format_name, FORMATS)}",
@@ -88,13 +85,11 @@ def export(
     for operation, count in exported.left_out.items():
         told = f"{plural(count, 'request')} of {operation}"
         print(f"left out: {told}: {format_name} has no such operation")
-    raise typer.Exit(INCOMPLETE if capture.incomplete else FINE)
+    return INCOMPLETE if capture.incomplete else FINE
 
 
 def _export_calls(folder: Path, out: Path | None) -> int:
     """Write a recording as MobiGen's script; return the exit code."""
-    from jojlab.recording import mobigen
-    from jojlab.recording.folder import Recording
 
     recording = Recording.open(folder)
     path = out or _beside(folder, mobigen.SUFFIX)
@@ -110,8 +105,6 @@ def _export_calls(folder: Path, out: Path | None) -> int:
 
 def _export_statements(folder: Path, out: Path | None) -> int:
     """Write a recording's statements as scripts; return the exit code."""
-    from jojlab.recording import sql_export
-    from jojlab.recording.folder import Recording
 
     recording = Recording.open(folder)
     path = out or _beside(folder, "-sql")

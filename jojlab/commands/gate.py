@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from jojlab.command_line.lab_options import (
-    JOBS,
-    ClusterOption,
-    JobsOption,
-    NoCacheOption,
-    SetOption,
-    TimeoutOption,
+from jojlab.analysis.run.summary import summarise
+from jojlab.campaign.execute import execute, options_for
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.images import told_images
+from jojlab.command_line.interrupted import interrupted
+from jojlab.command_line.options import (
+    PATH,
+    cluster_option,
+    jobs_option,
+    json_option,
+    no_cache_option,
+    set_option,
+    timeout_option,
 )
+from jojlab.command_line.out_folder import free_folder
+from jojlab.experiment.plan import Plan, plan
+from jojlab.experiment.read import find, read
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -24,38 +34,56 @@ from jojlab.foundation.errors import (
     UseError,
 )
 from jojlab.foundation.printable import json_text
-from jojlab.lab.options import TIMEOUT_S, Options
+from jojlab.gate.accepted import accept as accepted_of
+from jojlab.gate.accepted import read_accepted, write_accepted
+from jojlab.gate.budgets import Budgets, read_budgets, refuse_idle_budgets
+from jojlab.gate.check import Held, LimitVerdict, check, guarded
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
+from jojlab.report.gate.junit import junit as junit_of
+from jojlab.report.gate.markdown import markdown as markdown_of
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.gate import print_gate
+from jojlab.report.terminal.progress import shown
+from jojlab.report.words import gate as words
+from jojlab.trace.kept import Kept
+from jojlab.trace.run_folder import RunFolder
+from jojlab.verify.durability import cut_run, steps_left
 
-if TYPE_CHECKING:
-    from jojlab.gate.budgets import Budgets
-    from jojlab.gate.check import LimitVerdict
-    from jojlab.trace.run_folder import RunFolder
 
-
+@command()
+@argument("budgets", metavar="BUDGETS", type=PATH, help="File of budgets (TOML).")
+@argument(
+    "run",
+    metavar="[RUN]",
+    type=PATH,
+    required=False,
+    help="Run folder to check; default: a fresh run.",
+)
+@set_option
+@option("--accept", is_flag=True, help="Keep this run's bill beside BUDGETS as the accepted one.")
+@option("--junit", metavar="FILE", type=PATH, help="Write JUnit's XML.")
+@option("--markdown", metavar="FILE", type=PATH, help="Append a summary in Markdown.")
+@option("--out", metavar="DIR", type=PATH, help="Folder of a fresh run; default: runs/NAME.")
+@jobs_option
+@no_cache_option
+@timeout_option
+@cluster_option
+@json_option("Print the verdicts as JSON.")
 def gate(
-    budgets: Annotated[Path, typer.Argument(metavar="BUDGETS", help="File of budgets (TOML).")],
-    run: Annotated[
-        Path | None,
-        typer.Argument(metavar="[RUN]", help="Run folder to check; default: a fresh run."),
-    ] = None,
-    settings: SetOption = None,
-    accept: Annotated[
-        bool,
-        typer.Option("--accept", help="Keep this run's bill beside BUDGETS as the accepted one."),
-    ] = False,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit's XML.")] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Append a summary in Markdown.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of a fresh run; default: runs/NAME.")
-    ] = None,
-    jobs: JobsOption = JOBS,
-    no_cache: NoCacheOption = False,
-    timeout: TimeoutOption = TIMEOUT_S,
-    cluster: ClusterOption = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
-) -> None:
+    budgets: Path,
+    run: Path | None,
+    settings: tuple[str, ...],
+    accept: bool,
+    junit: Path | None,
+    markdown: Path | None,
+    out: Path | None,
+    jobs: int,
+    no_cache: bool,
+    timeout: float,
+    cluster: str,
+    as_json: bool,
+) -> int:
     """Compare a run with budgets, and list what grew.
 
     Without RUN it runs the experiment that BUDGETS names; what is in the cache is not run again.
@@ -73,25 +101,12 @@ def gate(
 
     Exit code 1 if a limit is broken; 4 if none is, but one could not be measured.
     """
-    from jojlab.analysis.run.summary import summarise
-    from jojlab.foundation.cache import Cache
-    from jojlab.gate.accepted import accept as accepted_of
-    from jojlab.gate.accepted import read_accepted, write_accepted
-    from jojlab.gate.budgets import read_budgets
-    from jojlab.gate.check import Held, check
-    from jojlab.report.gate.junit import junit as junit_of
-    from jojlab.report.gate.markdown import markdown as markdown_of
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.gate import print_gate
-    from jojlab.trace.kept import Kept
-    from jojlab.trace.run_folder import RunFolder
-
     asked = read_budgets(budgets)
     if run is not None and (settings or out):
         raise UseError("--set and --out are of a fresh run", "leave out RUN")
     accepted = read_accepted(asked.accepted_path)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    folder = RunFolder.open(run) if run else _fresh(asked, settings or [], out, options)
+    folder = RunFolder.open(run) if run else _fresh(asked, settings, out, options)
     summary = summarise(folder, kept=Kept(Cache.default().analyses))
     verdicts = check(summary, asked.budgets, accepted)
     if as_json:
@@ -105,27 +120,17 @@ def gate(
         _write(markdown, markdown_of(verdicts, name), "a")
     if accept:
         write_accepted(asked.accepted_path, accepted_of(summary))
-        typer.echo(f"accepted bill: {asked.accepted_path}", err=True)
+        click.echo(f"accepted bill: {asked.accepted_path}", err=True)
     found = {verdict.kept for verdict in verdicts}
     if Held.BROKEN in found:
-        raise typer.Exit(EXPECTATION_FAILED)
-    raise typer.Exit(INCOMPLETE if Held.NOT_MEASURED in found else FINE)
+        return EXPECTATION_FAILED
+    return INCOMPLETE if Held.NOT_MEASURED in found else FINE
 
 
-def _fresh(budgets: Budgets, settings: list[str], out: Path | None, options: Options) -> RunFolder:
+def _fresh(
+    budgets: Budgets, settings: tuple[str, ...], out: Path | None, options: Options
+) -> RunFolder:
     """Run the experiment of the budgets, and cut the power of the cases with a guarantee."""
-    from jojlab.campaign.execute import execute, options_for
-    from jojlab.command_line.images import told_images
-    from jojlab.command_line.interrupted import interrupted
-    from jojlab.command_line.out_folder import free_folder
-    from jojlab.experiment.plan import Plan, plan
-    from jojlab.experiment.read import find, read
-    from jojlab.foundation.cache import Cache
-    from jojlab.gate.budgets import refuse_idle_budgets
-    from jojlab.gate.check import guarded
-    from jojlab.lab.lab import Lab
-    from jojlab.report.terminal.progress import shown
-    from jojlab.verify.durability import cut_run, steps_left
 
     if not budgets.experiment:
         raise UseError(
@@ -154,7 +159,6 @@ def _fresh(budgets: Budgets, settings: list[str], out: Path | None, options: Opt
 
 
 def _json(verdicts: tuple[LimitVerdict, ...]) -> list[dict[str, Any]]:
-    from jojlab.report.words import gate as words
 
     return [
         {

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from jojlab.analysis.figures.figure import FIGURES
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import json_option
+from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
+from jojlab.device.profile import read_profile
+from jojlab.experiment.fields import BY_NAME
+from jojlab.experiment.read import read
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.nearest import nearest
+from jojlab.foundation.places import DEVICES, EXPERIMENTS, KERNELS
 from jojlab.foundation.printable import json_text
+from jojlab.guest.kernel.choose import INSTALLED
+from jojlab.guest.kernel.named import read_named
+from jojlab.report.terminal.console import print_rows, terminal
 
 Rows = list[dict[str, Any]]
 WHAT = {
@@ -21,16 +31,13 @@ WHAT = {
 }
 
 
-def list_(
-    what: Annotated[
-        str,
-        typer.Argument(metavar="[WHAT]", help="experiments, devices, kernels, fields or figures."),
-    ] = "",
-    of: Annotated[
-        str, typer.Option("--of", metavar="WORKLOAD", help="Only the fields of this workload.")
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
-) -> None:
+@command("list")
+@argument(
+    "what", metavar="[WHAT]", default="", help="experiments, devices, kernels, fields or figures."
+)
+@option("--of", metavar="WORKLOAD", default="", help="Only the fields of this workload.")
+@json_option("Print a JSON list of objects.")
+def list_(what: str, of: str, as_json: bool) -> None:
     """List experiments, devices, kernels, fields or figures.
 
     Without WHAT, list what can be listed.
@@ -44,9 +51,6 @@ def list_(
       joj list fields --json | jq '.[] | select(.name == "journal_mode").values'
       joj list figures
     """
-    from jojlab.foundation.nearest import nearest
-    from jojlab.report.terminal.console import print_rows, terminal
-
     if what and what not in WHAT:
         raise UseError(f"no list of {what!r}{nearest(what, WHAT)}", f"one of: {', '.join(WHAT)}")
     if of and what != "fields":
@@ -83,8 +87,6 @@ def _word(value: object) -> str | int:
 
 
 def _experiments() -> Rows:
-    from jojlab.experiment.read import read
-    from jojlab.foundation.places import EXPERIMENTS
 
     rows = []
     for path in sorted(EXPERIMENTS.glob("*/experiment.toml")):
@@ -101,9 +103,6 @@ def _experiments() -> Rows:
 
 
 def _devices() -> Rows:
-    from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
-    from jojlab.device.profile import read_profile
-    from jojlab.foundation.places import DEVICES
 
     found = [(profile.stem, read_profile(profile)) for profile in sorted(DEVICES.glob("*.toml"))]
     rows: Rows = [
@@ -128,9 +127,6 @@ def _devices() -> Rows:
 
 
 def _kernels() -> Rows:
-    from jojlab.foundation.places import KERNELS
-    from jojlab.guest.kernel.choose import INSTALLED
-    from jojlab.guest.kernel.named import read_named
 
     found = [(path.stem, read_named(path.stem)) for path in KERNELS.glob("*.toml")]
     found.sort(key=lambda row: [int(number) for number in re.findall(r"\d+", row[0])])
@@ -139,7 +135,6 @@ def _kernels() -> Rows:
 
 
 def _fields(workload: str) -> Rows:
-    from jojlab.experiment.fields import BY_NAME
 
     if workload:
         BY_NAME["workload"].check(workload, "--of")
@@ -159,7 +154,6 @@ def _fields(workload: str) -> Rows:
 
 
 def _figures() -> Rows:
-    from jojlab.analysis.figures.figure import FIGURES
 
     return [
         {

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import csv
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from jojlab.foundation.errors import INCOMPLETE, UseError
-from jojlab.foundation.printable import CsvStream, json_text
+from jojlab.analysis.figures.case_figures import capture_figures
+from jojlab.analysis.figures.figure import FIGURES
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import json_option
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.study.dataset import FleetEngine, FleetFiles, LeftOut, answered, fleet_files
+from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+from jojlab.report.terminal.console import print_rows, terminal
+from jojlab.trace.dataset import Dataset
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.sql import query as run_query
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
-    from jojlab.fleet.study.dataset import LeftOut
-    from jojlab.trace.run_folder import RunFolder
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.printable import CsvStream, json_text
 
 
-def query(
-    run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="Run folder; or the data of a fleet (DIR, s3://...)."),
-    ],
-    sql: Annotated[str, typer.Argument(help="One SELECT, in DuckDB's SQL.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
-) -> None:
+@command()
+@argument("run", metavar="RUN", help="Run folder; or the data of a fleet (DIR, s3://...).")
+@argument("sql", help="One SELECT, in DuckDB's SQL.")
+@json_option("Print a JSON list of objects.")
+@option("--csv", "as_csv", is_flag=True, help="Print CSV with a header.")
+def query(run: str, sql: str, as_json: bool, as_csv: bool) -> int:
     """Query the tables of a run with SQL.
 
     The tables are requests, page_runs, files, transactions, counters and manifest. They hold the
@@ -61,8 +65,6 @@ def query(
         _refuse_twins(answer.column_names)
         print(json_text(answer.to_pylist(), default=str))
     elif as_csv:
-        import csv
-
         writer = csv.writer(CsvStream(sys.stdout), lineterminator="\n")
         writer.writerow(answer.column_names)
         writer.writerows(_rows(answer))
@@ -70,8 +72,7 @@ def query(
         _print_table(answer)
     for each in left_out:
         print(f"left out: {each.file}: {each.why}", file=sys.stderr)
-    if left_out:
-        raise typer.Exit(INCOMPLETE)
+    return INCOMPLETE if left_out else FINE
 
 
 def _is_fleet(run: str) -> bool:
@@ -80,9 +81,6 @@ def _is_fleet(run: str) -> bool:
 
 
 def _of_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
-    from jojlab.fleet.store.objects import open_store
-    from jojlab.fleet.study.dataset import FleetEngine, FleetFiles, answered, fleet_files
-    from jojlab.fleet.study.duckdb_engine import DuckDbEngine
 
     def ask(engine: FleetEngine, files: FleetFiles) -> tuple[pa.Table, Sequence[LeftOut]]:
         assert isinstance(engine, DuckDbEngine)
@@ -92,8 +90,6 @@ def _of_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
 
 
 def _of_run(run: Path, sql: str) -> pa.Table:
-    from jojlab.trace.run_folder import RunFolder
-    from jojlab.trace.sql import query as run_query
 
     folder = RunFolder.open(run)
     return run_query(folder, sql, {"figures": lambda: _figures(folder)})
@@ -101,9 +97,6 @@ def _of_run(run: Path, sql: str) -> pa.Table:
 
 def _figures(run: RunFolder) -> dict[tuple[str, int], dict[str, int | float | None]]:
     """Return the figures of every capture, in the order of the run."""
-    from jojlab.analysis.figures.case_figures import capture_figures
-    from jojlab.analysis.figures.figure import FIGURES
-    from jojlab.trace.dataset import Dataset
 
     found = capture_figures(Dataset.of(run))
     order = [(entry.case_id, capture.seed) for entry in run.cases for capture in entry.captures]
@@ -111,7 +104,6 @@ def _figures(run: RunFolder) -> dict[tuple[str, int], dict[str, int | float | No
 
 
 def _print_table(answer: pa.Table) -> None:
-    from jojlab.report.terminal.console import print_rows, terminal
 
     print_rows(terminal(), answer.column_names, _rows(answer))
 

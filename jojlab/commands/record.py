@@ -6,48 +6,49 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.command_line.out_folder import out_folder
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.places import agent_path
+from jojlab.live.attend import attend
 
 BY = ("auto", "ebpf", "ptrace")
 DATA = ("none", "hash", "keep")
 VALUES = ("keep", "shape")
 
 
+@command()
+@argument("command", metavar="[-- COMMAND...]", nargs=-1, help="Command to run.")
+@option("-o", "--out", metavar="DIR", type=PATH, help="New folder; default: runs/recording.")
+@option(
+    "--pid",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Record this process until it ends, or Ctrl-C.",
+)
+@option("--by", metavar="auto|ebpf|ptrace", help="How calls are seen.")
+@option(
+    "--ring-mib", metavar="N", type=click.IntRange(1, 1024), help="With eBPF: size of its ring."
+)
+@option("--data", metavar="none|hash|keep", help="Of the bytes written: none, hashes, or all.")
+@option("--sql", is_flag=True, help="Record SQL statements instead of system calls.")
+@option("--values", metavar="keep|shape", help="Of bound values: themselves, or their lengths.")
+@json_option("Print the counts as JSON.")
 def record(
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="Command to run.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="New folder; default: runs/recording."),
-    ] = None,
-    pid: Annotated[
-        int | None, typer.Option(min=1, help="Record this process until it ends, or Ctrl-C.")
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(metavar="auto|ebpf|ptrace", help="How calls are seen."),
-    ] = None,
-    ring_mib: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="With eBPF: size of its ring.")
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="none|hash|keep", help="Of the bytes written: none, hashes, or all."),
-    ] = None,
-    sql: Annotated[
-        bool, typer.Option("--sql", help="Record SQL statements instead of system calls.")
-    ] = False,
-    values: Annotated[
-        str | None,
-        typer.Option(metavar="keep|shape", help="Of bound values: themselves, or their lengths."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
-) -> None:
+    command: tuple[str, ...],
+    out: Path | None,
+    pid: int | None,
+    by: str | None,
+    ring_mib: int | None,
+    data: str | None,
+    sql: bool,
+    values: str | None,
+    as_json: bool,
+) -> int:
     """Record every file system call of a program, or its SQL.
 
     A call has its arguments, result, start and end. Threads and children are recorded too. The
@@ -77,19 +78,14 @@ def record(
 
     The exit code is the command's; if that is 0 but the recording is incomplete, it is 4.
     """
-    from jojlab.command_line.out_folder import out_folder
-    from jojlab.foundation.places import agent_path
-    from jojlab.live.attend import attend
-
-    command = command or []
     if command and pid is not None:
         raise UseError("--pid and a command exclude each other", "leave one out")
     if not command and pid is None:
         raise UseError("nothing says what to record", "name a command after --, or a --pid")
     choices = (("--by", by, BY), ("--data", data, DATA), ("--values", values, VALUES))
-    for option, word, words in choices:
+    for flag, word, words in choices:
         if word is not None and word not in words:
-            raise UseError(f"{option} {word!r} is unknown", f"one of: {', '.join(words)}")
+            raise UseError(f"{flag} {word!r} is unknown", f"one of: {', '.join(words)}")
     if sql and any(it is not None for it in (pid, data, by, ring_mib)):
         raise UseError(
             "--sql records a command, and no calls", "leave out --pid, --data, --by and --ring-mib"
@@ -108,4 +104,4 @@ def record(
     with out_folder(out, Path("runs") / "recording") as folder:
         begin = [str(agent), "record", "--output", str(folder), "--parent", str(os.getpid())]
         code = attend([*begin, *arguments])
-    raise typer.Exit(code)
+    return code

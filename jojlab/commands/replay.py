@@ -3,42 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
+from jojlab.analysis.run.replayed import replayed
+from jojlab.analysis.run.summary import summarise
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.live_run import run_with_progress
+from jojlab.command_line.options import PATH, json_option
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.printable import json_text
+from jojlab.live.bench import Bench
+from jojlab.live.fields import live_settings
+from jojlab.recording.folder import Recording
+from jojlab.report.page.html import write_report
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.replay import print_replay
 
 WHERE = "joj replay"
 
 
+@command()
+@argument(
+    "recording", metavar="RECORDING", type=PATH, help="Folder of a recording, or a MobiGen script."
+)
+@option(
+    "--directory",
+    metavar="DIR",
+    type=PATH,
+    required=True,
+    help="Directory on the filesystem to use.",
+)
+@option(
+    "--timing",
+    metavar="recorded|none|SCALE",
+    default="recorded",
+    help="Times as recorded, none (as fast as possible), or times this number.",
+)
+@option(
+    "--recorded-root",
+    metavar="DIR",
+    default="/",
+    help="Replay only what is below this recorded directory.",
+)
+@option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=1,
+    help="Fixes contents that were not kept.",
+)
+@option("-o", "--out", metavar="RUN", type=PATH, help="Keep the tables in this new run folder.")
+@json_option()
 def replay(
-    recording: Annotated[
-        Path,
-        typer.Argument(metavar="RECORDING", help="Folder of a recording, or a MobiGen script."),
-    ],
-    directory: Annotated[
-        Path, typer.Option("--directory", metavar="DIR", help="Directory on the filesystem to use.")
-    ],
-    timing: Annotated[
-        str,
-        typer.Option(
-            metavar="recorded|none|SCALE",
-            help="Times as recorded, none (as fast as possible), or times this number.",
-        ),
-    ] = "recorded",
-    recorded_root: Annotated[
-        str,
-        typer.Option(metavar="DIR", help="Replay only what is below this recorded directory."),
-    ] = "/",
-    seed: Annotated[int, typer.Option(min=0, help="Fixes contents that were not kept.")] = 1,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="RUN", help="Keep the tables in this new run folder."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    recording: Path,
+    directory: Path,
+    timing: str,
+    recorded_root: str,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+) -> int:
     """Replay the recorded calls of a program on a disk of this machine.
 
     The files that were there before are made first, in a new directory below DIR, which is removed
@@ -58,16 +84,6 @@ def replay(
 
     Exit code 2 for a usage error, 3 if the machine fails, 4 if calls were left out.
     """
-    from jojlab.analysis.run.replayed import replayed
-    from jojlab.command_line.bench import measured
-    from jojlab.foundation.cache import Cache
-    from jojlab.live.bench import Bench
-    from jojlab.live.fields import live_settings
-    from jojlab.recording.folder import Recording
-    from jojlab.report.page.html import write_report
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.replay import print_replay
-
     if not recording.exists():
         raise UseError(f"{WHERE}: {recording}: not there", "name what joj record wrote")
     what = "recording" if recording.is_dir() else "script"
@@ -77,12 +93,12 @@ def replay(
         Recording.open(recording).refuse_sql(WHERE)
     settings = live_settings(given, WHERE)
     with Cache.default().work_dir() as temporary:
-        run = measured(Bench("replay", directory, settings, [seed]), out or temporary / "run")
+        run = run_with_progress(
+            Bench("replay", directory, settings, [seed]), out or temporary / "run"
+        )
         (_, _, capture) = next(run.captures())
         found = replayed(capture)
         if out:
-            from jojlab.analysis.run.summary import summarise
-
             write_report(run.path / "report.html", summarise(run), str(run.path))
         if as_json:
             print(json_text(found.json()))
@@ -90,7 +106,7 @@ def replay(
             print_replay(terminal(), found)
     if out and not as_json:
         print(f"\nrun     {out}\nreport  {out / 'report.html'}")
-    raise typer.Exit(INCOMPLETE if capture.incomplete else FINE)
+    return INCOMPLETE if capture.incomplete else FINE
 
 
 def _timing(word: str) -> dict[str, str | int]:

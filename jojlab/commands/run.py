@@ -5,28 +5,43 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
-from jojlab.command_line.complete import experiment_names
-from jojlab.command_line.durability_options import STATES, DurabilityOption, StatesOption
-from jojlab.command_line.lab_options import (
-    JOBS,
-    ClusterOption,
-    JobsOption,
-    NoCacheOption,
-    SetOption,
-    TimeoutOption,
+from jojlab.analysis.run.summary import summarise, summary_json
+from jojlab.campaign.estimate import guests, in_words
+from jojlab.campaign.execute import execute, options_for
+from jojlab.campaign.memory_model import core_named, refuse_unmodelled
+from jojlab.command_line.group import command, option
+from jojlab.command_line.images import told_images
+from jojlab.command_line.interrupted import interrupted
+from jojlab.command_line.memory_model import show_memory_model
+from jojlab.command_line.options import (
+    PATH,
+    clock_option,
+    cluster_option,
+    destroy_option,
+    durability_option,
+    experiment_argument,
+    field_values,
+    jobs_option,
+    json_option,
+    memory_model_option,
+    nand_option,
+    no_cache_option,
+    set_option,
+    states_option,
+    timeout_option,
 )
-from jojlab.command_line.memory_model import MemoryModelOption, show_memory_model
+from jojlab.command_line.out_folder import free_folder
 from jojlab.command_line.wall_clock import (
-    ClockOption,
-    DestroyOption,
-    NandOption,
     is_by_wall_clock,
     run_by_wall_clock,
 )
+from jojlab.experiment.fields import BLOCK_FILESYSTEMS, FIELDS
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import Experiment, apply, find, read
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -35,74 +50,84 @@ from jojlab.foundation.errors import (
     UseError,
 )
 from jojlab.foundation.printable import json_text, printable
-from jojlab.lab.options import TIMEOUT_S
-
-if TYPE_CHECKING:
-    from jojlab.experiment.read import Experiment
-    from jojlab.trace.capture import Capture
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import TIMEOUT_S, Options
+from jojlab.report.page.html import write_report
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.progress import shown
+from jojlab.report.terminal.summary import print_summary
+from jojlab.trace.capture import Capture
+from jojlab.trace.kept import Kept
+from jojlab.trace.run_folder import RunFolder
+from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
 
 _PROGRAM = "A program of your own"
 
 
+@command()
+@experiment_argument(required=False)
+@set_option
+@option(
+    "--program",
+    metavar="PROGRAM",
+    default="",
+    help="Run this program on every filesystem, instead of an experiment: a path, or the name of "
+    "an installed one. docs/own-program.md describes its surroundings.",
+    heading=_PROGRAM,
+)
+@option(
+    "--argument",
+    metavar="TEXT",
+    multiple=True,
+    help="One argument of the program; may be repeated.",
+    heading=_PROGRAM,
+)
+@option(
+    "--files",
+    metavar="DIR",
+    default="",
+    help="Files to put into its working directory first.",
+    heading=_PROGRAM,
+)
+@option(
+    "--other-programs",
+    metavar="'NAME NAME'",
+    default="",
+    help="Other programs that it starts, such as sh.",
+    heading=_PROGRAM,
+)
+@jobs_option
+@no_cache_option
+@option("--out", metavar="DIR", type=PATH, help="Run folder; default: runs/NAME.")
+@timeout_option
+@cluster_option
+@durability_option
+@states_option
+@memory_model_option
+@clock_option
+@nand_option
+@destroy_option
+@json_option("Print the figures as JSON.")
 def run(
-    experiment: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="Folder, file, or a name in experiments/.",
-            show_default=False,
-            autocompletion=experiment_names,
-        ),
-    ] = "",
-    settings: SetOption = None,
-    program: Annotated[
-        str,
-        typer.Option(
-            metavar="PROGRAM",
-            help="Run this program on every filesystem, instead of an experiment: a path, or the "
-            "name of an installed one. docs/own-program.md describes its surroundings.",
-            rich_help_panel=_PROGRAM,
-        ),
-    ] = "",
-    argument: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="One argument of the program; may be repeated.",
-            rich_help_panel=_PROGRAM,
-        ),
-    ] = None,
-    files: Annotated[
-        str,
-        typer.Option(
-            metavar="DIR",
-            help="Files to put into its working directory first.",
-            rich_help_panel=_PROGRAM,
-        ),
-    ] = "",
-    other_programs: Annotated[
-        str,
-        typer.Option(
-            metavar="'NAME NAME'",
-            help="Other programs that it starts, such as sh.",
-            rich_help_panel=_PROGRAM,
-        ),
-    ] = "",
-    jobs: JobsOption = JOBS,
-    no_cache: NoCacheOption = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run folder; default: runs/NAME.")
-    ] = None,
-    timeout: TimeoutOption = TIMEOUT_S,
-    cluster: ClusterOption = "",
-    durability: DurabilityOption = False,
-    states: StatesOption = STATES,
-    memory_model: MemoryModelOption = "",
-    clock: ClockOption = "virtual",
-    nand: NandOption = None,
-    destroy_data: DestroyOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
-) -> None:
+    experiment: str,
+    settings: tuple[str, ...],
+    program: str,
+    argument: tuple[str, ...],
+    files: str,
+    other_programs: str,
+    jobs: int,
+    no_cache: bool,
+    out: Path | None,
+    timeout: float,
+    cluster: str,
+    durability: bool,
+    states: int,
+    memory_model: str,
+    clock: str,
+    nand: Path | None,
+    destroy_data: bool,
+    as_json: bool,
+) -> int:
     """Run an experiment in guests; show its figures, write its report.
 
     Finished cases are cached by content. Running again computes only what changed, and continues
@@ -126,18 +151,6 @@ def run(
     Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed; with --durability
     1 if a power cut did harm that the manuals rule out.
     """
-    from jojlab.campaign.estimate import guests, in_words
-    from jojlab.campaign.execute import execute, options_for
-    from jojlab.command_line.images import told_images
-    from jojlab.command_line.interrupted import interrupted
-    from jojlab.command_line.out_folder import free_folder
-    from jojlab.experiment.plan import plan
-    from jojlab.foundation.cache import Cache
-    from jojlab.lab.lab import Lab
-    from jojlab.lab.options import Options
-    from jojlab.report.terminal.progress import shown
-    from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
-
     fields = {"files": files, "other_programs": other_programs}
     refused = {
         "--program": bool(program),
@@ -150,10 +163,8 @@ def run(
         here = _asked(experiment, program, argument or (), fields, settings or ())
         folder = out or free_folder(Path("runs") / here.name)
         run_by_wall_clock(here, nand, folder, destroy=destroy_data)
-        raise typer.Exit(show_run(folder, as_json=as_json))
+        return show_run(folder, as_json=as_json)
     if memory_model:
-        from jojlab.campaign.memory_model import core_named, refuse_unmodelled
-
         core_named(memory_model)  # refused before anything runs
     planned = plan(_asked(experiment, program, argument or (), fields, settings or ()))
     if memory_model:
@@ -164,7 +175,7 @@ def run(
     lab, images = Lab(cache, options_for(planned, options)), told_images(planned, cache)
     folder = out or free_folder(Path("runs") / asked.name)
     if not cluster and (words := in_words(guests(planned, images, lab), lab.options.jobs)):
-        typer.echo(words, err=True)
+        click.echo(words, err=True)
     try:
         with shown(asked.question, steps) as watcher:
             made = execute(planned, images, lab, folder, watcher, power_cuts=durability)
@@ -174,7 +185,7 @@ def run(
                 f"{states:,} states after power cuts of each case",
             )
             if not cluster and (words := outlook(planned, images, lab, states)):
-                typer.echo(words, err=True)
+                click.echo(words, err=True)
             with shown(title, left, "verdict") as watcher:
                 for step in cut_run(made, planned, images, lab, states, watcher):
                     watcher.finished(step)
@@ -187,7 +198,7 @@ def run(
         show_memory_model(memory_model, planned, images, lab, folder, silent=as_json)
     if durability and code == FINE and steps_left(made, planned):
         code = MACHINE_CANNOT
-    raise typer.Exit(code)
+    return code
 
 
 def _asked(
@@ -197,7 +208,6 @@ def _asked(
     fields: Mapping[str, str],
     settings: Sequence[str],
 ) -> Experiment:
-    from jojlab.experiment.read import find, read
 
     if program and experiment:
         raise UseError("joj run: EXPERIMENT and --program", "give one of them")
@@ -214,13 +224,10 @@ def of_program(
     program: str, arguments: Sequence[str], fields: Mapping[str, str], settings: Sequence[str]
 ) -> Experiment:
     """Return the experiment of one program on every filesystem, or on those of `--set`."""
-    from jojlab.command_line.field_options import parsed
-    from jojlab.experiment.fields import BLOCK_FILESYSTEMS, FIELDS
-    from jojlab.experiment.read import Experiment, apply
 
     where = "joj run"
     given = {"program": program, "arguments": shlex.join(arguments), "workload": "program"}
-    fixed = parsed(
+    fixed = field_values(
         FIELDS, {**given, **{name: text for name, text in fields.items() if text}}, where
     )
     name = Path(program).name
@@ -242,14 +249,6 @@ def show_run(
     `checked` are captures of it that need no further check; with `refutable` harm by a power cut
     that the manuals rule out is a failure.
     """
-    from jojlab.analysis.run.summary import summarise, summary_json
-    from jojlab.foundation.cache import Cache
-    from jojlab.report.page.html import write_report
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.summary import print_summary
-    from jojlab.trace.kept import Kept
-    from jojlab.trace.run_folder import RunFolder
-
     run = RunFolder.open(folder)
     run.checked.update(checked or {})
     summary = summarise(run, with_traffic=True, kept=Kept(Cache.default().analyses))

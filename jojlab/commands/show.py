@@ -5,41 +5,55 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from jojlab.analysis.run.pivot import by_figure, pivot, pivot_json
+from jojlab.analysis.run.summary import RunSummary, summarise, summary_json
+from jojlab.analysis.traffic.characterisation import characterisation_json, characterisations
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
 from jojlab.foundation.printable import json_text
+from jojlab.report.terminal.cases import print_pivot, write_cases, write_pivot
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.kinds import print_kinds
+from jojlab.report.terminal.summary import (
+    print_case,
+    print_fingerprint,
+    print_summary,
+    print_warnings,
+)
+from jojlab.trace.dataset import Dataset
+from jojlab.trace.kept import Kept
+from jojlab.trace.run_folder import RunFolder
 
-if TYPE_CHECKING:
-    from jojlab.analysis.run.summary import RunSummary
-    from jojlab.trace.run_folder import RunFolder
 
-
+@command()
+@argument("run", type=PATH, help="Run folder.")
+@option("--case", metavar="CASE_ID", default="", help="Show every figure and the bill of one case.")
+@option("--characterise", is_flag=True, help="Count reads and writes by kind.")
+@option("--by", metavar="FIELD,FIELD", default="", help="Tabulate figures by these fields.")
+@option(
+    "--figure",
+    metavar="FIGURE",
+    default="throughput_tps",
+    help="Figures for --by, comma-separated.",
+)
+@option("--sort", metavar="NAME", default="", help="Sort by a figure or field; -NAME: descending.")
+@option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per case.")
+@json_option()
+@option("--hash", "hash_only", is_flag=True, help="Print only the SHA-256 of the tables' contents.")
 def show(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
-    case: Annotated[
-        str, typer.Option(metavar="CASE_ID", help="Show every figure and the bill of one case.")
-    ] = "",
-    characterise: Annotated[
-        bool, typer.Option("--characterise", help="Count reads and writes by kind.")
-    ] = False,
-    by: Annotated[
-        str, typer.Option(metavar="FIELD,FIELD", help="Tabulate figures by these fields.")
-    ] = "",
-    figure: Annotated[
-        str, typer.Option(metavar="FIGURE", help="Figures for --by, comma-separated.")
-    ] = "throughput_tps",
-    sort: Annotated[
-        str, typer.Option(metavar="NAME", help="Sort by a figure or field; -NAME: descending.")
-    ] = "",
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, one line per case.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    hash_only: Annotated[
-        bool, typer.Option("--hash", help="Print only the SHA-256 of the tables' contents.")
-    ] = False,
-) -> None:
+    run: Path,
+    case: str,
+    characterise: bool,
+    by: str,
+    figure: str,
+    sort: str,
+    as_csv: bool,
+    as_json: bool,
+    hash_only: bool,
+) -> int:
     """Show a run's figures: the median over the seeds, and the spread.
 
     \b
@@ -66,26 +80,13 @@ def show(
         {"--by": by, "--sort": sort, "--case": case, "--characterise": characterise},
         {"--csv": as_csv, "--json": as_json},
     )
-    from jojlab.foundation.cache import Cache
-    from jojlab.trace.kept import Kept
-    from jojlab.trace.run_folder import RunFolder
 
     folder = RunFolder.open(run)
     if hash_only:
         if case or as_json or as_csv or characterise or by or sort:
             raise UseError("--hash takes no other options", "leave them out")
         print(folder.content_hash())
-        return
-    from jojlab.analysis.run.pivot import by_figure
-    from jojlab.analysis.run.summary import summarise, summary_json
-    from jojlab.report.terminal.cases import write_cases
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.summary import (
-        print_case,
-        print_fingerprint,
-        print_summary,
-        print_warnings,
-    )
+        return FINE
 
     # What a list of cases does not show takes most of the time.
     listed = by or as_csv or as_json or (not case and len(folder.cases) > 1)
@@ -108,7 +109,7 @@ def show(
         print_fingerprint(terminal(), summary)
     else:
         print_summary(terminal(), summary)
-    raise typer.Exit(INCOMPLETE if summary.incomplete or summary.unfinished else FINE)
+    return INCOMPLETE if summary.incomplete or summary.unfinished else FINE
 
 
 def _refuse(views: dict[str, str | bool], forms: dict[str, bool]) -> None:
@@ -126,10 +127,6 @@ def _show_pivots(
     summary: RunSummary, by: list[str], figures: list[str], *, as_csv: bool, as_json: bool
 ) -> None:
     """Print each figure by the fields."""
-    from jojlab.analysis.run.pivot import pivot, pivot_json
-    from jojlab.report.terminal.cases import print_pivot, write_pivot
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.summary import print_warnings
 
     if not summary.measured:
         raise DataError("no case of this run has figures", "see the reasons: joj show RUN")
@@ -149,11 +146,6 @@ def _show_pivots(
 
 def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> None:
     """Print what kind of I/O the cases of `summary` made."""
-    from jojlab.analysis.traffic.characterisation import characterisation_json, characterisations
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.kinds import print_kinds
-    from jojlab.report.terminal.summary import print_warnings
-    from jojlab.trace.dataset import Dataset
 
     found = characterisations(Dataset.of(folder))
     cases = [case for case in summary.cases if case.case_id in found]

@@ -14,8 +14,12 @@ from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES, EXPERIMENTS
 
 
+def run_list(*arguments: str) -> None:
+    list_.main(list(arguments), standalone_mode=False)
+
+
 def listed(capsys: pytest.CaptureFixture[str], what: str, of: str = "") -> list[dict[str, object]]:
-    list_(what, of, as_json=True)
+    run_list(what, "--of", of, "--json")
     rows: list[dict[str, object]] = json.loads(capsys.readouterr().out)
     return rows
 
@@ -48,7 +52,7 @@ def test_fields_are_listed_with_the_values_that_they_take(
 def test_the_table_has_the_same_names(capsys: pytest.CaptureFixture[str]) -> None:
     for what in ("", "experiments", "devices", "fields", "figures"):
         names = [row["name"] for row in listed(capsys, what)]
-        list_(what, "", as_json=False)
+        run_list(what)
         shown = capsys.readouterr().out
         assert all(f"{name} " in shown or "journal_device." in str(name) for name in names)
     assert [row["name"] for row in listed(capsys, "figures")] == list(FIGURES)
@@ -71,5 +75,5 @@ def test_without_a_word_what_can_be_listed_is(capsys: pytest.CaptureFixture[str]
 )
 def test_what_is_not_there_is_told(what: str, of: str, words: str) -> None:
     with pytest.raises(UseError) as caught:
-        list_(what, of, as_json=False)
+        run_list(what, "--of", of)
     assert words in str(caught.value)

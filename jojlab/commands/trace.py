@@ -4,51 +4,59 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.command_line.out_folder import free_folder
 from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.places import agent_path
+from jojlab.live.attend import attend
+from jojlab.trace.live_run import begin, close
 
 
+@command()
+@argument("command", metavar="[-- COMMAND...]", nargs=-1, help="Command to run.")
+@option(
+    "--device",
+    metavar="DEV",
+    type=click.Path(readable=False, path_type=Path),
+    help="Trace this disk, or this partition's disk.",
+)
+@option(
+    "--directory",
+    metavar="DIR",
+    type=click.Path(readable=False, path_type=Path),
+    help="Trace the disks that hold DIR; default: the current directory.",
+)
+@option("-o", "--out", metavar="RUN", type=PATH, help="Run folder; default: runs/trace.")
+@option("--pid", metavar="N", type=click.IntRange(min=1), help="Trace until this process ends.")
+@option(
+    "--duration",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="Trace for at most this long.",
+)
+@option("--totals", is_flag=True, help="Keep no rows: the kernel adds up bytes by type and file.")
+@option(
+    "--ring-mib",
+    metavar="N",
+    type=click.IntRange(1, 1024),
+    help="Buffer for unread events; default: by memory and processors.",
+)
+@json_option("Print the summary as JSON.")
 def trace(
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="Command to run.")
-    ] = None,
-    device: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DEV", readable=False, help="Trace this disk, or this partition's disk."
-        ),
-    ] = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            readable=False,
-            help="Trace the disks that hold DIR; default: the current directory.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="RUN", help="Run folder; default: runs/trace."),
-    ] = None,
-    pid: Annotated[int | None, typer.Option(min=1, help="Trace until this process ends.")] = None,
-    duration: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="Trace for at most this long.")
-    ] = None,
-    totals: Annotated[
-        bool,
-        typer.Option("--totals", help="Keep no rows: the kernel adds up bytes by type and file."),
-    ] = False,
-    ring_mib: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1024, help="Buffer for unread events; default: by memory and processors."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-) -> None:
+    command: tuple[str, ...],
+    device: Path | None,
+    directory: Path | None,
+    out: Path | None,
+    pid: int | None,
+    duration: float | None,
+    totals: bool,
+    ring_mib: int | None,
+    as_json: bool,
+) -> int:
     """Trace a real disk and attribute every byte of its I/O.
 
     Needs root and a kernel with BTF (Linux 5.10 or newer). It traces all I/O of the disks, from
@@ -67,12 +75,6 @@ def trace(
 
     The exit code is the command's; if that is 0 but the trace is incomplete, it is 4.
     """
-    from jojlab.command_line.out_folder import free_folder
-    from jojlab.foundation.places import agent_path
-    from jojlab.live.attend import attend
-    from jojlab.trace.live_run import begin, close
-
-    command = command or []
     if device and directory:
         raise UseError("--device and --directory exclude each other", "leave one out")
     if not command and pid is None and duration is None:
@@ -99,5 +101,5 @@ def trace(
     code = attend(arguments)
     close(run)
     if run.path.exists():
-        typer.echo(f"run {run.path}: joj show {run.path}", err=True)
-    raise typer.Exit(code)
+        click.echo(f"run {run.path}: joj show {run.path}", err=True)
+    return code

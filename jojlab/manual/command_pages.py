@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import typer
-
 from jojlab.cli import app
+from jojlab.command_line.group import parameters_by_heading
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Page:
 
 def command_pages() -> tuple[Page, ...]:
     """Return the page of joj, and one for each of its commands and of their subcommands."""
-    return tuple(_pages(typer.main.get_command(app), "joj", None))
+    return tuple(_pages(app, "joj", None))
 
 
 def _pages(command: Any, name: str, parent: Any) -> Iterator[Page]:
@@ -69,7 +68,7 @@ def _lines(command: Any, context: Any, name: str, below: list[tuple[str, Any]]) 
         for each, subcommand in below:
             file = f"{name} {each}".replace(" ", "-")
             yield from (f"[{name} {each}]({file}.md)", f": {_escaped(_summary(subcommand))}.", "")
-    for heading, records in _options(command, context).items():
+    for heading, records in parameters_by_heading(command, context).items():
         yield from (f"## {heading}", "")
         for names, meaning in records:
             yield from (f"`{names}`", f": {_escaped(meaning or 'as above')}", "")
@@ -90,20 +89,6 @@ def _paragraph(paragraph: str) -> Iterator[str]:
     yield from (f"## {lines[0].rstrip(':')}", "", "```sh")
     yield from (line.removeprefix("  ") for line in lines[1:])
     yield from ("```", "")
-
-
-def _options(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
-    """Return names and meanings of arguments and options by heading, those without one last."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record is None:
-            continue
-        kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
-        heading = getattr(parameter, "rich_help_panel", None) or kind
-        groups.setdefault(heading, []).append(record)
-    last = groups.pop("Options", [])
-    return {**groups, **({"Options": last} if last else {})}
 
 
 def _escaped(text: str) -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from jojlab.cli import app
 from jojlab.foundation.errors import FINE, INCOMPLETE, WRONG_USE

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from jojlab.command_line.lab_options import ClusterOption
+from jojlab.campaign.anchor import anchor_throughput
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import cluster_option, json_option
+from jojlab.device.calibrate import fit, write_value
+from jojlab.device.profile import read_profile
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE
 from jojlab.foundation.printable import json_text
+from jojlab.report.words import text
 
 
-def calibrate(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Profile with a [calibration].")],
-    write: Annotated[
-        bool, typer.Option("--write", help="Write the fitted value into the profile.")
-    ] = False,
-    cluster: ClusterOption = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+@command()
+@argument("name", metavar="NAME", help="Profile with a [calibration].")
+@option("--write", is_flag=True, help="Write the fitted value into the profile.")
+@cluster_option
+@json_option()
+def calibrate(name: str, write: bool, cluster: str, as_json: bool) -> int:
     """Fit a profile's one marked parameter to its one anchor.
 
     The profile's [calibration] names the parameter, its range, and the anchor: a case and its
@@ -31,12 +31,6 @@ def calibrate(
 
     Exit code 1 if no value in the range meets the anchor.
     """
-    from jojlab.campaign.anchor import anchor_throughput
-    from jojlab.device.calibrate import fit, write_value
-    from jojlab.device.profile import read_profile
-    from jojlab.foundation.errors import EXPECTATION_FAILED
-    from jojlab.report.words import text
-
     profile = read_profile(name)
     result = fit(profile, anchor_throughput(profile, cluster))
     if write and result.met:
@@ -51,5 +45,4 @@ def calibrate(
             print(f"{result.parameter} = {result.value} meets {wanted}")
         else:
             print(f"no {result.parameter} in the range meets {wanted}")
-    if not result.met:
-        raise typer.Exit(EXPECTATION_FAILED)
+    return FINE if result.met else EXPECTATION_FAILED

@@ -2,40 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+from rich.console import Console
 
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.device.distributions import PERCENTILES, measure_distributions, mechanisms
+from jojlab.device.fit import KNOBS, fit
+from jojlab.device.probe import Effort, Probe
+from jojlab.device.profile import read_profile
+from jojlab.device.write_profile import profile_text
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.printable import json_text
 
 
+@command()
+@argument("device", metavar="BLOCKDEV", type=PATH, help="Block device, or a file.")
+@option(
+    "--like",
+    metavar="NAME",
+    default="emmc-5.1",
+    help="Profile for the parameters that cannot be measured.",
+)
+@option("--out", metavar="FILE.toml", type=PATH, help="Write the profile to this file.")
+@option(
+    "--destroy-data",
+    "write",
+    is_flag=True,
+    help="Also measure writes and flushes: OVERWRITES the device.",
+)
+@option(
+    "--distributions",
+    "by_fio",
+    is_flag=True,
+    help="Also measure, with fio, how times are distributed: needs --destroy-data.",
+)
+@option(
+    "--seconds",
+    metavar="NUMBER",
+    type=click.FloatRange(0.05, 600),
+    default=2.0,
+    help="Real time per figure.",
+)
+@json_option()
 def measure(
-    device: Annotated[Path, typer.Argument(metavar="BLOCKDEV", help="Block device, or a file.")],
-    like: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Profile for the parameters that cannot be measured."),
-    ] = "emmc-5.1",
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="Write the profile to this file.")
-    ] = None,
-    write: Annotated[
-        bool,
-        typer.Option(
-            "--destroy-data", help="Also measure writes and flushes: OVERWRITES the device."
-        ),
-    ] = False,
-    by_fio: Annotated[
-        bool,
-        typer.Option(
-            "--distributions",
-            help="Also measure, with fio, how times are distributed: needs --destroy-data.",
-        ),
-    ] = False,
-    seconds: Annotated[float, typer.Option(min=0.05, max=600, help="Real time per figure.")] = 2.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    device: Path,
+    like: str,
+    out: Path | None,
+    write: bool,
+    by_fio: bool,
+    seconds: float,
+    as_json: bool,
+) -> int:
     """Measure a real block device and fit a profile to it.
 
     It only reads, with O_DIRECT, unless --destroy-data is given. Parameters that were not measured,
@@ -55,16 +76,6 @@ def measure(
 
     Exit code 4 if the model cannot reproduce a measured figure.
     """
-    from dataclasses import asdict, replace
-
-    from rich.console import Console
-
-    from jojlab.device.distributions import PERCENTILES, measure_distributions, mechanisms
-    from jojlab.device.fit import KNOBS, fit
-    from jojlab.device.probe import Effort, Probe
-    from jojlab.device.profile import read_profile
-    from jojlab.device.write_profile import profile_text
-
     if by_fio and not write:
         raise UseError("--distributions writes", "add --destroy-data, on a device you can lose")
     base = read_profile(like)
@@ -124,4 +135,4 @@ def measure(
             )
         if out is not None:
             print(f"profile {out}")
-    raise typer.Exit(INCOMPLETE if fitted.unmet else FINE)
+    return INCOMPLETE if fitted.unmet else FINE

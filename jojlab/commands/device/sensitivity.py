@@ -4,49 +4,70 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from jojlab.command_line.lab_options import (
-    JOBS,
-    ClusterOption,
-    JobsOption,
-    SetOption,
-    TimeoutOption,
+from jojlab.analysis.figures.figure import FIGURES
+from jojlab.campaign.execute import execute
+from jojlab.campaign.sensitivity import compared, varied
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.images import told_images
+from jojlab.command_line.options import (
+    PATH,
+    cluster_option,
+    jobs_option,
+    json_option,
+    set_option,
+    timeout_option,
 )
+from jojlab.command_line.out_folder import free_folder
+from jojlab.device.profile import read_profile
+from jojlab.device.ranges import numbers
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import find, read
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, Signalled, UseError, signal_of
+from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import json_text
-from jojlab.lab.options import TIMEOUT_S
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
+from jojlab.report.page.assumptions import write_page
+from jojlab.report.terminal.progress import shown
+from jojlab.report.terminal.sensitivity import print_sensitivity
 
 
+@command()
+@argument("name", metavar="NAME", help="Name in devices/, or path of a profile.")
+@option(
+    "--experiment",
+    metavar="EXPERIMENT",
+    default="headlines",
+    help="The cases whose figures are looked at.",
+)
+@option("--figure", default="throughput_tps", help="The figure: joj list figures names them.")
+@set_option
+@option(
+    "--key", "keys", metavar="KEY", multiple=True, help="Try this number alone; may be repeated."
+)
+@option("--out", metavar="DIR", type=PATH, help="Run folder; default: runs/sensitivity-NAME.")
+@option(
+    "--page", metavar="DIR", type=PATH, help="Where the page goes; default: into the run folder."
+)
+@jobs_option
+@timeout_option
+@cluster_option
+@json_option()
 def sensitivity(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name in devices/, or path of a profile.")
-    ],
-    experiment: Annotated[
-        str, typer.Option(metavar="EXPERIMENT", help="The cases whose figures are looked at.")
-    ] = "headlines",
-    figure: Annotated[
-        str, typer.Option(help="The figure: joj list figures names them.")
-    ] = "throughput_tps",
-    settings: SetOption = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option("--key", metavar="KEY", help="Try this number alone; may be repeated."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run folder; default: runs/sensitivity-NAME.")
-    ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where the page goes; default: into the run folder."),
-    ] = None,
-    jobs: JobsOption = JOBS,
-    timeout: TimeoutOption = TIMEOUT_S,
-    cluster: ClusterOption = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    name: str,
+    experiment: str,
+    figure: str,
+    settings: tuple[str, ...],
+    keys: tuple[str, ...],
+    out: Path | None,
+    page: Path | None,
+    jobs: int,
+    timeout: float,
+    cluster: str,
+    as_json: bool,
+) -> int:
     """Show how much each assumption of a device moves each figure.
 
     Every number of the profile whose source is an assumption, and the fitted one, is set to half
@@ -63,23 +84,6 @@ def sensitivity(
 
     Exit code 3 if a case failed.
     """
-    from jojlab.analysis.figures.figure import FIGURES
-    from jojlab.campaign.execute import execute
-    from jojlab.campaign.sensitivity import compared, varied
-    from jojlab.command_line.images import told_images
-    from jojlab.command_line.out_folder import free_folder
-    from jojlab.device.profile import read_profile
-    from jojlab.device.ranges import numbers
-    from jojlab.experiment.plan import plan
-    from jojlab.experiment.read import find, read
-    from jojlab.foundation.cache import Cache
-    from jojlab.foundation.nearest import nearest
-    from jojlab.lab.lab import Lab
-    from jojlab.lab.options import Options
-    from jojlab.report.page.assumptions import write_page
-    from jojlab.report.terminal.progress import shown
-    from jojlab.report.terminal.sensitivity import print_sensitivity
-
     if figure not in FIGURES:
         raise UseError(
             f"no figure {figure!r}{nearest(figure, FIGURES)}", "joj list figures names them"
@@ -125,4 +129,4 @@ def sensitivity(
         print_sensitivity(found)
         print(f"\nrun     {folder}\npage    {written[0]}")
     failed = any(case.status == "failed" for case in run.cases)
-    raise typer.Exit(MACHINE_CANNOT if failed else FINE)
+    return MACHINE_CANNOT if failed else FINE

@@ -4,22 +4,24 @@ a benchmark would measure.
 
 from __future__ import annotations
 
-from typing import Annotated
+from msgspec.structs import asdict
+from rich.console import Console
 
-import typer
-
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import json_option
+from jojlab.device.emulated import EMULATED, NOTE
+from jojlab.device.figures import measure_model
+from jojlab.device.profile import read_profile
 from jojlab.foundation.printable import json_text
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.device import print_device
 
 
-def show(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name in devices/, or path of a profile.")
-    ],
-    sources: Annotated[
-        bool, typer.Option("--sources", help="Show the source of each parameter.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+@command()
+@argument("name", metavar="NAME", help="Name in devices/, or path of a profile.")
+@option("--sources", is_flag=True, help="Show the source of each parameter.")
+@json_option()
+def show(name: str, sources: bool, as_json: bool) -> None:
     """Show a modelled device: parameters, bandwidth, IOPS, latencies.
 
     The figures come from the model itself, run in user space as a benchmark runs a device. Beside
@@ -32,15 +34,6 @@ def show(
       joj device show qemu-nvme
       joj device show ./my-card.toml --json | jq .figures
     """
-    from msgspec.structs import asdict
-    from rich.console import Console
-
-    from jojlab.device.emulated import EMULATED, NOTE
-    from jojlab.device.figures import measure_model
-    from jojlab.device.profile import read_profile
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.device import print_device
-
     if name in EMULATED:
         emulated = EMULATED[name]
         document = {**vars(emulated), "note": NOTE}

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
 
-import typer
+import click
+from rich.console import Console
 
-from jojlab.command_line.fleet_options import DATA
+from jojlab.command_line.group import command, option
+from jojlab.command_line.options import fleet_option
+from jojlab.fleet.store import compaction
+from jojlab.fleet.store.objects import open_store
 
 
-def compact(
-    data: Annotated[str, DATA] = "fleet",
-    all_days: Annotated[
-        bool, typer.Option("--all", help="Also days that are not over, with few segments.")
-    ] = False,
-    grace: Annotated[
-        float,
-        typer.Option(min=0, metavar="SECONDS", help="How long compacted segments are kept."),
-    ] = 900.0,
-) -> None:
+@command()
+@fleet_option
+@option("--all", "all_days", is_flag=True, help="Also days that are not over, with few segments.")
+@option(
+    "--grace",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=900.0,
+    help="How long compacted segments are kept.",
+)
+def compact(data: str, all_days: bool, grace: float) -> None:
     """Make one unit of the many of a day and device.
 
     `joj fleet serve` does so every five minutes. Readers see each segment once all the while, and
@@ -29,17 +34,13 @@ def compact(
       joj fleet compact --data /srv/fleet
       joj fleet compact --data s3://bucket/fleet --all
     """
-    import time
-
-    from rich.console import Console
-
-    from jojlab.fleet.store.compaction import compact
-    from jojlab.fleet.store.objects import open_store
 
     store = open_store(data)
     try:
         with Console(stderr=True).status("looking") as status:
-            done = compact(store, time.time(), grace_s=grace, all_days=all_days, tell=status.update)
+            done = compaction.compact(
+                store, time.time(), grace_s=grace, all_days=all_days, tell=status.update
+            )
     finally:
         store.close()
     print(

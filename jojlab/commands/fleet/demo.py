@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
+from jojlab.command_line.group import command, option
+from jojlab.command_line.options import PATH
+from jojlab.fleet.demo.demo import run_demo
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.study.dataset import fleet_files
+from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+from jojlab.fleet.study.study import fleet_study
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.report.terminal.console import terminal
 
 
-def demo(
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="DIR", help="New folder for all of it.")
-    ] = Path("fleet-demo"),
-    transactions: Annotated[
-        int, typer.Option(min=1, max=100_000, help="Transactions of each of the apps.")
-    ] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="What the apps write.")] = 1,
-) -> None:
+@command()
+@option(
+    "-o",
+    "--out",
+    metavar="DIR",
+    type=PATH,
+    default=Path("fleet-demo"),
+    help="New folder for all of it.",
+)
+@option(
+    "--transactions",
+    metavar="N",
+    type=click.IntRange(1, 100000),
+    default=200,
+    help="Transactions of each of the apps.",
+)
+@option("--seed", metavar="N", type=click.IntRange(min=0), default=1, help="What the apps write.")
+def demo(out: Path, transactions: int, seed: int) -> int:
     """Set up a fleet on this machine, and end it when all is sent.
 
     It is a server with TLS, two collectors, and apps that commit.
@@ -33,13 +49,6 @@ def demo(
 
     Exit code 4 where not every multi-file transaction that was made is reported, once.
     """
-    from jojlab.fleet.demo.demo import run_demo
-    from jojlab.fleet.store.objects import open_store
-    from jojlab.fleet.study.dataset import fleet_files
-    from jojlab.fleet.study.duckdb_engine import DuckDbEngine
-    from jojlab.fleet.study.study import fleet_study
-    from jojlab.report.terminal.console import terminal
-
     console = terminal()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UseError(f"{out}: is there, and is no empty folder", "name a new folder with --out")
@@ -54,4 +63,4 @@ def demo(
     if done.unsent:
         console.print(f"{done.unsent} segments were not sent")
     console.print(f"joj fleet report --data {out}/data")
-    raise typer.Exit(FINE if reported == done.made else INCOMPLETE)
+    return FINE if reported == done.made else INCOMPLETE

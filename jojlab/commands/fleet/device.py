@@ -4,30 +4,51 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from jojlab.command_line.fleet_options import DATA, ENGINE, SPARK_REMOTE
-from jojlab.fleet.study.engines import EngineName
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import (
+    PATH,
+    engine_option,
+    fleet_option,
+    json_option,
+    spark_remote_option,
+)
+from jojlab.fleet.report.page import day_page
+from jojlab.fleet.report.terminal import print_day
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.study.dataset import FleetEngine, FleetFiles, answered, fleet_files
+from jojlab.fleet.study.device_day import DeviceDay, device_day, device_day_json
+from jojlab.fleet.study.engines import EngineName, fleet_engine
 from jojlab.foundation.errors import FINE, INCOMPLETE
+from jojlab.foundation.printable import json_text
+from jojlab.report.page.file import write_page
+from jojlab.report.terminal.console import terminal
 
 
+@command()
+@argument("name", metavar="DEVICE", help="Name of the device.")
+@option(
+    "--day",
+    metavar="YYYY-MM-DD",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Its local day; default: the last one.",
+)
+@fleet_option
+@option("-o", "--out", metavar="FILE", type=PATH, help="Write a page of HTML, too.")
+@engine_option
+@spark_remote_option
+@json_option("Print the day as JSON.")
 def device(
-    name: Annotated[str, typer.Argument(metavar="DEVICE", help="Name of the device.")],
-    day: Annotated[
-        datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="Its local day; default: the last one."),
-    ] = None,
-    data: Annotated[str, DATA] = "fleet",
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="Write a page of HTML, too."),
-    ] = None,
-    engine: Annotated[EngineName, ENGINE] = EngineName.duckdb,
-    spark_remote: Annotated[str | None, SPARK_REMOTE] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the day as JSON.")] = False,
-) -> None:
+    name: str,
+    day: datetime | None,
+    data: str,
+    out: Path | None,
+    engine: str,
+    spark_remote: str | None,
+    as_json: bool,
+) -> int:
     """Show one day of a device, and its ten dearest transactions.
 
     Also when it committed, and which files and apps are behind that.
@@ -40,23 +61,13 @@ def device(
     Exit code 4 if segments, rows or events of the day were lost, or if a file of the device cannot
     be read: its segment is left out, and the file is named.
     """
-    from jojlab.fleet.report.page import day_page
-    from jojlab.fleet.report.terminal import print_day
-    from jojlab.fleet.store.objects import open_store
-    from jojlab.fleet.study.dataset import FleetEngine, FleetFiles, answered, fleet_files
-    from jojlab.fleet.study.device_day import DeviceDay, device_day, device_day_json
-    from jojlab.fleet.study.engines import fleet_engine
-    from jojlab.foundation.printable import json_text
-    from jojlab.report.page.file import write_page
-    from jojlab.report.terminal.console import terminal
-
     asked = day.date().isoformat() if day else ""
 
     def ask(of: FleetEngine, files: FleetFiles) -> DeviceDay:
         return device_day(of, name, asked, files.left_out)
 
     files = fleet_files(open_store(data))
-    found = answered(files, lambda f: fleet_engine(engine, f, spark_remote), ask)
+    found = answered(files, lambda f: fleet_engine(EngineName(engine), f, spark_remote), ask)
     if out is not None:
         write_page(out, day_page(found, data))
     if as_json:
@@ -65,4 +76,4 @@ def device(
         print_day(terminal(), found)
         if out is not None:
             print(out)
-    raise typer.Exit(INCOMPLETE if found.is_incomplete else FINE)
+    return INCOMPLETE if found.is_incomplete else FINE

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from rich.console import Console
+from rich.table import Table
 
-import typer
+from jojlab.command_line.group import command
+from jojlab.command_line.options import fleet_option, json_option
+from jojlab.fleet.store.listing import listed
+from jojlab.fleet.store.objects import open_store
+from jojlab.foundation.printable import json_text
 
-from jojlab.command_line.fleet_options import DATA
 
-
-def devices(
-    data: Annotated[str, DATA] = "fleet",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+@command()
+@fleet_option
+@json_option()
+def devices(data: str, as_json: bool) -> None:
     """List the devices, and what each has sent.
 
     Since when, revoked or not, segments, days, and how many files are in quarantine.
@@ -22,12 +25,6 @@ def devices(
       joj fleet devices --data /srv/fleet
       joj fleet devices --data s3://bucket/fleet --json
     """
-    from rich.console import Console
-    from rich.table import Table
-
-    from jojlab.fleet.store.listing import listed
-    from jojlab.fleet.store.objects import open_store
-    from jojlab.foundation.printable import json_text
 
     rows = listed(open_store(data))
     if as_json:

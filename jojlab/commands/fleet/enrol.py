@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, fleet_option
+from jojlab.fleet.store.devices import enrol as enrol_device
+from jojlab.fleet.store.objects import open_store
+from jojlab.foundation.errors import UseError
 
-from jojlab.command_line.fleet_options import DATA
 
-
-def enrol(
-    name: Annotated[str, typer.Argument(help="Name of the device: a to z, 0 to 9 and -.")],
-    data: Annotated[str, DATA] = "fleet",
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the token to this new file, for its owner only."),
-    ] = None,
-) -> None:
+@command()
+@argument("name", help="Name of the device: a to z, 0 to 9 and -.")
+@fleet_option
+@option(
+    "--out", metavar="FILE", type=PATH, help="Write the token to this new file, for its owner only."
+)
+def enrol(name: str, data: str, out: Path | None) -> None:
     """Enrol a device, and print the token that lets it send.
 
     The token is shown once: only its hash is stored.
@@ -27,15 +29,9 @@ def enrol(
       joj fleet enrol phone-1 --data /srv/fleet --out phone-1.token
       joj fleet enrol phone-2 --data s3://bucket/fleet
     """
-    import os
-    import time
-
-    from jojlab.fleet.store.devices import enrol
-    from jojlab.fleet.store.objects import open_store
-    from jojlab.foundation.errors import UseError
 
     if out is None:
-        print(enrol(open_store(data, create=True), name, int(time.time())))
+        print(enrol_device(open_store(data, create=True), name, int(time.time())))
         return
     try:
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -43,7 +39,7 @@ def enrol(
         raise UseError(f"--out {out}: {error.strerror}", "name a file that is new") from error
     with open(descriptor, "w", encoding="ascii") as stream:
         try:
-            stream.write(enrol(open_store(data, create=True), name, int(time.time())) + "\n")
+            stream.write(enrol_device(open_store(data, create=True), name, int(time.time())) + "\n")
         except BaseException:
             out.unlink()
             raise

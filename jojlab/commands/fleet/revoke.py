@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
 
-import typer
+from jojlab.command_line.group import argument, command
+from jojlab.command_line.options import fleet_option
+from jojlab.fleet.store.devices import revoke as revoke_device
+from jojlab.fleet.store.objects import open_store
 
-from jojlab.command_line.fleet_options import DATA
 
-
-def revoke(
-    name: Annotated[str, typer.Argument(help="Name of the device.")],
-    data: Annotated[str, DATA] = "fleet",
-) -> None:
+@command()
+@argument("name", help="Name of the device.")
+@fleet_option
+def revoke(name: str, data: str) -> None:
     """Revoke a device's token for good. What it sent stays.
 
     A server that runs refuses the token within five seconds.
@@ -21,10 +22,6 @@ def revoke(
     Example:
       joj fleet revoke phone-1 --data /srv/fleet
     """
-    import time
 
-    from jojlab.fleet.store.devices import revoke
-    from jojlab.fleet.store.objects import open_store
-
-    revoke(open_store(data), name, int(time.time()))
+    revoke_device(open_store(data), name, int(time.time()))
     print(f"{name} is revoked")

@@ -3,39 +3,69 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from jojlab.command_line.fleet_options import DATA
+from jojlab.command_line.group import command, option
+from jojlab.command_line.options import PATH, fleet_option
+from jojlab.fleet.store.objects import open_store
+from jojlab.foundation.errors import MachineError
 
 
+@command()
+@fleet_option
+@option("--host", default="127.0.0.1", help="Address to listen on.")
+@option(
+    "--port", metavar="N", type=click.IntRange(0, 65535), default=8443, help="Port; 0 for any free."
+)
+@option("--certificate", metavar="FILE.pem", type=PATH, help="Certificate, with those above it.")
+@option("--key", metavar="FILE.pem", type=PATH, help="Its key.")
+@option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    default=1,
+    help="Processes that check segments.",
+)
+@option(
+    "--device-mib-per-s",
+    metavar="NUMBER",
+    type=click.FloatRange(0.001, 10000),
+    default=8.0,
+    help="What a device may send on average.",
+)
+@option(
+    "--upload-seconds",
+    metavar="NUMBER",
+    type=click.FloatRange(0.1, 3600),
+    default=30.0,
+    help="Time for an upload, and 1 s more for each 16 KiB of it.",
+)
+@option(
+    "--quarantine-mib",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=1024,
+    help="Room for what is no segment; one device: an eighth.",
+)
+@option(
+    "--compact-every",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    help="Time between compactions; 0: none.",
+)
 def serve(
-    data: Annotated[str, DATA] = "fleet",
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free.")] = 8443,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE.pem", help="Certificate, with those above it.")
-    ] = None,
-    key: Annotated[Path | None, typer.Option(metavar="FILE.pem", help="Its key.")] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, max=256, help="Processes that check segments.")
-    ] = 1,
-    device_mib_per_s: Annotated[
-        float, typer.Option(min=0.001, max=10_000, help="What a device may send on average.")
-    ] = 8.0,
-    upload_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.1, max=3600, help="Time for an upload, and 1 s more for each 16 KiB of it."
-        ),
-    ] = 30.0,
-    quarantine_mib: Annotated[
-        int, typer.Option(min=0, help="Room for what is no segment; one device: an eighth.")
-    ] = 1024,
-    compact_every: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Time between compactions; 0: none.")
-    ] = 300.0,
+    data: str,
+    host: str,
+    port: int,
+    certificate: Path | None,
+    key: Path | None,
+    workers: int,
+    device_mib_per_s: float,
+    upload_seconds: float,
+    quarantine_mib: int,
+    compact_every: float,
 ) -> None:
     """Serve a fleet: take segments, check them and store them.
 
@@ -51,9 +81,6 @@ def serve(
 
     SIGTERM and Ctrl-C end it; a kill loses nothing that was acknowledged.
     """
-    from jojlab.fleet.store.objects import open_store
-    from jojlab.foundation.errors import MachineError
-
     try:
         from jojlab.fleet.server.limits import ServerLimits
         from jojlab.fleet.server.run import Listening, serve

@@ -4,27 +4,51 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+from rich.progress import Progress
 
+from jojlab.command_line.group import command, option
+from jojlab.command_line.options import PATH
+from jojlab.fleet.simulation.write import MadeFleet, write_fleet
 from jojlab.foundation.errors import UseError
+from jojlab.report.terminal.console import terminal
 
 
+@command()
+@option("-o", "--out", metavar="DIR", type=PATH, required=True, help="Folder to write into.")
+@option("--devices", metavar="N", type=click.IntRange(1, 9999), default=4, help="Devices.")
+@option("--days", metavar="N", type=click.IntRange(1, 3660), default=97, help="Days of each.")
+@option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=1,
+    help="Another seed draws other days.",
+)
+@option(
+    "--first-day",
+    metavar="YYYY-MM-DD",
+    type=click.DateTime(["%Y-%m-%d"]),
+    default=datetime(2026, 1, 1),
+    help="Day on which all begin.",
+)
+@option(
+    "--segments-a-day",
+    metavar="N",
+    type=click.IntRange(1, 144),
+    default=1,
+    help="Segments of a day: 1 as compaction leaves them.",
+)
+@option("--as-sent", is_flag=True, help="Write DEVICE/HASH.tar, as a collector sends them.")
 def simulate(
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder to write into.")],
-    devices: Annotated[int, typer.Option(min=1, max=9999, help="Devices.")] = 4,
-    days: Annotated[int, typer.Option(min=1, max=3660, help="Days of each.")] = 97,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed draws other days.")] = 1,
-    first_day: Annotated[
-        datetime, typer.Option(formats=["%Y-%m-%d"], help="Day on which all begin.")
-    ] = datetime(2026, 1, 1),
-    segments_a_day: Annotated[
-        int, typer.Option(min=1, max=144, help="Segments of a day: 1 as compaction leaves them.")
-    ] = 1,
-    as_sent: Annotated[
-        bool, typer.Option("--as-sent", help="Write DEVICE/HASH.tar, as a collector sends them.")
-    ] = False,
+    out: Path,
+    devices: int,
+    days: int,
+    seed: int,
+    first_day: datetime,
+    segments_a_day: int,
+    as_sent: bool,
 ) -> None:
     """Make the segments of a fleet with published statistics.
 
@@ -38,10 +62,6 @@ def simulate(
       joj fleet report --data made
       joj fleet simulate --devices 2 --days 1 --segments-a-day 96 --as-sent --out spool
     """
-    from rich.progress import Progress
-
-    from jojlab.fleet.simulation.write import MadeFleet, write_fleet
-    from jojlab.report.terminal.console import terminal
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UseError(f"{out}: is there, and is no empty folder", "name a new folder with --out")

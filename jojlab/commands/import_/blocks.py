@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.command_line.out_folder import free_folder
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import json_text
+from jojlab.trace.imports.trace_file import FORMATS, import_trace
 
 
-def blocks(
-    file: Annotated[Path, typer.Argument(help="Text output of blkparse or MOST.")],
-    format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="blkparse or most; default: detected.")
-    ] = "",
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="RUN", help="Run folder; default: runs/NAME."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
-) -> None:
+@command()
+@argument("file", type=PATH, help="Text output of blkparse or MOST.")
+@option(
+    "--format",
+    "format_name",
+    metavar="FORMAT",
+    default="",
+    help="blkparse or most; default: detected.",
+)
+@option("-o", "--out", metavar="RUN", type=PATH, help="Run folder; default: runs/NAME.")
+@json_option("Print the counts as JSON.")
+def blocks(file: Path, format_name: str, out: Path | None, as_json: bool) -> int:
     """Import a block trace as a run.
 
     blkparse's default output names no owners: its blocks have type unknown. MOST's output has block
@@ -38,10 +41,6 @@ def blocks(
     Exit code 2 if the format is unknown; 4 if a line cannot be read, or if the trace lacks
     something that its format has, such as completions after the end of the trace.
     """
-    from jojlab.command_line.out_folder import free_folder
-    from jojlab.foundation.nearest import nearest
-    from jojlab.trace.imports.trace_file import FORMATS, import_trace
-
     if format_name and format_name not in FORMATS:
         raise UseError(
             f"--format {format_name!r} is unknown{nearest(format_name, FORMATS)}",
@@ -66,4 +65,4 @@ def blocks(
             print(f"incomplete: {reason}")
         for note in imported.untold:
             print(f"note: {note}")
-    raise typer.Exit(INCOMPLETE if imported.reasons else FINE)
+    return INCOMPLETE if imported.reasons else FINE

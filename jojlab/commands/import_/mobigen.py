@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.command_line.out_folder import out_folder
+from jojlab.recording.imports import import_trace
 
 
-def mobigen(
-    file: Annotated[Path, typer.Argument(help="A script that mobibench -g replays.")],
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="New folder; default: runs/NAME."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
-) -> None:
+@command()
+@argument("file", type=PATH, help="A script that mobibench -g replays.")
+@option("-o", "--out", metavar="DIR", type=PATH, help="New folder; default: runs/NAME.")
+@json_option("Print the counts as JSON.")
+def mobigen(file: Path, out: Path | None, as_json: bool) -> int:
     """Import a script of MobiGen's as a recording.
 
     A script has thirteen calls and one descriptor table. Other calls are counted by name. It does
@@ -28,9 +27,6 @@ def mobigen(
 
     Exit code 2 if a line is none of a script's; the message names it.
     """
-    from jojlab.command_line.out_folder import out_folder
-    from jojlab.recording.imports import import_trace
-
     with out_folder(out, Path("runs") / (file.name or "script")) as folder:
         code = import_trace("mobigen", [file], folder, as_json=as_json)
-    raise typer.Exit(code)
+    return code

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.command_line.out_folder import free_folder
 from jojlab.foundation.errors import FINE, INCOMPLETE
 from jojlab.foundation.printable import json_text, plural
+from jojlab.recording import sql_import
 
 
-def sql(
-    files: Annotated[list[Path], typer.Argument(help="Scripts of SQL, one a thread.")],
-    setup: Annotated[
-        list[Path] | None,
-        typer.Option(help="Script that makes and fills the tables; may come several times."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="New folder; default: runs/NAME-sql."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
-) -> None:
+@command()
+@argument("files", type=PATH, nargs=-1, required=True, help="Scripts of SQL, one a thread.")
+@option(
+    "--setup",
+    type=PATH,
+    multiple=True,
+    help="Script that makes and fills the tables; may come several times.",
+)
+@option("-o", "--out", metavar="DIR", type=PATH, help="New folder; default: runs/NAME-sql.")
+@json_option("Print the counts as JSON.")
+def sql(files: tuple[Path, ...], setup: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
     """Import scripts of SQL for the workload sql-recorded.
 
     A statement ends with a semicolon; where some lines lack it, every line is a statement. Each
@@ -40,9 +40,6 @@ def sql(
     code 4 if what was left out would have changed rows, such as those of a database that a script
     attaches in its middle.
     """
-    from jojlab.command_line.out_folder import free_folder
-    from jojlab.recording import sql_import
-
     folder = out or free_folder(Path("runs") / f"{files[0].stem}-sql")
     try:
         counts = sql_import.write(files, setup or [], folder)
@@ -57,4 +54,4 @@ def sql(
     else:
         told = f"{plural(counts.statements, 'statement')}  {folder}"
         print("\n".join([told, *counts.lines()]))
-    raise typer.Exit(FINE if counts.is_whole else INCOMPLETE)
+    return FINE if counts.is_whole else INCOMPLETE

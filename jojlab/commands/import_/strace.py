@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import PATH, json_option
+from jojlab.command_line.out_folder import out_folder
+from jojlab.recording.imports import import_trace
 
 
+@command()
+@argument(
+    "files", type=PATH, nargs=-1, required=True, help="strace's output; of -ff, all its files."
+)
+@option("-o", "--out", metavar="DIR", type=PATH, help="New folder; default: runs/NAME.")
+@option(
+    "--directory",
+    type=PATH,
+    help="Where the program began, for relative paths, if the trace lacks -y.",
+)
+@option("--strict", is_flag=True, help="End at the first line that cannot be read.")
+@json_option("Print the counts as JSON.")
 def strace(
-    files: Annotated[list[Path], typer.Argument(help="strace's output; of -ff, all its files.")],
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="New folder; default: runs/NAME."),
-    ] = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option(help="Where the program began, for relative paths, if the trace lacks -y."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="End at the first line that cannot be read.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
-) -> None:
+    files: tuple[Path, ...], out: Path | None, directory: Path | None, strict: bool, as_json: bool
+) -> int:
     """Import a trace of strace's as a recording, for replay and export.
 
     The best trace is that of strace -f -ttt -T -y -o FILE. Others are read as well: [pid N] or a
@@ -40,11 +42,8 @@ def strace(
     Exit code 2 if there is no call in the files; 4 if a line is bad, or if the trace lacks
     arguments or hands calls over to io_uring.
     """
-    from jojlab.command_line.out_folder import out_folder
-    from jojlab.recording.imports import import_trace
-
     options = ["--directory", str(directory)] if directory else []
     options += ["--strict"] if strict else []
     with out_folder(out, Path("runs") / (files[0].stem or "trace")) as folder:
         code = import_trace("strace", files, folder, *options, as_json=as_json)
-    raise typer.Exit(code)
+    return code

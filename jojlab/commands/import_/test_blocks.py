@@ -72,7 +72,7 @@ def test_an_error_is_told_though_the_run_was_begun(
 
     monkeypatch.setattr(RunFolder, "add_capture", fail)
     with pytest.raises(MachineError, match="the disk is full"):
-        blocks(tmp_path / "sda.txt")
+        blocks.main([str(tmp_path / "sda.txt")], standalone_mode=False)
     assert not list((tmp_path / "runs").iterdir())
 
 

@@ -2,62 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from jojlab.command_line.lab_options import ClusterOption
-from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT
+from jojlab.command_line.group import command, option
+from jojlab.command_line.options import cluster_option, json_option
+from jojlab.device.emulated import EMULATED
+from jojlab.foundation.errors import (
+    EXPECTATION_FAILED,
+    FINE,
+    INCOMPLETE,
+    MACHINE_CANNOT,
+    MachineError,
+    UseError,
+)
 from jojlab.foundation.printable import json_text
+from jojlab.guest.architecture import ARCHITECTURES, X86_64
+from jojlab.guest.kernel.choose import INSTALLED, check_kernel
+from jojlab.lab.attribution import FILESYSTEMS, ON_BLOCKS, STACKS
+from jojlab.lab.options import Options
+from jojlab.report.terminal.console import print_rows, terminal
+from jojlab.verify.host import LackingError, need_tracer, verify_on_host
+from jojlab.verify.lab import verify_in_lab
+from jojlab.verify.verdict import COLUMNS, Verdict
 
-if TYPE_CHECKING:
-    from jojlab.verify.verdict import Verdict
 
-
+@command()
+@option(
+    "--filesystem",
+    metavar="NAME",
+    multiple=True,
+    help="ext4, xfs, btrfs, nilfs2, f2fs, ubifs; repeatable; default: all.",
+)
+@option(
+    "--stack",
+    metavar="NAME",
+    help="In a guest: on a stacked device: dm-linear, dm-stripe, dm-crypt, dm-multipath, dm-on-md, "
+    "md-raid0, md-raid1.",
+)
+@option(
+    "--device", metavar="NAME", default="", help="In a guest: on qemu-nvme, qemu-scsi or qemu-sd."
+)
+@option("--partition", is_flag=True, help="In a guest: on a partition of the disk.")
+@option("--host", is_flag=True, help="On this machine's kernel, with loop devices; needs root.")
+@option(
+    "--kernel",
+    metavar="NAME",
+    default="installed",
+    help="In a guest: of joj list kernels, or a build's path.",
+)
+@option(
+    "--machine",
+    metavar="NAME",
+    default="x86-64",
+    help="In a guest: x86-64, or arm64 (docs/arm64.md).",
+)
+@option("--mkfs-options", metavar="WORDS", default="", help="In a guest: additional mkfs options.")
+@option("--mount-options", metavar="LIST", default="", help="In a guest: options for mount -o.")
+@option("--external-journal", is_flag=True, help="In a guest: journal on its own disk.")
+@cluster_option
+@json_option()
 def attribution(
-    filesystem: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="ext4, xfs, btrfs, nilfs2, f2fs, ubifs; repeatable; default: all."
-        ),
-    ] = None,
-    stack: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="In a guest: on a stacked device: dm-linear, dm-stripe, dm-crypt, dm-multipath, "
-            "dm-on-md, md-raid0, md-raid1.",
-        ),
-    ] = None,
-    device: Annotated[
-        str, typer.Option(metavar="NAME", help="In a guest: on qemu-nvme, qemu-scsi or qemu-sd.")
-    ] = "",
-    partition: Annotated[
-        bool, typer.Option("--partition", help="In a guest: on a partition of the disk.")
-    ] = False,
-    host: Annotated[
-        bool,
-        typer.Option("--host", help="On this machine's kernel, with loop devices; needs root."),
-    ] = False,
-    kernel: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="In a guest: of joj list kernels, or a build's path."),
-    ] = "installed",
-    machine: Annotated[
-        str, typer.Option(metavar="NAME", help="In a guest: x86-64, or arm64 (docs/arm64.md).")
-    ] = "x86-64",
-    mkfs_options: Annotated[
-        str, typer.Option(metavar="WORDS", help="In a guest: additional mkfs options.")
-    ] = "",
-    mount_options: Annotated[
-        str, typer.Option(metavar="LIST", help="In a guest: options for mount -o.")
-    ] = "",
-    external_journal: Annotated[
-        bool, typer.Option("--external-journal", help="In a guest: journal on its own disk.")
-    ] = False,
-    cluster: ClusterOption = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    filesystem: tuple[str, ...],
+    stack: str | None,
+    device: str,
+    partition: bool,
+    host: bool,
+    kernel: str,
+    machine: str,
+    mkfs_options: str,
+    mount_options: str,
+    external_journal: bool,
+    cluster: str,
+    as_json: bool,
+) -> int:
     """Write known bytes and check how the tracer attributes them.
 
     Every sector written states its file and offset. After the unmount, joj reads the device sector
@@ -80,15 +95,6 @@ def attribution(
     Exit code 1 if a byte is attributed to the wrong file, 3 if a self-test failed or none could
     run, 4 if a byte is unattributed.
     """
-    from jojlab.device.emulated import EMULATED
-    from jojlab.foundation.errors import MachineError, UseError
-    from jojlab.guest.architecture import ARCHITECTURES, X86_64
-    from jojlab.guest.kernel.choose import INSTALLED, check_kernel
-    from jojlab.lab.attribution import FILESYSTEMS, ON_BLOCKS, STACKS
-    from jojlab.lab.options import Options
-    from jojlab.verify.host import LackingError, need_tracer, verify_on_host
-    from jojlab.verify.lab import verify_in_lab
-
     options = _options(stack, mkfs_options, mount_options, external_journal, partition)
     of_blocks = [name for name in options if name != "mount_options"]
     of_blocks += [name for name, given in {"host": host, "device": device}.items() if given]
@@ -153,7 +159,7 @@ def attribution(
         print(json_text(document))
     else:
         _print(verdicts, skipped, failed)
-    raise typer.Exit(_exit_code(verdicts, failed))
+    return _exit_code(verdicts, failed)
 
 
 def _options(
@@ -179,8 +185,6 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
 
 
 def _print(verdicts: list[Verdict], skipped: dict[str, str], failed: dict[str, str]) -> None:
-    from jojlab.report.terminal.console import print_rows, terminal
-    from jojlab.verify.verdict import COLUMNS
 
     rows = [[verdict.row()[column] for column in COLUMNS] for verdict in verdicts]
     print_rows(terminal(), list(COLUMNS), rows)

@@ -3,38 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import Any
 
-import typer
+import click
 
-from jojlab.command_line.durability_options import STATES, StatesOption
-from jojlab.command_line.lab_options import (
-    JOBS,
-    ClusterOption,
-    ExperimentArgument,
-    JobsOption,
-    NoCacheOption,
-    SetOption,
-    TimeoutOption,
+from jojlab.analysis.run.summary import CaseSummary, safety_json
+from jojlab.analysis.run.survival import Contradiction
+from jojlab.campaign.execute import options_for
+from jojlab.command_line.group import command
+from jojlab.command_line.images import told_images
+from jojlab.command_line.options import (
+    cluster_option,
+    experiment_argument,
+    jobs_option,
+    json_option,
+    no_cache_option,
+    set_option,
+    states_option,
+    timeout_option,
 )
-from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, MACHINE_CANNOT
+from jojlab.experiment.cases import refuse_alone
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import find, read
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, MACHINE_CANNOT, Signalled, signal_of
 from jojlab.foundation.printable import json_text
-from jojlab.lab.options import TIMEOUT_S
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
+from jojlab.report.terminal.console import print_rows, terminal
+from jojlab.report.terminal.progress import shown
+from jojlab.report.words import hazards, survival
+from jojlab.trace.power_cuts import OUTCOMES
+from jojlab.verify.durability import cut, guests_kept, outlook, unfit, verdicts
 
-if TYPE_CHECKING:
-    from jojlab.analysis.run.summary import CaseSummary
 
-
+@command()
+@experiment_argument()
+@set_option
+@states_option
+@jobs_option
+@no_cache_option
+@timeout_option
+@cluster_option
+@json_option()
 def durability(
-    experiment: ExperimentArgument = "power-cut",
-    settings: SetOption = None,
-    states: StatesOption = STATES,
-    jobs: JobsOption = JOBS,
-    no_cache: NoCacheOption = False,
-    timeout: TimeoutOption = TIMEOUT_S,
-    cluster: ClusterOption = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    experiment: str,
+    settings: tuple[str, ...],
+    states: int,
+    jobs: int,
+    no_cache: bool,
+    timeout: float,
+    cluster: str,
+    as_json: bool,
+) -> int:
     """Cut the power of runs and check which commits survive.
 
     Each case runs as it does when it is measured. A power cut leaves a state: what is durable
@@ -64,21 +86,6 @@ def durability(
 
     Exit code 1 if a power cut did harm that the manuals rule out, 3 if a case failed.
     """
-    from dataclasses import replace
-
-    from jojlab.analysis.run.survival import Contradiction
-    from jojlab.campaign.execute import options_for
-    from jojlab.command_line.images import told_images
-    from jojlab.experiment.cases import refuse_alone
-    from jojlab.experiment.plan import plan
-    from jojlab.experiment.read import find, read
-    from jojlab.foundation.cache import Cache
-    from jojlab.foundation.errors import Signalled, signal_of
-    from jojlab.lab.lab import Lab
-    from jojlab.lab.options import Options
-    from jojlab.report.terminal.progress import shown
-    from jojlab.verify.durability import cut, guests_kept, outlook, unfit, verdicts
-
     planned = plan(read(find(experiment), settings or ()))
     asked = planned.experiment
     fit = [replace(case, skip=case.skip or unfit(case)) for case in asked.cases]
@@ -91,7 +98,7 @@ def durability(
     failures: dict[str, str] = {}
     answers: dict[str, list[Any]] = {}
     if not cluster and (words := outlook(planned, images, lab, states)):
-        typer.echo(words, err=True)
+        click.echo(words, err=True)
     try:
         with shown(f"{states:,} states after power cuts of each case", steps, "verdict") as watcher:
             for step, answer in cut(planned, images, lab, states, watcher):
@@ -117,16 +124,14 @@ def durability(
     else:
         _print(cases, skipped)
     if failures:
-        raise typer.Exit(MACHINE_CANNOT)
+        return MACHINE_CANNOT
     broken = [case for case in cases if case.contradiction is Contradiction.UNPROMISED]
-    raise typer.Exit(EXPECTATION_FAILED if broken else FINE)
+    return EXPECTATION_FAILED if broken else FINE
 
 
 def _print_json(
     cases: Sequence[CaseSummary], failures: dict[str, str], skipped: dict[str, str]
 ) -> None:
-    from jojlab.analysis.run.summary import safety_json
-    from jojlab.report.words import survival
 
     rows = [
         {
@@ -145,9 +150,6 @@ def _print_json(
 
 
 def _print(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
-    from jojlab.report.terminal.console import print_rows, terminal
-    from jojlab.report.words import hazards, survival
-    from jojlab.trace.power_cuts import OUTCOMES
 
     columns = ["case", "states", *OUTCOMES, "by the manuals", "by power cuts"]
     tested = [(case, case.survival) for case in cases if case.survival]

@@ -5,15 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+import click
 
+from jojlab.analysis.figures.case_figures import case_figures
+from jojlab.analysis.figures.live_result import live_result, rates_per_second
+from jojlab.command_line.group import argument, command
+from jojlab.command_line.live_run import run_with_progress
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError
-
-if TYPE_CHECKING:
-    from jojlab.live.mobibench import MobibenchFlags
-    from jojlab.trace.run_folder import RunFolder
+from jojlab.live.bench import Bench, run_bench
+from jojlab.live.fields import live_settings
+from jojlab.live.mobibench import WHERE, MobibenchFlags, read_flags
+from jojlab.report.mobibench import replay as replay_lines
+from jojlab.report.mobibench import result as lines
+from jojlab.report.mobibench.result import setup_lines
+from jojlab.report.terminal.bench_progress import Silent
+from jojlab.trace.dataset import Dataset
+from jojlab.trace.run_folder import RunFolder
 
 FLAGS = """Mobibench 1.0.9's flags and output, with its faults fixed.
 
@@ -43,19 +53,14 @@ fails, 4 if calls of a script were left out.
 """
 
 
-def mobibench(
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="FLAGS", help="Mobibench's flags.")
-    ] = None,
-) -> None:
-    """See FLAGS, which `--help` and `-h` show."""
-    from jojlab.foundation.cache import Cache
-    from jojlab.live.mobibench import read_flags
-
-    asked = read_flags(arguments or [])
+@command(help=FLAGS, context_settings={"ignore_unknown_options": True})
+@argument("arguments", metavar="[FLAGS]", nargs=-1, help="Mobibench's flags.")
+def mobibench(arguments: tuple[str, ...]) -> int:
+    """Run Mobibench's flags; the help is FLAGS."""
+    asked = read_flags(arguments)
     if asked is None:
-        typer.echo(FLAGS.replace("\b\n", ""))
-        return
+        click.echo(FLAGS.replace("\b\n", ""))
+        return FINE
     made = _directory(asked.directory)
     try:
         with Cache.default().work_dir() as temporary:
@@ -64,10 +69,7 @@ def mobibench(
     finally:
         if made:
             asked.directory.rmdir()
-    raise typer.Exit(code)
-
-
-mobibench.__doc__ = FLAGS
+    return code
 
 
 def _directory(path: Path) -> bool:
@@ -82,12 +84,6 @@ def _directory(path: Path) -> bool:
 
 
 def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
-    from jojlab.command_line.bench import measured
-    from jojlab.live.bench import Bench, run_bench
-    from jojlab.live.fields import live_settings
-    from jojlab.live.mobibench import WHERE
-    from jojlab.report.mobibench.result import setup_lines
-    from jojlab.report.terminal.bench_progress import Silent
 
     if asked.script:
         settings = asked.settings
@@ -95,14 +91,10 @@ def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
         settings = live_settings(asked.settings, WHERE)
         _say(setup_lines(asked.numbers, of_database=asked.of_database))
     bench = Bench("bench-mobibench", asked.directory, settings, [1])
-    return run_bench(bench, folder, Silent()) if asked.quiet else measured(bench, folder)
+    return run_bench(bench, folder, Silent()) if asked.quiet else run_with_progress(bench, folder)
 
 
 def _print(run: RunFolder, asked: MobibenchFlags) -> int:
-    from jojlab.analysis.figures.case_figures import case_figures
-    from jojlab.analysis.figures.live_result import live_result, rates_per_second
-    from jojlab.report.mobibench import result as lines
-    from jojlab.trace.dataset import Dataset
 
     data = Dataset.of(run)
     (figures,) = case_figures(data).values()
@@ -124,25 +116,21 @@ def _print(run: RunFolder, asked: MobibenchFlags) -> int:
 
 
 def _print_replay(run: RunFolder, asked: MobibenchFlags) -> int:
-    from jojlab.analysis.figures.case_figures import case_figures
-    from jojlab.analysis.figures.live_result import live_result, rates_per_second
-    from jojlab.report.mobibench import replay as lines
-    from jojlab.trace.dataset import Dataset
 
     data = Dataset.of(run)
     (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
     result = live_result(data)
-    _say(lines.script_lines(asked.directory, capture.manifest["configuration"]))
-    found = lines.result_lines(result, capture.manifest["replay"], figures.median)
+    _say(replay_lines.script_lines(asked.directory, capture.manifest["configuration"]))
+    found = replay_lines.result_lines(result, capture.manifest["replay"], figures.median)
     _say(found)
     _say(["Err string : No error"])
-    for note in lines.notes(capture.manifest):
+    for note in replay_lines.notes(capture.manifest):
         print(f"joj: {note}", file=sys.stderr)
     if asked.latency_file:
-        _append(asked.latency_file, lines.latency_lines(result, found))
+        _append(asked.latency_file, replay_lines.latency_lines(result, found))
     if asked.rate_file:
-        _append(asked.rate_file, lines.rate_lines(rates_per_second(result)))
+        _append(asked.rate_file, replay_lines.rate_lines(rates_per_second(result)))
     return INCOMPLETE if capture.incomplete else FINE
 
 

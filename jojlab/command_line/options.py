@@ -1,0 +1,199 @@
+"""Options that several subcommands have, and those of the fields of a case."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jojlab.command_line.group import Decorator, argument, option
+from jojlab.experiment.fields import (
+    ALL_SQLITE,
+    DRAWN,
+    FILES,
+    PASSES,
+    PROGRAMS,
+    RECORDS,
+    REPLAYS,
+    SQL,
+    SQLITE,
+    Field,
+    Value,
+)
+from jojlab.foundation.places import EXPERIMENTS
+from jojlab.lab.options import TIMEOUT_S
+
+PATH = click.Path(path_type=Path)
+EXPERIMENT_HELP = "Folder, file, or a name in experiments/."
+STATES = 1000
+CLOCKS = ("virtual", "wall")
+
+# The headings under which `--help` shows the fields, by the workloads that have them.
+_HEADINGS = {
+    (): "Fields of every workload",
+    ALL_SQLITE: "Fields of every workload of SQLite",
+    SQL: "Fields of sql, sql-recorded",
+    SQLITE: "Fields of sqlite-insert, sqlite-update, sqlite-delete",
+    DRAWN: "Fields of every workload but replays",
+    FILES: "Fields of file-write, file-read, file-metadata",
+    RECORDS: "Fields of file-write, file-read",
+    (*RECORDS, *PASSES): "Fields of file-write, file-read, file-passes",
+    PROGRAMS: "Fields of program",
+    REPLAYS: "Fields of replay",
+}
+
+
+def json_option(help: str = "Print JSON.") -> Decorator:
+    """Return the option --json."""
+    return option("--json", "as_json", is_flag=True, help=help)
+
+
+def run_folder_option(help: str) -> Decorator:
+    """Return the option --out of a command that makes a run folder."""
+    return option("--out", metavar="DIR", type=PATH, help=help)
+
+
+def experiment_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the experiments whose names begin so, for a shell's completion."""
+    names = sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.toml"))
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def experiment_argument(*, required: bool = True) -> Decorator:
+    """Return the argument EXPERIMENT."""
+    return argument(
+        "experiment",
+        required=required,
+        default=None if required else "",
+        metavar="EXPERIMENT" if required else "[EXPERIMENT]",
+        help=EXPERIMENT_HELP,
+        shell_complete=experiment_names,
+    )
+
+
+set_option = option(
+    "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a field; KEY=A,B runs both."
+)
+jobs_option = option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    default=os.cpu_count() or 1,
+    help="Guests at a time; default: one per core.",
+)
+no_cache_option = option("--no-cache", is_flag=True, help="Run every case, even if it is cached.")
+timeout_option = option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=TIMEOUT_S,
+    help="Limit on a case's real time, per GiB of its guest's memory.",
+)
+cluster_option = option(
+    "--cluster", metavar="ADDRESS", default="", help="Run on the workers of this Dask scheduler."
+)
+durability_option = option(
+    "--durability",
+    is_flag=True,
+    help="Cut the power too, and show what survives (docs/power-cuts.md).",
+)
+states_option = option(
+    "--states",
+    metavar="N",
+    type=click.IntRange(1, 1_000_000),
+    default=STATES,
+    help="Distinct states after power cuts to judge, of each case, shared out over its seeds; "
+    "some 0.2 s of a processor each.",
+)
+memory_model_option = option(
+    "--memory-model",
+    metavar="CORE",
+    default="",
+    help="Also run each case with a model of the caches and TLBs of cortex-a9 or arm11, and "
+    "show what their misses would add; takes some three times as long.",
+)
+
+_NAND = "Raw NAND of this machine"
+clock_option = option(
+    "--clock",
+    metavar="|".join(CLOCKS),
+    default="virtual",
+    help="wall: run the cases on raw NAND of this machine, in real time. It needs root.",
+    heading=_NAND,
+)
+nand_option = option("--nand", metavar="DEVICE", type=PATH, help="As /dev/mtd3.", heading=_NAND)
+destroy_option = option(
+    "--destroy-data",
+    is_flag=True,
+    help="Everything on it may be lost; UBI's erase counters are kept.",
+    heading=_NAND,
+)
+
+fleet_option = option(
+    "--data",
+    metavar="DIR|s3://...",
+    default="fleet",
+    envvar="JOJ_FLEET_DATA",
+    show_envvar=True,
+    help="Folder or bucket of the fleet's data.",
+)
+engine_option = option(
+    "--engine",
+    type=click.Choice(["duckdb", "spark"]),
+    default="duckdb",
+    help="What runs the questions.",
+)
+spark_remote_option = option(
+    "--spark-remote",
+    metavar="sc://HOST:PORT",
+    envvar="SPARK_REMOTE",
+    show_envvar=True,
+    help="Spark Connect server of --engine spark.",
+)
+
+
+def field_options(fields: Iterable[Field]) -> Decorator:
+    """Return a decorator that gives a command an option for each field."""
+    options = [_field_option(field) for field in fields]
+
+    def decorate(function: Any) -> Any:
+        for each in reversed(options):
+            function = each(function)
+        return function
+
+    return decorate
+
+
+def _field_option(field: Field) -> Decorator:
+    meaning = field.meaning
+    if field.choices:
+        meaning += f": {', '.join(field.choices)}"
+    default = f"default: {field.default}" if field.default not in (None, "") else ""
+    if limits := "; ".join(filter(None, (field.range, default))):
+        meaning += f" [{limits}]"
+    return option(
+        f"--{field.name.replace('_', '-')}",
+        field.name,
+        metavar="N" if field.is_number else "TEXT",
+        type=int if field.is_number else str,
+        help=meaning,
+        heading=_HEADINGS.get(field.workloads) or f"Fields of {', '.join(field.workloads)}",
+    )
+
+
+def field_values(
+    fields: Iterable[Field], options: Mapping[str, Any], where: str
+) -> dict[str, Value]:
+    """Return the values of the fields whose options were given.
+
+    Raises UseError, which names `where`, for a value that a field does not take.
+    """
+    by_name = {field.name: field for field in fields}
+    return {
+        name: by_name[name].parse(str(value), where)
+        for name, value in options.items()
+        if value is not None
+    }

@@ -1,0 +1,181 @@
+"""joj bench sqlite, sql and file: workloads in a directory of this machine, in real time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jojlab.analysis.run.summary import summarise, summary_json
+from jojlab.command_line.group import Decorator, argument, command, option
+from jojlab.command_line.live_run import run_with_progress
+from jojlab.command_line.options import PATH, field_options, field_values, json_option
+from jojlab.experiment.fields import FILES, MAX_SEED, SQL, SQLITE, Field
+from jojlab.experiment.recorded_settings import with_recorded
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import FINE, INCOMPLETE, Signalled
+from jojlab.foundation.printable import json_text, printable
+from jojlab.live.bench import Bench
+from jojlab.live.fields import live_fields, live_settings
+from jojlab.report.page.html import write_report
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.live import print_live
+from jojlab.trace.run_folder import RunFolder
+
+
+def _bench_options(fields: Iterable[Field]) -> Decorator:
+    """Return a decorator that adds the argument and the options of a bench with these fields."""
+    seeds = click.IntRange(0, MAX_SEED)
+    repeats = click.IntRange(1, 1000)
+    decorators = (
+        argument(
+            "directory", metavar="DIR", type=PATH, help="Directory on the filesystem to measure."
+        ),
+        field_options(fields),
+        option("--seed", metavar="N", type=seeds, default=1, help="Seed of the first run."),
+        option(
+            "--repeat",
+            metavar="N",
+            type=repeats,
+            default=1,
+            help="Number of runs, with consecutive seeds.",
+        ),
+        option("--out", metavar="RUN", type=PATH, help="Keep the tables in this new run folder."),
+        json_option(),
+    )
+
+    def decorate(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+_SQLITE = live_fields(SQLITE)
+
+
+@command()
+@_bench_options(_SQLITE)
+def sqlite(**options: Any) -> int:
+    """Run SQLite transactions on this machine's disk, in real time.
+
+    The databases are in a new directory below DIR, which is removed at the end, also after an
+    error. It needs no root and uses no tracer; for the I/O of a commit, run joj bill with the same
+    fields.
+
+    \b
+    Examples:
+      joj bench sqlite .
+      joj bench sqlite /mnt/card --journal-mode wal --transactions 1000 --repeat 5
+      joj bench sqlite /mnt/card --workload sqlite-update --databases 3 --out runs/card
+      joj bench sqlite . --synchronous normal --json | jq '.cases[].figures.latency_ns_p99'
+
+    Exit code 2 for a usage error, 3 if the machine fails, such as a full or failing disk, 4
+    if a run is incomplete.
+    """
+    return _run_fields("sqlite", _SQLITE, options)
+
+
+_SQL = live_fields(SQL)
+
+
+@command()
+@_bench_options(_SQL)
+def sql(**options: Any) -> int:
+    """Run SQL scripts of your own on a disk of this machine.
+
+    FOLDER holds schema.sql, setup.sql, and transaction.sql or a transaction-NAME.sql for each
+    connection (docs/own-sql.md). Workload sql plays the scripts round and round, with values drawn
+    from the seed; sql-recorded plays each once. The databases are in a new directory below DIR,
+    which is removed at the end, also after an error.
+
+    \b
+    Examples:
+      joj bench sql . --scripts experiments/own-app/app
+      joj bench sql /mnt/card --scripts my-app --journal-mode wal --transactions 1000 --repeat 5
+      joj bench sql /mnt/card --workload sql-recorded --scripts recorded --think-time recorded
+      joj bench sql . --scripts my-app --json | jq '.cases[].figures.latency_ns_p99'
+
+    Exit code 2 for a usage error, such as SQL that SQLite does not understand; 3 if the machine
+    fails; 4 if a run is incomplete, such as by a statement that failed.
+    """
+    return _run_fields("sql", _SQL, options)
+
+
+_FILES = live_fields(FILES)
+
+
+@command()
+@_bench_options(_FILES)
+def file(**options: Any) -> int:
+    """Run file operations on this machine's disk, in real time.
+
+    The files are in a new directory below DIR, which is removed at the end, also after an error.
+    One operation with its sync is one transaction. It needs no root and uses no tracer.
+
+    \b
+    Examples:
+      joj bench file .
+      joj bench file /mnt/card --sync-mode o_dsync --record-bytes 16384 --repeat 5
+      joj bench file /mnt/card --workload file-read --read-mode o_direct --file-bytes 1000000000
+      joj bench file /mnt/card --workload file-metadata --sync-directory on
+
+    Exit code 2 for a usage error, 3 if the machine fails, such as a full or failing disk, 4
+    if a run is incomplete.
+    """
+    return _run_fields("file", _FILES, options)
+
+
+def _run_fields(name: str, fields: Sequence[Field], options: Mapping[str, Any]) -> int:
+    """Run what the options of a subcommand ask for, and show it; return the exit code."""
+    where = f"joj bench {name}"
+    names = {field.name for field in fields}
+    chosen = field_values(fields, {key: v for key, v in options.items() if key in names}, where)
+    workload = next(field.default for field in fields if field.name == "workload")
+    assert workload is not None
+    recorded, note = with_recorded({"workload": workload, **chosen})
+    settings = live_settings(recorded, where)
+    seeds = range(options["seed"], options["seed"] + options["repeat"])
+    bench = Bench(f"bench-{name}", options["directory"], settings, seeds)
+    out: Path | None = options["out"]
+    with Cache.default().work_dir() as temporary:
+        folder = out or temporary / "run"
+        try:
+            run = run_with_progress(bench, folder)
+        except Signalled as error:
+            raise _with_kept_runs(error, folder, is_kept=out is not None) from None
+        code = _show(run, as_json=options["as_json"])
+    if note and not options["as_json"]:
+        print(printable(note))
+    if out and not options["as_json"]:
+        print(f"\nrun     {out}\nreport  {out / 'report.html'}")
+    return code
+
+
+def _with_kept_runs(error: Signalled, folder: Path, *, is_kept: bool) -> Signalled:
+    """Return the error with what becomes of the runs that had ended before the signal."""
+    # The folder of a bench without any has been removed (jojlab/live/bench.py).
+    is_any = (folder / "run.json").exists()
+    ended = len(RunFolder.open(folder).cases[0].captures) if is_any else 0
+    if not ended:
+        return Signalled(error.number, "no run had ended yet")
+    runs = "1 run that had ended" if ended == 1 else f"{ended} runs that had ended"
+    if is_kept:
+        return Signalled(error.number, f"kept: {runs}: joj show {folder}")
+    return Signalled(error.number, f"not kept: {runs}", "--out RUN keeps them")
+
+
+def _show(run: RunFolder, *, as_json: bool) -> int:
+    """Print the figures of a live run, and return the exit code; its report is written beside its
+    tables.
+    """
+    summary = summarise(run)
+    write_report(run.path / "report.html", summary, str(run.path))
+    if as_json:
+        print(json_text(summary_json(summary)))
+    else:
+        print_live(terminal(), summary)
+    return INCOMPLETE if summary.incomplete else FINE

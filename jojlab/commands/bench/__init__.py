@@ -1,1 +1,0 @@
-"""joj bench: workloads on this machine. One file per subcommand."""
