@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signal import SIGINT, Signals
 
-# Exit codes, as scripts may rely on them (README, "Exit codes").
+# Exit codes, as scripts may rely on them (docs/at-a-glance.md, "Exit codes").
 FINE = 0
 EXPECTATION_FAILED = 1
 WRONG_USE = 2
