@@ -65,11 +65,11 @@ Examples:
 """,
     {
         "attribution": Subcommand(
-            "jojlab.commands.verify.attribution:attribution",
+            "jojlab.commands.verify:attribution",
             "Write known bytes and check how the tracer attributes them.",
         ),
         "durability": Subcommand(
-            "jojlab.commands.verify.durability:durability",
+            "jojlab.commands.verify:durability",
             "Cut the power of runs and check which commits survive.",
         ),
     },
@@ -88,19 +88,19 @@ Examples:
 """,
     {
         "strace": Subcommand(
-            "jojlab.commands.import_.strace:strace",
+            "jojlab.commands.import_:strace",
             "Import a trace of strace's as a recording, for replay and export.",
         ),
         "mobigen": Subcommand(
-            "jojlab.commands.import_.mobigen:mobigen",
+            "jojlab.commands.import_:mobigen",
             "Import a script of MobiGen's as a recording.",
         ),
         "sql": Subcommand(
-            "jojlab.commands.import_.sql:sql",
+            "jojlab.commands.import_:sql",
             "Import scripts of SQL for the workload sql-recorded.",
         ),
         "blocks": Subcommand(
-            "jojlab.commands.import_.blocks:blocks",
+            "jojlab.commands.import_:blocks",
             "Import a block trace as a run.",
         ),
     },
@@ -119,19 +119,19 @@ Examples:
 """,
     {
         "show": Subcommand(
-            "jojlab.commands.device.show:show",
+            "jojlab.commands.device:show",
             "Show a modelled device: parameters, bandwidth, IOPS, latencies.",
         ),
         "measure": Subcommand(
-            "jojlab.commands.device.measure:measure",
+            "jojlab.commands.device:measure",
             "Measure a real block device and fit a profile to it.",
         ),
         "calibrate": Subcommand(
-            "jojlab.commands.device.calibrate:calibrate",
+            "jojlab.commands.device:calibrate",
             "Fit a profile's one marked parameter to its one anchor.",
         ),
         "sensitivity": Subcommand(
-            "jojlab.commands.device.sensitivity:sensitivity",
+            "jojlab.commands.device:sensitivity",
             "Show how much each assumption of a device moves each figure.",
         ),
     },
@@ -151,39 +151,39 @@ Examples:
 """,
     {
         "serve": Subcommand(
-            "jojlab.commands.fleet.serve:serve",
+            "jojlab.commands.fleet_server:serve",
             "Serve a fleet: take segments, check them and store them.",
         ),
         "enrol": Subcommand(
-            "jojlab.commands.fleet.enrol:enrol",
+            "jojlab.commands.fleet_server:enrol",
             "Enrol a device, and print the token that lets it send.",
         ),
         "devices": Subcommand(
-            "jojlab.commands.fleet.devices:devices",
+            "jojlab.commands.fleet_server:devices",
             "List the devices, and what each has sent.",
         ),
         "revoke": Subcommand(
-            "jojlab.commands.fleet.revoke:revoke",
+            "jojlab.commands.fleet_server:revoke",
             "Revoke a device's token for good. What it sent stays.",
         ),
         "report": Subcommand(
-            "jojlab.commands.fleet.report:report",
+            "jojlab.commands.fleet_report:report",
             "Report a fleet: multi-file transactions a user and day, I/O.",
         ),
         "device": Subcommand(
-            "jojlab.commands.fleet.device:device",
+            "jojlab.commands.fleet_report:device",
             "Show one day of a device, and its ten dearest transactions.",
         ),
         "simulate": Subcommand(
-            "jojlab.commands.fleet.simulate:simulate",
+            "jojlab.commands.fleet_report:simulate",
             "Make the segments of a fleet with published statistics.",
         ),
         "demo": Subcommand(
-            "jojlab.commands.fleet.demo:demo",
+            "jojlab.commands.fleet_report:demo",
             "Set up a fleet on this machine, and end it when all is sent.",
         ),
         "compact": Subcommand(
-            "jojlab.commands.fleet.compact:compact",
+            "jojlab.commands.fleet_server:compact",
             "Make one unit of the many of a day and device.",
         ),
     },
@@ -208,11 +208,11 @@ COMMANDS: dict[str, Subcommand | Group] = {
         "Trace a real disk and attribute every byte of its I/O.",
     ),
     "record": Subcommand(
-        "jojlab.commands.record:record",
+        "jojlab.commands.recording:record",
         "Record every file system call of a program, or its SQL.",
     ),
     "replay": Subcommand(
-        "jojlab.commands.replay:replay",
+        "jojlab.commands.recording:replay",
         "Replay the recorded calls of a program on a disk of this machine.",
     ),
     "list": Subcommand(
@@ -224,11 +224,11 @@ COMMANDS: dict[str, Subcommand | Group] = {
         "Show a run's figures: the median over the seeds, and the spread.",
     ),
     "explain": Subcommand(
-        "jojlab.commands.explain:explain",
+        "jojlab.commands.show:explain",
         "Describe the typical commit of a case in sentences, write by write.",
     ),
     "report": Subcommand(
-        "jojlab.commands.report:report",
+        "jojlab.commands.show:report",
         "Write the report of a run: one HTML file that needs no network.",
     ),
     "diff": Subcommand(
@@ -248,11 +248,11 @@ COMMANDS: dict[str, Subcommand | Group] = {
         "Write a capture or a recording in the format of another tool.",
     ),
     "doctor": Subcommand(
-        "jojlab.commands.doctor:doctor",
+        "jojlab.commands.machine:doctor",
         "Check this machine and print how to install what is missing.",
     ),
     "cache": Subcommand(
-        "jojlab.commands.cache:cache",
+        "jojlab.commands.machine:cache",
         "Show the size of the cache by kind, or empty it.",
     ),
     "bench": BENCH,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,9 +12,10 @@ from jojlab.foundation.errors import MachineError
 
 
 @contextmanager
-def out_folder(out: Path | None, wanted: Path) -> Iterator[Path]:
+def out_folder(out: Path | None, wanted: Path, *, removed_on_error: bool = False) -> Iterator[Path]:
     """Yield `out`, or else a folder that free_folder makes; it goes again if it stays empty, and
-    the one that it is in, if that is new too.
+    the one that it is in, if that is new too. With `removed_on_error` it goes with what an
+    exception left in it.
     """
     if out is not None:
         yield out
@@ -22,6 +24,10 @@ def out_folder(out: Path | None, wanted: Path) -> Iterator[Path]:
     folder = free_folder(wanted)
     try:
         yield folder
+    except BaseException:
+        if removed_on_error:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     finally:
         with suppress(OSError):
             folder.rmdir()  # it stays where it holds anything

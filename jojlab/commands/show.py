@@ -1,11 +1,12 @@
-"""joj show: the figures of a run, or of one of its cases, or the hash of its tables."""
+"""joj show, explain and report: a run's figures, its typical commit in sentences, its page."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from jojlab.analysis.commit.story import story
 from jojlab.analysis.run.pivot import by_figure, pivot, pivot_json
 from jojlab.analysis.run.summary import RunSummary, summarise, summary_json
 from jojlab.analysis.traffic.characterisation import characterisation_json, characterisations
@@ -14,15 +15,18 @@ from jojlab.command_line.options import PATH, json_option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
 from jojlab.foundation.printable import json_text
+from jojlab.report.page.html import write_report
 from jojlab.report.terminal.cases import print_pivot, write_cases, write_pivot
 from jojlab.report.terminal.console import terminal
 from jojlab.report.terminal.kinds import print_kinds
+from jojlab.report.terminal.story import print_story
 from jojlab.report.terminal.summary import (
     print_case,
     print_fingerprint,
     print_summary,
     print_warnings,
 )
+from jojlab.report.words.story import without_requests
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
@@ -166,3 +170,73 @@ def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> Non
         print_kinds(terminal(), case.label, found[case.case_id])
         print()
     print_warnings(terminal(), summary)
+
+
+@command()
+@argument("run", type=PATH, help="Run folder.")
+@option("--case", metavar="CASE_ID", default="", help="Which case; needed where there are several.")
+@json_option()
+def explain(run: Path, case: str, as_json: bool) -> int:
+    """Describe the typical commit of a case in sentences, write by write.
+
+    It is the commit whose requests and bytes, and then latency, are nearest to the medians. Where
+    it sends nothing while it runs, the typical checkpoint is described.
+
+    \b
+    Examples:
+      joj explain runs/first-look --case ext4-truncate-fresh-fsync
+      joj explain runs/own-app --case wal --json | jq '.calls[].cause'
+
+    Exit code 4 if events were lost or bytes are unattributed.
+    """
+    folder = RunFolder.open(run)
+    captured = [entry.case_id for entry in folder.cases if entry.captures]
+    if not case and len(captured) != 1:
+        raise UseError(
+            f"{run} has {len(captured)} cases with captures",
+            f"name one with --case: {', '.join(captured[:20])}",
+        )
+    name = case or captured[0]
+    summary = summarise(folder, only=name, kept=Kept(Cache.default().analyses))
+    found = summary.cases[0]
+    if found.trace is None or not found.trace.runs:
+        raise DataError(
+            f"{name}: {without_requests(found.trace)}",
+            "see what there is: joj show RUN --case CASE_ID --characterise",
+        )
+    if as_json:
+        trace = found.trace
+        document = {
+            "case_id": found.case_id,
+            "seed": trace.seed,
+            "transaction_id": trace.transaction_id,
+            "phase": trace.phase,
+            "latency_ns": trace.latency_ns,
+            "calls": [asdict(call) for call in story(trace)],
+        }
+        print(json_text(document))
+    else:
+        print_story(terminal(), found)
+        print_warnings(terminal(), summary)
+    return INCOMPLETE if summary.incomplete else FINE
+
+
+@command()
+@argument("run", type=PATH, help="Run folder.")
+@option("-o", "--out", metavar="FILE", type=PATH, help="File to write; default: RUN/report.html.")
+def report(run: Path, out: Path | None) -> int:
+    """Write the report of a run: one HTML file that needs no network.
+
+    \b
+    Examples:
+      joj report runs/first-look
+      joj report runs/first-look -o /srv/www/first-look.html
+
+    Exit code 4 if events were lost, bytes are unattributed, or a case failed.
+    """
+    kept = Kept(Cache.default().analyses)
+    summary = summarise(RunFolder.open(run), with_traffic=True, kept=kept)
+    path = out or run / "report.html"
+    write_report(path, summary, str(run))
+    print(path)
+    return INCOMPLETE if summary.incomplete or summary.unfinished else FINE

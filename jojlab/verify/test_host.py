@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from jojlab.cli import app
-from jojlab.commands.verify import attribution
+from jojlab.commands import verify
 from jojlab.foundation.errors import MACHINE_CANNOT, MachineError
 from jojlab.verify import host
 
@@ -46,8 +46,8 @@ def test_a_failure_is_told_and_ends_with_3(
     def lacking() -> host.LackingError:
         return host.LackingError(LACKING)
 
-    monkeypatch.setattr(attribution, "need_tracer", lambda: None)
-    monkeypatch.setattr(attribution, "verify_on_host", crashed)
+    monkeypatch.setattr(verify, "need_tracer", lambda: None)
+    monkeypatch.setattr(verify, "verify_on_host", crashed)
     asked = ["verify", "attribution", "--host", "--filesystem", "ext4", "--filesystem", "f2fs"]
     answer = CliRunner().invoke(app, [*asked, *options])
     assert answer.exit_code == MACHINE_CANNOT

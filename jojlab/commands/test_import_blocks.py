@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.commands.import_.blocks import blocks
+from jojlab.commands.import_ import blocks
 from jojlab.foundation.errors import MachineError
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run

@@ -1,4 +1,4 @@
-"""joj doctor: checks this machine; prints what is missing and the line that installs it."""
+"""joj doctor and joj cache: what this machine lacks, and what the cache holds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from jojlab.command_line.group import command, option
 from jojlab.command_line.options import json_option
 from jojlab.device.profile import read_profile
 from jojlab.experiment.fields import BY_NAME
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseError
 from jojlab.foundation.printable import json_text
 from jojlab.guest.health import checks, packages
@@ -53,3 +54,31 @@ def doctor(build: bool, install_line: bool, as_json: bool) -> int:
     if as_json:
         print(json_text({"ok": fine, "checks": [vars(check) for check in found]}))
     return FINE if fine else MACHINE_CANNOT
+
+
+@command()
+@option("--empty", is_flag=True, help="Remove all but what a running command uses.")
+@json_option()
+def cache(empty: bool, as_json: bool) -> None:
+    """Show the size of the cache by kind, or empty it.
+
+    Everything in it can be rebuilt. It is $JOJ_CACHE, or jojlab in $XDG_CACHE_HOME or ~/.cache.
+
+    \b
+    Examples:
+      joj cache
+      joj cache --empty
+    """
+    store = Cache.default()
+    left = [str(path) for path in store.empty()] if empty else []
+    sizes = store.sizes()
+    if as_json:
+        found = {"folder": str(store.root), "bytes": sizes}
+        print(json_text({**found, "left_in_use": left} if empty else found))
+        return
+    print(store.root)
+    for kind, size_bytes in sizes.items():
+        print(f"  {kind:<10} {size_bytes / 1e6:10.1f} MB")
+    print(f"  {'all':<10} {sum(sizes.values()) / 1e6:10.1f} MB")
+    if left:
+        print(f"{len(left)} kept: a running command uses them")

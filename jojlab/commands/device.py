@@ -1,0 +1,357 @@
+"""joj device show, measure, calibrate and sensitivity: modelled devices and measured ones."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from jojlab.analysis.figures.figure import FIGURES
+from jojlab.campaign.anchor import anchor_throughput
+from jojlab.campaign.execute import execute
+from jojlab.campaign.sensitivity import compared, varied
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.images import told_images
+from jojlab.command_line.options import (
+    PATH,
+    cluster_option,
+    jobs_option,
+    json_option,
+    set_option,
+    timeout_option,
+)
+from jojlab.command_line.out_folder import free_folder
+from jojlab.device.calibrate import fit as fit_parameter
+from jojlab.device.calibrate import write_value
+from jojlab.device.distributions import PERCENTILES, measure_distributions, mechanisms
+from jojlab.device.emulated import EMULATED, NOTE
+from jojlab.device.figures import measure_model
+from jojlab.device.fit import KNOBS, fit
+from jojlab.device.probe import Effort, Probe
+from jojlab.device.profile import read_profile
+from jojlab.device.ranges import numbers
+from jojlab.device.write_profile import profile_text
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import find, read
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import (
+    EXPECTATION_FAILED,
+    FINE,
+    INCOMPLETE,
+    MACHINE_CANNOT,
+    Signalled,
+    UseError,
+    signal_of,
+)
+from jojlab.foundation.nearest import nearest
+from jojlab.foundation.printable import json_text
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
+from jojlab.report.page.assumptions import write_page
+from jojlab.report.terminal.console import terminal
+from jojlab.report.terminal.device import print_device
+from jojlab.report.terminal.progress import shown
+from jojlab.report.terminal.sensitivity import print_sensitivity
+from jojlab.report.words import text
+
+
+@command()
+@argument("name", metavar="NAME", help="Name in devices/, or path of a profile.")
+@option("--sources", is_flag=True, help="Show the source of each parameter.")
+@json_option()
+def show(name: str, sources: bool, as_json: bool) -> None:
+    """Show a modelled device: parameters, bandwidth, IOPS, latencies.
+
+    The figures come from the model itself, run in user space as a benchmark runs a device. Beside
+    them are published or measured figures of such a device.
+
+    \b
+    Examples:
+      joj device show emmc-galaxy-s3
+      joj device show ufs-2.1 --sources
+      joj device show qemu-nvme
+      joj device show ./my-card.toml --json | jq .figures
+    """
+    if name in EMULATED:
+        emulated = EMULATED[name]
+        document = {**vars(emulated), "note": NOTE}
+        print(json_text(document) if as_json else f"{name}: {emulated.title}\n{NOTE}")
+        return
+    profile = read_profile(name)
+    with Console(stderr=True).status("") as status:
+        figures = measure_model(
+            profile.model,
+            next_is=lambda figure: status.update(f"measuring the model: {figure}"),
+            interface=profile.interface,
+        )
+    if not as_json:
+        print_device(terminal(), profile, figures, sources=sources)
+        return
+    document = {
+        "name": profile.name,
+        "title": profile.title,
+        "interface": profile.interface,
+        "icount_shift": profile.icount_shift,
+        "model": dict(profile.model),
+        "sources": dict(profile.sources),
+        "figures": figures,
+        "stated": [msgspec.structs.asdict(stated) for stated in profile.stated],
+    }
+    print(json_text(document))
+
+
+@command()
+@argument("device", metavar="BLOCKDEV", type=PATH, help="Block device, or a file.")
+@option(
+    "--like",
+    metavar="NAME",
+    default="emmc-5.1",
+    help="Profile for the parameters that cannot be measured.",
+)
+@option("--out", metavar="FILE.toml", type=PATH, help="Write the profile to this file.")
+@option(
+    "--destroy-data",
+    "write",
+    is_flag=True,
+    help="Also measure writes and flushes: OVERWRITES the device.",
+)
+@option(
+    "--distributions",
+    "by_fio",
+    is_flag=True,
+    help="Also measure, with fio, how times are distributed: needs --destroy-data.",
+)
+@option(
+    "--seconds",
+    metavar="NUMBER",
+    type=click.FloatRange(0.05, 600),
+    default=2.0,
+    help="Real time per figure.",
+)
+@json_option()
+def measure(
+    device: Path,
+    like: str,
+    out: Path | None,
+    write: bool,
+    by_fio: bool,
+    seconds: float,
+    as_json: bool,
+) -> int:
+    """Measure a real block device and fit a profile to it.
+
+    It only reads, with O_DIRECT, unless --destroy-data is given. Parameters that were not measured,
+    or that no benchmark can measure (NAND times, caches, garbage collection), come from --like; the
+    profile's sources say so.
+
+    \b
+    Examples:
+      joj device measure /dev/mmcblk0
+      joj device measure /dev/sdb --destroy-data --like sd-card --out my-card.toml
+      joj device measure /dev/sdb --destroy-data --distributions --json
+      joj run first-look --set device=./my-card.toml
+
+    --distributions measures writes of three sizes, plain, with a flush and with FUA, after three
+    idle times, for --seconds each (a second at least). A tail of flushes and a sleep become keys of
+    the profile.
+
+    Exit code 4 if the model cannot reproduce a measured figure.
+    """
+    if by_fio and not write:
+        raise UseError("--distributions writes", "add --destroy-data, on a device you can lose")
+    base = read_profile(like)
+    if out is not None and (out.suffix != ".toml" or out.exists()):
+        raise UseError(f"{out} exists, or is no .toml file", "name a new file that ends in .toml")
+    with Probe(device, write=write, effort=Effort(seconds)) as probe:
+        measured = probe.reads() | (probe.writes() if write else {})
+        size_bytes = probe.size_bytes
+    rows = []
+    if by_fio:
+        with Console(stderr=True).status("") as status:
+            rows = measure_distributions(
+                device, seconds, lambda what: status.update(f"fio: {what}")
+            )
+    fitted = fit(base.model, measured)
+    if rows:
+        fitted = replace(fitted, model={**fitted.model, **mechanisms(rows)})
+    missing = [name for name in KNOBS if name not in measured]
+    if out is not None:
+        text = profile_text(out.stem, base, fitted, measured, str(device))
+        out.write_text(text, encoding="utf-8")
+    if as_json:
+        document = {
+            "device": str(device),
+            "size_bytes": size_bytes,
+            "measured": measured,
+            "not_measured": missing,
+            "like": base.name,
+            "model": fitted.model,
+            "off": fitted.off,
+            "percentiles": PERCENTILES,
+            "distributions": [asdict(row) for row in rows],
+        }
+        print(json_text(document))
+    else:
+        print(f"{device}: {size_bytes:,} bytes")
+        for name, value in measured.items():
+            print(f"  {name:<30} {value:>15,}  model {fitted.figures[name]:>15,}")
+        for row in rows:
+            times = "  ".join(
+                f"{'–':>9}" if ns is None else f"{ns / 1000:>9,.0f}"
+                for ns in (*row.percentiles_ns, row.longest_ns)
+            )
+            what = f"{row.kind} {row.size_bytes >> 10} KiB, {row.gap_us / 1000:g} ms idle"
+            print(f"  {what:<30} {times} us  ({row.operations} operations)")
+        if rows:
+            told = ", ".join(f"p{percentile:g}" for percentile in PERCENTILES)
+            print(f"  the columns are {told} and the longest; –: too few operations (--seconds)")
+        for name in missing:
+            print(f"  {name:<30} {'not measured':>15}  as {base.name}; use --destroy-data")
+        print(f"  cannot be measured, as {base.name}: NAND times, caches, garbage collection")
+        for name in fitted.unmet:
+            print(f"  the model cannot reproduce {name} with {KNOBS[name][0]} alone")
+        if fitted.unmet:
+            print(
+                f"  another --like than {base.name} may fit better: emmc-5.1, ufs-3.1, nvme-plp ..."
+            )
+        if out is not None:
+            print(f"profile {out}")
+    return INCOMPLETE if fitted.unmet else FINE
+
+
+@command()
+@argument("name", metavar="NAME", help="Profile with a [calibration].")
+@option("--write", is_flag=True, help="Write the fitted value into the profile.")
+@cluster_option
+@json_option()
+def calibrate(name: str, write: bool, cluster: str, as_json: bool) -> int:
+    """Fit a profile's one marked parameter to its one anchor.
+
+    The profile's [calibration] names the parameter, its range, and the anchor: a case and its
+    published throughput. No other number is fitted; all others are predictions. Each step runs a
+    case in a guest and caches it, so a second call answers at once.
+
+    \b
+    Examples:
+      joj device calibrate emmc-galaxy-s3
+      joj device calibrate emmc-galaxy-s3 --write
+
+    Exit code 1 if no value in the range meets the anchor.
+    """
+    profile = read_profile(name)
+    result = fit_parameter(profile, anchor_throughput(profile, cluster))
+    if write and result.met:
+        write_value(profile, result.value)
+    if as_json:
+        print(json_text(result.record()))
+    else:
+        for step in result.steps:
+            print(f"{result.parameter} = {step.value:>12,}  {step.throughput_tps:8.2f} tps")
+        wanted = f"{text.digits(result.wanted_tps)} tps of {result.source}"
+        if result.met:
+            print(f"{result.parameter} = {result.value} meets {wanted}")
+        else:
+            print(f"no {result.parameter} in the range meets {wanted}")
+    return FINE if result.met else EXPECTATION_FAILED
+
+
+@command()
+@argument("name", metavar="NAME", help="Name in devices/, or path of a profile.")
+@option(
+    "--experiment",
+    metavar="EXPERIMENT",
+    default="headlines",
+    help="The cases whose figures are looked at.",
+)
+@option("--figure", default="throughput_tps", help="The figure: joj list figures names them.")
+@set_option
+@option(
+    "--key", "keys", metavar="KEY", multiple=True, help="Try this number alone; may be repeated."
+)
+@option("--out", metavar="DIR", type=PATH, help="Run folder; default: runs/sensitivity-NAME.")
+@option(
+    "--page", metavar="DIR", type=PATH, help="Where the page goes; default: into the run folder."
+)
+@jobs_option
+@timeout_option
+@cluster_option
+@json_option()
+def sensitivity(
+    name: str,
+    experiment: str,
+    figure: str,
+    settings: tuple[str, ...],
+    keys: tuple[str, ...],
+    out: Path | None,
+    page: Path | None,
+    jobs: int,
+    timeout: float,
+    cluster: str,
+    as_json: bool,
+) -> int:
+    """Show how much each assumption of a device moves each figure.
+
+    Every number of the profile whose source is an assumption, and the fitted one, is set to half
+    and to double, or to the ends of the range that the profile's [ranges] states; one number at a
+    time. The page says of all numbers whether they were measured, printed or assumed, and how much
+    those move the figures. Cases are cached.
+
+    \b
+    Examples:
+      joj device sensitivity emmc-galaxy-s3
+      joj device sensitivity ufs-3.1 --experiment first-look --set regime=steady
+      joj device sensitivity emmc-5.1 --key drain_delay_ns --key program_ns
+      joj device sensitivity ./my-card.toml --figure latency_ns_p99 --json
+
+    Exit code 3 if a case failed.
+    """
+    if figure not in FIGURES:
+        raise UseError(
+            f"no figure {figure!r}{nearest(figure, FIGURES)}", "joj list figures names them"
+        )
+    profile = read_profile(name)
+    tried = numbers(profile)
+    if unknown := [key for key in keys or () if key not in {row.key for row in tried}]:
+        known = [row.key for row in tried]
+        raise UseError(
+            f"{profile.name} has no number {unknown[0]!r}{nearest(unknown[0], known)}",
+            f"its numbers: {', '.join(known)}",
+        )
+    tried = [row for row in tried if not keys or row.key in keys]
+    asked = read(find(experiment), [f"device={name}", *(settings or ())])
+    cases = varied(asked, name, tried)
+    if not cases.cases:
+        raise UseError(f"no case of {experiment} has device = {name}", "name another --experiment")
+    planned = plan(cases)
+    cache = Cache.default()
+    lab, images = (
+        Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster)),
+        told_images(planned, cache),
+    )
+    folder = out or free_folder(Path("runs") / f"sensitivity-{profile.name}")
+    steps = sum(not case.skip for case in cases.cases) * len(cases.seeds)
+    try:
+        with shown(f"What hangs on the numbers of {profile.name}?", steps) as watcher:
+            run = execute(planned, images, lab, folder, watcher)
+    except KeyboardInterrupt as error:
+        raise Signalled(
+            signal_of(error), f"what was finished is kept in {folder}", "run it again to go on"
+        ) from None
+    found = compared(run, asked, name, tried, figure)
+    words = ["joj", "device", "sensitivity", name]
+    words += ["--experiment", experiment] if experiment != "headlines" else []
+    words += ["--figure", figure] if figure != "throughput_tps" else []
+    words += [word for setting in settings or () for word in ("--set", setting)]
+    words += [word for key in keys or () for word in ("--key", key)]
+    written = write_page(found, profile, page or folder, shlex.join(words))
+    if as_json:
+        print(json_text(found.record()))
+    else:
+        print_sensitivity(found)
+        print(f"\nrun     {folder}\npage    {written[0]}")
+    failed = any(case.status == "failed" for case in run.cases)
+    return MACHINE_CANNOT if failed else FINE

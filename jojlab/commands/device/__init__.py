@@ -1,1 +1,0 @@
-"""joj device: modelled devices and measured ones. One file per subcommand."""

@@ -1,0 +1,278 @@
+"""joj fleet report and device, which ask a fleet; joj fleet simulate and demo, which make one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+from rich.progress import Progress
+
+from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.options import (
+    PATH,
+    engine_option,
+    fleet_option,
+    json_option,
+    spark_remote_option,
+)
+from jojlab.fleet.demo.demo import run_demo
+from jojlab.fleet.report.page import day_page, study_page
+from jojlab.fleet.report.terminal import print_day, print_study
+from jojlab.fleet.simulation.write import MadeFleet, write_fleet
+from jojlab.fleet.store.objects import open_store
+from jojlab.fleet.study.dataset import (
+    FleetEngine,
+    FleetFiles,
+    answered,
+    fleet_files,
+    silent_devices,
+)
+from jojlab.fleet.study.device_day import DeviceDay, device_day, device_day_json
+from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+from jojlab.fleet.study.engines import EngineName, fleet_engine
+from jojlab.fleet.study.settings import setting_costs
+from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.printable import json_text
+from jojlab.report.page.file import write_page
+from jojlab.report.terminal.console import terminal
+
+
+@command()
+@fleet_option
+@option("-o", "--out", metavar="FILE", type=PATH, help="Write a page of HTML, too.")
+@option(
+    "--bills",
+    metavar="RUN",
+    type=PATH,
+    help="Run folder: what the commits would cost by its cases.",
+)
+@option(
+    "--write-amplification",
+    metavar="NUMBER",
+    type=click.FloatRange(min=1),
+    default=1.0,
+    help="Of the devices' flash, for the wear by app.",
+)
+@engine_option
+@spark_remote_option
+@json_option("Print all answers as JSON.")
+def report(
+    data: str,
+    out: Path | None,
+    bills: Path | None,
+    write_amplification: float,
+    engine: str,
+    spark_remote: str | None,
+    as_json: bool,
+) -> int:
+    """Report a fleet: multi-file transactions a user and day, I/O.
+
+    Also the apps behind the transactions, and commits a day. The first lines say what is missing.
+    With --out the same is a page with pictures that needs no network. --engine spark asks the
+    same questions of a cluster (docs/fleet.md).
+
+    \b
+    Examples:
+      joj fleet report --data /srv/fleet --out fleet.html
+      joj fleet report --data made --bills runs/first-look
+      joj fleet report --data s3://bucket/fleet --json | jq .users
+      joj fleet report --data /shared/fleet --engine spark --spark-remote sc://spark:15002
+
+    Exit code 4 if segments, rows or events were lost, or if a file cannot be read: its segment is
+    left out, and the file is named.
+    """
+
+    def ask(of: FleetEngine, files: FleetFiles) -> FleetStudy:
+        return replace(fleet_study(of, write_amplification), left_out=files.left_out)
+
+    store = open_store(data)
+    study = answered(
+        fleet_files(store), lambda f: fleet_engine(EngineName(engine), f, spark_remote), ask
+    )
+    observed = {str(row["device"]) for row in study.coverage}
+    # Nowhere on earth is it more than 14 hours later than UTC.
+    latest = (datetime.now(UTC) + timedelta(hours=14)).date().isoformat()
+    ahead = [str(row["device"]) for row in study.coverage if row["last_day"] > latest]
+    silent, bad = silent_devices(store, observed)
+    study = replace(study, silent=silent, ahead=ahead, left_out=[*study.left_out, *bad])
+    if bills is not None:
+        study = replace(study, settings=setting_costs(bills, study.daily_commits))
+    if out is not None:
+        write_page(out, study_page(study, data))
+    if as_json:
+        print(json_text(fleet_json(study)))
+    else:
+        print_study(terminal(), study)
+        if out is not None:
+            print(out)
+    return INCOMPLETE if study.is_incomplete else FINE
+
+
+@command()
+@argument("name", metavar="DEVICE", help="Name of the device.")
+@option(
+    "--day",
+    metavar="YYYY-MM-DD",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Its local day; default: the last one.",
+)
+@fleet_option
+@option("-o", "--out", metavar="FILE", type=PATH, help="Write a page of HTML, too.")
+@engine_option
+@spark_remote_option
+@json_option("Print the day as JSON.")
+def device(
+    name: str,
+    day: datetime | None,
+    data: str,
+    out: Path | None,
+    engine: str,
+    spark_remote: str | None,
+    as_json: bool,
+) -> int:
+    """Show one day of a device, and its ten dearest transactions.
+
+    Also when it committed, and which files and apps are behind that.
+
+    \b
+    Examples:
+      joj fleet device phone-1 --data /srv/fleet
+      joj fleet device made-0001 --data made --day 2026-01-03 --out day.html
+
+    Exit code 4 if segments, rows or events of the day were lost, or if a file of the device cannot
+    be read: its segment is left out, and the file is named.
+    """
+    asked = day.date().isoformat() if day else ""
+
+    def ask(of: FleetEngine, files: FleetFiles) -> DeviceDay:
+        return device_day(of, name, asked, files.left_out)
+
+    files = fleet_files(open_store(data))
+    found = answered(files, lambda f: fleet_engine(EngineName(engine), f, spark_remote), ask)
+    if out is not None:
+        write_page(out, day_page(found, data))
+    if as_json:
+        print(json_text(device_day_json(found)))
+    else:
+        print_day(terminal(), found)
+        if out is not None:
+            print(out)
+    return INCOMPLETE if found.is_incomplete else FINE
+
+
+@command()
+@option("-o", "--out", metavar="DIR", type=PATH, required=True, help="Folder to write into.")
+@option("--devices", metavar="N", type=click.IntRange(1, 9999), default=4, help="Devices.")
+@option("--days", metavar="N", type=click.IntRange(1, 3660), default=97, help="Days of each.")
+@option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=1,
+    help="Another seed draws other days.",
+)
+@option(
+    "--first-day",
+    metavar="YYYY-MM-DD",
+    type=click.DateTime(["%Y-%m-%d"]),
+    default=datetime(2026, 1, 1),
+    help="Day on which all begin.",
+)
+@option(
+    "--segments-a-day",
+    metavar="N",
+    type=click.IntRange(1, 144),
+    default=1,
+    help="Segments of a day: 1 as compaction leaves them.",
+)
+@option("--as-sent", is_flag=True, help="Write DEVICE/HASH.tar, as a collector sends them.")
+def simulate(
+    out: Path,
+    devices: int,
+    days: int,
+    seed: int,
+    first_day: datetime,
+    segments_a_day: int,
+    as_sent: bool,
+) -> None:
+    """Make the segments of a fleet with published statistics.
+
+    The devices are, in turn, like users 1 to 4 of the AndroTrace study (multi-file transactions a
+    day: docs/fleet.md names this and all other figures, and what is assumed). The same options give
+    the same bytes. It is written as the dataset that joj fleet serve keeps.
+
+    \b
+    Examples:
+      joj fleet simulate --devices 4 --days 97 --out made
+      joj fleet report --data made
+      joj fleet simulate --devices 2 --days 1 --segments-a-day 96 --as-sent --out spool
+    """
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UseError(f"{out}: is there, and is no empty folder", "name a new folder with --out")
+    fleet = MadeFleet(devices, days, seed, first_day.date(), segments_a_day)
+    rows = written = 0
+    console = terminal()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("making days", total=devices * days)
+        for made in write_fleet(fleet, out, as_sent=as_sent):
+            rows += made.rows
+            written += made.written_bytes
+            progress.advance(task)
+    each = written / (devices * days)
+    console.print(
+        f"{out}: {devices * days:,} device-days, {rows:,} rows, {written / 1e6:,.1f} MB "
+        f"({each / 1e3:,.1f} kB a device-day)"
+    )
+
+
+@command()
+@option(
+    "-o",
+    "--out",
+    metavar="DIR",
+    type=PATH,
+    default=Path("fleet-demo"),
+    help="New folder for all of it.",
+)
+@option(
+    "--transactions",
+    metavar="N",
+    type=click.IntRange(1, 100000),
+    default=200,
+    help="Transactions of each of the apps.",
+)
+@option("--seed", metavar="N", type=click.IntRange(min=0), default=1, help="What the apps write.")
+def demo(out: Path, transactions: int, seed: int) -> int:
+    """Set up a fleet on this machine, and end it when all is sent.
+
+    It is a server with TLS, two collectors, and apps that commit.
+    Each device is a disk of its own (ext4 on a loop device), on which four apps commit to SQLite, a
+    third of their transactions to several databases. At the end all programs are ended and the
+    disks removed; OUT/data has what the server took. Needs root.
+
+    \b
+    Examples:
+      sudo .venv/bin/joj fleet demo
+      joj fleet report --data fleet-demo/data --out fleet.html
+
+    Exit code 4 where not every multi-file transaction that was made is reported, once.
+    """
+    console = terminal()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UseError(f"{out}: is there, and is no empty folder", "name a new folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    done = run_demo(out.absolute(), transactions, seed, console.print)
+    study = fleet_study(DuckDbEngine(fleet_files(open_store(str(done.data)))))
+    reported = {row["device"]: row["transactions"] for row in study.users}
+    for name, made in done.made.items():
+        console.print(
+            f"{name}: {made:,} multi-file transactions made, {reported.get(name, 0):,} reported"
+        )
+    if done.unsent:
+        console.print(f"{done.unsent} segments were not sent")
+    console.print(f"joj fleet report --data {out}/data")
+    return FINE if reported == done.made else INCOMPLETE

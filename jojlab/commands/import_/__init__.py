@@ -1,1 +1,0 @@
-"""joj import: what other tools recorded. One file for each kind."""

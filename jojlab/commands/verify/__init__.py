@@ -1,1 +1,0 @@
-"""joj verify: compares results with what lies on the device. One file for each thing checked."""
