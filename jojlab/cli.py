@@ -228,7 +228,7 @@ COMMANDS: dict[str, Subcommand | Group] = {
         "Describe the typical commit of a case in sentences, write by write.",
     ),
     "report": Subcommand(
-        "jojlab.commands.show:report",
+        "jojlab.commands.run:report",
         "Write the report of a run: one HTML file that needs no network.",
     ),
     "diff": Subcommand(

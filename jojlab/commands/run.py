@@ -1,4 +1,4 @@
-"""joj run: runs an experiment and shows what it found."""
+"""joj run and joj report: an experiment is run, its figures shown, its report written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jojlab.analysis.run.summary import summarise, summary_json
 from jojlab.campaign.estimate import guests, in_words
 from jojlab.campaign.execute import execute, options_for
 from jojlab.campaign.memory_model import core_named, refuse_unmodelled
-from jojlab.command_line.group import command, option
+from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.images import told_images
 from jojlab.command_line.interrupted import interrupted
 from jojlab.command_line.memory_model import show_memory_model
@@ -264,3 +264,24 @@ def show_run(
     if summary.incomplete:
         return INCOMPLETE
     return EXPECTATION_FAILED if refutable and summary.is_refuted else FINE
+
+
+@command()
+@argument("run", type=PATH, help="Run folder.")
+@option("-o", "--out", metavar="FILE", type=PATH, help="File to write; default: RUN/report.html.")
+def report(run: Path, out: Path | None) -> int:
+    """Write the report of a run: one HTML file that needs no network.
+
+    \b
+    Examples:
+      joj report runs/first-look
+      joj report runs/first-look -o /srv/www/first-look.html
+
+    Exit code 4 if events were lost, bytes are unattributed, or a case failed.
+    """
+    kept = Kept(Cache.default().analyses)
+    summary = summarise(RunFolder.open(run), with_traffic=True, kept=kept)
+    path = out or run / "report.html"
+    write_report(path, summary, str(run))
+    print(path)
+    return INCOMPLETE if summary.incomplete or summary.unfinished else FINE

@@ -1,4 +1,4 @@
-"""joj show, explain and report: a run's figures, its typical commit in sentences, its page."""
+"""joj show and joj explain: a run's figures, and its typical commit in sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from jojlab.command_line.options import PATH, json_option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.report.page.html import write_report
 from jojlab.report.terminal.cases import print_pivot, write_cases, write_pivot
 from jojlab.report.terminal.console import terminal
 from jojlab.report.terminal.kinds import print_kinds
@@ -219,24 +218,3 @@ def explain(run: Path, case: str, as_json: bool) -> int:
         print_story(terminal(), found)
         print_warnings(terminal(), summary)
     return INCOMPLETE if summary.incomplete else FINE
-
-
-@command()
-@argument("run", type=PATH, help="Run folder.")
-@option("-o", "--out", metavar="FILE", type=PATH, help="File to write; default: RUN/report.html.")
-def report(run: Path, out: Path | None) -> int:
-    """Write the report of a run: one HTML file that needs no network.
-
-    \b
-    Examples:
-      joj report runs/first-look
-      joj report runs/first-look -o /srv/www/first-look.html
-
-    Exit code 4 if events were lost, bytes are unattributed, or a case failed.
-    """
-    kept = Kept(Cache.default().analyses)
-    summary = summarise(RunFolder.open(run), with_traffic=True, kept=kept)
-    path = out or run / "report.html"
-    write_report(path, summary, str(run))
-    print(path)
-    return INCOMPLETE if summary.incomplete or summary.unfinished else FINE
