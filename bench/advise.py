@@ -25,7 +25,7 @@ from jojlab.campaign.execute import Unwatched, Watcher
 from jojlab.foundation.cache import Cache
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
-from jojlab.report.words.advice import label
+from jojlab.report.advice import settings_label
 
 _ROOT = Path(__file__).parents[1]
 _APPS = _ROOT / "experiments"
@@ -212,8 +212,8 @@ def _compared(app: App, states: int, jobs: int, end_s: float) -> Found:
         scores[asked.space.own].row_ns,
         scores[answer].row_ns,
         scores[best].row_ns,
-        label(asked.space.settings(answer)),
-        label(asked.space.settings(best)),
+        settings_label(asked.space.settings(answer)),
+        settings_label(asked.space.settings(best)),
         states,
         len(adviser.advice.refused),
         sum(each.states for each in judged),

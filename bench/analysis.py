@@ -80,7 +80,9 @@ def _time_large(run: Path, folder: Path) -> bool:
     show = [*_JOJ, "show", str(run)]
     report = [*_JOJ, "report", str(run), "-o", str(folder / "report.html")]
     script = {"JOJ_CACHE": str(folder / "script")}
-    timed((sys.executable, "-c", "import jojlab.report.page.file as f; f.vega_script()"), script)
+    timed(
+        (sys.executable, "-c", "import jojlab.report.shared.template as f; f.vega_script()"), script
+    )
     print(f"{'on ' + str(run):40} {'wall s':>8} {'CPU s':>8} {'GB':>6}")
     with TemporaryDirectory(dir=folder) as cache:  # nothing is kept in it
         alone = timed(show, {"JOJ_CACHE": cache})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jojlab.live.bench import Bench, run_bench
-from jojlab.report.terminal.bench_progress import shown
+from jojlab.report.bench_progress import shown
 from jojlab.trace.run_folder import RunFolder
 
 

@@ -29,9 +29,9 @@ def show_memory_model(
     from jojlab.analysis.run.summary import summarise
     from jojlab.campaign.jobs import jobs_of
     from jojlab.campaign.memory_model import core_named, model_json, model_run
-    from jojlab.report.page.html import write_report
-    from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.memory_model import print_memory_models
+    from jojlab.report.memory_model import print_memory_models
+    from jojlab.report.page import write_report
+    from jojlab.report.shared.console import terminal
     from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 

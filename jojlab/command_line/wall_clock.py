@@ -38,7 +38,7 @@ def run_by_wall_clock(asked: Experiment, node: Path | None, out: Path, *, destro
     from jojlab.live.agent import LivePlace
     from jojlab.live.experiment import needs_own_build, refuse_cases, run_experiment
     from jojlab.live.raw_nand import load_ubifs, refuse_nand
-    from jojlab.report.terminal.progress import shown
+    from jojlab.report.progress import shown
 
     refuse_cases(asked)
     refuse_nand(node, may_destroy=destroy)

@@ -35,12 +35,10 @@ from jojlab.foundation.errors import (
 from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
-from jojlab.report.page.html import write_report
-from jojlab.report.terminal.advice import print_advice, print_found
-from jojlab.report.terminal.console import terminal
-from jojlab.report.terminal.progress import shown
-from jojlab.report.words.advice import advice_json
-from jojlab.report.words.advice_in_short import in_short
+from jojlab.report.advice import advice_json, in_short, print_advice, print_found
+from jojlab.report.page import write_report
+from jojlab.report.progress import shown
+from jojlab.report.shared.console import terminal
 from jojlab.trace.kept import Kept
 
 

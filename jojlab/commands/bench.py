@@ -19,9 +19,9 @@ from jojlab.foundation.errors import FINE, INCOMPLETE, Signalled
 from jojlab.foundation.printable import json_text, printable
 from jojlab.live.bench import Bench
 from jojlab.live.fields import live_fields, live_settings
-from jojlab.report.page.html import write_report
-from jojlab.report.terminal.console import terminal
-from jojlab.report.terminal.live import print_live
+from jojlab.report.page import write_report
+from jojlab.report.shared.console import terminal
+from jojlab.report.summary import print_live
 from jojlab.trace.run_folder import RunFolder
 
 

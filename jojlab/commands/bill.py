@@ -31,11 +31,11 @@ from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHI
 from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
-from jojlab.report.terminal.console import terminal
-from jojlab.report.terminal.progress import shown
-from jojlab.report.terminal.summary import print_case, print_warnings
-from jojlab.report.words import program
-from jojlab.report.words.text import clocks
+from jojlab.report import bill as program
+from jojlab.report.progress import shown
+from jojlab.report.shared.console import terminal
+from jojlab.report.shared.text import clocks
+from jojlab.report.summary import print_case, print_warnings
 from jojlab.trace.kept import Kept
 from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
 

@@ -51,12 +51,10 @@ from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import json_text
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
-from jojlab.report.page.assumptions import write_page
-from jojlab.report.terminal.console import terminal
-from jojlab.report.terminal.device import print_device
-from jojlab.report.terminal.progress import shown
-from jojlab.report.terminal.sensitivity import print_sensitivity
-from jojlab.report.words import text
+from jojlab.report.device import print_device, print_sensitivity, write_page
+from jojlab.report.progress import shown
+from jojlab.report.shared import text
+from jojlab.report.shared.console import terminal
 
 
 @command()

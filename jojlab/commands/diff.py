@@ -11,8 +11,8 @@ from jojlab.command_line.options import PATH, json_option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.report.terminal.comparison import print_comparison
-from jojlab.report.terminal.console import terminal
+from jojlab.report.comparison import print_comparison
+from jojlab.report.shared.console import terminal
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 

@@ -36,8 +36,8 @@ from jojlab.fleet.study.settings import setting_costs
 from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.report.page.file import write_page
-from jojlab.report.terminal.console import terminal
+from jojlab.report.shared.console import terminal
+from jojlab.report.shared.template import write_page
 
 
 @command()

@@ -40,12 +40,12 @@ from jojlab.gate.budgets import Budgets, read_budgets, refuse_idle_budgets
 from jojlab.gate.check import Held, LimitVerdict, check, guarded
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
-from jojlab.report.gate.junit import junit as junit_of
-from jojlab.report.gate.markdown import markdown as markdown_of
-from jojlab.report.terminal.console import terminal
-from jojlab.report.terminal.gate import print_gate
-from jojlab.report.terminal.progress import shown
-from jojlab.report.words import gate as words
+from jojlab.report import gate as words
+from jojlab.report.gate import junit as junit_of
+from jojlab.report.gate import markdown as markdown_of
+from jojlab.report.gate import print_gate
+from jojlab.report.progress import shown
+from jojlab.report.shared.console import terminal
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 from jojlab.verify.durability import cut_run, steps_left
@@ -170,7 +170,7 @@ def _json(verdicts: tuple[LimitVerdict, ...]) -> list[dict[str, Any]]:
             "survives": dict(each.survival.outcomes) if each.survival else None,
             "reason": each.why,
             "changed": {name: {"old": old, "new": new} for name, old, new in each.changed},
-            "lines": [words.line(line) for line in each.lines],
+            "lines": [words.grown_line_words(line) for line in each.lines],
         }
         for each in verdicts
     ]

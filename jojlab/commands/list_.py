@@ -19,7 +19,7 @@ from jojlab.foundation.places import DEVICES, EXPERIMENTS, KERNELS
 from jojlab.foundation.printable import json_text
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.kernel.named import read_named
-from jojlab.report.terminal.console import print_rows, terminal
+from jojlab.report.shared.console import print_rows, terminal
 
 Rows = list[dict[str, Any]]
 WHAT = {

@@ -18,10 +18,8 @@ from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError
 from jojlab.live.bench import Bench, run_bench
 from jojlab.live.fields import live_settings
 from jojlab.live.mobibench import WHERE, MobibenchFlags, read_flags
-from jojlab.report.mobibench import replay as replay_lines
-from jojlab.report.mobibench import result as lines
-from jojlab.report.mobibench.result import setup_lines
-from jojlab.report.terminal.bench_progress import Silent
+from jojlab.report import mobibench as lines
+from jojlab.report.bench_progress import Silent
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 
@@ -89,7 +87,7 @@ def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
         settings = asked.settings
     else:
         settings = live_settings(asked.settings, WHERE)
-        _say(setup_lines(asked.numbers, of_database=asked.of_database))
+        _say(lines.setup_lines(asked.numbers, of_database=asked.of_database))
     bench = Bench("bench-mobibench", asked.directory, settings, [1])
     return run_bench(bench, folder, Silent()) if asked.quiet else run_with_progress(bench, folder)
 
@@ -121,16 +119,16 @@ def _print_replay(run: RunFolder, asked: MobibenchFlags) -> int:
     (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
     result = live_result(data)
-    _say(replay_lines.script_lines(asked.directory, capture.manifest["configuration"]))
-    found = replay_lines.result_lines(result, capture.manifest["replay"], figures.median)
+    _say(lines.script_lines(asked.directory, capture.manifest["configuration"]))
+    found = lines.replay_result_lines(result, capture.manifest["replay"], figures.median)
     _say(found)
     _say(["Err string : No error"])
-    for note in replay_lines.notes(capture.manifest):
+    for note in lines.replay_notes(capture.manifest):
         print(f"joj: {note}", file=sys.stderr)
     if asked.latency_file:
-        _append(asked.latency_file, replay_lines.latency_lines(result, found))
+        _append(asked.latency_file, lines.replay_latency_lines(result, found))
     if asked.rate_file:
-        _append(asked.rate_file, replay_lines.rate_lines(rates_per_second(result)))
+        _append(asked.rate_file, lines.replay_rate_lines(rates_per_second(result)))
     return INCOMPLETE if capture.incomplete else FINE
 
 

@@ -21,9 +21,9 @@ from jojlab.live.attend import attend
 from jojlab.live.bench import Bench
 from jojlab.live.fields import live_settings
 from jojlab.recording.folder import Recording
-from jojlab.report.page.html import write_report
-from jojlab.report.terminal.console import terminal
-from jojlab.report.terminal.replay import print_replay
+from jojlab.report.page import write_report
+from jojlab.report.replay import print_replay
+from jojlab.report.shared.console import terminal
 
 BY = ("auto", "ebpf", "ptrace")
 DATA = ("none", "hash", "keep")

@@ -52,10 +52,10 @@ from jojlab.foundation.errors import (
 from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import TIMEOUT_S, Options
-from jojlab.report.page.html import write_report
-from jojlab.report.terminal.console import terminal
-from jojlab.report.terminal.progress import shown
-from jojlab.report.terminal.summary import print_summary
+from jojlab.report.page import write_report
+from jojlab.report.progress import shown
+from jojlab.report.shared.console import terminal
+from jojlab.report.summary import print_summary
 from jojlab.trace.capture import Capture
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder

@@ -15,17 +15,18 @@ from jojlab.command_line.options import PATH, json_option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.report.terminal.cases import print_pivot, write_cases, write_pivot
-from jojlab.report.terminal.console import terminal
-from jojlab.report.terminal.kinds import print_kinds
-from jojlab.report.terminal.story import print_story
-from jojlab.report.terminal.summary import (
+from jojlab.report.commits import print_story, without_requests
+from jojlab.report.shared.console import terminal
+from jojlab.report.summary import (
     print_case,
     print_fingerprint,
+    print_pivot,
     print_summary,
     print_warnings,
+    write_cases,
+    write_pivot,
 )
-from jojlab.report.words.story import without_requests
+from jojlab.report.traffic import print_kinds
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder

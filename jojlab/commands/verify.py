@@ -44,9 +44,9 @@ from jojlab.guest.kernel.choose import INSTALLED, check_kernel
 from jojlab.lab.attribution import FILESYSTEMS, ON_BLOCKS, STACKS
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
-from jojlab.report.terminal.console import print_rows, terminal
-from jojlab.report.terminal.progress import shown
-from jojlab.report.words import hazards, survival
+from jojlab.report import hazards, survival
+from jojlab.report.progress import shown
+from jojlab.report.shared.console import print_rows, terminal
 from jojlab.trace.power_cuts import OUTCOMES
 from jojlab.verify.durability import cut, guests_kept, outlook, unfit, verdicts
 from jojlab.verify.host import LackingError, need_tracer, verify_on_host
@@ -339,8 +339,8 @@ def _print_json(
             "hazards": (safety := safety_json(case))["hazards"],
             "unknown": safety["unknown"],
             **safety["survives"],
-            "verdict": survival.sentence(case),
-            "worst_state": survival.worst(case),
+            "verdict": survival.verdict_sentence(case),
+            "worst_state": survival.worst_sentence(case),
         }
         for case in cases
     ]
@@ -358,13 +358,17 @@ def _print_survival(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> No
             found.states,
             *(found.outcomes[name] or None for name in OUTCOMES),
             f"at risk: {hazards.manuals(case)}" if case.hazards else hazards.manuals(case),
-            survival.short(case),
+            survival.outcome_words(case),
         ]
         for case, found in tested
     ]
     print_rows(terminal(), columns, rows)
     for case, _ in tested:
-        lines = (survival.sentence(case), survival.contradiction(case), survival.worst(case))
+        lines = (
+            survival.verdict_sentence(case),
+            survival.contradiction(case),
+            survival.worst_sentence(case),
+        )
         told = "; ".join(filter(None, lines))
         print(" ".join(filter(None, (f"{case.case_id}: {told}", survival.torn_alone(case)))))
     for name, reason in skipped.items():

@@ -1,7 +1,7 @@
 """Large libraries that are loaded when something of them is first used.
 
 Figures that are kept from before (jojlab/trace/kept.py) do not need Arrow, whose loading takes
-longer than all else that joj show does then.
+longer than all else that joj show does then; nor does a terminal need the library of charts.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["pa"]
+__all__ = ["alt", "pa"]
 
 if TYPE_CHECKING:
+    import altair as alt
     import pyarrow as pa
 else:
 
@@ -26,4 +27,5 @@ else:
             setattr(self, name, found)
             return found
 
+    alt = _Library("altair")
     pa = _Library("pyarrow")

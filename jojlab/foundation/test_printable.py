@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jojlab.foundation.printable import CsvStream, json_text, printable
-from jojlab.report.terminal.console import QuietConsole, print_rows
+from jojlab.report.shared.console import QuietConsole, print_rows
 
 
 def test_commands_to_a_terminal_are_shown_and_not_sent() -> None:

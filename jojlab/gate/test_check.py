@@ -14,9 +14,8 @@ from jojlab.foundation.errors import UseError
 from jojlab.gate.accepted import accept, read_accepted, write_accepted
 from jojlab.gate.budgets import read_budgets
 from jojlab.gate.check import Held, LimitVerdict, check
-from jojlab.report.gate.junit import junit
-from jojlab.report.gate.markdown import markdown
-from jojlab.report.words import gate
+from jojlab.report import gate
+from jojlab.report.gate import junit, markdown
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture
 from tests.cuts import cut, states
 
@@ -154,7 +153,7 @@ def test_guarantees_are_held_against_power_cuts(tmp_path: Path) -> None:
         'case = { journal_mode = "wal" }\nlimits = ["survives = durable", "survives = consistent"]',
     )
     assert (durable.kept, consistent.kept) == (Held.BROKEN, Held.KEPT)
-    assert gate.value(durable) == "40 kept, 2 lost of 42 states"
+    assert gate.measured_value(durable) == "40 kept, 2 lost of 42 states"
     assert "1 of 41 acknowledged commits lost" in gate.details(durable)[-1]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from jojlab.analysis.commit.bill import Bill, bill_json, commit_bills
 from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, years
-from jojlab.report.words.flash_life import sentences
+from jojlab.report.bill import life_sentences
 from jojlab.trace.dataset import Dataset
 from tests.captures import run_of, truncate_capture
 
@@ -77,7 +77,7 @@ def test_years() -> None:
 
 def test_it_is_told_in_sentences_and_as_json(tmp_path: Path) -> None:
     bill = bill_of(tmp_path, COUNTERS, 1 << 30)
-    flash, charged, life = sentences(bill, 1000)
+    flash, charged, life = life_sentences(bill, 1000)
     assert flash == (
         "on the flash: 120 KiB programmed for 68.4 KiB that were sent: 68.4 KiB data, 32 KiB "
         "mapping table, 8 KiB garbage collection, 11.6 KiB padding; 0.2 blocks erased"

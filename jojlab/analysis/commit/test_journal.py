@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from jojlab.analysis.commit.bill import bill_json, commit_bills
-from jojlab.report.words import reasons
+from jojlab.report.bill import journal_sentences
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of
 
@@ -33,8 +33,8 @@ def test_copies_and_shared_commits_are_told(tmp_path: Path) -> None:
     [shared] = told["shared"]
     assert (shared["askers"], shared["requests"]) == ("3 of sqlite3, 1 of sync", 2)
     assert shared["bytes"] == 24 * KIB
-    assert list(reasons.journal_sentences(bill, "commit")) == [
+    assert list(journal_sentences(bill, "commit")) == [
         "copies in the journal: 8 KiB of inodes 17..32, 4 KiB of block-bitmap",
         "12 KiB of fs-journal served several calls at once: 3 of sqlite3, 1 of sync",
     ]
-    assert list(reasons.journal_sentences(bill, "deferred")) == []
+    assert list(journal_sentences(bill, "deferred")) == []

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from jojlab.analysis.commit.bill import bill_json, commit_bills
-from jojlab.report.words import reasons
+from jojlab.report.bill import reason_sentences
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of
 
@@ -31,8 +31,8 @@ def test_reasons_are_told_by_call_and_add_up(tmp_path: Path) -> None:
         ("by jbd2/sda-8", "unknown", 4 * KIB),
         ("fsync of main.db", "main.db-mj*: unlinked", 4 * KIB),
     ]
-    assert list(reasons.sentences(bill, "commit")) == [
+    assert list(reason_sentences(bill, "commit")) == [
         "16 KiB of fs-journal: 8 KiB forced by fsync of main.db-journal (created, grew), "
         "4 KiB by jbd2/sda-8 (unknown), 4 KiB forced by fsync of main.db (main.db-mj*: unlinked)"
     ]
-    assert list(reasons.sentences(bill, "deferred")) == []
+    assert list(reason_sentences(bill, "deferred")) == []

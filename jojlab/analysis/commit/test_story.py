@@ -8,7 +8,7 @@ from typing import Any
 
 from jojlab.analysis.commit.story import Call, Moved, story
 from jojlab.analysis.commit.trace import commit_traces
-from jojlab.report.words.story import sentence, told
+from jojlab.report.commits import call_stories, event_sentence
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, make_run, run_of
 
@@ -55,7 +55,7 @@ def test_a_flush_makes_durable_what_was_written_since_the_last(tmp_path: Path) -
 
 
 def test_it_is_told_in_sentences(tmp_path: Path) -> None:
-    (call,) = told(of_ext4(tmp_path), "ext4")
+    (call,) = call_stories(of_ext4(tmp_path), "ext4")
     assert call.heading == (
         "At 30.00 µs after BEGIN, fsync of main.db-journal; its last request ends at 5.055 ms"
     )
@@ -79,7 +79,7 @@ def test_a_node_and_a_checkpoint_are_no_commit(tmp_path: Path) -> None:
         (("checkpoint",), "write a checkpoint"),
         (("node", "checkpoint"), "commit"),
     ):
-        words = sentence(replace(event, subtypes=subtypes), call, "f2fs")
+        words = event_sentence(replace(event, subtypes=subtypes), call, "f2fs")
         assert words.startswith(f"f2fs must {does}, because main.db-journal grew")
 
 
@@ -92,4 +92,4 @@ def test_every_request_of_a_commit_is_in_its_story(tmp_path: Path) -> None:
         assert sum(event.requests for event in events) == len(requests)
         written = sum(moved.bytes for event in events for moved in event.moved)
         assert written == sum(each.length_bytes for each in trace.runs)
-        assert all(call.sentences for call in told(calls, ""))
+        assert all(call.sentences for call in call_stories(calls, ""))

@@ -5,7 +5,7 @@ the filesystems' manuals say of each setting, and five defects that power cuts f
 (docs/power-cuts.md). Of a program and of a replay, whose settings nobody knows, its commits say it
 (docs/commits.md). Gives too what is not known: where nothing is at risk that is known, but too
 little is, nothing is called safe. jojlab/verify/durability.py holds hazards against power cuts;
-their prose is made in jojlab/report/words/hazards.py.
+their prose is made in jojlab/report/hazards.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Reads what power cuts left (RUN/power-cuts); gives counts of distinct states by outcome, the worst
 of them, and where they contradict the manuals (risks.py). Their words are made in
-jojlab/report/words/survival.py.
+jojlab/report/survival.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jojlab.analysis.study.memory_model import CaseMemory, Counted, CountedPart, MemoryModel
-from jojlab.report.words.memory_model import touch_rows
+from jojlab.report.memory_model import touch_rows
 
 
 def counted(loads: int) -> Counted:

@@ -8,7 +8,7 @@ from typing import Any
 from jojlab.fleet.simulation.published import USERS
 from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.study import FleetStudy
-from jojlab.report.charts import vega
+from jojlab.report.shared import vega
 
 Spec = dict[str, Any]
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

@@ -11,7 +11,7 @@ from jojlab.fleet.study.dataset import LeftOut
 from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.losses import Losses
 from jojlab.fleet.study.study import FleetStudy
-from jojlab.report.words.text import count, digits
+from jojlab.report.shared.text import count, digits
 
 _MOST_NAMES = 10
 

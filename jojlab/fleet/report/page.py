@@ -13,10 +13,9 @@ from jojlab.fleet.report import charts, first_lines, rows
 from jojlab.fleet.report.rows import TextTable
 from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.study import FleetStudy
-from jojlab.report.page import html
-from jojlab.report.page.file import page_policy, script_json, vega_script
-from jojlab.report.sections.template import Specs, render
-from jojlab.report.words.text import count
+from jojlab.report import page as html
+from jojlab.report.shared.template import Specs, page_policy, render, script_json, vega_script
+from jojlab.report.shared.text import count
 
 _MOST_ROWS = 1000
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jojlab.fleet.simulation.published import USERS
 from jojlab.fleet.study.device_day import Dear, DeviceDay
 from jojlab.fleet.study.study import FleetStudy
-from jojlab.report.words.text import digits, duration, percent
+from jojlab.report.shared.text import digits, duration, percent
 
 # What AndroTrace found behind the names of super-journals.
 _KNOWN = {

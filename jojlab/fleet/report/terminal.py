@@ -11,8 +11,8 @@ from jojlab.fleet.report import first_lines, rows
 from jojlab.fleet.report.rows import TextTable
 from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.study import FleetStudy
-from jojlab.report.terminal.console import new_table
-from jojlab.report.words.text import count
+from jojlab.report.shared.console import new_table
+from jojlab.report.shared.text import count
 
 # Devices and apps of a table; lines, which the four published users are among.
 _MOST, _MOST_LINES = 12, 16

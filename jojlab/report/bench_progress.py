@@ -1,0 +1,71 @@
+"""Progress of a live workload on stderr: the seed and its stage; one line per seed if stderr is not
+a terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+
+from rich.markup import escape
+from rich.status import Status
+
+from jojlab.foundation.printable import printable
+from jojlab.report.shared.console import QuietConsole
+
+# What the agent calls its stages, in words for the user.
+_STAGES = {
+    "prepare": "creates its files",
+    "warm-up": "warms up",
+    "commit": "is measured",
+    "settle": "writes back dirty data",
+    "check": "checks its files",
+}
+
+
+class Silent:
+    """Says nothing."""
+
+    def stage(self, seed: int, stage: str) -> None:
+        """Say nothing."""
+
+    def finished(self, seed: int) -> None:
+        """Say nothing."""
+
+
+class BenchProgress:
+    """Shows every stage and every seed; see `shown`."""
+
+    def __init__(self, seeds: int) -> None:
+        self._console = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
+        self._seeds = seeds
+        self._done = 0
+        self.status = Status("", console=self._console)
+
+    def stage(self, seed: int, stage: str) -> None:
+        """The run of `seed` has come to a stage of the agent's."""
+        if stage.startswith("lasts "):
+            self._console.print(f"the recording {stage}, and so does its replay", markup=False)
+        elif self._console.is_terminal:
+            words = _STAGES.get(stage, stage)
+            self.status.update(escape(f"[{self._done + 1}/{self._seeds}] seed {seed} {words}"))
+
+    def finished(self, seed: int) -> None:
+        """The run of `seed` is done."""
+        self._done += 1
+        if not self._console.is_terminal:
+            print(f"[{self._done}/{self._seeds}] seed {seed}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def shown(title: str, seeds: int) -> Iterator[BenchProgress]:
+    """Yield the progress of `seeds` live runs; print the time that they took at the end."""
+    begin_s = time.monotonic()
+    print(printable(title), file=sys.stderr)
+    progress = BenchProgress(seeds)
+    with progress.status if sys.stderr.isatty() else contextlib.nullcontext():
+        yield progress
+    runs = f"{seeds} run{'s' if seeds != 1 else ''}"
+    print(f"{runs} in {time.monotonic() - begin_s:.1f} s", file=sys.stderr)

@@ -1,0 +1,367 @@
+"""The bill of a commit: its words, its print on a terminal, and its section of the page."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby, islice
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from jojlab.analysis.commit.bill import Bill, BillRow
+from jojlab.analysis.commit.classes import CLASSES, class_shares
+from jojlab.analysis.commit.flash_life import CYCLES, Charged, FlashLife, years
+from jojlab.analysis.figures.apart import Apart
+from jojlab.analysis.figures.figure import CAUSED, Number
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.foundation.printable import printable
+from jojlab.report import case_charts, hazards, survival
+from jojlab.report.overview import at_risk, case_title, name_of
+from jojlab.report.shared import text
+from jojlab.report.shared.console import new_table
+from jojlab.report.shared.template import Cell, Noted, Section, Specs, case_anchor, case_ids, render
+
+
+def deferred_words(figures: Mapping[str, Number]) -> str:
+    """Say what of a commit's cost is left to be done later; empty where nothing is, or is known."""
+    requests = figures.get("deferred_requests_per_commit", 0)
+    if not requests:
+        return ""
+    size, whole = figures["deferred_bytes_per_commit"], figures["bytes_per_commit"]
+    flushes = text.count(figures["deferred_flushes_per_commit"], "flush", "flushes")
+    share = f" ({text.percent(size / whole)})" if whole else ""
+    return (
+        f"deferred of it, to checkpoints and to the sync at the end: "
+        f"{text.count(requests, 'request')}, including {flushes}, and {text.size(size)}{share}"
+    )
+
+
+def bill_deferred_words(bill: Bill) -> str:
+    """Say the same of a bill."""
+    whole, later = bill.total(*CAUSED), bill.total("deferred")
+    return deferred_words(
+        {
+            "bytes_per_commit": bill.per_commit(whole.bytes),
+            "deferred_requests_per_commit": bill.per_commit(later.requests),
+            "deferred_bytes_per_commit": bill.per_commit(later.bytes),
+            "deferred_flushes_per_commit": bill.per_commit(later.flushes),
+        }
+    )
+
+
+def apart_words(apart: Iterable[Apart]) -> str:
+    """Say what transactions there were beside commits; empty where there were none."""
+    told = [
+        f"{each.transactions:,} transaction{'s' if each.transactions != 1 else ''} "
+        f"{_apart_kind(each)} (p50 {text.duration(each.latency_ns_p50)}, "
+        f"p99 {text.duration(each.latency_ns_p99)})"
+        for each in apart
+    ]
+    return f"beside the commits: {'; '.join(told)}" if told else ""
+
+
+def _apart_kind(each: Apart) -> str:
+    if each.kind == "rollback":
+        return "was rolled back" if each.transactions == 1 else "were rolled back"
+    return "changed nothing"
+
+
+_MOST_LINES = 20
+
+
+def program_sentence(program: Mapping[str, Any]) -> str:
+    """Say how it ended, and which transactions were found; `program` is of the manifest."""
+    name = printable(str(program["command"][0]))
+    if program["timed_out"]:
+        end = "was killed at its time limit"
+    elif program["signal"] is not None:
+        end = f"was ended by signal {program['signal']}"
+    else:
+        end = f"ended with exit code {program['exit_code']}"
+    found = [
+        _counted(program["commits"], "commit of SQLite", "commits of SQLite"),
+        _counted(program["checkpoints"], "checkpoint", "checkpoints"),
+        _counted(program["rollbacks"], "rollback", "rollbacks"),
+        _counted(program["syncs"], "other sync", "other syncs"),
+    ]
+    words = ", ".join(filter(None, found))
+    after = ""
+    if program["bytes_after_last"]:
+        after = f"; {program['bytes_after_last']} bytes were written"
+        after += " after the last of them" if words else ""
+    return f"{name} {end}: {words or 'no call that makes anything durable'}{after}"
+
+
+def no_bill(programs: Mapping[int, Mapping[str, Any]], apart: Iterable[Apart] = ()) -> str:
+    """Say why a case has no bill; `programs` is by seed, and empty for other workloads. `apart` are
+    its transactions that are no commits.
+    """
+    why = "; ".join(filter(None, (*map(program_sentence, programs.values()), apart_words(apart))))
+    return "no bill: no commit was measured, so that there is none to divide by" + (
+        f" ({why})" if why else ""
+    )
+
+
+def program_output(program: Mapping[str, Any]) -> str:
+    """Return the beginning of what it wrote."""
+    lines = str(program["output"]).splitlines()
+    shown = [f"  | {printable(line)}" for line in lines[:_MOST_LINES]]
+    if len(lines) > _MOST_LINES or program["output_bytes"] > len(program["output"].encode()):
+        shown.append(f"  | ... ({program['output_bytes']} bytes in all)")
+    return "\n".join(shown) or "  (it wrote nothing)"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}" if count else ""
+
+
+# Reasons that are spelled out for one block type; the others are counted.
+_SPELLED = 8
+
+
+def reason_sentences(bill: Bill, part: str) -> Iterator[str]:
+    """Yield one sentence for each block type that has reasons."""
+    shares = [share for share in bill.reasons if share.part == part]
+    for block_type, group in groupby(shares, lambda share: share.block_type):
+        ours = list(group)
+        spelled = [
+            f"{text.kib(bill.per_commit(share.bytes))} KiB {_forced(share.cause)} ({share.changes})"
+            for share in islice(ours, _SPELLED)
+        ]
+        if len(ours) > _SPELLED:
+            spelled.append(f"{len(ours) - _SPELLED} more reasons")
+        whole = sum(row.bytes for row in bill.part(part) if row.block_type == block_type)
+        yield f"{text.kib(bill.per_commit(whole))} KiB of {block_type}: {', '.join(spelled)}"
+
+
+def journal_sentences(bill: Bill, part: str) -> Iterator[str]:
+    """Yield what the journal's copies are of, and whom shared requests served."""
+    homes = [share for share in bill.homes if share.part == part]
+    if homes:
+        spelled = [
+            f"{text.kib(bill.per_commit(share.bytes))} KiB of {share.home}"
+            for share in homes[:_SPELLED]
+        ]
+        if len(homes) > _SPELLED:
+            spelled.append(f"{len(homes) - _SPELLED} more places")
+        yield f"copies in the journal: {', '.join(spelled)}"
+    askers = [share for share in bill.askers if share.part == part]
+    for share in askers[:_SPELLED]:
+        size = text.kib(bill.per_commit(share.bytes))
+        yield f"{size} KiB of {share.block_type} served several calls at once: {share.askers}"
+    if len(askers) > _SPELLED:
+        yield f"{len(askers) - _SPELLED} more groups of calls were served at once"
+
+
+def _forced(cause: str) -> str:
+    """A call forces a commit; writeback merely makes one."""
+    return f"forced by {cause}" if " of " in cause else cause
+
+
+# What is stated where nobody states a load.
+COMMITS_A_DAY = 10_000
+_SPELLED_OWNERS = 4
+
+
+def life_sentences(bill: Bill, commits_a_day: float = COMMITS_A_DAY) -> Iterator[str]:
+    """Yield what was programmed and why, to whom it is charged, and how long the flash lasts."""
+    life = bill.life
+    if life is None or not life.programmed_bytes:
+        return
+    kinds = [
+        f"{text.kib(bill.per_commit(size))} KiB {reason}"
+        for reason, size in life.programmed.items()
+        if size
+    ]
+    whole = bill.per_commit(life.programmed_bytes)
+    sent = bill.per_commit(life.sent_bytes)
+    yield (
+        f"on the flash: {text.size(whole)} programmed for {text.size(sent)} that were sent: "
+        f"{', '.join(kinds)}; {_erases(bill, life)}"
+    )
+    shares = [_owner_share(bill, each) for each in life.charged[:_SPELLED_OWNERS]]
+    if len(life.charged) > _SPELLED_OWNERS:
+        shares.append(f"{len(life.charged) - _SPELLED_OWNERS} more")
+    yield f"charged to: {', '.join(shares)}"
+    lasts = years(whole, commits_a_day, life.flash_bytes)
+    if not math.isinf(lasts):
+        yield (
+            f"life: {text.digits(lasts)} years at {commits_a_day:,.0f} commits a day, if the "
+            f"{text.digits(life.flash_bytes / 1024**3)} GiB of the profile endure {CYCLES:,} "
+            "erases and are worn evenly"
+        )
+
+
+def _erases(bill: Bill, life: FlashLife) -> str:
+    if life.erases:
+        return f"{text.digits(bill.per_commit(life.erases))} blocks erased"
+    return "nothing was erased (device.preload_percent ages a device)"
+
+
+def _owner_share(bill: Bill, each: Charged) -> str:
+    owner = ", ".join(filter(None, (each.block_type, each.file, each.cause)))
+    return f"{text.kib(each.bytes / bill.transactions)} KiB to {owner}"
+
+
+def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
+    """Print what one commit costs, row by row, and its deferred I/O; `what` a commit is called."""
+    total = bill.total(*CAUSED)
+    console.print(
+        f"[bold]one {what}[/bold]: {text.digits(bill.per_commit(total.requests))} requests "
+        f"({text.digits(bill.per_commit(total.flushes))} of them flushes), "
+        f"{text.kib(bill.per_commit(total.bytes))} KiB, "
+        f"p50 {text.duration(bill.latency_ns['latency_ns_p50'])}"
+        f"  [dim](over {bill.transactions} {what}s)[/dim]"
+    )
+    for sentence in filter(None, (bill_deferred_words(bill), apart_words(bill.apart))):
+        console.print(escape(sentence))
+    table = new_table(
+        ("block type", "left"),
+        ("file kind", "left"),
+        ("file", "left"),
+        ("cause", "left"),
+        ("requests", "right"),
+        ("KiB", "right"),
+        ("share", "right"),
+    )
+    _add_rows(table, bill, bill.part("commit"), total.bytes)
+    for part, title in text.LATER_PARTS.items():
+        if bill.part(part):
+            table.add_section()
+            table.add_row(f"[bold]{title}[/bold]")
+            _add_rows(table, bill, bill.part(part), total.bytes if part in CAUSED else 0)
+    console.print(table)
+    for part in ("commit", "deferred"):
+        told = (*reason_sentences(bill, part), *journal_sentences(bill, part))
+        for sentence in told:
+            console.print(escape(sentence if part == "commit" else f"deferred: {sentence}"))
+    for sentence in life_sentences(bill):
+        console.print(escape(sentence))
+
+
+def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> None:
+    rows = list(rows)
+    for row in rows:
+        table.add_row(
+            row.block_type
+            if row.operation in ("write", "flush")
+            else f"{row.block_type} ({row.operation})",
+            row.file_kind,
+            escape(row.file),
+            escape(row.cause),
+            text.digits(bill.per_commit(row.requests)),
+            text.kib(bill.per_commit(row.bytes)),
+            text.percent(row.bytes / whole) if whole else "",
+        )
+    table.add_row(
+        "[bold]total[/bold]",
+        "",
+        "",
+        "",
+        f"[bold]{text.digits(bill.per_commit(sum(row.requests for row in rows)))}[/bold]",
+        f"[bold]{text.kib(bill.per_commit(sum(row.bytes for row in rows)))}[/bold]",
+    )
+
+
+def bill_section(summary: RunSummary, run: str, specs: Specs) -> Section:
+    """What one commit costs by class, then every case's bill in full."""
+    rows, cases = case_charts.bill_rows(summary), case_charts.chart_labels(summary)
+    specs["bytes-chart"] = case_charts.bill_chart(rows, cases, "kib", "KiB per commit")
+    specs["requests-chart"] = case_charts.bill_chart(
+        rows, cases, "requests", "requests and flushes per commit"
+    )
+    html = render(
+        "report/bill.html",
+        at_risk=at_risk(summary),
+        classes=_class_table(summary),
+        bills=[_full_bill(case, case.bill, run) for case in summary.measured if case.bill],
+        bills_are_open=len(summary.measured) == 1,
+    )
+    return Section("bill", html)
+
+
+def _class_table(summary: RunSummary) -> dict[str, Any]:
+    shares = {case.case_id: class_shares(case.bill) for case in summary.measured if case.bill}
+    classes = [n for n in CLASSES if any(s.name == n for part in shares.values() for s in part)]
+    rows: list[list[Cell]] = []
+    for case in summary.measured:
+        found = {(share.part, share.name): share for share in shares.get(case.case_id, ())}
+        cells: list[Cell] = []
+        for name in classes:
+            now, later = found.get(("commit", name)), found.get(("deferred", name))
+            small = f"+ {_class_cell(name, later)}" if later else ""
+            value = (now.requests if name == "flush" else now.bytes) if now else 0
+            cells.append(Noted(_class_cell(name, now), small, value=value))
+        rows.append([name_of(summary, case), *cells])
+    heads = ["flushes" if name == "flush" else f"{name}, KiB" for name in classes]
+    columns = [case_title(summary), *heads]
+    return {"columns": columns, "rows": rows, "ids": case_ids(summary.measured)}
+
+
+def _class_cell(name: str, share: Any) -> str:
+    if share is None:
+        return "0"
+    return text.digits(share.requests) if name == "flush" else text.kib(share.bytes)
+
+
+def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
+    total = bill.total(*CAUSED)
+    requests = text.digits(bill.per_commit(total.requests))
+    return {
+        "id": case_anchor(case.case_id),
+        "case": case.case_id,
+        "label": case.label,
+        "soft": f"{requests} request{'s' if requests != '1' else ''}, "
+        f"{text.kib(bill.per_commit(total.bytes))} KiB, over {bill.transactions} commits",
+        "risks": hazards.by_sentence([case]),
+        "survives": survival.verdict_sentence(case),
+        "programs": [
+            (f"seed {seed}: {program_sentence(ended)}", program_output(ended))
+            for seed, ended in case.programs.items()
+        ],
+        "told": [*filter(None, (bill_deferred_words(bill), apart_words(bill.apart)))],
+        "commit": _part(bill, "commit"),
+        "later": [
+            (title.capitalize(), _part(bill, part))
+            for part, title in text.LATER_PARTS.items()
+            if bill.part(part)
+        ],
+        "command": f"joj show {run} --case {shlex.quote(case.case_id)}",
+    }
+
+
+def _part(bill: Bill, part: str) -> dict[str, Any]:
+    """Return one part of a bill: its rows, the total at the end, and why the filesystem wrote."""
+    total = bill.total(part)
+    whole = bill.total(*CAUSED) if part in CAUSED else total
+    rows = [_bill_cells(bill, row, whole.bytes) for row in bill.part(part)]
+    rows.append(
+        [
+            "total", "", "", "",
+            text.digits(bill.per_commit(total.requests)),
+            text.kib(bill.per_commit(total.bytes)),
+            "",
+            f"{total.bytes:,}",
+        ]
+    )  # fmt: skip
+    life = life_sentences(bill) if part == "commit" else ()
+    told = (*reason_sentences(bill, part), *journal_sentences(bill, part), *life)
+    return {"rows": rows, "reasons": told}
+
+
+def _bill_cells(bill: Bill, row: BillRow, whole: int) -> list[str]:
+    plain = row.operation in ("write", "flush")
+    return [
+        row.block_type if plain else f"{row.block_type} ({row.operation})",
+        "" if row.file_kind == "none" else row.file_kind,
+        row.file,
+        row.cause,
+        text.digits(bill.per_commit(row.requests)),
+        text.kib(bill.per_commit(row.bytes)),
+        text.percent(row.bytes / whole) if whole and row.bytes else "",
+        f"{row.bytes:,}",
+    ]

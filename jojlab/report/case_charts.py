@@ -1,0 +1,442 @@
+"""Charts of one bar or line for each case (throughput, latency, bills, kinds of I/O), and the rows
+that they take. Gets finished figures, returns Vega-Lite; only units change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from jojlab.analysis.commit.classes import CLASSES, class_of, class_shares
+from jojlab.analysis.commit.trace import CommitTrace, TracedRun
+from jojlab.analysis.figures.figure import PERCENTILES
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.foundation.lazy import alt
+from jojlab.report import survival
+from jojlab.report.shared import vega
+from jojlab.report.shared.vega import Datasets, Rows
+
+Row = dict[str, Any]
+
+PERCENTILE_NAMES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "max": "max"}
+assert list(PERCENTILE_NAMES) == list(PERCENTILES)  # both are shown in one order
+
+
+def throughput_rows(summary: RunSummary) -> list[Row]:
+    """Return one row per measured case, and one that says why there is none for every other."""
+    return absent_rows(summary) + [
+        {
+            "case": chart_label(summary, case),
+            "risk": survival.risk(case),
+            "survives": survival.outcome_words(case),
+            "tps": case.figures.median["throughput_tps"],
+            "low": case.figures.spread["throughput_tps"][0],
+            "high": case.figures.spread["throughput_tps"][1],
+            "with checkpoints": case.figures.median["throughput_with_checkpoints_tps"],
+        }
+        for case in summary.measured
+    ]
+
+
+def absent_rows(summary: RunSummary) -> list[Row]:
+    """Return one row per case without figures: what became of it, and why."""
+    return [
+        {"case": chart_label(summary, case), "absent": case.status, "reason": case.reason}
+        for case in summary.cases
+        if not case.figures.seeds
+    ]
+
+
+def chart_labels(summary: RunSummary) -> list[str]:
+    """Return the names of all cases in the experiment's order."""
+    return [chart_label(summary, case) for case in summary.cases]
+
+
+def chart_label(summary: RunSummary, case: CaseSummary) -> str:
+    """Return the name of a case, and with it how many seeds it has where it lacks some."""
+    partial = summary.partial(case)
+    return f"{case.label} ({partial})" if partial else case.label
+
+
+def latency_rows(summary: RunSummary) -> list[Row]:
+    """Return one row per measured case and percentile, and those of absent_rows."""
+    return absent_rows(summary) + [
+        {
+            "case": chart_label(summary, case),
+            "risk": survival.risk(case),
+            "survives": survival.outcome_words(case),
+            "percentile": shown,
+            "ms": case.figures.median[f"latency_ns_{name}"] / 1e6,
+        }
+        for case in summary.measured
+        for name, shown in PERCENTILE_NAMES.items()
+    ]
+
+
+def histogram_rows(summary: RunSummary) -> list[Row]:
+    """Return the bins of every case that are not empty, and after them its percentiles.
+
+    The greatest comes first, so that what is drawn last, over the others, is the median.
+    """
+    rows: list[Row] = []
+    for case in summary.measured:
+        whole = sum(found.count for found in case.latencies)
+        rows += [
+            {
+                "case": chart_label(summary, case),
+                "risk": survival.risk(case),
+                "begin_ms": found.begin_ns / 1e6,
+                "end_ms": found.end_ns / 1e6,
+                "share": found.count / whole,
+                "count": found.count,
+            }
+            for found in case.latencies
+            if found.count
+        ]
+        for name, shown in reversed(PERCENTILE_NAMES.items()):
+            low, high = case.figures.spread[f"latency_ns_{name}"]
+            median = case.figures.median[f"latency_ns_{name}"]
+            ms = {"ms": median / 1e6, "low": low / 1e6, "high": high / 1e6}
+            rows.append({"case": chart_label(summary, case), "percentile": shown, **ms})
+    return rows
+
+
+def bill_rows(summary: RunSummary) -> list[Row]:
+    """Return one row per case, part and class of its bill, and those of absent_rows."""
+    return absent_rows(summary) + [
+        {
+            "case": chart_label(summary, case),
+            "risk": survival.risk(case),
+            "survives": survival.outcome_words(case),
+            "part": share.part,
+            "class": share.name,
+            "kib": share.bytes / 1024,
+            "requests": share.requests,
+            "order": (share.part != "commit") * len(CLASSES) + CLASSES.index(share.name),
+        }
+        for case in summary.measured
+        if case.bill
+        for share in class_shares(case.bill)
+    ]
+
+
+def commit_rows(trace: CommitTrace) -> tuple[list[Row], list[Row]]:
+    """Return the stretches of one commit, lane by lane, and its flushes.
+
+    A stretch is what one request has in one lane: its page runs there, drawn as one bar.
+    """
+    stretches: dict[tuple[int, str], list[TracedRun]] = {}
+    for run in trace.runs:
+        if run.operation != "flush":
+            stretches.setdefault((run.request_id, _lane(run)), []).append(run)
+    rows = [_stretch_row(lane, runs) for (_, lane), runs in stretches.items()]
+    rows.sort(key=lambda row: (CLASSES.index(row["class"]), row["lane"]))
+    flushes = [_times(run) | {"cause": run.cause} for run in trace.runs if run.operation == "flush"]
+    return rows, flushes
+
+
+def which_commit(case: CaseSummary) -> str:
+    """Say which commit of a case is drawn, or which checkpoint."""
+    assert case.trace
+    if case.trace.is_checkpoint:
+        return f"the checkpoint {case.trace.transaction_id} of seed {case.trace.seed}"
+    return f"transaction {case.trace.transaction_id} of seed {case.trace.seed}"
+
+
+def _lane(run: TracedRun) -> str:
+    """The file for data, the class for what has no file of its own."""
+    file = run.file.rsplit("/", 1)[-1]
+    return file if run.block_type == "data" and file else class_of(run.block_type, run.file_kind)
+
+
+def _stretch_row(lane: str, runs: list[TracedRun]) -> Row:
+    first = runs[0]
+    kib = sum(run.length_bytes for run in runs) / 1024
+    kinds = Counter(run.block_subtype for run in runs if run.block_subtype)
+    marks = [", ".join(f"{n} × {kind}" if n > 1 else kind for kind, n in kinds.items())]
+    marks += [first.operation] * (first.operation != "write")
+    marks += ["preflush"] * first.preflush + ["FUA"] * first.fua
+    return _times(first) | {
+        "lane": lane,
+        "class": class_of(first.block_type, first.file_kind),
+        "sector": first.sector,
+        "kib": kib,
+        "text": " ".join([f"{kib:g} KiB", *filter(None, marks)]),
+        "cause": first.cause,
+    }
+
+
+def _times(run: TracedRun) -> Row:
+    # A request whose completion was not seen is drawn as a point at its issue.
+    end_ns = run.issue_ns if run.complete_ns is None else run.complete_ns
+    return {"begin_ms": run.issue_ns / 1e6, "end_ms": end_ns / 1e6}
+
+
+_BAR = 22  # pixels a case takes
+_MANY = 20  # cases whose axis stands above them
+TICK = "#1c2024"
+
+
+def throughput_chart(rows: Rows, cases: list[str], axis_title: str) -> dict[str, Any]:
+    """Bars of `tps` by `case`, with the range over the seeds (`low`, `high`).
+
+    `cases` are all, in their order. A black tick is the rate with checkpoints.
+    """
+    data: Datasets = {}
+    drawn = [row for row in rows if "tps" in row]
+    axis = vega.bar_axis(
+        value for row in drawn for value in (row["tps"], row["with checkpoints"], row["high"])
+    )
+    y = _cases(cases)
+    base = alt.Chart(vega.named_data(data, drawn)).encode(y=y)
+    title = axis_title + axis.suffix
+    scale = alt.Scale(**axis.scale)
+    bars = base.encode(
+        x=alt.X("tps:Q", title=title, scale=scale, axis=_values(cases)),
+        x2=alt.X2Datum(axis.base),
+        tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints", "risk", "survives"),
+    )
+    band = {"height": {"band": 0.62}}
+    whole = [bars.mark_bar(color=vega.COLOURS["database"], **band), vega.hatched(bars, **band)]
+    ends = base.mark_rule(strokeWidth=2, color="#E69F00").encode(
+        x=alt.X("low:Q", scale=scale), x2="high:Q"
+    )
+    slower = base.transform_filter("datum['with checkpoints'] < datum.tps")
+    ticks = slower.mark_tick(thickness=2, size=16, color=TICK).encode(
+        x=alt.X("with checkpoints:Q", scale=scale)
+    )
+    return _finish(alt.layer(*whole, ends, ticks, *_absent(data, rows, y)), len(cases), data)
+
+
+def latency_chart(rows: Rows, cases: list[str], axis: str) -> dict[str, Any]:
+    """Percentiles (`percentile`, `ms`) by `case` on a log axis, joined by a line.
+
+    The line of a case that puts something at risk is dashed.
+    """
+    drawn = [row for row in rows if "ms" in row]
+    names = list(dict.fromkeys(row["percentile"] for row in drawn))
+    data: Datasets = {}
+    y = _cases(cases)
+    # Where points fall together, the lowest percentile is drawn last and the one in sight.
+    base = alt.Chart(vega.named_data(data, drawn[::-1])).encode(y=y)
+    x = alt.X(
+        "ms:Q",
+        title=axis,
+        scale=alt.Scale(type="log", nice=True),
+        axis=_values(cases),
+    )
+    lines = [
+        base.transform_filter(which)
+        .mark_line(strokeWidth=1.5, color="#8C8C8C", **dash)
+        .encode(x=x, detail="case:N")
+        for which, dash in (("!datum.risk", {}), ("datum.risk", {"strokeDash": [4, 4]}))
+    ]
+    points = base.mark_point(filled=True, size=75, opacity=1).encode(
+        x=x,
+        color=alt.Color(
+            "percentile:N",
+            sort=names,
+            scale=alt.Scale(domain=names, range=list(vega.PERCENTILE_COLOURS)),
+            legend=vega.legend(""),
+        ),
+        shape=alt.Shape(
+            "percentile:N",
+            sort=names,
+            scale=alt.Scale(
+                domain=names, range=["circle", "square", "triangle-up", "diamond", "cross"]
+            ),
+            legend=vega.legend(""),
+        ),
+        tooltip=_tooltip("case", "percentile", "ms", "risk", "survives"),
+    )
+    return _finish(alt.layer(*lines, points, *_absent(data, rows, y)), len(cases), data)
+
+
+def bill_chart(rows: Rows, cases: list[str], field: str, title: str) -> dict[str, Any]:
+    """Stacked bars of `field` (kib or requests) by `case` and `class`; deferred work is paler.
+
+    Where the longest bar would hide others, bars of like length stand together, each group with an
+    axis of its own: stacked parts cannot be read on a logarithmic one.
+    """
+    # A flush has no bytes, nor a place in their legend.
+    drawn = [row for row in rows if row.get(field)]
+    classes = [name for name in vega.COLOURS if any(row["class"] == name for row in drawn)]
+    data: Datasets = {}
+    groups = _of_like_length(drawn, cases, field)
+    panels = []
+    for place, group in enumerate(groups):
+        own = [row for row in drawn if row["case"] in group]
+        others = [row for row in rows if row["case"] in group and "absent" in row]
+        panels.append(
+            _bill_panel(data, own, others, group, classes, field, title).properties(
+                width=vega.WIDTH,
+                height=max(40, _BAR * len(group)),
+                **({"title": _panel_title(place)} if len(groups) > 1 else {}),
+            )
+        )
+    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=24)
+    return vega.configured(chart, data)
+
+
+def _panel_title(place: int) -> str:
+    return "the longest bars" if place == 0 else "shorter bars, on another axis"
+
+
+def _of_like_length(rows: Rows, cases: list[str], field: str) -> list[list[str]]:
+    """Return the cases in groups, within which no bar hides another; those without any come first.
+
+    The groups' cases are in their own order.
+    """
+    whole = dict.fromkeys(cases, 0.0)
+    for row in rows:
+        whole[row["case"]] += row[field]
+    groups: list[set[str]] = [{case for case in cases if not whole[case]}]
+    longest = 0.0
+    for case in sorted((case for case in cases if whole[case]), key=lambda case: -whole[case]):
+        if longest > whole[case] * vega.MOST_TIMES:
+            groups.append(set())
+            longest = 0.0
+        longest = longest or whole[case]
+        groups[-1].add(case)
+    return [[case for case in cases if case in group] for group in groups]
+
+
+def _bill_panel(
+    data: Datasets,
+    rows: Rows,
+    absent: Rows,
+    cases: list[str],
+    classes: list[str],
+    field: str,
+    title: str,
+) -> Any:
+    y = _cases(cases)
+    bars = alt.Chart(vega.named_data(data, rows)).encode(
+        y=y,
+        x=alt.X(f"{field}:Q", title=title, stack="zero", axis=_values(cases)),
+        order=alt.Order("order:Q"),
+        detail="class:N",
+    )
+    colour = alt.Color(
+        "class:N",
+        scale=alt.Scale(domain=classes, range=[vega.COLOURS[name] for name in classes]),
+        legend=vega.legend(""),
+    )
+    opacity = alt.Opacity(
+        "part:O",
+        sort=["commit", "deferred"],
+        scale=alt.Scale(domain=["commit", "deferred"], range=[1, 0.4]),
+        legend=None,
+    )
+    band = {"height": {"band": 0.62}, "stroke": "white", "strokeWidth": 0.6}
+    plain = bars.mark_bar(**band).encode(
+        color=colour,
+        opacity=opacity,
+        tooltip=_tooltip("case", "part", "class", "kib", "requests", "risk", "survives"),
+    )
+    hatch = vega.hatched(bars, **band).encode(detail=["class:N", "part:O"])
+    return alt.layer(plain, hatch, *_absent(data, absent, y))
+
+
+def shares_chart(rows: Rows) -> dict[str, Any]:
+    """Bars of parts of a whole by `case` and `value`, beside each other for each `by`.
+
+    `amount` is what the parts are of, `order` the order in which they stand.
+    """
+    values = [row["value"] for row in sorted(rows, key=lambda row: row["order"])]
+    values = list(dict.fromkeys(values))
+    cases = _case_names(rows)
+    data: Datasets = {}
+    bars = (
+        alt.Chart(vega.named_data(data, rows))
+        .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
+        .encode(
+            y=_cases(cases),
+            x=alt.X("amount:Q", title=None, stack="normalize", axis=alt.Axis(format="%")),
+            color=alt.Color(
+                "value:N",
+                sort=values,
+                scale=alt.Scale(domain=values, range=_part_colours(values)),
+                legend=vega.legend(""),
+            ),
+            order=alt.Order("order:Q"),
+            tooltip=_tooltip("case", "value", "amount", "by"),
+        )
+        .properties(width=vega.WIDTH // 2 - 20, height=max(30, _BAR * len(cases)))
+    )
+    halves = [
+        bars.transform_filter(f"datum.by === '{by}'").properties(title=f"by {by}")
+        if place == 0
+        else bars.transform_filter(f"datum.by === '{by}'")
+        .encode(y=alt.Y("case:N", sort=cases, title=None, axis=None))
+        .properties(title=f"by {by}")
+        for place, by in enumerate(dict.fromkeys(row["by"] for row in rows))
+    ]
+    return vega.configured(alt.hconcat(*halves, spacing=16), data)
+
+
+def _part_colours(values: Sequence[str]) -> list[str]:
+    """Colours of the bill where the words are its own, and others that can be told apart."""
+    known = {
+        **vega.KIND_COLOURS,
+        "data": vega.COLOURS["database"],
+        "no file": vega.COLOURS["flush"],
+    }
+    rest = [
+        "#0072B2", "#56B4E9", "#009E73", "#B8A30F", "#E69F00", "#D55E00", "#CC79A7", "#6A3D9A",
+        "#333333", "#999999", "#17455C", "#7A5230",
+    ]  # fmt: skip
+    free = [colour for colour in rest if colour not in {known.get(value) for value in values}]
+    return [known.get(value) or free.pop(0) if free or value in known else "#8C8C8C"
+            for value in values]  # fmt: skip
+
+
+def _values(cases: list[str]) -> alt.Axis:
+    """The axis of the values; of many cases above them, where a reader begins."""
+    side: Any = "top" if len(cases) > _MANY else "bottom"
+    return alt.Axis(tickCount=8, format=",~r", orient=side)
+
+
+def _absent(data: Datasets, rows: Rows, y: alt.Y) -> list[alt.Chart]:
+    """What stands in the place of a bar that is not there: a word, and why."""
+    found = [row for row in rows if "absent" in row]
+    if not found:
+        return []
+    words = alt.Chart(vega.named_data(data, found)).mark_text(
+        align="left", dx=4, fontStyle="italic", color=vega.ABSENT_COLOUR
+    )
+    return [
+        words.encode(
+            y=y, x=alt.XValue(0), text="absent:N", tooltip=_tooltip("case", "absent", "reason")
+        )
+    ]
+
+
+def _case_names(rows: Rows) -> list[str]:
+    """Return the cases in the experiment's order."""
+    return list(dict.fromkeys(row["case"] for row in rows))
+
+
+def _cases(names: list[str]) -> alt.Y:
+    """The cases down the side, in their order (Vega would sort them), also those without a bar."""
+    return alt.Y(
+        "case:N",
+        sort=names,
+        scale=alt.Scale(domain=names),
+        title=None,
+        axis=alt.Axis(labelLimit=260, ticks=False, domain=False),
+    )
+
+
+def _tooltip(*names: str) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip(f"{name}:Q", format=vega.NUMBER)
+        if name in vega.NUMBERS
+        else alt.Tooltip(f"{name}:N")
+        for name in names
+    ]
+
+
+def _finish(chart: Any, cases: int, data: Datasets) -> dict[str, Any]:
+    return vega.configured(chart.properties(width=vega.WIDTH, height=max(70, _BAR * cases)), data)

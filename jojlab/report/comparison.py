@@ -1,0 +1,207 @@
+"""Two cases of a run beside each other on its page, and what differs between two runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from jojlab.analysis.run.compare import Comparison, OneSided
+from jojlab.analysis.run.parts import Move, parts
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.report import survival
+from jojlab.report.case_charts import chart_label
+from jojlab.report.overview import overview_columns
+from jojlab.report.shared import text
+from jojlab.report.shared.console import new_table, print_some
+from jojlab.report.shared.template import Section, render
+
+_ALL = "joj diff --json"
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Print the figures that changed, and the differences in how the runs were made.
+
+    Runs with different clocks differ in nearly everything: only --json has their fingerprints.
+    """
+    if comparison.clocks:
+        words = " and ".join(text.clocks(clocks) for clocks in comparison.clocks)
+        console.print(f"[bold yellow]not comparable[/bold yellow]: {escape(words)}")
+    if not comparison.clocks:
+        _print_parts(console, comparison)
+    settings = [
+        f"{escape(case_id)}: {name}: {escape(_change_words(old, new))}"
+        for case_id, fields in comparison.settings.items()
+        for name, (old, new) in fields.items()
+    ]
+    print_some(console, "[cyan]setting[/cyan]", settings, _ALL)
+    contents = [
+        f"{escape(case_id)}: {', '.join(names)}" for case_id, names in comparison.contents.items()
+    ]
+    print_some(console, "[cyan]other contents[/cyan]", contents, _ALL)
+    for which, side in (("first", comparison.old), ("second", comparison.new)):
+        only = f"[yellow]only in the {which} run[/yellow]:"
+        print_some(console, only, [escape(case_id) for case_id in side.cases], _ALL)
+        for names, cases in _by_figures(side).items():
+            console.print(
+                f"[yellow]figures only in the {which} run[/yellow]: {', '.join(names)} "
+                f"[dim]({escape(', '.join(cases))})[/dim]"
+            )
+        lacking = [f"{escape(case_id)}: {escape(why)}" for case_id, why in side.lacking.items()]
+        print_some(console, f"[bold red]incomplete in the {which} run[/bold red]", lacking, _ALL)
+    seeds = [
+        f"{escape(case_id)}: {' → '.join(', '.join(map(str, own)) for own in both)}"
+        for case_id, both in comparison.seeds.items()
+    ]
+    print_some(console, "[cyan]seeds[/cyan]", seeds, _ALL)
+    if comparison.changes:
+        table = new_table(
+            ("case", "left"),
+            ("figure", "left"),
+            ("old", "right"),
+            ("new", "right"),
+            ("change", "right"),
+            ("", "left"),
+            ("moved by", "left"),
+        )
+        for change in comparison.changes:
+            table.add_row(
+                escape(change.label),
+                change.figure,
+                text.figure(change.figure, change.old),
+                text.figure(change.figure, change.new),
+                text.change(change.change),
+                "[dim]within the seeds' spread[/dim]" if change.within_spread else "",
+                escape(_moved_by(change.steps)),
+            )
+        console.print(table)
+    for found in comparison.survivals:
+        style = "bold yellow" if found.differs else "dim"
+        words = " → ".join(survival.outcome_counts(each) for each in (found.old, found.new))
+        console.print(f"[{style}]power cuts[/{style}] {escape(f'{found.label}: {words}')}")
+    if comparison.nothing:
+        console.print(
+            "[bold red]nothing to compare[/bold red]: no case of either run has figures; for "
+            "imported traces, use joj show RUN --characterise"
+        )
+        return
+    console.print(f"{len(comparison.changes)} figures changed, {comparison.equal_figures} equal")
+
+
+def _print_parts(console: Console, comparison: Comparison) -> None:
+    """Print a line for each part that differs: versions in full; hashes say no more than that."""
+    for part, names in parts(comparison.fingerprint).items():
+        ends = {name: comparison.fingerprint[name] for name in names}
+        told = [
+            _change_words(*both) if name == part else f"{_last(name)} {_change_words(*both)}"
+            for name, both in ends.items()
+            if not any(_HASH.fullmatch(str(end)) for end in both)
+        ]
+        if hashes := len(ends) - len(told):
+            told.append(f"{hashes} hash{'es' if hashes > 1 else ''} ({_ALL})")
+        console.print(f"[cyan]{escape(part)}[/cyan]: {escape('; '.join(told))}")
+
+
+def _last(name: str) -> str:
+    """Return what a part of a fingerprint is of: a package, a file, or what it tells."""
+    return re.sub(r"^(mkfs_package_versions|modules_sha256|tools_sha256)\.", "", name)
+
+
+def _moved_by(steps: Sequence[Move]) -> str:
+    """Say of each step that moved a figure by how much, and by which parts or one of which."""
+    words = []
+    for step in steps:
+        share = (step.new - step.old) / step.old if step.old else None
+        by = " or ".join(step.parts) or "nothing that the runs tell"
+        words.append(by if len(steps) == 1 else f"{text.change(share)} by {by}")
+    return "; ".join(words)
+
+
+def _by_figures(side: OneSided) -> dict[tuple[str, ...], list[str]]:
+    """Group the cases by the figures that only they have: mostly all have the same."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for case_id, names in side.figures.items():
+        found.setdefault(names, []).append(case_id)
+    return found
+
+
+def _change_words(old: object, new: object) -> str:
+    return " → ".join("absent" if value is None else str(value) for value in (old, new))
+
+
+_PARTS = {"commit": "One commit", **text.LATER_PARTS}
+
+
+def compare_section(summary: RunSummary) -> Section | None:
+    """Return the section, or None where there are no two cases with figures."""
+    if summary.is_composed or len(summary.measured) < 2:
+        return None
+    cases = [(case.case_id, case.label) for case in summary.measured]
+    return Section("compare", render("report/comparison.html", cases=cases))
+
+
+def case_data(summary: RunSummary) -> dict[str, Any]:
+    """Return what the page's script knows of the cases.
+
+    `figures` are the rows of the comparison, name and title; `parts` those of bills. Of each case:
+    its id, its names in charts, what it risks, its figures (number and text), and its bill (part,
+    what, file, cause, requests and bytes of one commit).
+    """
+    if summary.is_composed:
+        return {"figures": [], "parts": [], "cases": []}
+    columns = overview_columns(summary)
+    titles = _titles(columns)
+    return {
+        "figures": [[figure, title] for (_, figure), title in zip(columns, titles, strict=True)],
+        "parts": list(_PARTS.items()),
+        "cases": [
+            {
+                "id": case.case_id,
+                "label": case.label,
+                "names": sorted({case.label, chart_label(summary, case)}),
+                "risk": survival.risk(case),
+                "survives": survival.outcome_words(case),
+                "figures": {
+                    figure: [value, text.figure(figure, value)]
+                    for _, figure in columns
+                    if (value := case.figures.median.get(figure)) is not None
+                },
+                "bill": _bill(case),
+            }
+            for case in summary.cases
+        ],
+    }
+
+
+def _titles(columns: list[tuple[str, str]]) -> list[str]:
+    """Return the titles of figures as they stand alone: a second p99 is that of the first word."""
+    found: list[str] = []
+    group = ""
+    for title, _ in columns:
+        if title.endswith(" p50"):
+            group = title.removesuffix(" p50")
+        found.append(f"{group} {title}" if title in ("p99", "max") else title)
+    return found
+
+
+def _bill(case: CaseSummary) -> list[list[Any]]:
+    if case.bill is None:
+        return []
+    bill = case.bill
+    return [
+        [
+            row.part,
+            row.block_type
+            if row.operation in ("write", "flush")
+            else f"{row.block_type} ({row.operation})",
+            row.file if row.file or row.file_kind == "none" else row.file_kind,
+            row.cause,
+            round(bill.per_commit(row.requests), 6),
+            round(bill.per_commit(row.bytes), 3),
+        ]
+        for row in bill.rows
+    ]

@@ -1,0 +1,248 @@
+"""Prints a device profile, and how much its numbers move the figures, with the page of its
+assumptions.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from jojlab.campaign.sensitivity import Effect, Sensitivity
+from jojlab.device.profile import INTERFACES, Profile
+from jojlab.device.ranges import Origin, Tried
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.lazy import alt
+from jojlab.report.shared import vega
+from jojlab.report.shared.console import terminal
+from jojlab.report.shared.vega import Datasets
+
+# Characters that two columns of the longest names and values take.
+_TWO_COLUMNS = 90
+
+
+def print_device(
+    console: Console, profile: Profile, figures: Mapping[str, int], *, sources: bool
+) -> None:
+    """Print parameters in two columns, or one per line with its source; then the figures."""
+    console.print(f"[bold]{escape(profile.name)}[/bold]  {escape(profile.title)}")
+    console.print(_with_sources(profile) if sources else _in_columns(profile, console.width))
+    table = Table(box=None, pad_edge=False)
+    for title, side in (("figure", "left"), ("model", "right"), ("stated", "right")):
+        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
+    table.add_column("off by", justify="right", no_wrap=True)
+    table.add_column("meaning; source of the stated figure")
+    stated = {row.figure: row for row in profile.stated}
+    for name, meaning in INTERFACES[profile.interface].figures.items():
+        if row := stated.get(name):
+            off = f"{figures[name] / row.value - 1:+.1%}"
+            said = f"{meaning}; {row.source}"
+            if row.sets:
+                said += f"; no check: {row.sets} was set from it"
+            table.add_row(name, f"{figures[name]:,}", f"{row.value:,}", off, escape(said))
+        else:
+            table.add_row(name, f"{figures[name]:,}", "", "", escape(meaning))
+    console.print(table)
+
+
+def _in_columns(profile: Profile, width: int) -> Table:
+    """Two columns of parameters; one where two would be cut."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    rows = [
+        (name, f"{value:,}") for name, value in profile.model.items() if _is_told(profile, name)
+    ]
+    columns = 2 if width >= _TWO_COLUMNS else 1
+    for side in ("left", "right") * columns:
+        table.add_column(justify="right" if side == "right" else "left", no_wrap=True)
+    if columns == 1:
+        for row in rows:
+            table.add_row(*row)
+        return table
+    half = (len(rows) + 1) // 2
+    for left, right in zip(rows[:half], [*rows[half:], ("", "")], strict=False):
+        table.add_row(*left, *right)
+    return table
+
+
+def _with_sources(profile: Profile) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for name, value in profile.model.items():
+        if _is_told(profile, name):
+            table.add_row(name, f"{value:,}", escape(profile.sources.get(name, "")))
+    return table
+
+
+def _is_told(profile: Profile, name: str) -> bool:
+    """Whether the file has the key, or the device has the mechanism all the same."""
+    return name in profile.sources or profile.model[name] != 0
+
+
+def print_sensitivity(found: Sensitivity) -> None:
+    """Print a line for each value that was tried, a column for each case."""
+    table = Table(box=None, pad_edge=False, title_justify="left")
+    for title in ("number", "is", "tried", *found.base):
+        table.add_column(escape(title), justify="left" if title == "number" else "right")
+    table.add_row(found.figure, "", "", *(f"{value:,.2f}" for value in found.base.values()))
+    changes = {(row.key, row.value, row.case_id): row for row in found.effects}
+    for number in found.by_effect():
+        for value in number.values:
+            cells = []
+            for case in found.base:
+                change = changes[number.key, value, case].change
+                cells.append("cannot run" if change is None else f"{change:+.1%}")
+            table.add_row(number.key, f"{number.value:,}", f"{value:,}", *cells)
+    terminal().print(table)
+
+
+MOST_NUMBERS = 14
+_PANEL_WIDTH = 150
+_SIDES = ("smaller", "greater")
+_COLOURS = ("#0072B2", "#E69F00")
+
+
+def tornado_svg(found: Sensitivity) -> str:
+    """Return the picture as SVG, on white: it stands in pages that this project does not style."""
+    import vl_convert
+
+    shown = {
+        number.key: number.value
+        for number in found.by_effect()[:MOST_NUMBERS]
+        if found.largest(number.key) > 0
+    }
+    rows = [
+        {
+            "case": row.case_id,
+            "number": row.key,
+            "tried": _SIDES[row.value > shown[row.key]],
+            "change": row.change,
+        }
+        for row in found.effects
+        if row.key in shown and row.change is not None
+    ]
+    data: Datasets = {}
+    chart = (
+        alt.Chart(vega.named_data(data, rows))
+        .mark_bar(height=9)
+        .encode(
+            x=alt.X("change:Q", title="change", axis=alt.Axis(format="+%", tickCount=4)),
+            y=alt.Y("number:N", title=None, sort=list(shown), axis=alt.Axis(labelLimit=220)),
+            color=alt.Color(
+                "tried:N",
+                scale=alt.Scale(domain=_SIDES, range=_COLOURS),
+                legend=vega.legend("the number is"),
+            ),
+            column=alt.Column("case:N", title=found.figure, sort=list(found.base)),
+        )
+        .properties(width=_PANEL_WIDTH, height=alt.Step(16))
+    )
+    spec = vega.configured(chart, data)
+    spec["config"] = {**spec["config"], "background": "white"}
+    return vl_convert.vegalite_to_svg(spec)
+
+
+MEANINGS = {
+    Origin.MEASURED: "somebody measured it",
+    Origin.PRINTED: "a data sheet, a standard, a paper or another program says so",
+    Origin.ASSUMPTION: "nobody says so",
+    Origin.FITTED: "fitted to a figure that was measured or printed",
+    Origin.NOT_USED: "it has no effect on this device",
+}
+COLUMNS = ("case", "key", "value", "tried", "change", "failure")
+
+
+def write_page(found: Sensitivity, profile: Profile, folder: Path, command: str) -> list[Path]:
+    """Write assumptions.md, .svg and .csv into the folder; return their paths."""
+    page, picture, table = (folder / f"assumptions.{end}" for end in ("md", "svg", "csv"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        picture.write_text(tornado_svg(found), encoding="utf-8")
+        page.write_text(_page(found, profile, picture.name, command), encoding="utf-8")
+        with table.open("w", newline="", encoding="utf-8") as stream:
+            rows = csv.writer(stream)
+            rows.writerow(COLUMNS)
+            values = {number.key: number.value for number in found.numbers}
+            for row in found.effects:
+                change = "" if row.change is None else f"{row.change:.6f}"
+                usual = values[row.key]
+                rows.writerow((row.case_id, row.key, usual, row.value, change, row.failure))
+    except OSError as error:
+        raise MachineError(f"{folder}: {error.strerror}", "name a folder with --out") from error
+    return [page, picture, table]
+
+
+def _page(found: Sensitivity, profile: Profile, picture: str, command: str) -> str:
+    parts = [
+        f"# What hangs on the assumptions of {profile.name}",
+        f"{profile.title}. Each number of the profile that may be wrong is set to a low and to a "
+        f"high value, one number at a time; all others stay as they are, the fitted one too. The "
+        f"table says how much {found.figure} changes by it. Made by",
+        f"    {command}",
+        _origins(found),
+        f"![What each number moves]({picture})",
+        _effects(found),
+        "The phase of the kernel's timers alone moves a figure by up to 1 %. " + _unmoved(found),
+        "## Where every number is from",
+        _sources(found),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _origins(found: Sensitivity) -> str:
+    rows = ["| numbers | what they rest on |", "|---|---|"]
+    for word, meaning in MEANINGS.items():
+        count = sum(number.origin is word for number in found.numbers)
+        rows.append(f"| {count} | {word}: {meaning} |")
+    return "\n".join(rows)
+
+
+def _moves(found: Sensitivity, number: Tried) -> bool:
+    return found.largest(number.key) >= 0.01
+
+
+def _effects(found: Sensitivity) -> str:
+    cases = list(found.base)
+    head = ["number", "tried", "range from", *cases]
+    usual = ["as it is", "", "", *(f"{found.base[case]:,.2f}" for case in cases)]
+    rows = [head, ["---"] * len(head), usual]
+    changes = {(row.key, row.value, row.case_id): row for row in found.effects}
+    for number in found.by_effect():
+        if not _moves(found, number):
+            continue
+        for value in number.values:
+            told = [_change(changes[number.key, value, case]) for case in cases]
+            rows.append([f"`{number.key}` = {number.value:,}", f"{value:,}", number.why, *told])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _change(effect: Effect) -> str:
+    if effect.change is None:
+        return "cannot run"
+    return f"{effect.change:+.1%}" if abs(effect.change) >= 0.0005 else "0"
+
+
+def _unmoved(found: Sensitivity) -> str:
+    still = [f"`{number.key}`" for number in found.by_effect() if not _moves(found, number)]
+    untried = [
+        f"`{number.key}`"
+        for number in found.numbers
+        if number.origin in (Origin.ASSUMPTION, Origin.FITTED) and not number.values
+    ]
+    words = f"These move no figure by more: {', '.join(still)}." if still else ""
+    if untried:
+        words += f" Not tried, as half and double of 0 are 0: {', '.join(untried)}."
+    return words.strip()
+
+
+def _sources(found: Sensitivity) -> str:
+    rows = ["| number | value | from | source |", "|---|---|---|---|"]
+    for number in found.numbers:
+        said = number.source.replace("|", "\\|")
+        rows.append(f"| `{number.key}` | {number.value:,} | {number.origin} | {said} |")
+    return "\n".join(rows)

@@ -1,0 +1,188 @@
+"""Says whether a run keeps its limits, and which lines of the bill grew: on a terminal, as JUnit's
+XML for a CI server, as Markdown for a pull request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from rich.console import Console
+from rich.markup import escape
+
+from jojlab.analysis.commit.lines import BillLine, GrownLine
+from jojlab.analysis.figures.figure import Number
+from jojlab.foundation.printable import printable
+from jojlab.gate.check import Held, LimitVerdict
+from jojlab.gate.limit import Limit
+from jojlab.report import survival
+from jojlab.report.shared import text
+from jojlab.report.shared.console import new_table
+
+# Lines of the bill that are spelled out for one limit; the others are counted.
+SPELLED = 3
+NO_TOLERANCE = (
+    "The same case gives the same numbers, to the bit, on every machine with the same image of "
+    "the lab: a budget has no tolerance."
+)
+
+
+def measured_value(verdict: LimitVerdict) -> str:
+    """Return what was measured."""
+    if verdict.survival:
+        return survival.outcome_counts(verdict.survival)
+    return "–" if verdict.value is None else amount(verdict.limit, verdict.value)
+
+
+def accepted_value(verdict: LimitVerdict) -> str:
+    """Return what was accepted; empty where nothing was."""
+    return "" if verdict.before is None else amount(verdict.limit, verdict.before)
+
+
+def amount(limit: Limit, number: Number) -> str:
+    """Return a value in the unit of a limit's figure."""
+    return text.figure(limit.figure, number)
+
+
+def headline(verdict: LimitVerdict) -> str:
+    """Return one sentence on a limit."""
+    told = f"{verdict.label}: {verdict.limit.text}: {verdict.kept}, {measured_value(verdict)}"
+    if verdict.why:
+        told += f" ({verdict.why})"
+    if verdict.kept is Held.BROKEN and verdict.before is not None:
+        told += f"; accepted: {accepted_value(verdict)}"
+    return told
+
+
+def details(verdict: LimitVerdict) -> list[str]:
+    """Return the settings that changed, and the lines that grew or are dearest."""
+    told = [f"changed: {name}: {old} → {new}" for name, old, new in verdict.changed]
+    told += [grown_line_words(each) for each in verdict.lines[:SPELLED]]
+    if len(verdict.lines) > SPELLED:
+        told.append(f"{len(verdict.lines) - SPELLED} more lines")
+    worst = verdict.survival and verdict.survival.worst
+    if worst and verdict.kept is Held.BROKEN:
+        told.append(survival.state_words(verdict.case, worst))
+    return told
+
+
+def grown_line_words(found: GrownLine) -> str:
+    """Return a line of the bill, and how it grew."""
+    now, old = found.line, found.before
+    what = "dear line" if old is None else "new line" if not _size(old) else "grown line"
+    if old is None or not _size(old):
+        return f"{what}: {owner(now)}: {amounts(now)}"
+    return f"{what}: {owner(now)}: {amounts(old)} → {amounts(now)}"
+
+
+def gate_summary(verdicts: Sequence[LimitVerdict]) -> str:
+    """Return how many limits hold."""
+    counts = {kept: sum(each.kept is kept for each in verdicts) for kept in Held}
+    told = ", ".join(f"{count} {kept}" for kept, count in counts.items() if count)
+    return f"{text.count(len(verdicts), 'limit')}: {told}"
+
+
+def _size(line: BillLine) -> float:
+    return line.requests + line.bytes
+
+
+def owner(line: BillLine) -> str:
+    """Return what a line of the bill is for."""
+    part = "" if line.part == "commit" else f"{text.LATER_PARTS[line.part]}: "
+    kind = line.block_type if line.operation in ("write", "flush") else (
+        f"{line.block_type} ({line.operation})"
+    )  # fmt: skip
+    return part + ", ".join(filter(None, (kind, line.file, line.cause)))
+
+
+def amounts(line: BillLine) -> str:
+    """Return the requests of a line, and their KiB but where they are flushes."""
+    requests = text.count(line.requests, "request")
+    return requests if line.operation == "flush" else f"{requests}, {text.kib(line.bytes)} KiB"
+
+
+_STYLES = {Held.KEPT: "green", Held.BROKEN: "bold red", Held.NOT_MEASURED: "bold yellow"}
+
+
+def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
+    """Print a row for each limit, then what became of those that do not hold."""
+    table = new_table(
+        ("case", "left"), ("limit", "left"), ("", "left"), ("now", "right"), ("accepted", "right")
+    )
+    for each in verdicts:
+        style = _STYLES[each.kept]
+        table.add_row(
+            escape(each.label),
+            escape(each.limit.text),
+            f"[{style}]{each.kept}[/{style}]",
+            escape(measured_value(each)),
+            escape(accepted_value(each)),
+        )
+    console.print(table)
+    for each in verdicts:
+        if each.kept is Held.KEPT:
+            continue
+        style = _STYLES[each.kept]
+        console.print(f"[{style}]{each.kept}[/{style}] {escape(headline(each))}")
+        for told in details(each):
+            console.print(f"    {escape(told)}")
+    console.print(gate_summary(verdicts))
+    console.print(f"[dim]{NO_TOLERANCE}[/dim]")
+
+
+# A limit that was not measured is an error of the test, not a failure of what it tests.
+_ENDS = {Held.BROKEN: "failure", Held.NOT_MEASURED: "error"}
+
+
+def junit(verdicts: Sequence[LimitVerdict], name: str) -> str:
+    """Return the document; `name` is that of all suites together."""
+    root = Element("testsuites", {"name": printable(name), **_counts(verdicts)})
+    for case_id in dict.fromkeys(each.case_id for each in verdicts):
+        own = [each for each in verdicts if each.case_id == case_id]
+        suite = SubElement(root, "testsuite", {"name": printable(case_id), **_counts(own)})
+        for each in own:
+            test = SubElement(
+                suite, "testcase", classname=printable(case_id), name=printable(each.limit.text)
+            )
+            if each.kept in _ENDS:
+                ended = SubElement(test, _ENDS[each.kept], message=printable(headline(each)))
+                ended.text = printable("\n".join(details(each)))
+    indent(root)
+    return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _counts(verdicts: Sequence[LimitVerdict]) -> dict[str, str]:
+    return {
+        "tests": str(len(verdicts)),
+        "failures": str(sum(each.kept is Held.BROKEN for each in verdicts)),
+        "errors": str(sum(each.kept is Held.NOT_MEASURED for each in verdicts)),
+    }
+
+
+# What Markdown or HTML would take for its own.
+_MARKS = re.compile(r"([\\`*_\[\]<>|#~&])")
+
+
+def markdown(verdicts: Sequence[LimitVerdict], name: str) -> str:
+    """Return the text: a table of all limits, then what became of those that do not hold."""
+    rows = [
+        f"### {_plain(name)}: {_plain(gate_summary(verdicts))}",
+        "",
+        "| case | limit | | now | accepted |",
+        "|---|---|---|---:|---:|",
+    ]
+    for each in verdicts:
+        kept = each.kept if each.kept is Held.KEPT else f"**{each.kept}**"
+        cells = (each.label, each.limit.text, measured_value(each), accepted_value(each))
+        label, limit, value, before = map(_plain, cells)
+        rows.append(f"| {label} | {limit} | {kept} | {value} | {before} |")
+    for each in verdicts:
+        if each.kept is not Held.KEPT:
+            rows += ["", f"**{each.kept}**: {_plain(headline(each))}", ""]
+            rows += [f"- {_plain(told)}" for told in details(each)]
+    return "\n".join([*rows, "", NO_TOLERANCE, ""])
+
+
+def _plain(told: str) -> str:
+    return _MARKS.sub(r"\\\1", printable(told))

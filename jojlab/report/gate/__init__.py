@@ -1,1 +1,0 @@
-"""What `joj gate` writes for others: JUnit's XML for a CI server, Markdown for a pull request."""

@@ -1,0 +1,194 @@
+"""The sections on time: throughput and latency by case, with histograms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jojlab.analysis.run.summary import RunSummary
+from jojlab.report import case_charts
+from jojlab.report.overview import at_risk, case_title, name_of, with_spread
+from jojlab.report.shared import text, vega
+from jojlab.report.shared.template import Section, Specs, case_ids, render
+from jojlab.report.shared.vega import COLOURS, Datasets, Rows
+
+Spec = dict[str, Any]
+
+_WIDTH = 600
+_HEIGHT = 38
+
+
+def histograms(rows: Rows, axis: str) -> Spec:
+    """Return the chart.
+
+    `rows` are bins, with case, begin_ms, end_ms, share and count; and percentiles, with case,
+    percentile, ms, low and high. `axis` says what the times are of.
+    """
+    data: Datasets = {}
+    names = list(dict.fromkeys(row["percentile"] for row in rows if "percentile" in row))[::-1]
+    cases = list(dict.fromkeys(row["case"] for row in rows))
+    picture = {
+        "layer": [_bins(axis), _hatched_bins(axis), _percentiles(names, axis)],
+        "width": _WIDTH,
+        "height": _HEIGHT,
+    }
+    header = {
+        "labelAlign": "left", "labelAngle": 0, "labelFontSize": 12, "labelLimit": 260,
+        "labelPadding": 6, "title": None,
+    }  # fmt: skip
+    whole = {
+        "data": vega.named_data(data, rows).to_dict(),
+        "facet": {"row": {"field": "case", "header": header, "sort": cases, "type": "nominal"}},
+        "spec": picture,
+        "spacing": 6,
+    }
+    return vega.finished(whole, data)
+
+
+def _time_axis(field: str, axis: str) -> Spec:
+    return {
+        "axis": {"format": ",~r", "tickCount": 6},
+        "field": field,
+        "scale": {"nice": False, "type": "log"},
+        "title": axis,
+        "type": "quantitative",
+    }
+
+
+def _bins(axis: str) -> Spec:
+    number = {"format": vega.NUMBER, "type": "quantitative"}
+    return {
+        "transform": [{"filter": "isValid(datum.share)"}],
+        "mark": {"type": "rect", "color": COLOURS["rollback journal"], "opacity": 0.75},
+        "encoding": {
+            "tooltip": [
+                {"field": "case", "type": "nominal"},
+                *({"field": name, **number} for name in ("begin_ms", "end_ms", "count")),
+                {"field": "share", "format": ".2%", "type": "quantitative"},
+            ],
+            "x": _time_axis("begin_ms", axis),
+            "x2": {"field": "end_ms"},
+            # By the root, so that one in a thousand can be seen beside nine hundred.
+            "y": {
+                "axis": {"format": "%", "grid": False, "values": [0.25, 1]},
+                "field": "share",
+                "scale": {"domain": [0, 1], "type": "sqrt"},
+                "title": None,
+                "type": "quantitative",
+            },
+            "y2": {"datum": 0},
+        },
+    }
+
+
+def _hatched_bins(axis: str) -> Spec:
+    """The bins of cases that put something at risk, to lie over them."""
+    bins = _bins(axis)
+    bins["transform"] = [*bins["transform"], {"filter": "datum.risk"}]
+    bins["mark"] = {"type": "rect", "color": vega.HATCH, "tooltip": False}
+    del bins["encoding"]["tooltip"]
+    return bins
+
+
+def _percentiles(names: list[str], axis: str) -> Spec:
+    number = {"format": vega.NUMBER, "type": "quantitative"}
+    return {
+        "transform": [{"filter": "isValid(datum.percentile)"}],
+        "mark": {"type": "rule", "strokeWidth": 2},
+        "encoding": {
+            "color": {
+                "field": "percentile",
+                "legend": {
+                    "orient": "top",
+                    "symbolStrokeWidth": 3,
+                    "symbolType": "stroke",
+                    "title": None,
+                },
+                "scale": {"domain": names, "range": list(vega.PERCENTILE_COLOURS)},
+                "sort": names,
+                "type": "nominal",
+            },
+            "tooltip": [
+                {"field": "case", "type": "nominal"},
+                {"field": "percentile", "type": "nominal"},
+                *({"field": name, **number} for name in ("ms", "low", "high")),
+            ],
+            "x": _time_axis("ms", axis),
+            "y": {"value": 0},
+            "y2": {"value": _HEIGHT},
+        },
+    }
+
+
+_FEW = 12  # cases whose histograms stand open one below the other
+
+
+def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
+    """Transactions per second by case."""
+    specs["throughput-chart"] = case_charts.throughput_chart(
+        case_charts.throughput_rows(summary),
+        case_charts.chart_labels(summary),
+        "transactions per second",
+    )
+    columns = {
+        "throughput_tps": "transactions/s",
+        "sync_calls_per_commit": "sync calls/commit",
+    }
+    if _checkpoints(summary):
+        columns = {
+            "throughput_tps": "transactions/s without checkpoints",
+            "throughput_with_checkpoints_tps": "with checkpoints",
+            "checkpoints": "checkpoints",
+            "checkpoint_ns_max": "longest checkpoint",
+            "sync_calls_per_commit": "sync calls/commit",
+        }
+    rows = [
+        [name_of(summary, case), *(with_spread(case, n) for n in columns)]
+        for case in summary.measured
+    ]
+    html = render(
+        "report/throughput.html",
+        at_risk=at_risk(summary),
+        has_checkpoints=_checkpoints(summary),
+        columns=[case_title(summary), *columns.values()],
+        rows=rows,
+        ids=case_ids(summary.measured),
+        run=run,
+    )
+    return Section("throughput", html)
+
+
+def _checkpoints(summary: RunSummary) -> bool:
+    """Whether any case made a checkpoint."""
+    return any(case.figures.median.get("checkpoints") for case in summary.measured)
+
+
+def latency_section(summary: RunSummary, run: str, specs: Specs) -> Section:
+    """Percentiles by case, of the transaction and of its COMMIT alone, where there is one."""
+    many = len(summary.measured) > _FEW
+    axis = f"milliseconds {text.latency_interval(summary.measured)} (log)"
+    sql = text.has_commit(summary.measured)
+    if many:
+        specs["latency-chart"] = case_charts.latency_chart(
+            case_charts.latency_rows(summary), case_charts.chart_labels(summary), axis
+        )
+    specs["histogram-chart"] = histograms(case_charts.histogram_rows(summary), axis)
+    names = case_charts.PERCENTILE_NAMES
+    rows = [
+        [
+            name_of(summary, case),
+            *(with_spread(case, f"latency_ns_{name}") for name in names),
+            *([text.duration(case.figures.median["commit_latency_ns_p50"])] if sql else []),
+        ]
+        for case in summary.measured
+    ]
+    html = render(
+        "report/latency.html",
+        cases=len(summary.measured) if many else 0,
+        at_risk=at_risk(summary, "Dashed, in the histograms hatched"),
+        has_checkpoints=_checkpoints(summary),
+        columns=[case_title(summary), *names.values(), *(["COMMIT alone, p50"] if sql else [])],
+        rows=rows,
+        ids=case_ids(summary.measured),
+        run=run,
+    )
+    return Section("latency", html)

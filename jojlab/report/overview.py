@@ -1,0 +1,162 @@
+"""The overview of a run: its figures in order, what is missing, and one line for every case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.report import hazards, survival
+from jojlab.report.shared import text
+from jojlab.report.shared.template import Cell, Noted, Section, case_anchor, case_ids, render
+
+# The figures of the overview: column title, figure.
+OVERVIEW = (
+    ("transactions/s", "throughput_tps"),
+    ("I/O time", "io_time_ns"),
+    ("with checkpoints", "throughput_with_checkpoints_tps"),
+    ("latency p50", "latency_ns_p50"),
+    ("p99", "latency_ns_p99"),
+    ("max", "latency_ns_max"),
+    ("paying for a checkpoint p50", "paying_latency_ns_p50"),
+    ("p99", "paying_latency_ns_p99"),
+    ("checkpoints, shared out", "checkpoint_ns_per_commit"),
+    ("requests", "requests_per_commit"),
+    ("flushes", "flushes_per_commit"),
+    ("bytes", "bytes_per_commit"),
+    ("fs journal", "fs_journal_bytes_per_commit"),
+    ("deferred", "deferred_bytes_per_commit"),
+)
+# Those that say nothing where no checkpoint was made.
+_OF_CHECKPOINTS = {
+    "throughput_with_checkpoints_tps",
+    "paying_latency_ns_p50",
+    "paying_latency_ns_p99",
+    "checkpoint_ns_per_commit",
+}
+
+
+def case_title(summary: RunSummary) -> str:
+    """Return the head of the column of cases: the axes that their names are made of."""
+    titles = {" · ".join(part.named_by) for part in summary.parts}
+    return (titles.pop() if len(titles) == 1 else "") or "case"
+
+
+def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return the columns of the overview that some case has: without a tracer there are fewer.
+
+    Where a checkpoint was made, the rates without and with its time are both there, and say which
+    they are; so is what those waited who paid for one, and what it costs each if shared out evenly.
+    """
+    if any(case.figures.median.get("checkpoints") for case in summary.measured):
+        titles = {"throughput_tps": "transactions/s without checkpoints"}
+        titles["throughput_with_checkpoints_tps"] = "with checkpoints"
+        left_out = {"latency_ns_max"}  # as long as the longest that pays
+    else:
+        titles = {}
+        left_out = _OF_CHECKPOINTS
+    return [
+        (titles.get(figure, title), figure)
+        for title, figure in OVERVIEW
+        if figure not in left_out
+        if not summary.measured or any(figure in c.figures.median for c in summary.measured)
+    ]
+
+
+def paying_note(summary: RunSummary) -> str:
+    """Say how many commits the percentiles of those that paid for a checkpoint are of; empty where
+    none did.
+    """
+    counts = [
+        int(case.figures.median["checkpoints"])
+        for case in summary.measured
+        if case.figures.median.get("paying_latency_ns_p50") is not None
+    ]
+    if not counts:
+        return ""
+    least, most = min(counts), max(counts)
+    many = f"{least}" if least == most else f"{least} to {most}"
+    return f"paying for a checkpoint: of {many} checkpoints a capture; p99 of few is the longest"
+
+
+_MOST_FAILED = 12  # cases without a result that are named at the top
+
+
+def warnings(summary: RunSummary) -> Markup:
+    """Say loudly what is missing."""
+    lost = [f"{case.label}: {'; '.join(case.missing.in_words)}" for case in summary.incomplete]
+    told = [
+        (summary.partial(case), f"{case.label}: {case.status}. {case.reason}")
+        for case in summary.unfinished
+    ]
+    failed = [words for partial, words in told if not partial]
+    lacking = [f"{words} ({partial})" for partial, words in told if partial]
+    if len(failed) > _MOST_FAILED:
+        more = len(failed) - _MOST_FAILED
+        failed[_MOST_FAILED:] = [f"and {more} more: see How it was measured, Cases without figures"]
+    notes = [f"{case.label}: {note}" for case in summary.cases for note in case.missing.notes]
+    clocks = [text.clocks([clock]) for clock in summary.clocks]
+    return render(
+        "report/warnings.html",
+        lost=lost,
+        failed=failed,
+        lacking=lacking,
+        notes=notes,
+        clocks=clocks if len(clocks) > 1 else [],
+    )
+
+
+def overview(summary: RunSummary, run: str) -> Section:
+    """One line per case."""
+    return Section(
+        "overview",
+        render(
+            "report/overview.html",
+            cases=overview_table(summary),
+            paying=paying_note(summary),
+            run=run,
+        ),
+    )
+
+
+def overview_table(summary: RunSummary) -> dict[str, Any]:
+    """Return columns, a row per case, also for those without figures, and the cases' ids."""
+    columns = overview_columns(summary)
+    rows: list[list[Cell]] = []
+    for case in summary.cases:
+        if case.figures.seeds:
+            cells: list[Cell] = [with_spread(case, figure) for _, figure in columns]
+        else:
+            cells = [case.status, *(["–"] * (len(columns) - 1))]
+        survives = Noted(survival.outcome_words(case), survival.contradiction(case), "risk")
+        name = [summary.partial(case), hazards.risk_mark(case)]
+        link = case_anchor(case.case_id) if case.bill and not summary.is_composed else ""
+        shown = Noted(case.label, "\n".join(filter(None, name)), "risk", link=link)
+        rows.append([shown, survives, *cells])
+    titles = [case_title(summary), "survives", *(title for title, _ in columns)]
+    return {"columns": titles, "rows": rows, "ids": case_ids(summary.cases)}
+
+
+def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
+    """Return the first cell of a case's row: its name, and below it what must be known of it."""
+    marks = [summary.partial(case), survival.case_mark(case)]
+    return Noted(case.label, "\n".join(filter(None, marks)), "risk")
+
+
+def at_risk(summary: RunSummary, style: str = "Hatched") -> str:
+    """Return what a chart's note says of the cases that are marked so; nothing where none is."""
+    if not any(survival.risk(case) for case in summary.measured):
+        return ""
+    return f" {style}: at risk; the table shows the risk below the name."
+
+
+def with_spread(case: CaseSummary, figure: str) -> Cell:
+    """Return a figure of a case, and below it the smallest and largest of its seeds."""
+    if figure not in case.figures.median:
+        return "–"
+    return Noted(
+        text.figure(figure, case.figures.median[figure]),
+        text.spread(figure, case.figures.spread[figure]).strip("[]"),
+        value=case.figures.median[figure],
+    )

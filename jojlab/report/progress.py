@@ -1,0 +1,111 @@
+"""Progress of a long run on stderr: one live line on a terminal; otherwise one line per case."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+
+from jojlab.campaign.execute import Step
+from jojlab.foundation.printable import printable
+from jojlab.report.shared.console import QuietConsole
+
+# What is shown of a stage of a job; the others end a case.
+_RUNNING = {"snapshot": "{} waits for its guest", "run": "{}"}
+
+
+class ShownProgress:
+    """A watcher that counts and prints every step; see `shown`."""
+
+    def __init__(self, steps: int, unit: str) -> None:
+        self._console = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
+        self._steps, self._unit = steps, unit
+        self._done = self._cached = self._there = self._failed = 0
+        self._running: dict[str, str] = {}
+        self._lock = threading.Lock()
+        # Only the names of the running cases give way on a narrow terminal, never the counts.
+        self.bar = Progress(
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn(
+                "{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")
+            ),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self.bar.add_task("", total=steps)
+
+    def stage(self, case_id: str, seed: int, stage: str) -> None:
+        """Keep the list of running cases, in the order in which they began."""
+        name = f"{case_id}, seed {seed}"
+        with self._lock:
+            if stage in _RUNNING:
+                self._running[name] = _RUNNING[stage].format(name)
+            else:
+                self._running.pop(name, None)
+            self._describe()
+
+    def again(self, step: Step) -> None:
+        """Print a failure after which the case is tried again."""
+        name = f"{step.case_id}, seed {step.seed}"
+        with self._lock:
+            self._running.pop(name, None)
+            self._describe()
+        self._console.print(f"{name} is tried again: {step.failure}", markup=False)
+
+    def finished(self, step: Step) -> None:
+        """Count a step, and print it unless it was there or came from the cache."""
+        name = f"{step.case_id}, seed {step.seed}"
+        with self._lock:
+            self._running.pop(name, None)
+            self._describe()
+        self._done += 1
+        self._cached += step.cached
+        self._there += step.is_there
+        self.bar.advance(self._task)
+        place = f"[{self._done}/{self._steps}]"
+        if step.failure:
+            self._failed += 1
+            self._console.print(f"{place} {name} failed: {step.failure}", markup=False)
+        elif not (step.cached or step.is_there) and self.bar.disable:
+            self._console.print(f"{place} {name}", markup=False)
+
+    def summary(self) -> str:
+        """Return how many steps went well, how many of them were known, and how many failed."""
+        well = self._done - self._failed
+        there = f", {self._there} there before" if self._there else ""
+        counts = f"{self._cached} from the cache{there}"
+        text = f"{well} {self._unit}{'s' if well != 1 else ''} ({counts})"
+        return f"{text}, {self._failed} failed" if self._failed else text
+
+    def _describe(self) -> None:
+        self.bar.update(self._task, description=escape(" | ".join(self._running.values())))
+
+
+@contextlib.contextmanager
+def shown(title: str, steps: int, unit: str = "capture") -> Iterator[ShownProgress]:
+    """Yield a watcher for a run of `steps` cases and seeds; print the time it took at the end.
+
+    A step that went well makes one `unit`.
+    """
+    begin_s = time.monotonic()
+    print(printable(title), file=sys.stderr)
+    watcher = ShownProgress(steps, unit)
+    with watcher.bar:
+        yield watcher
+    print(f"{watcher.summary()} in {time.monotonic() - begin_s:.1f} s", file=sys.stderr)

@@ -1,0 +1,306 @@
+"""Prints a run: one line per case, what is missing, every figure of one case, a figure by fields, a
+live run.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from jojlab.analysis.figures.figure import FIGURES
+from jojlab.analysis.run.differences import flatten
+from jojlab.analysis.run.pivot import Pivot
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.foundation.printable import CsvStream
+from jojlab.report import hazards, survival
+from jojlab.report.bill import apart_words, print_bill, program_output, program_sentence
+from jojlab.report.memory_model import print_memory_models
+from jojlab.report.overview import case_title, overview_columns, paying_note
+from jojlab.report.published import print_statements, print_tables
+from jojlab.report.shared import text
+from jojlab.report.shared.console import new_table, print_beside, print_some
+
+_TITLE = 16  # letters of a column's title in one line
+_SURVIVES = 30  # letters of what survives in one line
+_NOTES = 100  # letters of a note in one line
+
+
+def print_summary(console: Console, summary: RunSummary) -> None:
+    """Print the question with the author's notes, one line per case, and what is missing."""
+    if summary.question:
+        console.print(f"[bold]{escape(summary.question)}[/bold]")
+    _print_notes(console, summary.notes)
+    for part in summary.parts:
+        if summary.is_composed:
+            console.print(f"\n[bold]{escape(part.name)}[/bold]: {escape(part.question)}")
+            _print_notes(console, part.notes)
+        _print_overview(console, summary.of_part(part))
+        print_tables(console, part.tables)
+        print_statements(console, part)
+    seeds = len(summary.seeds)
+    over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
+    note = f"per commit; {over}; deferred, as a part of bytes: checkpoints and the sync at the end"
+    console.print(f"[dim]{escape(note)}[/dim]")
+    if found := sorted(filter(None, {text.regime_meaning(case) for case in summary.measured})):
+        console.print(f"[dim]regime {escape('; '.join(found))}[/dim]")
+    if paying := paying_note(summary):
+        console.print(f"[dim]{escape(paying)}[/dim]")
+    print_memory_models(console, summary)
+    print_warnings(console, summary)
+    print_fingerprint(console, summary)
+
+
+def _print_notes(console: Console, notes: Iterable[str]) -> None:
+    """Print what the experiment's author says of its results, in lines that can be read."""
+    width = min(_NOTES, console.width)
+    for note in notes:
+        lines = textwrap.wrap(
+            note,
+            width,
+            initial_indent="- ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        console.print(escape("\n".join(lines)), soft_wrap=True)
+
+
+def _print_overview(console: Console, summary: RunSummary) -> None:
+    columns = overview_columns(summary)
+    risky = any(case.hazards or case.unknowns for case in summary.measured)
+    # A long title is wrapped, so that the table is no wider than its numbers need.
+    titles = [
+        *((textwrap.fill(title, _TITLE), "right") for title, _ in columns),
+        *([("at risk", "left")] * risky),
+        ("survives", "left"),
+    ]
+    rows = []
+    for case in summary.cases:
+        if case.status == "pending" and not case.figures.seeds:
+            continue  # print_warnings() counts them
+        if not case.figures.seeds:
+            rows.append([escape(case.label), f"[dim]{case.status}[/dim]"])
+            continue
+        label = escape(case.label)
+        if partial := summary.partial(case):
+            label += f"\n[yellow]{partial}[/yellow]"
+        cells = [_with_spread(case, figure) for _, figure in columns]
+        at_risk = hazards.manuals(case) if case.hazards or case.unknowns else ""
+        marks = [f"[yellow]{at_risk}[/yellow]"] * risky
+        rows.append([label, *cells, *marks, _survives(case)])
+    print_beside(console, [(case_title(summary), "left"), *titles], rows)
+    for sentence, labels in hazards.by_sentence(summary.measured).items():
+        where = hazards.summarise_labels(labels, len(summary.measured))
+        console.print(f"[yellow]at risk[/yellow] {escape(f'{sentence} ({where})')}")
+    for case in summary.measured:
+        if words := survival.contradiction(case):
+            told = f"{case.label}: {words}; {survival.verdict_sentence(case)}"
+            console.print(f"[bold yellow]power cuts[/bold yellow] {escape(told)}")
+
+
+def _survives(case: CaseSummary) -> str:
+    """Return what power cuts left of a case, as its row shows it."""
+    words = escape(textwrap.fill(survival.outcome_words(case), _SURVIVES))
+    if case.survival is None:
+        return f"[dim]{words}[/dim]"
+    return f"[yellow]{words}[/yellow]" if case.survival.is_unsafe else words
+
+
+def print_fingerprint(console: Console, summary: RunSummary) -> None:
+    """Print what the results depend on, in one line; `joj show --json` has it in full."""
+    parts = summary.fingerprint
+    words = [
+        f"image {str(parts['image'])[:16]}" if "image" in parts else "",
+        f"kernel {parts['kernel_release']}" if "kernel_release" in parts else "",
+        str(parts.get("qemu_version", "")).split(" (")[0],
+    ]
+    if summary.clocks and summary.clocks != ("virtual",):
+        words.append(text.clocks(summary.clocks))
+    if line := ", ".join(filter(None, words)):
+        console.print(f"[dim]{escape(line)}[/dim]")
+
+
+def print_warnings(console: Console, summary: RunSummary) -> None:
+    """Print what is missing in the captures, and the cases without a result."""
+    for case in summary.cases:
+        missing = case.missing
+        if missing.incomplete:
+            told = "; ".join(missing.in_words)
+            console.print(f"[bold red]incomplete[/bold red] {escape(f'{case.label}: {told}')}")
+        for note in missing.notes:
+            console.print(f"[yellow]note[/yellow] {escape(case.label)}: {escape(note)}")
+    for status, cases in _without_result(summary).items():
+        named = [f"{escape(case.label)}: {escape(case.reason)}" for case in cases]
+        print_some(console, f"[yellow]{status}[/yellow]", named, "joj show --json")
+
+
+def _without_result(summary: RunSummary) -> dict[str, list[CaseSummary]]:
+    found: dict[str, list[CaseSummary]] = {"failed": [], "skipped": [], "pending": []}
+    for case in summary.cases:
+        if case.status != "ok":
+            found[case.status].append(case)
+    return found
+
+
+def print_case(console: Console, case: CaseSummary) -> None:
+    """Print every figure of one case, what it puts at risk, and its bill."""
+    table = new_table(("figure", "left"), ("median", "right"), ("[min–max]", "left"), ("", "left"))
+    for name, each in FIGURES.items():
+        if name in case.figures.median:
+            table.add_row(
+                name,
+                text.figure(name, case.figures.median[name]),
+                escape(text.spread(name, case.figures.spread[name])),
+                f"[dim]{each.meaning}[/dim]",
+            )
+    console.print(table)
+    for sentence in hazards.hazard_sentences(case.hazards):
+        console.print(f"[bold yellow]at risk[/bold yellow] {escape(sentence)}")
+    for sentence in hazards.doubt_sentences(case.unknowns):
+        console.print(f"[bold yellow]safety not known[/bold yellow] {escape(sentence)}")
+    _print_survival(console, case)
+    for seed, hashed in case.operation_hashes.items():
+        console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
+    for seed, load in case.backgrounds.items():
+        did = ", ".join(f"{name} {value}" for name, value in load.get("did", {}).items())
+        console.print(escape(f"background of seed {seed}: {load.get('kind')}: {did}"))
+    if not case.bill and (told := apart_words(case.apart)):
+        console.print(escape(told))
+    for seed, ended in case.programs.items():
+        console.print(escape(f"seed {seed}: {program_sentence(ended)}"))
+        console.print(escape(program_output(ended)))
+    if case.bill:
+        is_of_files = str(case.case.get("workload")).startswith("file-")
+        print_bill(console, case.bill, "operation" if is_of_files else "commit")
+
+
+def _print_survival(console: Console, case: CaseSummary) -> None:
+    """Print what power cuts left of one case, and where that contradicts the manuals."""
+    console.print(f"[bold]power cuts[/bold] {escape(survival.verdict_sentence(case))}")
+    if words := survival.contradiction(case):
+        console.print(f"[bold yellow]{words}[/bold yellow]")
+    if case.survival:
+        told = (survival.moments(case), survival.worst_sentence(case), survival.torn_alone(case))
+        for line in filter(None, told):
+            console.print(f"[dim]{escape(line)}[/dim]")
+
+
+def _with_spread(case: CaseSummary, figure: str) -> str:
+    if figure not in case.figures.median:
+        return "–"
+    value = text.figure(figure, case.figures.median[figure])
+    ends = text.spread(figure, case.figures.spread[figure])
+    return f"{value}\n[dim]{escape(ends)}[/dim]" if ends else value
+
+
+def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
+    """Print one figure in its own unit; a case that lacks a seed, or is at risk, is marked."""
+    console.print(f"[bold]{found.figure}[/bold]: {escape(FIGURES[found.figure].meaning)}")
+    # The name of the field across comes before its values.
+    heads = [(f"{found.across}:", "left"), *((str(value), "right") for value in found.columns)]
+    columns = [*((name, "left") for name in found.down), *heads]
+    rows = []
+    for key, cells in found.rows:
+        shown = [
+            "–"
+            if cell is None
+            else text.figure(found.figure, cell[0])
+            + (" *" if summary.partial(cell[1]) else "")
+            + (" !" if survival.risk(cell[1]) else "")
+            for cell in cells
+        ]
+        rows.append([*(escape("–" if v is None else str(v)) for v in key), "", *shown])
+    print_beside(console, columns, rows, naming=len(found.down) + 1)
+    if any(summary.partial(cell[1]) for _, cells in found.rows for cell in cells if cell):
+        console.print("[yellow]*[/yellow] not every seed was measured")
+    shown_cases = [cell[1] for _, cells in found.rows for cell in cells if cell]
+    for sentence, labels in hazards.by_sentence(shown_cases).items():
+        where = hazards.summarise_labels(labels, len(shown_cases))
+        mark = "safety" if sentence.startswith(hazards.NOT_KNOWN) else "at risk"
+        console.print(f"[yellow]! {mark}[/yellow] {escape(f'{sentence} ({where})')}")
+    for case in shown_cases:
+        if case.survival and case.survival.is_unsafe:
+            told = escape(f"{case.label}: {survival.outcome_words(case)}")
+            console.print(f"[yellow]! power cuts[/yellow] {told}")
+    console.print(f"[dim]power cuts: {survival.summarise_survivals(shown_cases)}[/dim]")
+
+
+def write_pivot(stream: TextIO, found: Pivot) -> None:
+    """Write a pivot as CSV: the figure's name, the axes, and a column for each value across."""
+    writer = csv.writer(CsvStream(stream), lineterminator="\n")
+    writer.writerow(["figure", *found.down, *(f"{found.across}={v}" for v in found.columns)])
+    for key, cells in found.rows:
+        writer.writerow([found.figure, *key, *("" if cell is None else cell[0] for cell in cells)])
+
+
+def write_cases(stream: TextIO, cases: Sequence[CaseSummary]) -> None:
+    """Write a line a case as CSV: seeds, risk, survival, fields, and the medians of figures."""
+    fields = list(dict.fromkeys(name for case in cases for name in case.case))
+    figures = [name for name in FIGURES if any(name in case.figures.median for case in cases)]
+    # A few figures have the name of a field, such as transactions.
+    heads = [f"case_{name}" if name in figures else name for name in fields]
+    writer = csv.writer(CsvStream(stream), lineterminator="\n")
+    said = ["case_id", "status", "seeds", "at_risk", "survives"]
+    writer.writerow([*said, *heads, *figures])
+    for case in cases:
+        writer.writerow(
+            [case.case_id, case.status, len(case.figures.seeds)]
+            + [hazards.manuals(case), survival.outcome_words(case)]
+            + [case.case.get(name, "") for name in fields]
+            + [case.figures.median.get(name, "") for name in figures]
+        )
+
+
+_BAR_COLUMNS = 40
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+# sqlite_compile_options has a hundred words, too many for a terminal; --json has them.
+_LEFT_OUT = ("sqlite_compile_options",)
+
+
+def print_live(console: Console, summary: RunSummary) -> None:
+    """Print every case of a live run in full."""
+    for case in summary.cases:
+        print_configuration(console, case)
+        print_case(console, case)
+        print_latencies(console, case)
+    print_warnings(console, summary)
+    console.print(f"[dim]{escape(text.clocks(summary.clocks))}[/dim]")
+
+
+def print_configuration(console: Console, case: CaseSummary) -> None:
+    """Print the effective configuration, as it was read back."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, value in flatten(case.configuration).items():
+        if name not in _LEFT_OUT:
+            shown = value if isinstance(value, str) else json.dumps(value)
+            shown = "unknown" if value is None else shown
+            table.add_row(escape(name), escape(shown))
+    console.print("[bold]effective configuration, as read back[/bold]")
+    console.print(table)
+
+
+def print_latencies(console: Console, case: CaseSummary) -> None:
+    """Draw a histogram of latencies; every bar that is not empty is visible."""
+    bins = case.latencies
+    most = max((each.count for each in bins), default=0)
+    console.print(f"[bold]latency[/bold] {text.latency_interval([case])}, all seeds")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for side in ("right", "left", "right"):
+        table.add_column(justify="right" if side == "right" else "left", no_wrap=True)
+    for each in bins:
+        bar = _bar(each.count / most) if each.count else ""
+        table.add_row(f"from {text.duration(each.begin_ns)}", bar, str(each.count))
+    console.print(table)
+
+
+def _bar(share: float) -> str:
+    """Return a bar of up to _BAR_COLUMNS columns, in eighths of one; never an empty one."""
+    eighths = max(1, round(share * _BAR_COLUMNS * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

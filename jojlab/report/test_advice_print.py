@@ -1,0 +1,45 @@
+"""An advice on a terminal of 80 columns: nothing of a choice is cut off."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from jojlab.advise.advice import Advice, Choice
+from jojlab.advise.asked import asked_for
+from jojlab.advise.score import Limits, Score
+from jojlab.report.advice import print_advice
+
+
+def test_choices_fit_on_a_terminal() -> None:
+    limits = Limits(commits_a_day=20_000)
+    asked = asked_for({"filesystem": "ext4"}, set(), "durable", limits=limits)
+    own = asked.space.own
+    wal = asked.space.changed(own, "journal_mode", "wal")
+    off = asked.space.changed(wal, "synchronous", "off")
+    cost = Score(25.28e6, 25.28e6, 126.75e6, 92_890, 1_325_200)
+    failed = "68 statements failed: no such table: u (first: transaction.sql, line 3)"
+    advice = Advice(
+        Choice(own, cost, incomplete=(failed,)),
+        [Choice(wal, Score(3.4e6, 3.4e6, 15.06e6, 9290, 45_080))],
+        [Choice(off, Score(6e4, 6e4, 1.186e6, 1810, 2960), why="it failed", manual_refuses=True)],
+        measured=3,
+    )
+    written = io.StringIO()
+    print_advice(Console(file=written, width=80), advice, asked, {})
+    told = written.getvalue()
+    assert f"incomplete: {failed} (present)" in " ".join(told.split())
+    assert "…" not in told
+    lines = told.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "do: journal_mode = wal (now truncate); answer-1 has the lines to paste"
+    assert lines[1].startswith("gain: 7.4 times as fast: a commit takes 3.400 ms in place of 25.28")
+    assert any(
+        line.startswith("present ext4, truncate, full, fsync, pages of 4 KiB") for line in lines
+    )
+    [present, answer, refused] = [line.split() for line in lines if " × " in line]
+    assert present[:4] == ["present", "1.0", "×", "25.28"]
+    assert answer[:3] == ["answer-1", "7.4", "×"]
+    assert refused[:3] == ["refused-1", "421", "×"]
+    assert "not tested: it failed" in " ".join(told.split())

@@ -1,0 +1,37 @@
+"""How a program ended, and what was found of it, is said in one sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from jojlab.report.bill import no_bill, program_sentence
+
+ENDED = {
+    "command": ["/usr/bin/app"], "timed_out": False, "signal": None, "exit_code": 0, "commits": 0,
+    "checkpoints": 0, "rollbacks": 0, "syncs": 0, "bytes_after_last": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"commits": 2, "syncs": 1}, "ended with exit code 0: 2 commits of SQLite, 1 other sync"),
+        (
+            {"syncs": 2, "bytes_after_last": 5},
+            "ended with exit code 0: 2 other syncs; 5 bytes were written after the last of them",
+        ),
+        (
+            {"bytes_after_last": 5},
+            "ended with exit code 0: no call that makes anything durable; 5 bytes were written",
+        ),
+        ({"signal": 9}, "was ended by signal 9: no call that makes anything durable"),
+        ({"timed_out": True}, "was killed at its time limit: no call that makes anything durable"),
+    ],
+)
+def test_a_sentence_says_the_end_and_what_was_found(found: dict[str, object], words: str) -> None:
+    assert program_sentence({**ENDED, **found}) == f"/usr/bin/app {words}"
+
+
+def test_a_case_without_a_bill_says_how_its_program_ended() -> None:
+    assert no_bill({1: ENDED}).endswith(f"({program_sentence(ENDED)})")
+    assert "(" not in no_bill({})

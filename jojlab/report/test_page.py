@@ -1,0 +1,320 @@
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vl_convert
+from markupsafe import escape
+
+from jojlab.analysis.run.risks import (
+    Cause,
+    Harm,
+    Hazard,
+    ModeCounts,
+    Observation,
+    hazards,
+    unknowns,
+)
+from jojlab.analysis.run.summary import RunSummary, summarise
+from jojlab.foundation.errors import DataError, MachineError
+from jojlab.report.answer import short_answer
+from jojlab.report.page import report_html, write_report
+from jojlab.report.shared import vega
+from tests.captures import make_run
+from tests.cuts import cut, states
+from tests.hostile import HOSTILE, hostile_run
+
+WAL = "filesystem=ext4,journal_mode=wal"
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> RunSummary:
+    folder = tmp_path_factory.mktemp("html") / "run"
+    return summarise(make_run(folder, seeds=[1, 2], transactions=10))
+
+
+@pytest.fixture(scope="module")
+def page(summary: RunSummary) -> str:
+    return report_html(summary, "runs/first look")
+
+
+def charts_of(page: str) -> dict[str, dict[str, Any]]:
+    found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
+    assert found
+    charts: dict[str, dict[str, Any]] = json.loads(found[1])
+    return charts
+
+
+def text_of(page: str) -> str:
+    return page[: page.index('<script type="application/json"')]
+
+
+def test_every_chart_has_a_place_and_can_be_drawn(page: str) -> None:
+    charts = charts_of(page)
+    assert set(charts) == set(re.findall(r'<div class="chart" id="([^"]+)"', page))
+    assert len(charts) == 4 + 2  # throughput, latency, bytes, requests; a commit of each case
+    for name, spec in charts.items():
+        drawn = vl_convert.vegalite_to_svg(spec)
+        assert drawn.startswith("<svg"), name
+    drawn = vl_convert.vegalite_to_svg(charts["bytes-chart"])
+    for word in ("truncate", "wal", "database", "filesystem journal"):
+        assert f">{word}</text>" in drawn
+    assert ">flush</text>" not in drawn  # a flush has no bytes
+    assert ">flush</text>" in vl_convert.vegalite_to_svg(charts["requests-chart"])
+    drawn = vl_convert.vegalite_to_svg(charts["commit-chart-0"])
+    assert ">20 KiB descriptor, 4 × copy</text>" in drawn
+    assert drawn.count(">flush</text>") == 2
+
+
+def test_nothing_is_fetched(page: str) -> None:
+    assert not re.search(r'(src|href)\s*=\s*"?(https?:)?//', page)
+    assert not re.search(r"@import|url\(", page[: page.index("</style>")])
+    assert "default-src 'none'" in page
+    assert page.count("vegaEmbed = vegaEmbed") <= 1
+    assert len(page) < 2_000_000
+
+
+def test_numbers_and_the_commands_for_them_are_there(page: str) -> None:
+    shown = text_of(page)
+    assert "68.4 KiB" in shown
+    assert "deferred of it, to checkpoints and to the sync at the end: 0.1 requests" in shown
+    assert '<code class="ask">joj show &#39;runs/first look&#39; --json</code>' in shown
+    assert f"--case {WAL}" in shown
+    assert "journal_mode off keeps no transaction" in shown
+    assert "databases.main.journal_mode" in shown
+
+
+def test_the_same_summary_gives_the_same_bytes(summary: RunSummary, page: str) -> None:
+    assert report_html(summary, "runs/first look") == page
+
+
+def test_a_complete_run_has_no_banner(page: str) -> None:
+    assert 'class="banner' not in page
+
+
+def test_what_is_missing_is_loud(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    run.mark(WAL, "failed", "the guest <b>panicked</b>")
+    shown = text_of(report_html(summarise(run), "run"))
+    assert "Cases without a result" in shown
+    assert "the guest &lt;b&gt;panicked&lt;/b&gt;" in shown
+
+
+def test_a_case_that_lacks_a_seed_is_not_without_an_answer(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1, 2], transactions=2)
+    del run.case(WAL).captures[1]
+    run.mark(WAL, "failed", "seed 2: the guest panicked")
+    shown = text_of(report_html(summarise(run), "run"))
+    assert "Cases that lack a seed" in shown
+    assert "1 of 2 seeds" in shown
+    assert "Cases without a result" not in shown
+
+
+def test_a_run_without_captures_has_a_report(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=1)
+    for case in run.cases:
+        case.captures, case.status, case.reason = [], "failed", "the disk was full"
+    page = report_html(summarise(run), "run")
+    assert charts_of(page) == {}
+    assert text_of(page).count("the disk was full") >= 3
+
+
+def test_every_chart_is_vega_lite(summary: RunSummary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vega, "VALIDATE", True)
+    specs = charts_of(report_html(summary, "run"))
+    assert specs
+    for spec in specs.values():
+        named = set(re.findall(r'"data": {"name": "(\w+)"', json.dumps(spec)))
+        assert named
+        assert named == set(spec["datasets"])
+
+
+def test_published_values_stand_beside_ours(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=10)
+    run.experiment["published"] = [
+        {"case": {"journal_mode": "truncate"}, "figure": "bytes_per_commit", "value": 72,
+         "unit": "KB", "source": "a paper", "place": "Fig. 3"},
+        {"case": {"journal_mode": "persist"}, "figure": "throughput_tps", "value": 30,
+         "unit": "rows/s", "source": "it"},
+        {"case": {"journal_mode": "wal"}, "against": {"journal_mode": "truncate"},
+         "figure": "bytes_per_commit", "holds": "below", "says": "WAL writes less", "source": "it"},
+        {"case": {"journal_mode": "wal"}, "figure": "ops", "status": "missing", "source": "it"},
+    ]  # fmt: skip
+    shown = text_of(report_html(summarise(run), "run"))
+    assert "a paper, Fig. 3" in shown
+    assert '<td class="n">72 KB</td><td class="n">68.4 KiB</td>' in shown
+    assert '<td class="n">30 rows/s</td><td class="n">–</td><td class="n">–</td>' in shown
+    assert "<td>WAL writes less</td><td>reproduced</td>" in shown
+    assert '<td class="n">not available</td>' in shown
+
+
+class Elements(HTMLParser):
+    """Collects the elements, attributes and scripts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.scripts: list[str] = []
+        self.addresses: list[str] = []
+        self._in_script = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src")]
+        self._in_script = tag == "script" and ("type", "module") in attrs
+
+    def handle_data(self, data: str) -> None:
+        if self._in_script:
+            self.scripts.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = False
+
+
+@pytest.mark.parametrize("composed", [False, True])
+def test_no_text_of_a_run_folder_becomes_part_of_the_page(tmp_path: Path, composed: bool) -> None:
+    good, bad = Elements(), Elements()
+    good.feed(report_html(summarise(make_run(tmp_path / "good", seeds=[1], transactions=3)), "r"))
+    page = report_html(summarise(hostile_run(tmp_path / "bad", composed=composed)), HOSTILE)
+    bad.feed(page)
+    assert composed or f"/test.db{escape(HOSTILE)}" in page
+    assert HOSTILE[:3] not in page.replace("&#39;", "")
+    assert "alert(2)&lt;/script" in page
+    assert bad.tags <= good.tags | {"ul", "li", "strong"}
+    assert bad.attributes <= good.attributes | {"role"}
+    assert all(address.startswith("#") for address in bad.addresses)
+    assert len(bad.scripts) == len(good.scripts) == 1
+
+
+def test_the_policy_lets_run_only_the_pages_own_script(page: str) -> None:
+    found = Elements()
+    found.feed(page)
+    digest = base64.b64encode(hashlib.sha256(found.scripts[0].encode()).digest()).decode()
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["script-src"] == f"'sha256-{digest}'"
+    assert rules["default-src"] == "'none'"
+    assert rules["base-uri"] == "'none'"
+
+
+def test_names_cannot_end_the_script(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=1)
+    run.cases[0].case["journal_mode"] = "</script><script>alert(1)"
+    page = report_html(summarise(run), "run")
+    assert "<script>alert" not in page
+    assert any("alert(1)" in json.dumps(spec) for spec in charts_of(page).values())
+
+
+def test_a_report_that_cannot_be_written_is_told(summary: RunSummary, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match="cannot write"):
+        write_report(tmp_path / "file" / "report.html", summary, "run")
+
+
+def test_the_first_screen_shows_what_its_cases_put_at_risk(summary: RunSummary) -> None:
+    risky = tuple(
+        replace(case, hazards=(Hazard(Harm.COMMITS, Cause.WAL_NORMAL),)) for case in summary.cases
+    )
+    screen = short_answer(replace(summary, cases=risky), "run")
+    assert screen
+    cost, cheaper = (
+        screen.html[screen.html.index(title) :] for title in ("COMMIT costs", "makes it cheaper")
+    )
+    # The first case, and a faster one that risks the same: no card names a case without its risk.
+    assert "at risk: last commits" in cost[: cost.index("Where it goes")]
+    assert "at risk: last commits" in cheaper
+    assert "riskier" not in cheaper
+
+
+def test_what_is_not_known_is_not_called_safe(summary: RunSummary) -> None:
+    case = {"workload": "program", "filesystem": "ext4"}
+
+    def card(observation: Observation, of: slice) -> str:
+        risky, unknown = hazards(case, observation=observation), unknowns(case, observation)
+        cases = tuple(
+            replace(each, case=case, hazards=risky, unknowns=unknown)
+            for each in summary.measured[of]
+        )
+        screen = short_answer(replace(summary, cases=cases), "run")
+        assert screen
+        return screen.html.split("Is it safe?")[1].split("makes it cheaper")[0]
+
+    alone, both = slice(1), slice(2)
+    unseen = card(Observation(modes={}), alone)
+    assert "Not known" in unseen
+    assert "no SQLite was seen in it" in unseen
+    assert "survives a power cut" not in unseen
+    assert "warn" not in unseen
+    assert "0 of 2 cases are, by the manuals" in card(Observation(modes={}), both)
+    unsynced = {"wal": ModeCounts(68, end_unsynced=62)}
+    loses = card(Observation(modes=unsynced, found_databases=1), alone)
+    assert "Not entirely" in loses
+    assert "62 of 68 commits in WAL mode returned before" in loses
+    assert "survives a power cut" not in loses
+    whole = card(Observation(modes={"wal": ModeCounts(68)}, found_databases=1), alone)
+    assert "survives a power cut where it is synced as all were that were seen" in whole
+    # No power is cut of a program.
+    assert "joj run --durability" not in whole
+    assert "record it" in whole
+
+
+def test_what_a_memory_model_counted_is_named(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    assert "memory-model" not in report_html(summarise(run), "run")
+    counts: dict[str, float] = {
+        name: 7 for name in ("loads", "stores", "bytes", "micro_tlb_misses", "walk_levels")
+    }
+    counts |= {"l1_misses": 5, "l2_misses": 4, "added_ns": 3e6}
+    part = {"all": counts, "buffers": {"sbuf": counts}, "functions": {}}
+    cases = [
+        {"case_id": entry.case_id, "seeds": {"1": {"mount": part, "commit": part}}}
+        for entry in run.cases
+    ]
+    model = {"core": "arm11", "title": "A core", "sources": ["a manual"], "cases": cases}
+    (run.path / "memory-model-arm11.json").write_text(json.dumps(model))
+    page = text_of(report_html(summarise(run), "run"))
+    assert "memory-model-arm11.json of the run folder" in page
+    assert "A core; while transactions ran, one seed" in page
+    assert "a manual" in page
+    assert "3.000 ms" in page  # of the commits alone
+    assert page.count("sbuf") == 1
+    (run.path / "memory-model-arm11.json").write_text("{}")
+    with pytest.raises(DataError, match=r"memory-model-arm11\.json"):
+        summarise(run)
+
+
+def test_what_has_no_commit_is_not_said_to_have_one(summary: RunSummary) -> None:
+    cases = tuple(replace(case, case={"workload": "file-write"}) for case in summary.cases)
+    page = report_html(replace(summary, cases=cases), "run")
+    assert "What one operation costs" in text_of(page)
+    assert "COMMIT" not in text_of(page).split('id="bill"')[0]
+    assert "of one operation with its sync" in json.dumps(charts_of(page)["histogram-chart"])
+
+
+def test_what_survives_is_told_with_when(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    untested = text_of(report_html(summarise(run), "run"))
+    assert "By power cuts: not tested. joj run --durability tests it." in untested
+    assert "Not tested; the manuals warn of none of 2 cases" in untested
+    assert '<section id="safety">' not in untested
+    assert "<rect" not in untested
+    cut(run, WAL, states(kept=38, lost=2))
+    page = text_of(report_html(summarise(run), "run"))
+    assert "No: 1 of 2 cases proven unsafe" in page
+    assert "1 proven unsafe, 1 not tested" in page
+    seen = "wal: contradiction: the manuals rule this harm out; loses the last commit: 2 of 40"
+    assert seen in page.split("<section id=")[1]
+    assert 'aria-label="wal: states by the moment of the power cut. Harm in 2' in page
+    assert "Harm in 2 of 2 states cut just after a commit returned and 0 of 38" in page
+    assert page.count('fill="#E69F00"') == 1
+    assert "2 lost</title>" in page
+    assert "their share is not the probability" in page
+    assert "It is not the" in page
+    assert "Not modelled: bits that rot" in page

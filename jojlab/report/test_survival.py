@@ -1,0 +1,235 @@
+"""The words of what survives: exact, and never more than was tested."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from jojlab.analysis.run.risks import ModeCounts, Observation, hazards
+from jojlab.analysis.run.summary import CaseSummary
+from jojlab.analysis.run.survival import survival
+from jojlab.experiment.cases import complete
+from jojlab.report.survival import (
+    UNCHECKED_DATA,
+    case_mark,
+    contradiction,
+    moments,
+    not_in_model,
+    outcome_words,
+    risk,
+    summarise_survivals,
+    torn_alone,
+    verdict_sentence,
+    worst_sentence,
+)
+from jojlab.trace.power_cuts import PowerCuts
+from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, XFS_LOG, answer, state, states
+
+
+def case(found: list[dict[str, Any]] | None, settings: Any = None, **more: Any) -> CaseSummary:
+    fields = complete(settings or {"journal_mode": "wal"})
+    left = None
+    if found is not None:
+        left = survival([msgspec.convert(answer(found, {"a": "b"}, **more), PowerCuts)])
+    return CaseSummary("case", "case", fields, "ok", "", hazards=hazards(fields), survival=left)
+
+
+MODEL = (
+    "[volatile cache, FUA, writes torn at 512 bytes, second cuts during recovery, "
+    "fsck of every state]"
+)
+
+
+TORN = state(1, "torn", "corrupt")
+SECOND, SECOND_TORN = (state(2, "second", "corrupt", is_torn=torn) for torn in (False, True))
+
+
+def test_what_was_not_tested_is_neither_blank_nor_zero() -> None:
+    assert (
+        outcome_words(case(None))
+        == verdict_sentence(case(None))
+        == summarise_survivals([case(None)])
+        == "not tested"
+    )
+    assert risk(case(None)) == case_mark(case(None)) == contradiction(case(None)) == ""
+
+
+def test_what_a_device_keeps_whole_is_part_of_the_model() -> None:
+    told = {"volatile_cache": [True, False], "fua": [True, False], "torn_bytes": [4096, 512]}
+    assert (
+        "[volatile cache, FUA, slots of 4 KiB kept whole, writes torn at 512 bytes, "
+        "no second cuts, no fsck]"
+    ) in verdict_sentence(case(states(kept=4), model=told))
+    nand = {"volatile_cache": False, "torn_bytes": 512, "torn_pages": True}
+    words = "[no volatile cache, torn pages of NAND, which cannot be read, no second cuts, no fsck]"
+    assert words in verdict_sentence(case(states(kept=4), model=nand))
+
+
+def test_a_case_that_lost_nothing_is_not_refuted() -> None:
+    found = case(states(kept=1000))
+    assert outcome_words(found) == "nothing lost in 1,000 states"
+    assert verdict_sentence(found) == (
+        f"not refuted: all 250 boundary states and 750 sampled of model {MODEL}; "
+        "of states drawn like these at most 0.40 % do harm (95 %, 3/750)"
+    )
+    left_out = case(states(kept=8), boundary_states_left_out=5)
+    assert "not refuted: 2 of 7 boundary states and 6 sampled" in verdict_sentence(left_out)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (state(1, outcome="lost"), "loses the last commit: 1 of 2 states"),
+        (state(1, outcome="lost", lost=43), "loses up to 43 commits: 1 of 2 states"),
+        (state(1, outcome="torn"), "can split a transaction: 1 of 2 states"),
+        (state(1, outcome="corrupt"), "can corrupt: 1 of 2 states"),
+        (state(1, outcome="unmountable"), "can leave the filesystem unmountable: 1 of 2 states"),
+    ],
+)
+def test_harm_that_was_seen_is_proof(harm: dict[str, Any], words: str) -> None:
+    found = case([harm, state(2)])
+    assert outcome_words(found) == words
+    assert risk(found) == words
+    assert case_mark(found) == f"seen: {words}"
+    assert verdict_sentence(found).startswith("proven unsafe: ")
+    assert "manuals rule this harm out" in contradiction(found)
+
+
+def test_a_file_has_operations_in_place_of_commits() -> None:
+    found = case([state(1, outcome="lost")], {"workload": "file-write"})
+    assert outcome_words(found) == "loses the last operation: 1 of 1 states"
+    assert "acknowledged operations lost" in worst_sentence(found)
+    assert "just after an operation returned" in moments(found)
+
+
+def test_a_replay_is_judged_by_its_syncs_and_says_so() -> None:
+    kept = case(states(kept=40), {"workload": "replay"})
+    assert outcome_words(kept) == "nothing that a sync promised was lost in 40 states"
+    words = "; judged by what its syncs promised, not by its commits"
+    assert verdict_sentence(kept).endswith(words)
+    assert "not refuted" in verdict_sentence(kept)
+    lost = case([state(1, outcome="lost")], {"workload": "replay"})
+    assert verdict_sentence(lost).endswith(words)
+    assert "contradiction" in contradiction(lost)
+    # What is said of its commits its power cuts neither confirm nor refute.
+    unsynced = Observation(modes={"wal": ModeCounts(9, end_unsynced=9)}, found_databases=1)
+    warned = replace(kept, hazards=hazards(kept.case, observation=unsynced))
+    assert warned.hazards
+    assert contradiction(warned) == ""
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ([56, 57], "the databases are as after 56 commits and 57 commits"),
+        ([56, 1, None], "as after 56 commits, 1 commit and no number of commits that was known"),
+        ([3, 3], "each of the databases is as after 3 commits"),
+        ([1], "the database is as after 1 commit"),
+    ],
+)
+def test_databases_that_differ_are_told_in_words(found: list[int | None], words: str) -> None:
+    torn = state(1, outcome="torn") | {"found": found, "message": ""}
+    assert worst_sentence(case([torn])).endswith(f"{words}.")
+
+
+def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
+    lazy = {"journal_mode": "wal", "synchronous": "normal"}
+    assert risk(case([state(1, outcome="lost")], lazy)) == (
+        "last commits; loses the last commit: 1 of 1 states"
+    )
+    assert "no harm was seen" in contradiction(case(states(kept=3), lazy))
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        ([TORN], "Harm was seen only where a write was torn."),
+        ([SECOND], "Harm was seen only where the power was cut again during recovery."),
+        ([SECOND_TORN], "during recovery. A write was torn in this state."),
+        ([TORN, SECOND], "during recovery. A write was torn in 1 of these 2 states."),
+        ([TORN, state(2, "subset", "corrupt")], ""),
+        ([], ""),
+    ],
+)
+def test_harm_that_was_seen_with_torn_writes_alone_is_told_apart(
+    harm: list[dict[str, Any]], told: str
+) -> None:
+    found = torn_alone(case([*harm, state(9, "torn"), state(10, "subset")]))
+    assert found.endswith(told) if told else not found
+    # A state's draw says that a write was torn, not that the harm needs it.
+    assert "4 KiB" not in found
+    assert "atomic_slots" not in found
+
+
+def test_a_torn_write_during_recovery_is_told_of_the_worst_state() -> None:
+    assert "cut again during recovery, and a write was torn: " in worst_sentence(
+        case([SECOND_TORN])
+    )
+    assert "and a write was torn" not in worst_sentence(case([SECOND]))
+
+
+def test_raw_nand_has_torn_pages_and_no_slots() -> None:
+    found = case([state(1, "torn", "corrupt"), state(2)], model={"torn_pages": True})
+    assert torn_alone(found) == "Harm was seen only where a page was torn."
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (
+            SUPERBLOCK_LOG,
+            "a torn superblock: every setting on this filesystem and device risks it (docs/",
+        ),
+        (
+            COMMIT_BLOCK_LOG,
+            "a torn commit block of ext4's journal: every setting on this filesystem and device "
+            "risks it, e2fsck -p repairs it, and kernels that have "
+            "jbd2_commit_block_csum_verify_partial() mount it (docs/",
+        ),
+        (
+            XFS_LOG,
+            "a torn metadata block of XFS: every setting on this filesystem and device risks it, "
+            "xfs_repair -L repairs it, but loses what only the log has (docs/",
+        ),
+    ],
+)
+def test_a_torn_block_is_told_of_every_setting(log: str, told: str) -> None:
+    for torn, kernel_log in ((True, log), (True, ""), (False, log)):
+        found = state(2, "second", "unmountable", is_torn=torn, kernel_log=kernel_log)
+        assert (told in worst_sentence(case([found]))) == (torn and bool(kernel_log))
+
+
+def test_the_worst_state_is_told() -> None:
+    found = case([state(9, "drop-one", "lost", lost=2), state(3, "prefix", "lost")])
+    assert worst_sentence(found) == (
+        "The worst: cut just after a commit returned, all of what was in flight survived but one "
+        "write: 2 of 9 acknowledged commits lost."
+    )
+    assert summarise_survivals(
+        [case(states(kept=3)), case([state(1, outcome="lost")]), case(None)]
+    ) == ("1 proven unsafe, 1 not refuted, 1 not tested")
+
+
+@pytest.mark.parametrize(
+    ("options", "is_blind"),
+    [
+        ("noatime", True),
+        ("noatime,chk_data_crc", False),
+        ("chk_data_crc,no_chk_data_crc", True),
+    ],
+)
+def test_ubifs_says_where_it_gives_wrong_bytes_without_an_error(
+    options: str, is_blind: bool
+) -> None:
+    found = case(states(kept=3), {"filesystem": "ubifs", "mount_options": options})
+    assert found.survival
+    assert (UNCHECKED_DATA in not_in_model(found, found.survival)) == is_blind
+
+
+def test_no_other_filesystem_is_said_to_be_mounted_without_ubifs_checks() -> None:
+    found = case(states(kept=3), {"filesystem": "ext4"})
+    assert found.survival
+    assert UNCHECKED_DATA not in not_in_model(found, found.survival)
