@@ -36,7 +36,7 @@ from bench.process_memory import Memory, memory_of
 from bench.watchers import Watched
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import fleet_files
-from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.foundation.places import agent_path
 from tests.fleet.serving import Serving, token_of
 

@@ -26,8 +26,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from jojlab.fleet.simulation.segment_tables import day_tables
-from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.simulation.segments import day_tables, packed
 from jojlab.fleet.store.devices import enrol
 from jojlab.fleet.store.objects import open_store
 

@@ -24,11 +24,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.process_memory import peak_bytes
-from jojlab.fleet.simulation.write import MadeFleet, write_fleet
+from jojlab.fleet.simulation.segments import MadeFleet, write_fleet
 from jojlab.fleet.store.objects import open_store
-from jojlab.fleet.study.ask import fleet_ask
-from jojlab.fleet.study.dataset import FleetEngine, Row, fleet_files
-from jojlab.fleet.study.engines import EngineName, fleet_engine
+from jojlab.fleet.study.dataset import EngineName, FleetEngine, Row, fleet_ask, fleet_files
+from jojlab.fleet.study.engines import fleet_engine
 from tests.spark_cluster import spark_cluster, why_not
 
 _QUESTIONS = Path(sys.modules[FleetEngine.__module__].__file__ or "").parent / "questions"

@@ -20,9 +20,10 @@ from jojlab.command_line.options import (
 from jojlab.fleet.demo.demo import run_demo
 from jojlab.fleet.report.page import day_page, study_page
 from jojlab.fleet.report.terminal import print_day, print_study
-from jojlab.fleet.simulation.write import MadeFleet, write_fleet
+from jojlab.fleet.simulation.segments import MadeFleet, write_fleet
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import (
+    EngineName,
     FleetEngine,
     FleetFiles,
     answered,
@@ -30,10 +31,8 @@ from jojlab.fleet.study.dataset import (
     silent_devices,
 )
 from jojlab.fleet.study.device_day import DeviceDay, device_day, device_day_json
-from jojlab.fleet.study.duckdb_engine import DuckDbEngine
-from jojlab.fleet.study.engines import EngineName, fleet_engine
-from jojlab.fleet.study.settings import setting_costs
-from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study
+from jojlab.fleet.study.engines import DuckDbEngine, fleet_engine
+from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study, setting_costs
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.printable import json_text
 from jojlab.report.shared.console import terminal

@@ -14,8 +14,8 @@ from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import PATH, fleet_option, json_option
 from jojlab.fleet.store import compaction
 from jojlab.fleet.store.devices import enrol as enrol_device
+from jojlab.fleet.store.devices import listed
 from jojlab.fleet.store.devices import revoke as revoke_device
-from jojlab.fleet.store.listing import listed
 from jojlab.fleet.store.objects import open_store
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.printable import json_text
@@ -91,7 +91,7 @@ def serve(
     SIGTERM and Ctrl-C end it; a kill loses nothing that was acknowledged.
     """
     try:
-        from jojlab.fleet.server.limits import ServerLimits
+        from jojlab.fleet.server.access import ServerLimits
         from jojlab.fleet.server.run import Listening, serve
     except ModuleNotFoundError as error:
         raise MachineError(

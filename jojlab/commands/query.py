@@ -14,7 +14,7 @@ from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import json_option
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import FleetEngine, FleetFiles, LeftOut, answered, fleet_files
-from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.report.shared.console import print_rows, terminal
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder

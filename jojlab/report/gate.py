@@ -136,7 +136,11 @@ _ENDS = {Held.BROKEN: "failure", Held.NOT_MEASURED: "error"}
 
 
 def junit(verdicts: Sequence[LimitVerdict], name: str) -> str:
-    """Return the document; `name` is that of all suites together."""
+    """Return JUnit's XML: a suite for each case, a test for each limit; `name` is that of all suites.
+
+    The form is that which Jenkins' xUnit plugin and GitLab read (testsuites, testsuite, testcase,
+    failure, error); it has no standard of its own.
+    """
     root = Element("testsuites", {"name": printable(name), **_counts(verdicts)})
     for case_id in dict.fromkeys(each.case_id for each in verdicts):
         own = [each for each in verdicts if each.case_id == case_id]

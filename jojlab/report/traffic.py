@@ -151,7 +151,12 @@ NO_FILE_COLOUR = "#4D5761"
 
 
 def lba_data(picture: LbaPicture) -> dict[str, Any]:
-    """Return what lba.js draws."""
+    """Return the points of a picture, small enough to stand inside a report; lba.js unpacks them.
+
+    Every column is a run of whole numbers: differences from point to point where DELTA says so,
+    zigzag (0, -1, 1, -2 ...), 7 bits a byte, least first (as in Protocol Buffers, "Base 128
+    Varints"). The columns stand one after the other, deflated (RFC 1950), in base64.
+    """
     return {
         "device": picture.device,
         "end_us": (picture.end_ns - picture.begin_ns) // 1000,

@@ -10,8 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from jojlab.fleet.simulation.segment_tables import Tables
-from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.simulation.segments import Tables, packed
 from jojlab.fleet.store.objects import open_store
 from tests.ended import HANG_S
 from tests.fleet.serving import (

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from jojlab.fleet.simulation.segment_tables import Tables, day_tables
-from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.simulation.segments import Tables, day_tables, packed
 from jojlab.fleet.store.dataset import held_by, live_units
 from jojlab.fleet.store.devices import enrol
 from jojlab.fleet.store.objects import Store, open_store

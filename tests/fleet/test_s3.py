@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from moto.server import ThreadedMotoServer
 
-from jojlab.fleet.simulation.write import MadeFleet, packed, write_fleet
+from jojlab.fleet.simulation.segments import MadeFleet, packed, write_fleet
 from jojlab.fleet.store.compaction import compact
 from jojlab.fleet.store.dataset import live_units
 from jojlab.fleet.store.devices import devices, enrol, revoke
@@ -19,7 +19,7 @@ from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.store.quarantine import quarantined
 from jojlab.fleet.study.dataset import fleet_files
 from jojlab.fleet.study.device_day import device_day, device_day_json
-from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.fleet.study.study import fleet_json, fleet_study
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import json_text

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 import trustme
 
-from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.simulation.segments import packed
 from jojlab.fleet.store.devices import revoke
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.store.quarantine import quarantined

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jojlab.fleet.simulation.segment_tables import day_tables
-from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.simulation.segments import day_tables, packed
 from jojlab.fleet.store.test_segment import assert_readable
 
 PARTS, SEGMENTS_A_PART = 8, 400

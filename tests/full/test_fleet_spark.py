@@ -9,12 +9,10 @@ import sys
 
 import pytest
 
-from jojlab.fleet.simulation.write import MadeFleet, write_fleet
+from jojlab.fleet.simulation.segments import MadeFleet, write_fleet
 from jojlab.fleet.store.objects import open_store
-from jojlab.fleet.study.ask import fleet_ask
-from jojlab.fleet.study.dataset import FleetFiles, Row, fleet_files
-from jojlab.fleet.study.duckdb_engine import DuckDbEngine
-from jojlab.fleet.study.spark_engine import SparkEngine
+from jojlab.fleet.study.dataset import FleetFiles, Row, fleet_ask, fleet_files
+from jojlab.fleet.study.engines import DuckDbEngine, SparkEngine
 from jojlab.fleet.study.test_questions import QUESTIONS
 from tests.spark_cluster import WORKERS, spark_cluster, why_not, workers_that_ran
 

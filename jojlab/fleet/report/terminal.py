@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.fleet.report import first_lines, rows
-from jojlab.fleet.report.rows import TextTable
+from jojlab.fleet.report import words as first_lines
+from jojlab.fleet.report import words as rows
+from jojlab.fleet.report.words import TextTable
 from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.study import FleetStudy
 from jojlab.report.shared.console import new_table

@@ -1,18 +1,27 @@
-"""Counts connections from the moment they are accepted, before TLS, and ends the idle ones first.
+"""Connections of the server: their number, their time limits, and the bounded log of their
+failures.
 
 asyncio knows a connection when its handshake is done, and accepts as many as come in between until
 the process has no descriptors left. Here the listening socket counts. When there are too many, the
 oldest one that has not sent a whole request makes room for the newest: who only connects can keep
 nobody else out.
+
+h11 holds at most 16 KiB of a head (uvicorn's other parser any number of headers), but uvicorn waits
+for its end as long as the sender likes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 # Ended connections may keep their descriptors until the loop has come round.
 ROOM_TO_END = 64
@@ -106,3 +115,84 @@ def loop_of(handshake_seconds: float) -> asyncio.AbstractEventLoop:
             return await super().create_server(*arguments, **settings)
 
     return Loop()
+
+
+def guarded(connections: Connections, head_seconds: float) -> type[H11Protocol]:
+    """Return the protocol of a server; it says which connections are busy with a request."""
+
+    class GuardedProtocol(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+        _number = -1  # of its descriptor
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._number = transport.get_extra_info("socket").fileno()
+            self._await_head()
+
+        def handle_events(self) -> None:
+            super().handle_events()
+            if self.cycle is not None and not self.cycle.response_complete:
+                connections.set_busy(self._number)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._number = -1  # another's from now on
+            super().connection_lost(exc)
+
+        def on_response_complete(self) -> None:
+            connections.set_idle(self._number)
+            super().on_response_complete()  # which may begin with the next request
+            self._await_head()
+
+        def send_400_response(self, msg: str) -> None:
+            # The head was well, the body is not: what the application answers cannot be sent.
+            if self.cycle is not None and not self.cycle.response_complete:
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+            super().send_400_response(msg)
+
+        def _await_head(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_later(head_seconds, self._end_without_head)
+
+        def _end_without_head(self) -> None:
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.abort()
+
+    return GuardedProtocol
+
+
+LINES = 5
+SECONDS = 60.0
+_KINDS = 256
+
+
+class LogRate(logging.Filter):
+    """Lets LINES of a kind through in SECONDS; the next that passes says how many did not."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._kinds: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is written. Lines are of one kind that one statement writes."""
+        kind = record.name, str(record.msg).splitlines()[0][:80] if record.msg else ""
+        now_s = self._clock()
+        since_s, count = self._kinds.get(kind, (now_s, 0))
+        if now_s - since_s >= SECONDS:
+            if count > LINES:
+                record.msg = f"{record.msg} ({count - LINES} more like it before)"
+            since_s, count = now_s, 0
+        if kind not in self._kinds and len(self._kinds) >= _KINDS:
+            self._kinds.clear()
+        self._kinds[kind] = since_s, count + 1
+        return count < LINES
+
+
+def bound_log() -> None:
+    """Bound what uvicorn and asyncio write."""
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(LogRate())

@@ -15,11 +15,16 @@ from pathlib import Path
 
 import uvicorn
 
+from jojlab.fleet.server.access import ServerLimits
 from jojlab.fleet.server.app import application
-from jojlab.fleet.server.connections import ROOM_TO_END, Connections, CountingListener, loop_of
-from jojlab.fleet.server.guarded_protocol import guarded
-from jojlab.fleet.server.limits import ServerLimits
-from jojlab.fleet.server.log_rate import bound_log
+from jojlab.fleet.server.connections import (
+    ROOM_TO_END,
+    Connections,
+    CountingListener,
+    bound_log,
+    guarded,
+    loop_of,
+)
 from jojlab.fleet.server.upload import UPLOAD
 from jojlab.fleet.store.objects import Store
 from jojlab.foundation.errors import MachineError, UseError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 
-from jojlab.fleet.server.connections import ROOM_TO_END, Connections
-from jojlab.fleet.server.log_rate import LINES, SECONDS, LogRate
+from jojlab.fleet.server.connections import LINES, ROOM_TO_END, SECONDS, Connections, LogRate
 
 
 def test_the_oldest_idle_connection_makes_room() -> None:

@@ -22,11 +22,10 @@ from pathlib import Path
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from jojlab.fleet.server.gate import Denied, Gate
-from jojlab.fleet.server.limits import ServerLimits
-from jojlab.fleet.server.metrics import Metrics
+from jojlab.fleet.server.access import Denied, Gate, ServerLimits
+from jojlab.fleet.server.app import Metrics
 from jojlab.fleet.server.workers import Workers
-from jojlab.fleet.store.intake import take_in
+from jojlab.fleet.store.dataset import take_in
 from jojlab.fleet.store.objects import Store
 from jojlab.fleet.store.quarantine import Quarantine
 from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES, Refused

@@ -1,14 +1,25 @@
-"""The figures that a made fleet has: what was published of phones, and what we assume beside it.
+"""The published statistics of phones that a simulated fleet follows, its apps, and a user's days.
 
 `AndroTrace` is Kim and Won, A Workload Generation Method for Multiple Files (four users, two years
 of traces); `ATC'13` is Jeong et al., I/O Stack Optimization for Smartphones, Fig. 2; `PocketData`
 is Kennedy et al., TPCTC 2015 (11 phones, 254 phone-days); `DICL` are our counts of the public SQL
 traces of DICL/mobile-traces. What has no source is called an assumption.
+
+The names of multi-file transactions are those that AndroTrace found (contact2.db, EmailProvider.db,
+History.db, KakaoTalk.db); which databases they join, the other apps and all weights are
+assumptions.
+
+The days of a user are points of one quantile function, which goes straight from zero to the median
+and to the upper quartile, and by a power from there to the most. The power is what makes the
+average the published one.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class UserDays(NamedTuple):
@@ -62,3 +73,81 @@ DISK_BYTES = 64 << 30
 SMALL_BYTES, LARGE_BYTES = 4096, 48 << 10  # of a request that is small, and of one that is not
 # Share of a day's activity in each hour from midnight on: asleep, awake, in the evening.
 HOURS = (1, 1, 1, 1, 1, 1, 2, 4, 6, 5, 5, 5, 7, 6, 5, 5, 5, 6, 7, 8, 8, 7, 5, 3)
+
+
+class App(NamedTuple):
+    """An app; `joined` are the databases of its multi-file transactions, the first names them."""
+
+    process: str
+    databases: tuple[str, ...]
+    weight: float
+    joined: tuple[str, ...] = ()
+    multi_file_weight: float = 0.0
+
+
+def _of(package: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"/data/{package}/databases/{name}" for name in names)
+
+
+_CONTACTS = "com.android.providers.contacts"
+APPS = (
+    App(
+        "ndroid.contacts", _of(_CONTACTS, "contact2.db", "profile.db"), 1.0,
+        _of(_CONTACTS, "contact2.db", "profile.db"), 0.20,
+    ),
+    App(
+        "m.android.email", _of("com.android.email", "EmailProvider.db", "EmailProviderBody.db"),
+        1.0, _of("com.android.email", "EmailProvider.db", "EmailProviderBody.db"), 0.25,
+    ),
+    App(
+        "android.browser", _of("com.android.browser", "History.db", "Cookies.db", "Favicons.db"),
+        2.0, _of("com.android.browser", "History.db", "Archived.db", "Thumbnails.db"), 0.20,
+    ),
+    App(
+        "com.kakao.talk", _of("com.kakao.talk", "KakaoTalk.db", "KakaoTalk2.db"), 3.0,
+        _of("com.kakao.talk", "KakaoTalk.db", "KakaoTalk2.db"), 0.35,
+    ),
+    App("facebook.katana", _of("com.facebook.katana", "graph.db", "prefs.db"), 3.0),
+    App("twitter.android", _of("com.twitter.android", "timeline.db"), 1.5),
+    App("gle.android.gms", _of("com.google.android.gms", "gservices.db", "rmq.db"), 2.5),
+    App("d.process.media", _of("com.android.providers.media", "external.db"), 0.5),
+)  # fmt: skip
+
+
+Counts = NDArray[np.int64]
+_FEWEST = 8  # fewer days have no quartiles and no maximum of their own
+_STEPS = 60  # of a bisection
+
+
+def daily_counts(user: UserDays, days: int, generator: np.random.Generator) -> Counts:
+    """Return the multi-file transactions of each of `days`, in random order.
+
+    From 90 days on, average, median, upper quartile and most are those of `user`, but for rounding.
+    Of fewer, the one day with the most weighs more than it did; below 8, days are drawn.
+    """
+    if days < _FEWEST:
+        shares = generator.random(days)
+        return _counts(user, shares, _power(user, np.linspace(0, 1, user.days)))
+    shares = np.linspace(0, 1, days)
+    counts = _counts(user, shares, _power(user, shares))
+    generator.shuffle(counts)
+    return counts
+
+
+def _counts(user: UserDays, shares: NDArray[np.float64], power: float) -> Counts:
+    lower = np.interp(shares, (0, 0.5, 0.75), (0, user.median, user.upper_quartile))
+    beyond = np.clip((shares - 0.75) / 0.25, 0, 1)
+    upper = user.upper_quartile + (user.most - user.upper_quartile) * beyond**power
+    return np.rint(np.where(shares > 0.75, upper, lower)).astype(np.int64)
+
+
+def _power(user: UserDays, shares: NDArray[np.float64]) -> float:
+    """Return the power that gives the average; the greater it is, the smaller the average."""
+    low, high = 0.01, 400.0
+    for _ in range(_STEPS):
+        middle = (low * high) ** 0.5
+        if _counts(user, shares, middle).mean() > user.average:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,4 +1,5 @@
-"""Where the rows of a fleet's segments are in the store, and which files count.
+"""The dataset of a fleet: which units of segments it consists of, and how a checked segment joins
+it.
 
 TABLE/day=DAY/device=DEVICE/UNIT.parquet has rows of one table of schema/fleet. A unit is one
 segment, named by its SHA-256, or `compacted-...`: the rows of several. The file of `segments` is
@@ -16,9 +17,12 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from jojlab.fleet.store.objects import Store
+from jojlab.fleet.store.segment import Checked
 from jojlab.foundation.errors import DataError
+from jojlab.trace.schema import FLEET_TABLES
 
 SEGMENTS = "segments"
 
@@ -141,3 +145,20 @@ def _held_by_compacted(store: Store, unit: Unit) -> frozenset[str]:
         raise
     except (KeyError, UnicodeError, OSError, pa.ArrowInvalid) as error:  # Thrift's are OSErrors
         raise DataError(f"{path}: says not what it holds: {error}", "restore the store") from error
+
+
+def take_in(store: Store, device: str, sha256: str, checked: Checked, folder: Path) -> bool:
+    """Put the tables in `folder` (of the spool) into the dataset; False if they were there.
+
+    On return the segment is durable, also where a server that was killed had put it. A kill before
+    that leaves tables without their file of `segments`, which do not count; sent again, the segment
+    gets the same keys.
+    """
+    unit = Unit(checked.day, device, sha256)
+    if is_known(store, unit):
+        store.sync(unit.key(SEGMENTS))
+        return False
+    rest = [table for table in FLEET_TABLES if table != SEGMENTS]
+    store.put([(folder / f"{table}.parquet", unit.key(table)) for table in rest])
+    store.put([(folder / f"{SEGMENTS}.parquet", unit.key(SEGMENTS))])
+    return True

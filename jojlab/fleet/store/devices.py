@@ -1,4 +1,4 @@
-"""The devices of a fleet and their tokens: one object devices/ID.json in the store for each.
+"""The devices of a fleet: their tokens, of which only hashes are stored, and their list.
 
 A token is DEVICE.SECRET. The secret is 256 random bits, so that its SHA-256 is as hard to turn back
 as a slow hash would be; it alone is stored.
@@ -11,11 +11,16 @@ import hmac
 import json
 import re
 import secrets
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
+from jojlab.fleet.store.dataset import held_by, live_units
 from jojlab.fleet.store.objects import Store
+from jojlab.fleet.store.quarantine import quarantined
 from jojlab.foundation.errors import DataError, UseError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -108,3 +113,43 @@ def _key(name: str) -> str:
 
 def _write(store: Store, device: Device) -> None:
     store.put_bytes(_key(device.name), json.dumps(asdict(device)).encode() + b"\n")
+
+
+@dataclass
+class Listed:
+    """A device, and what it has sent. Data without a device are those of a made fleet."""
+
+    name: str
+    device: Device | None
+    quarantined: int = 0
+    segments: int = 0
+    days: list[str] = field(default_factory=list)
+
+    def record(self) -> dict[str, Any]:
+        """Return the columns of the list; times are in UTC."""
+        return {
+            "device": self.name,
+            "enrolled": _time(self.device.enrolled_s if self.device else None),
+            "revoked": _time(self.device.revoked_s if self.device else None),
+            "segments": self.segments,
+            "first_day": min(self.days, default=None),
+            "last_day": max(self.days, default=None),
+            "quarantined": self.quarantined,
+        }
+
+
+def listed(store: Store) -> list[Listed]:
+    """Return the devices by name."""
+    apart = Counter(each.device for each in quarantined(store))
+    found = {each.name: Listed(each.name, each, apart[each.name]) for each in devices(store)}
+    for unit in live_units(store):
+        each = found.setdefault(unit.device, Listed(unit.device, None, apart[unit.device]))
+        each.segments += len(held_by(store, unit))
+        each.days.append(unit.day)
+    return [found[name] for name in sorted(found)]
+
+
+def _time(seconds: int | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

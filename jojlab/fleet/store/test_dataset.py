@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from jojlab.fleet.store.compaction import MANY_UNITS, compact
-from jojlab.fleet.store.dataset import SEGMENTS, Unit, held_by, is_known, live_units
-from jojlab.fleet.store.intake import take_in
+from jojlab.fleet.store.dataset import SEGMENTS, Unit, held_by, is_known, live_units, take_in
 from jojlab.fleet.store.objects import Store, open_store
 from jojlab.fleet.store.segment import Checked
 from jojlab.foundation.errors import DataError

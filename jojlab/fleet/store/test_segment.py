@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jojlab.fleet.simulation.segment_tables import day_tables
-from jojlab.fleet.simulation.write import packed
+from jojlab.fleet.simulation.segments import day_tables, packed
 from jojlab.fleet.store.dataset import SEGMENTS
 from jojlab.fleet.store.segment import TABLE_LIMIT_ROWS, Refused, take_out
 from jojlab.trace.schema import FLEET_TABLES

@@ -1,6 +1,8 @@
-"""A fleet's tables as questions read them: which files count, and the engine that reads them.
+"""The files that the questions about a fleet read, and how a question is asked.
 
 What cannot be read is left out with all of its segment, and named; the others are answered of.
+
+It is in SQL that DuckDB runs as it stands, and that sqlglot translates for Spark.
 """
 
 from __future__ import annotations
@@ -8,7 +10,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from enum import StrEnum
+from functools import cache, cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -173,3 +177,25 @@ def silent_devices(store: Store, observed: Collection[str]) -> tuple[list[str], 
         if device is not None and device.revoked_s is None:
             silent.append(name)
     return silent, bad
+
+
+_PACKAGE = "jojlab.fleet.study"
+
+
+def fleet_ask(engine: FleetEngine, question: str, **parameters: Any) -> list[Row]:
+    """Return the rows that answer `question` ("hours"); `parameters` fill its $NAMEs."""
+    return engine.rows(fleet_question(question), parameters)
+
+
+@cache
+def fleet_question(question: str) -> str:
+    """Return the SQL of a question."""
+    file = resources.files(_PACKAGE).joinpath(f"questions/{question}.sql")
+    return file.read_text(encoding="utf-8")
+
+
+class EngineName(StrEnum):
+    """DuckDB reads a fleet in this process; Spark on a cluster that runs Spark Connect."""
+
+    duckdb = "duckdb"
+    spark = "spark"

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from jojlab.fleet.study.ask import fleet_ask
-from jojlab.fleet.study.dataset import FleetEngine, LeftOut, Row
+from jojlab.fleet.study.dataset import FleetEngine, LeftOut, Row, fleet_ask
 from jojlab.fleet.study.losses import Losses, day_coverage, losses, losses_json
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.foundation.nearest import nearest

@@ -1,18 +1,207 @@
-"""Puts the answers about a fleet together: what the terminal, the page and --json are given."""
+"""The answers about a fleet, from the rows of the questions: coverage, wear, files, shares,
+settings.
+
+Beside them stands Fig. 2 of Jeong et al., USENIX ATC'13 (Facebook and Twitter on a Galaxy S3), as
+its text gives it; its counts are by request.
+
+A device's flash takes its capacity times the erases that a block endures, if wear is levelled over
+all of it. What an app writes costs that many bytes times the write amplification, which a real
+device does not report: 1 is the least that it can be.
+
+The bills are those of the cases of one run. The workload of that run stands for the fleet's
+commits: what they change, and how much, is not known of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from jojlab.fleet.study.ask import fleet_ask
-from jojlab.fleet.study.dataset import FleetEngine, LeftOut, Row
-from jojlab.fleet.study.file_ages import FileAges, file_ages
+from jojlab.analysis.commit.flash_life import CYCLES, DAYS_A_YEAR
+from jojlab.fleet.study.dataset import FleetEngine, LeftOut, Row, fleet_ask
 from jojlab.fleet.study.losses import Losses, losses, losses_json
-from jojlab.fleet.study.settings import SettingCost
-from jojlab.fleet.study.shares import WriteShare, write_shares
-from jojlab.fleet.study.wear import AppWear, wear
+
+# The power of two that is next above a second, in milliseconds.
+_SECOND_MS = 1024
+
+
+@dataclass(frozen=True)
+class FileAges:
+    """Files of one kind. `forgotten` are created ones whose deletion would not have been counted.
+    Of those that are gone and whose creation was seen: how many lived for less than 1.024 s, and
+    the power of two above the age of the middle one, in milliseconds.
+    """
+
+    file_kind: str
+    created: int
+    deleted: int
+    forgotten: int
+    of_known_age: int
+    below_a_second: int
+    median_below_ms: int | None
+
+
+def file_ages(lives: Sequence[Row]) -> list[FileAges]:
+    """Return every kind, those of which most files were created first."""
+    found = []
+    for kind in dict.fromkeys(row["file_kind"] for row in lives):
+        own = [row for row in lives if row["file_kind"] == kind]
+        deleted = [row for row in own if row["event"] == "deleted"]
+        known = sorted(
+            (row["lived_below_ms"], row["files"])
+            for row in deleted
+            if row["lived_below_ms"] is not None
+        )
+        count = sum(files for _, files in known)
+        found.append(
+            FileAges(
+                kind,
+                sum(row["files"] for row in own if row["event"] == "created"),
+                sum(row["files"] for row in deleted),
+                sum(row["files"] for row in own if row["event"] == "forgotten"),
+                count,
+                sum(files for below, files in known if below <= _SECOND_MS),
+                _middle(known, count),
+            )
+        )
+    return sorted(found, key=lambda each: (-each.created, each.file_kind))
+
+
+def _middle(known: Sequence[tuple[int, int]], count: int) -> int | None:
+    seen = 0
+    for below, files in known:
+        seen += files
+        if 2 * seen >= count:
+            return below
+    return None
+
+
+SOURCE = "ATC'13, Fig. 2"
+_SQLITE = {"db", "db-journal", "wal", "shm", "super-journal", "sqlite-temp"}
+
+
+@dataclass(frozen=True)
+class WriteShare:
+    """A share of some requests, None where there are none; `published` is what was printed."""
+
+    name: str
+    share: float | None
+    published: float
+
+
+def write_shares(io_mix: Sequence[Row]) -> list[WriteShare]:
+    """Return the shares that were published, of this fleet's writes."""
+    writes = [row for row in io_mix if row["operation"] == "write"]
+    data = [row for row in writes if row["block_type"] == "data"]
+    return [
+        _share("data writes to SQLite's files", data, _in_sqlite, 0.90),
+        _share("writes of the filesystem's journal", writes, _of("fs-journal"), 0.30),
+        _share("writes of its metadata", writes, _of("fs-metadata"), 0.10),
+        _share("synchronous writes", writes, lambda row: int(row["sync_requests"]), 0.70),
+        _share("random writes", writes, lambda row: int(row["random_requests"]), 0.75),
+        _share("writes of 4 KiB or less", writes, lambda row: int(row["small_requests"]), 0.64),
+    ]
+
+
+def _in_sqlite(row: Row) -> int:
+    return int(row["requests"]) if row["file_kind"] in _SQLITE else 0
+
+
+def _of(block_type: str) -> Callable[[Row], int]:
+    return lambda row: int(row["requests"]) if row["block_type"] == block_type else 0
+
+
+def _share(
+    name: str, rows: Sequence[Row], count: Callable[[Row], int], published: float
+) -> WriteShare:
+    whole = sum(int(row["requests"]) for row in rows)
+    return WriteShare(name, sum(map(count, rows)) / whole if whole else None, published)
+
+
+@dataclass(frozen=True)
+class AppWear:
+    """Of one process, as means of a device and day on which the fleet was observed.
+
+    `life_a_year` is the share of a flash's life that a year of it takes; None where no capacity is
+    known. `sync_share` is that of its write requests.
+    """
+
+    process: str
+    devices: int
+    daily_bytes: float
+    daily_requests: float
+    sync_share: float
+    life_a_year: float | None
+
+
+def wear(coverage: Sequence[Row], app_writes: Sequence[Row], amplification: float) -> list[AppWear]:
+    """Return every process, those that write most first."""
+    known = {row["device"]: row for row in coverage}
+    device_days = sum(int(row["days"]) for row in coverage)
+    rows: dict[str, list[Row]] = {}
+    for row in app_writes:
+        rows.setdefault(row["process"], []).append(row)
+    found = []
+    for process, own in rows.items():
+        requests = sum(row["requests"] for row in own)
+        lives = [
+            row["write_bytes"] * amplification / (disk * CYCLES)
+            for row in own
+            if (disk := known[row["device"]]["disk_bytes"])
+        ]
+        found.append(
+            AppWear(
+                process,
+                len(own),
+                sum(row["write_bytes"] for row in own) / device_days,
+                requests / device_days,
+                sum(row["sync_requests"] for row in own) / requests if requests else 0.0,
+                sum(lives) / device_days * DAYS_A_YEAR if len(lives) == len(own) else None,
+            )
+        )
+    return sorted(found, key=lambda each: (-each.daily_bytes, each.process))
+
+
+@dataclass(frozen=True)
+class SettingCost:
+    """A case of the run; times and bytes are those of a device's day of commits.
+
+    `written_bytes` reach the device, deferred ones too; `nand_bytes` it programs; None where the
+    run has no such figure.
+    """
+
+    label: str
+    waited_ns: float | None
+    written_bytes: float | None
+    nand_bytes: float | None
+
+
+def setting_costs(run: Path, daily_commits: float) -> list[SettingCost]:
+    """Return every case of the run in its order; raises UseError where there is no run."""
+    from jojlab.analysis.run.summary import summarise
+    from jojlab.foundation.cache import Cache
+    from jojlab.trace.kept import Kept
+    from jojlab.trace.run_folder import RunFolder
+
+    summary = summarise(RunFolder.open(run), kept=Kept(Cache.default().analyses))
+    return [
+        SettingCost(
+            case.label or case.case_id,
+            _daily(case.figures.median, daily_commits, "commit_latency_ns_p50"),
+            _daily(case.figures.median, daily_commits, "bytes_per_commit"),
+            _daily(case.figures.median, daily_commits, "nand_bytes_per_commit"),
+        )
+        for case in summary.measured
+    ]  # fmt: skip
+
+
+def _daily(figures: Mapping[str, float | None], daily_commits: float, *names: str) -> float | None:
+    """Return the sum of some figures of a commit, for all commits of a day."""
+    values = [figures.get(name) for name in names]
+    known = [value for value in values if value is not None]
+    return sum(known) * daily_commits if len(known) == len(values) else None
 
 
 @dataclass(frozen=True)

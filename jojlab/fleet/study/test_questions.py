@@ -6,8 +6,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from jojlab.fleet.study.ask import fleet_question
-from jojlab.fleet.study.spark_engine import translated
+from jojlab.fleet.study.dataset import fleet_question
+from jojlab.fleet.study.engines import translated
 
 QUESTIONS = sorted(path.stem for path in Path(__file__).parent.glob("questions/*.sql"))
 

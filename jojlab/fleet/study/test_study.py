@@ -18,16 +18,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jojlab.fleet.report.first_lines import day_remarks, loss_lines, remarks, study_remarks
 from jojlab.fleet.report.page import day_page, study_page
+from jojlab.fleet.report.words import day_remarks, loss_lines, remarks, study_remarks
 from jojlab.fleet.simulation.published import USERS
-from jojlab.fleet.simulation.write import MadeFleet, write_fleet
+from jojlab.fleet.simulation.segments import MadeFleet, write_fleet
 from jojlab.fleet.store.devices import enrol, revoke
 from jojlab.fleet.store.objects import open_store
-from jojlab.fleet.study.ask import fleet_ask
-from jojlab.fleet.study.dataset import fleet_files, silent_devices
+from jojlab.fleet.study.dataset import fleet_ask, fleet_files, silent_devices
 from jojlab.fleet.study.device_day import DeviceDay, device_day
-from jojlab.fleet.study.duckdb_engine import DuckDbEngine
+from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.trace.schema import FLEET_TABLES, table_schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jojlab.fleet.server.limits import Buckets, ServerLimits
+from jojlab.fleet.server.access import Buckets, ServerLimits
 
 
 def test_a_burst_then_the_rate() -> None:

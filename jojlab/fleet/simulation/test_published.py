@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from jojlab.fleet.simulation.daily import daily_counts
-from jojlab.fleet.simulation.published import USERS, UserDays
+from jojlab.fleet.simulation.published import USERS, UserDays, daily_counts
 
 
 @pytest.mark.parametrize("user", USERS, ids=lambda user: str(user.user))
