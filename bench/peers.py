@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from jojlab.experiment.fields import Value
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import LivePlace, run_agent
 from jojlab.live.fields import live_settings
 from jojlab.live.mobibench import read_flags
+from jojlab.model.field import Value
 
 RECORD_BYTES = 4096
 FILE_BYTES = 16 << 20

@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import peers
-from jojlab.experiment.fields import Value
 from jojlab.foundation.places import agent_path
+from jojlab.model.field import Value
 
 _EVENTS = ",".join(
     f"syscalls:sys_{side}_{call}" for call in ("fsync", "fdatasync") for side in ("enter", "exit")

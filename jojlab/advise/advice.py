@@ -25,11 +25,11 @@ from jojlab.analysis.run.summary import CaseSummary, summarise
 from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.execute import Watcher, execute
 from jojlab.campaign.images import Images, images_of
-from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import Plan, plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, UseError
 from jojlab.lab.lab import Lab
+from jojlab.model.field import Value
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 from jojlab.verify.durability import cut, take_known, verdicts

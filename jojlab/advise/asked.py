@@ -17,12 +17,16 @@ from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete, impossible, refuse_useless
 from jojlab.experiment.devices import refuse_devices
-from jojlab.experiment.fields import ALL_SQLITE, SQLITE, Value, field_named
 from jojlab.experiment.plan import plan
 from jojlab.experiment.recorded_settings import with_recorded
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import plural
+from jojlab.model.field import Value
+from jojlab.model.fields import field_named
+from jojlab.model.filesystems import with_external_journal
+from jojlab.model.workloads import with_group, workload_of
+from jojlab.model.workloads.sqlite import ROWS, SQLITE
 from jojlab.recording.script_facts import ScriptFacts, Unrepeatable, script_facts
 from jojlab.verify.durability import observation_before_run, unfit
 
@@ -114,9 +118,9 @@ def asked_for(
         raise UseError(f"no power cut can test it: {why}", "give --guarantee none")
     if journal_device:
         _refuse_journal_device(journal_device, present, fixed)
-    if most_rows and (present["workload"] not in SQLITE or "statements" in fixed):
-        why = f"is of {', '.join(SQLITE)}, and the workload is {present['workload']}"
-        if present["workload"] in SQLITE:
+    if most_rows and (not workload_of(present).has(ROWS) or "statements" in fixed):
+        why = f"is of {', '.join(with_group(ROWS))}, and the workload is {present['workload']}"
+        if workload_of(present).has(ROWS):
             why = f"chooses `statements`, which --fixed statements={present['statements']} keeps"
         raise UseError(f"--most-rows {why}", "give one of them")
     shares = _shares(given, present, reopened_share)
@@ -158,7 +162,7 @@ def _shares(
     given: Mapping[str, Value], present: Mapping[str, Value], reopened: float | None
 ) -> dict[str, float]:
     """Return the share of the commits that each regime has."""
-    if present["workload"] not in ALL_SQLITE:
+    if not workload_of(present).has(SQLITE):
         if reopened is not None:
             raise UseError(
                 f"--reopened-share: workload {present['workload']} has no regimes", "drop it"
@@ -190,7 +194,9 @@ def _refuse_journal_device(name: str, present: Mapping[str, Value], fixed: Set[s
             "name a modelled device: joj list devices",
         )
     profile = read_profile(name)
-    filesystems = (str(present["filesystem"]),) if "filesystem" in fixed else ("ext4", "xfs")
+    filesystems = with_external_journal()
+    if "filesystem" in fixed:
+        filesystems = (str(present["filesystem"]),)
     reasons = []
     for filesystem in filesystems:
         settings = complete({**present, "filesystem": filesystem, "journal_device": name})

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jojlab.advise.space import Candidate, Space
-from jojlab.experiment.fields import Value
 from jojlab.experiment.read import Experiment
 from jojlab.experiment.variants import Variant
+from jojlab.model.field import Value
 
 
 def experiment(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jojlab.analysis.commit.flash_life import years
-from jojlab.analysis.figures.figure import Number
+from jojlab.model.figures import Number
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,19 @@ from functools import cached_property
 from itertools import product
 
 from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.analysis.run.risks import Cause, Harm, Hazard, Observation, hazards
+from jojlab.analysis.run.risks import hazards
 from jojlab.experiment.cases import complete, impossible
-from jojlab.experiment.fields import ALL_SQLITE, NO_DEVICE, SQLITE, Value
-from jojlab.experiment.fields.common import BLOCK_FILESYSTEMS, RAW_NAND_FILESYSTEMS
+from jojlab.model.field import Value
+from jojlab.model.filesystem import NO_DEVICE
+from jojlab.model.filesystems import (
+    BLOCK_FILESYSTEMS,
+    FILESYSTEMS,
+    RAW_NAND_FILESYSTEMS,
+    filesystem_of,
+)
+from jojlab.model.hazards import Harm, Hazard, Observation
+from jojlab.model.workloads import workload_of
+from jojlab.model.workloads.sqlite import ROWS, SQLITE
 
 # A choice: a value of each field that may be chosen, in the order of the space.
 Candidate = tuple[tuple[str, Value], ...]
@@ -34,20 +43,6 @@ _OF_SQLITE: Mapping[str, tuple[Value, ...]] = {
     "page_size_bytes": (1024, 4096, 8192, 16384),
     "wal_autocheckpoint_pages": (100, 1000, 4000),
     "locking_mode": ("normal", "exclusive"),
-}
-# What a filesystem can be made or mounted with that may make a commit cheaper.
-_MKFS: Mapping[str, tuple[str, ...]] = {"ext4": ("-O fast_commit",)}
-_MOUNT: Mapping[str, tuple[str, ...]] = {
-    "ext4": ("lazytime", "nobarrier"),
-    "btrfs": ("nobarrier",),
-    "nilfs2": ("nobarrier",),
-    "f2fs": ("fsync_mode=nobarrier",),
-}
-# What a filesystem risks whatever the app chooses there: F2FS a sync at a second power cut, NILFS2
-# all of it. That is a reason not to go there, and none against all that an app on it can choose.
-_OF_EVERY_SETTING: Mapping[str, Cause] = {
-    "f2fs": Cause.ROLL_FORWARD,
-    "nilfs2": Cause.LOG_ACROSS_SEGMENTS,
 }
 MAIN = "main"
 # Rows that one transaction may change where they may wait for one another.
@@ -92,7 +87,7 @@ class Space:
             return ()
         lost = {Harm.COMMITS, Harm.WRITES, Harm.NAMES}
         allowed = lost if self.guarantee is Guarantee.CONSISTENT else set[Harm]()
-        stays = _OF_EVERY_SETTING.get(str(self.present["filesystem"]))
+        stays = filesystem_of(self.present).constant_cause
         found = self.hazards(candidate)
         return tuple(each for each in found if each.kind not in allowed and each.cause is not stays)
 
@@ -130,10 +125,10 @@ class Space:
         same = filesystem == self.present["filesystem"]
         if name == "mkfs_options":
             own = str(self.present[name]) if same else ""
-            return own, *_added(own, _MKFS.get(filesystem, ()), " ")
+            return own, *_added(own, FILESYSTEMS[filesystem].cheaper_mkfs_options, " ")
         if name == "mount_options":
             own = str(self.present[name]) if same else "noatime"
-            return own, *_added(own, _MOUNT.get(filesystem, ()), ",")
+            return own, *_added(own, FILESYSTEMS[filesystem].cheaper_mount_options, ",")
         return self.values[name]
 
     def near(self, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
@@ -200,12 +195,12 @@ def space(
     """Return the settings that an app with the `present` ones may choose; `fixed` names fields that
     stay as they are. `most_rows` may wait for one transaction; 0: as many as now.
     """
-    on_raw_nand = present["filesystem"] in RAW_NAND_FILESYSTEMS
+    workload, on_raw_nand = workload_of(present), filesystem_of(present).is_on_raw_nand
     filesystems = RAW_NAND_FILESYSTEMS if on_raw_nand else BLOCK_FILESYSTEMS
     values: dict[str, tuple[Value, ...]] = {"filesystem": filesystems}
-    if present["workload"] in ALL_SQLITE:
+    if workload.has(SQLITE):
         values |= _OF_SQLITE
-    if most_rows and present["workload"] in SQLITE:
+    if most_rows and workload.has(ROWS):
         values["statements"] = tuple(rows for rows in _BATCHES if rows <= most_rows)
     values |= {name: (present[name],) for name in ("mkfs_options", "mount_options")}
     if journal_device:

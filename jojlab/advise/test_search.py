@@ -11,8 +11,8 @@ import pytest
 from jojlab.advise.search import ranking, search
 from jojlab.advise.space import Candidate, Space, space
 from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.analysis.run.risks import Cause
 from jojlab.experiment.cases import complete
+from jojlab.model.filesystems import f2fs, nilfs2
 
 # Factors on the cost of each value; "unlike" changes with the structure, so that fields interact.
 _FACTORS: Mapping[str, Mapping[object, float]] = {
@@ -129,8 +129,8 @@ def test_a_filesystem_on_which_nothing_is_allowed_is_left_out_with_its_hazard(
 ) -> None:
     found = of_insert(guarantee).left_out
     assert {name: {each.cause for each in why} for name, why in found.items()} == {
-        "f2fs": {Cause.ROLL_FORWARD},
-        "nilfs2": {Cause.LOG_ACROSS_SEGMENTS},
+        "f2fs": {f2fs.ROLL_FORWARD},
+        "nilfs2": {nilfs2.LOG_ACROSS_SEGMENTS},
     }
     assert not of_insert(Guarantee.NONE).left_out
     for name, other in (("f2fs", "nilfs2"), ("nilfs2", "f2fs")):

@@ -12,13 +12,13 @@ from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.campaign.execute import Unwatched, execute
 from jojlab.campaign.images import images_of
 from jojlab.device.profile import Profile
-from jojlab.experiment.fields import field_named
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
+from jojlab.model.fields import field_named
 from jojlab.trace.dataset import Dataset
 
 # Several, as the tick of the timer moves a short measurement.

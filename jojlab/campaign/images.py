@@ -9,12 +9,12 @@ from typing import Any
 
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock, chooses_buffers, is_on_raw_nand
-from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
-from jojlab.guest.architecture import ARCHITECTURES, X86_64
 from jojlab.guest.image.build import NO_EXTRAS, Extras, Image
 from jojlab.guest.image.ready import CHOSEN_BUFFERS, RAW_NAND, ready_image, ready_wall_image
+from jojlab.model.architecture import ARCHITECTURES, X86_64
+from jojlab.model.field import Value
 
 # What the name of an image says of what it holds.
 _KINDS = (("raw NAND", (RAW_NAND, CHOSEN_BUFFERS)), ("chosen buffers", (CHOSEN_BUFFERS,)))

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields import BY_NAME
 from jojlab.foundation.cache import Cache
 from jojlab.guest.given import INPUTS
 from jojlab.lab.job import Input
 from jojlab.lab.tree import members_of, size_bytes
+from jojlab.model.field import Kind
+from jojlab.model.fields import BY_NAME
 from jojlab.program.needs import found_program, needs
 
 # Of an input file, what the guest's memory holds: the file, and what is made of it.
@@ -40,7 +41,7 @@ class CaseInputs:
                 self._read[key] = Input.of(self._cache, name, path)
             else:
                 self._read[key] = Input.of_tree(
-                    self._cache, name, members, is_shared=BY_NAME[name].is_program
+                    self._cache, name, members, is_shared=BY_NAME[name].kind is Kind.PROGRAM
                 )
         return self._read[key]
 
@@ -53,7 +54,7 @@ def named_here(text: str, case: Case) -> str:
 
     def here(found: re.Match[str]) -> str:
         name, slash = found.groups()
-        is_known = name in case.inputs and not (slash and BY_NAME[name].is_program)
+        is_known = name in case.inputs and not (slash and BY_NAME[name].kind is Kind.PROGRAM)
         return f"{case.inputs[name]}{slash}" if is_known else found[0]
 
     return _IN_GUEST.sub(here, text)
@@ -68,9 +69,9 @@ def inputs_bytes(case: Case) -> int:
 
 def _members(case: Case, name: str, path: Path) -> Mapping[str, Path | str] | None:
     """Return the tree that a field's value stands for; None where it is one file."""
-    if BY_NAME[name].is_folder:
+    if BY_NAME[name].kind is Kind.FOLDER:
         return members_of(path)
-    if not BY_NAME[name].is_program:
+    if BY_NAME[name].kind is not Kind.PROGRAM:
         return None
     others = BY_NAME["other_programs"].words(str(case.settings["other_programs"]), case.case_id)
     return needs(path, [found_program(other, "other_programs = ") for other in others])

@@ -14,13 +14,13 @@ from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import expected_bytes, profile_of
-from jojlab.experiment.fields import BY_NAME
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
-from jojlab.guest.architecture import ARCHITECTURES
 from jojlab.guest.given import INPUTS
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Job, Kind, record_of, virtual
+from jojlab.model.architecture import ARCHITECTURES
+from jojlab.model.fields import BY_NAME
 
 # Fields that choose the image, and are no part of the record.
 _OF_IMAGE = ("kernel", "machine")

@@ -16,12 +16,12 @@ from jojlab.campaign.jobs import AskedJob
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.foundation.errors import UseError
-from jojlab.guest.architecture import X86_64
 from jojlab.guest.memory_model import CORES, Core
 from jojlab.lab.job import Job
 from jojlab.lab.lab import Lab, UnwatchedJobs
 from jojlab.lab.memory_model import Counts, Modelled, ModelledPart, modelled_job, read_modelled
 from jojlab.lab.outcome import Failed, Outcome
+from jojlab.model.architecture import X86_64
 
 # Functions of a part that are kept, those that the model adds most to.
 MOST_FUNCTIONS = 12

@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from jojlab.analysis.figures.case_figures import case_figures
-from jojlab.device.profile import CPU_LIMITS
 from jojlab.device.ranges import Tried
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields.device import OWNERS
 from jojlab.experiment.read import Experiment
+from jojlab.model.device_keys import CPU_LIMITS, OWNERS
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 

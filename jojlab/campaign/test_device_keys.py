@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from jojlab.campaign.jobs import case_json, machine_of
-from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, read
 from jojlab.foundation.errors import UseError
 from jojlab.guest.machine import Machine
+from jojlab.model.field import Value
 
 TEXT = 'question = "?"\n[matrix]\nfilesystem = ["ext4", "f2fs"]\n'
 PROFILE_NS = 1_122_526  # mapping_program_ns of emmc-galaxy-s3

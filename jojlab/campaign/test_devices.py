@@ -7,10 +7,10 @@ import pytest
 from jojlab.campaign.jobs import case_json
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.devices import by_wall_clock
-from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.errors import UseError
+from jojlab.model.field import Value
 
 POLLED: dict[str, Value] = {
     "workload": "file-read",

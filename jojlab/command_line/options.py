@@ -10,40 +10,14 @@ from typing import Any
 import click
 
 from jojlab.command_line.group import Decorator, argument, option
-from jojlab.experiment.fields import (
-    ALL_SQLITE,
-    DRAWN,
-    FILES,
-    PASSES,
-    PROGRAMS,
-    RECORDS,
-    REPLAYS,
-    SQL,
-    SQLITE,
-    Field,
-    Value,
-)
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.options import TIMEOUT_S
+from jojlab.model.field import Field, Value
 
 PATH = click.Path(path_type=Path)
 EXPERIMENT_HELP = "Folder, file, or a name in experiments/."
 STATES = 1000
 CLOCKS = ("virtual", "wall")
-
-# The headings under which `--help` shows the fields, by the workloads that have them.
-_HEADINGS = {
-    (): "Fields of every workload",
-    ALL_SQLITE: "Fields of every workload of SQLite",
-    SQL: "Fields of sql, sql-recorded",
-    SQLITE: "Fields of sqlite-insert, sqlite-update, sqlite-delete",
-    DRAWN: "Fields of every workload but replays",
-    FILES: "Fields of file-write, file-read, file-metadata",
-    RECORDS: "Fields of file-write, file-read",
-    (*RECORDS, *PASSES): "Fields of file-write, file-read, file-passes",
-    PROGRAMS: "Fields of program",
-    REPLAYS: "Fields of replay",
-}
 
 
 def json_option(help: str = "Print JSON.") -> Decorator:
@@ -180,7 +154,7 @@ def _field_option(field: Field) -> Decorator:
         metavar="N" if field.is_number else "TEXT",
         type=int if field.is_number else str,
         help=meaning,
-        heading=_HEADINGS.get(field.workloads) or f"Fields of {', '.join(field.workloads)}",
+        heading=field.heading,
     )
 
 

@@ -12,13 +12,15 @@ from jojlab.analysis.run.summary import summarise, summary_json
 from jojlab.command_line.group import Decorator, argument, command, option
 from jojlab.command_line.live_run import run_with_progress
 from jojlab.command_line.options import PATH, field_options, field_values, json_option
-from jojlab.experiment.fields import FILES, MAX_SEED, SQL, SQLITE, Field
 from jojlab.experiment.recorded_settings import with_recorded
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, Signalled
 from jojlab.foundation.printable import json_text, printable
 from jojlab.live.bench import Bench
 from jojlab.live.fields import live_fields, live_settings
+from jojlab.model.field import Field
+from jojlab.model.fields import MAX_SEED
+from jojlab.model.workloads import of_bench
 from jojlab.report.page import write_report
 from jojlab.report.shared.console import terminal
 from jojlab.report.summary import print_live
@@ -54,7 +56,7 @@ def _bench_options(fields: Iterable[Field]) -> Decorator:
     return decorate
 
 
-_SQLITE = live_fields(SQLITE)
+_SQLITE = live_fields(of_bench("sqlite"))
 
 
 @command()
@@ -79,7 +81,7 @@ def sqlite(**options: Any) -> int:
     return _run_fields("sqlite", _SQLITE, options)
 
 
-_SQL = live_fields(SQL)
+_SQL = live_fields(of_bench("sql"))
 
 
 @command()
@@ -105,7 +107,7 @@ def sql(**options: Any) -> int:
     return _run_fields("sql", _SQL, options)
 
 
-_FILES = live_fields(FILES)
+_FILES = live_fields(of_bench("file"))
 
 
 @command()

@@ -22,7 +22,6 @@ from jojlab.command_line.options import (
     states_option,
     timeout_option,
 )
-from jojlab.experiment.fields import FIELDS, MAX_SEED
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, apply
 from jojlab.experiment.recorded_settings import with_recorded
@@ -31,6 +30,7 @@ from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHI
 from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
+from jojlab.model.fields import FIELDS, MAX_SEED
 from jojlab.report import bill as program
 from jojlab.report.progress import shown
 from jojlab.report.shared.console import terminal

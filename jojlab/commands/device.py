@@ -10,7 +10,6 @@ import click
 import msgspec
 from rich.console import Console
 
-from jojlab.analysis.figures.figure import FIGURES
 from jojlab.campaign.anchor import anchor_throughput
 from jojlab.campaign.execute import execute
 from jojlab.campaign.sensitivity import compared, varied
@@ -51,6 +50,7 @@ from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import json_text
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
+from jojlab.model.figures import FIGURES
 from jojlab.report.device import print_device, print_sensitivity, write_page
 from jojlab.report.progress import shown
 from jojlab.report.shared import text

@@ -6,12 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from jojlab.analysis.figures.figure import FIGURES
 from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import json_option
 from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
 from jojlab.device.profile import read_profile
-from jojlab.experiment.fields import BY_NAME
 from jojlab.experiment.read import read
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
@@ -19,6 +17,8 @@ from jojlab.foundation.places import DEVICES, EXPERIMENTS, KERNELS
 from jojlab.foundation.printable import json_text
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.kernel.named import read_named
+from jojlab.model.fields import BY_NAME
+from jojlab.model.figures import FIGURES
 from jojlab.report.shared.console import print_rows, terminal
 
 Rows = list[dict[str, Any]]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import json_option
 from jojlab.device.profile import read_profile
-from jojlab.experiment.fields import BY_NAME
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseError
 from jojlab.foundation.printable import json_text
 from jojlab.guest.health import checks, packages
+from jojlab.model.fields import BY_NAME
 
 
 @command()

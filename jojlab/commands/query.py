@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jojlab.analysis.figures.case_figures import capture_figures
-from jojlab.analysis.figures.figure import FIGURES
 from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import json_option
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import FleetEngine, FleetFiles, LeftOut, answered, fleet_files
 from jojlab.fleet.study.engines import DuckDbEngine
+from jojlab.model.figures import FIGURES
 from jojlab.report.shared.console import print_rows, terminal
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder

@@ -38,7 +38,6 @@ from jojlab.command_line.wall_clock import (
     is_by_wall_clock,
     run_by_wall_clock,
 )
-from jojlab.experiment.fields import BLOCK_FILESYSTEMS, FIELDS
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, apply, find, read
 from jojlab.foundation.cache import Cache
@@ -52,6 +51,8 @@ from jojlab.foundation.errors import (
 from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import TIMEOUT_S, Options
+from jojlab.model.fields import FIELDS
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 from jojlab.report.page import write_report
 from jojlab.report.progress import shown
 from jojlab.report.shared.console import terminal

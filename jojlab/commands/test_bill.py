@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from jojlab.cli import app
 from jojlab.commands.bill import _show, bill
-from jojlab.experiment.fields import FIELDS
+from jojlab.model.fields import FIELDS
 from tests.captures import CaptureBuilder, run_of
 
 

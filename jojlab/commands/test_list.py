@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from jojlab.analysis.figures.figure import FIGURES
 from jojlab.commands.list_ import list_
-from jojlab.device.profile import LIMITS
-from jojlab.experiment.fields import BY_NAME
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES, EXPERIMENTS
+from jojlab.model.device_keys import LIMITS
+from jojlab.model.fields import BY_NAME
+from jojlab.model.figures import FIGURES
 
 
 def run_list(*arguments: str) -> None:

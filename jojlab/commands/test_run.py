@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from jojlab.cli import app
 from jojlab.commands.run import of_program
-from jojlab.experiment.fields import BLOCK_FILESYSTEMS
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 
 
 def test_a_program_runs_on_every_filesystem_or_on_those_that_are_set() -> None:

@@ -39,11 +39,12 @@ from jojlab.foundation.errors import (
     signal_of,
 )
 from jojlab.foundation.printable import json_text
-from jojlab.guest.architecture import ARCHITECTURES, X86_64
 from jojlab.guest.kernel.choose import INSTALLED, check_kernel
-from jojlab.lab.attribution import FILESYSTEMS, ON_BLOCKS, STACKS
+from jojlab.lab.attribution import STACKS
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
+from jojlab.model.architecture import ARCHITECTURES, X86_64
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.report import hazards, survival
 from jojlab.report.progress import shown
 from jojlab.report.shared.console import print_rows, terminal
@@ -59,7 +60,7 @@ from jojlab.verify.verdict import COLUMNS, Verdict
     "--filesystem",
     metavar="NAME",
     multiple=True,
-    help="ext4, xfs, btrfs, nilfs2, f2fs, ubifs; repeatable; default: all.",
+    help=f"{', '.join(FILESYSTEMS)}; repeatable; default: all.",
 )
 @option(
     "--stack",
@@ -128,13 +129,14 @@ def attribution(
     options = _options(stack, mkfs_options, mount_options, external_journal, partition)
     of_blocks = [name for name in options if name != "mount_options"]
     of_blocks += [name for name, given in {"host": host, "device": device}.items() if given]
-    chosen = list(dict.fromkeys(filesystem or (ON_BLOCKS if of_blocks else FILESYSTEMS)))
-    if of_blocks and "ubifs" in chosen:
+    chosen = list(dict.fromkeys(filesystem or (BLOCK_FILESYSTEMS if of_blocks else FILESYSTEMS)))
+    on_nand = [name for name in chosen if name in RAW_NAND_FILESYSTEMS]
+    if of_blocks and on_nand:
         given = ", ".join("--" + name.replace("_", "-") for name in of_blocks)
         raise UseError(
-            f"--filesystem ubifs takes no {given}: it is on raw NAND, in a guest, and the kernel "
-            "makes it",
-            f"drop {given}, or take {', '.join(ON_BLOCKS)}",
+            f"--filesystem {on_nand[0]} takes no {given}: it is on raw NAND, in a guest, and the "
+            "kernel makes it",
+            f"drop {given}, or take {', '.join(BLOCK_FILESYSTEMS)}",
         )
     for name in chosen:
         if name not in FILESYSTEMS:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jojlab.device.figures import measure_model
-from jojlab.device.profile import LIMITS
+from jojlab.model.device_keys import LIMITS
 
 # Figure -> the parameter that is turned for it, and how the figure goes with it: "time" and "rate"
 # (a second over it) grow with the parameter, "bandwidth" is one itself.

@@ -19,69 +19,16 @@ from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import DEVICES
+from jojlab.model.device_keys import (
+    CPU_LIMITS,
+    LIMITS,
+    MECHANISMS,
+    RAW_NAND_LIMITS,
+    RAW_NAND_MECHANISMS,
+    REASONS,
+)
 
 Kind = TypeVar("Kind")
-
-# Least and greatest value of each parameter, in the order of the module's own list
-# (kernel/flash/model/flash_config.h); a test compares the two.
-LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {
-        "capacity_bytes": (1 << 20, 1 << 40),
-        "queue_depth": (1, 1024),
-        "half_duplex": (0, 1),
-        "packed_writes": (1, 64),
-        "command_overhead_ns": (0, 10**9),
-        "read_command_ns": (0, 10**9),
-        "write_command_ns": (0, 10**9),
-        "read_access_ns": (0, 10**9),
-        "read_bandwidth_bytes_per_s": (1000, 10**12),
-        "write_access_ns": (0, 10**9),
-        "write_bandwidth_bytes_per_s": (1000, 10**12),
-        "channels": (1, 32),
-        "dies_per_channel": (1, 32),
-        "channel_bandwidth_bytes_per_s": (1000, 10**12),
-        "program_unit_bytes": (4096, 262144),
-        "units_per_erase_block": (2, 8192),
-        "page_read_ns": (1, 10**9),
-        "program_ns": (1, 10**9),
-        "erase_ns": (1, 10**9),
-        "mapping_program_ns": (0, 10**9),
-        "mapping_cache_bytes": (0, 1 << 30),
-        "over_provisioning_percent": (1, 400),
-        "gc_policy": (0, 1),
-        "wear_spread_max": (0, 1000000),
-        "cache_bytes": (0, 1 << 30),
-        "power_loss_protection": (0, 1),
-        "drain_delay_ns": (0, 10**12),
-        "flush_overhead_ns": (0, 10**9),
-        "fua": (0, 1),
-        "fua_overhead_ns": (0, 10**9),
-        "discard_ns": (0, 10**9),
-        "zeroes_ns": (0, 10**9),
-        "preload_percent": (0, 100),
-        "overwrite_percent": (0, 1000),
-        "ageing_seed": (0, 2**32 - 1),
-        "flush_lies": (0, 1),
-        "atomic_slots": (0, 1),
-        "flush_drains_queue": (0, 1),
-        "flush_tail_permille": (0, 1000),
-        "flush_tail_ns": (0, 10**9),
-        "flush_tail_seed": (0, 2**32 - 1),
-        "sleep_after_ns": (0, 10**12),
-        "wake_up_ns": (0, 10**9),
-        "suspend_ns": (0, 10**9),
-        "slc_buffer_bytes": (0, 1 << 40),
-        "slc_program_ns": (0, 10**9),
-        "idle_work_delay_ns": (0, 10**12),
-        "idle_gc_rows": (0, 1000000),
-    }
-)
-# What not every device has: a profile may leave these keys out, and then they are 0.
-MECHANISMS = tuple(LIMITS)[tuple(LIMITS).index("flush_lies") :]
-CPU_LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType({"icount_shift": (0, 9)})
-# Why a limit is where it is, for those who meet it. Measured of the greatest shift: a guest of
-# 2^10 ns an instruction has 3,906 of them from one timer tick to the next, and does not boot.
-_WHY = {"icount_shift": "beyond, the guest's kernel spends all its time on its timer tick of 4 ms"}
 
 # What a benchmark measures of a device (kernel/flash/figures/figures.c); a profile states some of
 # them, with their sources, and a test compares.
@@ -312,7 +259,7 @@ def _within(
 def _refuse_beyond(where: str, key: str, number: int, limits: tuple[int, int]) -> None:
     least, greatest = limits
     if not least <= number <= greatest:
-        why = f": {_WHY[key]}" if key in _WHY else ""
+        why = f": {REASONS[key]}" if key in REASONS else ""
         raise UseError(f"{where}.{key} is {number}", f"give a value of {least} to {greatest}{why}")
 
 
@@ -376,7 +323,7 @@ INTERFACES: Mapping[str, Interface] = MappingProxyType(
     {
         BLOCK: Interface(LIMITS, MECHANISMS, FIGURES, _check_together),
         RAW_NAND: Interface(
-            raw_nand.LIMITS, raw_nand.MECHANISMS, raw_nand.FIGURES, raw_nand.check_together
+            RAW_NAND_LIMITS, RAW_NAND_MECHANISMS, raw_nand.FIGURES, raw_nand.check_together
         ),
     }
 )

@@ -7,8 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from jojlab.device.profile import CPU_LIMITS, LIMITS, SLOT_BYTES, Profile
+from jojlab.device.profile import SLOT_BYTES, Profile
 from jojlab.foundation.errors import UseError
+from jojlab.model.device_keys import CPU_LIMITS, LIMITS
 
 HALF_AND_DOUBLE = "half and double"
 OTHER_VALUE = "the other value"

@@ -9,33 +9,6 @@ from types import MappingProxyType
 
 from jojlab.foundation.errors import UseError
 
-# Least and greatest value of each parameter, in the order of the module's own list
-# (kernel/nand/model/raw_nand.h); a test compares the two.
-LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {
-        "capacity_bytes": (1 << 20, 1 << 40),
-        "page_bytes": (2048, 65536),
-        "spare_bytes": (16, 8192),
-        "pages_per_block": (16, 4096),
-        "programs_per_page": (1, 8),
-        "ecc_strength_bits": (1, 72),
-        "channels": (1, 32),
-        "dies_per_channel": (1, 32),
-        "channel_bandwidth_bytes_per_s": (1000, 10**12),
-        "page_read_ns": (1, 10**9),
-        "program_ns": (1, 10**9),
-        "erase_ns": (1, 10**9),
-        "factory_bad_blocks": (0, 65536),
-        "flipped_reads_per_million": (0, 10**6),
-        "read_disturb_reads": (0, 2**32 - 1),
-        "endurance_erases": (0, 2**32 - 1),
-        "cut_after_operations": (0, 2**32 - 1),
-        "error_seed": (0, 2**32 - 1),
-    }
-)
-# Errors, off where a profile leaves them out.
-MECHANISMS = tuple(LIMITS)[tuple(LIMITS).index("factory_bad_blocks") :]
-
 # kernel/nand/figures/figures.c prints them in this order.
 FIGURES: Mapping[str, str] = MappingProxyType(
     {

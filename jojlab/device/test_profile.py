@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device import raw_nand
-from jojlab.device.profile import INTERFACES, LIMITS, MECHANISMS, read_profile
+from jojlab.device.profile import INTERFACES, read_profile
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES
+from jojlab.model.device_keys import LIMITS, MECHANISMS, RAW_NAND_LIMITS
 
 PROFILES = sorted(DEVICES.glob("*.toml"))
 GOOD = (DEVICES / "emmc-galaxy-s3.toml").read_text()
@@ -66,7 +66,7 @@ def test_two_hypotheses_of_one_phone_have_one_anchor() -> None:
 
 @pytest.mark.parametrize(
     ("source", "limits"),
-    [("flash/model/flash_config.h", LIMITS), ("nand/model/raw_nand.h", raw_nand.LIMITS)],
+    [("flash/model/flash_config.h", LIMITS), ("nand/model/raw_nand.h", RAW_NAND_LIMITS)],
 )
 def test_limits_are_the_modules(source: str, limits: dict[str, tuple[int, int]]) -> None:
     header = (DEVICES.parent / "kernel" / source).read_text()
@@ -77,7 +77,7 @@ def test_limits_are_the_modules(source: str, limits: dict[str, tuple[int, int]])
 
 def test_every_key_is_described() -> None:
     described = re.findall(r"^\| `(\w+)` \|", (DEVICES / "README.md").read_text(), re.MULTILINE)
-    assert described == [*LIMITS, *raw_nand.LIMITS]
+    assert described == [*LIMITS, *RAW_NAND_LIMITS]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 
 from jojlab.device.fit import KNOBS, Fitted
-from jojlab.device.profile import LIMITS, MECHANISMS, Profile
+from jojlab.device.profile import Profile
+from jojlab.model.device_keys import LIMITS, MECHANISMS
 
 
 def profile_text(

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jojlab.experiment.fields import field_named
 from jojlab.experiment.published import check_figure, check_selector
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
+from jojlab.model.fields import field_named
 from jojlab.trace.shapes import Chart
 
 

@@ -1,4 +1,6 @@
-"""Checks a case against its devices: can they run it, and does it run in virtual or real time?"""
+"""Checks a case against its devices: whether they can run it, in virtual or in real time, and
+whether what it writes fits on them and into the memory of its guest.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,17 @@ from collections.abc import Mapping, Sequence
 from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
 from jojlab.device.profile import RAW_NAND, Profile
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields import (
-    ALLOCATOR_FIELDS,
-    NO_DEVICE,
-    RAW_NAND_DEVICE,
-    RAW_NAND_FILESYSTEMS,
-    Value,
-    device_values,
-)
-from jojlab.experiment.fields.device import OWNERS
-from jojlab.experiment.filesystems import SMALLEST_JOURNAL_BYTES, refuse_small_journal
-from jojlab.experiment.room import contents_bytes, refuse_small_device
 from jojlab.foundation.errors import UseError
 from jojlab.guest.memory import memory_mib
+from jojlab.model.device_keys import OWNERS, device_values
+from jojlab.model.field import Settings, Value
+from jojlab.model.fields import ALLOCATOR_FIELDS, RAW_NAND_DEVICE
+from jojlab.model.filesystem import MIB, NO_DEVICE
+from jojlab.model.filesystems import RAW_NAND_FILESYSTEMS, filesystem_of
+from jojlab.model.workloads import workload_of
+
+# Journals, logs and tables of a filesystem.
+_FILESYSTEM_BYTES = 128 * MIB
 
 
 def by_wall_clock(cases: Sequence[Case]) -> bool:
@@ -73,7 +73,7 @@ def expected_bytes(settings: Mapping[str, Value], profiles: Mapping[str, Profile
     device, journal = (profile_of(settings, profiles, owner) for owner in OWNERS)
     assert device
     expected = contents_bytes(settings, device.model["capacity_bytes"])
-    return expected + (SMALLEST_JOURNAL_BYTES[str(settings["filesystem"])] if journal else 0)
+    return expected + (_smallest_journal_bytes(settings) if journal else 0)
 
 
 def profile_of(
@@ -90,7 +90,7 @@ def profile_of(
 
 def is_on_raw_nand(settings: Mapping[str, Value]) -> bool:
     """Whether the filesystem of a case is one of raw NAND."""
-    return settings["filesystem"] in RAW_NAND_FILESYSTEMS
+    return filesystem_of(settings).is_on_raw_nand
 
 
 def chooses_buffers(settings: Mapping[str, Value]) -> bool:
@@ -133,3 +133,43 @@ def _refuse_emulated(settings: Mapping[str, Value]) -> str:
         polling = ", ".join(device.name for device in EMULATED.values() if device.polls)
         return f"{name} has no queue for polling, which engine = io_uring_polled needs: {polling}"
     return ""
+
+
+def contents_bytes(settings: Settings, capacity_bytes: int) -> int:
+    """Return what a device of `capacity_bytes` is expected to hold in the end, at most."""
+    copies = 2 if filesystem_of(settings).is_out_of_place else 1
+    files_bytes = workload_of(settings).files_bytes(settings)
+    return min(files_bytes * copies + _FILESYSTEM_BYTES, capacity_bytes)
+
+
+def refuse_small_device(settings: Settings, capacity_bytes: int) -> str:
+    """Return why filesystem or files do not fit on a device of that size; empty if they do."""
+    filesystem, workload = filesystem_of(settings), workload_of(settings)
+    smallest = filesystem.smallest_device_bytes
+    if capacity_bytes < smallest:
+        return (
+            f"{filesystem.name} needs a device of {smallest // MIB} MiB, "
+            f"{settings['device']} has {capacity_bytes // MIB} MiB"
+        )
+    # The rest is the filesystem's own, and what a log-structured one needs in order to clean.
+    needed = workload.files_bytes(settings)
+    if needed <= capacity_bytes // 4 * 3:
+        return ""
+    return workload.too_large(settings, capacity_bytes, needed)
+
+
+def _smallest_journal_bytes(settings: Settings) -> int:
+    journal = filesystem_of(settings).external_journal
+    assert journal
+    return journal.smallest_bytes
+
+
+def refuse_small_journal(settings: Settings, capacity_bytes: int) -> str:
+    """Return why a journal does not fit on its device of `capacity_bytes`; empty if it does."""
+    smallest = _smallest_journal_bytes(settings)
+    if capacity_bytes >= smallest:
+        return ""
+    return (
+        f"{settings['filesystem']} needs a journal device of {smallest // MIB} MiB, "
+        f"{settings['journal_device']} has {capacity_bytes // MIB} MiB"
+    )

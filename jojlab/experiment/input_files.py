@@ -12,15 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields import BY_NAME, Value
 from jojlab.foundation.errors import UseError
+from jojlab.model.field import Kind, Value
+from jojlab.model.fields import BY_NAME
 from jojlab.program.needs import found_program
 
 
 def refuse_outside(name: str, value: Value, where: str) -> None:
     """Raise UseError where an experiment file names a file that is not beneath its folder."""
     field = BY_NAME[name]
-    if field.is_program_list and (
+    if field.kind is Kind.PROGRAMS and (
         paths := [word for word in field.words(str(value), where) if "/" in word]
     ):
         raise UseError(
@@ -51,7 +52,7 @@ def input_files(settings: Mapping[str, Value], folder: Path, where: str) -> dict
 
 def is_of_the_system(name: str, value: Value) -> bool:
     """Whether a field names one of the system's programs, which everybody may read."""
-    return BY_NAME[name].is_program and bool(value) and "/" not in str(value)
+    return BY_NAME[name].kind is Kind.PROGRAM and bool(value) and "/" not in str(value)
 
 
 def check_inputs(case: Case, where: str) -> None:
@@ -60,7 +61,7 @@ def check_inputs(case: Case, where: str) -> None:
         value = case.settings[name]
         if is_of_the_system(name, value):
             continue
-        if BY_NAME[name].is_folder:
+        if BY_NAME[name].kind is Kind.FOLDER:
             if not path.is_dir():
                 raise UseError(f"{where}: {name} = {value!r}: {path} is no folder", "name a folder")
             if name == "recording":

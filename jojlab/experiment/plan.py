@@ -11,11 +11,11 @@ from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile, read_profile
 from jojlab.experiment.cases import refuse_alone
 from jojlab.experiment.devices import by_wall_clock, refuse_devices
-from jojlab.experiment.fields import NO_DEVICE
 from jojlab.experiment.input_files import check_inputs
 from jojlab.experiment.read import Experiment
-from jojlab.guest.architecture import ARCHITECTURES
 from jojlab.guest.kernel.choose import check_kernel
+from jojlab.model.architecture import ARCHITECTURES
+from jojlab.model.filesystem import NO_DEVICE
 
 
 class Plan(NamedTuple):

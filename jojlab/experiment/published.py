@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jojlab.analysis.figures.figure import FIGURES
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields import field_named
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
+from jojlab.model.fields import field_named
+from jojlab.model.figures import FIGURES
 from jojlab.trace.shapes import Published
 
 SELECTORS = ("case", "against", "than")

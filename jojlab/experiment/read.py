@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
 from jojlab.experiment.charts import check_charts
-from jojlab.experiment.fields import BY_NAME, MAX_SEED, Value, field_named, flat
 from jojlab.experiment.input_files import input_files, refuse_outside
 from jojlab.experiment.published import check_published, refuse_idle
 from jojlab.experiment.published_tables import check_tables, refuse_idle_tables
@@ -29,6 +28,9 @@ from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.model.device_keys import with_dotted_keys
+from jojlab.model.field import Value
+from jojlab.model.fields import BY_NAME, MAX_SEED, field_named
 
 CASES = ("case", "matrix", "variant", "published", "table", "chart")
 FORM = "docs/experiments.md has the form"
@@ -287,7 +289,7 @@ def _seeds(first: int, count: int, where: str) -> tuple[int, ...]:
 def _fixed(table: Mapping[str, Any], where: str) -> dict[str, Value]:
     """Read the fields that have one value."""
     fixed: dict[str, Value] = {}
-    for name, value in flat(table).items():
+    for name, value in with_dotted_keys(table).items():
         known = field_named(name, where)
         if isinstance(value, list):
             remedy = f"put {name} in [matrix]"
@@ -311,7 +313,7 @@ def _as_case(table: str, dropped: Mapping[str, Any]) -> str:
 def _matrix(table: Mapping[str, Any], where: str) -> dict[str, tuple[Value, ...]]:
     where = f"{where}: [matrix]"
     matrix: dict[str, tuple[Value, ...]] = {}
-    for name, values in flat(table).items():
+    for name, values in with_dotted_keys(table).items():
         known = field_named(name, where)
         if not isinstance(values, list) or not values:
             raise UseError(f"{where} {name} must be a list", f'{name} = ["...", "..."]')

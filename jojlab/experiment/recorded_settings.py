@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jojlab.experiment.fields import BY_NAME, SQL, Value
 from jojlab.foundation.document import read_toml
 from jojlab.foundation.errors import UseError
+from jojlab.model.field import Value
+from jojlab.model.fields import BY_NAME
+from jojlab.model.workloads import with_group
+from jojlab.model.workloads.sqlite import SCRIPTS
 
 NAME = "settings.toml"
 # No other field of a case is the app's.
@@ -29,7 +32,11 @@ def with_recorded(
     Raises UseError for a file that is not as it should be.
     """
     path = Path(str(given.get("scripts", ""))) / NAME
-    if given.get("workload") not in SQL or not given.get("scripts") or not path.is_file():
+    if (
+        given.get("workload") not in with_group(SCRIPTS)
+        or not given.get("scripts")
+        or not path.is_file()
+    ):
         return dict(given), ""
     _, document = read_toml(path, "docs/own-sql.md has the form")
     found: dict[str, Value] = {}

@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jojlab.experiment.fields import BY_NAME
 from jojlab.experiment.published import refuse_idle
 from jojlab.experiment.read import parse
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.model.fields import BY_NAME
 from jojlab.trace.test_shapes import places
 
 # Between them they have everything that an experiment can have.

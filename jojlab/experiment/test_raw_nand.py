@@ -7,7 +7,8 @@ import pytest
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import complete, impossible
 from jojlab.experiment.devices import refuse_devices
-from jojlab.experiment.fields import RAW_NAND_DEVICE, Value
+from jojlab.model.field import Value
+from jojlab.model.fields import RAW_NAND_DEVICE
 
 PROFILES = {name: read_profile(name) for name in (RAW_NAND_DEVICE, "emmc-galaxy-s3")}
 

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jojlab.experiment import cases, filesystems
-from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
+from jojlab.experiment import cases, devices
+from jojlab.experiment.devices import refuse_small_device
 from jojlab.experiment.read import find, read
-from jojlab.experiment.room import refuse_small_device
 from jojlab.foundation.errors import JojError, UseError
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.model.field import Field, Value
+from jojlab.model.fields import BY_NAME, FIELDS
 
 GOOD = """
 question = "What?"
@@ -142,8 +143,8 @@ def test_only_ext4_and_xfs_have_an_external_journal(tmp_path: Path) -> None:
 
 def test_a_journal_device_too_small_is_refused() -> None:
     settings = cases.complete({"filesystem": "xfs", "journal_device": "tiny"})
-    assert filesystems.refuse_small_journal(settings, 64 << 20) == ""
-    short = filesystems.refuse_small_journal(settings, 63 << 20)
+    assert devices.refuse_small_journal(settings, 64 << 20) == ""
+    short = devices.refuse_small_journal(settings, 63 << 20)
     assert short == "xfs needs a journal device of 64 MiB, tiny has 63 MiB"
 
 

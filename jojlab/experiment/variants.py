@@ -14,11 +14,13 @@ from typing import Any
 from msgspec import Struct
 
 from jojlab.experiment.cases import Case, expand
-from jojlab.experiment.fields import BY_NAME, Value, field_named, flat
 from jojlab.experiment.input_files import refuse_outside
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
+from jojlab.model.device_keys import with_dotted_keys
+from jojlab.model.field import Value
+from jojlab.model.fields import BY_NAME, field_named
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+.-]{0,59}")
 
@@ -64,7 +66,7 @@ def _read_variant(entry: Mapping[str, Any], place: str) -> Variant:
             "up to 60 letters, digits and _+.- for its cases",
         )
     fields: dict[str, Value] = {}
-    for key, value in flat(entry).items():
+    for key, value in with_dotted_keys(entry).items():
         if key in WORDS:
             continue
         if key not in BY_NAME:

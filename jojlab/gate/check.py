@@ -11,13 +11,13 @@ from enum import StrEnum
 from typing import Any
 
 from jojlab.analysis.commit.lines import GrownLine, grown, lines_of, per_row
-from jojlab.analysis.figures.figure import Number
 from jojlab.analysis.run.guarantee import broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Survival
 from jojlab.gate.accepted import Accepted, AcceptedCase
 from jojlab.gate.budgets import Budget, refuse_idle_budgets
 from jojlab.gate.limit import ROW_FIGURES, Limit
+from jojlab.model.figures import Number
 
 
 class Held(StrEnum):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jojlab.analysis.figures.figure import FIGURES, Number, Unit
 from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
+from jojlab.model.figures import FIGURES, Number, Unit
 
 SURVIVES = "survives"
 PER_COMMIT, PER_ROW = "_per_commit", "_per_row"

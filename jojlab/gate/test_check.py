@@ -8,12 +8,12 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from jojlab.analysis.run.risks import Doubt, Unknown
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.foundation.errors import UseError
 from jojlab.gate.accepted import accept, read_accepted, write_accepted
 from jojlab.gate.budgets import read_budgets
 from jojlab.gate.check import Held, LimitVerdict, check
+from jojlab.model.hazards import Doubt, Unknown
 from jojlab.report import gate
 from jojlab.report.gate import junit, markdown
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture

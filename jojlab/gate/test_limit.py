@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.foundation.errors import UseError
 from jojlab.gate.limit import PER_COMMIT, ROW_FIGURES, parse_limit
+from jojlab.model.figures import FIGURES
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jojlab.device.emulated import CAPACITY_BYTES
-from jojlab.guest.architecture import ARM64, X86_64, Architecture
 from jojlab.guest.memory import MIB, SIZES_MIB
+from jojlab.model.architecture import ARM64, X86_64, Architecture
 
 HANDOUT_BYTES = 192 * MIB
 # QEMU's most is 10; a guest of 2^10 ns an instruction never gets beyond its kernel's timer tick.

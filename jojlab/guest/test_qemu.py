@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from jojlab.guest import qemu
-from jojlab.guest.architecture import ARM64
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine
 from jojlab.guest.memory_file import Memory
+from jojlab.model.architecture import ARM64
 
 
 def image(fingerprint: str = "f", place: str = "/a") -> Image:

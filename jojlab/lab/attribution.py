@@ -9,16 +9,15 @@ from typing import Any
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
-from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.image.build import NO_EXTRAS, Extras
 from jojlab.guest.image.ready import RAW_NAND, ready_image, ready_wall_image
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.machine import WallMachine
 from jojlab.lab.job import Job, Kind, record_of, virtual
+from jojlab.model.architecture import X86_64, Architecture
+from jojlab.model.fields import RAW_NAND_DEVICE
+from jojlab.model.filesystems import FILESYSTEMS
 
-# Those of block devices; and that of raw NAND, which no machine has that has no NAND.
-ON_BLOCKS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
-FILESYSTEMS = (*ON_BLOCKS, "ubifs")
 # What the filesystem's device may be made of (agent/src/device/stack.rs), and the modules for it.
 STACKS = {
     "dm-linear": ("dm_mod",),
@@ -31,17 +30,15 @@ STACKS = {
 }
 _STACK_MODULES = tuple(sorted({module for modules in STACKS.values() for module in modules}))
 _STACK_EXTRAS = Extras(_STACK_MODULES, (("dmsetup", "dmsetup"),))
-_PROFILE, _NAND_PROFILE = "emmc-galaxy-s3", "nand-slc-512mb"
+_PROFILE = "emmc-galaxy-s3"
 # The contents of the filesystem's device after the unmount, where they are asked for.
 DISK_IMAGE = "disk.img"
-# All of it is read at the end; mkfs.xfs wants 300 MB. An SD card's words come one by one through a
-# register, and a card's size is a power of two.
+# All of it is read at the end; mkfs of some wants 300 MB. An SD card's words come one by
+# one through a register, and a card's size is a power of two.
 _CAPACITY_BYTES = 512 << 20
 _CARD_BYTES = 128 << 20
 # Of raw NAND: every block has a header.
 _NAND_BYTES = 64 << 20
-# What is compressed cannot be compared with what was written.
-_NAND_MOUNT_OPTIONS = "compr=none"
 
 
 def self_test(
@@ -58,17 +55,20 @@ def self_test(
 
     The `options` are mkfs_options, mount_options and external_journal, as in an experiment, and
     `stack`, one of STACKS: the filesystem is on a device that is made of others; or `partition`: it
-    is on one. UBIFS takes mount_options alone. `device` is one of EMULATED; without, the disk is
+    is on one. A filesystem on raw NAND takes
+    mount_options alone. `device` is one of EMULATED; without, the disk is
     modelled. `kernel` and `architecture` are of jojlab/guest/kernel; other than x86-64 it has the
     modelled disk alone. `with_disk` has the contents of the filesystem's
     device handed out, as DISK_IMAGE (jojlab/guest/sparse_image.py).
     """
+    facts = FILESYSTEMS[filesystem]
     target: dict[str, Any] = {"filesystem": filesystem, **options}
+    if facts.self_test_mount_options:
+        target = {"mount_options": facts.self_test_mount_options} | target
     if with_disk:
         target["disk_image"] = True
-    if filesystem == "ubifs":
-        profile = read_profile(_NAND_PROFILE)
-        target = {"mount_options": _NAND_MOUNT_OPTIONS} | target
+    if facts.is_on_raw_nand:
+        profile = read_profile(RAW_NAND_DEVICE)
         target["device_model"] = dict(profile.model) | {"capacity_bytes": _NAND_BYTES}
         record = record_of(Kind.SELF_TEST, target)
         image = ready_image(cache, RAW_NAND, kernel, architecture=architecture)
@@ -77,7 +77,7 @@ def self_test(
     if device:
         target["disk"] = EMULATED[device].disk
         record = record_of(Kind.SELF_TEST, target)
-        is_small = device == "qemu-sd" and filesystem != "xfs"
+        is_small = device == "qemu-sd" and facts.smallest_device_bytes <= _CARD_BYTES
         machine = WallMachine(device, _CARD_BYTES if is_small else _CAPACITY_BYTES)
         return Job(Kind.SELF_TEST, record, ready_wall_image(cache, kernel), machine)
     profile = read_profile(_PROFILE)

@@ -15,7 +15,6 @@ from typing import Any
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256, sha256_file
-from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.basis import basis
 from jojlab.guest.given import MOST_INPUT_BYTES, Given
 from jojlab.guest.image.build import Image
@@ -23,6 +22,7 @@ from jojlab.guest.machine import Machine, WallMachine
 from jojlab.guest.memory import memory_mib
 from jojlab.guest.memory_model import Core, Watched, source_hash
 from jojlab.lab.tree import pack
+from jojlab.model.architecture import X86_64, Architecture
 
 _CONTENT = "content"
 

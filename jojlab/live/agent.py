@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from jojlab.experiment.fields import Value
 from jojlab.foundation.errors import WRONG_USE, JojError, MachineError, Signalled, UseError
 from jojlab.foundation.places import BUILD_AGENT
+from jojlab.model.field import Value
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from jojlab.experiment.fields import Value
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, Signalled, signal_of
 from jojlab.foundation.hashing import sha256_file
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import LivePlace, run_agent
+from jojlab.model.field import Value
 from jojlab.trace.run_folder import RunFolder
 
 CASE_ID = "live"

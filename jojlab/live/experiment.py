@@ -13,13 +13,13 @@ from pathlib import Path
 from jojlab.campaign.execute import Step, Watcher
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import chooses_buffers, is_on_raw_nand
-from jojlab.experiment.fields import Value
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, Signalled, UseError, signal_of
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import LivePlace, run_agent
 from jojlab.live.bench import live_fingerprint
+from jojlab.model.field import Value
 from jojlab.trace.run_folder import RunFolder
 
 # The machine decides these; of its filesystem and how it is mounted the case decides.

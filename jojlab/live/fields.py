@@ -7,20 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from jojlab.experiment.cases import complete
-from jojlab.experiment.fields import BY_NAME, FIELDS, SQL, Field, Value
 from jojlab.foundation.errors import UseError
+from jojlab.model.field import Field, Kind, Value
+from jojlab.model.fields import BY_NAME, FIELDS
+from jojlab.model.workloads import WORKLOADS
 
 # The directory and its machine decide these, not the case.
-OF_THE_LAB = (
-    "device",
-    "kernel",
-    "machine",
-    "journal_device",
-    "completion",
-    "filesystem",
-    "mkfs_options",
-    "mount_options",
-)
+OF_THE_LAB = tuple(field.name for field in FIELDS if field.is_of_target)
 # The guest's memory limits the lab; here only the filesystem's free space does.
 _HIGHEST = {"file_bytes": 1 << 44}
 
@@ -51,9 +44,10 @@ def live_settings(given: Mapping[str, Value], where: str) -> dict[str, Value]:
                 f"{where}: {workload} has no field {name}",
                 f"drop it; it is for {', '.join(BY_NAME[name].workloads)}",
             )
-    if workload in SQL and not given.get("scripts"):
-        raise UseError(f"{where}: {workload} needs scripts = FOLDER", "give it: --scripts FOLDER")
+    need = WORKLOADS[str(workload)].needs
+    if need and not given.get(need):
+        raise UseError(f"{where}: {workload} needs {need} = FOLDER", f"give it: --{need} FOLDER")
     for name, value in given.items():
-        if BY_NAME[name].is_folder and value and not Path(str(value)).is_dir():
+        if BY_NAME[name].kind is Kind.FOLDER and value and not Path(str(value)).is_dir():
             raise UseError(f"{where}: {name} = {value!r}: no such folder", "name a folder")
     return {name: value for name, value in complete(given).items() if name not in OF_THE_LAB}

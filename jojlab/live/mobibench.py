@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.experiment.fields import Value
 from jojlab.foundation.errors import UseError
+from jojlab.model.field import Value
 
 WHERE = "joj bench mobibench"
 _FLAGS = "p:f:r:a:y:t:d:n:j:s:g:i:hqL:k:v:T:D:R:"

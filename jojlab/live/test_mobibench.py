@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jojlab.experiment.fields import BY_NAME
 from jojlab.foundation.errors import UseError
 from jojlab.live.fields import live_settings
 from jojlab.live.mobibench import _NUMBERS, read_flags
+from jojlab.model.fields import BY_NAME
 
 NUMBERS = st.dictionaries(st.sampled_from(sorted(_NUMBERS)), st.integers(-3, 5000))
 

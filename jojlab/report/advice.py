@@ -20,11 +20,13 @@ from jojlab.advise.asked import Asked
 from jojlab.advise.score import Score
 from jojlab.advise.space import MAIN, Candidate, Space
 from jojlab.analysis.commit.lines import GrownLine
-from jojlab.analysis.run.answer import MEANS
 from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.analysis.run.risks import Harm, Observation
 from jojlab.analysis.run.risks import hazards as risks
-from jojlab.experiment.fields import NO_DEVICE, Value
+from jojlab.model.field import Value
+from jojlab.model.fields import BY_NAME
+from jojlab.model.filesystem import NO_DEVICE
+from jojlab.model.filesystems import FILESYSTEMS
+from jojlab.model.hazards import Harm, Observation
 from jojlab.report import hazards, survival
 from jojlab.report.gate import amounts, owner
 from jojlab.report.shared import text
@@ -142,13 +144,12 @@ def _disk_lines(settings: Mapping[str, Value], changed: Differences) -> Iterator
         return
     made = {"filesystem", "mkfs_options", "journal_device"} & changed.keys()
     yield "# as root; mkfs destroys what is on DEVICE" if made else "# as root"
-    if journal != NO_DEVICE and filesystem == "ext4":
-        if made:
-            yield "mkfs.ext4 -b 4096 -O journal_dev JOURNAL_DEVICE"
-        mkfs = f"-b 4096 -J device=JOURNAL_DEVICE {mkfs}"
-    elif journal != NO_DEVICE:
-        mkfs = f"{mkfs} -l logdev=JOURNAL_DEVICE"
-        mount = f"{mount},logdev=JOURNAL_DEVICE"
+    external = FILESYSTEMS[filesystem].external_journal
+    if journal != NO_DEVICE and external:
+        if made and external.prepare:
+            yield external.prepare
+        mkfs = external.mkfs_options.format(mkfs)
+        mount = ",".join(filter(None, (mount, external.mount_option)))
     if made:
         yield " ".join(filter(None, (f"mkfs.{filesystem}", mkfs.strip(), "DEVICE")))
     options = f"-o {mount.lstrip(',')} " if mount else ""
@@ -413,7 +414,8 @@ def _holds(asked: Asked) -> str:
     """For which app, device, regimes, seeds and limits."""
     present = asked.space.settings(asked.space.own)
     # What is free to choose or stands in the line of the present settings is no condition.
-    named = {"workload", "regime", *MEANS - {"kernel"}, *asked.space.values}
+    means = {name for name, field in BY_NAME.items() if not field.changes_work and "." not in name}
+    named = {"workload", "regime", *means - {"kernel"}, *asked.space.values}
     more = [f"{name}={value}" for name, value in asked.given.items() if name not in named]
     shares = [
         f"{text.digits(share * 100)} % {regime}" for regime, share in asked.shares.items() if regime

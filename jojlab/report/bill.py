@@ -16,9 +16,9 @@ from jojlab.analysis.commit.bill import Bill, BillRow
 from jojlab.analysis.commit.classes import CLASSES, class_shares
 from jojlab.analysis.commit.flash_life import CYCLES, Charged, FlashLife, years
 from jojlab.analysis.figures.apart import Apart
-from jojlab.analysis.figures.figure import CAUSED, Number
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import printable
+from jojlab.model.figures import CAUSED, Number
 from jojlab.report import case_charts, hazards, survival
 from jojlab.report.overview import at_risk, case_title, name_of
 from jojlab.report.shared import text

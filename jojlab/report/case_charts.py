@@ -10,9 +10,9 @@ from typing import Any
 
 from jojlab.analysis.commit.classes import CLASSES, class_of, class_shares
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
-from jojlab.analysis.figures.figure import PERCENTILES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.lazy import alt
+from jojlab.model.figures import PERCENTILES
 from jojlab.report import survival
 from jojlab.report.shared import vega
 from jojlab.report.shared.vega import Datasets, Rows

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.study.parts import Part
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.analysis.study.tables import ComparedTable
 from jojlab.analysis.study.verdicts import PartVerdict, Verdicts, verdicts
 from jojlab.foundation.lazy import alt
+from jojlab.model.figures import FIGURES
 from jojlab.report import hazards, survival
 from jojlab.report.overview import overview_table
 from jojlab.report.published import (

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from jojlab.analysis.commit.lines import BillLine, GrownLine
-from jojlab.analysis.figures.figure import Number
 from jojlab.foundation.printable import printable
 from jojlab.gate.check import Held, LimitVerdict
 from jojlab.gate.limit import Limit
+from jojlab.model.figures import Number
 from jojlab.report import survival
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jojlab.analysis.figures.figure import PERCENTILES
 from jojlab.analysis.figures.live_result import LiveResult
+from jojlab.model.figures import PERCENTILES
 from jojlab.report.shared import text
 
 _RULE = "-" * 41

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.study.parts import Part
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.analysis.study.tables import ComparedTable, TableCell
+from jojlab.model.figures import FIGURES
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table
 

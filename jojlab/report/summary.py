@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.differences import flatten
 from jojlab.analysis.run.pivot import Pivot
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import CsvStream
+from jojlab.model.figures import FIGURES
 from jojlab.report import hazards, survival
 from jojlab.report.bill import apart_words, print_bill, program_output, program_sentence
 from jojlab.report.memory_model import print_memory_models

@@ -19,7 +19,7 @@ from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
-from jojlab.experiment.fields import Value
+from jojlab.model.field import Value
 from jojlab.report.advice import (
     concessions,
     incomplete,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.asked import Asked, asked_for
 from jojlab.advise.score import Limits, Score
-from jojlab.experiment.fields import Value
+from jojlab.model.field import Value
 from jojlab.report.advice import in_short, speed
 
 SLOW, FAST = Score(2e7, 2e7, 3e7, 8192, 9000), Score(1e7, 5e6, 2e7, 4096, 5000)

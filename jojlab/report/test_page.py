@@ -11,17 +11,10 @@ import pytest
 import vl_convert
 from markupsafe import escape
 
-from jojlab.analysis.run.risks import (
-    Cause,
-    Harm,
-    Hazard,
-    ModeCounts,
-    Observation,
-    hazards,
-    unknowns,
-)
+from jojlab.analysis.run.risks import hazards, unknowns
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.foundation.errors import DataError, MachineError
+from jojlab.model.hazards import WAL_NORMAL, Harm, Hazard, ModeCounts, Observation
 from jojlab.report.answer import short_answer
 from jojlab.report.page import report_html, write_report
 from jojlab.report.shared import vega
@@ -220,7 +213,7 @@ def test_a_report_that_cannot_be_written_is_told(summary: RunSummary, tmp_path: 
 
 def test_the_first_screen_shows_what_its_cases_put_at_risk(summary: RunSummary) -> None:
     risky = tuple(
-        replace(case, hazards=(Hazard(Harm.COMMITS, Cause.WAL_NORMAL),)) for case in summary.cases
+        replace(case, hazards=(Hazard(Harm.COMMITS, WAL_NORMAL),)) for case in summary.cases
     )
     screen = short_answer(replace(summary, cases=risky), "run")
     assert screen

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from jojlab.analysis.run.risks import ModeCounts, Observation, hazards
+from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
+from jojlab.model.hazards import ModeCounts, Observation
 from jojlab.report.survival import (
     UNCHECKED_DATA,
     case_mark,

@@ -7,23 +7,13 @@ writes in place, is superseded: of that no more is asked than that it lies in an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jojlab.verify.told import btrfs, ext4, f2fs, nilfs2, ubifs, xfs
-from jojlab.verify.told.places import SECTOR, Fact, Told
-from jojlab.verify.told.tools import ToolError
-
-_TOLD: Mapping[str, Callable[[Path], Told]] = {
-    "btrfs": btrfs.told,
-    "ext4": ext4.told,
-    "f2fs": f2fs.told,
-    "nilfs2": nilfs2.told,
-    "ubifs": ubifs.told,
-    "xfs": xfs.told,
-}
+from jojlab.model.disk_map import SECTOR, DiskMap, Fact, ToolError
+from jojlab.model.filesystems import FILESYSTEMS
 
 
 @dataclass
@@ -43,10 +33,10 @@ class Addresses:
 def check(filesystem: str, disk: Path, writers: Iterable[Mapping[str, Any]]) -> Addresses:
     """Compare the writers of the agent's verdict with an unmounted disk."""
     try:
-        told = _TOLD[filesystem](disk)
+        disk_map = FILESYSTEMS[filesystem].read_disk_map(disk)
     except ToolError as error:
         return unasked(writers, str(error))
-    return compare(told, writers)
+    return compare(disk_map, writers)
 
 
 def unasked(writers: Iterable[Mapping[str, Any]], why: str) -> Addresses:
@@ -55,30 +45,30 @@ def unasked(writers: Iterable[Mapping[str, Any]], why: str) -> Addresses:
     return Addresses(untold_bytes=untold, missing=why)
 
 
-def compare(told: Told, writers: Iterable[Mapping[str, Any]]) -> Addresses:
+def compare(disk_map: DiskMap, writers: Iterable[Mapping[str, Any]]) -> Addresses:
     """Compare unit by unit."""
-    unit = told.unit_bytes
-    found, wrong = Addresses(sources=told.sources, unit_bytes=unit), []
+    unit = disk_map.unit_bytes
+    found, wrong = Addresses(sources=disk_map.sources, unit_bytes=unit), []
     for writer in writers:
         for at in range(0, writer["length_bytes"], unit):
             position = writer["begin_bytes"] + at
-            if fact := told.exact.find(position):
+            if fact := disk_map.exact.find(position):
                 found.checked_bytes += unit
-            elif fact := told.areas.find(position):
+            elif fact := disk_map.areas.find(position):
                 found.superseded_bytes += unit
             else:
                 found.untold_bytes += unit
                 continue
-            said = _told(writer, at, of_blocks=told.of_blocks)
-            if not _agree(fact, said):
+            reported = _reported(writer, at, of_blocks=disk_map.of_blocks)
+            if not _agree(fact, reported):
                 place = f"sector {position // SECTOR}" if unit == SECTOR else f"byte {position}"
-                wrong.append(f"{place} is {_words(fact)}, but the tables say {_words(said)}")
+                wrong.append(f"{place} is {_words(fact)}, but the tables say {_words(reported)}")
     found.wrong = tuple(wrong)
     return found
 
 
-def _agree(fact: Fact, said: Fact) -> bool:
-    [block_type], [subtype] = said.block_types, said.subtypes
+def _agree(fact: Fact, reported: Fact) -> bool:
+    [block_type], [subtype] = reported.block_types, reported.subtypes
     if block_type == "swap":
         return "data" in fact.block_types  # of the file that is swapped to
     if fact.block_types and block_type not in fact.block_types:
@@ -86,12 +76,12 @@ def _agree(fact: Fact, said: Fact) -> bool:
     if fact.subtypes and subtype and not subtype.startswith(fact.subtypes):
         return False
     # Of metadata the tracer may not say whose it is: of a node whose inode it saw no name of.
-    unsaid = said.inode is None and block_type != "data"
-    if fact.inode is not None and said.inode != fact.inode and not unsaid:
+    is_unnamed = reported.inode is None and block_type != "data"
+    if fact.inode is not None and reported.inode != fact.inode and not is_unnamed:
         return False
-    if fact.offset_bytes is None or said.offset_bytes is None:
+    if fact.offset_bytes is None or reported.offset_bytes is None:
         return True
-    return said.offset_bytes == fact.offset_bytes
+    return reported.offset_bytes == fact.offset_bytes
 
 
 def _words(fact: Fact) -> str:
@@ -101,8 +91,8 @@ def _words(fact: Fact) -> str:
     return " ".join(filter(None, words))
 
 
-def _told(writer: Mapping[str, Any], at: int, *, of_blocks: bool) -> Fact:
+def _reported(writer: Mapping[str, Any], at: int, *, of_blocks: bool) -> Fact:
     """Return what the tables say of a place so far into the writer's."""
     offset = writer["file_offset_bytes"]
-    said = Fact((writer["block_type"],), (writer["block_subtype"],), writer["inode"], offset)
-    return said if of_blocks else said.at(at)
+    fact = Fact((writer["block_type"],), (writer["block_subtype"],), writer["inode"], offset)
+    return fact if of_blocks else fact.at(at)

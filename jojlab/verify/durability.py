@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jojlab.analysis.run.risks import Observation, hazards, unknowns
+from jojlab.analysis.run.risks import hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.campaign.estimate import SHORT_S, USUAL_CASE_S, span
@@ -29,6 +29,8 @@ from jojlab.lab.job import Job, Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.model.hazards import Observation
+from jojlab.model.workloads import workload_of
 from jojlab.recording.script_facts import script_facts
 from jojlab.trace.power_cuts import PowerCuts
 from jojlab.trace.run_folder import RunFolder
@@ -52,15 +54,8 @@ class _Parts:
 def unfit(case: Case) -> str:
     """Return why the power of a case cannot be cut; empty where it can."""
     settings = case.settings
-    if settings["workload"] == "program":
-        return (
-            "workload program: what it wrote is not known; record it, and cut the power of the "
-            "recording: joj record for its files, joj record --sql for its commits"
-        )
-    if settings["workload"] == "file-passes":
-        return "workload file-passes: nobody looks for what a power cut leaves; use file-write"
-    if settings["workload"] == "file-read" or settings.get("metadata_operation") == "stat":
-        return f"workload {settings['workload']}: nothing is changed that could be lost"
+    if reason := workload_of(settings).uncuttable(settings):
+        return reason
     if str(settings["device"]) in EMULATED:
         return f"device {settings['device']}: only a modelled device records what is written"
     return ""

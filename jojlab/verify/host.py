@@ -17,6 +17,7 @@ from jojlab.foundation.errors import MachineError, Signalled
 from jojlab.foundation.places import agent_path
 from jojlab.lab.answers import read_answer
 from jojlab.lab.job import Kind
+from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.verify import compare
 from jojlab.verify.verdict import Verdict
 
@@ -67,9 +68,9 @@ def self_test(agent: Path, filesystem: str, device: str, directory: Path) -> dic
 
 
 def _need(filesystem: str) -> None:
-    make = _MAKE[filesystem][0]
-    if not shutil.which(make):
-        raise LackingError(f"{make} is not installed")
+    mkfs = FILESYSTEMS[filesystem].mkfs
+    if mkfs and not shutil.which(mkfs.name):
+        raise LackingError(f"{mkfs.name} is not installed")
     # The filesystem may be a module, or built in.
     subprocess.run(["modprobe", "--quiet", filesystem], check=False)
     if filesystem not in Path("/proc/filesystems").read_text().split():

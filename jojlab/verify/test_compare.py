@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from jojlab.model.disk_map import DiskMap, Fact, Stretches
 from jojlab.verify.compare import Addresses, compare
-from jojlab.verify.told.places import Fact, Places, Told
 
 
-def told() -> Told:
-    exact, areas = Places(), Places()
+def told() -> DiskMap:
+    exact, areas = Stretches(), Stretches()
     exact.add_bytes(4096, 8192, Fact(("data",), (), 12, 0))
     exact.add_bytes(16384, 4096, Fact(("fs-metadata",), ("inode-table",)))
     areas.add_bytes(0, 1 << 20, Fact(("data", "fs-metadata")))
-    return Told(("tool",), exact, areas)
+    return DiskMap(("tool",), exact, areas)
 
 
 def writer(sector: int, sectors: int, **other: Any) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def test_the_largest_write_of_a_commit_counts(tmp_path: Path) -> None:
 """,
     )
     copy.change(
-        "jojlab/analysis/figures/figure.py",
+        "jojlab/model/figures.py",
         ")  # fmt: skip\n\nFIGURES",
         '    Figure("largest_write_bytes", "the largest write of a commit", "bytes", "requests"),\n'
         ")  # fmt: skip\n\nFIGURES",
@@ -184,6 +184,50 @@ def test_the_largest_write_of_a_commit_counts(tmp_path: Path) -> None:
     assert "largest_write_bytes" in [row["name"] for row in copy.json("list", "figures")]
     [case] = copy.json("show", str(finished))["cases"]
     assert case["figures"]["largest_write_bytes"] >= 4096
+
+
+def test_a_filesystem_is_one_file(copy: Copy) -> None:
+    copy.add(
+        "jojlab/model/filesystems/myfs.py",
+        '''"""MyFS: its options and tools."""
+
+from jojlab.model.disk_map import DiskMap, Stretches
+from jojlab.model.filesystem import MIB, Filesystem, Tool
+from jojlab.model.hazards import Cause, Harm, Hazard
+
+LOST_TREE = Cause("lost-tree", "MyFS: a power cut may lose its tree")
+FILESYSTEM = Filesystem(
+    name="myfs",
+    rank=7,
+    mount_options="quick",
+    mkfs_options=r"-b \\d+",
+    smallest_device_bytes=32 * MIB,
+    read_disk_map=lambda _: DiskMap(("myfs",), Stretches(), Stretches()),
+    mkfs=Tool("mkfs.myfs", "myfs-progs"),
+    hazards=lambda _settings, _stakes: [Hazard(Harm.FILESYSTEM, LOST_TREE)],
+)
+''',
+    )
+    (listed,) = (row for row in copy.json("list", "fields") if row["name"] == "filesystem")
+    assert "myfs" in listed["values"]
+    copy.add(
+        "jojlab/model/filesystems/test_myfs.py",
+        """from jojlab.analysis.run.risks import hazards, unknowns
+from jojlab.experiment.cases import complete, impossible
+from jojlab.guest.image.build import MKFS_PACKAGES
+from jojlab.report.hazards import hazard_sentences
+
+
+def test_myfs_is_known_everywhere() -> None:
+    case = complete({"filesystem": "myfs", "mount_options": "quick"})
+    assert impossible(case) == ""
+    assert "no mount option" in impossible({**case, "mount_options": "slow"})
+    assert hazard_sentences(hazards(case)) == ("MyFS: a power cut may lose its tree",)
+    assert not unknowns(case)
+    assert MKFS_PACKAGES["mkfs.myfs"] == "myfs-progs"
+""",
+    )
+    assert "1 passed" in copy.tests("jojlab/model/filesystems/test_myfs.py")
 
 
 def test_it_runs_the_copy(copy: Copy) -> None:

@@ -17,7 +17,6 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import agent_path
 from jojlab.guest import qemu
-from jojlab.guest.architecture import ARM64
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import kernel_entry
 from jojlab.guest.image.initramfs import Initramfs
@@ -28,6 +27,7 @@ from jojlab.guest.kernel.choose import INSTALLED, chosen_kernel
 from jojlab.guest.kernel.installed import PAGES_16_KIB
 from jojlab.guest.kernel.kernel import Kernel, unpack_packages
 from jojlab.guest.process import CONSOLE, start
+from jojlab.model.architecture import ARM64
 from tests.ended import HANG_S
 
 # A program and its package. Each reaches the guest with the libraries that it names.

@@ -1,5 +1,5 @@
 """Adds a workload in a copy of the checkout, by the files that CONTRIBUTING.md names: a folder of
-the agent, two lines beside it, and its word and fields in jojlab. Builds it, and runs it live.
+the agent, two lines beside it, and one file of jojlab. Builds it, and runs it live.
 """
 
 from __future__ import annotations
@@ -23,16 +23,28 @@ ADDED = Path(__file__).parent / "added" / "file_truncate"
 COPIED = (".cargo", "Cargo.toml", "Cargo.lock", "agent", "kernel", "jojlab", "schema")
 NAME = "joj-agent-of-a-copy"  # cargo would put another joj-agent in the place of the checkout's
 TRIPLE = "x86_64-unknown-linux-gnu"
-FIELD = """    Field(
+FACTS = '''"""The workload that cuts files to a length."""
+
+from jojlab.model.field import Field
+from jojlab.model.hazards import Harm
+from jojlab.model.workload import DRAWN, Workload
+from jojlab.model.workloads.files import THREADS
+
+RANK = 5
+WORKLOADS = (
+    Workload(name="file-truncate", harm=Harm.WRITES, groups=(DRAWN, THREADS), bench="file"),
+)
+FIELDS = (
+    Field(
         "truncated_bytes",
         "length to which each operation cuts its file",
         512,
         lowest=0,
         highest=1 << 20,
-        workloads=("file-truncate",),
+        group="file-truncate",
     ),
 )
-"""
+'''
 
 
 def replace(path: Path, old: str, new: str) -> None:
@@ -53,11 +65,8 @@ def add(tree: Path) -> list[str]:
     )
     assert changes == 1
     (workloads / "mod.rs").write_text(longer)
-    fields = tree / "jojlab/experiment/fields/file.py"
-    replace(fields, '"file-metadata")\n', '"file-metadata", "file-truncate")\n')
-    head, tail = fields.read_text().rsplit(")\n", 1)
-    fields.write_text(head + FIELD + tail)
-    return ["agent/src/workload/mod.rs", "jojlab/experiment/fields/file.py"]
+    (tree / "jojlab/model/workloads/file_truncate.py").write_text(FACTS)
+    return ["agent/src/workload/mod.rs"]
 
 
 def build(tree: Path, target: Path) -> Path:

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.architecture import ARM64
 from jojlab.guest.image.ready import ready_image
 from jojlab.guest.machine import Machine
-from jojlab.lab.attribution import ON_BLOCKS
+from jojlab.model.architecture import ARM64
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
 from tests.guest.jobs import run_case
 from tests.guest.test_verify import right
 
 
-@pytest.mark.parametrize("filesystem", ON_BLOCKS)
+@pytest.mark.parametrize("filesystem", BLOCK_FILESYSTEMS)
 def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     assert right(filesystem, architecture=ARM64).counts["checked_bytes"] > 900_000
 
@@ -32,7 +32,7 @@ def test_nor_on_newer_kernels(kernel: str, filesystem: str) -> None:
     assert found.counts["checked_bytes"] > 900_000
 
 
-@pytest.mark.parametrize("filesystem", ON_BLOCKS)
+@pytest.mark.parametrize("filesystem", BLOCK_FILESYSTEMS)
 def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
     cache: Cache, tmp_path: Path, filesystem: str
 ) -> None:

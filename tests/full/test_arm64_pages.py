@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.architecture import ARM64
 from jojlab.guest.kernel.archive import of_suite
 from jojlab.guest.kernel.installed import PAGES_16_KIB
 from jojlab.guest.kernel.kernel import Kernel
 from jojlab.guest.kernel.named import fetch_kernel, kernel_of
+from jojlab.model.architecture import ARM64
 from jojlab.verify.compare import check
 from jojlab.verify.verdict import Verdict
 from tests.full.arm64_guest import run_script

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from jojlab.device.profile import read_profile
-from jojlab.experiment.fields import RAW_NAND_DEVICE
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import CHOSEN_BUFFERS, ready_image
 from jojlab.guest.memory_model import CORES
 from jojlab.lab.memory_model import modelled_job, read_modelled
+from jojlab.model.fields import RAW_NAND_DEVICE
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
 from tests.guest.jobs import case_job, run_job

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.lab.attribution import FILESYSTEMS
+from jojlab.model.filesystems import FILESYSTEMS
 from tests.command.conftest import CHECKOUT, Lab
 
 JOJ = ".venv/bin/joj"

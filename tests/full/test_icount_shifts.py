@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device.profile import CPU_LIMITS
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
+from jojlab.model.device_keys import CPU_LIMITS
 from tests.guest.conftest import real_case
 from tests.guest.jobs import run_case
 

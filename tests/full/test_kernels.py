@@ -13,7 +13,7 @@ import pytest
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import KERNELS
 from jojlab.guest.image.ready import RAW_NAND, ready_image
-from jojlab.lab.attribution import ON_BLOCKS
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
 from tests.guest.jobs import run_case
@@ -22,13 +22,13 @@ from tests.guest.test_verify import right
 NAMES = sorted(path.stem for path in KERNELS.glob("*.toml"))
 
 
-@pytest.mark.parametrize("filesystem", ON_BLOCKS)
+@pytest.mark.parametrize("filesystem", BLOCK_FILESYSTEMS)
 @pytest.mark.parametrize("kernel", NAMES)
 def test_no_byte_is_of_the_wrong_file(kernel: str, filesystem: str) -> None:
     assert right(filesystem, kernel=kernel).counts["checked_bytes"] > 900_000
 
 
-@pytest.mark.parametrize("filesystem", ON_BLOCKS)
+@pytest.mark.parametrize("filesystem", BLOCK_FILESYSTEMS)
 @pytest.mark.parametrize("kernel", NAMES)
 def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
     cache: Cache, tmp_path: Path, kernel: str, filesystem: str

@@ -10,11 +10,12 @@ import pytest
 from jojlab.campaign.jobs import case_json
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete
-from jojlab.experiment.fields import NO_DEVICE, Value
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import agent_path
 from jojlab.guest.image.build import Image, build_image
 from jojlab.lab.lab import Lab
+from jojlab.model.field import Value
+from jojlab.model.filesystem import NO_DEVICE
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]

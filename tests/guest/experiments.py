@@ -12,12 +12,12 @@ from jojlab.analysis.commit.bill import bill_json, commit_bills
 from jojlab.campaign.execute import Unwatched, execute
 from jojlab.campaign.images import images_of
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields import BLOCK_FILESYSTEMS
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder

@@ -11,11 +11,13 @@ import pytest
 from jojlab.analysis.commit.bill import bill_json, commit_bills
 from jojlab.analysis.run.summary import summarise
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields import BLOCK_FILESYSTEMS, JOURNAL_MODES, SQLITE
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
 from jojlab.lab.lab import Lab
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS
+from jojlab.model.workloads import of_bench
+from jojlab.model.workloads.sqlite import JOURNAL_MODES
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
@@ -82,7 +84,7 @@ def test_every_change_is_made_on_every_filesystem_in_every_mode(
     fields = [entry.case for run in (inserts, changes) for entry in run.cases]
     for one, values in (("filesystem", BLOCK_FILESYSTEMS), ("journal_mode", JOURNAL_MODES)):
         pairs = {(case[one], case["workload"]) for case in fields}
-        assert pairs == set(itertools.product(values, SQLITE))
+        assert pairs == set(itertools.product(values, of_bench("sqlite")))
     billed = {(case["filesystem"], case["journal_mode"]) for case in fields[: len(inserts.cases)]}
     assert billed == set(itertools.product(BLOCK_FILESYSTEMS, DURABLE)) == BILLS.keys()
 

@@ -12,7 +12,6 @@ import pytest
 from jojlab.analysis.commit.bill import commit_bills
 from jojlab.campaign.images import images_of
 from jojlab.campaign.jobs import jobs_of
-from jojlab.experiment.fields import SYNC_MODES
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import read
 from jojlab.foundation.cache import Cache
@@ -20,6 +19,7 @@ from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine
 from jojlab.lab.lab import Lab
+from jojlab.model.workloads.files import SYNC_MODES
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.guest.conftest import real_case

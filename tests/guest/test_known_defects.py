@@ -14,7 +14,6 @@ import pytest
 
 from jojlab.campaign.execute import Unwatched
 from jojlab.campaign.images import images_of
-from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
@@ -22,6 +21,7 @@ from jojlab.guest.image.build import Image
 from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.model.field import Value
 from jojlab.verify.durability import cut
 from tests.guest.conftest import real_case, release
 from tests.guest.jobs import case_job, run_job

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from jojlab.analysis.run.risks import Harm
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.execute import Unwatched
 from jojlab.campaign.images import images_of
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import read
 from jojlab.lab.lab import Lab
+from jojlab.model.hazards import Harm
 from jojlab.verify.durability import cut_run, observation_before_run
 from tests.guest.experiments import assert_complete, run_experiment
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from jojlab.experiment.fields import Value
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.hashing import sha256
 from jojlab.guest.image.build import Image
 from jojlab.lab.job import Kind, canonical
 from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.model.field import Value
 from tests.guest.conftest import real_case
 from tests.guest.jobs import case_job, run_job
 

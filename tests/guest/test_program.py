@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from jojlab.analysis.run.risks import Cause
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.images import images_of
 from jojlab.campaign.jobs import jobs_of
@@ -21,6 +20,7 @@ from jojlab.guest import virtual_clock
 from jojlab.guest.errors import ContentsTooLarge, GuestError
 from jojlab.guest.machine import Machine
 from jojlab.lab.lab import Lab
+from jojlab.model import hazards as causes
 from jojlab.trace.capture import Capture
 from tests.guest.experiments import run_experiment
 from tests.guest.jobs import run_job
@@ -211,7 +211,11 @@ def test_what_guards_the_commits_of_a_program_is_seen(lab: Lab, tmp_path: Path) 
     (case,) = summarise(run).cases
     kinds = {(each.kind, each.cause) for each in case.hazards}
     assert {cause for _, cause in kinds} == {
-        Cause.UNSYNCED_FRAMES, Cause.UNSYNCED_END, Cause.EXPOSED_JOURNAL, Cause.UNSYNCED_DATABASE,
-        Cause.NO_JOURNAL_FILE, Cause.SEVERAL_WALS,
-    }  # fmt: skip
+        causes.UNSYNCED_FRAMES,
+        causes.UNSYNCED_END,
+        causes.EXPOSED_JOURNAL,
+        causes.UNSYNCED_DATABASE,
+        causes.NO_JOURNAL_FILE,
+        causes.SEVERAL_WALS,
+    }
     assert not case.unknowns

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from jojlab.device.profile import read_profile
-from jojlab.experiment.fields import RAW_NAND_DEVICE
 from jojlab.foundation.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import RAW_NAND, ready_image
 from jojlab.lab.job import Kind
 from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.model.fields import RAW_NAND_DEVICE
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
 from tests.guest.jobs import case_job, run_case, run_job

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from jojlab.device.profile import read_profile
-from jojlab.experiment.fields import RAW_NAND_DEVICE
 from jojlab.foundation.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import build_image
 from jojlab.guest.image.ready import RAW_NAND
+from jojlab.model.fields import RAW_NAND_DEVICE
 from tests.guest.conftest import CHECKOUT
 from tests.guest.jobs import run_case
 

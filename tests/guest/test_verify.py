@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from jojlab.lab.attribution import FILESYSTEMS, STACKS
+from jojlab.lab.attribution import STACKS
+from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.verify.lab import verify_in_lab
 from jojlab.verify.verdict import Verdict
 

@@ -11,13 +11,13 @@ import pytest
 from jojlab.campaign.jobs import case_json
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case, complete
-from jojlab.experiment.fields import Value
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import agent_path
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, build_image
 from jojlab.guest.image.ready import DRIVERS
+from jojlab.model.field import Value
 from jojlab.trace.capture import Capture
 from jojlab.verify.lab import verify_in_lab
 from tests.guest.conftest import real_case, release

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from jojlab.experiment.fields import Value
 from jojlab.foundation.places import agent_path
 from jojlab.live.fields import live_settings
+from jojlab.model.field import Value
 
 pytestmark = pytest.mark.skipif(
     shutil.which("strace") is None, reason="strace is not installed: apt-get install strace"

@@ -26,7 +26,7 @@ pub struct Case {
     pub disk: Option<String>,
 }
 
-/// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields/.
+/// The flat record of named fields; their meaning and range stand in jojlab/model/.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Settings {
     pub device: String,

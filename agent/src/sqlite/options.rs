@@ -15,7 +15,7 @@ use super::words::{
 use super::{batch_atomic_write, randomness};
 use crate::record::{Switch, words};
 
-/// Meaning and range of each stand in jojlab/experiment/fields/sqlite.py.
+/// Meaning and range of each stand in jojlab/model/workloads/sqlite.py.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SqliteOptions {
     pub journal_mode: JournalMode,

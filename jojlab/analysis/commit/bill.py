@@ -15,9 +15,9 @@ from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, flash_
 from jojlab.analysis.commit.journal import AskersShare, HomeShare
 from jojlab.analysis.commit.reasons import ReasonShare
 from jojlab.analysis.figures.apart import Apart, apart_json, transactions_apart
-from jojlab.analysis.figures.figure import CAUSED
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
+from jojlab.model.figures import CAUSED
 from jojlab.trace.dataset import Dataset, Row
 
 # In this order they are shown (rows/shared/billed.sql says what they are).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jojlab.analysis.commit.bill import Bill
-from jojlab.analysis.figures.figure import CAUSED
+from jojlab.model.figures import CAUSED
 
 # In the order of the story: SQLite's files, then the filesystem, then what nobody knows.
 CLASSES = (

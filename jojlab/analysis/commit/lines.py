@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jojlab.analysis.commit.bill import Bill
-from jojlab.analysis.figures.figure import CAUSED
+from jojlab.model.figures import CAUSED
 
 
 @dataclass(frozen=True)

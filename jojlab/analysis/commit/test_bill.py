@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jojlab.analysis.commit.bill import Total, bill_json, commit_bills
-from jojlab.analysis.figures.figure import CAUSED
+from jojlab.model.figures import CAUSED
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture

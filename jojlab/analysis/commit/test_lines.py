@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jojlab.analysis.commit.lines import BillLine, grown
-from jojlab.analysis.figures.figure import FIGURES
+from jojlab.model.figures import FIGURES
 
 JOURNAL = BillLine("commit", "write", "fs-journal", "", "fsync", 2, 8192)
 DATA = BillLine("commit", "write", "data", "a.db", "fsync", 1, 4096)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from jojlab.analysis.figures.figure import CAUSED, FIGURES, Number, figure_of_pass
 from jojlab.analysis.figures.nand_writes import nand_writes
 from jojlab.analysis.figures.throughput import pass_throughput, throughput
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.declared import lacking
+from jojlab.model.figures import CAUSED, FIGURES, Number, figure_of_pass
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.manifest import ReplayedCalls
 

@@ -4,7 +4,7 @@ import pytest
 
 from jojlab.analysis.figures.apart import Apart, transactions_apart
 from jojlab.analysis.figures.case_figures import case_figures
-from jojlab.analysis.figures.figure import FIGURES
+from jojlab.model.figures import FIGURES
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import CaptureBuilder, make_run, run_of

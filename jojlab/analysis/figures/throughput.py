@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from jojlab.analysis.figures.figure import PASSES
 from jojlab.analysis.rows.ask import ask
+from jojlab.model.figures import PASSES
 from jojlab.trace.dataset import Dataset, Row
 from jojlab.trace.manifest import Phase
 

@@ -16,17 +16,8 @@ from jojlab.analysis.run.differences import differences
 from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import is_worse
+from jojlab.model.fields import same_work
 
-# The fields that change how the same work is done; cases that differ in others do other work.
-MEANS = frozenset(
-    {
-        "kernel", "filesystem", "mkfs_options", "mount_options", "ubi_allocator",
-        "ubifs_allocator", "device", "journal_device", "completion",
-        "journal_mode", "synchronous", "sync_call", "batch_atomic_write", "page_size_bytes",
-        "wal_autocheckpoint_pages", "autocheckpoint", "checkpoint_mode", "secure_delete",
-        "temp_store", "auto_vacuum", "locking_mode", "sync_mode", "engine", "dropped_sync",
-    }
-)  # fmt: skip
 _MOST_CHEAPER = 3
 # What is faster by less is not worth a word: the timer's phase moves a measurement as far.
 _FASTER = 1.02
@@ -114,8 +105,7 @@ def _covered(spans: Iterable[tuple[int, int]], end_ns: int) -> int:
 
 
 def _same_work(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    # A key of the device's profile, device.KEY, is a means as the device is.
-    return {name.split(".")[0] for name in differences(one, other)} <= MEANS
+    return same_work(set(differences(one, other)))
 
 
 def _other_regimes(base: CaseSummary, cases: Iterable[CaseSummary]) -> tuple[CaseSummary, ...]:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jojlab.analysis.figures.figure import FIGURES, Number
 from jojlab.analysis.run.differences import differences
 from jojlab.analysis.run.parts import Chain, Move, changed_inputs
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Survival
+from jojlab.model.figures import FIGURES, Number
 
 
 @dataclass(frozen=True)

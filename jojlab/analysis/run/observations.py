@@ -12,7 +12,7 @@ from typing import Any
 
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Manifests
-from jojlab.analysis.run.risks import ModeCounts, Observation
+from jojlab.model.hazards import ModeCounts, Observation
 
 _COUNTS = tuple(each.name for each in fields(ModeCounts))
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from jojlab.analysis.figures.figure import Number
 from jojlab.analysis.run.differences import differences
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.model.figures import Number
+from jojlab.model.filesystems import FILESYSTEMS
 
 # What is made of other parts that the fingerprint has too.
 _MADE_OF_OTHERS = ("image", "initramfs_sha256")
@@ -24,11 +25,14 @@ _OWN_MODULES = ("flash.ko", "raw_nand.ko")
 _MKFS = "mkfs."
 # Words in the names of the parts of an image's tools: packages, programs and what they read.
 _TOOLS = (
-    ("mkfs.btrfs", ("btrfs-progs", "mkfs.btrfs")),
-    ("mkfs.ext4", ("e2fsprogs", "mkfs.ext4", "mke2fs.conf")),
-    ("mkfs.f2fs", ("f2fs-tools", "mkfs.f2fs")),
-    ("mkfs.nilfs2", ("nilfs-tools", "mkfs.nilfs2")),
-    ("mkfs.xfs", ("xfsprogs", "mkfs.xfs")),
+    *(
+        (
+            f"{_MKFS}{each.name}",
+            (each.mkfs.package, each.mkfs.name, *(path.name for path in each.configuration)),
+        )
+        for each in FILESYSTEMS.values()
+        if each.mkfs
+    ),
     ("fsck", ("/sbin/",)),
     ("libraries of mkfs and fsck", ("",)),
 )

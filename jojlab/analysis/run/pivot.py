@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.figures.figure import FIGURES, Number
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
+from jojlab.model.figures import FIGURES, Number
 
 # Axes that are no field of a case: its variant, and its part of a run of several experiments.
 VARIANT, EXPERIMENT = "variant", "experiment"

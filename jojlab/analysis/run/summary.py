@@ -16,21 +16,14 @@ from jojlab.analysis.figures.histogram import Bin
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.analysis.run.observations import observation_of, place_of
-from jojlab.analysis.run.risks import (
-    Hazard,
-    Unknown,
-    hazard_json,
-    hazards,
-    unknown_json,
-    unknowns,
-    verifiable,
-)
+from jojlab.analysis.run.risks import hazard_json, hazards, unknown_json, unknowns, verifiable
 from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
 from jojlab.analysis.study.memory_model import MemoryModel, read_memory_models, with_memory
 from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.study.tables import tables_json
 from jojlab.analysis.traffic.traffic import Traffic
+from jojlab.model.hazards import Hazard, Unknown
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import CaseEntry, RunFolder

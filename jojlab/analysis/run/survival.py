@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from jojlab.analysis.run.risks import Harm, Hazard
+from jojlab.model.hazards import Harm, Hazard
 from jojlab.trace.power_cuts import KINDS, OUTCOMES, JudgedState, PowerCuts, TornBlock
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 

@@ -1,20 +1,11 @@
 import pytest
 
-from jojlab.analysis.run.risks import (
-    Cause,
-    Doubt,
-    Harm,
-    Hazard,
-    ModeCounts,
-    Observation,
-    Unknown,
-    hazards,
-    risks_more,
-    unknowns,
-    verifiable,
-)
+from jojlab.analysis.run.risks import hazards, risks_more, unknowns, verifiable
 from jojlab.experiment.cases import complete
-from jojlab.experiment.fields import ALL_SQLITE, WORKLOADS
+from jojlab.model import hazards as causes
+from jojlab.model.filesystems import f2fs
+from jojlab.model.hazards import Doubt, Harm, Hazard, ModeCounts, Observation, Unknown
+from jojlab.model.workloads import WORKLOADS, with_group
 
 COMMITS, DATABASE, TRANSACTION = Harm.COMMITS, Harm.DATABASE, Harm.TRANSACTION
 CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
@@ -105,7 +96,7 @@ def test_a_batch_that_was_committed_may_be_lost() -> None:
     def risked(**settings: str) -> bool:
         batch = {"filesystem": "f2fs", "batch_atomic_write": "on"}
         found = hazards(complete({**batch, **settings}))
-        return Cause.BATCH_COMMIT in {each.cause for each in found}
+        return causes.BATCH_COMMIT in {each.cause for each in found}
 
     assert risked()
     assert risked(journal_mode="memory")
@@ -143,8 +134,8 @@ def test_no_workload_is_said_to_risk_what_it_does_not_have(workload: str) -> Non
     case = complete({"workload": workload, "mount_options": "nobarrier"})
     kinds = {each.kind for each in hazards(case)}
     assert Harm.FILESYSTEM in kinds
-    assert (kinds >= {COMMITS, DATABASE}) == (workload in ALL_SQLITE)
-    assert bool(kinds & {COMMITS, DATABASE}) == (workload in ALL_SQLITE)
+    assert (kinds >= {COMMITS, DATABASE}) == (workload in with_group("sqlite"))
+    assert bool(kinds & {COMMITS, DATABASE}) == (workload in with_group("sqlite"))
     doubts = {each.doubt for each in unknowns(case)}
     assert doubts == ({Doubt.NOT_SEEN} if workload in ("program", "replay") else set())
 
@@ -153,7 +144,7 @@ def test_passes_over_a_file_lose_writes_alone() -> None:
     found = hazards(complete({"workload": "file-passes", "mount_options": "nobarrier"}))
     assert {each.kind for each in found} == {Harm.WRITES, Harm.FILESYSTEM}
     on_f2fs = hazards(complete({"workload": "file-passes", "filesystem": "f2fs"}))
-    assert on_f2fs == (Hazard(Harm.WRITES, Cause.ROLL_FORWARD),)
+    assert on_f2fs == (Hazard(Harm.WRITES, f2fs.ROLL_FORWARD),)
 
 
 def test_what_no_rule_is_made_for_is_not_known() -> None:

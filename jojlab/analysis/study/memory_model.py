@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from jojlab.analysis.figures.case_figures import CaseFigures
-from jojlab.analysis.figures.figure import PASSES, figure_of_pass
 from jojlab.foundation.errors import DataError
+from jojlab.model.figures import PASSES, figure_of_pass
 
 FILES = "memory-model-*.json"
 # Parts of a run whose time is no transaction's.

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.study.published import Place, Statement, statements
 from jojlab.analysis.study.tables import ComparedTable, tables
+from jojlab.model.fields import BY_NAME
 from jojlab.trace.run_folder import CaseEntry
 
 # Why a published statement does not speak of a case.
@@ -42,13 +43,7 @@ class Measured(Protocol):
         """What became of it: ok where every seed was measured."""
 
 
-# Fields whose values name what they are, such as ext4 and wal; and words that never do.
-_SAY_THEMSELVES = frozenset(
-    {
-        "variant", "filesystem", "journal_mode", "workload", "device", "metadata_operation",
-        "sync_mode", "read_mode", "sync_call",
-    }
-)  # fmt: skip
+# Words that do not say what they are a value of.
 _SAY_NOTHING = frozenset({"", "off", "on", "none", "default", "memory", "full", "normal"})
 
 
@@ -191,5 +186,6 @@ def case_labels(
 
 def value_words(field: str, value: object) -> str:
     """Return a field's value as a name shows it: alone, or after the field's name."""
-    alone = field in _SAY_THEMSELVES and str(value) not in _SAY_NOTHING
+    names_itself = field == "variant" or (field in BY_NAME and BY_NAME[field].names_itself)
+    alone = names_itself and str(value) not in _SAY_NOTHING
     return str(value) if alone else f"{field} {value}"

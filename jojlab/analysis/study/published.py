@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jojlab.analysis.figures.figure import FIGURES, Number
+from jojlab.model.figures import FIGURES, Number
 
 # Errors up to this are not worth an explanation: a seed moves a short measurement as far.
 SMALL_ERROR = 0.10

@@ -17,7 +17,6 @@ from jojlab.foundation.hashing import sha256, sha256_file
 from jojlab.foundation.places import KERNEL
 from jojlab.foundation.remembered import Seen
 from jojlab.foundation.tools import need_tool, package_files, package_version, run_tool
-from jojlab.guest.architecture import ARM64, X86_64, Architecture
 from jojlab.guest.image import chosen_buffers, modules
 from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.image.packaged_tools import packaged_tools
@@ -26,23 +25,17 @@ from jojlab.guest.kernel.choose import INSTALLED, chosen_kernel
 from jojlab.guest.kernel.elf import unpack_elf
 from jojlab.guest.kernel.installed import HEADERS_ROOT
 from jojlab.guest.kernel.kernel import Kernel, packed_image
+from jojlab.model.architecture import ARM64, X86_64, Architecture
+from jojlab.model.filesystems import FILESYSTEMS
 
 QEMU, QEMU_PACKAGE = X86_64.qemu, X86_64.qemu_package
-MKFS_PACKAGES = {
-    "mkfs.btrfs": "btrfs-progs",
-    "mkfs.ext4": "e2fsprogs",
-    "mkfs.f2fs": "f2fs-tools",
-    "mkfs.nilfs2": "nilfs-tools",
-    "mkfs.xfs": "xfsprogs",
-}
+MKFS_PACKAGES = dict(
+    sorted((each.mkfs.name, each.mkfs.package) for each in FILESYSTEMS.values() if each.mkfs)
+)
 # What says whether a filesystem is sound (agent/src/filesystem/check.rs).
-FSCK_PACKAGES = {
-    "btrfs": "btrfs-progs",
-    "e2fsck": "e2fsprogs",
-    "fsck.f2fs": "f2fs-tools",
-    "xfs_repair": "xfsprogs",
-}
-_MKE2FS_CONF = Path("/etc/mke2fs.conf")
+_CHECKERS = (each.checker for each in FILESYSTEMS.values() if each.checker)
+FSCK_PACKAGES = dict(sorted((tool.name, tool.package) for tool in _CHECKERS))
+_CONFIGURATION = tuple(path for each in FILESYSTEMS.values() for path in each.configuration)
 # What ld.so(8) finds libraries by.
 _LOADER = (Path("/etc/ld.so.cache"), Path("/etc/ld.so.preload"))
 _SHA256 = "SHA256"
@@ -108,7 +101,7 @@ def build_image(
         raise MachineError(f"no agent at {agent}", "cargo build --release")
     seen = seen or Seen()
     qemu = need_tool(architecture.qemu, architecture.qemu_package)
-    seen.add([agent, HEADERS_ROOT, qemu, _MKE2FS_CONF, *_LOADER, *package_files()])
+    seen.add([agent, HEADERS_ROOT, qemu, *_CONFIGURATION, *_LOADER, *package_files()])
     if flash_source is not None:
         beside = [flash_source.parent / modules.RAW_NAND_FOLDER] if extras.raw_nand else []
         for source in (flash_source, *beside):
@@ -232,12 +225,12 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 def _tools(
     cache: Cache, architecture: Architecture, extras: tuple[tuple[str, str], ...], seen: Seen
 ) -> tuple[Mapping[str, bytes], Mapping[str, str]]:
-    """The mkfs, fsck and extra programs, libraries and mke2fs.conf, by their path in the guest; and
-    the versions of their packages.
+    """Return the mkfs, fsck and extra programs, libraries and configuration files, by their path in
+    the guest; and the versions of their packages.
     """
     programs = (*MKFS_PACKAGES.items(), *FSCK_PACKAGES.items(), *extras)
     if architecture != X86_64:
-        unpacked = packaged_tools(cache, architecture, programs, _MKE2FS_CONF)
+        unpacked = packaged_tools(cache, architecture, programs, _CONFIGURATION)
         seen.add(unpacked.packages)
         return unpacked.files, unpacked.versions
     tools = {}
@@ -249,7 +242,7 @@ def _tools(
         seen.add([*libraries, *(library.parent for library in libraries)])
         tools[f"/sbin/{name}"] = tool.read_bytes()
         tools |= {str(library): library.read_bytes() for library in libraries}
-    tools[str(_MKE2FS_CONF)] = _MKE2FS_CONF.read_bytes()
+    tools |= {str(path): path.read_bytes() for path in _CONFIGURATION}
     return tools, {package: package_version(package) for _, package in programs}
 
 
@@ -263,7 +256,7 @@ def _initramfs(
     for name, content in module_files.items():
         tree.add_file(f"modules/{name}", content)
     for path, content in tools.items():
-        tree.add_file(path, content, executable=path != str(_MKE2FS_CONF))
+        tree.add_file(path, content, executable=Path(path) not in _CONFIGURATION)
     return tree.archive()
 
 

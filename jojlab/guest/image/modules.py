@@ -13,13 +13,17 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
-from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.kernel.kernel import Kernel
+from jojlab.model.architecture import X86_64, Architecture
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS
 
 # Checksums: libcrc32c, Btrfs and F2FS look them up by name, which modules.dep does not know. Later
 # kernels have other names for them, or call them without a module.
 CHECKSUMS = ("crc32c_generic", "crc32_generic", "crc32c_cryptoapi")
-ROOTS = (*CHECKSUMS, "ext4", "xfs", "f2fs", "btrfs", "nilfs2")
+ROOTS = (
+    *CHECKSUMS,
+    *(module for name in BLOCK_FILESYSTEMS for module in FILESYSTEMS[name].modules),
+)
 
 # What a module is loaded with. NVMe has queues for polling only where they are asked for.
 PARAMETERS = {"nvme": "poll_queues=1"}

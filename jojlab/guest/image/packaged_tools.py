@@ -5,7 +5,7 @@ the suites that this machine installs from, with the libraries that they name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,9 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256
 from jojlab.foundation.tools import need_tool, package_version, run_tool
-from jojlab.guest.architecture import Architecture
 from jojlab.guest.kernel.archive import Archive, own_sources
 from jojlab.guest.kernel.kernel import unpack_packages
+from jojlab.model.architecture import Architecture
 
 # Where a loader of Debian looks for libraries, and where its packages have programs.
 _LIBRARIES = ("lib/{triplet}", "usr/lib/{triplet}")
@@ -43,9 +43,9 @@ def packaged_tools(
     cache: Cache,
     architecture: Architecture,
     programs: tuple[tuple[str, str], ...],
-    settings: Path,
+    settings: Sequence[Path],
 ) -> PackagedTools:
-    """Return programs (each with its package), what they load, and the file `settings`.
+    """Return programs (each with its package), what they load, and the files `settings`.
 
     They are downloaded once, and again when this machine has other versions of the same packages.
     Raises MachineError where a package or a library cannot be had.
@@ -70,7 +70,8 @@ def packaged_tools(
             path = found.program(program, package)
             files[f"/sbin/{program}"] = path.read_bytes()
             found.add_needs(path, files)
-        files[str(settings)] = (tree / str(settings).lstrip("/")).read_bytes()
+        for path in settings:
+            files[str(path)] = (tree / str(path).lstrip("/")).read_bytes()
     return PackagedTools(files, _versions(packages, names), packages)
 
 

@@ -19,7 +19,6 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import FLASH, KERNELS, PACKAGE, agent_path
 from jojlab.foundation.remembered import Seen, remembered
 from jojlab.foundation.tools import need_tool
-from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.image.build import (
     MKFS_PACKAGES,
     NO_EXTRAS,
@@ -28,11 +27,16 @@ from jojlab.guest.image.build import (
     build_image,
 )
 from jojlab.guest.kernel.choose import INSTALLED
+from jojlab.model.architecture import X86_64, Architecture
+from jojlab.model.filesystems import FILESYSTEMS, RAW_NAND_FILESYSTEMS
 
 # Of the disks that QEMU emulates (jojlab/guest/wall_clock.py).
 DRIVERS = Extras(("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block"))
-# Of UBIFS: what it is on, and the compressors that it looks up by name.
-RAW_NAND = Extras(("deflate", "zstd", "ubifs"), raw_nand=True)
+# The filesystems on raw NAND, and the modelled NAND.
+RAW_NAND = Extras(
+    tuple(module for name in RAW_NAND_FILESYSTEMS for module in FILESYSTEMS[name].modules),
+    raw_nand=True,
+)
 # The same, with our own build of UBI and UBIFS.
 CHOSEN_BUFFERS = replace(RAW_NAND, chosen_buffers=True)
 # What makes an image.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jojlab.foundation.errors import MachineError
-from jojlab.guest.architecture import X86_64, Architecture
+from jojlab.model.architecture import X86_64, Architecture
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _UPDATE = "sudo apt-get update"

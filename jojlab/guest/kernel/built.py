@@ -15,7 +15,7 @@ from pathlib import Path
 
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256, sha256_file
-from jojlab.guest.architecture import X86_64, Architecture
+from jojlab.model.architecture import X86_64, Architecture
 
 _IMAGE = "arch/x86/boot/bzImage"
 _RELEASE = "include/generated/utsrelease.h"

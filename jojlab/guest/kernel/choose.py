@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
-from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.kernel.built import built_kernel
 from jojlab.guest.kernel.counterpart import counterpart_kernel
 from jojlab.guest.kernel.installed import installed_kernel
 from jojlab.guest.kernel.kernel import Kernel
 from jojlab.guest.kernel.named import named_kernel, read_named
+from jojlab.model.architecture import X86_64, Architecture
 
 # The kernel of the installed headers.
 INSTALLED = "installed"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
-from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.kernel.archive import own_sources
 from jojlab.guest.kernel.installed import installed_version
 from jojlab.guest.kernel.named import ArchiveKernel, fetch_kernel, kernel_of
+from jojlab.model.architecture import X86_64, Architecture
 
 
 def counterpart_kernel(cache: Cache, architecture: Architecture) -> ArchiveKernel:

@@ -14,8 +14,8 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.disk import FULL_BELOW_BYTES
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.tools import package_version, run_tool
-from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.kernel.kernel import source_package, unpack_packages
+from jojlab.model.architecture import X86_64, Architecture
 
 HEADERS_ROOT = Path("/usr/src")
 # The main flavours of Debian and of Ubuntu; others lack filesystems or behave differently.

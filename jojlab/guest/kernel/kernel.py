@@ -8,7 +8,7 @@ from typing import Protocol
 
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.tools import run_tool
-from jojlab.guest.architecture import Architecture
+from jojlab.model.architecture import Architecture
 
 
 class Kernel(Protocol):

@@ -22,11 +22,11 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import KERNELS
 from jojlab.foundation.tools import package_version, run_tool
-from jojlab.guest.architecture import ARM64, X86_64, Architecture
 from jojlab.guest.kernel.archive import Archive, Source, of_suite
 from jojlab.guest.kernel.installed import newest_release
 from jojlab.guest.kernel.kernel import source_package, unpack_packages
 from jojlab.guest.kernel.own_libraries import run_by_own_libraries
+from jojlab.model.architecture import ARM64, X86_64, Architecture
 
 FORM = "docs/kernels.md has the form"
 # Packages of the kernel itself: its image, in one part or three, and what modules are built with.

@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from jojlab.analysis.figures.figure import FIGURES, Number
 from jojlab.analysis.run.summary import CaseSummary
+from jojlab.model.figures import FIGURES, Number
 
 # Parts of a bill beside the commit itself, as they are called.
 LATER_PARTS = {

@@ -13,7 +13,7 @@ words! {
     FileMetadataWorkload { Metadata = "file-metadata" }
 }
 
-/// Meaning and range of each stand in jojlab/experiment/fields/file.py.
+/// Meaning and range of each stand in jojlab/model/workloads/files.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileMetadataSettings {

@@ -11,7 +11,7 @@ words! {
     FilePassesWorkload { Passes = "file-passes" }
 }
 
-/// Meaning and range of each stand in jojlab/experiment/fields/file.py.
+/// Meaning and range of each stand in jojlab/model/workloads/files.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct FilePassesSettings {
     pub workload: FilePassesWorkload,

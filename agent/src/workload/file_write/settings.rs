@@ -12,7 +12,7 @@ words! {
     FileWriteWorkload { Write = "file-write" }
 }
 
-/// Meaning and range of each stand in jojlab/experiment/fields/file.py.
+/// Meaning and range of each stand in jojlab/model/workloads/files.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct FileWriteSettings {
     pub workload: FileWriteWorkload,

@@ -9,7 +9,7 @@ use super::engine::Engine;
 use super::stream::{Access, Shape};
 use crate::workload::threads::plan::Plan;
 
-/// Meaning and range of each stand in jojlab/experiment/fields/file.py.
+/// Meaning and range of each stand in jojlab/model/workloads/files.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct FileSettings {
     pub transactions: u64,

@@ -9,7 +9,7 @@ use crate::sqlite::options::SqliteOptions;
 use crate::workload::regime::RegimeFields;
 use crate::workload::threads::plan::Plan;
 
-/// Meaning and range of each stand in jojlab/experiment/fields/sql.py and sqlite.py.
+/// Meaning and range of each stand in jojlab/model/workloads/sqlite.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct SqlFields {
     /// A folder of the machine that the agent runs on; a guest has it as an input.

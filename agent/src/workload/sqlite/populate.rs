@@ -10,7 +10,7 @@ use crate::sqlite::wal::Database;
 use crate::sqlite::words::{CheckpointMode, JournalMode};
 
 /// Values of initial rows that go into a WAL before they are copied into the database: else the WAL
-/// would grow as large as the database (jojlab/experiment/room.py counts on it).
+/// would grow as large as the database (jojlab/model/workloads/sqlite.py counts on it).
 const WAL_PORTION_BYTES: usize = 64 << 20;
 
 /// The name of a table, by its number from 0.

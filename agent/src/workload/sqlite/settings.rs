@@ -11,7 +11,7 @@ use crate::workload::kind::Space;
 use crate::workload::regime::RegimeFields;
 use crate::workload::threads::plan::Plan;
 
-/// Meaning and range of each stand in jojlab/experiment/fields/sqlite.py.
+/// Meaning and range of each stand in jojlab/model/workloads/sqlite.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct SqliteSettings {
     pub workload: SqliteWorkload,

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.verify.told import btrfs, ext4, f2fs, nilfs2, xfs
-from jojlab.verify.told.places import Fact, Places, Told
-from jojlab.verify.told.tools import ToolError
+from jojlab.model.disk_map import DiskMap, Fact, Stretches, ToolError
+from jojlab.model.filesystems import btrfs, ext4, f2fs, nilfs2, xfs
 
 CONTENTS = {
     name: random.Random(name).randbytes(size) for name, size in (("a", 20000), ("b", 300001))
@@ -41,13 +40,13 @@ def made(folder: Path, *commands: str) -> Path:
 
 
 MADE = {
-    "ext4": (ext4.told, ["mkfs.ext4 -q -F -d ROOT DISK"]),
-    "ext4-1k": (ext4.told, ["mkfs.ext4 -q -F -b 1024 -d ROOT DISK"]),
-    "ext4-orphans": (ext4.told, ["mkfs.ext4 -q -F -O orphan_file -d ROOT DISK"]),
-    "xfs": (xfs.told, ["mkfs.xfs -q -f -p PROTO DISK"]),
-    "xfs-4k": (xfs.told, ["mkfs.xfs -q -f -s size=4096 -p PROTO DISK"]),
-    "btrfs": (btrfs.told, ["mkfs.btrfs -q -f --rootdir ROOT DISK"]),
-    "f2fs": (f2fs.told, ["mkfs.f2fs -q -f DISK", "sload.f2fs -f ROOT DISK"]),
+    "ext4": (ext4.read_disk_map, ["mkfs.ext4 -q -F -d ROOT DISK"]),
+    "ext4-1k": (ext4.read_disk_map, ["mkfs.ext4 -q -F -b 1024 -d ROOT DISK"]),
+    "ext4-orphans": (ext4.read_disk_map, ["mkfs.ext4 -q -F -O orphan_file -d ROOT DISK"]),
+    "xfs": (xfs.read_disk_map, ["mkfs.xfs -q -f -p PROTO DISK"]),
+    "xfs-4k": (xfs.read_disk_map, ["mkfs.xfs -q -f -s size=4096 -p PROTO DISK"]),
+    "btrfs": (btrfs.read_disk_map, ["mkfs.btrfs -q -f --rootdir ROOT DISK"]),
+    "f2fs": (f2fs.read_disk_map, ["mkfs.f2fs -q -f DISK", "sload.f2fs -f ROOT DISK"]),
 }
 
 
@@ -74,7 +73,13 @@ def test_the_files_bytes_are_where_they_are_told_to_be(name: str, tmp_path: Path
 def test_a_disk_without_the_filesystem_is_told_as_such(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(64 << 20))
-    tools: list[Callable[[Path], Told]] = [ext4.told, xfs.told, btrfs.told, f2fs.told, nilfs2.told]
+    tools: list[Callable[[Path], DiskMap]] = [
+        ext4.read_disk_map,
+        xfs.read_disk_map,
+        btrfs.read_disk_map,
+        f2fs.read_disk_map,
+        nilfs2.read_disk_map,
+    ]
     for tell in tools:
         with pytest.raises(ToolError):
             tell(disk)
@@ -82,7 +87,7 @@ def test_a_disk_without_the_filesystem_is_told_as_such(tmp_path: Path) -> None:
 
 def test_the_orphan_file_of_ext4_is_metadata(tmp_path: Path) -> None:
     disk = made(tmp_path, "mkfs.ext4 -q -F -O orphan_file DISK")
-    facts = [fact for _, fact in ext4.told(disk).exact.facts.values()]
+    facts = [fact for _, fact in ext4.read_disk_map(disk).exact.facts.values()]
     assert Fact(("fs-metadata",), ("orphan-file",)) in facts
     assert not [fact for fact in facts if fact.block_types == ("data",)]
 
@@ -105,7 +110,7 @@ blocknr = 30, nblocks = 8
 
 
 def test_every_block_of_a_nilfs2_log_has_its_kind() -> None:
-    exact = Places()
+    exact = Stretches()
     nilfs2._add_log(LOG, 4096, exact)
     kinds = [exact.find(block * 4096) for block in range(29, 39)]
     assert kinds == [

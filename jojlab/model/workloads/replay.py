@@ -1,33 +1,47 @@
-"""The fields of the workload that replays recorded system calls."""
+"""The workload that replays recorded system calls."""
 
 from __future__ import annotations
 
-from jojlab.experiment.fields.field import Field
+from jojlab.model.field import Field, Kind, Settings
+from jojlab.model.hazards import Harm
+from jojlab.model.workload import Workload
 
-REPLAYS = ("replay",)
+RANK = 3
+REPLAY = "replay"
 
-REPLAY_FIELDS: tuple[Field, ...] = (
+
+def _refusal(settings: Settings) -> str:
+    if bool(settings["recording"]) == bool(settings["script"]):
+        return "replay needs recording = FOLDER or script = FILE, and not both"
+    return ""
+
+
+WORKLOADS = (
+    Workload(name=REPLAY, harm=Harm.WRITES, is_foreign=True, judges_syncs=True, refusal=_refusal),
+)
+
+FIELDS: tuple[Field, ...] = (
     Field(
         "recording",
         "recording to replay: a folder that joj record or joj import wrote, beneath the folder of "
         "the experiment file, or on the command line any; its contents are part of the case",
         "",
-        workloads=REPLAYS,
-        is_folder=True,
+        kind=Kind.FOLDER,
+        group=REPLAY,
     ),
     Field(
         "script",
         "in place of a recording: recorded system calls in the format of MobiGen, a file",
         "",
-        workloads=REPLAYS,
-        is_file=True,
+        kind=Kind.FILE,
+        group=REPLAY,
     ),
     Field(
         "recorded_root",
         "of a recording: the recorded directory that becomes the root of the filesystem; calls on "
         "what is not below it, such as a program's libraries, are counted and not made",
         "/",
-        workloads=REPLAYS,
+        group=REPLAY,
     ),
     Field(
         "timing",
@@ -35,7 +49,7 @@ REPLAY_FIELDS: tuple[Field, ...] = (
         "over (none)",
         "recorded",
         ("recorded", "none"),
-        workloads=REPLAYS,
+        group=REPLAY,
     ),
     Field(
         "timing_percent",
@@ -43,6 +57,6 @@ REPLAY_FIELDS: tuple[Field, ...] = (
         100,
         lowest=1,
         highest=100_000,
-        workloads=REPLAYS,
+        group=REPLAY,
     ),
 )

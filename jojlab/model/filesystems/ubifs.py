@@ -1,4 +1,5 @@
-"""UBIFS, as its own index tells once it is unmounted: which node of which file is where on NAND.
+"""UBIFS: its options; and its NAND, as its own index has it after the unmount: which node of which
+file is where.
 
 No tool prints that, so the index is walked here, from the master node down (fs/ubifs/ubifs-media.h;
 drivers/mtd/ubi/ubi-media.h for the blocks below it). The tracer follows what is programmed, in the
@@ -13,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.verify.told.places import Fact, Places, Told
-from jojlab.verify.told.tools import ToolError
+from jojlab.model.disk_map import DiskMap, Fact, Stretches, ToolError
+from jojlab.model.filesystem import MIB, Filesystem
 
 UNIT_BYTES = 8  # nodes begin at multiples of it
 
@@ -69,10 +70,10 @@ class _Nand:
         return kind, node
 
 
-def told(disk: Path) -> Told:
+def read_disk_map(disk: Path) -> DiskMap:
     """Walk the index of an unmounted UBIFS; ToolError where it is not whole."""
     content = memoryview(disk.read_bytes())
-    exact, areas = Places(), Places()
+    exact, areas = Stretches(), Stretches()
     nand = _Nand(content, *_ubi(content, exact))
     kind, superblock = nand.node(0, 0)
     if kind != _SUPERBLOCK:
@@ -94,7 +95,7 @@ def told(disk: Path) -> Told:
             if block in nand.blocks:
                 areas.add_bytes(nand.blocks[block], nand.data_bytes, fact)
         first += length
-    return Told(("UBIFS's own index",), exact, areas, UNIT_BYTES, of_blocks=True)
+    return DiskMap(("UBIFS's own index",), exact, areas, UNIT_BYTES, of_blocks=True)
 
 
 # What lies in the main area; data have no subtype, but where they were moved.
@@ -104,7 +105,7 @@ _OF_MAIN = (
 )
 
 
-def _ubi(content: memoryview, exact: Places) -> tuple[dict[int, int], int]:
+def _ubi(content: memoryview, exact: Stretches) -> tuple[dict[int, int], int]:
     """Return the places of the volume's logical blocks, and the bytes of their data."""
     block_bytes = _block_bytes(content)
     found: dict[int, tuple[int, int]] = {}
@@ -148,7 +149,7 @@ def _is_header(header: memoryview, magic: bytes) -> bool:
     return zlib.crc32(header[:60]) ^ 0xFFFFFFFF == int.from_bytes(header[60:64], "big")
 
 
-def _add_masters(exact: Places, nand: _Nand) -> tuple[int, int]:
+def _add_masters(exact: Stretches, nand: _Nand) -> tuple[int, int]:
     """Add the last master node of each of its two blocks; return where the index begins."""
     root = 0, 0
     for block in (1, 2):
@@ -175,7 +176,7 @@ def _nodes(nand: _Nand, block: int) -> Iterator[tuple[int, int, memoryview]]:
         offset += -(-length // UNIT_BYTES) * UNIT_BYTES
 
 
-def _walk(exact: Places, nand: _Nand, place: tuple[int, int], level: int) -> None:
+def _walk(exact: Stretches, nand: _Nand, place: tuple[int, int], level: int) -> None:
     """Add an index node and all below it."""
     kind, node = nand.node(*place)
     if kind != _INDEX or level > _MOST_LEVELS:
@@ -204,7 +205,26 @@ def _leaf(kind: int, inode: int, block: int) -> Fact:
     return Fact(_METADATA, (subtype,), inode)
 
 
-def _add(exact: Places, nand: _Nand, place: tuple[int, int], fact: Fact, length: int) -> None:
+def _add(exact: Stretches, nand: _Nand, place: tuple[int, int], fact: Fact, length: int) -> None:
     begin = nand.blocks[place[0]] + place[1]
     for at in range(0, length, UNIT_BYTES):  # an offset is that of the whole block of the file
         exact.add_bytes(begin + at, UNIT_BYTES, fact)
+
+
+FILESYSTEM = Filesystem(
+    name="ubifs",
+    rank=6,
+    mount_options=r"compr=(none|lzo|zlib|zstd)|bulk_read|no_bulk_read|chk_data_crc"
+    r"|no_chk_data_crc",
+    # The kernel makes it, on an empty volume, at its first mount.
+    mkfs_options=r"(?!)",
+    # With UBI's reserve, and the least that the kernel makes a filesystem on.
+    smallest_device_bytes=16 * MIB,
+    read_disk_map=read_disk_map,
+    # The compressors, which it looks up by name, come first.
+    modules=("deflate", "zstd", "ubifs"),
+    is_on_raw_nand=True,
+    is_out_of_place=True,
+    # What is compressed cannot be compared with what was written.
+    self_test_mount_options="compr=none",
+)

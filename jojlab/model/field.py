@@ -1,26 +1,54 @@
-"""One field of a case: its meaning, its possible values, and the errors for other values."""
+"""The type of a field of a case: its kind, possible values, and the errors for other values."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 
 Value = str | int
+Settings = Mapping[str, Value]
+
+# The group of the fields that every workload has.
+EVERY_WORKLOAD = ""
+
+
+class Kind(Enum):
+    """The kinds of a field's values."""
+
+    TEXT = auto()
+    WORD = auto()  # one of the field's choices
+    NUMBER = auto()  # a whole number in the field's range
+    FILE = auto()  # the path of a file
+    FOLDER = auto()  # the path of a folder; all beneath it goes into the guest
+    PROGRAM = auto()  # the path of a program, or the name of one of the system's
+    WORDS = auto()  # words for the guest, quoted as in a shell
+    PROGRAMS = auto()  # words, each the name of a program, or on the command line its path
+    VARIABLES = auto()  # words, each NAME=VALUE
+
+
+class Changes(Enum):
+    """What another value of a field changes in a case."""
+
+    WORK = auto()  # the work that is done: two cases that differ here cannot be compared by cost
+    MEANS = auto()  # how the same work is done
+    TARGET = auto()  # the device, the filesystem or the kernel that the same work is done on
+    PROCESSOR = auto()  # the instruction set
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field. `choices` for words, `lowest`/`highest` for whole numbers, neither for text.
+    """One field. A field with `choices` is a word, one with `lowest` a number; `kind` tells others.
 
-    `workloads` are those that have the field; empty: all. `is_file`: the text is a file's path;
-    `is_folder`: a folder's, all that is beneath it included; `is_program`: a program's, or the name
-    of one of the system's. `is_list`: the guest is given the words of the text, quoted as in a
-    shell. `is_program_list`: each word is such a name, or on the command line a path;
-    `is_variables`: each is NAME=VALUE.
+    `group` names the workloads that have it (Workload.groups); a workload's name is the group of
+    that workload alone. `workloads` and `heading`, the title that `--help` shows it under, follow
+    from the group (jojlab/model/fields.py); no workloads are all. `names_itself` says that a value
+    is understood without the field's name, such as "wal".
     """
 
     name: str
@@ -29,33 +57,54 @@ class Field:
     choices: tuple[str, ...] = ()
     lowest: int | None = None
     highest: int | None = None
+    kind: Kind = Kind.TEXT
+    group: str = EVERY_WORKLOAD
+    changes: Changes = Changes.WORK
+    names_itself: bool = False
     workloads: tuple[str, ...] = ()
-    is_file: bool = False
-    is_folder: bool = False
-    is_program: bool = False
-    is_list: bool = False
-    is_program_list: bool = False
-    is_variables: bool = False
+    heading: str = ""
+
+    def __post_init__(self) -> None:
+        """Derive the kind of a word or a number."""
+        if self.choices:
+            object.__setattr__(self, "kind", Kind.WORD)
+        if self.lowest is not None:
+            object.__setattr__(self, "kind", Kind.NUMBER)
 
     @property
     def is_input(self) -> bool:
-        """Whether its text is the path of something that goes into the guest."""
-        return self.is_file or self.is_folder or self.is_program
+        """Return whether its text is the path of something that goes into the guest."""
+        return self.kind in (Kind.FILE, Kind.FOLDER, Kind.PROGRAM)
+
+    @property
+    def is_list(self) -> bool:
+        """Return whether the guest gets the words of its text."""
+        return self.kind in (Kind.WORDS, Kind.PROGRAMS, Kind.VARIABLES)
 
     @property
     def is_number(self) -> bool:
-        """Whether its values are whole numbers."""
-        return self.lowest is not None
+        """Return whether its values are whole numbers."""
+        return self.kind is Kind.NUMBER
+
+    @property
+    def changes_work(self) -> bool:
+        """Return whether cases that differ in it do different work."""
+        return self.changes in (Changes.WORK, Changes.PROCESSOR)
+
+    @property
+    def is_of_target(self) -> bool:
+        """Return whether a directory of this machine decides it, where a case runs in one."""
+        return self.changes in (Changes.TARGET, Changes.PROCESSOR)
 
     @property
     def range(self) -> str:
-        """The whole numbers that it may be, as "1 to 100"; empty where it is no number."""
+        """Return the allowed whole numbers as "1 to 100"; empty where it is no number."""
         if not self.is_number:
             return ""
         return f">= {self.lowest}" if self.highest is None else f"{self.lowest} to {self.highest}"
 
     def applies(self, workload: Value) -> bool:
-        """Whether a case of `workload` has this field."""
+        """Return whether a case of `workload` has this field."""
         return not self.workloads or workload in self.workloads
 
     def check(self, value: object, where: str) -> Value:
@@ -68,7 +117,7 @@ class Field:
         if not isinstance(value, str):
             raise UseError(f"{where}: {self.name} must be text, not {value!r}", "put it in quotes")
         words = self.words(value, where) if self.is_list else []
-        if self.is_variables:
+        if self.kind is Kind.VARIABLES:
             for word in words:
                 self._check_variable(word, where)
         if self.choices and value not in self.choices:
@@ -108,7 +157,7 @@ class Field:
 
     def parse(self, text: str, where: str) -> Value:
         """Read a value from the command line; a file's path is relative to the user's folder."""
-        if self.is_program and "/" not in text:
+        if self.kind is Kind.PROGRAM and "/" not in text:
             return self.check(text, where)
         if self.is_input and text:
             return str(Path(text).absolute())

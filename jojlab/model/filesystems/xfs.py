@@ -1,4 +1,6 @@
-"""XFS, as xfs_db(8) tells: what each block in use is, and where the bytes of each file are."""
+"""XFS: its options and tools; and its disk, as xfs_db(8) reports it: what each block in use is, and
+where the bytes of each file are.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from jojlab.verify.told.places import Fact, Places, Told
-from jojlab.verify.told.tools import ToolError, number, output
+from jojlab.model.disk_map import DiskMap, Fact, Stretches, ToolError, read_number, tool_output
+from jojlab.model.filesystem import MIB, ExternalJournal, Filesystem, Tool
 
+_PACKAGE = "xfsprogs"
 _METADATA = ("fs-metadata",)
 # Types of blocks as blockuse names them, and of buffers as the kernel does (b_ops->name).
 _SUBTYPES = {
@@ -39,11 +42,11 @@ _FIELDS = (
 _HEADERS = ("sb", "agf", "agi", "agfl")
 
 
-def told(disk: Path) -> Told:
-    """Ask xfs_db; ToolError when it cannot tell."""
+def read_disk_map(disk: Path) -> DiskMap:
+    """Return the map of a disk; ToolError where xfs_db cannot report it."""
     text = _xfs_db(disk, "sb 0", f"p {' '.join(_FIELDS)}")
-    sb = {name: number(rf"{name} = (\d+)", text) for name in _FIELDS}
-    exact, areas = Places(), Places()
+    sb = {name: read_number(rf"{name} = (\d+)", text) for name in _FIELDS}
+    exact, areas = Stretches(), Stretches()
     areas.add_bytes(0, sb["dblocks"] * sb["blocksize"], Fact())
 
     def position(fsblock: int) -> int:
@@ -55,15 +58,15 @@ def told(disk: Path) -> Told:
         exact.add_bytes(position(sb["logstart"]), length, Fact(("fs-journal",)))
     inodes = _add_blocks(disk, sb, exact)
     _add_files(disk, sb["blocksize"], sorted(inodes), position, exact)
-    return Told(("xfs_db",), exact, areas)
+    return DiskMap(("xfs_db",), exact, areas)
 
 
 def _xfs_db(disk: Path, *commands: str) -> str:
     words = [word for command in commands for word in ("-c", command)]
-    return output("xfs_db", "-r", *words, str(disk), package="xfsprogs")
+    return tool_output("xfs_db", "-r", *words, str(disk), package=_PACKAGE)
 
 
-def _add_blocks(disk: Path, sb: dict[str, int], exact: Places) -> set[int]:
+def _add_blocks(disk: Path, sb: dict[str, int], exact: Stretches) -> set[int]:
     """Metadata in use, by block; gives the inodes that have data."""
     commands = ["blockget -n"]
     for group in range(sb["agcount"]):
@@ -90,7 +93,7 @@ def _add_blocks(disk: Path, sb: dict[str, int], exact: Places) -> set[int]:
 
 
 def _add_files(
-    disk: Path, unit: int, inodes: list[int], position: Callable[[int], int], exact: Places
+    disk: Path, unit: int, inodes: list[int], position: Callable[[int], int], exact: Stretches
 ) -> None:
     commands = [word for inode in inodes for word in (f"inode {inode}", "p core.format", "bmap")]
     answers = _xfs_db(disk, *commands).split("core.format")[1:]
@@ -102,3 +105,23 @@ def _add_files(
             if unwritten == "0":
                 fact = Fact(("data",), (), inode, int(offset) * unit)
                 exact.add_bytes(position(int(start)), int(count) * unit, fact)
+
+
+FILESYSTEM = Filesystem(
+    name="xfs",
+    rank=2,
+    mount_options=r"logbufs=\d+|logbsize=\d+k?|allocsize=\d+[kmg]?|discard|nodiscard|wsync"
+    r"|largeio|swalloc",
+    mkfs_options=r"-l (size=\d+[kmg]?|sunit=\d+|su=\d+k?|lazy-count=[01])|-b size=\d+k?"
+    r"|-i size=\d+|-m (crc|reflink|rmapbt|finobt|bigtime)=[01]",
+    smallest_device_bytes=300 * MIB,
+    read_disk_map=read_disk_map,
+    mkfs=Tool("mkfs.xfs", _PACKAGE),
+    checker=Tool("xfs_repair", _PACKAGE),
+    modules=("xfs",),
+    # The least that mkfs.xfs(8) takes for a log on a device of its own.
+    external_journal=ExternalJournal(
+        64 * MIB, "{} -l logdev=JOURNAL_DEVICE", mount_option="logdev=JOURNAL_DEVICE"
+    ),
+    direct_bytes=512,  # open(2), NOTES
+)

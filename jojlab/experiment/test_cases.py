@@ -8,10 +8,10 @@ from jojlab.campaign.images import name_of
 from jojlab.campaign.jobs import case_json
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete, impossible
-from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.errors import UseError
+from jojlab.model.field import Value
 
 
 def test_the_record_of_the_guest_does_not_say_its_machine() -> None:

@@ -1,16 +1,22 @@
-"""What a filesystem's own tool says is where on its disk: stretches of bytes."""
+"""A map of an unmounted disk, made from what the filesystem's own tools report: which stretch of
+bytes holds what. Also runs these tools, and reads numbers from what they print.
+"""
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 SECTOR = 512
 
 
 @dataclass(frozen=True)
 class Fact:
-    """What the tool says of a stretch; what it does not say is empty, and goes with anything."""
+    """What a tool says of a stretch; what it does not say is empty, and agrees with anything."""
 
     block_types: tuple[str, ...] = ()
     # Beginnings of the subtypes that the tracer may tell (schema/page_runs.toml, block_subtype).
@@ -27,8 +33,8 @@ class Fact:
 
 
 @dataclass
-class Places:
-    """Stretches that do not overlap; a later one is kept out of what an earlier one covers."""
+class Stretches:
+    """Stretches of bytes that do not overlap; a later one is kept out of an earlier one."""
 
     facts: dict[int, tuple[int, Fact]] = field(default_factory=dict)
     _begins: list[int] = field(default_factory=list)
@@ -51,14 +57,38 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Told:
-    """All that the tools said: of what is in use exactly, and of whole areas roughly."""
+class DiskMap:
+    """All that the tools reported: exactly what is in use, and roughly what whole areas hold."""
 
     sources: tuple[str, ...]
-    exact: Places
-    areas: Places
+    exact: Stretches
+    areas: Stretches
     # What has one owner: everything is of whole ones.
     unit_bytes: int = SECTOR
     # Whether the offsets of data are those of whole blocks of a file, and do not grow within them:
     # the nodes of UBIFS have heads, and are compressed.
     of_blocks: bool = False
+
+
+class ToolError(Exception):
+    """A tool is missing, fails, or prints what we do not know: the address check is left out."""
+
+
+def tool_output(*command: str, package: str, folder: Path | None = None, commands: str = "") -> str:
+    """Run a tool in a folder with commands on its input; return what it prints."""
+    if not shutil.which(command[0]):
+        raise ToolError(f"{command[0]} is not installed: sudo apt-get install {package}")
+    answer = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", cwd=folder, input=commands
+    )
+    if answer.returncode:
+        raise ToolError(f"{' '.join(command)}: {answer.stderr.strip()}")
+    return answer.stdout
+
+
+def read_number(pattern: str, text: str) -> int:
+    """Return the one number of a pattern; ToolError where the text has none."""
+    found = re.search(pattern, text)
+    if not found:
+        raise ToolError(f"no {pattern!r} in what the tool prints")
+    return int(found[1], 0)

@@ -1,5 +1,6 @@
-"""Btrfs, as btrfs-inspect-internal(8) tells: its trees' blocks, the files' extents, and the chunks
-that say where on the disk a logical address is (twice for DUP).
+"""Btrfs: its options and tools; and its disk, as btrfs-inspect-internal(8) reports it: the blocks
+of its trees, the files' extents, and the chunks that say where on the disk a logical address is
+(twice for DUP).
 """
 
 from __future__ import annotations
@@ -7,9 +8,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from jojlab.verify.told.places import Fact, Places, Told
-from jojlab.verify.told.tools import number, output
+from jojlab.model.disk_map import DiskMap, Fact, Stretches, read_number, tool_output
+from jojlab.model.filesystem import MIB, Filesystem, Tool
 
+_PACKAGE = "btrfs-progs"
 # Where superblocks are (btrfs(5), "ON-DISK FORMAT"), as far as the disk reaches.
 _SUPERBLOCKS = (64 << 10, 64 << 20, 256 << 30)
 _SUPERBLOCK_BYTES = 4096
@@ -39,7 +41,7 @@ class _Chunks:
 
     def __init__(self, items: list[str]) -> None:
         self._chunks: list[tuple[int, int, list[int]]] = []
-        self.areas = Places()
+        self.areas = Stretches()
         for match in filter(None, map(_CHUNK.search, items)):
             begin, length = int(match[1]), int(match[2])
             places = [
@@ -59,15 +61,15 @@ class _Chunks:
         return []
 
 
-def told(disk: Path) -> Told:
-    """Ask btrfs; ToolError when it cannot tell."""
+def read_disk_map(disk: Path) -> DiskMap:
+    """Return the map of a disk; ToolError where btrfs cannot report it."""
     command = ("btrfs", "inspect-internal")
-    node_bytes = number(
-        r"nodesize\s+(\d+)", output(*command, "dump-super", str(disk), package="btrfs-progs")
+    node_bytes = read_number(
+        r"nodesize\s+(\d+)", tool_output(*command, "dump-super", str(disk), package=_PACKAGE)
     )
-    tree = output(*command, "dump-tree", "--noscan", str(disk), package="btrfs-progs")
+    tree = tool_output(*command, "dump-tree", "--noscan", str(disk), package=_PACKAGE)
     items = re.split(r"\n\s*item \d+ key ", tree)
-    chunks, exact = _Chunks(items), Places()
+    chunks, exact = _Chunks(items), Stretches()
     size = disk.stat().st_size
     for begin in _SUPERBLOCKS:
         if begin + _SUPERBLOCK_BYTES <= size:
@@ -87,4 +89,24 @@ def told(disk: Path) -> Told:
         at, count = (begin, length) if packed else (begin + skipped, used)
         for place in chunks.places(at):
             exact.add_bytes(place, count, fact)
-    return Told(("btrfs inspect-internal",), exact, chunks.areas)
+    return DiskMap(("btrfs inspect-internal",), exact, chunks.areas)
+
+
+FILESYSTEM = Filesystem(
+    name="btrfs",
+    rank=3,
+    mount_options=r"compress(-force)?(=\w+(:\d+)?)?|nodatacow|nodatasum|commit=\d+"
+    r"|flushoncommit|notreelog|barrier|nobarrier|discard(=\w+)?|nodiscard|ssd|nossd"
+    r"|space_cache(=v[12])?",
+    mkfs_options=r"-m (single|dup)|-d (single|dup)|-n \d+k?|-O [\^,\w-]+",
+    smallest_device_bytes=109 * MIB,
+    read_disk_map=read_disk_map,
+    mkfs=Tool("mkfs.btrfs", _PACKAGE),
+    checker=Tool("btrfs", _PACKAGE),
+    modules=("btrfs",),
+    is_out_of_place=True,
+    # It takes less, but through the page cache (Linux 6.1, check_direct_IO()).
+    direct_bytes=4096,
+    barrier_off=("nobarrier",),
+    cheaper_mount_options=("nobarrier",),
+)

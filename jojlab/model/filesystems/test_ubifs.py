@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.verify.told import ubifs
-from jojlab.verify.told.places import Fact
-from jojlab.verify.told.tools import ToolError
+from jojlab.model.disk_map import Fact, ToolError
+from jojlab.model.filesystems import ubifs
 
 BLOCK, PAGE, COUNT = 1 << 17, 2048, 10
 
@@ -74,7 +73,7 @@ def at(number: int, offset: int) -> int:
 
 
 def test_the_index_of_the_last_master_node_is_walked(tmp_path: Path) -> None:
-    told = ubifs.told(image(tmp_path))
+    told = ubifs.read_disk_map(image(tmp_path))
     assert told.exact.find(at(9, 0)) == told.exact.find(at(9, 200))
     assert told.exact.find(at(9, 200)) == Fact(("data",), (), 65, 3 * 4096)
     assert told.exact.find(at(9, 256)) is None
@@ -93,16 +92,16 @@ def test_the_index_of_the_last_master_node_is_walked(tmp_path: Path) -> None:
 
 def test_an_index_that_is_not_whole_is_told_as_such(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="no whole node"):
-        ubifs.told(image(tmp_path, root=(8, 2048)))
+        ubifs.read_disk_map(image(tmp_path, root=(8, 2048)))
     with pytest.raises(ToolError, match="points to byte 0 of block 77: nothing"):
-        ubifs.told(image(tmp_path, root=(77, 0)))
+        ubifs.read_disk_map(image(tmp_path, root=(77, 0)))
     disk = image(tmp_path)
     content = bytearray(disk.read_bytes())
     content[at(2, 0) : at(2, 0) + 2 * PAGE] = b"\xff" * (2 * PAGE)
     disk.write_bytes(content)
     with pytest.raises(ToolError, match="no master node in block 2"):
-        ubifs.told(disk)
+        ubifs.read_disk_map(disk)
     disk = tmp_path / "empty"
     disk.write_bytes(b"\xff" * (1 << 20))
     with pytest.raises(ToolError, match="UBI is not on it"):
-        ubifs.told(disk)
+        ubifs.read_disk_map(disk)

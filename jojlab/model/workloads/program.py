@@ -1,0 +1,79 @@
+"""The workload that runs a program that is not ours."""
+
+from __future__ import annotations
+
+from jojlab.model.field import Field, Kind, Settings
+from jojlab.model.hazards import Harm
+from jojlab.model.workload import Workload
+
+RANK = 4
+PROGRAM = "program"
+
+
+def _uncuttable(_: Settings) -> str:
+    return (
+        "workload program: what it wrote is not known; record it, and cut the power of the "
+        "recording: joj record for its files, joj record --sql for its commits"
+    )
+
+
+WORKLOADS = (
+    Workload(
+        name=PROGRAM,
+        harm=Harm.WRITES,
+        needs="program",
+        is_foreign=True,
+        finds_commits=True,
+        is_of_this_machine=True,
+        uncuttable=_uncuttable,
+    ),
+)
+
+FIELDS: tuple[Field, ...] = (
+    Field(
+        "program",
+        "the program to run: a name such as sqlite3, which is looked for among the system's, or a "
+        "path; what it needs goes into the guest with it (docs/own-program.md)",
+        "",
+        kind=Kind.PROGRAM,
+        group=PROGRAM,
+    ),
+    Field("arguments", "its arguments, quoted as in a shell", "", kind=Kind.WORDS, group=PROGRAM),
+    Field(
+        "files",
+        "a folder whose contents are in its working directory, on the filesystem, when it starts",
+        "",
+        kind=Kind.FOLDER,
+        group=PROGRAM,
+    ),
+    Field(
+        "other_programs",
+        "names of further programs of the system that it starts; on the command line also paths",
+        "",
+        kind=Kind.PROGRAMS,
+        group=PROGRAM,
+    ),
+    Field(
+        "environment",
+        "variables of its environment, as NAME=VALUE, quoted as in a shell",
+        "",
+        kind=Kind.VARIABLES,
+        group=PROGRAM,
+    ),
+    Field(
+        "time_limit_ms",
+        "it is killed after this virtual time, and the case is marked",
+        60_000,
+        lowest=1,
+        highest=3_600_000,
+        group=PROGRAM,
+    ),
+    Field(
+        "expected_exit_code",
+        "the exit code without which the case is marked",
+        0,
+        lowest=0,
+        highest=255,
+        group=PROGRAM,
+    ),
+)

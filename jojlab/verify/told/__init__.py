@@ -1,1 +1,0 @@
-"""What each filesystem's own tool reports about an unmounted disk; one file per filesystem."""
