@@ -13,8 +13,11 @@ from jojlab.experiment.devices import refuse_small_device
 from jojlab.experiment.read import find, read
 from jojlab.foundation.errors import JojError, UseError
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.model import workloads
 from jojlab.model.field import Field, Value
 from jojlab.model.fields import BY_NAME, FIELDS
+from jojlab.model.hazards import Harm
+from jojlab.model.workload import Workload
 
 GOOD = """
 question = "What?"
@@ -172,6 +175,8 @@ def log_appends(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Field("record_bytes", "", 100, lowest=1, workloads=("log-append",))
     fields = [words if field.name == "workload" else field for field in FIELDS] + [own]
     monkeypatch.setattr(cases, "FIELDS", tuple(fields))
+    added = {"log-append": Workload(name="log-append", harm=Harm.WRITES)}
+    monkeypatch.setattr(workloads, "WORKLOADS", {**workloads.WORKLOADS, **added})
     for field in (words, own):
         monkeypatch.setitem(BY_NAME, field.name, field)
 
