@@ -1,6 +1,6 @@
 """Checks the disks that a guest hands out after power cuts, each with its filesystem's own checker.
 
-Reads disk_pages and disk_states.json (agent/src/lab/power_cut/handed_disks.rs) and the answer
+Reads disk_pages and disk_states.json (agent/src/lab/power_cut/disks.rs) and the answer
 beside them; puts a file into each state in turn, and runs on it the checker that is in the guest's
 own image, with the libraries from there: the program that would run in the guest, where it would be
 emulated. Of an image of another architecture it is this machine's, of the same version. Its

@@ -5,7 +5,7 @@
  *
  * On x86 the agent does both itself, by ports and the registers of the local APIC. Here the timer
  * is a register that only the kernel may write (CNTKCTL_EL1.EL0VTEN is 0). Why no timer may run is
- * said in agent/src/lab/channel/hardware/x86_64/timers.rs. Nobody else touches the device: its
+ * said in agent/src/lab/channel/hardware/x86_64.rs. Nobody else touches the device: its
  * driver is not loaded.
  */
 #include <linux/irqflags.h>

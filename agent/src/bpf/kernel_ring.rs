@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::source::RecordSource;
+use crate::bpf::ring::RecordSource;
 use crate::page::page_bytes;
 
 /// struct bpf_ringbuf_hdr: the length with two flags, and a number of the kernel's.

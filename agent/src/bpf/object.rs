@@ -1,12 +1,49 @@
-//! A BPF object as libbpf handles it: opened from bytes, its maps and global variables found, its
-//! programs left out, loaded, attached and asked; closed when it is dropped.
+//! A BPF object as libbpf handles it: opens it from bytes, finds its maps and global variables,
+//! leaves programs out, loads and attaches the others, and closes it when it is dropped. Errors say
+//! what can be done. A hash map of a loaded object can be read and changed while its programs run.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
+use std::io;
+use std::marker::PhantomData;
 use std::ptr::{NonNull, null, null_mut};
 
 use libbpf_sys as bpf;
 
-use super::error::{BpfError, check};
+use super::ring::CHUNK_BYTES;
+
+/// A step that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BpfError {
+    #[error("cannot {step} the BPF program: {source}; {remedy}")]
+    Step { step: &'static str, source: io::Error, remedy: &'static str },
+    #[error("the ring cannot have {0} bytes: a power of two from {CHUNK_BYTES} on is needed")]
+    RingSize(u32),
+}
+
+impl BpfError {
+    /// What the system said of a step.
+    pub fn new(step: &'static str, source: io::Error) -> Self {
+        let remedy = match source.kind() {
+            io::ErrorKind::PermissionDenied => "run as root (CAP_BPF and CAP_PERFMON are needed)",
+            io::ErrorKind::NotFound => "the kernel needs BTF: /sys/kernel/btf/vmlinux",
+            _ => "libbpf's messages above say what the kernel refused",
+        };
+        BpfError::Step { step, source, remedy }
+    }
+
+    /// By errno, as libbpf leaves it where it returns a null pointer.
+    pub fn last(step: &'static str) -> Self {
+        Self::new(step, io::Error::last_os_error())
+    }
+}
+
+/// What libbpf returns: 0 or more, or a negative error number.
+pub fn check(step: &'static str, result: c_int) -> Result<(), BpfError> {
+    if result >= 0 {
+        return Ok(());
+    }
+    Err(BpfError::new(step, io::Error::from_raw_os_error(-result)))
+}
 
 /// Types of programs that are attached to nothing, but asked: the second where the kernel has not
 /// the first (Linux 5.14). Those that are attached to a tracepoint are of another, as they know the
@@ -168,5 +205,107 @@ impl Drop for Link {
     fn drop(&mut self) {
         // SAFETY: the link is ours and dropped once. It can only fail to detach what is gone.
         unsafe { bpf::bpf_link__destroy(self.0.as_ptr()) };
+    }
+}
+
+/// A key and its value.
+type KeyAndValue<const KEY_BYTES: usize, const VALUE_WORDS: usize> =
+    ([u8; KEY_BYTES], [u64; VALUE_WORDS]);
+
+/// Keys are bytes, values are words; both laid out as the program has them.
+pub struct Map<'a, const KEY_BYTES: usize, const VALUE_WORDS: usize> {
+    /// Open as long as the object.
+    descriptor: c_int,
+    object: PhantomData<&'a Object>,
+}
+
+impl<'a, const KEY_BYTES: usize, const VALUE_WORDS: usize> Map<'a, KEY_BYTES, VALUE_WORDS> {
+    /// The map of that name.
+    ///
+    /// # Errors
+    /// If there is none, or its keys or values have other sizes.
+    pub fn of(object: &'a Object, name: &CStr) -> Result<Self, BpfError> {
+        let map = object.map(name)?;
+        // SAFETY: the map is of the object, which keeps its descriptor open.
+        let (key_bytes, value_bytes, descriptor) = unsafe {
+            (bpf::bpf_map__key_size(map), bpf::bpf_map__value_size(map), bpf::bpf_map__fd(map))
+        };
+        if (key_bytes as usize, value_bytes as usize) != (KEY_BYTES, VALUE_WORDS * 8) {
+            return Err(BpfError::new("find a map of", io::ErrorKind::InvalidData.into()));
+        }
+        Ok(Map { descriptor, object: PhantomData })
+    }
+
+    /// All entries, as of now.
+    ///
+    /// # Errors
+    /// If the kernel does not hand one out.
+    pub fn entries(&self) -> Result<Vec<KeyAndValue<KEY_BYTES, VALUE_WORDS>>, BpfError> {
+        let entry = |key: [u8; KEY_BYTES]| {
+            let mut value = [0; VALUE_WORDS];
+            // SAFETY: key and value have the map's sizes.
+            let result = unsafe {
+                let (key, value) = ((&raw const key).cast(), (&raw mut value).cast());
+                bpf::bpf_map_lookup_elem(self.descriptor, key, value)
+            };
+            check("read a map of", result).map(|()| (key, value))
+        };
+        self.keys().into_iter().map(entry).collect()
+    }
+
+    /// Adds an entry; false where the key is there already.
+    ///
+    /// # Errors
+    /// If the kernel does not take it.
+    pub fn add(&self, key: &[u8; KEY_BYTES], value: &[u64; VALUE_WORDS]) -> Result<bool, BpfError> {
+        // SAFETY: key and value have the map's sizes.
+        let result = unsafe {
+            let (key, value) = ((&raw const *key).cast(), (&raw const *value).cast());
+            bpf::bpf_map_update_elem(self.descriptor, key, value, bpf::BPF_NOEXIST.into())
+        };
+        if result == -libc::EEXIST {
+            return Ok(false);
+        }
+        check("fill a map of", result).map(|()| true)
+    }
+
+    /// Removes an entry; false where there is none.
+    pub fn remove(&self, key: &[u8; KEY_BYTES]) -> bool {
+        // SAFETY: the key has the map's size.
+        unsafe { bpf::bpf_map_delete_elem(self.descriptor, (&raw const *key).cast()) == 0 }
+    }
+
+    /// Removes all entries.
+    ///
+    /// # Errors
+    /// If the kernel keeps one.
+    pub fn clear(&self) -> Result<(), BpfError> {
+        for key in self.keys() {
+            // SAFETY: the key has the map's size.
+            let result =
+                unsafe { bpf::bpf_map_delete_elem(self.descriptor, (&raw const key).cast()) };
+            // A program may have removed it since.
+            if result != -libc::ENOENT {
+                check("empty a map of", result)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All keys, as of now; some twice, where programs remove others meanwhile.
+    pub fn keys(&self) -> Vec<[u8; KEY_BYTES]> {
+        let mut keys = Vec::<[u8; KEY_BYTES]>::new();
+        loop {
+            let mut next = [0; KEY_BYTES];
+            let last = keys.last().map_or(null(), |key| (&raw const *key).cast());
+            // SAFETY: both keys have the map's size, or the first is null: the first key is asked
+            // for.
+            let result =
+                unsafe { bpf::bpf_map_get_next_key(self.descriptor, last, (&raw mut next).cast()) };
+            if result != 0 {
+                return keys;
+            }
+            keys.push(next);
+        }
     }
 }

@@ -8,14 +8,14 @@ use std::ptr::{NonNull, null};
 
 use libbpf_sys as bpf;
 
-use super::drain::Drain;
-use super::error::{BpfError, check};
 use super::kernel_ring::KernelRing;
-use super::map::Map;
 use super::object::{Link, Object};
 use super::ring::{CHUNK_BYTES, Ends, Ring};
-use super::source::RecordSource;
 use super::symbols::{RDONLY_CAST, Symbols};
+use crate::bpf::object::Map;
+use crate::bpf::object::{BpfError, check};
+use crate::bpf::ring::Drain;
+use crate::bpf::ring::RecordSource;
 use crate::page::page_bytes;
 
 /// struct settings of kernel/bpf/ring.h: what the verifier knows.

@@ -4,7 +4,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_S: i64 = 86_400;

@@ -21,8 +21,8 @@ use crate::commits::witness::CallWitness;
 use crate::device::disks::Disks;
 use crate::device::{iostats, sysfs};
 use crate::messages::say;
-use crate::tables::clock::now_ns;
 use crate::tables::fleet::{Commit, SegmentFacts};
+use crate::tables::timeline::now_ns;
 use crate::tracer::Tracer;
 use crate::tracer::live_trace::{End, Lives, Until};
 
@@ -144,7 +144,7 @@ impl BegunSegment {
 impl DiskBytes {
     fn of(disks: &Disks) -> Self {
         let mut sum = DiskBytes::default();
-        for folder in disks.numbers.iter().map(|&disk| sysfs::folder(disk)) {
+        for folder in disks.numbers.iter().map(|&disk| sysfs::device_folder(disk)) {
             let counters = iostats::read(&folder).unwrap_or_default();
             sum.read += counters.get("read_bytes").copied().unwrap_or(0);
             sum.written += counters.get("write_bytes").copied().unwrap_or(0);

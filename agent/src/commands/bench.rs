@@ -12,7 +12,7 @@ use crate::errors::{MACHINE_CANNOT, WrongUse, tell};
 use crate::live::directory::PrivateDirectory;
 use crate::live::nand::LiveNand;
 use crate::live::run::run as run_case;
-use crate::live::supervise::{ChildEnd, Supervisor};
+use crate::live::run::{ChildEnd, Supervisor};
 use crate::messages::say;
 use crate::parent;
 use crate::record::LiveCase;

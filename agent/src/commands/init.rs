@@ -5,9 +5,8 @@
 
 use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::lab::channel::clock::Clock;
-use crate::lab::channel::{
-    entropy, fw_cfg, handout::Region, hardware, modules, mounts, stop, trees,
-};
+use crate::lab::channel::handout::Region;
+use crate::lab::channel::{clock, fw_cfg, hardware, preparation, trees};
 use crate::lab::{case, power_cut, self_test};
 use crate::record::{Afterwards, Job};
 use crate::tracer::Tracer;
@@ -43,14 +42,14 @@ pub fn run() -> anyhow::Result<()> {
     );
     // The name that the tables show as submitter; the kernel would call us init.
     rustix::thread::set_name(c"joj-agent").context("naming the process")?;
-    mounts::mount_all()?;
-    modules::load_all(Path::new("/modules"))?;
+    preparation::mount_kernel_filesystems()?;
+    preparation::load_modules(Path::new("/modules"))?;
     let clock = Clock::here()?;
     settle(clock)?;
     let mut tracer = Tracer::load(RING_BYTES)?;
     let mut region = Region::open()?;
     if clock == Clock::Virtual {
-        stop::stop().context("cannot stop for the snapshot")?;
+        clock::stop().context("cannot stop for the snapshot")?;
     }
 
     // Every case of the virtual clock starts here, from the same memory and the same time.
@@ -60,8 +59,8 @@ pub fn run() -> anyhow::Result<()> {
     hand_out(&mut region, result)?;
     loop {
         match clock {
-            Clock::Virtual => stop::stop(),
-            Clock::Wall => stop::end(),
+            Clock::Virtual => clock::stop(),
+            Clock::Wall => clock::end(),
         }
         .context("cannot stop at the end")?;
     }
@@ -107,7 +106,7 @@ fn settle(clock: Clock) -> anyhow::Result<()> {
     // A guest out of memory must die and say so, not go on with a process missing.
     let panic_on_oom = "/proc/sys/vm/panic_on_oom";
     fs::write(panic_on_oom, "1").context(panic_on_oom)?;
-    entropy::seed().context("seeding random numbers")?;
+    preparation::seed_random_numbers().context("seeding random numbers")?;
     let mut byte = [0; 1];
     getrandom(&mut byte, GetRandomFlags::NONBLOCK).context("the seed is not enough")?;
     if clock == Clock::Virtual {

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::flash_record::{self, FlashRecordError, RecordCommand};
-use super::{flash, interrupts, iostats, number};
+use super::iostats;
+use crate::device::flash;
+use crate::device::flash::{FlashRecordError, RecordCommand};
+use crate::device::sysfs;
 
 /// A driver may look for its disk in the background; devtmpfs makes the node when it is found.
 const NODE_ATTEMPTS: u32 = 10_000;
@@ -68,7 +70,7 @@ impl Disk {
             return Err(DiskError::Name(name.to_owned()));
         }
         let mut disk = Self::wait_for(name.to_owned(), Witness::Model)?;
-        disk.witness = Witness::BlockLayer(interrupts::lines_of(&disk.folder));
+        disk.witness = Witness::BlockLayer(iostats::interrupt_lines(&disk.folder));
         Ok(disk)
     }
 
@@ -122,7 +124,7 @@ impl Disk {
     pub fn number(&self) -> Result<u32, DiskError> {
         let metadata = fs::metadata(&self.node)
             .map_err(|source| DiskError::Node { node: self.node.clone(), source })?;
-        Ok(number::of_node(metadata.rdev()))
+        Ok(sysfs::device_number(metadata.rdev()))
     }
 
     /// A setting of its queue, as the kernel has it in force
@@ -192,7 +194,7 @@ impl Disk {
 
     fn tell_record(&self, command: RecordCommand) -> Result<(), DiskError> {
         match self.witness {
-            Witness::Model | Witness::RawNand => Ok(flash_record::command(&self.folder, command)?),
+            Witness::Model | Witness::RawNand => Ok(flash::write_command(&self.folder, command)?),
             Witness::BlockLayer(_) => Ok(()),
         }
     }
@@ -207,7 +209,7 @@ impl Disk {
             Witness::Model | Witness::RawNand => Ok(flash::statistics(&self.folder)?),
             Witness::BlockLayer(lines) => {
                 let mut counted = iostats::read(&self.folder).map_err(unreadable)?;
-                let came = interrupts::count(lines).map_err(unreadable)?;
+                let came = iostats::count_interrupts(lines).map_err(unreadable)?;
                 counted.insert("interrupts".to_owned(), came);
                 Ok(counted)
             }

@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use super::layers::{self, Layer};
 use super::mounts::{self, MOUNTINFO, Mount};
-use super::{number, sysfs};
+use crate::device::sysfs;
 use crate::errors::WrongUse;
 
 /// The filesystems whose blocks the tracer can tell apart.
@@ -136,7 +136,7 @@ fn btrfs_disks(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
             let number = |device: fs::DirEntry| {
                 let path = device.path().join("dev");
                 let text = fs::read_to_string(&path)?;
-                let number = number::parse(text.trim());
+                let number = sysfs::parse_number(text.trim());
                 whole_disk(number.with_context(|| format!("{}: {text}", path.display()))?)
             };
             return fs::read_dir(devices)?.flatten().map(number).collect();
@@ -151,18 +151,18 @@ fn disk_of_node(path: &Path) -> anyhow::Result<u32> {
     if !metadata.file_type().is_block_device() {
         return Err(cannot("no block device; name one of lsblk's".to_owned()).into());
     }
-    whole_disk(number::of_node(metadata.rdev()))
+    whole_disk(sysfs::device_number(metadata.rdev()))
 }
 
 /// The disk that a device is, or is a partition of.
 fn whole_disk(device: u32) -> anyhow::Result<u32> {
-    let node = sysfs::folder(device);
+    let node = sysfs::device_folder(device);
     sysfs::disk_number(device)
         .map_err(|error| WrongUse(format!("{}: {error}: no such disk", node.display())).into())
 }
 
 fn layer(disk: u32) -> anyhow::Result<Layer> {
-    let path = sysfs::folder(disk);
+    let path = sysfs::device_folder(disk);
     let folder = fs::canonicalize(&path).with_context(|| path.display().to_string())?;
     Ok(Layer::new(&folder))
 }
@@ -170,7 +170,7 @@ fn layer(disk: u32) -> anyhow::Result<Layer> {
 /// What tells one life of a disk from the next: a loop device that is detached and used again
 /// gets another (Documentation/ABI/stable/sysfs-block, diskseq). None once the disk is gone.
 pub fn life(disk: u32) -> Option<String> {
-    let place = sysfs::folder(disk);
+    let place = sysfs::device_folder(disk);
     let sequence = fs::read_to_string(place.join("diskseq")).unwrap_or_default();
     let size = fs::read_to_string(place.join("size")).ok()?;
     (size.trim() != "0").then(|| sequence.trim().to_owned())
@@ -192,7 +192,8 @@ mod tests {
     #[test]
     fn the_nearest_and_latest_mount_holds_a_directory() {
         let mounts = mounts();
-        let device = |path| number::text(mount_of(&mounts, Path::new(path)).unwrap().filesystem);
+        let device =
+            |path| sysfs::number_text(mount_of(&mounts, Path::new(path)).unwrap().filesystem);
         assert_eq!(device("/home/x"), "8:1");
         assert_eq!(device("/running"), "8:1");
         assert_eq!(device("/run/user"), "0:26");

@@ -1,10 +1,14 @@
-//! What a modelled flash disk offers by its files in /sys/block: reads its statistics; gives it a
-//! past.
+//! A modelled flash disk, by its files in /sys/block (kernel/flash/attributes.c, power_cut.h):
+//! reads its statistics, gives it a past, reads the record that it makes of what is written to it,
+//! and puts it into states that a power cut may leave.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 /// Why a modelled disk cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +64,228 @@ fn in_flight(statistics: &BTreeMap<String, i64>) -> Result<i64, FlashError> {
     statistics.get(NAME).copied().ok_or(FlashError::Missing { name: NAME })
 }
 
+/// Sectors of a slot.
+pub const SECTORS: usize = 8;
+
+/// Bytes of a slot.
+pub const SLOT_BYTES: usize = 4096;
+
+/// What sysfs takes or gives at once.
+const PAGE_BYTES: usize = 4096;
+const REQUEST_BYTES: usize = 32;
+const PIECE_BYTES: usize = 16 + 16 * SECTORS;
+const CHOSEN_BYTES: usize = 8 + 4 * SECTORS;
+
+/// Why there is no record, or no such state.
+#[derive(Debug, thiserror::Error)]
+pub enum FlashRecordError {
+    #[error("the flash device does not \"{what}\" by {path}: {source}")]
+    Refused { what: String, path: PathBuf, source: io::Error },
+    #[error("more was written than memory holds a record of")]
+    Overflown,
+    #[error("{path}: {what}")]
+    Malformed { path: PathBuf, what: String },
+}
+
+impl FlashRecordError {
+    /// Whether it is only that the device is in use.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::Refused { source, .. } => source.kind() == io::ErrorKind::ResourceBusy,
+            _ => false,
+        }
+    }
+}
+
+/// What the device is told of its records: that of a run is 0, that of a recovery is 1.
+#[derive(Debug, Clone, Copy)]
+pub enum RecordCommand {
+    Begin(u8),
+    End,
+    /// The disk is as before the record began.
+    Clear(u8),
+    /// The disk is as it was chosen last.
+    Restore(u8),
+    /// From now on the disk notes which slots change.
+    Follow,
+}
+
+/// A request that was recorded: a write, a discard, a write of zeroes, or a flush.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedRequest {
+    pub issue_ns: i64,
+    pub completion_ns: i64,
+    pub first_piece: usize,
+    pub piece_count: usize,
+    pub is_flush: bool,
+    pub is_fua: bool,
+}
+
+/// What a request made of one slot: hashes of the sectors that it wrote, a bit each in `sectors`,
+/// and of what was there before the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedPiece {
+    pub slot: u64,
+    pub sectors: u8,
+    pub after: [u64; SECTORS],
+    pub before: [u64; SECTORS],
+}
+
+/// What a slot shall hold: of each sector the number of a piece plus one, 0 for what was before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChosenSlot {
+    pub slot: u64,
+    pub pieces: [u32; SECTORS],
+}
+
+/// Tells the device with this folder.
+///
+/// # Errors
+/// If somebody has it open, or it has no such record.
+pub fn write_command(folder: &Path, command: RecordCommand) -> Result<(), FlashRecordError> {
+    let path = folder.join("flash_record");
+    let what = match command {
+        RecordCommand::Begin(number) => format!("begin {number}"),
+        RecordCommand::End => "end".to_owned(),
+        RecordCommand::Clear(number) => format!("clear {number}"),
+        RecordCommand::Restore(number) => format!("restore {number}"),
+        RecordCommand::Follow => "follow".to_owned(),
+    };
+    fs::write(&path, &what).map_err(|source| FlashRecordError::Refused { what, path, source })
+}
+
+/// The requests of the record, in the order of issue.
+///
+/// # Errors
+/// If there is none, or it is not whole as memory ran out.
+pub fn read_requests(folder: &Path) -> Result<Vec<RecordedRequest>, FlashRecordError> {
+    let path = folder.join("flash_record_requests");
+    read_all(path, REQUEST_BYTES, |item| {
+        Some(RecordedRequest {
+            issue_ns: i64::try_from(word(item, 0)).ok()?,
+            completion_ns: i64::try_from(word(item, 1)).ok()?,
+            first_piece: usize::try_from(word(item, 2)).ok()?,
+            piece_count: usize::try_from(word(item, 3) & 0xffff_ffff).ok()?,
+            is_flush: item[28] != 0,
+            is_fua: item[29] != 0,
+        })
+    })
+}
+
+/// The pieces of the record.
+///
+/// # Errors
+/// As `requests`.
+pub fn read_pieces(folder: &Path) -> Result<Vec<RecordedPiece>, FlashRecordError> {
+    let path = folder.join("flash_record_pieces");
+    read_all(path, PIECE_BYTES, |item| {
+        Some(RecordedPiece {
+            slot: word(item, 0),
+            sectors: u8::try_from(word(item, 1)).ok()?,
+            after: std::array::from_fn(|sector| word(item, 2 + sector)),
+            before: std::array::from_fn(|sector| word(item, 2 + SECTORS + sector)),
+        })
+    })
+}
+
+/// Has slots of the disk hold what is chosen, after a `Clear` or `Restore`.
+///
+/// # Errors
+/// If somebody has the disk open, the record has no such piece, or memory ran out.
+pub fn choose(folder: &Path, chosen: &[ChosenSlot]) -> Result<(), FlashRecordError> {
+    let path = folder.join("flash_power_cut");
+    let refused = |source| {
+        let what = "choose slots".to_owned();
+        FlashRecordError::Refused { what, path: path.clone(), source }
+    };
+    let mut file = File::options().write(true).open(&path).map_err(refused)?;
+    for some in chosen.chunks(PAGE_BYTES / CHOSEN_BYTES) {
+        let mut bytes = Vec::with_capacity(PAGE_BYTES);
+        for slot in some {
+            bytes.extend(slot.slot.to_ne_bytes());
+            slot.pieces.iter().for_each(|piece| bytes.extend(piece.to_ne_bytes()));
+        }
+        file.write_all(&bytes).map_err(refused)?;
+    }
+    Ok(())
+}
+
+/// Slots whose contents may have changed since this was asked last.
+///
+/// # Errors
+/// If somebody has the disk open, or no memory was left to note one.
+pub fn read_changes(folder: &Path) -> Result<Vec<u64>, FlashRecordError> {
+    read_all(folder.join("flash_changes"), 8, |item| Some(word(item, 0)))
+}
+
+/// What the slots of a disk hold, while nobody has it open.
+pub struct SlotContents {
+    file: File,
+    path: PathBuf,
+}
+
+impl SlotContents {
+    /// Of the disk with this folder.
+    ///
+    /// # Errors
+    /// If it is no modelled one.
+    pub fn open(folder: &Path) -> Result<Self, FlashRecordError> {
+        let path = folder.join("flash_contents");
+        let refused = |source| {
+            let what = "show slots".to_owned();
+            FlashRecordError::Refused { what, path: path.clone(), source }
+        };
+        Ok(Self { file: File::open(&path).map_err(refused)?, path })
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// If somebody has the disk open.
+    pub fn read(&self, slot: u64) -> Result<[u8; SLOT_BYTES], FlashRecordError> {
+        let mut content = [0; SLOT_BYTES];
+        let read = self.file.read_exact_at(&mut content, slot * SLOT_BYTES as u64);
+        read.map_err(|source| {
+            let (what, path) = ("show a slot".to_owned(), self.path.clone());
+            FlashRecordError::Refused { what, path, source }
+        })?;
+        Ok(content)
+    }
+}
+
+/// The number at a place of an item, in words of 8 bytes.
+fn word(item: &[u8], place: usize) -> u64 {
+    let bytes = item[place * 8..][..8].try_into().expect("eight bytes");
+    u64::from_ne_bytes(bytes)
+}
+
+fn read_all<Item>(
+    path: PathBuf,
+    item_bytes: usize,
+    decode: impl Fn(&[u8]) -> Option<Item>,
+) -> Result<Vec<Item>, FlashRecordError> {
+    let failed = |source| match Errno::from_io_error(&source) {
+        Some(Errno::OVERFLOW) => FlashRecordError::Overflown,
+        _ => FlashRecordError::Refused { what: "read".into(), path: path.clone(), source },
+    };
+    let file = File::open(&path).map_err(failed)?;
+    let mut buffer = vec![0; PAGE_BYTES / item_bytes * item_bytes];
+    let mut items = Vec::new();
+    loop {
+        let offset = items.len() * item_bytes;
+        let length = file.read_at(&mut buffer, offset as u64).map_err(failed)?;
+        if length == 0 {
+            return Ok(items);
+        }
+        for item in buffer[..length].chunks_exact(item_bytes) {
+            items.push(decode(item).ok_or_else(|| FlashRecordError::Malformed {
+                path: path.clone(),
+                what: format!("item {} is none of this version", items.len()),
+            })?);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +319,34 @@ mod tests {
         for text in ["", "busy_ns 1\n"] {
             assert!(matches!(parse_statistics(text), Err(FlashError::Missing { .. })));
         }
+    }
+
+    #[test]
+    fn records_are_items_of_the_modules_layout() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bytes = Vec::new();
+        for number in 0..300_u64 {
+            for each in [10 + number, 20 + number, 3 * number] {
+                bytes.extend(each.to_ne_bytes());
+            }
+            bytes.extend(3_u32.to_ne_bytes());
+            bytes.extend([0, u8::from(number == 7), 0, 0]);
+        }
+        fs::write(folder.path().join("flash_record_requests"), bytes).unwrap();
+        let found = read_requests(folder.path()).unwrap();
+        assert_eq!(found.len(), 300);
+        assert_eq!((found[7].issue_ns, found[7].first_piece, found[7].piece_count), (17, 21, 3));
+        assert!(found[7].is_fua && !found[8].is_fua && !found[7].is_flush);
+    }
+
+    #[test]
+    fn what_is_chosen_is_written_in_the_modules_layout() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("flash_power_cut"), "").unwrap();
+        let chosen = vec![ChosenSlot { slot: 5, pieces: [1, 1, 1, 1, 0, 0, 0, 2] }; 200];
+        choose(folder.path(), &chosen).unwrap();
+        let bytes = fs::read(folder.path().join("flash_power_cut")).unwrap();
+        assert_eq!(bytes.len(), 200 * CHOSEN_BYTES);
+        assert_eq!((bytes[0], bytes[8], bytes[36]), (5, 1, 2));
     }
 }

@@ -1,13 +1,13 @@
-//! What the kernel's block layer counts of a disk: reads stat in the disk's folder of /sys/block
-//! (Documentation/admin-guide/iostats.rst); gives the counters under the names that the modelled
-//! device has for them.
+//! What the kernel counts of a disk under the names that the modelled device has: its requests,
+//! from stat in the disk's folder of /sys/block (Documentation/admin-guide/iostats.rst), and the
+//! interrupts of its adapter, from /proc/interrupts.
 //!
 //! `write_requests` are not the modelled device's: a flush without data is one to the block layer,
 //! which hands the device the flush alone.
 
-use std::collections::BTreeMap;
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::{fs, io};
 
 /// Bytes of what the file calls a sector, whatever the disk's own are.
 const SECTOR_BYTES: i64 = 512;
@@ -57,6 +57,45 @@ fn parse(stat: &str) -> BTreeMap<String, i64> {
         .collect()
 }
 
+/// Numbers of the interrupts of the device that a disk hangs on: the nearest one above it that has
+/// some, by messages (msi_irqs) or by a line (irq); Documentation/ABI/testing/sysfs-bus-pci.
+pub fn interrupt_lines(folder: &Path) -> BTreeSet<u32> {
+    let Ok(place) = fs::canonicalize(folder) else { return BTreeSet::new() };
+    for device in place.ancestors().skip(1) {
+        let messages = fs::read_dir(device.join("msi_irqs")).into_iter().flatten().flatten();
+        let messages: BTreeSet<u32> =
+            messages.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        if !messages.is_empty() {
+            return messages;
+        }
+        let line = fs::read_to_string(device.join("irq")).ok();
+        if let Some(line) = line.and_then(|text| text.trim().parse().ok()).filter(|&line| line > 0)
+        {
+            return BTreeSet::from([line]);
+        }
+    }
+    BTreeSet::new()
+}
+
+/// How often those came so far, on all CPUs.
+///
+/// # Errors
+/// If /proc is not mounted.
+pub fn count_interrupts(lines: &BTreeSet<u32>) -> io::Result<i64> {
+    Ok(sum_interrupts(&fs::read_to_string("/proc/interrupts")?, lines))
+}
+
+/// A line is "NUMBER: COUNT... CHIP NAME", with a count for each CPU (proc(5)).
+fn sum_interrupts(text: &str, lines: &BTreeSet<u32>) -> i64 {
+    let of_line = |line: &str| {
+        let (number, counts) = line.split_once(':')?;
+        let number: u32 = number.trim().parse().ok()?;
+        let counts = counts.split_whitespace().map_while(|word| word.parse::<i64>().ok());
+        lines.contains(&number).then(|| counts.sum::<i64>())
+    };
+    text.lines().filter_map(of_line).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,5 +142,22 @@ mod tests {
         assert_eq!(found["flush_requests"], 4);
         // Kernels before 5.5 do not count flushes.
         assert!(!parse("1 2 3 4 5 6 7 8 9 10 11").contains_key("flush_requests"));
+    }
+
+    #[test]
+    fn the_lines_asked_for_are_added_up_over_all_cpus() {
+        let text = "\
+           CPU0       CPU1\n\
+             4:          0         24   IO-APIC   4-edge      ttyS0\n\
+            24:         14          1   PCI-MSI 16384-edge      nvme0q0\n\
+            25:          0       3000   PCI-MSI 16385-edge      nvme0q1\n\
+           LOC:        836        825   Local timer interrupts\n";
+        assert_eq!(sum_interrupts(text, &BTreeSet::from([24, 25])), 3015);
+        assert_eq!(sum_interrupts(text, &BTreeSet::from([5])), 0);
+    }
+
+    #[test]
+    fn a_disk_of_memory_has_none() {
+        assert_eq!(interrupt_lines(Path::new("/sys/no/such/disk")), BTreeSet::new());
     }
 }

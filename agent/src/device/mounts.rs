@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 
-use super::number;
+use crate::device::sysfs;
 
 /// Where the table is.
 pub const MOUNTINFO: &str = "/proc/self/mountinfo";
@@ -44,7 +44,7 @@ impl Mount {
         let mut after = after.splitn(3, ' ');
         Some(Mount {
             id: id.parse().ok()?,
-            filesystem: number::parse(filesystem)?,
+            filesystem: sysfs::parse_number(filesystem)?,
             root: unescape(root),
             point: unescape(point),
             options: (*options).to_owned(),

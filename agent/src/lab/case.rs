@@ -7,7 +7,6 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::agreement;
-use super::flash_operations;
 use super::observation::{Observation, SOURCES, TracedNand};
 use super::stand::{Prepared, Stand};
 use super::worn_out;
@@ -15,14 +14,15 @@ use crate::device::disk::Disk;
 use crate::filesystem::mount::Mounted;
 use crate::lab::channel::clock::{self, Clock};
 use crate::lab::channel::marks::Marks;
-use crate::raw_nand::watch::NandWatch;
+use crate::lab::observation;
+use crate::raw_nand::follower::NandWatch;
 use crate::record::Case;
-use crate::tables::annotate::annotate;
 use crate::tables::capture::Tables;
-use crate::tables::clock::now_ns;
-use crate::tables::manifest::{Manifest, Origin, TraceLoss};
+use crate::tables::capture::annotate;
+use crate::tables::capture::{Manifest, Origin, TraceLoss};
 use crate::tables::rows::{Counter, FlashOperation};
 use crate::tables::timeline::Timeline;
+use crate::tables::timeline::now_ns;
 use crate::tracer::{Capture, Tracer};
 use crate::workload::course;
 use crate::workload::kind::ClosedWorkload;
@@ -44,7 +44,7 @@ pub fn run<'a>(
     let Prepared { mounted, workload, mut configuration } =
         stand.prepare(case, &mut |step| marks.begin(step))?;
     marks.pause();
-    configuration["clock_source"] = clock::source()?.into();
+    configuration["clock_source"] = clock::clock_source()?.into();
     let traced = |nand| {
         anyhow::Ok(TracedNand { watch: NandWatch::new(nand), filesystem: mounted.number()? })
     };
@@ -61,7 +61,8 @@ pub fn run<'a>(
     stand.disks.iter().try_for_each(Disk::end_record)?;
 
     closed.remains.check()?;
-    let flash_operations = told.as_ref().map(|told| flash_operations::rows(&told.operations));
+    let flash_operations =
+        told.as_ref().map(|told| observation::flash_operation_rows(&told.operations));
     tracer.add_operations(told.unwrap_or_default());
     let capture = tracer.finish().context("making requests of the tracer's events")?;
     let (disks, configured) = (stand.disks.as_slice(), configuration.clone());

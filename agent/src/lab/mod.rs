@@ -1,13 +1,11 @@
 //! What a guest does: takes a job from its channel, runs a case, the self-test of attribution or
 //! power cuts, and hands the results out.
 //!
-//! channel; stand (disks and filesystem) -> worn_out, flash_operations, observation -> case,
-//! self_test, power_cut
+//! channel; stand (disks and filesystem) -> worn_out, observation -> case, self_test, power_cut
 
 pub mod agreement;
 pub mod case;
 pub mod channel;
-mod flash_operations;
 mod observation;
 pub mod power_cut;
 pub mod self_test;

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use super::channel::marks::Marks;
 use crate::device::counters::Reading;
 use crate::device::disk::Disk;
-use crate::lab::channel::marks::Marks;
-use crate::raw_nand::follower::ToldOperations;
-use crate::raw_nand::watch::NandWatch;
-use crate::tables::timeline::Timeline;
-use crate::tables::watch::{Counters, Watch};
+use crate::raw_nand::follower::{NandWatch, ToldOperations, TracedOperation};
+use crate::tables::rows::FlashOperation;
+use crate::tables::timeline::{Counters, Timeline, Watch};
 use crate::tracer::Tracer;
 use crate::workload::threads::observer::Observer;
 
@@ -161,4 +160,25 @@ impl Observer for Observation<'_> {
         }
         Ok(())
     }
+}
+
+/// Rows of operations: their requests have the same order, and there are no others.
+pub fn flash_operation_rows(operations: &[TracedOperation]) -> Vec<FlashOperation> {
+    let row = |(request_id, traced): (usize, &TracedOperation)| {
+        let operation = &traced.operation;
+        FlashOperation {
+            request_id: request_id as i64,
+            kind: operation.kind.word().into(),
+            block: operation.block.into(),
+            offset_bytes: operation.offset_bytes.into(),
+            length_bytes: operation.length_bytes.into(),
+            volume_id: traced.volume.map(i64::from),
+            logical_block: traced.logical_block.map(i64::from),
+            erase_count: traced.erases.map(|count| count as i64),
+            cause: traced.cause.word().into(),
+            flipped_bits: operation.flipped_bits.into(),
+            outcome: operation.outcome_word().into(),
+        }
+    };
+    operations.iter().enumerate().map(row).collect()
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::stand::{Stand, insert, insert_raw_nand};
 use crate::device::disk::Disk;
-use crate::device::partition;
+use crate::device::stack;
 use crate::errors::WrongUse;
 use crate::raw_nand::ubi;
 use crate::record::{Completion, SelfTest, Stack};
@@ -67,7 +67,7 @@ impl<'a> Ground<'a> {
             None => parts[0].node().to_owned(),
         };
         let (device, first_sector) = match test.partition {
-            true => partition::make(&parts[0])?,
+            true => stack::make_partition(&parts[0])?,
             false => (first.clone(), 0),
         };
         let journal = journal.first().map(|disk| disk.node().to_owned());

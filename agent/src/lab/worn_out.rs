@@ -12,7 +12,7 @@ use crate::errors::text;
 use crate::filesystem::mount::Mounted;
 use crate::raw_nand::ubi;
 use crate::record::Case;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload;
 use crate::workload::course::Stopped;
 use crate::workload::kind::ClosedWorkload;

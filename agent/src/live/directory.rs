@@ -1,6 +1,7 @@
 //! The one directory that a live workload writes in: made new inside the directory that the user
 //! named, held open from then on, and removed with all that is in it through that descriptor, so
-//! that no symbolic link and no renaming leads the removal elsewhere.
+//! that no symbolic link and no renaming leads the removal elsewhere. A workload is refused where
+//! the filesystem, which other programs use too, has no room for it.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -14,6 +15,8 @@ use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::errors::WrongUse;
+use crate::workload::error::WorkloadError;
+use crate::workload::kind::Space;
 
 /// How the name of every such directory begins, and before it is locked.
 const PREFIX: &str = "joj-bench-";
@@ -202,11 +205,54 @@ fn empty(directory: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// Refuses a filesystem that has less free than is needed, to a user without privileges.
+///
+/// # Errors
+/// With what is needed and what there is.
+pub fn refuse_unless_free(directory: &Path, needed: Space) -> anyhow::Result<()> {
+    let room = rustix::fs::statvfs(directory)
+        .with_context(|| format!("statvfs of {}", directory.display()))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    anyhow::ensure!(
+        needed.bytes <= free,
+        "not enough room: the workload takes at least {} bytes, and the filesystem of {} has \
+         {free} free; make room, ask for less, or name another directory",
+        needed.bytes,
+        directory.display()
+    );
+    // Btrfs and others make inodes as they go, and say 0 of 0.
+    anyhow::ensure!(
+        room.f_files == 0 || needed.files <= room.f_favail,
+        "not enough room: the workload makes {} files, and the filesystem of {} has {} inodes \
+         free; ask for less, or name another directory",
+        needed.files,
+        directory.display(),
+        room.f_favail
+    );
+    Ok(())
+}
+
+/// Adds to an error that the filesystem was full what can be done about it.
+pub fn explain_full_disk(error: anyhow::Error, directory: &Path) -> anyhow::Error {
+    // A write that is cut short gives no error at all (write(2)): then what is left tells.
+    let room = rustix::fs::statvfs(directory);
+    let none_left = room.is_ok_and(|room| room.f_blocks > 0 && room.f_bavail == 0);
+    let is_full = error.downcast_ref().is_some_and(WorkloadError::is_disk_full);
+    if !is_full && !none_left {
+        return error;
+    }
+    let parent = directory.parent().unwrap_or(directory).display();
+    error.context(format!(
+        "the filesystem of {parent} became full while the workload ran, and what it wrote is \
+         removed; make room, ask for less, or name another directory"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
     use super::*;
+    use crate::errors::text;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn it_is_private_and_goes_with_all_that_is_in_it() {
@@ -273,5 +319,28 @@ mod tests {
         assert_eq!(ours.leftovers().unwrap(), [left]);
         drop(in_use);
         assert_eq!(ours.leftovers().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn room_is_asked_for_before_anything_is_written() {
+        let refuse = |bytes, files| {
+            let refused = refuse_unless_free(Path::new("/dev/shm"), Space { bytes, files });
+            refused.err().map(|error| error.to_string())
+        };
+        assert_eq!(refuse(1 << 16, 1), None);
+        assert!(refuse(1 << 60, 1).unwrap().contains("at least 1152921504606846976 bytes"));
+        assert!(refuse(0, 1 << 60).unwrap().contains("inodes"));
+    }
+
+    #[test]
+    fn a_full_disk_is_told_as_that_and_another_error_is_left_alone() {
+        let error = |code| {
+            let source = std::io::Error::from_raw_os_error(code);
+            let error = WorkloadError::File { step: "pwrite".into(), path: "data".into(), source };
+            text(&explain_full_disk(error.into(), Path::new("/mnt/private")))
+        };
+        assert!(error(libc::ENOSPC).starts_with("the filesystem of /mnt became full"));
+        assert!(error(libc::EDQUOT).contains("became full"));
+        assert_eq!(error(libc::EIO), "pwrite data: Input/output error (os error 5)");
     }
 }

@@ -1,5 +1,6 @@
-//! Where a live workload runs: the mount and the disk under a directory. Reads statx(2), the mount
-//! table and sysfs; produces their description for the manifest, and the disk's own counters.
+//! Where a live workload runs: the mount and the disk under a directory, from statx(2), the mount
+//! table and sysfs. Observes the workload there in real time: the timeline, and the counters of
+//! process, kernel and disk in each phase. Prints the current phase on standard output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,8 +11,11 @@ use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use serde_json::{Value, json};
 
+use crate::device::counters::Reading;
 use crate::device::mounts::{self, MOUNTINFO, Mount};
-use crate::device::{iostats, number, sysfs};
+use crate::device::{iostats, sysfs};
+use crate::tables::timeline::{Counters, Timeline, Watch};
+use crate::workload::threads::observer::Observer;
 
 /// Settings of the disk's queue (Documentation/ABI/stable/sysfs-block).
 const QUEUE: [&str; 7] = [
@@ -78,13 +82,64 @@ impl Location {
 /// The block device under a mount. Where the filesystem's own number is none of a device, as with
 /// Btrfs, that of the mount's source.
 fn device_of(mount: &Mount, directory: &Path) -> Option<u32> {
-    let of_filesystem = number::of_node(fs::metadata(directory).ok()?.dev());
-    if sysfs::folder(of_filesystem).exists() {
+    let of_filesystem = sysfs::device_number(fs::metadata(directory).ok()?.dev());
+    if sysfs::device_folder(of_filesystem).exists() {
         return Some(of_filesystem);
     }
     let source = Path::new(&mount.source);
     let metadata = source.is_absolute().then(|| fs::metadata(source).ok()).flatten()?;
-    Some(number::of_node(metadata.rdev()))
+    Some(sysfs::device_number(metadata.rdev()))
+}
+
+/// A workload being watched.
+pub struct LiveProgress<'a> {
+    location: &'a Location,
+    watch: Watch<&'a Location>,
+    told: Vec<&'static str>,
+}
+
+impl<'a> LiveProgress<'a> {
+    /// Begins now.
+    ///
+    /// # Errors
+    /// If /proc is not mounted.
+    pub fn start(location: &'a Location) -> anyhow::Result<Self> {
+        Ok(Self { location, watch: Watch::new(location, location.read()?), told: Vec::new() })
+    }
+
+    /// Ends now; gives the timeline, with the counters of the whole as phase `all`.
+    ///
+    /// # Errors
+    /// If /proc is not mounted.
+    pub fn finish(self) -> anyhow::Result<Timeline> {
+        Ok(self.watch.finish(&self.location.read()?))
+    }
+}
+
+/// Tells whoever started us what comes now. Nobody may be listening.
+pub fn print_stage(stage: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "stage {stage}");
+}
+
+impl Counters for &Location {
+    fn read(&self) -> anyhow::Result<Reading> {
+        Ok(Reading::take(&[("device", self.statistics())])?)
+    }
+}
+
+impl Observer for LiveProgress<'_> {
+    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
+        if !self.told.contains(&phase) {
+            self.told.push(phase);
+            print_stage(phase);
+        }
+        self.watch.enter(phase)
+    }
+
+    fn leave(&mut self) -> anyhow::Result<()> {
+        self.watch.leave()
+    }
 }
 
 #[cfg(test)]

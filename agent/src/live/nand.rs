@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::errors::WrongUse;
 use crate::filesystem::mount::Mounted;
 use crate::raw_nand::buffers;
-use crate::raw_nand::ubi_device::UbiDevice;
+use crate::raw_nand::ubi::UbiDevice;
 use crate::record::{Filesystem, LiveSettings};
 
 const MTD: &str = "/sys/class/mtd";

@@ -1,23 +1,28 @@
-//! What one block holds from one erase to the next: takes what is programmed into it in the order
+//! NodeSubject one block holds from one erase to the next: takes what is programmed into it in the order
 //! of time, and says whose bytes lie where.
 
 use std::collections::HashSet;
 
-use super::headers::{self, Header, LAYOUT_VOLUME};
-use super::names::InodeNames;
-use super::nodes::{self, ALIGNMENT_BYTES, Areas, PADDING_BYTE, TELLING_BYTES, What};
+use super::nodes::ALIGNMENT_BYTES;
+use super::nodes::Areas;
+use super::nodes::PADDING_BYTE;
+use super::nodes::TELLING_BYTES;
+use crate::raw_nand::nodes;
+use crate::raw_nand::nodes::InodeNames;
+use crate::raw_nand::nodes::NodeSubject;
+use crate::raw_nand::nodes::{LAYOUT_VOLUME, UbiHeader};
 
 /// Bytes of a block that are one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     pub offset_bytes: u32,
     pub length_bytes: u32,
-    pub what: What,
+    pub what: NodeSubject,
     /// A copy of a node that was programmed before, elsewhere.
     pub is_copy: bool,
 }
 
-/// What is known of all blocks of a filesystem.
+/// NodeSubject is known of all blocks of a filesystem.
 #[derive(Debug, Default)]
 pub struct KnownNodes {
     pub areas: Option<Areas>,
@@ -39,24 +44,24 @@ pub struct BlockLife {
     pending: Vec<u8>,
     /// Where those begin, or the next bytes are due.
     next_bytes: u32,
-    /// What is left of a node that goes on.
-    left: Option<(What, bool, usize)>,
+    /// NodeSubject is left of a node that goes on.
+    left: Option<(NodeSubject, bool, usize)>,
 }
 
 impl BlockLife {
     /// Bytes were programmed.
     pub fn program(&mut self, offset_bytes: u32, data: &[u8], known: &mut KnownNodes) {
-        match headers::parse(data) {
-            Some(Header::EraseCounter { erases, data_offset_bytes }) => {
+        match nodes::parse_header(data) {
+            Some(UbiHeader::EraseCounter { erases, data_offset_bytes }) => {
                 self.erases = Some(erases);
                 self.data_offset_bytes = data_offset_bytes;
-                self.tell(offset_bytes, data.len(), What::EraseCounter, false);
+                self.tell(offset_bytes, data.len(), NodeSubject::EraseCounter, false);
                 return;
             }
-            Some(Header::Volume { volume, logical_block }) => {
+            Some(UbiHeader::Volume { volume, logical_block }) => {
                 self.volume = Some(volume);
                 self.logical_block = Some(logical_block);
-                self.tell(offset_bytes, data.len(), What::VolumeHeader, false);
+                self.tell(offset_bytes, data.len(), NodeSubject::VolumeHeader, false);
                 return;
             }
             None => {}
@@ -73,14 +78,14 @@ impl BlockLife {
         self.tell_pending(known);
     }
 
-    /// What all of its data are, where that goes by the block.
-    fn whole(&self, known: &KnownNodes) -> Option<What> {
+    /// NodeSubject all of its data are, where that goes by the block.
+    fn whole(&self, known: &KnownNodes) -> Option<NodeSubject> {
         let logical_block = self.logical_block?;
         if self.volume == Some(LAYOUT_VOLUME) {
-            return Some(What::VolumeTable);
+            return Some(NodeSubject::VolumeTable);
         }
         let areas = known.areas.as_ref()?;
-        areas.properties.contains(&logical_block).then_some(What::Properties)
+        areas.properties.contains(&logical_block).then_some(NodeSubject::Properties)
     }
 
     fn tell_pending(&mut self, known: &mut KnownNodes) {
@@ -96,28 +101,30 @@ impl BlockLife {
             }
             match self.pending.first() {
                 None => return,
-                // What UBIFS leaves of a page is 0xff, and so is what UBI need not program.
+                // NodeSubject UBIFS leaves of a page is 0xff, and so is what UBI need not program.
                 Some(&(PADDING_BYTE | 0xff)) => {
-                    self.left = Some((What::Padding, false, ALIGNMENT_BYTES));
+                    self.left = Some((NodeSubject::Padding, false, ALIGNMENT_BYTES));
                     continue;
                 }
                 Some(_) if self.pending.len() < TELLING_BYTES => {
                     // The rest of the head comes with the next page, but of a short last node.
-                    let Some(node) = nodes::parse(&self.pending) else { return };
-                    if node.length_bytes > self.pending.len() || node.what == What::Superblock {
+                    let Some(node) = nodes::parse_node(&self.pending) else { return };
+                    if node.length_bytes > self.pending.len()
+                        || node.what == NodeSubject::Superblock
+                    {
                         return;
                     }
                 }
                 Some(_) => {}
             }
-            let Some(node) = nodes::parse(&self.pending) else {
+            let Some(node) = nodes::parse_node(&self.pending) else {
                 self.give_up();
                 return;
             };
             if self.pending.len() < nodes::named_bytes(&self.pending) {
                 return; // the rest of the name comes with the next page
             }
-            if node.what == What::Superblock {
+            if node.what == NodeSubject::Superblock {
                 known.areas = nodes::areas(&self.pending);
             }
             // Padding has no number.
@@ -129,26 +136,26 @@ impl BlockLife {
         }
     }
 
-    fn advance(&mut self, length_bytes: usize, what: What, is_copy: bool) {
+    fn advance(&mut self, length_bytes: usize, what: NodeSubject, is_copy: bool) {
         self.tell(self.next_bytes, length_bytes, what, is_copy);
         self.pending.drain(..length_bytes);
         self.next_bytes += length_bytes as u32;
     }
 
-    /// What is pending cannot be told.
+    /// NodeSubject is pending cannot be told.
     fn give_up(&mut self) {
         self.left = None;
-        self.advance(self.pending.len(), What::Unknown, false);
+        self.advance(self.pending.len(), NodeSubject::Unknown, false);
     }
 
-    fn tell(&mut self, offset_bytes: u32, length: usize, what: What, is_copy: bool) {
+    fn tell(&mut self, offset_bytes: u32, length: usize, what: NodeSubject, is_copy: bool) {
         if length > 0 {
             let length_bytes = length as u32;
             self.extents.push(Extent { offset_bytes, length_bytes, what, is_copy });
         }
     }
 
-    /// What lies in a range: pieces that add up to it. What was not programmed is erased; a head
+    /// NodeSubject lies in a range: pieces that add up to it. NodeSubject was not programmed is erased; a head
     /// that was never completed is unknown.
     pub fn pieces(&self, offset_bytes: u32, length_bytes: u32, known: &KnownNodes) -> Vec<Extent> {
         let (mut pieces, mut at, end) = (Vec::new(), offset_bytes, offset_bytes + length_bytes);
@@ -156,7 +163,7 @@ impl BlockLife {
         let last = Extent {
             offset_bytes: self.next_bytes,
             length_bytes: self.pending.len() as u32,
-            what: What::Unknown,
+            what: NodeSubject::Unknown,
             is_copy: false,
         };
         let pending = (pending_end > self.next_bytes).then_some(last);
@@ -167,8 +174,8 @@ impl BlockLife {
         let mut push = |begin: u32, end: u32, extent: Option<&Extent>| {
             if begin < end {
                 // The properties are made before the superblock that says where they are.
-                let what = match extent.map_or(What::Erased, |it| it.what) {
-                    What::Unknown => whole.unwrap_or(What::Unknown),
+                let what = match extent.map_or(NodeSubject::Erased, |it| it.what) {
+                    NodeSubject::Unknown => whole.unwrap_or(NodeSubject::Unknown),
                     what => what,
                 };
                 let is_copy = extent.is_some_and(|it| it.is_copy);

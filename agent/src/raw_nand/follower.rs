@@ -1,11 +1,16 @@
-//! Follows all blocks of raw NAND through its operations, and says of each what it moved and why.
+//! Follows all blocks of raw NAND through its operations from the beginning, so that what is read
+//! and moved later is known; says of each operation of the traced part what it moved, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use super::block::Extent;
+use anyhow::Context;
+
 use super::block::{BlockLife, KnownNodes};
-pub use super::nodes::What;
-use super::operation::{Operation, OperationKind};
+use super::operation::{self, Operation, OperationKind};
+use crate::device::disk::Disk;
+
+pub use super::block::Extent;
+pub use super::nodes::NodeSubject;
 
 /// The name of UBI's thread, which levels wear and gives blocks back (drivers/mtd/ubi/build.c).
 const UBI_THREAD: &str = "ubi_bgt";
@@ -112,7 +117,7 @@ impl Follower {
         life
     }
 
-    /// What all traced operations are of, now that the nodes they begin are whole.
+    /// NodeSubject all traced operations are of, now that the nodes they begin are whole.
     pub fn tell(self) -> ToldOperations {
         let Self { known, lives, places, .. } = self;
         let told = |PlacedOperation { operation, life }| {
@@ -146,7 +151,7 @@ fn cause(operation: &Operation, pieces: &[Extent]) -> OperationCause {
     let is_program = operation.kind == OperationKind::Program;
     if operation.comm.starts_with(UBI_THREAD) {
         let reclaims = operation.kind == OperationKind::Erase
-            || is_program && pieces.iter().all(|piece| piece.what == What::EraseCounter);
+            || is_program && pieces.iter().all(|piece| piece.what == NodeSubject::EraseCounter);
         return if reclaims { OperationCause::Reclaim } else { OperationCause::WearLevelling };
     }
     if is_program && pieces.iter().any(|piece| piece.is_copy) {
@@ -158,3 +163,43 @@ fn cause(operation: &Operation, pieces: &[Extent]) -> OperationCause {
 #[cfg(test)]
 #[path = "follower_test.rs"]
 mod tests;
+
+/// Raw NAND, what was programmed into it before, and what it did while it was traced.
+pub struct NandWatch<'a> {
+    nand: &'a Disk,
+    follower: Follower,
+}
+
+impl<'a> NandWatch<'a> {
+    /// Begins; nothing is traced yet.
+    pub fn new(nand: &'a Disk) -> Self {
+        Self { nand, follower: Follower::default() }
+    }
+
+    /// What it did until now is from before the traced part.
+    ///
+    /// # Errors
+    /// If its record cannot be read.
+    pub fn begin(&mut self) -> anyhow::Result<()> {
+        self.follower.remember(self.take()?);
+        Ok(())
+    }
+
+    /// What it did since is of the traced part.
+    ///
+    /// # Errors
+    /// If its record cannot be read.
+    pub fn collect(&mut self) -> anyhow::Result<()> {
+        self.follower.trace(self.take()?);
+        Ok(())
+    }
+
+    /// The operations of the traced part.
+    pub fn finish(self) -> ToldOperations {
+        self.follower.tell()
+    }
+
+    fn take(&self) -> anyhow::Result<Vec<Operation>> {
+        operation::take(self.nand.node()).context("the record of NAND")
+    }
+}

@@ -39,7 +39,7 @@ fn headers(block: u32, volume: u32, logical_block: u32) -> [Operation; 2] {
 }
 
 /// Kinds and lengths of the pieces of one operation.
-fn pieces(told: &TracedOperation) -> Vec<(What, u32)> {
+fn pieces(told: &TracedOperation) -> Vec<(NodeSubject, u32)> {
     told.pieces.iter().map(|piece| (piece.what, piece.length_bytes)).collect()
 }
 
@@ -54,9 +54,9 @@ fn a_node_that_goes_on_in_the_next_page_is_told_in_both() {
     let (first, second) = bytes.split_at(PAGE as usize);
     follower.trace(vec![program(7, PAGE, first), program(7, 2 * PAGE, second)]);
     let told = follower.tell().operations;
-    let data = What::Data { inode: 65, offset_bytes: 3 * 4096 };
-    assert_eq!(pieces(&told[0]), [(What::Inode { inode: 65 }, 160), (data, 1888)]);
-    assert_eq!(pieces(&told[1]), [(data, 1112), (What::Padding, 936)]);
+    let data = NodeSubject::Data { inode: 65, offset_bytes: 3 * 4096 };
+    assert_eq!(pieces(&told[0]), [(NodeSubject::Inode { inode: 65 }, 160), (data, 1888)]);
+    assert_eq!(pieces(&told[1]), [(data, 1112), (NodeSubject::Padding, 936)]);
     assert_eq!(
         (told[0].volume, told[0].logical_block, told[0].erases),
         (Some(0), Some(40), Some(9))
@@ -72,7 +72,10 @@ fn what_was_programmed_before_the_trace_is_known_when_it_is_read() {
     read.data.clear();
     follower.trace(vec![read]);
     let told = follower.tell().operations;
-    assert_eq!(pieces(&told[0]), [(What::Entry { inode: 1 }, 2048), (What::Erased, 2048)]);
+    assert_eq!(
+        pieces(&told[0]),
+        [(NodeSubject::Entry { inode: 1 }, 2048), (NodeSubject::Erased, 2048)]
+    );
 }
 
 #[test]
@@ -85,13 +88,13 @@ fn a_node_with_a_number_that_was_seen_before_was_moved() {
     follower.trace(vec![program(8, PAGE, &data), operation(OperationKind::Erase, 7, 0, &[])]);
     follower.trace(vec![program(7, PAGE, &node(8, 9, 64, [0, 0]))]);
     let told = follower.tell().operations;
-    assert_eq!(pieces(&told[0]), [(What::EraseCounter, 512)]);
-    assert_eq!(pieces(&told[1]), [(What::VolumeHeader, 512)]);
+    assert_eq!(pieces(&told[0]), [(NodeSubject::EraseCounter, 512)]);
+    assert_eq!(pieces(&told[1]), [(NodeSubject::VolumeHeader, 512)]);
     let causes: Vec<_> = told.iter().map(|it| it.cause).collect();
     let none = OperationCause::Filesystem;
     assert_eq!(causes, [none, none, OperationCause::GarbageCollection, none, none]);
     // Nothing is left of what the block held before its erase.
-    assert_eq!((pieces(&told[4]), told[4].volume), (vec![(What::Reference, 64)], None));
+    assert_eq!((pieces(&told[4]), told[4].volume), (vec![(NodeSubject::Reference, 64)], None));
 }
 
 #[test]
@@ -116,12 +119,12 @@ fn the_areas_of_the_superblock_are_heeded() {
     follower.remember(vec![program(1, PAGE, &superblock)]);
     follower.remember(headers(2, 0, 8).to_vec());
     follower.remember(headers(3, 0, 9).to_vec());
-    follower.remember(headers(4, super::super::headers::LAYOUT_VOLUME, 0).to_vec());
+    follower.remember(headers(4, crate::raw_nand::nodes::LAYOUT_VOLUME, 0).to_vec());
     let bytes = [0x12; 2048];
     follower.trace([2, 3, 4].map(|block| program(block, PAGE, &bytes)).to_vec());
     let told = follower.tell().operations;
-    let found: Vec<What> = told.iter().map(|it| it.pieces[0].what).collect();
-    assert_eq!(found, [What::Properties, What::Unknown, What::VolumeTable]);
+    let found: Vec<NodeSubject> = told.iter().map(|it| it.pieces[0].what).collect();
+    assert_eq!(found, [NodeSubject::Properties, NodeSubject::Unknown, NodeSubject::VolumeTable]);
 }
 
 /// An entry of a directory, padded to the next node.
@@ -151,7 +154,7 @@ fn a_file_has_the_name_of_its_entry_even_one_that_goes_on_in_the_next_page() {
     assert_eq!((of_entry.inode, of_entry.path.as_str(), of_entry.is_directory), (1, "/", true));
     assert_eq!((named.inode, named.path.as_str()), (70, format!("/{name}").as_str()));
     assert_eq!((unnamed.inode, unnamed.path.as_str()), (71, ""));
-    assert_eq!(pieces(&told.operations[1])[0].0, What::Entry { inode: 1 });
+    assert_eq!(pieces(&told.operations[1])[0].0, NodeSubject::Entry { inode: 1 });
 }
 
 mod any_bytes {

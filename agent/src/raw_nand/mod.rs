@@ -2,15 +2,11 @@
 //! the module of kernel/nand keeps; and says whose the bytes are that were read and programmed, by
 //! the headers of UBI and UBIFS in them.
 //!
-//! ubi_device -> ubi; buffers; operation; headers, nodes -> names -> block -> follower -> watch
+//! ubi; buffers; operation; nodes -> block -> follower
 
 mod block;
 pub mod buffers;
 pub mod follower;
-mod headers;
-mod names;
 mod nodes;
 pub mod operation;
 pub mod ubi;
-pub mod ubi_device;
-pub mod watch;

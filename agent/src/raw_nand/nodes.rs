@@ -1,6 +1,36 @@
-//! UBIFS's nodes (fs/ubifs/ubifs-media.h): what a node is of, by its header and key. Little-endian.
+//! What lies on raw NAND: UBI's two headers (drivers/mtd/ubi/ubi-media.h, big-endian), which say
+//! which logical block of which volume a block is; UBIFS's nodes (fs/ubifs/ubifs-media.h,
+//! little-endian), by their headers and keys; and the names of files, from the entries of
+//! directories as they are programmed, whether or not a call on a file was ever seen.
 
+use std::collections::HashMap;
 use std::ops::Range;
+
+const ERASE_COUNTER_MAGIC: &[u8] = b"UBI#";
+const VOLUME_MAGIC: &[u8] = b"UBI!";
+
+/// UBI_LAYOUT_VOLUME_ID: the volume that holds the table of volumes.
+pub const LAYOUT_VOLUME: u32 = 0x7fff_efff;
+
+/// One of UBI's headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UbiHeader {
+    EraseCounter { erases: u64, data_offset_bytes: u32 },
+    Volume { volume: u32, logical_block: u32 },
+}
+
+/// The header that bytes begin with.
+pub fn parse_header(bytes: &[u8]) -> Option<UbiHeader> {
+    let word = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    match bytes.get(..4)? {
+        ERASE_COUNTER_MAGIC => {
+            let erases = u64::from_be_bytes(bytes.get(8..16)?.try_into().ok()?);
+            Some(UbiHeader::EraseCounter { erases, data_offset_bytes: word(20)? })
+        }
+        VOLUME_MAGIC => Some(UbiHeader::Volume { volume: word(8)?, logical_block: word(12)? }),
+        _ => None,
+    }
+}
 
 /// UBIFS_NODE_MAGIC.
 const MAGIC: u32 = 0x0610_1831;
@@ -18,9 +48,9 @@ pub const PADDING_BYTE: u8 = 0xce;
 /// Nodes begin at multiples of so many bytes.
 pub const ALIGNMENT_BYTES: usize = 8;
 
-/// What bytes on raw NAND are.
+/// NodeSubject bytes on raw NAND are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum NodeSubject {
     Data {
         inode: u64,
         offset_bytes: u64,
@@ -53,7 +83,7 @@ pub enum What {
     Unknown,
 }
 
-impl What {
+impl NodeSubject {
     /// The inode that it is of.
     pub fn inode(self) -> Option<u64> {
         match self {
@@ -69,7 +99,7 @@ impl What {
 /// A node, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlashNode {
-    pub what: What,
+    pub what: NodeSubject,
     /// With what pads it to the next node.
     pub length_bytes: usize,
     /// The same in two places: the later one is a copy.
@@ -92,7 +122,7 @@ pub struct Areas {
 }
 
 /// The node that bytes begin with; all of those that say so are there.
-pub fn parse(bytes: &[u8]) -> Option<FlashNode> {
+pub fn parse_node(bytes: &[u8]) -> Option<FlashNode> {
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let length_bytes = word(16)? as usize;
     if word(0)? != MAGIC || length_bytes < HEADER_BYTES {
@@ -102,25 +132,25 @@ pub fn parse(bytes: &[u8]) -> Option<FlashNode> {
     let mut padded_bytes = length_bytes.next_multiple_of(ALIGNMENT_BYTES);
     let inode = u64::from(word(24)?);
     let what = match bytes.get(20)? {
-        0 => What::Inode { inode },
+        0 => NodeSubject::Inode { inode },
         1 => {
             let block = u64::from(word(28)? & 0x1fff_ffff);
-            What::Data { inode, offset_bytes: block * FILE_BLOCK_BYTES }
+            NodeSubject::Data { inode, offset_bytes: block * FILE_BLOCK_BYTES }
         }
-        2 | 3 => What::Entry { inode },
-        4 => What::Truncation { inode },
+        2 | 3 => NodeSubject::Entry { inode },
+        4 => NodeSubject::Truncation { inode },
         5 => {
             padded_bytes = (length_bytes + word(24)? as usize).next_multiple_of(ALIGNMENT_BYTES);
-            What::Padding
+            NodeSubject::Padding
         }
-        6 => What::Superblock,
-        7 => What::Master,
-        8 => What::Reference,
-        9 => What::Index,
-        10 => What::Commit,
-        11 => What::Orphan,
-        12 | 13 => What::Authentication,
-        _ => What::Unknown,
+        6 => NodeSubject::Superblock,
+        7 => NodeSubject::Master,
+        8 => NodeSubject::Reference,
+        9 => NodeSubject::Index,
+        10 => NodeSubject::Commit,
+        11 => NodeSubject::Orphan,
+        12 | 13 => NodeSubject::Authentication,
+        _ => NodeSubject::Unknown,
     };
     Some(FlashNode { what, length_bytes: padded_bytes, sequence })
 }
@@ -154,10 +184,82 @@ pub fn entry(bytes: &[u8]) -> Option<DirectoryEntry> {
     })
 }
 
-/// What a superblock node says of the areas.
+/// NodeSubject a superblock node says of the areas.
 pub fn areas(bytes: &[u8]) -> Option<Areas> {
     const FIRST_LOG_BLOCK: u32 = 3;
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let begin = FIRST_LOG_BLOCK.checked_add(word(56)?)?;
     Some(Areas { properties: begin..begin.checked_add(word(60)?)? })
+}
+
+/// UBIFS_ROOT_INO.
+const ROOT: u64 = 1;
+/// Directories in each other, at most: a path has 4096 bytes.
+const MOST_STEPS: usize = 2048;
+
+/// The last name of each inode, which it keeps here when it is taken away.
+#[derive(Debug, Default)]
+pub struct InodeNames {
+    entries: HashMap<u64, DirectoryEntry>,
+}
+
+impl InodeNames {
+    /// An entry was programmed, which was not moved from elsewhere.
+    pub fn see(&mut self, entry: DirectoryEntry) {
+        if entry.inode > 0 {
+            self.entries.insert(entry.inode, entry);
+        }
+    }
+
+    /// The path from the root of the filesystem; None where a name of it was not seen.
+    pub fn path(&self, inode: u64) -> Option<String> {
+        let (mut names, mut at) = (Vec::new(), inode);
+        while at != ROOT {
+            let entry = self.entries.get(&at).filter(|_| names.len() < MOST_STEPS)?;
+            names.push(entry.name.as_str());
+            at = entry.directory;
+        }
+        names.reverse();
+        Some(format!("/{}", names.join("/")))
+    }
+
+    /// Whether it is a directory.
+    pub fn is_directory(&self, inode: u64) -> bool {
+        inode == ROOT || self.entries.get(&inode).is_some_and(|entry| entry.is_directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn see(names: &mut InodeNames, directory: u64, name: &str, inode: u64) {
+        names.see(DirectoryEntry {
+            directory,
+            name: name.to_owned(),
+            inode,
+            is_directory: inode < 70,
+        });
+    }
+
+    #[test]
+    fn a_path_is_of_the_last_names() {
+        let mut names = InodeNames::default();
+        see(&mut names, 1, "old", 65);
+        see(&mut names, 65, "a", 70);
+        see(&mut names, 1, "new", 65);
+        see(&mut names, 1, "old", 0);
+        assert_eq!(names.path(70).as_deref(), Some("/new/a"));
+        assert_eq!(names.path(1).as_deref(), Some("/"));
+        assert_eq!(names.path(71), None);
+        assert!(names.is_directory(65) && names.is_directory(1) && !names.is_directory(70));
+    }
+
+    #[test]
+    fn damaged_names_in_a_circle_are_none() {
+        let mut names = InodeNames::default();
+        see(&mut names, 66, "a", 65);
+        see(&mut names, 65, "b", 66);
+        assert_eq!(names.path(65), None);
+    }
 }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::memory::ProgramMemory;
 use crate::tables::recording::Content;
-use crate::tables::segments::Segments;
+use crate::tables::write::Segments;
 use crate::tables::write::WriteError;
 
 /// What is recorded of contents.

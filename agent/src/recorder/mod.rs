@@ -117,7 +117,7 @@ fn facts_of_begin(recorder: &str, command: Value) -> Vec<(&'static str, Value)> 
         ("command", command),
         ("clock", json!("CLOCK_MONOTONIC")),
         ("began_unix_ns", json!(now.as_nanos() as u64)),
-        ("began_ns", json!(crate::tables::clock::now_ns())),
+        ("began_ns", json!(crate::tables::timeline::now_ns())),
         ("architecture", json!(std::env::consts::ARCH)),
         ("page_size_bytes", json!(page_bytes())),
         (

@@ -14,7 +14,7 @@ use super::contents::PendingContents;
 use super::signals;
 use crate::errors::WrongUse;
 use crate::tables::recording::{OpenDescriptor, PathState, RecordedCall, RecordedThread};
-use crate::tables::segments::Segments;
+use crate::tables::write::Segments;
 use crate::tables::write::{ManifestRow, WriteError};
 
 /// Rounds that wait to be written, before the program waits for them.

@@ -10,8 +10,8 @@ use super::snapshot::{self, DatabaseBefore, FoundPath, Snapshot};
 use super::{memory, start, words};
 use crate::open_flags;
 use crate::system_calls;
-use crate::tables::clock::now_ns;
 use crate::tables::recording::{OpenDescriptor, RecordedThread};
+use crate::tables::timeline::now_ns;
 
 /// Rows are written when so many wait, or so many bytes of contents.
 const ROUND_CALLS: usize = 1 << 16;

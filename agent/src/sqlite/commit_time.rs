@@ -8,7 +8,7 @@ use std::ffi::{CString, c_int};
 
 use rusqlite::{Connection, ffi};
 
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 
 /// How the last transaction of this thread's connection ended since it was asked last.
 #[derive(Debug, Clone, Copy, Default)]

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ffi};
 
 use super::error::SqliteError;
 use super::{files, sync_call};
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 
 /// One database of a connection, which other connections may have open too.
 #[derive(Debug, Clone)]

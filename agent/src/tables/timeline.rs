@@ -1,12 +1,20 @@
-//! The parts of a case in time: named phases, and the machine's counters in each. A phase may have
-//! several intervals; the time between intervals is a pause and belongs to no phase.
+//! The parts of a case in time: named phases, and the machine's counters where each begins and
+//! ends. A phase may have several intervals; the time between intervals is a pause and belongs to
+//! no phase.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::rows::Counter;
 use crate::device::counters::Reading;
-use crate::tables::rows::Counter;
+
+/// CLOCK_MONOTONIC in ns: what the tracer stamps its events with, and the same in every thread.
+#[inline]
+pub fn now_ns() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
 
 /// One interval of a phase, on the monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -80,9 +88,59 @@ impl Timeline {
     }
 }
 
+/// What is counted beside a run.
+pub trait Counters {
+    /// All of it, now.
+    ///
+    /// # Errors
+    /// If something cannot be read.
+    fn read(&self) -> anyhow::Result<Reading>;
+}
+
+/// A run under watch.
+pub struct Watch<C> {
+    counters: C,
+    begin: Reading,
+    timeline: Timeline,
+}
+
+impl<C: Counters> Watch<C> {
+    /// Watches from `begin` on.
+    pub fn new(counters: C, begin: Reading) -> Self {
+        Self { counters, begin, timeline: Timeline::default() }
+    }
+
+    /// A phase begins.
+    ///
+    /// # Errors
+    /// If something cannot be read.
+    pub fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
+        let reading = self.counters.read()?;
+        self.timeline.enter(phase, reading, now_ns());
+        Ok(())
+    }
+
+    /// The phase ends.
+    ///
+    /// # Errors
+    /// If something cannot be read.
+    pub fn leave(&mut self) -> anyhow::Result<()> {
+        let end_ns = now_ns();
+        self.timeline.leave(end_ns, &self.counters.read()?);
+        Ok(())
+    }
+
+    /// Ends; gives the timeline, with the counters of the whole as phase `all`.
+    pub fn finish(mut self, end: &Reading) -> Timeline {
+        self.timeline.add("all", &self.begin, end);
+        self.timeline
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     fn reading(writes: i64) -> Reading {
         Reading::of([("device", "write_requests", writes)])
@@ -105,5 +163,26 @@ mod tests {
         let commits: Vec<i64> =
             timeline.counters().iter().filter(|c| c.phase == "commit").map(|c| c.value).collect();
         assert_eq!(commits, [3]);
+    }
+
+    struct Ticks(Cell<i64>);
+
+    impl Counters for Ticks {
+        fn read(&self) -> anyhow::Result<Reading> {
+            self.0.set(self.0.get() + 1);
+            Ok(Reading::of([("device", "ticks", self.0.get())]))
+        }
+    }
+
+    #[test]
+    fn counters_are_of_each_phase_and_of_the_whole() {
+        let mut watch = Watch::new(Ticks(Cell::new(10)), Reading::of([("device", "ticks", 7)]));
+        watch.enter("commit").unwrap();
+        watch.leave().unwrap();
+        let timeline = watch.finish(&Reading::of([("device", "ticks", 20)]));
+        let counters = timeline.counters();
+        let found: Vec<_> = counters.iter().map(|row| (&*row.phase, row.value)).collect();
+        assert_eq!(found, [("all", 13), ("commit", 1)]);
+        assert_eq!(timeline.phases()[0].name, "commit");
     }
 }

@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use log::Log;
 
 use crate::device::disk::Disk;
-use crate::device::number;
+use crate::device::sysfs;
 use crate::filesystem::mount::{Mounted, drop_caches};
+use crate::raw_nand::follower::NandWatch;
 use crate::raw_nand::ubi;
-use crate::raw_nand::watch::NandWatch;
 use crate::tracer::Tracer;
 
 pub use check::Verdict;
@@ -35,7 +35,8 @@ pub use check::Verdict;
 /// # Errors
 /// If the writes or the tracing fail; a wrong attribution is none, but in the verdict.
 pub fn run(mounted: Mounted, nodes: &[PathBuf], tracer: &mut Tracer) -> anyhow::Result<Verdict> {
-    let disks = nodes.iter().map(|node| number::of_path(node)).collect::<Result<Vec<u32>, _>>()?;
+    let disks =
+        nodes.iter().map(|node| sysfs::number_of_node(node)).collect::<Result<Vec<u32>, _>>()?;
     mounted.sync()?;
     tracer.start(&disks)?;
     let log = write_known(mounted, &mut || Ok(tracer.digest(usize::MAX).map(|_| ())?))?;

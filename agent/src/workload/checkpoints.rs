@@ -9,7 +9,7 @@ use crate::sqlite::databases::Databases;
 use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
 use crate::sqlite::wal::{CommitCheckpoint, Database, SharedWal};
 use crate::sqlite::{busy, sync_call};
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::ledger::{CHECKPOINT, Done};
 

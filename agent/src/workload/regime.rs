@@ -15,7 +15,7 @@ use crate::sqlite::databases::Databases;
 use crate::sqlite::wal::Database;
 use crate::sqlite::words::JournalMode;
 use crate::sqlite::{busy, sync_call};
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::checkpoints::count;
 
 words! {

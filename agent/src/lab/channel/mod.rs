@@ -3,13 +3,10 @@
 //! No driver, interrupt or host thread takes part, so nothing outside reaches the virtual clock.
 
 pub mod clock;
-pub mod entropy;
 pub mod fw_cfg;
 pub mod handout;
 pub mod hardware;
 pub mod marks;
-pub mod modules;
-pub mod mounts;
 pub mod physical;
-pub mod stop;
+pub mod preparation;
 pub mod trees;

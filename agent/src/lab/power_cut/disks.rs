@@ -1,14 +1,25 @@
-//! The disks of a run that is over: reads their records, and puts them into chosen states.
+//! The disks of a run that is over: reads their records, and puts them into chosen states. Where a
+//! checker outside the guest, which is not emulated, shall look at what they hold, the slots that
+//! changed since the last such state are handed out: disk_pages has each content of a slot once,
+//! and disk_states.json says what is where (jojlab/lab/disk_checks.py reads it).
 
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use super::contents::DiskContents;
-use super::written::{Promise, WrittenRun};
+use anyhow::Context;
+use serde_json::json;
+
+use super::writes::{DiskContents, DurabilityModel, WrittenRun};
 use crate::device::disk::Disk;
-use crate::device::flash_record::{self, ChosenSlot, FlashRecordError, RecordCommand, SECTORS};
+use crate::device::flash::{
+    self, ChosenSlot, FlashRecordError, RecordCommand, SECTORS, SLOT_BYTES, SlotContents,
+};
 use crate::errors::WrongUse;
+use crate::filesystem::check::Checker;
 
 /// Attempts at what can only be done with a device that nobody uses, and pauses between: 60 s.
 const FREE_ATTEMPTS: u32 = 60_000;
@@ -21,13 +32,13 @@ const RECOVERY: u8 = 1;
 /// The disks, whose filesystem is not mounted.
 pub struct CutDisks<'a> {
     disks: &'a [Disk],
-    promises: &'a [Promise],
+    promises: &'a [DurabilityModel],
     /// What they were last put into; none at first.
     there: Option<DiskContents>,
 }
 
 impl<'a> CutDisks<'a> {
-    pub fn new(disks: &'a [Disk], promises: &'a [Promise]) -> Self {
+    pub fn new(disks: &'a [Disk], promises: &'a [DurabilityModel]) -> Self {
         Self { disks, promises, there: None }
     }
 
@@ -38,8 +49,8 @@ impl<'a> CutDisks<'a> {
     pub fn record(&self) -> anyhow::Result<WrittenRun> {
         let mut records = Vec::new();
         for (disk, promise) in self.disks.iter().zip(self.promises) {
-            let requests = flash_record::requests(disk.folder()).map_err(told)?;
-            let pieces = flash_record::pieces(disk.folder()).map_err(told)?;
+            let requests = flash::read_requests(disk.folder()).map_err(user_error)?;
+            let pieces = flash::read_pieces(disk.folder()).map_err(user_error)?;
             records.push((*promise, requests, pieces));
         }
         Ok(WrittenRun::of(records))
@@ -105,13 +116,13 @@ impl<'a> CutDisks<'a> {
             chosen[slot.disk].push(ChosenSlot { slot: slot.number, pieces });
         }
         for (disk, chosen) in self.disks.iter().zip(chosen) {
-            until_free(|| flash_record::choose(disk.folder(), &chosen))?;
+            until_free(|| flash::choose(disk.folder(), &chosen))?;
         }
         Ok(())
     }
 
     fn tell(&self, command: RecordCommand) -> anyhow::Result<()> {
-        let tell = |folder: &Path| until_free(|| flash_record::command(folder, command));
+        let tell = |folder: &Path| until_free(|| flash::write_command(folder, command));
         self.disks.iter().try_for_each(|disk| tell(disk.folder()))
     }
 }
@@ -123,18 +134,138 @@ pub fn until_free<Found>(
     for _ in 0..FREE_ATTEMPTS {
         match act() {
             Err(error) if error.is_busy() => thread::sleep(FREE_PAUSE),
-            other => return other.map_err(told),
+            other => return other.map_err(user_error),
         }
     }
-    act().map_err(told)
+    act().map_err(user_error)
 }
 
 /// A run that is too long is the user's.
-fn told(error: FlashRecordError) -> anyhow::Error {
+fn user_error(error: FlashRecordError) -> anyhow::Error {
     match error {
         FlashRecordError::Overflown => {
             WrongUse(format!("power cuts: {error}; lower transactions or value_bytes")).into()
         }
         error => error.into(),
     }
+}
+
+const PAGES: &str = "disk_pages";
+const STATES: &str = "disk_states.json";
+
+/// Contents of slots that are handed out: two thirds of the memory that there is for results.
+/// States beyond are checked in the guest.
+const MOST_PAGES: usize = 32 << 10;
+
+/// Where a slot is all zeroes.
+const ZEROES: u32 = 0;
+
+/// Slots that changed on a disk, and which content each has since: its number plus one.
+type Changes = Vec<(u64, u32)>;
+
+/// What was handed out so far.
+pub struct HandedDisks<'a> {
+    disks: &'a [Disk],
+    checker: Checker,
+    output: &'a Path,
+    pages: BufWriter<File>,
+    /// Contents by their hash of 128 bits.
+    known: HashMap<[u64; 2], u32>,
+    states: Vec<Vec<Changes>>,
+    is_full: bool,
+}
+
+impl<'a> HandedDisks<'a> {
+    /// Nothing is handed out yet; the disks note from now on which slots change.
+    ///
+    /// # Errors
+    /// If they cannot.
+    pub fn new(disks: &'a [Disk], checker: Checker, output: &'a Path) -> anyhow::Result<Self> {
+        for disk in disks {
+            until_free(|| flash::write_command(disk.folder(), RecordCommand::Follow))?;
+        }
+        let path = output.join(PAGES);
+        let pages = BufWriter::new(File::create(&path).with_context(|| path_text(&path))?);
+        let (known, states, is_full) = (HashMap::new(), Vec::new(), false);
+        Ok(Self { disks, checker, output, pages, known, states, is_full })
+    }
+
+    /// Hands out what the disks hold now; false where there is no room for it, and from then on.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn take(&mut self) -> anyhow::Result<bool> {
+        if self.is_full {
+            return Ok(false);
+        }
+        let mut slots = Vec::new();
+        for disk in self.disks {
+            slots.push(until_free(|| flash::read_changes(disk.folder()))?);
+        }
+        let count: usize = slots.iter().map(Vec::len).sum();
+        if self.known.len() + count > MOST_PAGES {
+            self.is_full = true;
+            return Ok(false);
+        }
+        let mut state = Vec::new();
+        for (disk, slots) in self.disks.iter().zip(slots) {
+            let mut changes = Changes::new();
+            let contents = SlotContents::open(disk.folder())?;
+            for slot in slots {
+                changes.push((slot, self.number(&contents.read(slot)?)?));
+            }
+            state.push(changes);
+        }
+        self.states.push(state);
+        Ok(true)
+    }
+
+    /// Which content it is; writes it down if it is a new one.
+    fn number(&mut self, content: &[u8; SLOT_BYTES]) -> anyhow::Result<u32> {
+        if content.iter().all(|byte| *byte == 0) {
+            return Ok(ZEROES);
+        }
+        let next = u32::try_from(self.known.len()).expect("bounded") + 1;
+        let number = *self.known.entry(hash(content)).or_insert(next);
+        if number == next {
+            self.pages.write_all(content).context(PAGES)?;
+        }
+        Ok(number)
+    }
+
+    /// Writes down what is where.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        self.pages.flush().context(PAGES)?;
+        let sizes: Result<Vec<u64>, _> = self.disks.iter().map(Disk::size_bytes).collect();
+        let states = json!({
+            "program": self.checker.program,
+            "arguments": self.checker.arguments,
+            "journal_option": self.checker.journal_option,
+            "file_option": self.checker.file_option,
+            "disk_bytes": sizes?,
+            "states": self.states,
+        });
+        let path = self.output.join(STATES);
+        fs::write(&path, states.to_string()).with_context(|| path_text(&path))
+    }
+}
+
+fn path_text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Two hashes of 64 bits, by another factor each.
+fn hash(content: &[u8; SLOT_BYTES]) -> [u64; 2] {
+    let mut hash = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f_u64];
+    for word in content.chunks_exact(8) {
+        let word = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
+        for (own, factor) in hash.iter_mut().zip([0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb]) {
+            *own = (*own ^ word).wrapping_mul(factor);
+            *own ^= *own >> 29;
+        }
+    }
+    hash
 }

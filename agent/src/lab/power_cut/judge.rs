@@ -1,15 +1,17 @@
-//! What is found after a power cut: mounts the filesystem, has the workload look at what is left,
-//! unmounts it, and asks the filesystem's own checker and the kernel's log.
+//! Judges what is found after a power cut: mounts the filesystem, has the workload look at what is
+//! left, unmounts it, and asks the filesystem's own checker and the kernel's log. Damage is told
+//! from a failure of the machine that looks for it, as where memory ran out.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
+use rustix::io::Errno;
 
-use super::handed_disks::HandedDisks;
-use super::of_this_machine;
+use super::disks::HandedDisks;
 use crate::device::kernel_log::KernelLog;
 use crate::errors::text;
+use crate::filesystem::FilesystemError;
 use crate::filesystem::check::{self, Checked};
 use crate::lab::stand::Stand;
 use crate::workload::error::WorkloadError;
@@ -111,12 +113,12 @@ impl<'a> Judge<'a> {
         let untold = |outcome, error: anyhow::Error| Survival::untold(outcome, text(&error));
         match self.stand.attach() {
             Ok(()) => {}
-            Err(error) if of_this_machine::attaching(&error) => return Err(error),
+            Err(error) if is_attach_failure_of_machine(&error) => return Err(error),
             Err(error) => return Ok(untold(CutOutcome::Unmountable, error)),
         }
         let mounted = match self.stand.mount() {
             Ok(mounted) => mounted,
-            Err(error) if of_this_machine::mounting(&error) => return Err(error.into()),
+            Err(error) if is_failure_of_machine(&error) => return Err(error.into()),
             Err(error) => return Ok(untold(CutOutcome::Unmountable, error.into())),
         };
         let survival = match self.remains.survived(cut) {
@@ -179,9 +181,28 @@ fn bounded(lines: impl Iterator<Item = String>) -> String {
     }
 }
 
+/// What mount(2) answers of the machine, and not of what is on the device: ENOENT, say, may be of a
+/// tree of Btrfs.
+const MACHINE_ERRORS: [Errno; 4] = [Errno::NOMEM, Errno::BUSY, Errno::PERM, Errno::MFILE];
+
+/// Whether a filesystem could not be mounted for a reason that is not on its device.
+pub fn is_failure_of_machine(error: &FilesystemError) -> bool {
+    match error {
+        FilesystemError::Mount { source, .. } => MACHINE_ERRORS.contains(source),
+        _ => true,
+    }
+}
+
+/// Whether UBI could not be attached for a reason that is not on the NAND.
+pub fn is_attach_failure_of_machine(error: &anyhow::Error) -> bool {
+    let source = error.downcast_ref::<std::io::Error>().and_then(Errno::from_io_error);
+    source.is_some_and(|source| MACHINE_ERRORS.contains(&source))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     #[test]
     fn what_is_said_of_a_torn_page_while_it_is_recovered_is_no_error() {
@@ -212,5 +233,20 @@ mod tests {
         assert_eq!(lines[0], "EXT4-fs error: page 0");
         let left_out = 10_000 - (lines.len() - 1);
         assert_eq!(lines[lines.len() - 1], format!("({left_out} more lines of errors)"));
+    }
+
+    #[test]
+    fn a_filesystem_that_is_gone_is_told_from_a_mount_without_memory() {
+        let mount = |source| FilesystemError::Mount {
+            device: PathBuf::new(),
+            directory: PathBuf::new(),
+            kind: crate::record::Filesystem::Ext4,
+            options: String::new(),
+            source,
+        };
+        assert!(is_failure_of_machine(&mount(Errno::NOMEM)));
+        for source in [Errno::INVAL, Errno::IO, Errno::UCLEAN, Errno::NOENT] {
+            assert!(!is_failure_of_machine(&mount(source)), "{source}");
+        }
     }
 }

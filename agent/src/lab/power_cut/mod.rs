@@ -1,38 +1,39 @@
 //! What survives of a run when the power is cut. Reads the record that the modelled disks made of
 //! the run that was measured; chooses states that cuts leave of it, puts the disks into each,
 //! mounts the filesystem, and has the workload compare what is there with what had been
-//! acknowledged. Produces power_cuts.json in the output directory.
+//! acknowledged. Produces power_cuts.json in the output directory, with a row for each state.
 //!
-//! written -> contents, choice -> walk -> states: which states there are, without a disk;
-//! disks: puts the disks into them; handed_disks, of_this_machine -> judge: what is found there,
-//! and whether it is damage by the cut or a failure of this machine; answer: writes it down
+//! writes -> walk -> states: which states there are, without a disk; disks: puts the disks into
+//! them; judge: what is found there.
 
-mod answer;
-mod choice;
-mod contents;
 mod disks;
-mod handed_disks;
 mod judge;
-mod of_this_machine;
 mod states;
 mod walk;
-mod written;
+mod writes;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
+
+use anyhow::Context;
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::case::Finished;
 use crate::errors::WrongUse;
 use crate::record::{Case, PowerCuts};
 use crate::workload;
+use crate::workload::kind::ClosedWorkload;
 use crate::workload::ledger::is_commit;
-use crate::workload::power_cut::Cut;
-use answer::{Answer, Judged};
+use crate::workload::power_cut::{Cut, Survival};
 use disks::CutDisks;
-use judge::Judge;
-use states::{Chooser, PromiseTimes, State, draw_second};
-use walk::Walk;
-use written::Promise;
+use judge::{Judge, Judgement};
+use states::{Chooser, PromiseTimes, State, States, draw_second};
+use walk::{Choice, StateKind, Walk};
+use writes::DurabilityModel;
 
 /// Judges states of a case's run; its tables in `output` become their hashes.
 ///
@@ -40,8 +41,8 @@ use written::Promise;
 /// If a step fails; what a power cut destroys is none, but in the verdict.
 pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> anyhow::Result<()> {
     refuse(case)?;
-    let promises: Vec<Promise> =
-        case.device_model.iter().chain(&case.journal_model).map(Promise::of).collect();
+    let promises: Vec<DurabilityModel> =
+        case.device_model.iter().chain(&case.journal_model).map(DurabilityModel::of).collect();
     let Finished { stand, mounted, mut closed, configuration, end_ns } = finished;
     closed.transactions.retain(|transaction| is_commit(&transaction.kind));
     closed.remains.check_oracle()?;
@@ -60,7 +61,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     let states = chooser.choose();
     let mut known: HashSet<(u64, u64)> =
         states.chosen.iter().map(|state| (state.hash, state.promises)).collect();
-    let tables = answer::take_tables(output)?;
+    let tables = take_tables(output)?;
     let mut judge = Judge::new(&stand, &*closed.remains, output)?;
     let mut found = Vec::new();
     let mut second_draws = 0;
@@ -115,4 +116,132 @@ fn refuse(case: &Case) -> anyhow::Result<()> {
         return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());
     }
     Ok(())
+}
+
+const NAME: &str = "power_cuts.json";
+
+/// A state, and what was found there.
+#[derive(Debug, Serialize)]
+pub struct Judged {
+    cut_ns: i64,
+    kind: StateKind,
+    /// Whether a write was torn, at the first cut or at a second.
+    is_torn: bool,
+    after_return: bool,
+    acknowledged: u64,
+    begun: u64,
+    promises: u64,
+    #[serde(flatten)]
+    survival: Survival,
+    fsck: String,
+    kernel_log: String,
+    hash: String,
+}
+
+impl Judged {
+    /// A state of the run, or what a cut by the choice `second` while it recovered left of it.
+    pub fn new(state: &State, second: Option<Choice>, hash: u64, verdict: Judgement) -> Self {
+        let choices = [Some(state.choice), second];
+        Self {
+            cut_ns: state.at_ns,
+            kind: if second.is_some() { StateKind::Second } else { state.choice.kind },
+            is_torn: choices.iter().flatten().any(|choice| choice.kind == StateKind::Torn),
+            after_return: state.after_return,
+            acknowledged: state.acknowledged,
+            begun: state.begun,
+            promises: state.promises,
+            survival: verdict.survival,
+            fsck: verdict.fsck.to_string(),
+            kernel_log: verdict.kernel_log,
+            hash: format!("{hash:016x}"),
+        }
+    }
+}
+
+/// What becomes of one part of a job.
+pub struct Answer<'a> {
+    pub case: &'a Case,
+    pub cuts: &'a PowerCuts,
+    pub promises: &'a [DurabilityModel],
+    pub closed: &'a ClosedWorkload,
+    pub configuration: Value,
+    /// SHA-256 of each table of the run, by its name.
+    pub tables: BTreeMap<String, String>,
+    pub span: RangeInclusive<i64>,
+    pub states: &'a States,
+    /// Of them all in this guest: draws among what recoveries wrote.
+    pub second_draws: u64,
+    pub found: Vec<Judged>,
+}
+
+impl Answer<'_> {
+    /// Writes it down.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(self, output: &Path) -> anyhow::Result<()> {
+        let boundary = self.found.iter().filter(|one| one.kind.is_boundary()).count();
+        let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
+        for one in &self.found {
+            *outcomes.entry(one.survival.outcome.word()).or_default() += 1;
+        }
+        let answer = json!({
+            "case": self.case.case,
+            "seed": self.case.seed,
+            "operation_hash": self.closed.operation_hash,
+            "configuration": self.configuration,
+            "transactions": self.closed.transactions.len(),
+            "tables": self.tables,
+            "part": self.cuts.part,
+            "parts": self.cuts.parts,
+            "begin_ns": self.span.start(),
+            "end_ns": self.span.end(),
+            "model": self.model(),
+            "asked_states": self.cuts.states,
+            "boundary_states_left_out": self.states.boundary_left_out,
+            "draws": self.states.draws + self.second_draws,
+            "second_draws": self.second_draws,
+            "boundary_states": boundary,
+            "sampled_states": self.found.len() - boundary,
+            "outcomes": outcomes,
+            "unchecked": self.closed.remains.unchecked(),
+            "states": self.found,
+        });
+        let path = output.join(NAME);
+        fs::write(&path, answer.to_string()).with_context(|| path.display().to_string())
+    }
+
+    /// What could happen, of one disk, or of each where there are two.
+    fn model(&self) -> Value {
+        let each = |value: fn(&DurabilityModel) -> Value| match self.promises {
+            [one] => value(one),
+            all => all.iter().map(value).collect(),
+        };
+        json!({
+            "volatile_cache": each(|promise| promise.is_volatile.into()),
+            "fua": each(|promise| promise.has_fua.into()),
+            "flush_lies": each(|promise| promise.lies_about_flushes.into()),
+            "torn_bytes": each(|promise| promise.torn_bytes.into()),
+            "torn_pages": self.case.case.filesystem.is_on_raw_nand(),
+            "second_cuts": true,
+            "fsck": crate::filesystem::check::word(self.case.case.filesystem),
+        })
+    }
+}
+
+/// Removes what the run handed out; gives the SHA-256 of each file by its name.
+///
+/// # Errors
+/// If a file cannot be read or removed.
+pub fn take_tables(output: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut tables = BTreeMap::new();
+    for entry in fs::read_dir(output).with_context(|| output.display().to_string())? {
+        let path = entry?.path();
+        let content = fs::read(&path).with_context(|| path.display().to_string())?;
+        let hash = Sha256::digest(&content);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        tables.insert(name, hash.iter().map(|byte| format!("{byte:02x}")).collect());
+        fs::remove_file(&path)?;
+    }
+    Ok(tables)
 }

@@ -11,9 +11,9 @@ use std::ops::RangeInclusive;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-use super::choice::Choice;
 use super::walk::Walk;
-use super::written::WrittenRun;
+use crate::lab::power_cut::walk::Choice;
+use crate::lab::power_cut::writes::WrittenRun;
 use crate::tables::rows::Transaction;
 
 /// All boundary states are chosen where they are so many in ten at most: the rest is drawn.
@@ -285,8 +285,8 @@ pub fn draw_second(recovery: &WrittenRun, seed: u64, number: u64) -> (i64, Choic
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::written::tests::written;
     use super::*;
+    use crate::lab::power_cut::writes::tests::written;
 
     /// Commits of three writes and a flush: at 100 n a write to the journal, to the database twice,
     /// then the flush, and the return.

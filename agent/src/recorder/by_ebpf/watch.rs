@@ -15,8 +15,8 @@ use super::early::EarlyNames;
 use super::program::KernelRecorder;
 use super::records::{EXECUTABLE, KernelTold, OpenedFile, WORKING_DIRECTORY, decode};
 use super::seen::{KnownFiles, SeenCall, SeenMemory};
-use crate::tables::clock::now_ns;
 use crate::tables::recording::RecordedThread;
+use crate::tables::timeline::now_ns;
 
 /// Between two looks at what was told, where nothing was.
 const PAUSE: Duration = Duration::from_millis(5);

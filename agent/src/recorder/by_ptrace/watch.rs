@@ -11,8 +11,8 @@ use super::super::{snapshot, start, words};
 use super::filter;
 use super::stopped::StoppedThread;
 use super::stops::{self, Stop};
-use crate::tables::clock::now_ns;
 use crate::tables::recording::RecordedThread;
+use crate::tables::timeline::now_ns;
 
 /// The event of ptrace(2) in the upper half of a status, PTRACE_EVENT_STOP (linux/ptrace.h).
 const EVENT_STOP: i32 = 128;

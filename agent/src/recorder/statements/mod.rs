@@ -25,7 +25,7 @@ use super::waiting::{self, Waited};
 use super::{facts_of_begin, signals, start};
 use crate::errors::WrongUse;
 use crate::messages::sentences;
-use crate::tables::segments::Segments;
+use crate::tables::write::Segments;
 
 /// What is kept of bound values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

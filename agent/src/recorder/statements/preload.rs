@@ -86,7 +86,7 @@ fn can_be_listed(path: &Path) -> bool {
 fn private_folder() -> io::Result<PathBuf> {
     let temporary = std::env::temp_dir();
     let parent = if can_be_listed(&temporary) { temporary } else { "/tmp".into() };
-    let name = format!("joj-{}-{}", std::process::id(), crate::tables::clock::now_ns());
+    let name = format!("joj-{}-{}", std::process::id(), crate::tables::timeline::now_ns());
     let folder = parent.join(name);
     // Others must be able to load from it; only we write.
     DirBuilder::new().mode(0o755).create(&folder)?;

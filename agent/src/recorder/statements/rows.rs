@@ -8,11 +8,11 @@ use super::super::words;
 use super::log::{LogError, LogRecord, LoggedExecution, ProcessLog};
 use super::values::{Binding, LoggedValue};
 use crate::sql_script::lexer::tokens;
-use crate::tables::rows::Word;
-use crate::tables::segments::Segments;
-use crate::tables::statements::{
+use crate::tables::recording::{
     BoundValue, RecordedConnection, RecordedDatabase, RecordedStatement,
 };
+use crate::tables::rows::Word;
+use crate::tables::write::Segments;
 use crate::tables::write::WriteError;
 
 /// Rows are written when so many wait, or so many bytes of values.

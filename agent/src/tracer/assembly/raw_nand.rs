@@ -1,7 +1,7 @@
-//! What an operation of raw NAND is to the rest of the tracer: a bio whose runs are classified by
+//! NodeSubject an operation of raw NAND is to the rest of the tracer: a bio whose runs are classified by
 //! what the headers of UBI and UBIFS said of its bytes.
 
-use crate::raw_nand::follower::{Extent, OperationCause, TracedOperation, What};
+use crate::raw_nand::follower::{Extent, NodeSubject, OperationCause, TracedOperation};
 use crate::raw_nand::operation::OperationKind;
 use crate::tables::rows::Word;
 use crate::tracer::classify::{BlockType, Class, RunOwner};
@@ -59,7 +59,7 @@ fn class_of(piece: &Extent, cause: OperationCause) -> (Class, Option<(u64, u64)>
         (Class::of(BlockType::FsMetadata, subtype, owner), Some((inode, 0)))
     };
     match piece.what {
-        What::Data { inode, offset_bytes } => {
+        NodeSubject::Data { inode, offset_bytes } => {
             let subtype: Word = match cause {
                 OperationCause::GarbageCollection => "garbage-collection".into(),
                 OperationCause::WearLevelling => "wear-levelling".into(),
@@ -68,24 +68,24 @@ fn class_of(piece: &Extent, cause: OperationCause) -> (Class, Option<(u64, u64)>
             let class = Class::of(BlockType::Data, subtype, RunOwner::Number(inode));
             (Class { has_offset: true, ..class }, Some((inode, offset_bytes)))
         }
-        What::Inode { inode } => of(inode, "inode"),
-        What::Entry { inode } => of(inode, "entry"),
-        What::Truncation { inode } => of(inode, "truncation"),
-        What::Padding => (metadata("padding"), None),
-        What::Superblock => (metadata("superblock"), None),
-        What::Master => (metadata("master"), None),
-        What::Index => (metadata("index"), None),
-        What::Orphan => (metadata("orphan"), None),
-        What::Authentication => (metadata("authentication"), None),
-        What::Properties => (metadata("block-properties"), None),
-        What::EraseCounter => (metadata("ubi-erase-counter"), None),
-        What::VolumeHeader => (metadata("ubi-volume-header"), None),
-        What::VolumeTable => (metadata("ubi-volume-table"), None),
-        What::Erased => (metadata("erased"), None),
+        NodeSubject::Inode { inode } => of(inode, "inode"),
+        NodeSubject::Entry { inode } => of(inode, "entry"),
+        NodeSubject::Truncation { inode } => of(inode, "truncation"),
+        NodeSubject::Padding => (metadata("padding"), None),
+        NodeSubject::Superblock => (metadata("superblock"), None),
+        NodeSubject::Master => (metadata("master"), None),
+        NodeSubject::Index => (metadata("index"), None),
+        NodeSubject::Orphan => (metadata("orphan"), None),
+        NodeSubject::Authentication => (metadata("authentication"), None),
+        NodeSubject::Properties => (metadata("block-properties"), None),
+        NodeSubject::EraseCounter => (metadata("ubi-erase-counter"), None),
+        NodeSubject::VolumeHeader => (metadata("ubi-volume-header"), None),
+        NodeSubject::VolumeTable => (metadata("ubi-volume-table"), None),
+        NodeSubject::Erased => (metadata("erased"), None),
         // The log says where the journal is, and when a commit began: the nodes of the journal are
         // where they stay.
-        What::Reference => (Class::new(BlockType::FsJournal, "reference"), None),
-        What::Commit => (Class::new(BlockType::FsJournal, "commit"), None),
-        What::Unknown => (Class::new(BlockType::Unknown, ""), None),
+        NodeSubject::Reference => (Class::new(BlockType::FsJournal, "reference"), None),
+        NodeSubject::Commit => (Class::new(BlockType::FsJournal, "commit"), None),
+        NodeSubject::Unknown => (Class::new(BlockType::Unknown, ""), None),
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::calls::{MSYNC, UMOUNT2, sync_name};
-use crate::tables::annotate::ring_owner;
+use crate::tables::capture::ring_owner;
 use crate::tracer::classify::{BlockType, Class};
 use crate::tracer::files::{FileKey, run_key, sync_key};
 use crate::tracer::records::kernel::{OPERATION_MASK, OPERATION_READ, OPERATION_WRITE};

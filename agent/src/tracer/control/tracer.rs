@@ -16,8 +16,8 @@ use crate::bpf::Symbols;
 use crate::device::layers::Layer;
 use crate::device::sysfs;
 use crate::raw_nand::follower::ToldOperations;
-use crate::tables::clock::now_ns;
 use crate::tables::rows;
+use crate::tables::timeline::now_ns;
 use crate::tracer::assembly::{Assembler, Capture, FinishedRows, NEVER_NS, Totals};
 use crate::tracer::files::Files;
 use crate::tracer::files::file_kind::FileKinds;
@@ -393,8 +393,8 @@ impl Tracer {
 
 /// The disk's name, and whether its driver takes bios.
 fn known_disk(disk: u32) -> Result<TracedDisk, TracerError> {
-    let folder = sysfs::folder(disk);
-    let name = sysfs::name(disk)
+    let folder = sysfs::device_folder(disk);
+    let name = sysfs::device_name(disk)
         .map_err(|source| TracerError::Disk { path: folder.display().to_string(), source })?;
     Ok(TracedDisk { name, takes_bios: Layer::new(&folder).takes_bios() })
 }

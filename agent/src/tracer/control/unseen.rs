@@ -16,7 +16,7 @@ pub fn free(assembler: &mut Assembler, program: &Attribution, before_ns: u64) ->
 /// driver that takes bios.
 pub fn believe_disks(assembler: &mut Assembler) {
     for disk in assembler.joiner().busy_disks() {
-        if iostats::is_at_rest(&sysfs::folder(disk)) {
+        if iostats::is_at_rest(&sysfs::device_folder(disk)) {
             assembler.joiner().end_all_unseen(disk);
         }
     }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use crate::device::number;
+use crate::device::sysfs;
 use crate::tables::rows;
 use crate::tracer::records::kernel::{MODE_DIRECTORY, MODE_TYPE};
 use crate::tracer::records::{PathRecord, Run, Sync};
@@ -371,7 +371,7 @@ fn last_path(story: &Story) -> &str {
 fn row(number: &i64, key: &FileKey, story: &Story, files: &Files) -> rows::File {
     rows::File {
         file_id: *number,
-        device: number::text(key.filesystem),
+        device: sysfs::number_text(key.filesystem),
         inode: key.inode as i64,
         generation: i64::from(key.generation),
         path: last_path(story).to_owned(),

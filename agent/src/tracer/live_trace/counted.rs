@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::output::PHASE;
 use crate::device::layers::Layer;
 use crate::device::{iostats, sysfs};
-use crate::tables::clock::now_ns;
 use crate::tables::rows::Counter;
+use crate::tables::timeline::now_ns;
 use crate::tracer::requests::completions::{Completions, Direction, Span};
 
 /// What is compared, with the name of the counter. Bytes alone: requests are counted when their
@@ -43,10 +43,10 @@ impl Counted {
     pub fn now(disks: &[u32]) -> Self {
         let begin_ns = now_ns() as u64;
         let count = |&disk: &u32| {
-            let folder = sysfs::folder(disk);
+            let folder = sysfs::device_folder(disk);
             let takes_bios = Layer::new(&folder).takes_bios();
             let count = DiskCount {
-                name: sysfs::name(disk).ok()?,
+                name: sysfs::device_name(disk).ok()?,
                 counters: iostats::read(&folder).ok()?,
                 is_comparable: !takes_bios && iostats::counts_all(&folder),
             };

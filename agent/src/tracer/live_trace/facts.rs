@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::json;
 
 use crate::device::disks::Disks;
-use crate::device::number;
-use crate::tables::manifest::{Manifest, Origin};
+use crate::device::sysfs;
+use crate::tables::capture::{Manifest, Origin};
 
 /// The manifest as it begins; `own_pid` is the tracer's process.
 pub fn manifest(command: &[String], disks: &Disks, own_pid: i64) -> Manifest {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let numbers: Vec<String> = disks.numbers.iter().map(|&disk| number::text(disk)).collect();
+    let numbers: Vec<String> = disks.numbers.iter().map(|&disk| sysfs::number_text(disk)).collect();
     let made_of = disks.layers.iter().filter(|layer| layer.takes_bios());
     let made_of: BTreeMap<&str, Vec<String>> =
         made_of.map(|layer| (layer.name.as_str(), layer.below())).collect();

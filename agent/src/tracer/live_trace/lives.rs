@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::device::{disks, number};
+use crate::device::{disks, sysfs};
 
 /// What tells each disk from another of the same number; None of one that has no size.
 pub struct Lives(BTreeMap<u32, Option<String>>);
@@ -18,7 +18,7 @@ impl Lives {
         let changed = self.0.iter().filter(|(disk, life)| disks::life(**disk) != **life);
         let reason = |(disk, life): (&u32, &Option<String>)| {
             let what = if life.is_some() { "went away or became another" } else { "had no size" };
-            format!("disk {} {what} while it was traced", number::text(*disk))
+            format!("disk {} {what} while it was traced", sysfs::number_text(*disk))
         };
         changed.map(reason).collect()
     }

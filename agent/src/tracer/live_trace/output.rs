@@ -8,9 +8,9 @@ use anyhow::Context;
 use serde::Serialize;
 
 use crate::errors::WrongUse;
-use crate::tables::manifest::{Manifest, TraceLoss};
+use crate::tables::capture::{Manifest, TraceLoss};
 use crate::tables::rows::{Counter, File, PageRun, Request};
-use crate::tables::segments::Segments;
+use crate::tables::write::Segments;
 use crate::tables::write::Table;
 use crate::tracer::assembly::FinishedRows;
 use crate::tracer::requests::gaps::Gaps;

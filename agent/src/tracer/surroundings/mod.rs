@@ -58,7 +58,7 @@ impl Surroundings {
 /// Subtypes of metadata are all it is for: a device that cannot be read, because it is gone, has
 /// none.
 fn read_layout(device: u32) -> Layout {
-    let open = |device| fs::File::open(format!("/dev/{}", sysfs::name(device).ok()?)).ok();
+    let open = |device| fs::File::open(format!("/dev/{}", sysfs::device_name(device).ok()?)).ok();
     open(device).and_then(|file| Layout::read(&file).ok()).unwrap_or_default()
 }
 

@@ -15,7 +15,7 @@ use crate::sqlite::pragmas::Pragmas;
 use crate::sqlite::sound;
 use crate::sqlite::wal::Database;
 use crate::sqlite::words::JournalMode;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::power_cut::{CutOutcome, Survival};
 

@@ -9,7 +9,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::signals::Signals;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 
 const FRAMES_PER_S: i64 = 30;
 /// 17 Mbit/s: what Galaxy phones record in this format (darkskiesfilm.com/?p=53608, of the S7; of

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::names_left::{NamesLeft, name, names_in, new_name};
 use super::settings::{FileMetadataSettings, MetadataOperation};
 use crate::record::Switch;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::files::left::{FilesOfThread, own_name};
 use crate::workload::files::threads::FileTask;

@@ -11,7 +11,7 @@ use rand_chacha::rand_core::RngCore;
 use sha2::{Digest, Sha256};
 
 use super::settings::{FilePassesSettings, Pass};
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::draw::{below, generator};
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::files::aligned_buffer::AlignedBuffer;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::settings::{FileReadSettings, ReadMode};
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::files::aligned_buffer::AlignedBuffer;
 use crate::workload::files::data_file::{self, Records};

@@ -12,7 +12,7 @@ use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue};
 use rustix::io::ReadWriteFlags;
 
-use crate::device::number;
+use crate::device::sysfs;
 use crate::record::words;
 use crate::workload::error::WorkloadError;
 
@@ -144,7 +144,7 @@ impl Way {
 /// Whether the disk under a file polls, as its queue/io_poll says; true where nothing says so.
 fn has_poll_queues(file: &File) -> bool {
     let Ok(metadata) = file.metadata() else { return true };
-    let device = number::text(number::of_node(metadata.dev()));
+    let device = sysfs::number_text(sysfs::device_number(metadata.dev()));
     let folder = Path::new("/sys/dev/block").join(device);
     let setting = |folder: &Path| std::fs::read_to_string(folder.join("queue/io_poll"));
     let found = setting(&folder).or_else(|_| setting(&folder.join("..")));

@@ -21,7 +21,7 @@ use super::sqlite_commits::transactions_of;
 use super::stage::{self, MadeFiles, ReplayStage};
 use crate::messages::plural;
 use crate::record::words;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::{Asked, ClosedWorkload, Space, Workload, WorkloadKind};
 use crate::workload::ledger::{Done, Ledger};

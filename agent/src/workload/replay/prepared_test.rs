@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::import::{Trace, import};
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::power_cut::{Cut, CutOutcome};
 use crate::workload::threads::noted_phases::NotedPhases;
 

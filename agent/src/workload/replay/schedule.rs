@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::record::words;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 
 words! {
     /// When calls are made: at their recorded times, or as soon as those before them are over.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::messages::plural;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 
 /// Errors that are told apart; all others are counted together.
 const MOST_ERRORS: usize = 100;

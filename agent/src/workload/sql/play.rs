@@ -16,7 +16,7 @@ use crate::sqlite::databases::Databases;
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::wal::{CommitCheckpoint, Database};
 use crate::sqlite::{batch_atomic_write, busy, commit_time, sync_call};
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
 use crate::workload::ledger::{Done, READ_ONLY, ROLLBACK};

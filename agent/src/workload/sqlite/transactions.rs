@@ -12,7 +12,7 @@ use crate::sqlite::databases::Databases;
 use crate::sqlite::error::{SqliteError, failed};
 use crate::sqlite::wal::{CommitCheckpoint, Database};
 use crate::sqlite::{batch_atomic_write, busy, sync_call};
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
 use crate::workload::ledger::Done;

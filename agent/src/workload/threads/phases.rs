@@ -7,7 +7,7 @@ use super::observer::Observer;
 use super::plan::{Length, Plan};
 use super::post::{Part, Post};
 use super::task::Task;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 
 /// Those who run the transactions, as the conductor sees them.
 pub trait Team {

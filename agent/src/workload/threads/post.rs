@@ -3,7 +3,7 @@
 
 use super::plan::{Length, Plan};
 use super::task::Task;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::ledger::{Done, Ledger};
 

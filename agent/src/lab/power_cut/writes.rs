@@ -1,5 +1,6 @@
 //! What was written to the disks of a run, and from when on a power cut takes it no more: reads the
-//! records of the disks and what each promises; makes one list of requests in the order of issue.
+//! records of the disks and the durability model of each; makes one list of requests in the order
+//! of issue. The contents of the disks in one state are numbers of pieces, with a hash of all.
 //!
 //! A device with a volatile cache owes the host what a flush that completed before the cut found
 //! completed, and completed FUA writes (JESD84-B51, 6.6.34; Documentation/block/
@@ -9,17 +10,17 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::device::flash_record::{self, RecordedPiece, RecordedRequest, SECTORS};
+use crate::device::flash::{self, RecordedPiece, RecordedRequest, SECTORS};
 use crate::record::DeviceModel;
 
 /// Of what nothing makes durable.
 pub const NEVER_NS: i64 = i64::MAX;
 /// Bytes of a slot of the record.
-const SLOT_BYTES: i64 = flash_record::SLOT_BYTES as i64;
+const SLOT_BYTES: i64 = flash::SLOT_BYTES as i64;
 
 /// What a disk promises of what it has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Promise {
+pub struct DurabilityModel {
     pub is_volatile: bool,
     pub has_fua: bool,
     pub lies_about_flushes: bool,
@@ -28,7 +29,7 @@ pub struct Promise {
     pub torn_bytes: i64,
 }
 
-impl Promise {
+impl DurabilityModel {
     /// As the device's profile says (devices/README.md).
     pub fn of(model: &DeviceModel) -> Self {
         let value = |name| model.get(name).copied().unwrap_or(0);
@@ -110,7 +111,7 @@ pub struct WrittenRun {
 
 impl WrittenRun {
     /// Of the records of the disks, each with its promise.
-    pub fn of(records: Vec<(Promise, Vec<RecordedRequest>, Vec<RecordedPiece>)>) -> Self {
+    pub fn of(records: Vec<(DurabilityModel, Vec<RecordedRequest>, Vec<RecordedPiece>)>) -> Self {
         let mut written = Self::default();
         let mut known = BTreeMap::new();
         for (disk, (promise, requests, pieces)) in records.into_iter().enumerate() {
@@ -140,12 +141,80 @@ impl WrittenRun {
     }
 }
 
+/// Which piece each sector of a slot is of: its place plus one, 0 for what was before the run.
+pub type Sectors = [u32; SECTORS];
+
+/// All sectors of a slot.
+pub const WHOLE: u8 = 0xff;
+
+/// Slots of the disks.
+#[derive(Debug, Clone)]
+pub struct DiskContents {
+    pub slots: Vec<Sectors>,
+    /// 0 for what was before the run: of each other sector something is mixed in.
+    pub hash: u64,
+}
+
+/// What a change replaced.
+pub struct Replaced {
+    slot: usize,
+    sectors: Sectors,
+    hash: u64,
+}
+
+impl DiskContents {
+    /// What was before the run.
+    pub fn before(written: &WrittenRun) -> Self {
+        Self { slots: vec![[0; SECTORS]; written.slots.len()], hash: 0 }
+    }
+
+    /// Puts sectors of a piece there, of those that it wrote.
+    pub fn put(&mut self, written: &WrittenRun, place: usize, sectors: u8) -> Replaced {
+        let piece = &written.pieces[place];
+        let slot = &written.slots[piece.slot];
+        let there = &mut self.slots[piece.slot];
+        let replaced = Replaced { slot: piece.slot, sectors: *there, hash: self.hash };
+        for sector in (0..SECTORS).filter(|sector| piece.sectors & sectors & (1 << sector) != 0) {
+            let old = match there[sector] {
+                0 => slot.before[sector],
+                number => written.pieces[number as usize - 1].after[sector],
+            };
+            self.hash ^= mark(slot, sector, old) ^ mark(slot, sector, piece.after[sector]);
+            there[sector] = place as u32 + 1;
+        }
+        replaced
+    }
+
+    /// Takes the last change back that was not yet.
+    pub fn take_back(&mut self, replaced: &Replaced) {
+        self.slots[replaced.slot] = replaced.sectors;
+        self.hash = replaced.hash;
+    }
+}
+
+/// What a sector with this content mixes into the hash.
+fn mark(slot: &Slot, sector: usize, content: u64) -> u64 {
+    let place = (slot.number * SECTORS as u64 + sector as u64) ^ ((slot.disk as u64) << 56);
+    mixed(mixed(place).wrapping_add(content))
+}
+
+/// The finalizer of SplitMix64: every bit of the result depends on every bit of the value.
+fn mixed(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
-    pub const CACHED: Promise =
-        Promise { is_volatile: true, has_fua: true, lies_about_flushes: false, torn_bytes: 512 };
+    pub const CACHED: DurabilityModel = DurabilityModel {
+        is_volatile: true,
+        has_fua: true,
+        lies_about_flushes: false,
+        torn_bytes: 512,
+    };
 
     fn request(issue_ns: i64, completion_ns: i64, word: &str) -> RecordedRequest {
         let (is_flush, is_fua) = (word == "flush", word == "fua");
@@ -153,7 +222,7 @@ pub(super) mod tests {
         RecordedRequest { issue_ns, completion_ns, first_piece, piece_count, is_flush, is_fua }
     }
 
-    fn durable_ns(promise: Promise, requests: &[(i64, i64, &str)]) -> Vec<i64> {
+    fn durable_ns(promise: DurabilityModel, requests: &[(i64, i64, &str)]) -> Vec<i64> {
         let requests: Vec<_> = requests.iter().map(|it| request(it.0, it.1, it.2)).collect();
         promise.durable_ns(&requests)
     }
@@ -168,9 +237,9 @@ pub(super) mod tests {
 
     /// The record of a disk.
     pub fn record_of(
-        promise: Promise,
+        promise: DurabilityModel,
         requests: &[SlotRequest],
-    ) -> (Promise, Vec<RecordedRequest>, Vec<RecordedPiece>) {
+    ) -> (DurabilityModel, Vec<RecordedRequest>, Vec<RecordedPiece>) {
         let mut pieces = Vec::new();
         let mut record = |&(slot, issue_ns, completion_ns, content): &SlotRequest| {
             let word = if slot.is_some() { "write" } else { "flush" };
@@ -205,9 +274,9 @@ pub(super) mod tests {
     fn completed_is_durable_by_fua_or_without_a_cache_and_never_on_a_device_that_lies() {
         let all = [(100, 200, "fua"), (110, 220, "write"), (250, 300, "flush")];
         assert_eq!(durable_ns(CACHED, &all)[..2], [200, 300]);
-        let direct = Promise { is_volatile: false, ..CACHED };
+        let direct = DurabilityModel { is_volatile: false, ..CACHED };
         assert_eq!(durable_ns(direct, &all)[..2], [200, 220]);
-        let liar = Promise { lies_about_flushes: true, ..CACHED };
+        let liar = DurabilityModel { lies_about_flushes: true, ..CACHED };
         assert_eq!(durable_ns(liar, &all)[..2], [NEVER_NS, NEVER_NS]);
     }
 
@@ -215,7 +284,7 @@ pub(super) mod tests {
     fn a_profile_says_what_is_promised() {
         let of = |keys: &[(&str, i64)]| {
             let model = keys.iter().map(|(name, value)| ((*name).to_owned(), *value));
-            Promise::of(&model.collect())
+            DurabilityModel::of(&model.collect())
         };
         assert!(of(&[("cache_bytes", 1), ("fua", 1)]).is_volatile);
         assert!(!of(&[("cache_bytes", 1), ("power_loss_protection", 1)]).is_volatile);
@@ -223,5 +292,42 @@ pub(super) mod tests {
         assert!(of(&[("flush_lies", 1)]).lies_about_flushes);
         let torn = [0, 1].map(|whole| of(&[("atomic_slots", whole)]).torn_bytes);
         assert_eq!(torn, [512, 4096]);
+    }
+
+    #[test]
+    fn equal_contents_have_equal_hashes_by_whatever_way() {
+        // The third writes again what the first wrote; the fourth what was there before.
+        let all = written(&[
+            (Some(7), 1, 2, 5),
+            (Some(7), 3, 4, 6),
+            (Some(7), 5, 6, 5),
+            (Some(7), 7, 8, 0),
+            (Some(8), 9, 10, 5),
+        ]);
+        let after = |places: &[usize]| {
+            let mut contents = DiskContents::before(&all);
+            for &place in places {
+                contents.put(&all, place, WHOLE);
+            }
+            contents.hash
+        };
+        assert_eq!(after(&[0]), after(&[0, 1, 2]));
+        assert_eq!(after(&[1, 3]), after(&[]));
+        assert_ne!(after(&[0]), after(&[1]));
+        assert_ne!(after(&[0]), after(&[4]));
+        assert_eq!(after(&[0, 4]), after(&[4, 0]));
+    }
+
+    #[test]
+    fn a_change_is_taken_back_and_a_torn_slot_is_of_two_pieces() {
+        let all = written(&[(Some(7), 1, 2, 5), (Some(7), 3, 4, 6)]);
+        let mut contents = DiskContents::before(&all);
+        contents.put(&all, 0, WHOLE);
+        let hash = contents.hash;
+        let replaced = contents.put(&all, 1, 0x0f);
+        assert_eq!(contents.slots, [[2, 2, 2, 2, 1, 1, 1, 1]]);
+        assert_ne!(contents.hash, hash);
+        contents.take_back(&replaced);
+        assert_eq!((contents.hash, &contents.slots[0]), (hash, &[1; SECTORS]));
     }
 }

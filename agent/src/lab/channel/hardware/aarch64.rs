@@ -1,9 +1,11 @@
 //! The machine `virt`: registers in memory, and the module kernel/guest_stop.
 
-use super::super::physical::PhysicalMapping;
-use anyhow::Context;
 use std::fs::{self, File};
 use std::io::{self, Error, Write};
+
+use anyhow::Context;
+
+use crate::lab::channel::physical::PhysicalMapping;
 
 /// The device tree, which says where devices are (Documentation/devicetree/bindings/firmware/
 /// qemu,fw-cfg-mmio.yaml).
