@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-from jojlab.trace import live_run
+from jojlab.trace import run_folder as live_run
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
 
 _PER_TRANSACTION = 10

@@ -9,8 +9,7 @@ import shutil
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-from jojlab.manual.command_pages import command_pages
-from jojlab.manual.table_pages import table_pages
+from jojlab.manual.pages import command_pages, table_pages
 
 project = "jojlab"
 release = version_of("jojlab")

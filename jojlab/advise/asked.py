@@ -27,7 +27,7 @@ from jojlab.model.fields import field_named
 from jojlab.model.filesystems import with_external_journal
 from jojlab.model.workloads import with_group, workload_of
 from jojlab.model.workloads.sqlite import ROWS, SQLITE
-from jojlab.recording.script_facts import ScriptFacts, Unrepeatable, script_facts
+from jojlab.recording.sql_text import ScriptFacts, Unrepeatable, script_facts
 from jojlab.verify.durability import observation_before_run, unfit
 
 # Share of commits in the regime `reopened` where nothing is said.

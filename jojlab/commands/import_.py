@@ -11,7 +11,7 @@ from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import json_text, plural
 from jojlab.recording import sql_import
-from jojlab.recording.imports import import_trace
+from jojlab.recording.folder import import_trace
 from jojlab.trace.imports.trace_file import FORMATS
 from jojlab.trace.imports.trace_file import import_trace as import_block_trace
 

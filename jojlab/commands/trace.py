@@ -13,7 +13,7 @@ from jojlab.command_line.out_folder import free_folder
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.attend import attend
-from jojlab.trace.live_run import begin, close
+from jojlab.trace.run_folder import begin, close
 
 
 @command()

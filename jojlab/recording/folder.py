@@ -1,9 +1,13 @@
-"""Opens the folder of a recording (docs/recording.md) and reads its tables as rows."""
+"""Opens the folder of a recording (docs/recording.md) and reads its tables as rows.
+
+Also runs the agent's import of a trace into a recording, and prints what came of it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jojlab.foundation.document import conform
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import INCOMPLETE, UseError
+from jojlab.foundation.places import agent_path
+from jojlab.foundation.printable import json_text, printable
 
 VERSION = 1
 
@@ -129,3 +135,55 @@ def path_bytes(text: str) -> bytes:
         return code if code == b"\\" else bytes([int(code[1:], 16)])
 
     return _ESCAPED.sub(plain, text.encode())
+
+
+# Names of calls that are told one by one; the rest is summed up.
+_TOLD_NAMES = 10
+
+
+class ImportCounts(msgspec.Struct):
+    """What the agent counted, and what it could not read (agent/src/import/mod.rs: Imported)."""
+
+    lines: int
+    calls: int
+    threads: int
+    left_out: dict[str, int]
+    bad_lines: int
+    bad: list[str]
+    reasons: list[str]
+    notes: list[str]
+
+
+def import_trace(
+    form: str, files: Sequence[Path], folder: Path, *options: str, as_json: bool
+) -> int:
+    """Import files of a form into a new folder; print the counts; return the exit code."""
+    command = [str(agent_path()), "import", "--output", str(folder), *options]
+    command += ["--", form, *map(str, files)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in (0, INCOMPLETE):
+        return 128 - done.returncode if done.returncode < 0 else done.returncode
+    told = msgspec.json.decode(done.stdout, type=ImportCounts)
+    if as_json:
+        print(json_text({"recording": str(folder), **msgspec.to_builtins(told)}))
+    else:
+        print(printable("\n".join(_lines(told, folder))))
+    return done.returncode
+
+
+def _lines(told: ImportCounts, folder: Path) -> Iterator[str]:
+    yield f"{told.lines} lines: {told.calls} calls of {told.threads} threads"
+    left_out = sorted(told.left_out.items(), key=lambda it: (-it[1], it[0]))
+    for name, count in left_out[:_TOLD_NAMES]:
+        yield f"left out: {count} {name}"
+    if more := left_out[_TOLD_NAMES:]:
+        yield f"left out: {sum(count for _, count in more)} of {len(more)} other names"
+    for line in told.bad:
+        yield f"not read: {line}"
+    if (more_lines := told.bad_lines - len(told.bad)) > 0:
+        yield f"not read: {more_lines} more lines"
+    for note in told.notes:
+        yield f"note: {note}"
+    for reason in told.reasons:
+        yield f"incomplete: {reason}"
+    yield f"recording  {folder}"

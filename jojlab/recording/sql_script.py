@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TextIO
 
 from jojlab.foundation.errors import UseError
-from jojlab.recording import pragmas, sql_text
+from jojlab.recording import sql_settings as pragmas
+from jojlab.recording import sql_text
 from jojlab.recording.attached import Attached, DatabaseNames
 
 SUFFIX = ".sql"

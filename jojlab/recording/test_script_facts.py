@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.recording.script_facts import script_facts
+from jojlab.recording.sql_text import script_facts
 
 
 def facts_of(folder: Path, text: str, name: str = "transaction.sql") -> tuple[list[str], list[str]]:

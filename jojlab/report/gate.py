@@ -136,7 +136,7 @@ _ENDS = {Held.BROKEN: "failure", Held.NOT_MEASURED: "error"}
 
 
 def junit(verdicts: Sequence[LimitVerdict], name: str) -> str:
-    """Return JUnit's XML: a suite for each case, a test for each limit; `name` is that of all suites.
+    """Return JUnit's XML: a suite for each case, a test for each limit; `name` names them all.
 
     The form is that which Jenkins' xUnit plugin and GitLab read (testsuites, testsuite, testcase,
     failure, error); it has no standard of its own.

@@ -2,10 +2,13 @@
 
 Reads TABLE.parquet for every table that the capture's manifest declares, and what a live tracing
 wrote of it before as it went: the segments TABLE/000000.parquet and so on, and the parts
-TABLE/now-000000.parquet of files.
-Every file must be what its checksum says, and have exactly the schema's columns and types, with no
-null where the schema allows none; that is in its footer. Only where there are no checksums, as of a
-tracing cut short, are the rows decoded to be checked, some at a time.
+TABLE/now-000000.parquet of files. Every file must be what its checksum says, and have exactly the
+schema's columns and types, with no null where the schema allows none; that is in its footer. Only
+where there are no checksums, as of a tracing cut short, are the rows decoded to be checked, some at
+a time.
+
+`Captured` is a capture among others: the keys that name it there, and its files, which are not read
+before somebody asks.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,8 +28,8 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.lazy import pa
 from jojlab.foundation.remembered import Seen, remembered
 from jojlab.trace.checksums import check, hashes_of, read_checksums
+from jojlab.trace.kept import program
 from jojlab.trace.manifest import Manifest
-from jojlab.trace.program import program
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
 
 _REMEDY = "run the case again: joj run EXPERIMENT --no-cache"
@@ -245,3 +249,28 @@ def _manifest(path: Path, content: pa.Table) -> dict[str, Any]:
         raise DataError(f"{path}: tables: {unknown} are not of schema/", _REMEDY)
     manifest.setdefault("incomplete", False)
     return manifest
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A capture among others, with the keys that name it there."""
+
+    run: str
+    case_id: str
+    seed: int
+    folder: Path
+    # Where this process has checked it already.
+    checked: Capture | None = None
+
+    @cached_property
+    def hashes(self) -> dict[Path, str]:
+        """The hash of every file; OSError when one cannot be read."""
+        return hashes_of(self.folder)
+
+    @cached_property
+    def capture(self) -> Capture:
+        """The capture, checked; DataError when it is damaged."""
+        try:
+            return self.checked or Capture.open(self.folder, self.hashes)
+        except OSError:
+            return Capture.open(self.folder)  # which says what is wrong

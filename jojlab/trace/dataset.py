@@ -17,11 +17,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jojlab.foundation.errors import DataError
-from jojlab.trace.captured import Captured
+from jojlab.trace.capture import Captured
 
 if TYPE_CHECKING:
-    from jojlab.trace.engine import Engine
     from jojlab.trace.run_folder import RunFolder
+    from jojlab.trace.sql import Engine
 
 Row = dict[str, Any]
 
@@ -77,6 +77,6 @@ class Dataset:
 
     @cached_property
     def _engine(self) -> Engine:
-        from jojlab.trace.engine import Engine  # loads DuckDB, which kept figures do not need
+        from jojlab.trace.sql import Engine  # loads DuckDB, which kept figures do not need
 
         return Engine(self.captured)

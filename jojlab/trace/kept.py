@@ -2,12 +2,14 @@
 
 Captures never change, and most of the time of joj show is compiling and running the same queries
 over them. A value is kept under the hash of every file of the captures, of the program that
-computed it (program.py). An entry that is damaged or cannot be read is not used;
-one that cannot be written is not kept, and nobody is told: it only saves time.
+computed it. An entry that is damaged or cannot be read is not used; one that cannot be
+written is not kept, and nobody is told: it only saves time.
 
 The hashes of a large capture are remembered for as long as none of its files has changed by its
 stat data (jojlab/foundation/remembered.py), so that an answer that is kept does not read gigabytes.
 What computes an answer reads the files, and their hashes with them.
+
+The hash of what computes answers (`program`) is part of every key.
 """
 
 from __future__ import annotations
@@ -18,17 +20,43 @@ import hashlib
 import io
 import os
 import pickle
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jojlab.foundation.hashing import sha256_file
+from jojlab.foundation.places import PACKAGE, SCHEMA
 from jojlab.foundation.remembered import Seen, remembered
-from jojlab.trace.captured import Captured
+from jojlab.trace.capture import Captured
 from jojlab.trace.checksums import LARGE_BYTES, files_of
 from jojlab.trace.dataset import Dataset
-from jojlab.trace.program import program
+
+_SOURCES = (
+    (PACKAGE / "analysis", "*.py"),
+    (PACKAGE / "analysis", "*.sql"),
+    (PACKAGE / "trace", "*.py"),
+    (SCHEMA, "*.toml"),
+)
+_LIBRARIES = ("duckdb", "pyarrow")
+
+
+@lru_cache(maxsize=1)
+def program() -> str:
+    """Return the hash of what computes: its source, the libraries, and Python."""
+    digest = hashlib.sha256(sys.version.encode())
+    for name in _LIBRARIES:
+        digest.update(f"{name} {metadata.version(name)}\n".encode())
+    for folder, pattern in _SOURCES:
+        for path in sorted(folder.rglob(pattern)):
+            if not path.name.startswith("test_"):
+                digest.update(f"{path.relative_to(folder.parent)} {sha256_file(path)}\n".encode())
+    return digest.hexdigest()
+
 
 Value = TypeVar("Value")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.errors import DataError
-from jojlab.trace import live_run
+from jojlab.trace import run_folder as live_run
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import wal_capture
 

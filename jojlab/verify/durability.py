@@ -31,7 +31,7 @@ from jojlab.lab.outcome import Failed, Outcome
 from jojlab.lab.power_cuts import merged, power_cuts
 from jojlab.model.hazards import Observation
 from jojlab.model.workloads import workload_of
-from jojlab.recording.script_facts import script_facts
+from jojlab.recording.sql_text import script_facts
 from jojlab.trace.power_cuts import PowerCuts
 from jojlab.trace.run_folder import RunFolder
 

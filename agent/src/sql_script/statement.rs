@@ -122,7 +122,7 @@ impl SqlStatement {
 }
 
 /// What a script may do with each PRAGMA: those that write scripts have the same list
-/// (jojlab/recording/pragmas.py).
+/// (jojlab/recording/sql_settings.py).
 const PRAGMAS: &str = include_str!("pragmas.txt");
 
 /// Whether a PRAGMA may be in a script; `sets` where it is given a value. Says why not.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.analysis.run.findings import Depth, findings
-from jojlab.trace import engine
+from jojlab.trace import sql as engine
 from jojlab.trace.dataset import Dataset
 from tests.captures import make_run
 

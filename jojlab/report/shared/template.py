@@ -16,14 +16,16 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # The charts (Vega-Lite) or pictures of a page, by the name of their place.
 Specs = dict[str, dict[str, Any]]
@@ -69,6 +71,9 @@ def render(template: str, **values: Any) -> Markup:
 
 @cache
 def _environment() -> Environment:
+    # Long to load: a terminal needs no templates.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     return Environment(
         loader=PackageLoader("jojlab", ""),
         autoescape=True,

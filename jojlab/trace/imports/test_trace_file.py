@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jojlab.foundation.errors import DataError, JojError, UseError
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.imports import blkparse, most
-from jojlab.trace.imports.file_kind import file_kind
+from jojlab.trace.imports.tables import file_kind
 from jojlab.trace.imports.trace_file import Imported, import_trace
 
 BLKPARSE = """\

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-from jojlab.recording.commit_order import RecordedUnit, followed
+from jojlab.recording.sql_export import RecordedUnit, followed
 
 A, B = frozenset({"a.db"}), frozenset({"b.db"})
 
