@@ -21,7 +21,7 @@ from jojlab.advise.advice import Adviser
 from jojlab.advise.asked import Asked, asked_for, given_fields
 from jojlab.advise.space import Candidate
 from jojlab.analysis.run.survival import Survival
-from jojlab.campaign.execute import Unwatched, Watcher
+from jojlab.campaign.progress import Unwatched, Watcher
 from jojlab.foundation.cache import Cache
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options

@@ -23,8 +23,10 @@ from jojlab.advise.space import Candidate
 from jojlab.analysis.run.guarantee import Guarantee, broken_states
 from jojlab.analysis.run.summary import CaseSummary, summarise
 from jojlab.analysis.run.survival import Survival
-from jojlab.campaign.execute import Watcher, execute
+from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import Images, images_of
+from jojlab.campaign.power_cuts import verdicts
+from jojlab.campaign.progress import Watcher
 from jojlab.experiment.plan import Plan, plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, UseError
@@ -32,7 +34,6 @@ from jojlab.lab.lab import Lab
 from jojlab.model.field import Value
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
-from jojlab.verify.durability import cut, take_known, verdicts
 
 # Shows the progress of so many steps under a title, each of which makes one unit.
 Shown = Callable[[str, int, str], AbstractContextManager[Watcher]]
@@ -141,9 +142,11 @@ class Adviser:
         named = {name: each.candidate for name, each in advice.named}
         planned = self._plan(named)
         with self._begun("the choices, from the cache", planned, "capture") as watcher:
-            advice.run = execute(planned, self.images, self.lab, out, watcher)
+            advice.run = Campaign(planned, self.images, self.lab).run(out, watcher)
         if self._cuts:
-            take_known(advice.run, planned, self.images, self.lab, self.asked.states)
+            Campaign(planned, self.images, self.lab).take_known_power_cuts(
+                advice.run, self.asked.states
+            )
         return advice
 
     def search(self) -> list[Candidate]:
@@ -209,7 +212,7 @@ class Adviser:
         title = title or f"round {self._rounds}, {len(candidates)} settings"
         with self._begun(title, planned, "capture") as watcher:
             try:
-                run = execute(planned, self.images, self.lab, folder, watcher)
+                run = Campaign(planned, self.images, self.lab).run(folder, watcher)
             except KeyboardInterrupt:
                 # What has ended by now is found. There is no run folder before the first guest.
                 with contextlib.suppress(JojError):
@@ -315,7 +318,9 @@ class Adviser:
         answers: dict[str, list[Mapping[str, object]]] = {}
         why = ""
         with self._begun(title, planned, "verdict") as watcher:
-            for step, answer in cut(planned, self.images, self.lab, states, watcher):
+            for step, answer in Campaign(planned, self.images, self.lab).power_cut_answers(
+                states, watcher
+            ):
                 watcher.finished(step)
                 if answer is None:
                     why = step.failure

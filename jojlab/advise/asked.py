@@ -13,6 +13,7 @@ from jojlab.advise.cases import experiment
 from jojlab.advise.score import Flash, Limits
 from jojlab.advise.space import Space, space
 from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.campaign.power_cuts import exclusion_reason, observation_before_run
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete, impossible, refuse_useless
@@ -28,7 +29,6 @@ from jojlab.model.filesystems import with_external_journal
 from jojlab.model.workloads import with_group, workload_of
 from jojlab.model.workloads.sqlite import ROWS, SQLITE
 from jojlab.recording.sql_text import ScriptFacts, Unrepeatable, script_facts
-from jojlab.verify.durability import observation_before_run, unfit
 
 # Share of commits in the regime `reopened` where nothing is said.
 REOPENED = 0.1
@@ -114,7 +114,7 @@ def asked_for(
             f"device {present['device']} is measured in real time, and its power cannot be cut",
             "name a modelled device: joj list devices",
         )
-    if wanted is not Guarantee.NONE and (why := unfit(Case("present", present))):
+    if wanted is not Guarantee.NONE and (why := exclusion_reason(Case("present", present))):
         raise UseError(f"no power cut can test it: {why}", "give --guarantee none")
     if journal_device:
         _refuse_journal_device(journal_device, present, fixed)

@@ -6,9 +6,8 @@ from jojlab.advise.advice import MOST_REFUSED
 from jojlab.advise.asked import Asked
 from jojlab.advise.search import KEPT, first_round, neighbours
 from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.campaign.estimate import USUAL_CASE_S, span
+from jojlab.campaign.campaign import USUAL_CASE_S, USUAL_STATE_S, format_duration
 from jojlab.foundation.printable import plural
-from jojlab.verify.durability import USUAL_STATE_S
 
 
 def outlook(asked: Asked, jobs: int) -> str:
@@ -34,6 +33,6 @@ def outlook(asked: Asked, jobs: int) -> str:
         f"{len(space.candidates):,} settings{among}; {len(first)} in the first round, some {most} "
         f"in all, each in {' and '.join(filter(None, asked.shares)) or 'one run'}{states}: "
         f"by {USUAL_CASE_S:g} s for a usual case and {USUAL_STATE_S:g} s a state some "
-        f"{span(seconds)} on {plural(jobs, 'core')}, longer where the app's own run is, less what "
-        "the cache has; Ctrl-C keeps what is finished"
+        f"{format_duration(seconds)} on {plural(jobs, 'core')}, longer where the app's own run is, "
+        "less what the cache has; Ctrl-C keeps what is finished"
     )

@@ -9,8 +9,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from jojlab.analysis.figures.case_figures import case_figures
-from jojlab.campaign.execute import Unwatched, execute
+from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
+from jojlab.campaign.progress import Unwatched
 from jojlab.device.profile import Profile
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
@@ -50,7 +51,7 @@ def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
         profiles = {str(profile.path): replace(profile, model=model)}
         changed = planned._replace(profiles=profiles)
         with cache.work_dir() as work:
-            run = execute(changed, images, lab, work / "anchor", Unwatched())
+            run = Campaign(changed, images, lab).run(work / "anchor", Unwatched())
             entry = run.cases[0]
             if entry.status != "ok":
                 raise MachineError(f"the anchor cannot be measured: {entry.reason}")

@@ -27,14 +27,14 @@ _OF_IMAGE = ("kernel", "machine")
 
 
 @dataclass(frozen=True)
-class AskedJob:
+class JobRequest:
     """A job, and the cases and seeds that its outcome answers."""
 
     job: Job
     answers: tuple[tuple[Case, int], ...]
 
 
-def jobs_of(planned: Plan, images: Images, cache: Cache) -> list[AskedJob]:
+def jobs_of(planned: Plan, images: Images, cache: Cache) -> list[JobRequest]:
     """Return the jobs of the cases that are not skipped, with every seed.
 
     Every case has its first seed before any has its second: by the clock on the wall cases that
@@ -56,7 +56,7 @@ def jobs_of(planned: Plan, images: Images, cache: Cache) -> list[AskedJob]:
             )
             same = (job.image.fingerprint, job.record, job.machine, inputs)
             found.setdefault(same, (job, []))[1].append((case, seed))
-    return [AskedJob(job, tuple(answers)) for job, answers in found.values()]
+    return [JobRequest(job, tuple(answers)) for job, answers in found.values()]
 
 
 def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.campaign.jobs import AskedJob
+from jojlab.campaign.jobs import JobRequest
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.foundation.errors import UseError
@@ -57,7 +57,7 @@ def refuse_unmodelled(cases: Sequence[Case]) -> None:
 
 
 def model_run(
-    jobs: Sequence[AskedJob], lab: Lab, core: Core, tell: Callable[[str], None]
+    jobs: Sequence[JobRequest], lab: Lab, core: Core, tell: Callable[[str], None]
 ) -> list[ModelledCase]:
     """Run every job with the model of a core; the plain ones are in the cache, or run too.
 

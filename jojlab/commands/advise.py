@@ -13,9 +13,11 @@ from jojlab.advise.outlook import outlook
 from jojlab.advise.saved import saved
 from jojlab.advise.score import Limits
 from jojlab.analysis.run.summary import summarise
-from jojlab.campaign.execute import Watcher
+from jojlab.campaign.progress import Watcher
+from jojlab.command_line.campaigns import (
+    announced_images,
+)
 from jojlab.command_line.group import command, option
-from jojlab.command_line.images import told_images
 from jojlab.command_line.options import (
     PATH,
     cluster_option,
@@ -182,7 +184,7 @@ def advise(
         return shown(title, steps, unit)
 
     with cache.work_dir() as work, out_folder(out, Path("runs") / "advise") as folder:
-        adviser = Adviser(asked, lab, work, watched, told_images)
+        adviser = Adviser(asked, lab, work, watched, announced_images)
         try:
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:

@@ -10,9 +10,13 @@ import click
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.analysis.figures.apart import apart_json
 from jojlab.analysis.run.summary import safety_json, summarise
-from jojlab.campaign.execute import Unwatched, execute, options_for
+from jojlab.campaign.power_cuts import steps_left
+from jojlab.campaign.progress import Unwatched
+from jojlab.command_line.campaigns import (
+    begin_campaign,
+    cut_power_with_progress,
+)
 from jojlab.command_line.group import command, option
-from jojlab.command_line.images import told_images
 from jojlab.command_line.options import (
     cluster_option,
     durability_option,
@@ -28,16 +32,13 @@ from jojlab.experiment.recorded_settings import with_recorded
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import json_text, printable
-from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.model.fields import FIELDS, MAX_SEED
 from jojlab.report import bill as program
-from jojlab.report.progress import shown
 from jojlab.report.shared.console import terminal
 from jojlab.report.shared.text import clocks
 from jojlab.report.summary import print_case, print_warnings
 from jojlab.trace.kept import Kept
-from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
 
 
 @command()
@@ -105,27 +106,22 @@ def bill(
     experiment = apply(experiment, settings)
     if experiment.matrix or len(experiment.seeds) > 1:
         raise UseError("joj bill is of one case and one seed", "joj run compares several")
-    planned = plan(experiment.expanded())
-    cache = Cache.default()
     options = Options(use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    lab = Lab(cache, options_for(planned, options))
-    with cache.work_dir() as work:
-        images = told_images(planned, cache)
-        run = execute(planned, images, lab, work / "bill", Unwatched())
+    with Cache.default().work_dir() as work:
+        campaign = begin_campaign(plan(experiment.expanded()), options)
+        run = campaign.run(work / "bill", Unwatched())
         entry = run.cases[0]
         if entry.status != "ok":
             click.echo(f"joj: {printable(entry.reason)}", err=True)
             return MACHINE_CANNOT
-        if durability:
-            if not cluster and (words := outlook(planned, images, lab, states)):
-                click.echo(words, err=True)
-            with shown(f"{states:,} states after power cuts", 1, "verdict") as watcher:
-                for step in cut_run(run, planned, images, lab, states, watcher):
-                    watcher.finished(step)
+        if not durability:
+            campaign.take_known_power_cuts(run, states)
         else:
-            take_known(run, planned, images, lab, states)
+            if not cluster and (words := campaign.estimate_power_cuts(states)):
+                click.echo(words, err=True)
+            cut_power_with_progress(campaign, run, states)
         code = _show(run, as_json=as_json, refutable=durability)
-        if durability and code == FINE and steps_left(run, planned):
+        if durability and code == FINE and steps_left(run, campaign.cases):
             code = MACHINE_CANNOT
         return code
 

@@ -11,10 +11,12 @@ import msgspec
 from rich.console import Console
 
 from jojlab.campaign.anchor import anchor_throughput
-from jojlab.campaign.execute import execute
 from jojlab.campaign.sensitivity import compared, varied
+from jojlab.command_line.campaigns import (
+    begin_campaign,
+    run_with_progress,
+)
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.images import told_images
 from jojlab.command_line.options import (
     PATH,
     cluster_option,
@@ -36,7 +38,6 @@ from jojlab.device.ranges import numbers
 from jojlab.device.write_profile import profile_text
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
-from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -48,11 +49,9 @@ from jojlab.foundation.errors import (
 )
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import json_text
-from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.model.figures import FIGURES
 from jojlab.report.device import print_device, print_sensitivity, write_page
-from jojlab.report.progress import shown
 from jojlab.report.shared import text
 from jojlab.report.shared.console import terminal
 
@@ -324,17 +323,12 @@ def sensitivity(
     cases = varied(asked, name, tried)
     if not cases.cases:
         raise UseError(f"no case of {experiment} has device = {name}", "name another --experiment")
-    planned = plan(cases)
-    cache = Cache.default()
-    lab, images = (
-        Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster)),
-        told_images(planned, cache),
-    )
+    options = Options(jobs=jobs, timeout_s=timeout, cluster=cluster)
+    campaign = begin_campaign(plan(cases), options)
     folder = out or free_folder(Path("runs") / f"sensitivity-{profile.name}")
-    steps = sum(not case.skip for case in cases.cases) * len(cases.seeds)
     try:
-        with shown(f"What hangs on the numbers of {profile.name}?", steps) as watcher:
-            run = execute(planned, images, lab, folder, watcher)
+        title = f"What hangs on the numbers of {profile.name}?"
+        run = run_with_progress(campaign, folder, title)
     except KeyboardInterrupt as error:
         raise Signalled(
             signal_of(error), f"what was finished is kept in {folder}", "run it again to go on"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from jojlab.analysis.run.summary import summarise
-from jojlab.campaign.execute import execute, options_for
+from jojlab.command_line.campaigns import (
+    begin_campaign,
+    cut_power_with_progress,
+    explained_interruption,
+    run_with_progress,
+)
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.images import told_images
-from jojlab.command_line.interrupted import interrupted
 from jojlab.command_line.options import (
     PATH,
     cluster_option,
@@ -23,7 +25,7 @@ from jojlab.command_line.options import (
     timeout_option,
 )
 from jojlab.command_line.out_folder import free_folder
-from jojlab.experiment.plan import Plan, plan
+from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import (
@@ -38,17 +40,14 @@ from jojlab.gate.accepted import accept as accepted_of
 from jojlab.gate.accepted import read_accepted, write_accepted
 from jojlab.gate.budgets import Budgets, read_budgets, refuse_idle_budgets
 from jojlab.gate.check import Held, LimitVerdict, check, guarded
-from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.report import gate as words
 from jojlab.report.gate import junit as junit_of
 from jojlab.report.gate import markdown as markdown_of
 from jojlab.report.gate import print_gate
-from jojlab.report.progress import shown
 from jojlab.report.shared.console import terminal
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
-from jojlab.verify.durability import cut_run, steps_left
 
 
 @command()
@@ -138,23 +137,13 @@ def _fresh(
         )
     experiment = read(find(budgets.experiment), [*budgets.settings, *settings])
     refuse_idle_budgets(budgets.budgets, [case.settings for case in experiment.cases])
-    planned, cache = plan(experiment), Cache.default()
-    asked = planned.experiment
-    lab, images = Lab(cache, options_for(planned, options)), told_images(planned, cache)
-    cut = tuple(case for case in asked.cases if guarded(budgets.budgets, case.settings))
-    folder = out or free_folder(Path("runs") / asked.name)
-    try:
-        steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
-        with shown(asked.question, steps) as watcher:
-            made = execute(planned, images, lab, folder, watcher, power_cuts=bool(cut))
+    campaign = begin_campaign(plan(experiment), options)
+    cut = [case for case in campaign.cases if guarded(budgets.budgets, case.settings)]
+    folder = out or free_folder(Path("runs") / experiment.name)
+    with explained_interruption(campaign, folder, out):
+        made = run_with_progress(campaign, folder, power_cuts=bool(cut))
         if cut:
-            some = Plan(replace(asked, cases=cut), planned.profiles)
-            title = f"{budgets.states:,} states after power cuts of each case"
-            with shown(title, steps_left(made, some), "verdict") as watcher:
-                for step in cut_run(made, some, images, lab, budgets.states, watcher):
-                    watcher.finished(step)
-    except KeyboardInterrupt as error:
-        raise interrupted(error, folder, out, lab, planned) from None
+            cut_power_with_progress(campaign, made, budgets.states, cut)
     return made
 
 

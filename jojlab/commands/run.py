@@ -9,13 +9,16 @@ from pathlib import Path
 import click
 
 from jojlab.analysis.run.summary import summarise, summary_json
-from jojlab.campaign.estimate import guests, in_words
-from jojlab.campaign.execute import execute, options_for
 from jojlab.campaign.memory_model import core_named, refuse_unmodelled
+from jojlab.campaign.power_cuts import steps_left
+from jojlab.command_line.campaigns import (
+    begin_campaign,
+    cut_power_with_progress,
+    explained_interruption,
+    run_with_progress,
+    show_memory_model,
+)
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.images import told_images
-from jojlab.command_line.interrupted import interrupted
-from jojlab.command_line.memory_model import show_memory_model
 from jojlab.command_line.options import (
     PATH,
     clock_option,
@@ -49,18 +52,15 @@ from jojlab.foundation.errors import (
     UseError,
 )
 from jojlab.foundation.printable import json_text, printable
-from jojlab.lab.lab import Lab
 from jojlab.lab.options import TIMEOUT_S, Options
 from jojlab.model.fields import FIELDS
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 from jojlab.report.page import write_report
-from jojlab.report.progress import shown
 from jojlab.report.shared.console import terminal
 from jojlab.report.summary import print_summary
 from jojlab.trace.capture import Capture
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
-from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
 
 _PROGRAM = "A program of your own"
 
@@ -161,55 +161,43 @@ def run(
         "--memory-model": bool(memory_model),
     }
     if is_by_wall_clock(clock, given=bool(nand) or destroy_data, refused=refused):
-        here = _asked(experiment, program, argument or (), fields, settings or ())
+        here = _experiment(experiment, program, argument, fields, settings)
         folder = out or free_folder(Path("runs") / here.name)
         run_by_wall_clock(here, nand, folder, destroy=destroy_data)
         return show_run(folder, as_json=as_json)
     if memory_model:
         core_named(memory_model)  # refused before anything runs
-    planned = plan(_asked(experiment, program, argument or (), fields, settings or ()))
+    asked = _experiment(experiment, program, argument, fields, settings)
     if memory_model:
-        refuse_unmodelled(planned.experiment.cases)
-    asked, cache = planned.experiment, Cache.default()
-    steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
+        refuse_unmodelled(asked.cases)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    lab, images = Lab(cache, options_for(planned, options)), told_images(planned, cache)
+    campaign = begin_campaign(plan(asked), options)
     folder = out or free_folder(Path("runs") / asked.name)
-    if not cluster and (words := in_words(guests(planned, images, lab), lab.options.jobs)):
+    if not cluster and (words := campaign.estimate()):
         click.echo(words, err=True)
-    try:
-        with shown(asked.question, steps) as watcher:
-            made = execute(planned, images, lab, folder, watcher, power_cuts=durability)
-        if durability:
-            left, title = (
-                steps_left(made, planned),
-                f"{states:,} states after power cuts of each case",
-            )
-            if not cluster and (words := outlook(planned, images, lab, states)):
-                click.echo(words, err=True)
-            with shown(title, left, "verdict") as watcher:
-                for step in cut_run(made, planned, images, lab, states, watcher):
-                    watcher.finished(step)
+    with explained_interruption(campaign, folder, out):
+        made = run_with_progress(campaign, folder, power_cuts=durability)
+        if not durability:
+            campaign.take_known_power_cuts(made, states)
         else:
-            take_known(made, planned, images, lab, states)
-    except KeyboardInterrupt as error:
-        raise interrupted(error, folder, out, lab, planned) from None
+            if not cluster and (words := campaign.estimate_power_cuts(states)):
+                click.echo(words, err=True)
+            cut_power_with_progress(campaign, made, states)
     code = show_run(folder, as_json=as_json, checked=made.checked, refutable=durability)
     if memory_model and code in (FINE, INCOMPLETE):
-        show_memory_model(memory_model, planned, images, lab, folder, silent=as_json)
-    if durability and code == FINE and steps_left(made, planned):
+        show_memory_model(memory_model, campaign, folder, silent=as_json)
+    if durability and code == FINE and steps_left(made, campaign.cases):
         code = MACHINE_CANNOT
     return code
 
 
-def _asked(
+def _experiment(
     experiment: str,
     program: str,
     arguments: Sequence[str],
     fields: Mapping[str, str],
     settings: Sequence[str],
 ) -> Experiment:
-
     if program and experiment:
         raise UseError("joj run: EXPERIMENT and --program", "give one of them")
     if program:

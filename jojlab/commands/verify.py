@@ -10,9 +10,11 @@ import click
 
 from jojlab.analysis.run.summary import CaseSummary, safety_json
 from jojlab.analysis.run.survival import Contradiction
-from jojlab.campaign.execute import options_for
+from jojlab.campaign.power_cuts import exclusion_reason, verdicts
+from jojlab.command_line.campaigns import (
+    begin_campaign,
+)
 from jojlab.command_line.group import command, option
-from jojlab.command_line.images import told_images
 from jojlab.command_line.options import (
     cluster_option,
     experiment_argument,
@@ -27,7 +29,6 @@ from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import refuse_alone
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
-from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -41,7 +42,6 @@ from jojlab.foundation.errors import (
 from jojlab.foundation.printable import json_text
 from jojlab.guest.kernel.choose import INSTALLED, check_kernel
 from jojlab.lab.attribution import STACKS
-from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
@@ -49,7 +49,6 @@ from jojlab.report import hazards, survival
 from jojlab.report.progress import shown
 from jojlab.report.shared.console import print_rows, terminal
 from jojlab.trace.power_cuts import OUTCOMES
-from jojlab.verify.durability import cut, guests_kept, outlook, unfit, verdicts
 from jojlab.verify.host import LackingError, need_tracer, verify_on_host
 from jojlab.verify.lab import verify_in_lab
 from jojlab.verify.verdict import COLUMNS, Verdict
@@ -289,27 +288,27 @@ def durability(
     """
     planned = plan(read(find(experiment), settings or ()))
     asked = planned.experiment
-    fit = [replace(case, skip=case.skip or unfit(case)) for case in asked.cases]
+    fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in asked.cases]
     refuse_alone(fit, asked.where)
     asked = replace(asked, cases=tuple(fit))
-    planned, cache = planned._replace(experiment=asked), Cache.default()
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    lab, images = Lab(cache, options_for(planned, options)), told_images(planned, cache)
-    steps = sum(not case.skip for case in fit) * len(asked.seeds)
+    campaign = begin_campaign(planned._replace(experiment=asked), options)
     failures: dict[str, str] = {}
     answers: dict[str, list[Any]] = {}
-    if not cluster and (words := outlook(planned, images, lab, states)):
+    if not cluster and (words := campaign.estimate_power_cuts(states)):
         click.echo(words, err=True)
     try:
-        with shown(f"{states:,} states after power cuts of each case", steps, "verdict") as watcher:
-            for step, answer in cut(planned, images, lab, states, watcher):
+        with shown(
+            f"{states:,} states after power cuts of each case", campaign.steps, "verdict"
+        ) as watcher:
+            for step, answer in campaign.power_cut_answers(states, watcher):
                 watcher.finished(step)
                 if answer is None:
                     failures[f"{step.case_id}, seed {step.seed}"] = step.failure
                 else:
                     answers.setdefault(step.case_id, []).append(answer)
     except KeyboardInterrupt as error:
-        kept, guests = guests_kept(planned, images, lab, states)
+        kept, guests = campaign.judged_guests(states)
         if not kept:
             raise Signalled(signal_of(error), "nothing was judged yet") from None
         way = " without --no-cache" if no_cache else ""

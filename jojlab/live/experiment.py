@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jojlab.campaign.execute import Step, Watcher
+from jojlab.campaign.progress import Step, Watcher
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import chooses_buffers, is_on_raw_nand
 from jojlab.experiment.read import Experiment

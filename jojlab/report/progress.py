@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from jojlab.campaign.execute import Step
+from jojlab.campaign.progress import Step
 from jojlab.foundation.printable import printable
 from jojlab.report.shared.console import QuietConsole
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jojlab.campaign.execute import Unwatched
+from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
+from jojlab.campaign.progress import Unwatched
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
 from jojlab.lab.lab import Lab
-from jojlab.verify.durability import cut
 
 STATES = 960
 
@@ -38,7 +38,7 @@ def replayed(cache: Cache, folder: Path, mount_options: str) -> dict[str, Any]:
     )
     planned = plan(read(find(str(folder / "experiment.toml")), ()))
     images = images_of(planned, cache)
-    answers = cut(planned, images, Lab(cache), STATES, Unwatched())
+    answers = Campaign(planned, images, Lab(cache)).power_cut_answers(STATES, Unwatched())
     [found] = [answer for _, answer in answers if answer]
     return dict(found)
 
@@ -66,7 +66,9 @@ def test_a_second_cut_corrupts_a_database(cache: Cache) -> None:
         "transactions=5", "seeds=5",
     )  # fmt: skip
     planned = plan(read(find("power-cut"), settings))
-    answers = cut(planned, images_of(planned, cache), Lab(cache), 5 * 300, Unwatched())
+    answers = Campaign(planned, images_of(planned, cache), Lab(cache)).power_cut_answers(
+        5 * 300, Unwatched()
+    )
     states = [one for _, answer in answers if answer for one in answer["states"]]
     harmful = [one for one in states if one["outcome"] != "kept"]
     assert {one["kind"] for one in harmful} == {"second"}, harmful

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from jojlab.campaign.execute import Unwatched
+from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
+from jojlab.campaign.progress import Unwatched
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
@@ -22,7 +23,6 @@ from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.power_cuts import merged, power_cuts
 from jojlab.model.field import Value
-from jojlab.verify.durability import cut
 from tests.guest.conftest import real_case, release
 from tests.guest.jobs import case_job, run_job
 
@@ -240,7 +240,9 @@ def test_a_replay_is_judged_by_what_its_calls_synced(lab: Lab, tmp_path: Path) -
         'script = "script"\n"device.flush_lies" = 1\n'
     )
     planned = plan(read(find(str(tmp_path / "experiment.toml")), ()))
-    answers = cut(planned, images_of(planned, lab.cache), lab, STATES, Unwatched())
+    answers = Campaign(planned, images_of(planned, lab.cache), lab).power_cut_answers(
+        STATES, Unwatched()
+    )
     [found] = [answer for _, answer in answers if answer]
     assert "lost" in found["outcomes"], found["outcomes"]
     harmful = [one for one in found["states"] if one["outcome"] != "kept"]

@@ -8,13 +8,14 @@ from collections import Counter
 from pathlib import Path
 
 from jojlab.analysis.run.summary import summarise
-from jojlab.campaign.execute import Unwatched
+from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
+from jojlab.campaign.power_cuts import observation_before_run
+from jojlab.campaign.progress import Unwatched
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import read
 from jojlab.lab.lab import Lab
 from jojlab.model.hazards import Harm
-from jojlab.verify.durability import cut_run, observation_before_run
 from tests.guest.experiments import assert_complete, run_experiment
 
 TOML = """
@@ -91,7 +92,7 @@ def test_a_transaction_over_attached_wals_may_be_split_and_that_is_no_contradict
     planned = plan(read(Path(name)))
     run = run_experiment(lab, tmp_path / "run", name)
     images = images_of(planned, lab.cache)
-    steps = list(cut_run(run, planned, images, lab, 100, Unwatched()))
+    steps = list(Campaign(planned, images, lab).cut_power(run, 100, Unwatched()))
     assert not any(step.failure for step in steps)
     summary = summarise(run)
     (case,) = summary.cases

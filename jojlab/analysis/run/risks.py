@@ -4,7 +4,7 @@ Reads the fields of a case, and what was seen of its commits; gives its hazards:
 the filesystems' manuals say of each setting, and five defects that power cuts found
 (docs/power-cuts.md). Of a program and of a replay, whose settings nobody knows, its commits say it
 (docs/commits.md). Gives too what is not known: where nothing is at risk that is known, but too
-little is, nothing is called safe. jojlab/verify/durability.py holds hazards against power cuts;
+little is, nothing is called safe. jojlab/campaign/power_cuts.py holds hazards against power cuts;
 their prose is made in jojlab/report/hazards.py.
 """
 

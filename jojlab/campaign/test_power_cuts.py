@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from jojlab.analysis.run.summary import summarise
-from jojlab.campaign.execute import Unwatched, execute
+from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import jobs_of
+from jojlab.campaign.power_cuts import exclusion_reason, steps_left, verdicts
+from jojlab.campaign.progress import Unwatched
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
@@ -23,16 +25,6 @@ from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.power_cuts import power_cuts
 from jojlab.trace.run_folder import RunFolder
-from jojlab.verify.durability import (
-    cut,
-    cut_run,
-    guests_kept,
-    outlook,
-    steps_left,
-    take_known,
-    unfit,
-    verdicts,
-)
 from tests.captures import wal_capture
 from tests.cuts import answer, states
 from tests.images import unbootable_image
@@ -56,8 +48,12 @@ class Kitchen:
         for job in self.jobs:
             self.lab.cache.store(job.key, self.tables)
 
+    @property
+    def campaign(self) -> Campaign:
+        return Campaign(self.planned, self.images, self.lab)
+
     def run(self, out: Path, **options: Any) -> RunFolder:
-        return execute(self.planned, self.images, self.lab, out, Unwatched(), **options)
+        return self.campaign.run(out, Unwatched(), **options)
 
     def known(self, number: int, tables: dict[str, bytes], **outcomes: int) -> None:
         """Put the answer of a case into the cache: the first part has it, the others nothing."""
@@ -79,44 +75,44 @@ def kitchen(tmp_path: Path) -> Kitchen:
 def test_a_run_gets_what_the_cache_knows_and_no_more(kitchen: Kitchen, tmp_path: Path) -> None:
     kitchen.known(0, kitchen.tables, kept=7, lost=1)
     run = kitchen.run(tmp_path / "run")
-    take_known(run, kitchen.planned, kitchen.images, kitchen.lab, STATES)
+    kitchen.campaign.take_known_power_cuts(run, STATES)
     first, second = summarise(RunFolder.open(run.path)).cases
     assert first.survival
     assert first.survival.outcomes["lost"] == 1
     assert second.survival is None
     assert not second.uncut
-    assert steps_left(run, kitchen.planned) == 1
-    take_known(run, kitchen.planned, kitchen.images, kitchen.lab, STATES + 1)
-    assert steps_left(run, kitchen.planned) == 1
+    assert steps_left(run, kitchen.planned.experiment.cases) == 1
+    kitchen.campaign.take_known_power_cuts(run, STATES + 1)
+    assert steps_left(run, kitchen.planned.experiment.cases) == 1
 
 
 def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
     kitchen = Kitchen(tmp_path, seeds=(1, 2, 3))
-    asked = kitchen.planned, kitchen.images, kitchen.lab
+    campaign = kitchen.campaign
     # 2 cases of 3 seeds; 4,000 states in shares of 1,334, which is 3 guests each.
-    words = outlook(*asked, 4000)
+    words = campaign.estimate_power_cuts(4000)
     assert words.startswith("8,004 states to judge by 18 guests, 1 at a time: some 15 min"), words
-    assert outlook(*asked, 3) == ""  # is not worth a word
-    assert guests_kept(*asked, 4000) == (0, 18)
+    assert campaign.estimate_power_cuts(3) == ""  # is not worth a word
+    assert campaign.judged_guests(4000) == (0, 18)
     for job in kitchen.jobs:
         for part in power_cuts(job, 1334):
             kitchen.lab.cache.store(part.key, {Kind.POWER_CUTS.answer: b""})
-    assert outlook(*asked, 4000) == ""
-    assert guests_kept(*asked, 4000) == (18, 18)
+    assert campaign.estimate_power_cuts(4000) == ""
+    assert campaign.judged_guests(4000) == (18, 18)
 
 
 def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Path) -> None:
     kitchen.known(0, kitchen.tables, kept=8)
     run = kitchen.run(tmp_path / "run")
-    asked = kitchen.planned, kitchen.images, kitchen.lab, STATES, Unwatched()
-    steps = {step.case_id: step for step in cut_run(run, *asked)}
+    campaign = kitchen.campaign
+    steps = {step.case_id: step for step in campaign.cut_power(run, STATES, Unwatched())}
     failed = [step for step in steps.values() if step.failure]
     assert len(steps) == 2
     assert len(failed) == 1
     assert failed[0].failure in RunFolder.open(run.path).case(failed[0].case_id).uncut
     again = kitchen.run(run.path, power_cuts=True)
     kitchen.known(1, kitchen.tables, kept=8)
-    assert [step.cached for step in cut_run(again, *asked)] == [True]
+    assert [step.cached for step in campaign.cut_power(again, STATES, Unwatched())] == [True]
     assert not RunFolder.open(run.path).case(failed[0].case_id).uncut
 
 
@@ -124,7 +120,7 @@ def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path
     other = {**kitchen.tables, "requests.parquet": b"another"}
     kitchen.known(0, other, kept=8)
     run = kitchen.run(tmp_path / "run")
-    take_known(run, kitchen.planned, kitchen.images, kitchen.lab, STATES)
+    kitchen.campaign.take_known_power_cuts(run, STATES)
     assert "of the run that was cut is not that of" in run.cases[0].uncut
     assert summarise(run).cases[0].survival is None
 
@@ -132,8 +128,12 @@ def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path
 def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
     for number, outcomes in enumerate(({"kept": 8}, {"kept": 7, "corrupt": 1})):
         kitchen.known(number, kitchen.tables, **outcomes)
-    asked = kitchen.planned, kitchen.images, kitchen.lab, STATES, Unwatched()
-    answers = {step.case_id: [found] for step, found in cut(*asked) if found}
+    campaign = kitchen.campaign
+    answers = {
+        step.case_id: [found]
+        for step, found in campaign.power_cut_answers(STATES, Unwatched())
+        if found
+    }
     first, second = verdicts(kitchen.planned.experiment.cases, answers)
     assert first.survival
     assert first.survival.worst_outcome == "kept"
@@ -142,16 +142,16 @@ def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
 
 
 def test_what_cannot_be_cut_says_why() -> None:
-    assert not unfit(SAFE)
-    assert not unfit(Case("case", {**SAFE.settings, "workload": "replay"}))
+    assert not exclusion_reason(SAFE)
+    assert not exclusion_reason(Case("case", {**SAFE.settings, "workload": "replay"}))
     for settings in ({"workload": "file-write"}, {"workload": "file-metadata"}):
-        assert not unfit(Case("case", complete(settings)))
+        assert not exclusion_reason(Case("case", complete(settings)))
     stat = {"workload": "file-metadata", "metadata_operation": "stat"}
-    assert "nothing is changed" in unfit(Case("case", complete(stat)))
+    assert "nothing is changed" in exclusion_reason(Case("case", complete(stat)))
     for field, value in (
         ("workload", "file-read"),
         ("workload", "program"),
         ("device", "qemu-nvme"),
     ):
         case = Case("case", {**SAFE.settings, field: value})
-        assert unfit(case).startswith(f"{field} {value}")
+        assert exclusion_reason(case).startswith(f"{field} {value}")

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.command_line.interrupted import interrupted
-from jojlab.experiment.plan import Plan, plan
+from jojlab.campaign.campaign import Campaign
+from jojlab.campaign.images import Images
+from jojlab.command_line.campaigns import interruption
+from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.lab.lab import Lab
@@ -28,18 +30,19 @@ def test_how_a_run_goes_on(
     is_named: bool, use_cache: bool, device: str, way: str, tmp_path: Path
 ) -> None:
     folder = make_run(tmp_path / "run", seeds=[1], transactions=2).path
-    lab = Lab(Cache(tmp_path / "cache"), Options(use_cache=use_cache))
-    told = interrupted(KeyboardInterrupt(), folder, folder if is_named else None, lab, of(device))
-    assert f"interrupted; what was finished is kept: joj show {folder}" in str(told)
-    assert way.format(folder) in str(told)
+    campaign = campaign_on(device, Lab(Cache(tmp_path / "cache"), Options(use_cache=use_cache)))
+    error = interruption(KeyboardInterrupt(), folder, folder if is_named else None, campaign)
+    assert f"interrupted; what was finished is kept: joj show {folder}" in str(error)
+    assert way.format(folder) in str(error)
 
 
 def test_where_nothing_was_finished_nothing_is_kept(tmp_path: Path) -> None:
-    told = interrupted(
-        KeyboardInterrupt(), tmp_path / "run", None, Lab(Cache(tmp_path)), of("emmc-5.1")
+    error = interruption(
+        KeyboardInterrupt(), tmp_path / "run", None, campaign_on("emmc-5.1", Lab(Cache(tmp_path)))
     )
-    assert str(told) == "interrupted; nothing was finished yet"
+    assert str(error) == "interrupted; nothing was finished yet"
 
 
-def of(device: str) -> Plan:
-    return plan(Experiment("asked", "What?", (1,), {"device": device}, {}).expanded())
+def campaign_on(device: str, lab: Lab) -> Campaign:
+    experiment = Experiment("asked", "What?", (1,), {"device": device}, {})
+    return Campaign(plan(experiment.expanded()), Images({}), lab)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.campaign.estimate import guests, in_words, span
-from jojlab.campaign.execute import Step, execute
+from jojlab.campaign import campaign
+from jojlab.campaign.campaign import Campaign, format_duration
 from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import jobs_of
+from jojlab.campaign.progress import Step
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
@@ -82,7 +83,7 @@ class Bench:
         self.lab.cache.store(job.key, files)
 
     def run(self, watcher: Heard) -> RunFolder:
-        run = execute(self.planned, self.images, self.lab, self.folder / "run", watcher)
+        run = Campaign(self.planned, self.images, self.lab).run(self.folder / "run", watcher)
         assert RunFolder.open(run.path) == run  # what is on disk is what was returned
         return run
 
@@ -111,17 +112,20 @@ def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
     assert list((bench.lab.cache.root / "work").iterdir()) == []
 
 
-def test_how_long_it_takes_is_told_before(bench: Bench) -> None:
-    assert guests(bench.planned, bench.images, bench.lab) == 4
+def test_the_estimate_counts_guests_that_are_not_cached(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Campaign(bench.planned, bench.images, bench.lab).estimate() == ""
+    monkeypatch.setattr(campaign, "USUAL_CASE_S", 60.0)
+    words = Campaign(bench.planned, bench.images, bench.lab).estimate()
+    assert words.startswith("4 guests to run, 1 at a time: some 4 min, by 60 s"), words
     bench.known(0, 1)
-    assert guests(bench.planned, bench.images, bench.lab) == 3
-    assert in_words(3, 1) == ""
-    assert in_words(100, 2).startswith("100 guests to run, 2 at a time: some 5 min, by 6 s")
-    assert "2 at a time: some 8 h" in in_words(10_000, 2)
+    words = Campaign(bench.planned, bench.images, bench.lab).estimate()
+    assert words.startswith("3 guests to run"), words
 
 
 def test_spans_are_told_in_seconds_minutes_or_hours() -> None:
-    assert [span(seconds) for seconds in (0, 30, 59, 60, 5399, 5400)] == [
+    assert [format_duration(seconds) for seconds in (0, 30, 59, 60, 5399, 5400)] == [
         "1 s", "30 s", "59 s", "1 min", "90 min", "2 h",
     ]  # fmt: skip
 

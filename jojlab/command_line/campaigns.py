@@ -1,0 +1,135 @@
+"""What the subcommands that run a campaign share: they begin it, run it and cut its power while
+progress is shown on stderr, and say what a signal left of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import click
+
+from jojlab.analysis.run.summary import summarise
+from jojlab.campaign.campaign import Campaign, options_for
+from jojlab.campaign.images import Images, images_of
+from jojlab.campaign.memory_model import core_named, model_json, model_run
+from jojlab.campaign.power_cuts import steps_left
+from jojlab.experiment.cases import Case
+from jojlab.experiment.devices import by_wall_clock
+from jojlab.experiment.plan import Plan
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import JojError, Signalled, signal_of
+from jojlab.foundation.printable import json_text
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
+from jojlab.report.memory_model import print_memory_models
+from jojlab.report.page import write_report
+from jojlab.report.progress import shown
+from jojlab.report.shared.console import terminal
+from jojlab.trace.kept import Kept
+from jojlab.trace.run_folder import RunFolder
+
+
+def begin_campaign(planned: Plan, options: Options) -> Campaign:
+    """Return the campaign of a plan, its images made if need be.
+
+    Raises what options_for and jojlab.campaign.images.images_of raise.
+    """
+    cache = Cache.default()
+    lab = Lab(cache, options_for(planned, options))
+    return Campaign(planned, announced_images(planned, cache), lab)
+
+
+def announced_images(planned: Plan, cache: Cache) -> Images:
+    """Return the images that the cases need; say on stderr which has to be made, as that takes a
+    while.
+
+    Raises what jojlab.campaign.images.images_of raises.
+    """
+
+    def announce(name: str) -> None:
+        click.echo(
+            f"making the image of the guests, once (it may download packages): {name}", err=True
+        )
+
+    return images_of(planned, cache, announce)
+
+
+def run_with_progress(
+    campaign: Campaign, folder: Path, title: str = "", *, power_cuts: bool = False
+) -> RunFolder:
+    """Run a campaign into a run folder under a title, its question by default."""
+    with shown(title or campaign.planned.experiment.question, campaign.steps) as watcher:
+        return campaign.run(folder, watcher, power_cuts=power_cuts)
+
+
+def cut_power_with_progress(
+    campaign: Campaign, run: RunFolder, states: int, cases: Collection[Case] | None = None
+) -> None:
+    """Cut the power of all cases of a run, or of those given."""
+    title = f"{states:,} states after power cuts"
+    if len(campaign.cases) > 1:
+        title += " of each case"
+    steps = steps_left(run, campaign.cases if cases is None else cases)
+    with shown(title, steps, "verdict") as watcher:
+        for step in campaign.cut_power(run, states, watcher, cases):
+            watcher.finished(step)
+
+
+@contextlib.contextmanager
+def explained_interruption(campaign: Campaign, folder: Path, out: Path | None) -> Iterator[None]:
+    """Turn a signal into the error of `interruption`."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise interruption(error, folder, out, campaign) from None
+
+
+def interruption(
+    error: KeyboardInterrupt, folder: Path, out: Path | None, campaign: Campaign
+) -> Signalled:
+    """Return the error that says what is kept of the run in `folder`, and how it goes on.
+
+    `out` is the folder that the user named. Without one, the next run has another folder, and what
+    is finished has to come from the cache.
+    """
+    try:
+        is_any_finished = any(case.captures for case in RunFolder.open(folder).cases)
+    except JojError:
+        is_any_finished = False
+    if not is_any_finished:
+        return Signalled(signal_of(error), "nothing was finished yet")
+    is_cached = campaign.lab.options.use_cache and not by_wall_clock(campaign.cases)
+    way = "" if out or is_cached else f" with --out {folder}"
+    return Signalled(
+        signal_of(error),
+        f"what was finished is kept: joj show {folder}",
+        f"the same command{way} goes on from there",
+    )
+
+
+def show_memory_model(name: str, campaign: Campaign, folder: Path, *, silent: bool = False) -> None:
+    """Run the model on every case, keep what it counted in the run folder, and print it.
+
+    The report is written again, as it has a section on it. With `silent` nothing is printed but on
+    stderr. Raises UseError for an unknown core, and what a job fails by.
+    """
+    core = core_named(name)
+    try:
+        modelled = model_run(
+            campaign.jobs, campaign.lab, core, lambda line: click.echo(line, err=True)
+        )
+    except KeyboardInterrupt as error:
+        raise Signalled(
+            signal_of(error), f"the run is whole, without the memory model: joj show {folder}"
+        ) from None
+    path = folder / f"memory-model-{core.name}.json"
+    path.write_text(json_text(model_json(core, modelled)))
+    click.echo(f"memory model  {path}", err=True)
+    summary = summarise(
+        RunFolder.open(folder), with_traffic=True, kept=Kept(campaign.lab.cache.analyses)
+    )
+    write_report(folder / "report.html", summary, str(folder))
+    if not silent:
+        print_memory_models(terminal(), summary)
