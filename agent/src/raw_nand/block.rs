@@ -1,4 +1,4 @@
-//! NodeSubject one block holds from one erase to the next: takes what is programmed into it in the order
+//! What one block holds from one erase to the next: takes what is programmed into it in the order
 //! of time, and says whose bytes lie where.
 
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ pub struct Extent {
     pub is_copy: bool,
 }
 
-/// NodeSubject is known of all blocks of a filesystem.
+/// What is known of all blocks of a filesystem.
 #[derive(Debug, Default)]
 pub struct KnownNodes {
     pub areas: Option<Areas>,
@@ -44,7 +44,7 @@ pub struct BlockLife {
     pending: Vec<u8>,
     /// Where those begin, or the next bytes are due.
     next_bytes: u32,
-    /// NodeSubject is left of a node that goes on.
+    /// What is left of a node that goes on.
     left: Option<(NodeSubject, bool, usize)>,
 }
 
@@ -78,7 +78,7 @@ impl BlockLife {
         self.tell_pending(known);
     }
 
-    /// NodeSubject all of its data are, where that goes by the block.
+    /// What all of its data are, where that goes by the block.
     fn whole(&self, known: &KnownNodes) -> Option<NodeSubject> {
         let logical_block = self.logical_block?;
         if self.volume == Some(LAYOUT_VOLUME) {
@@ -101,7 +101,7 @@ impl BlockLife {
             }
             match self.pending.first() {
                 None => return,
-                // NodeSubject UBIFS leaves of a page is 0xff, and so is what UBI need not program.
+                // What UBIFS leaves of a page is 0xff, and so is what UBI need not program.
                 Some(&(PADDING_BYTE | 0xff)) => {
                     self.left = Some((NodeSubject::Padding, false, ALIGNMENT_BYTES));
                     continue;
@@ -142,7 +142,7 @@ impl BlockLife {
         self.next_bytes += length_bytes as u32;
     }
 
-    /// NodeSubject is pending cannot be told.
+    /// What is pending cannot be told.
     fn give_up(&mut self) {
         self.left = None;
         self.advance(self.pending.len(), NodeSubject::Unknown, false);
@@ -155,7 +155,7 @@ impl BlockLife {
         }
     }
 
-    /// NodeSubject lies in a range: pieces that add up to it. NodeSubject was not programmed is erased; a head
+    /// What lies in a range: pieces that add up to it. What was not programmed is erased; a head
     /// that was never completed is unknown.
     pub fn pieces(&self, offset_bytes: u32, length_bytes: u32, known: &KnownNodes) -> Vec<Extent> {
         let (mut pieces, mut at, end) = (Vec::new(), offset_bytes, offset_bytes + length_bytes);

@@ -117,7 +117,7 @@ impl Follower {
         life
     }
 
-    /// NodeSubject all traced operations are of, now that the nodes they begin are whole.
+    /// What all traced operations are of, now that the nodes they begin are whole.
     pub fn tell(self) -> ToldOperations {
         let Self { known, lives, places, .. } = self;
         let told = |PlacedOperation { operation, life }| {

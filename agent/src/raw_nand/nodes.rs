@@ -48,7 +48,7 @@ pub const PADDING_BYTE: u8 = 0xce;
 /// Nodes begin at multiples of so many bytes.
 pub const ALIGNMENT_BYTES: usize = 8;
 
-/// NodeSubject bytes on raw NAND are.
+/// What bytes on raw NAND are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeSubject {
     Data {
@@ -184,7 +184,7 @@ pub fn entry(bytes: &[u8]) -> Option<DirectoryEntry> {
     })
 }
 
-/// NodeSubject a superblock node says of the areas.
+/// What a superblock node says of the areas.
 pub fn areas(bytes: &[u8]) -> Option<Areas> {
     const FIRST_LOG_BLOCK: u32 = 3;
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));

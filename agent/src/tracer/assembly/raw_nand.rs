@@ -1,4 +1,4 @@
-//! NodeSubject an operation of raw NAND is to the rest of the tracer: a bio whose runs are classified by
+//! What an operation of raw NAND is to the rest of the tracer: a bio whose runs are classified by
 //! what the headers of UBI and UBIFS said of its bytes.
 
 use crate::raw_nand::follower::{Extent, NodeSubject, OperationCause, TracedOperation};
