@@ -57,7 +57,7 @@ def test_what_the_format_tells_and_the_trace_lacks_is_incomplete(tmp_path: Path)
     (tmp_path / "sda.txt").write_text("".join(TRACE.splitlines(keepends=True)[:2]))
     answer = joj(tmp_path, "import", "blocks", "sda.txt")
     assert answer.returncode == 4
-    assert "incomplete: 1 requests were not seen to complete" in answer.stdout
+    assert "incomplete: 1 request was not seen to complete" in answer.stdout
     assert "note: 4096 bytes have no owner" in answer.stdout
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import INCOMPLETE, UseError
 from jojlab.foundation.places import agent_path
-from jojlab.foundation.printable import json_text, printable
+from jojlab.foundation.printable import json_text, plural, printable
 
 VERSION = 1
 
@@ -172,16 +172,17 @@ def import_trace(
 
 
 def _lines(told: ImportCounts, folder: Path) -> Iterator[str]:
-    yield f"{told.lines} lines: {told.calls} calls of {told.threads} threads"
+    lines, calls = plural(told.lines, "line"), plural(told.calls, "call")
+    yield f"{lines}: {calls} of {plural(told.threads, 'thread')}"
     left_out = sorted(told.left_out.items(), key=lambda it: (-it[1], it[0]))
     for name, count in left_out[:_TOLD_NAMES]:
         yield f"left out: {count} {name}"
     if more := left_out[_TOLD_NAMES:]:
-        yield f"left out: {sum(count for _, count in more)} of {len(more)} other names"
+        yield f"left out: {sum(count for _, count in more)} of {plural(len(more), 'other name')}"
     for line in told.bad:
         yield f"not read: {line}"
     if (more_lines := told.bad_lines - len(told.bad)) > 0:
-        yield f"not read: {more_lines} more lines"
+        yield f"not read: {plural(more_lines, 'more line')}"
     for note in told.notes:
         yield f"note: {note}"
     for reason in told.reasons:

@@ -206,14 +206,15 @@ def survival_words(choice: Choice) -> str:
     torn = sum((Counter(each.torn_blocks) for each in choice.survivals.values()), Counter())
     if harmful and harmful == torn.total():
         what = " or ".join(words for each, words in survival.TORN_BLOCKS.items() if torn[each])
-        return f"{what} in {harmful:,} of {states:,} states"
+        return f"{what} in {harmful:,} of {text.integer(states, 'state')}"
     if harmful and harmful == sum(each.outcomes["lost"] for each in choice.survivals.values()):
-        return f"acknowledged work lost in {harmful:,} of {states:,} states, nothing corrupt"
+        of_states = text.integer(states, "state")
+        return f"acknowledged work lost in {harmful:,} of {of_states}, nothing corrupt"
     if harmful:
-        return f"harm in {harmful:,} of {states:,} states"
+        return f"harm in {harmful:,} of {text.integer(states, 'state')}"
     by = "; refused by the manuals" * choice.manual_refuses
     nothing = survival.nothing_lost(next(iter(choice.judged.values())))
-    return f"{nothing} in {states:,} states{by}"
+    return f"{nothing} in {text.integer(states, 'state')}{by}"
 
 
 def states_judged(choice: Choice, asked: int = 0) -> str:

@@ -17,7 +17,7 @@ from jojlab.analysis.commit.classes import CLASSES, class_shares
 from jojlab.analysis.commit.flash_life import CYCLES, Charged, FlashLife, years
 from jojlab.analysis.figures.apart import Apart
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.foundation.printable import printable
+from jojlab.foundation.printable import plural, printable
 from jojlab.model.figures import CAUSED, Number
 from jojlab.report import case_charts, hazards, survival
 from jojlab.report.overview import at_risk, case_title, name_of
@@ -56,7 +56,7 @@ def bill_deferred_words(bill: Bill) -> str:
 def apart_words(apart: Iterable[Apart]) -> str:
     """Say what transactions there were beside commits; empty where there were none."""
     told = [
-        f"{each.transactions:,} transaction{'s' if each.transactions != 1 else ''} "
+        f"{text.integer(each.transactions, 'transaction')} "
         f"{_apart_kind(each)} (p50 {text.duration(each.latency_ns_p50)}, "
         f"p99 {text.duration(each.latency_ns_p99)})"
         for each in apart
@@ -91,7 +91,8 @@ def program_sentence(program: Mapping[str, Any]) -> str:
     words = ", ".join(filter(None, found))
     after = ""
     if program["bytes_after_last"]:
-        after = f"; {program['bytes_after_last']} bytes were written"
+        written = program["bytes_after_last"]
+        after = f"; {plural(written, 'byte')} {'was' if written == 1 else 'were'} written"
         after += " after the last of them" if words else ""
     return f"{name} {end}: {words or 'no call that makes anything durable'}{after}"
 
@@ -211,11 +212,11 @@ def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
     """Print what one commit costs, row by row, and its deferred I/O; `what` a commit is called."""
     total = bill.total(*CAUSED)
     console.print(
-        f"[bold]one {what}[/bold]: {text.digits(bill.per_commit(total.requests))} requests "
+        f"[bold]one {what}[/bold]: {text.count(bill.per_commit(total.requests), 'request')} "
         f"({text.digits(bill.per_commit(total.flushes))} of them flushes), "
         f"{text.kib(bill.per_commit(total.bytes))} KiB, "
         f"p50 {text.duration(bill.latency_ns['latency_ns_p50'])}"
-        f"  [dim](over {bill.transactions} {what}s)[/dim]"
+        f"  [dim](over {plural(bill.transactions, what)})[/dim]"
     )
     for sentence in filter(None, (bill_deferred_words(bill), apart_words(bill.apart))):
         console.print(escape(sentence))
@@ -310,13 +311,12 @@ def _class_cell(name: str, share: Any) -> str:
 
 def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
     total = bill.total(*CAUSED)
-    requests = text.digits(bill.per_commit(total.requests))
     return {
         "id": case_anchor(case.case_id),
         "case": case.case_id,
         "label": case.label,
-        "soft": f"{requests} request{'s' if requests != '1' else ''}, "
-        f"{text.kib(bill.per_commit(total.bytes))} KiB, over {bill.transactions} commits",
+        "soft": f"{text.count(bill.per_commit(total.requests), 'request')}, "
+        f"{text.kib(bill.per_commit(total.bytes))} KiB, over {plural(bill.transactions, 'commit')}",
         "risks": hazards.by_sentence([case]),
         "survives": survival.verdict_sentence(case),
         "programs": [

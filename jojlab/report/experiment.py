@@ -19,7 +19,10 @@ from jojlab.foundation.lazy import alt
 from jojlab.model.figures import FIGURES
 from jojlab.report import hazards, survival
 from jojlab.report.overview import overview_table
-from jojlab.report.published import (
+from jojlab.report.shared import text, vega
+from jojlab.report.shared.template import Cell, Noted, Section, Specs, render
+from jojlab.report.shared.vega import Datasets, Rows
+from jojlab.report.statements import (
     compared,
     error,
     measured_cell,
@@ -30,9 +33,6 @@ from jojlab.report.published import (
     table_verdict,
     title,
 )
-from jojlab.report.shared import text, vega
-from jojlab.report.shared.template import Cell, Noted, Section, Specs, render
-from jojlab.report.shared.vega import Datasets, Rows
 
 Row = dict[str, Any]
 
@@ -271,7 +271,7 @@ def published_section(part: Part) -> Section | None:
     if not (part.statements or part.tables):
         return None
     html = render(
-        "report/published.html",
+        "report/statements.html",
         statements=_statements(part),
         tables=table_rows(part.tables),
     )

@@ -10,9 +10,9 @@ from rich.markup import escape
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.study.memory_model import MemoryModel
 from jojlab.report.experiment import table_rows
-from jojlab.report.published import print_tables
 from jojlab.report.shared.console import new_table
 from jojlab.report.shared.template import Section, render
+from jojlab.report.statements import print_tables
 
 COLUMNS = ("case", "loads", "stores", "micro TLB misses", "levels walked", "L1 misses",
            "L2 misses", "added", "of its time")  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.figures.live_result import LiveResult
+from jojlab.foundation.printable import plural
 from jojlab.model.figures import PERCENTILES
 from jojlab.report.shared import text
 
@@ -184,8 +185,8 @@ def replay_notes(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield f"incomplete: {reason}"
     for name, found in replay["otherwise"].items():
         yield (
-            f"{found['calls']} calls of {name} ended differently than recorded, first in line "
-            f"{found['first_call']}"
+            f"{plural(found['calls'], 'call')} of {name} ended differently than recorded, "
+            f"first in line {found['first_call']}"
         )
     yield f"the most delayed call started {text.duration(replay['start_error_ns']['max'])} late"
     yield (

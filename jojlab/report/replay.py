@@ -34,8 +34,8 @@ def print_replay(console: Console, found: Replayed) -> None:
     _counts(console, "carried out by other calls", found.carried)
     if found.kept_writes:
         console.print(
-            f"{found.kept_writes:,} writes with the recorded contents, {found.seeded_writes:,} "
-            "with contents made from the seed"
+            f"{text.integer(found.kept_writes, 'write')} with the recorded contents, "
+            f"{found.seeded_writes:,} with contents made from the seed"
         )
     if found.databases_before:
         listed = ", ".join(found.databases_before[:_MOST_DATABASES])

@@ -23,9 +23,9 @@ from jojlab.report import hazards, survival
 from jojlab.report.bill import apart_words, print_bill, program_output, program_sentence
 from jojlab.report.memory_model import print_memory_models
 from jojlab.report.overview import case_title, overview_columns, paying_note
-from jojlab.report.published import print_statements, print_tables
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table, print_beside, print_some
+from jojlab.report.statements import print_statements, print_tables
 
 _TITLE = 16  # letters of a column's title in one line
 _SURVIVES = 30  # letters of what survives in one line

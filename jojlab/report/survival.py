@@ -84,10 +84,9 @@ def outcome_words(case: CaseSummary) -> str:
     if found is None:
         return NOT_TESTED
     if not found.is_unsafe:
-        return f"{nothing_lost(case)} in {found.states:,} states"
-    return (
-        f"{_harm(case, found)}: {found.outcomes[found.worst_outcome]:,} of {found.states:,} states"
-    )
+        return f"{nothing_lost(case)} in {text.integer(found.states, 'state')}"
+    worst = f"{found.outcomes[found.worst_outcome]:,} of {text.integer(found.states, 'state')}"
+    return f"{_harm(case, found)}: {worst}"
 
 
 def outcome_counts(found: Survival | None) -> str:
@@ -95,7 +94,7 @@ def outcome_counts(found: Survival | None) -> str:
     if found is None:
         return NOT_TESTED
     counts = (f"{count:,} {name}" for name, count in found.outcomes.items() if count)
-    return f"{', '.join(counts)} of {found.states:,} states"
+    return f"{', '.join(counts)} of {text.integer(found.states, 'state')}"
 
 
 def risk(case: CaseSummary) -> str:
@@ -167,7 +166,7 @@ def moments(case: CaseSummary) -> str:
     if found is None:
         return ""
     parts = [
-        f"{harmful:,} of {states:,} states cut {when}"
+        f"{harmful:,} of {text.integer(states, 'state')} cut {when}"
         for when, (states, harmful) in (
             (f"just after {_a_commit(case)} returned", found.after_return),
             ("at other moments", found.between),

@@ -101,7 +101,7 @@ def test_harm_that_was_seen_is_proof(harm: dict[str, Any], words: str) -> None:
 
 def test_a_file_has_operations_in_place_of_commits() -> None:
     found = case([state(1, outcome="lost")], {"workload": "file-write"})
-    assert outcome_words(found) == "loses the last operation: 1 of 1 states"
+    assert outcome_words(found) == "loses the last operation: 1 of 1 state"
     assert "acknowledged operations lost" in worst_sentence(found)
     assert "just after an operation returned" in moments(found)
 
@@ -139,7 +139,7 @@ def test_databases_that_differ_are_told_in_words(found: list[int | None], words:
 def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
     lazy = {"journal_mode": "wal", "synchronous": "normal"}
     assert risk(case([state(1, outcome="lost")], lazy)) == (
-        "last commits; loses the last commit: 1 of 1 states"
+        "last commits; loses the last commit: 1 of 1 state"
     )
     assert "no harm was seen" in contradiction(case(states(kept=3), lazy))
 

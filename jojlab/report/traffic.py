@@ -244,7 +244,7 @@ def places_section(summary: RunSummary, run: str, pictures: Specs) -> Section | 
         for drawn in case.traffic.pictures if case.traffic else ():
             name = f"lba-{len(pictures)}"
             pictures[name] = lba_data(drawn)
-            soft = f"{drawn.device}, seed {drawn.seed}, {drawn.requests:,} requests"
+            soft = f"{drawn.device}, seed {drawn.seed}, {text.integer(drawn.requests, 'request')}"
             if drawn.binned:
                 soft += "; too many to draw singly: one mark stands for one owner's nearby requests"
             found.append(

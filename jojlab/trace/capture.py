@@ -27,8 +27,7 @@ from jojlab.foundation.errors import DataError
 from jojlab.foundation.hashing import sha256
 from jojlab.foundation.lazy import pa
 from jojlab.foundation.remembered import Seen, remembered
-from jojlab.trace.checksums import check, hashes_of, read_checksums
-from jojlab.trace.kept import program
+from jojlab.trace.checksums import check, hashes_of, program, read_checksums
 from jojlab.trace.manifest import Manifest
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
 

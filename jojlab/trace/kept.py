@@ -20,43 +20,16 @@ import hashlib
 import io
 import os
 import pickle
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jojlab.foundation.hashing import sha256_file
-from jojlab.foundation.places import PACKAGE, SCHEMA
 from jojlab.foundation.remembered import Seen, remembered
 from jojlab.trace.capture import Captured
-from jojlab.trace.checksums import LARGE_BYTES, files_of
+from jojlab.trace.checksums import LARGE_BYTES, files_of, program
 from jojlab.trace.dataset import Dataset
-
-_SOURCES = (
-    (PACKAGE / "analysis", "*.py"),
-    (PACKAGE / "analysis", "*.sql"),
-    (PACKAGE / "trace", "*.py"),
-    (SCHEMA, "*.toml"),
-)
-_LIBRARIES = ("duckdb", "pyarrow")
-
-
-@lru_cache(maxsize=1)
-def program() -> str:
-    """Return the hash of what computes: its source, the libraries, and Python."""
-    digest = hashlib.sha256(sys.version.encode())
-    for name in _LIBRARIES:
-        digest.update(f"{name} {metadata.version(name)}\n".encode())
-    for folder, pattern in _SOURCES:
-        for path in sorted(folder.rglob(pattern)):
-            if not path.name.startswith("test_"):
-                digest.update(f"{path.relative_to(folder.parent)} {sha256_file(path)}\n".encode())
-    return digest.hexdigest()
-
 
 Value = TypeVar("Value")
 

@@ -361,7 +361,7 @@ class RunFolder:
 
         The order of the cases in the experiment, paths and times of the host have no part in it.
         """
-        from jojlab.trace.checksums import capture_hash  # loads pyarrow and numpy
+        from jojlab.trace.content_hash import capture_hash  # loads pyarrow and numpy
 
         digest = hashlib.sha256()
         read_anew = replace(self, checked={}).captures()

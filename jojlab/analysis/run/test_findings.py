@@ -16,8 +16,8 @@ from jojlab.foundation import remembered
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.places import PACKAGE
 from jojlab.trace import capture as captured_module
+from jojlab.trace import checksums as program_module
 from jojlab.trace import kept as kept_module
-from jojlab.trace import kept as program_module
 from jojlab.trace.checksums import hashes_of
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from jojlab.fleet.report import words as first_lines
 from jojlab.fleet.report import words as rows
 from jojlab.fleet.report.words import TextTable
-from jojlab.fleet.simulation.published import USERS
+from jojlab.fleet.simulation.phones import USERS
 from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.study import FleetStudy
 from jojlab.report import page as html

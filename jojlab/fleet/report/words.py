@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jojlab.fleet.simulation.published import USERS
+from jojlab.fleet.simulation.phones import USERS
 from jojlab.fleet.study.dataset import LeftOut
 from jojlab.fleet.study.device_day import Dear, DeviceDay
 from jojlab.fleet.study.losses import Losses

@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 from jojlab.fleet.server.access import Denied, Gate, ServerLimits
-from jojlab.fleet.server.app import Metrics
+from jojlab.fleet.server.metrics import Metrics
 from jojlab.fleet.server.workers import Workers
 from jojlab.fleet.store.dataset import take_in
 from jojlab.fleet.store.objects import Store

@@ -1,5 +1,5 @@
 """Makes segments of devices that do not exist, with the statistics that were published of phones.
 
-published.py has the figures with their sources, the apps and the counts of a user's days,
+phones.py has the figures with their sources, the apps and the counts of a user's days,
 day_rows.py the rows of a day, segments.py its tables and files.
 """

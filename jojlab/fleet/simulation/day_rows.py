@@ -1,7 +1,7 @@
 """The rows of a simulated device's day: its commits, its requests and its files.
 
 Gets how many there are of several databases; how many there are of one, when they happen, by which
-app and with which settings is drawn by the figures of published.py.
+app and with which settings is drawn by the figures of phones.py.
 
 The writes have the shares of Fig. 2 of ATC'13; what reads and flushes there are is assumed.
 
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jojlab.fleet.simulation import published
-from jojlab.fleet.simulation.published import APPS, App
+from jojlab.fleet.simulation import phones
+from jojlab.fleet.simulation.phones import APPS, App
 
 Ints = NDArray[np.int64]
 MODES = ("delete", "truncate", "persist", "wal")
@@ -62,7 +62,7 @@ class DayCommits:
         data = np.where(is_wal, 0, self.pages * _PAGE_BYTES)
         log = self.pages * (_PAGE_BYTES + beside[self.mode])
         log = log + np.where(is_wal, 0, _HEADER_BYTES * self.database_count)
-        metadata = np.array([published.FILESYSTEM_BYTES[mode] for mode in MODES])[self.mode]
+        metadata = np.array([phones.FILESYSTEM_BYTES[mode] for mode in MODES])[self.mode]
         blocks = -(-log // _PAGE_BYTES) * _PAGE_BYTES
         return {
             "written_bytes": data + log,
@@ -74,8 +74,8 @@ class DayCommits:
 
 def day_commits(joined: int, generator: np.random.Generator) -> DayCommits:
     """Return the commits of a day with `joined` multi-file transactions."""
-    middle = np.log(published.COMMITS) - published.SPREAD**2 / 2
-    single = int(generator.lognormal(middle, published.SPREAD))
+    middle = np.log(phones.COMMITS) - phones.SPREAD**2 / 2
+    single = int(generator.lognormal(middle, phones.SPREAD))
     count = single + joined
     names, places = _databases()
     is_joined = np.zeros(count, bool)
@@ -90,16 +90,16 @@ def day_commits(joined: int, generator: np.random.Generator) -> DayCommits:
     database = np.array(places)[app] + generator.integers(0, own)
     first = np.array([names.index(_first(each)) for each in APPS])[app]
     database = np.where(is_joined, first, database)
-    wal, rest = published.WAL_SHARE, (1 - published.WAL_SHARE) / 3
+    wal, rest = phones.WAL_SHARE, (1 - phones.WAL_SHARE) / 3
     mode = generator.choice(len(MODES), count, p=(rest, rest, rest, wal))
     # Of several databases there is a super-journal only with rollback journals.
     mode = np.where(is_joined, generator.integers(0, len(MODES) - 1, count), mode)
     joins = np.array([len(each.joined) or 1 for each in APPS])[app]
     databases = np.where(is_joined, joins, 1)
-    usual = np.array([published.COMMIT_NS[each] for each in MODES])[mode]
-    usual = np.where(is_joined, usual * published.MULTI_FILE_TIMES, usual)
-    duration = usual * generator.lognormal(0, published.SPREAD, count)
-    hours = _draw(published.HOURS, count, generator)
+    usual = np.array([phones.COMMIT_NS[each] for each in MODES])[mode]
+    usual = np.where(is_joined, usual * phones.MULTI_FILE_TIMES, usual)
+    duration = usual * generator.lognormal(0, phones.SPREAD, count)
+    hours = _draw(phones.HOURS, count, generator)
     end = hours * _HOUR_NS + generator.integers(0, _HOUR_NS, count)
     order = np.argsort(end, kind="stable")
     return DayCommits(
@@ -112,7 +112,7 @@ def day_commits(joined: int, generator: np.random.Generator) -> DayCommits:
         is_joined[order],
         _super_journals([names[place] for place in database[order]], is_joined[order], generator),
         databases[order],
-        (databases + generator.geometric(1 / published.PAGES, count) - 1)[order],
+        (databases + generator.geometric(1 / phones.PAGES, count) - 1)[order],
     )
 
 
@@ -164,15 +164,15 @@ class _Kind(NamedTuple):
     share: float
 
 
-_DATA = 1 - published.FS_JOURNAL - published.FS_METADATA
-_SQLITE = _DATA * published.SQLITE_OF_DATA
-_SQLITE_SYNC = published.SYNC - published.FS_JOURNAL  # a commit of the filesystem is synchronous
+_DATA = 1 - phones.FS_JOURNAL - phones.FS_METADATA
+_SQLITE = _DATA * phones.SQLITE_OF_DATA
+_SQLITE_SYNC = phones.SYNC - phones.FS_JOURNAL  # a commit of the filesystem is synchronous
 _SQLITE_LATER = _SQLITE - _SQLITE_SYNC
 # Of SQLite's data: which file it is.
 _FILES = {"db": 0.4, "wal": 0.35, "db-journal": 0.25}
 _WRITES = (
-    _Kind("none", "fs-journal", "write", True, published.FS_JOURNAL),
-    _Kind("none", "fs-metadata", "write", False, published.FS_METADATA),
+    _Kind("none", "fs-journal", "write", True, phones.FS_JOURNAL),
+    _Kind("none", "fs-metadata", "write", False, phones.FS_METADATA),
     *(_Kind(kind, "data", "write", True, _SQLITE_SYNC * part) for kind, part in _FILES.items()),
     _Kind("db", "data", "write", False, _SQLITE_LATER),
     _Kind("multimedia", "data", "write", False, (_DATA - _SQLITE) / 2),
@@ -203,8 +203,8 @@ def day_requests(commits: DayCommits, generator: np.random.Generator) -> DayRequ
     """Return the requests that a day with these commits has."""
     place = commits.end_ns // _TEN_MINUTES_NS * len(APPS) + commits.app
     made = np.bincount(place, minlength=INTERVALS * len(APPS))
-    writes = made * published.REQUESTS_A_COMMIT
-    reads = generator.poisson(writes * published.READS_A_WRITE)
+    writes = made * phones.REQUESTS_A_COMMIT
+    reads = generator.poisson(writes * phones.READS_A_WRITE)
     counts = np.concatenate(
         [
             generator.multinomial(writes, _shares(_WRITES)),
@@ -216,15 +216,15 @@ def day_requests(commits: DayCommits, generator: np.random.Generator) -> DayRequ
     place, kind = np.nonzero(counts)
     requests = counts[place, kind]
     moves = np.array([each.operation != "flush" for each in KINDS])[kind]
-    random = generator.binomial(requests, published.RANDOM)
-    small = generator.binomial(requests, published.SMALL) * moves
+    random = generator.binomial(requests, phones.RANDOM)
+    small = generator.binomial(requests, phones.SMALL) * moves
     large = (requests - small) * moves
     return DayRequests(
         place // len(APPS),
         place % len(APPS),
         kind,
         requests,
-        small * published.SMALL_BYTES + large * published.LARGE_BYTES,
+        small * phones.SMALL_BYTES + large * phones.LARGE_BYTES,
         random * moves,
         small,
     )

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from jojlab.fleet.simulation import published
+from jojlab.fleet.simulation import phones
 from jojlab.fleet.simulation.day_rows import (
     INTERVALS,
     KINDS,
@@ -35,7 +35,7 @@ from jojlab.fleet.simulation.day_rows import (
     file_lives,
     file_sums,
 )
-from jojlab.fleet.simulation.published import APPS, USERS, daily_counts
+from jojlab.fleet.simulation.phones import APPS, USERS, daily_counts
 from jojlab.foundation.errors import MachineError
 from jojlab.trace.schema import FLEET_SCHEMA_VERSION, FLEET_TABLES, table_schema
 
@@ -83,7 +83,7 @@ def day_tables(
             "begin_boot_ns": boot_ns + begin_ns,
             "end_boot_ns": boot_ns + end_ns,
             "privacy": "names",
-            "disk_bytes": published.DISK_BYTES,
+            "disk_bytes": phones.DISK_BYTES,
             "requests": int(io.requests.sum()),
             "read_bytes": _moved(io, "read"),
             "write_bytes": _moved(io, "write"),
@@ -126,8 +126,7 @@ def _commits(commits: DayCommits, which: NDArray[np.int64], midnight_ns: int) ->
         "sync_call": _words(np.zeros(len(which), np.int64), ["fdatasync"]),
         "sync_calls": np.where(commits.mode[which] == MODES.index("wal"), 1, 3)
         * commits.database_count[which],
-        "requests": np.full(len(which), published.REQUESTS_A_COMMIT)
-        * commits.database_count[which],
+        "requests": np.full(len(which), phones.REQUESTS_A_COMMIT) * commits.database_count[which],
         "flushes": commits.database_count[which] * 2,
     }
     columns |= {name: values[which] for name, values in commits.bytes_of().items()}

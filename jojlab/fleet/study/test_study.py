@@ -20,7 +20,7 @@ import pytest
 
 from jojlab.fleet.report.page import day_page, study_page
 from jojlab.fleet.report.words import day_remarks, loss_lines, remarks, study_remarks
-from jojlab.fleet.simulation.published import USERS
+from jojlab.fleet.simulation.phones import USERS
 from jojlab.fleet.simulation.segments import MadeFleet, write_fleet
 from jojlab.fleet.store.devices import enrol, revoke
 from jojlab.fleet.store.objects import open_store

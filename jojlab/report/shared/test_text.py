@@ -64,3 +64,9 @@ def test_sizes_stand_in_the_same_order_in_every_case() -> None:
 def test_a_bound_is_plain_and_never_rounded_below(bound: float, shown: str) -> None:
     assert text.upper_bound(bound) == shown
     assert float(shown) >= bound - 1e-9
+
+
+def test_one_of_a_kind_is_no_plural() -> None:
+    assert text.integer(1, "state") == "1 state"
+    assert text.integer(4200, "state") == "4,200 states"
+    assert text.integer(2, "flush", "flushes") == "2 flushes"

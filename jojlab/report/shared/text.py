@@ -91,6 +91,11 @@ def count(value: Number, one: str, several: str = "") -> str:
     return f"{digits(value)} {one if value == 1 else several or one + 's'}"
 
 
+def integer(value: int, one: str, several: str = "") -> str:
+    """Return how many whole things there are, all digits told: 1 state or 4,200 states."""
+    return f"{value:,} {one if value == 1 else several or one + 's'}"
+
+
 def axis_unit(name: str) -> tuple[str, float]:
     """Return the unit in which a chart shows a figure, and what its values are divided by."""
     return _AXIS_UNITS.get(FIGURES[name].unit, ("", 1))

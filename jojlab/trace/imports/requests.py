@@ -16,6 +16,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from jojlab.foundation.printable import plural
 from jojlab.trace.imports.event import (
     COMPLETED,
     COUNTED,
@@ -35,14 +36,23 @@ _COMPLETED_KEPT = 256  # writes whose flush after them may still complete
 
 # Counts that say the trace lacks something, with what they mean.
 LACKS = {
-    "issued_unqueued": "requests were issued that the trace did not see queued",
-    "unfinished": "requests were not seen to complete",
-    "unissued": "bios were queued but not seen to be issued",
-    "unknown_completions": "completions are of requests that the trace did not see",
-    "out_of_order": "lines are out of time order",
-    "errors": "requests failed on the device",
-    "unknown_operations": "events are of operations that are not known, and shown as other",
+    "issued_unqueued": ("request", "{was} issued that the trace did not see queued"),
+    "unfinished": ("request", "{was} not seen to complete"),
+    "unissued": ("bio", "{was} queued but not seen to be issued"),
+    "unknown_completions": ("completion", "{is} of requests that the trace did not see"),
+    "out_of_order": ("line", "{is} out of time order"),
+    "errors": ("request", "failed on the device"),
+    "unknown_operations": ("event", "{is} of operations that are not known, and shown as other"),
 }
+
+
+def lack_sentence(name: str, number: int) -> str:
+    """Return what a count of LACKS says is missing, as "1 request was not seen to complete"."""
+    noun, verb = LACKS[name]
+    words = {"is": "is", "was": "was"} if number == 1 else {"is": "are", "was": "were"}
+    return f"{plural(number, noun)} {verb.format(**words)}"
+
+
 # Counts that are merely told.
 TOLD = (
     *("requeues", "splits", "stacked", "bios_as_requests", "shared_flushes", "unknown_letters"),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jojlab.trace.imports import requests as module
 from jojlab.trace.imports.event import Event, flags_of
-from jojlab.trace.imports.requests import Joiner, Request, Survey
+from jojlab.trace.imports.requests import LACKS, Joiner, Request, Survey, lack_sentence
 
 
 def event(
@@ -338,3 +338,13 @@ def test_whatever_comes_every_issue_is_a_request(events: list[Event]) -> None:
     bios = joiner.counts["bios_as_requests"] + joiner.counts["splits"]
     assert len([r for r in requests if r.sectors]) <= issues + bios
     assert joiner._bios == 0
+
+
+@pytest.mark.parametrize("name", LACKS)
+def test_what_is_missing_is_counted_in_its_number(name: str) -> None:
+    one, two = lack_sentence(name, 1), lack_sentence(name, 2)
+    noun = LACKS[name][0]
+    assert one.startswith(f"1 {noun} ")
+    assert two.startswith(f"2 {noun}s ")
+    assert not {"are", "were"} & set(one.split())
+    assert not {"is", "was"} & set(two.split())

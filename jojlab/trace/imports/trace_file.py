@@ -23,9 +23,10 @@ from types import ModuleType
 from typing import IO, Any, cast
 
 from jojlab.foundation.errors import DataError, UseError
+from jojlab.foundation.printable import plural
 from jojlab.trace.imports import blkparse, most
 from jojlab.trace.imports.event import Event
-from jojlab.trace.imports.requests import LACKS, TOLD, Joiner, Survey
+from jojlab.trace.imports.requests import LACKS, TOLD, Joiner, Survey, lack_sentence
 from jojlab.trace.imports.tables import TableWriter
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import SCHEMA_VERSION
@@ -274,8 +275,7 @@ def _leave_out(reading: _Reading, line: Line, why: str) -> None:
 
 
 def _reasons(joiner: Joiner, reading: _Reading) -> list[str]:
-    reasons = [f"{joiner.counts[name]} {what}" for name, what in LACKS.items()]
-    reasons = [reason for reason in reasons if not reason.startswith("0 ")]
+    reasons = [lack_sentence(name, joiner.counts[name]) for name in LACKS if joiner.counts[name]]
     if reading.unread == 1:
         reasons.append(f"1 line could not be read: {reading.first_unread}")
     elif reading.unread:
@@ -283,12 +283,16 @@ def _reasons(joiner: Joiner, reading: _Reading) -> list[str]:
     if reading.has_cut_line:
         reasons.append("1 line is cut short: the last, which is left out")
     if reading.lost_events:
-        reasons.append(f"{reading.lost_events} events were lost when the trace was recorded")
+        verb = "was" if reading.lost_events == 1 else "were"
+        events = plural(reading.lost_events, "event")
+        reasons.append(f"{events} {verb} lost when the trace was recorded")
     return reasons
 
 
 def _unowned(count_bytes: int) -> list[str]:
-    return [f"{count_bytes} bytes have no owner: the trace does not tell it"] if count_bytes else []
+    verb = "has" if count_bytes == 1 else "have"
+    words = f"{plural(count_bytes, 'byte')} {verb} no owner: the trace does not tell it"
+    return [words] if count_bytes else []
 
 
 def _manifest(source: _Source, imported: Imported) -> dict[str, Any]:

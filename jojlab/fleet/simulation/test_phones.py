@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from jojlab.fleet.simulation.published import USERS, UserDays, daily_counts
+from jojlab.fleet.simulation.phones import USERS, UserDays, daily_counts
 
 
 @pytest.mark.parametrize("user", USERS, ids=lambda user: str(user.user))
