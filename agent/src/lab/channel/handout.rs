@@ -6,10 +6,10 @@
 //! of the archive in bytes (u64). jojlab/guest/handout.py is its reader.
 
 use super::physical::PhysicalMapping;
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::ptr;
 
 const MAGIC: [u8; 8] = *b"joj-tar\0";
 const VERSION: u32 = 1;
@@ -66,8 +66,8 @@ impl Region {
     }
 
     /// The mapped memory.
-    pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        self.memory.as_mut_slice()
+    pub fn cells(&self) -> &[Cell<u8>] {
+        self.memory.cells()
     }
 
     /// Writes the regular files of `folder` in the order of their names.
@@ -76,7 +76,7 @@ impl Region {
     /// If they do not fit, cannot be read, or are not all regular files; the host then finds no
     /// header.
     pub fn write(&mut self, folder: &Path) -> Result<(), HandoutError> {
-        write_to(self.memory.as_mut_slice(), folder)
+        write_to(self.memory.cells(), folder)
     }
 }
 
@@ -93,8 +93,8 @@ fn parse_field(line: &str) -> Option<(u64, usize)> {
     (length_bytes > HEADER_BYTES).then_some((hexadecimal(address)?, length_bytes))
 }
 
-fn write_to(memory: &mut [u8], folder: &Path) -> Result<(), HandoutError> {
-    let (header, body) = memory.split_at_mut(HEADER_BYTES);
+fn write_to(memory: &[Cell<u8>], folder: &Path) -> Result<(), HandoutError> {
+    let (header, body) = memory.split_at(HEADER_BYTES);
     // A header from before must not vouch for an archive that is only half written.
     store(header, &[0; HEADER_BYTES]);
     let archive = archive(body, folder)?;
@@ -111,7 +111,7 @@ fn write_to(memory: &mut [u8], folder: &Path) -> Result<(), HandoutError> {
 
 /// Memory that is filled from its beginning, and the CRC-32 of what it was filled with.
 struct Filled<'a> {
-    memory: &'a mut [u8],
+    memory: &'a [Cell<u8>],
     length: usize,
     crc: crc32fast::Hasher,
 }
@@ -119,7 +119,7 @@ struct Filled<'a> {
 impl Write for Filled<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let bytes = &bytes[..bytes.len().min(self.memory.len() - self.length)];
-        store(&mut self.memory[self.length..][..bytes.len()], bytes);
+        store(&self.memory[self.length..][..bytes.len()], bytes);
         self.crc.update(bytes);
         self.length += bytes.len();
         Ok(bytes.len())
@@ -131,24 +131,26 @@ impl Write for Filled<'_> {
 }
 
 /// Copies `bytes` to as many of `memory` by aligned stores alone (physical.rs says why).
-fn store(memory: &mut [u8], bytes: &[u8]) {
-    // SAFETY: any eight bytes are a u64.
-    let (head, words, tail) = unsafe { memory.align_to_mut::<u64>() };
+fn store(memory: &[Cell<u8>], bytes: &[u8]) {
+    assert_eq!(memory.len(), bytes.len(), "a byte for each place");
+    // SAFETY: any eight cells of bytes are one of a u64, which has their layout.
+    let (head, words, tail) = unsafe { memory.align_to::<Cell<u64>>() };
     let (first, bytes) = bytes.split_at(head.len());
     let (middle, last) = bytes.split_at(size_of_val(words));
-    for (place, word) in words.iter_mut().zip(middle.chunks_exact(size_of::<u64>())) {
+    for (place, word) in words.iter().zip(middle.chunks_exact(size_of::<u64>())) {
         let word = u64::from_ne_bytes(word.try_into().expect("a chunk of eight bytes"));
-        // SAFETY: `place` is a reference. Volatile, so that no compiler merges stores.
-        unsafe { ptr::write_volatile(place, word) };
+        // SAFETY: a cell may be written through its pointer. Volatile, so that no compiler merges
+        // stores.
+        unsafe { place.as_ptr().write_volatile(word) };
     }
-    let bytes = head.iter_mut().zip(first).chain(tail.iter_mut().zip(last));
+    let bytes = head.iter().zip(first).chain(tail.iter().zip(last));
     for (place, byte) in bytes {
         // SAFETY: as above.
-        unsafe { ptr::write_volatile(place, *byte) };
+        unsafe { place.as_ptr().write_volatile(*byte) };
     }
 }
 
-fn archive<'a>(body: &'a mut [u8], folder: &Path) -> Result<Filled<'a>, HandoutError> {
+fn archive<'a>(body: &'a [Cell<u8>], folder: &Path) -> Result<Filled<'a>, HandoutError> {
     let capacity = body.len();
     let full = |error: io::Error| match error.kind() {
         io::ErrorKind::WriteZero => HandoutError::Full(capacity),
@@ -203,13 +205,17 @@ mod tests {
         }
     }
 
+    fn cells(memory: &mut [u8]) -> &[Cell<u8>] {
+        Cell::from_mut(memory).as_slice_of_cells()
+    }
+
     #[test]
     fn what_is_written_is_a_tar_behind_a_true_header() {
         let folder = Folder::new("handout");
         fs::write(folder.0.join("b.json"), b"{}").unwrap();
         fs::write(folder.0.join("a.parquet"), vec![7; 1000]).unwrap();
         let mut memory = vec![0xaa; 8192];
-        write_to(&mut memory, &folder.0).unwrap();
+        write_to(cells(&mut memory), &folder.0).unwrap();
 
         assert_eq!(memory[..8], MAGIC);
         assert_eq!(memory[8..12], 1u32.to_le_bytes());
@@ -231,7 +237,7 @@ mod tests {
         let bytes: Vec<u8> = (1..=40).collect();
         for (begin, length) in (0..16).flat_map(|begin| (0..24).map(move |it| (begin, it))) {
             let mut memory = [0; 64];
-            store(&mut memory[begin..begin + length], &bytes[..length]);
+            store(cells(&mut memory[begin..begin + length]), &bytes[..length]);
             let mut expected = [0; 64];
             expected[begin..begin + length].copy_from_slice(&bytes[..length]);
             assert_eq!(memory, expected, "{length} bytes at {begin}");
@@ -243,7 +249,7 @@ mod tests {
         let folder = Folder::new("full");
         fs::write(folder.0.join("big"), vec![0; 4000]).unwrap();
         let mut memory = vec![0xaa; 4000];
-        assert!(matches!(write_to(&mut memory, &folder.0), Err(HandoutError::Full(3976))));
+        assert!(matches!(write_to(cells(&mut memory), &folder.0), Err(HandoutError::Full(3976))));
         assert_eq!(memory[..HEADER_BYTES], [0; HEADER_BYTES]);
     }
 
@@ -252,7 +258,7 @@ mod tests {
         let folder = Folder::new("kinds");
         fs::create_dir(folder.0.join("sub")).unwrap();
         let mut memory = vec![0; 4096];
-        assert!(matches!(write_to(&mut memory, &folder.0), Err(HandoutError::NotAFile(_))));
+        assert!(matches!(write_to(cells(&mut memory), &folder.0), Err(HandoutError::NotAFile(_))));
     }
 
     #[test]

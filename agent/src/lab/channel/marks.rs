@@ -36,10 +36,10 @@ impl Marks {
 
     /// Says a line of ASCII.
     fn say(&mut self, line: &str) {
-        let page = self.region.as_mut_slice();
+        let page = self.region.cells();
         for byte in line.bytes().chain([b'\n']).filter(u8::is_ascii) {
-            // SAFETY: a byte of ASCII is below 128, and the page has 4096.
-            unsafe { (&raw mut page[usize::from(byte)]).write_volatile(0) };
+            // SAFETY: a cell may be written through its pointer.
+            unsafe { page[usize::from(byte)].as_ptr().write_volatile(0) };
         }
     }
 }

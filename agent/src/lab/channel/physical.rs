@@ -6,6 +6,7 @@
 //! arch/arm64/mm/mmu.c): stores to it must be aligned, whatever QEMU of today lets pass.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 
@@ -37,11 +38,13 @@ impl PhysicalMapping {
         Ok(Self { start: start.cast(), length_bytes })
     }
 
-    /// The mapped memory. For plain memory only: device registers must be accessed by width.
-    pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping is `length_bytes` long and lives as long as `self`, and
-        // `&mut self` makes this the only reference to it.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.length_bytes) }
+    /// The mapped memory, as cells: some of it may be mapped a second time, so that no reference is
+    /// the only one. For plain memory only: device registers must be accessed by width.
+    pub fn cells(&self) -> &[Cell<u8>] {
+        // SAFETY: the mapping is `length_bytes` long and lives as long as `self`. A cell has the
+        // layout of what it holds, and may be written through any reference to it; no other
+        // thread has one.
+        unsafe { std::slice::from_raw_parts(self.start.cast(), self.length_bytes) }
     }
 
     /// Reads a device register, as wide as `T`, at a byte offset.
