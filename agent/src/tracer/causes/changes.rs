@@ -47,6 +47,13 @@ pub enum Changed {
     Named(String),
 }
 
+impl Changed {
+    fn place(&self, bit: u32) -> Place {
+        let inode = if let Self::File(key) = self { key.inode } else { u64::MAX };
+        (inode, self.clone(), bit)
+    }
+}
+
 /// Why a commit was needed: the changes that it carries. Empty: it is not known.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reason {
@@ -59,14 +66,16 @@ pub struct Reason {
 }
 
 impl Reason {
-    fn add(&mut self, changed: &Changed, bits: u32) {
+    /// One more file, or more changes of one that is named; whether it is named.
+    fn add(&mut self, changed: &Changed, bits: u32) -> bool {
         if let Some(known) = self.files.get_mut(changed) {
             *known |= bits;
         } else if self.files.len() < FILES_NAMED {
             self.files.insert(changed.clone(), bits);
         } else {
-            self.others += 1;
+            return false;
         }
+        true
     }
 
     /// What the bios of one request carry together; None if none of them carries anything.
@@ -79,11 +88,16 @@ impl Reason {
             return Some(first.text(name));
         }
         let mut all = Reason::default();
+        let mut unnamed = BTreeSet::new();
         for reason in reasons {
-            reason.files.iter().for_each(|(changed, bits)| all.add(changed, *bits));
+            unnamed.extend(reason.files.iter().filter_map(|(changed, bits)| {
+                let is_named = all.add(changed, *bits);
+                (!is_named).then_some(changed)
+            }));
             all.others = all.others.max(reason.others);
             all.dropped = all.dropped.max(reason.dropped);
         }
+        all.others += unnamed.len();
         Some(all.text(name))
     }
 
@@ -149,14 +163,20 @@ impl Scope {
 struct Group {
     opened_ns: u64,
     latest_ns: u64,
-    scopes: BTreeSet<Scope>,
+    /// By what its bios may carry, what they do carry: looked for once, as jbd2 sends a bio for
+    /// each block of a commit, and there may be as many changes. None: it must be looked for anew.
+    reasons: BTreeMap<Scope, Option<Rc<Reason>>>,
 }
+
+/// A change's place among those of its filesystem: the inode's number first, so that those of one
+/// file lie together. Of a file that was never seen it is the greatest number.
+type Place = (u64, Changed, u32);
 
 /// One filesystem's changes that no finished commit has taken.
 #[derive(Debug, Default)]
 struct Pending {
     /// When each change was first reported, by file and bit.
-    changes: BTreeMap<(Changed, u32), u64>,
+    changes: BTreeMap<Place, u64>,
     /// How many came when there was no room for more, and when the last of them.
     dropped: u64,
     dropped_ns: u64,
@@ -179,9 +199,12 @@ impl Changes {
     pub fn add(&mut self, filesystem: u32, changed: &Changed, bits: u32, time_ns: u64) {
         let pending = self.filesystems.entry(filesystem).or_default();
         pending.newest_ns = time_ns;
+        // One that is told late may be in what a commit carries.
+        let open = pending.groups.values_mut().filter(|group| time_ns <= group.opened_ns);
+        open.flat_map(|group| group.reasons.values_mut()).for_each(|reason| *reason = None);
         for bit in (0..32).map(|place| 1 << place).filter(|bit| bits & bit != 0) {
             let is_full = pending.changes.len() >= CHANGES_KEPT;
-            match pending.changes.entry((changed.clone(), bit)) {
+            match pending.changes.entry(changed.place(bit)) {
                 Entry::Vacant(_) if is_full => {
                     pending.dropped += 1;
                     pending.dropped_ns = time_ns;
@@ -214,12 +237,19 @@ impl Changes {
         if pending.groups.get(&call).is_some_and(stale) {
             pending.close(call);
         }
-        let fresh = || Group { opened_ns: time_ns, latest_ns: 0, scopes: BTreeSet::new() };
+        let fresh = || Group { opened_ns: time_ns, latest_ns: 0, reasons: BTreeMap::new() };
         let group = pending.groups.entry(call).or_insert_with(fresh);
         group.latest_ns = time_ns;
-        group.scopes.insert(scope);
         let opened_ns = group.opened_ns;
-        let mut reason = Rc::new(pending.select(scope, opened_ns));
+        let mut reason = match group.reasons.get(&scope) {
+            Some(Some(known)) => known.clone(),
+            _ => {
+                let reason = Rc::new(pending.select(scope, opened_ns));
+                let group = pending.groups.get_mut(&call).expect("it is open");
+                group.reasons.insert(scope, Some(reason.clone()));
+                reason
+            }
+        };
         if call.is_none() && reason.files.is_empty() {
             // A second write of the same log, after a sync took the newer changes.
             reason = pending.last.clone();
@@ -237,11 +267,26 @@ impl Changes {
 }
 
 impl Pending {
+    /// Those that a scope holds, each with its time.
+    fn within(&self, scope: Scope) -> impl Iterator<Item = (&Place, &u64)> {
+        let (first, last) = match scope {
+            Scope::All => (0, u64::MAX),
+            Scope::Inode(inode) => (inode, inode),
+        };
+        // Before all of its inode.
+        let begin = (first, Changed::File(FileKey::default()), 0);
+        self.changes.range(begin..).take_while(move |((inode, _, _), _)| *inode <= last)
+    }
+
     fn select(&self, scope: Scope, until_ns: u64) -> Reason {
         let mut reason = Reason::default();
-        for ((changed, bit), time_ns) in &self.changes {
-            if *time_ns <= until_ns && scope.holds(changed) {
-                reason.add(changed, *bit);
+        let mut unnamed = None;
+        for ((_, changed, bit), time_ns) in self.within(scope) {
+            let is_in = *time_ns <= until_ns && scope.holds(changed);
+            // Changes of one file lie together.
+            if is_in && !reason.add(changed, *bit) && unnamed != Some(changed) {
+                unnamed = Some(changed);
+                reason.others += 1;
             }
         }
         if scope == Scope::All {
@@ -253,13 +298,25 @@ impl Pending {
     /// A commit is finished: what it carried is not pending any more.
     fn close(&mut self, call: Option<u64>) {
         let Some(group) = self.groups.remove(&call) else { return };
+        let has_all = group.reasons.contains_key(&Scope::All);
         if call.is_none() {
-            self.last = Rc::new(self.select(Scope::All, group.opened_ns));
+            let reason = group.reasons.get(&Scope::All).cloned().flatten();
+            let select = || Rc::new(self.select(Scope::All, group.opened_ns));
+            self.last = reason.unwrap_or_else(select);
         }
-        self.changes.retain(|(changed, _), time_ns| {
-            *time_ns > group.opened_ns || !group.scopes.iter().any(|scope| scope.holds(changed))
-        });
-        if group.scopes.contains(&Scope::All) && self.dropped_ns <= group.opened_ns {
+        let is_old = |time_ns: &u64| *time_ns <= group.opened_ns;
+        if has_all {
+            self.changes.retain(|_, time_ns| !is_old(time_ns));
+        }
+        for scope in group.reasons.keys().filter(|_| !has_all) {
+            let held = self.within(*scope).filter(|((_, changed, _), _)| scope.holds(changed));
+            let old = held.filter(|(_, time_ns)| is_old(time_ns));
+            let taken: Vec<Place> = old.map(|(place, _)| place.clone()).collect();
+            for place in &taken {
+                self.changes.remove(place);
+            }
+        }
+        if has_all && self.dropped_ns <= group.opened_ns {
             self.dropped = 0;
         }
     }

@@ -77,6 +77,52 @@ fn many_files_are_counted() {
 }
 
 #[test]
+fn a_file_of_many_changes_that_is_not_named_is_one() {
+    let mut changes = Changes::default();
+    (0..12).for_each(|inode| changes.add(EXT4, &file(inode), CREATED | 2 | LINKS | TIMES, 10));
+    let all = changes.reason(EXT4, Scope::All, None, 20, false);
+    assert!(text(&all).ends_with("; 4 more files"), "{}", text(&all));
+    // So it is where the bios of one request carry different files.
+    let of_inode = |inode| changes.filesystems[&EXT4].select(Scope::Inode(inode), 20);
+    let reasons: Vec<Rc<Reason>> = (0..12).map(|inode| Rc::new(of_inode(inode))).collect();
+    let text = Reason::text_of_all(&reasons, |_| "/a").unwrap();
+    assert!(text.ends_with("; 4 more files"), "{text}");
+}
+
+/// jbd2 sends a bio for each block of a commit, F2FS one for each inode.
+#[test]
+fn many_blocks_of_one_commit_and_many_commits_of_one_file_each_look_at_each_change_once() {
+    let mut changes = Changes::default();
+    (0..CHANGES_KEPT as u64).for_each(|inode| changes.add(EXT4, &file(inode), 64, 10));
+    let first = changes.reason(EXT4, Scope::All, Some(1), 20, false);
+    for _ in 0..4096 {
+        assert!(Rc::ptr_eq(&first, &changes.reason(EXT4, Scope::All, Some(1), 30, false)));
+    }
+    for inode in 0..CHANGES_KEPT as u64 {
+        let scope = Scope::Inode(inode);
+        assert_eq!(changes.filesystems[&EXT4].within(scope).count(), 1);
+        changes.reason(EXT4, scope, Some(2 + inode), 40, true);
+    }
+    assert!(changes.filesystems[&EXT4].changes.is_empty());
+    // The first commit still carries what it did.
+    assert!(Rc::ptr_eq(&first, &changes.reason(EXT4, Scope::All, Some(1), 50, true)));
+}
+
+#[test]
+fn a_change_that_is_told_late_is_in_the_commit_that_carries_it() {
+    let mut changes = Changes::default();
+    let reason = |changes: &mut Changes, time_ns| {
+        text(&changes.reason(EXT4, Scope::All, Some(1), time_ns, false))
+    };
+    changes.add(EXT4, &file(1), 2, 10);
+    assert_eq!(reason(&mut changes, 20), "a.db: grew");
+    changes.add(EXT4, &file(2), 2, 15);
+    assert_eq!(reason(&mut changes, 30), "a.db-journal: grew; a.db: grew");
+    changes.end_call(1);
+    assert!(changes.filesystems[&EXT4].changes.is_empty());
+}
+
+#[test]
 fn the_memory_has_a_bound_and_what_does_not_fit_is_counted_once() {
     let mut changes = Changes::default();
     let more = 1000;

@@ -21,7 +21,7 @@ use crate::tracer::records::{PathRecord, Run, Sync};
 use file_kind::FileKinds;
 
 /// Distinguishes a file from every other that was ever on a mounted filesystem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileKey {
     /// s_dev of the filesystem.
     pub filesystem: u32,
