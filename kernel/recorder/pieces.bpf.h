@@ -23,6 +23,8 @@ struct piece_scratch {
 	char bytes[PIECE_BYTES + NAME_BYTES];
 	__u32 zero;		/* always, which the verifier cannot know */
 	__u32 told;		/* pieces since this was set to 0 */
+	__u32 busy;		/* a program is at work on this CPU: see begin_work() */
+	__u32 padding;
 };
 
 struct {
@@ -46,6 +48,30 @@ static __always_inline struct piece_scratch *begin_piece(__u64 address, __u32 ti
 		scratch->head.address = address;
 	}
 	return scratch;
+}
+
+/*
+ * A program that sends pieces begins its work; false where another one was interrupted by it on
+ * this CPU, as can be where programs of tracepoints may be preempted. What it tells is lost then.
+ */
+static __always_inline bool begin_work(void)
+{
+	__u32 zero = 0;
+	struct piece_scratch *scratch = bpf_map_lookup_elem(&piece_scratches, &zero);
+
+	if (!scratch || scratch->busy)
+		return false;
+	scratch->busy = 1;
+	return true;
+}
+
+static __always_inline void end_work(void)
+{
+	__u32 zero = 0;
+	struct piece_scratch *scratch = bpf_map_lookup_elem(&piece_scratches, &zero);
+
+	if (scratch)
+		scratch->busy = 0;
 }
 
 /* Counts pieces; NULL only where the kernel has no memory of its own. */

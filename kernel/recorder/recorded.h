@@ -3,7 +3,7 @@
  * What the program of recorder.bpf.c tells user space of the threads that are recorded, and what it
  * is told of calls. A call is a record of its begin and one of its end; before each come the pieces
  * of memory that belong to it. agent/src/recorder/by_ebpf has the same layout, and both sides check
- * the sizes. Times are CLOCK_MONOTONIC in ns, numbers of calls this processor's.
+ * the sizes. Times are CLOCK_BOOTTIME in ns, numbers of calls this processor's.
  */
 #ifndef JOJ_RECORDED_H
 #define JOJ_RECORDED_H

@@ -36,6 +36,7 @@ struct {
 #ifdef __TARGET_ARCH_arm64
 #define CALL_MMAP 222		/* include/uapi/asm-generic/unistd.h */
 #define CALL_EXECVE 221
+#define CALL_EXECVEAT 281
 #define CALL_OPENAT 56
 #define CALL_OPEN CALLS_LIMIT	/* it has neither of these */
 #define CALL_CREAT CALLS_LIMIT
@@ -45,6 +46,7 @@ struct {
 #define CALL_EXECVE 59
 #define CALL_CREAT 85
 #define CALL_OPENAT 257
+#define CALL_EXECVEAT 322
 #endif
 #define CALL_OPENAT2 437
 #define MAP_ANONYMOUS 0x20
@@ -143,35 +145,29 @@ static __always_inline void lose(__u32 number)
 	__sync_fetch_and_add(&watch.lost_calls[number & (CALLS_LIMIT - 1)], 1);
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(call_begins, struct pt_regs *registers, long number)
+static __always_inline void begin_call(struct thread *thread, struct pt_regs *registers,
+				       long number)
 {
 	struct task_struct *task = current_task();
-	struct thread *thread = this_thread();
 	__u64 directory = AT_FDCWD, lost = 0;
 	struct begin_record record = {};
 	bool has_lost = false;
 	__u32 tid = bpf_get_current_pid_tgid(), *pieces;
 
-	if (!thread)
-		return 0;
 	pieces = count_pieces();
 	if (!pieces)
-		return 0;
+		return;
 	*pieces = 0;
-	thread->has_joined = 0;
-	thread->is_in_call = 0;
-	thread->unread = 0;
 	record.kind = RECORD_BEGIN;
 	record.tid = tid;
 	record.number = number;
 	if (IS_32_BIT(task) || IS_X32(number)) {
 		record.is_other_abi = 1;
 		send(&record, sizeof(record), &watch.lost_calls[CALLS_LIMIT - 1]);
-		return 0;
+		return;
 	}
 	if (number < 0 || number >= CALLS_LIMIT || !plan_of(number)->is_recorded)
-		return 0;
+		return;
 	record.arguments[0] = REGISTER_1(registers);
 	record.arguments[1] = REGISTER_2(registers);
 	record.arguments[2] = REGISTER_3(registers);
@@ -180,8 +176,8 @@ int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 	record.arguments[5] = REGISTER_6(registers);
 	/* Anonymous memory is no file's. */
 	if (number == CALL_MMAP && record.arguments[3] & MAP_ANONYMOUS)
-		return 0;
-	record.begin_ns = bpf_ktime_get_ns();
+		return;
+	record.begin_ns = bpf_ktime_get_boot_ns();
 #pragma unroll
 	for (int place = 0; place < ARGUMENTS; place++) {
 		__u32 kind = plan_of(number)->arguments[place];
@@ -202,10 +198,28 @@ int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 	record.pieces = *pieces;
 	if (has_lost || !send(&record, sizeof(record), &lost)) {
 		lose(number);
-		return 0;
+		return;
 	}
 	thread->number = number;
 	thread->is_in_call = 1;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(call_begins, struct pt_regs *registers, long number)
+{
+	struct thread *thread = this_thread();
+
+	if (!thread)
+		return 0;
+	thread->has_joined = 0;
+	thread->is_in_call = 0;
+	thread->unread = 0;
+	if (!begin_work()) {
+		lose(number);
+		return 0;
+	}
+	begin_call(thread, registers, number);
+	end_work();
 	return 0;
 }
 
@@ -248,25 +262,15 @@ static __always_inline void describe_opened(struct opened_file *opened, __u64 fi
 		opened->knowledge = FILE_WAS_THERE | (cuts ? FILE_WAS_CUT : 0);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(call_ends, struct pt_regs *registers, long result)
+static __always_inline void end_call(struct thread *thread, struct pt_regs *registers, long result)
 {
 	__u64 arguments[ARGUMENTS + 1] = {};
-	struct thread *thread = this_thread();
 	__u32 tid = bpf_get_current_pid_tgid(), number;
 	struct end_record record = {};
 	bool has_lost = false, is_gone;
 	__u64 lost = 0;
 
-	if (!thread)
-		return 0;
-	if (!thread->is_in_call) {
-		if (thread->has_joined)
-			__sync_fetch_and_add(&watch.begun_before, 1);
-		thread->has_joined = 0;
-		return 0;
-	}
-	record.end_ns = bpf_ktime_get_ns();
+	record.end_ns = bpf_ktime_get_boot_ns();
 	record.kind = RECORD_END;
 	record.tid = tid;
 	record.result = result;
@@ -279,7 +283,7 @@ int BPF_PROG(call_ends, struct pt_regs *registers, long result)
 	arguments[4] = REGISTER_5(registers);
 	arguments[5] = REGISTER_6(registers);
 	/* After an execve the memory is another program's. */
-	is_gone = number == CALL_EXECVE && !result;
+	is_gone = (number == CALL_EXECVE || number == CALL_EXECVEAT) && !result;
 #pragma unroll
 	for (int place = 0; place < ARGUMENTS; place++) {
 		__u32 kind = plan_of(number)->arguments[place];
@@ -303,6 +307,27 @@ int BPF_PROG(call_ends, struct pt_regs *registers, long result)
 	} else if (has_lost || !send(&record, END_HEAD_BYTES, &lost)) {
 		lose(number);
 	}
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_ends, struct pt_regs *registers, long result)
+{
+	struct thread *thread = this_thread();
+
+	if (!thread)
+		return 0;
+	if (!thread->is_in_call) {
+		if (thread->has_joined)
+			__sync_fetch_and_add(&watch.begun_before, 1);
+		thread->has_joined = 0;
+		return 0;
+	}
+	if (!begin_work()) {
+		lose(thread->number);
+		return 0;
+	}
+	end_call(thread, registers, result);
+	end_work();
 	return 0;
 }
 
@@ -324,7 +349,7 @@ int BPF_PROG(thread_made, struct task_struct *parent, struct task_struct *child)
 	struct fork_record record = {
 		.kind = RECORD_FORK,
 		.tid = child->pid,
-		.time_ns = bpf_ktime_get_ns(),
+		.time_ns = bpf_ktime_get_boot_ns(),
 		.creator = bpf_get_current_pid_tgid(),
 		.pid = child->tgid,
 		.umask = READ(fs_struct, fs, umask),
@@ -341,10 +366,15 @@ int BPF_PROG(thread_made, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	}
 	__sync_fetch_and_add(&watch.live_threads, 1);
-	if (tell_path(PLACE_WORKING_DIRECTORY, READ(fs_struct, fs, pwd.dentry),
-		      READ(fs_struct, fs, pwd.mnt), record.tid) == PIECE_LOST ||
-	    tell_executable((__u64)child->mm, record.tid) == PIECE_LOST)
+	if (!begin_work()) {
 		__sync_fetch_and_add(&watch.lost_threads, 1);
+	} else {
+		if (tell_path(PLACE_WORKING_DIRECTORY, READ(fs_struct, fs, pwd.dentry),
+			      READ(fs_struct, fs, pwd.mnt), record.tid) == PIECE_LOST ||
+		    tell_executable((__u64)child->mm, record.tid) == PIECE_LOST)
+			__sync_fetch_and_add(&watch.lost_threads, 1);
+		end_work();
+	}
 	send_part(&record, sizeof(record), &watch.lost_threads);
 	return 0;
 }
@@ -356,7 +386,7 @@ int BPF_PROG(program_run, struct task_struct *task, int former_tid, struct linux
 	struct exec_record record = {
 		.kind = RECORD_EXEC,
 		.tid = task->pid,
-		.time_ns = bpf_ktime_get_ns(),
+		.time_ns = bpf_ktime_get_boot_ns(),
 		.former_tid = former_tid,
 	};
 	struct thread *thread = bpf_map_lookup_elem(&threads, &record.former_tid);
@@ -373,11 +403,16 @@ int BPF_PROG(program_run, struct task_struct *task, int former_tid, struct linux
 			return 0;
 		}
 	}
-	/* The path that could not be read, at address 0. */
-	if (moved.unread)
-		tell_kernel_string(0, READ(linux_binprm, program, filename), record.tid);
-	if (tell_executable((__u64)task->mm, record.tid) == PIECE_LOST)
+	if (!begin_work()) {
 		__sync_fetch_and_add(&watch.lost_threads, 1);
+	} else {
+		/* The path that could not be read, at address 0. */
+		if (moved.unread)
+			tell_kernel_string(0, READ(linux_binprm, program, filename), record.tid);
+		if (tell_executable((__u64)task->mm, record.tid) == PIECE_LOST)
+			__sync_fetch_and_add(&watch.lost_threads, 1);
+		end_work();
+	}
 	send_part(&record, sizeof(record), &watch.lost_threads);
 	return 0;
 }
@@ -388,7 +423,7 @@ int BPF_PROG(thread_ended, struct task_struct *task)
 	struct exit_record record = {
 		.kind = RECORD_EXIT,
 		.tid = task->pid,
-		.time_ns = bpf_ktime_get_ns(),
+		.time_ns = bpf_ktime_get_boot_ns(),
 		.status = task->exit_code,
 	};
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,51 @@ def test_a_thread_that_executes_takes_the_place_of_all(here: Path, tmp_path: Pat
     executed = [row for row in recording.calls("execve") if row["result"] == 0]
     assert [row["thread_id"] for row in executed] == [0, 2]
     assert recording.calls()[-1]["thread_id"] == 2
+
+
+# clone(2) and clone3(2) with CLONE_UNTRACED, by their numbers on this processor.
+UNTRACED = """
+import ctypes, os, platform, signal, struct
+libc, flag = ctypes.CDLL(None, use_errno=True), 0x00800000
+numbers = {"x86_64": (56, 435), "aarch64": (220, 435)}[platform.machine()]
+sizes = ctypes.create_string_buffer(struct.pack("8Q", flag, 0, 0, 0, signal.SIGCHLD, 0, 0, 0))
+arguments = (flag | signal.SIGCHLD, 0, 0, 0, 0), (sizes, 64)
+for name, number, values in zip("ab", numbers, arguments):
+    child = libc.syscall(number, *values)
+    if child == 0:
+        file = os.open(name, os.O_CREAT | os.O_WRONLY)
+        os.write(file, b"x")
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+
+
+def test_a_child_that_asks_not_to_be_traced_is_followed(here: Path, tmp_path: Path) -> None:
+    recording = recorded(here, tmp_path / "r", *PYTHON, UNTRACED)
+    assert (recording.code, recording.manifest["incomplete"]) == (0, False)
+    assert [row["exit_code"] for row in recording.table("threads")] == [0, 7, 7]
+    written = [row["thread_id"] for row in recording.calls("write")]
+    assert written == [1, 2]
+
+
+def test_times_count_time_asleep(here: Path, tmp_path: Path) -> None:
+    """A time namespace has slept as long as one asks for (time_namespaces(7))."""
+    slept_s = 86_400
+    command = [*command_of(tmp_path / "r"), "--", "true"]
+    before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    subprocess.run(
+        ["unshare", "--time", "--boottime", str(slept_s), "--fork", *command],
+        cwd=here,
+        check=True,
+        capture_output=True,
+    )
+    after = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    recording = Recording(tmp_path / "r", 0)
+    slept_ns = slept_s * 10**9
+    [thread] = recording.table("threads")
+    times = [recording.manifest["began_ns"], thread["begin_ns"], thread["end_ns"]]
+    times += [row["begin_ns"] for row in recording.calls()]
+    assert before + slept_ns <= min(times) <= max(times) <= after + slept_ns
 
 
 MANY = "for i in $(seq 100); do (echo x > f$i; cat f$i > /dev/null; rm f$i) & done; wait"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -150,6 +151,36 @@ def test_what_was_there_before_it_changed_is_told(here: Path, tmp_path: Path) ->
     assert {state[name]["kind"] for name in sizes} == {"file"}
     assert {state[name]["made_by_recording"] for name in sizes} == {False}
     assert (state["made"]["kind"], state["d"]["kind"]) == ("absent", "absent")
+
+
+# The path lies in a page that nobody has touched, at a place where the next program has its
+# environment. Without randomness a stack ends at one place (personality(2)).
+ELSEWHERE = """
+import ctypes, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+place = 0x7FFFFFFFE000
+with open("paths", "wb") as file:
+    file.write(b"/bin/true\\0".ljust(0xF00, b"-") + b"/bin/true\\0".ljust(0x100, b"-"))
+file = os.open("paths", os.O_RDONLY)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 5]
+FIXED_NOREPLACE = 0x100000
+assert libc.mmap(place, 4096, 1, mmap.MAP_PRIVATE | FIXED_NOREPLACE, file, 0) == place
+libc.personality(0x0040000)
+words = ctypes.c_char_p * 2
+libc.syscall.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, words, words, ctypes.c_long]
+libc.syscall(322, -100, place + 0xF00, words(b"true"), words(b"X=" + b"x" * 8000), 0)
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the place is that of x86_64's stacks")
+def test_what_execveat_was_given_is_not_read_in_the_next_program(
+    here: Path, tmp_path: Path
+) -> None:
+    recording = recorded(here, tmp_path / "r", *PYTHON, ELSEWHERE, options=("--by", "ebpf"))
+    assert (recording.code, recording.manifest["incomplete"]) == (0, False)
+    [executed] = recording.calls("execveat")
+    assert (executed["path"], executed["result"]) == ("/bin/true", 0)
 
 
 BUSY = """

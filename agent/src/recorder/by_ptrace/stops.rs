@@ -3,6 +3,8 @@
 use std::io;
 use std::mem::MaybeUninit;
 
+use super::super::memory::{self, ProcessMemory};
+
 /// What a stop of a thread is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
@@ -54,6 +56,59 @@ pub fn listen(tid: i32) -> io::Result<()> {
 /// Ends the tracing of a thread that stands still.
 pub fn detach(tid: i32, signal: i32) -> io::Result<()> {
     call(libc::PTRACE_DETACH, tid, signal as usize)
+}
+
+/// A thread that stands at the begin of a clone shall make one that is traced too, though it asks
+/// for another (CLONE_UNTRACED of clone(2)): that one would have the filter, and nobody to answer
+/// its calls. `arguments` are the call's.
+pub fn trace_what_it_makes(tid: i32, number: u64, arguments: &[u64; 6]) -> io::Result<()> {
+    const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
+    if number == libc::SYS_clone as u64 && arguments[0] & UNTRACED != 0 {
+        return set_first_argument(tid, arguments[0] & !UNTRACED);
+    }
+    if number == libc::SYS_clone3 as u64 {
+        // Its structure begins with the flags.
+        let flags = memory::number(&ProcessMemory(tid), arguments[0]).unwrap_or(0) as u64;
+        if flags & UNTRACED != 0 {
+            return poke(tid, arguments[0], flags & !UNTRACED);
+        }
+    }
+    Ok(())
+}
+
+/// Writes a word of a stopped thread's memory.
+fn poke(tid: i32, address: u64, word: u64) -> io::Result<()> {
+    // SAFETY: the kernel checks the other's address, and touches no memory of this process.
+    let result = unsafe { libc::ptrace(libc::PTRACE_POKEDATA, tid, address, word) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The register in which a call has its first argument.
+#[cfg(target_arch = "x86_64")]
+fn first_register(registers: &mut libc::user_regs_struct) -> &mut u64 {
+    &mut registers.rdi
+}
+
+#[cfg(target_arch = "aarch64")]
+fn first_register(registers: &mut libc::user_regs_struct) -> &mut u64 {
+    &mut registers.regs[0]
+}
+
+fn set_first_argument(tid: i32, value: u64) -> io::Result<()> {
+    let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+    let mut place = libc::iovec {
+        iov_base: registers.as_mut_ptr().cast(),
+        iov_len: size_of::<libc::user_regs_struct>(),
+    };
+    let mut ask = |request: libc::c_uint| {
+        // SAFETY: the kernel reads or writes at most the bytes of `place`, which are ours.
+        let result = unsafe { libc::ptrace(request, tid, libc::NT_PRSTATUS, &raw mut place) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    };
+    ask(libc::PTRACE_GETREGSET)?;
+    // SAFETY: zeroed, and of numbers only.
+    *first_register(unsafe { registers.assume_init_mut() }) = value;
+    ask(libc::PTRACE_SETREGSET)
 }
 
 /// The number that comes with an event: the new thread's, or the former one's after an execve.

@@ -205,11 +205,16 @@ impl<'a> FollowedProgram<'a> {
                 let thread_id = followed.thread_id;
                 followed.has_begun = true;
                 followed.under_way = if filter::is_decoded(architecture, number) {
-                    Recording::recorded(number, &arguments).and_then(|call| {
+                    let begun = Recording::recorded(number, &arguments).and_then(|call| {
                         let arguments = &arguments;
                         let begins = CallBegin { thread_id, call, arguments, past: None };
                         self.recording.begin(&begins, &StoppedThread::new(tid))
-                    })
+                    });
+                    if self.filtered {
+                        // What fails has been killed meanwhile.
+                        let _ = stops::trace_what_it_makes(tid, number, &arguments);
+                    }
+                    begun
                 } else {
                     self.recording.missed.other_abi_calls += 1;
                     None
