@@ -59,7 +59,7 @@ int64_t now_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_BOOTTIME, &now);
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 

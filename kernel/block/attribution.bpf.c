@@ -36,9 +36,10 @@
 #include "totals.bpf.h"
 #include "page_runs.bpf.h"
 #include "btrfs.bpf.h"
-#include "buffers.bpf.h"
 #include "abi.bpf.h"
 #include "calls.bpf.h"
+#include "buffers.bpf.h"
+#include "aio.bpf.h"
 #include "names.bpf.h"
 #include "uring.bpf.h"
 #include "within.bpf.h"
@@ -78,27 +79,92 @@ static __always_inline void describe_xfs_buffer(struct bio_record *record, struc
 #endif
 }
 
-/* A bio of the call that a kiocb stands for, OFFSET bytes behind where that call begins. */
+#define NO_OFFSET (1ULL << 63)
+
+/*
+ * A bio of the call that a kiocb stands for, OFFSET bytes behind where that call begins, or at a
+ * place that is not known.
+ */
 static __always_inline void describe_asked(struct walk *walk, __u64 iocb, __u64 offset)
 {
 	__u64 file = READ(kiocb, iocb, ki_filp);
 
+	if (offset == NO_OFFSET) {
+		describe_whole(walk, READ(file, file, f_inode), RUN_DIRECT);
+		return;
+	}
 	describe_whole(walk, READ(file, file, f_inode), RUN_DIRECT | RUN_OFFSET);
 	walk->run.file_offset_bytes = READ(kiocb, iocb, ki_pos) + offset;
+}
+
+/*
+ * Whether a bio of direct I/O may be of zeroes that pad a block of the filesystem: BYTES before the
+ * place FROM, or behind UNTIL. Their page is the kernel's own and in no mapping; so is that of a
+ * program that writes what it never touched.
+ */
+static __always_inline bool may_be_padding(struct walk *walk, struct bio *bio, __u64 inode,
+					   __u64 from, __u64 until)
+{
+	__u64 vector = READ(bio, bio, bi_io_vec), folio;
+	__u32 inside = (1U << (READ(inode, inode, i_blkbits) & 31)) - 1;
+	__u32 bytes = walk->left_bytes;
+
+	if ((walk->bio.flags & REQ_OP_MASK) != REQ_OP_WRITE)
+		return false;
+	if (!(from & inside && bytes == (from & inside)) &&
+	    !(until & inside && bytes == inside + 1 - (until & inside)))
+		return false;
+	vector += (__u64)bio->bi_iter.bi_idx * bpf_core_type_size(struct bio_vec);
+	folio = folio_of_page(READ(bio_vec, vector, bv_page));
+	return is_slab(folio) || !READ(OWNED_PAGE, folio, mapping);
+}
+
+/*
+ * A kernel thread queues a bio of direct I/O that somebody waits for: the bio was held back, as the
+ * task's cgroup may send no more (io.max). It is that task's.
+ */
+static __always_inline void describe_waiter(struct bio_record *record, __u64 dio, __u64 iocb)
+{
+	__u64 waiter;
+
+	if (!record->kernel_thread || READ(kiocb, iocb, ki_complete))
+		return;
+	waiter = READ(iomap_dio, dio, submit.waiter);
+	if (!waiter || READ(task_struct, waiter, flags) & PF_KTHREAD)
+		return;
+	record->kernel_thread = 0;
+	record->pid = READ(task_struct, waiter, tgid);
+	record->tid = READ(task_struct, waiter, pid);
+	READ_WORDS(record->comm, 16, waiter + bpf_core_field_offset(struct task_struct, comm));
 }
 
 /*
  * Direct I/O through iomap. Its pages may be anonymous, or the page cache of another file (a
  * mapped file as the buffer), so the kiocb tells the file. dio->size already counts this bio, until
  * Linux 7.0 gave a bio a function of its own (iomap_dio_bio_iter_one()).
+ *
+ * A write that is not of whole blocks may have zeroes written around it, which are not counted
+ * (iomap_dio_zero()). Where they cannot be told from what the program wrote, their place in the
+ * file is not known.
  */
-static __always_inline void describe_direct(struct walk *walk, __u64 dio)
+static __always_inline void describe_direct(struct walk *walk, struct bio *bio, __u64 dio)
 {
-	__u64 offset = READ(iomap_dio, dio, size);
+	__u64 iocb = READ(iomap_dio, dio, iocb), done = READ(iomap_dio, dio, size);
+	__u64 inode = READ(file, READ(kiocb, iocb, ki_filp), f_inode), offset = done;
+	__u64 position = READ(kiocb, iocb, ki_pos);
+	bool is_counted = !control.direct_counts_later;
 
-	if (!control.direct_counts_later)
+	describe_waiter(&walk->bio, dio, iocb);
+	remember_submitter(&walk->bio, dio, iocb);
+	if (is_counted)
 		offset -= walk->left_bytes;
-	describe_asked(walk, READ(iomap_dio, dio, iocb), offset);
+	if (is_counted && done < walk->left_bytes)
+		/* No more than zeroes can be larger than all that was written. */
+		offset = done ? done : -(__u64)walk->left_bytes;
+	else if (may_be_padding(walk, bio, inode, done ? 0 : position,
+				is_counted ? position + done : 0))
+		offset = NO_OFFSET;
+	describe_asked(walk, iocb, offset);
 }
 
 /*
@@ -123,7 +189,7 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 	__u64 end_io = walk->bio.end_io, private = (__u64)bio->bi_private, whole;
 
 	if (control.direct_end_io && end_io == control.direct_end_io) {
-		describe_direct(walk, private);
+		describe_direct(walk, bio, private);
 		return;
 	}
 	if (describe_simple_direct(walk, (__u64)bio))
@@ -136,7 +202,7 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 		return;
 	}
 	if (is_of_buffer(end_io))
-		describe_buffer(&walk->bio, private);
+		describe_buffer(walk, private);
 	/* Not bio->bi_io_vec: the verifier of 6.1 allows no arithmetic on a pointer it knows. */
 	walk->vectors = READ(bio, bio, bi_io_vec);
 	walk->index = bio->bi_iter.bi_idx;
@@ -163,7 +229,7 @@ static __always_inline void describe_bio(struct walk *walk, struct bio *bio, __u
 	__builtin_memset(record, 0, sizeof(*record));
 	record->kind = RECORD_BIO;
 	record->device = disk;
-	record->time_ns = bpf_ktime_get_ns();
+	record->time_ns = bpf_ktime_get_boot_ns();
 	record->serial = next_serial(walk);
 	record->sector = bio->bi_iter.bi_sector;
 	record->length_bytes = bio->bi_iter.bi_size;
@@ -286,6 +352,14 @@ int BPF_PROG(call_entered, struct pt_regs *registers, long number)
 		return 0;
 	call = call_of(current_task(), number);
 	role = role_of(call, registers);
+	if (role & ROLE_SUBMITS && !call.is_32_bit) {
+		file = submitted_sync(ARGUMENT_3(call, registers), ARGUMENT_2(call, registers),
+				      &flags);
+		if (file)
+			send_sync(RECORD_SYNC_BEGIN, call.number, READ(file, file, f_inode), flags,
+				  0);
+		return 0;
+	}
 	if (!(role & (ROLE_WAITS | ROLE_WRITES | ROLE_CHANGES)))
 		return 0;
 	if (role & ROLE_FILE) {
@@ -338,8 +412,8 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(call_left, struct pt_regs *registers, long result)
 {
 	__u64 file = 0, inode = 0;
+	__u32 role, flags = 0;
 	struct call call;
-	__u32 role;
 
 	if (!control.enabled || control.totals_alone || !may_have_role(CALL_NUMBER(registers)))
 		return 0;
@@ -353,6 +427,9 @@ int BPF_PROG(call_left, struct pt_regs *registers, long result)
 			__sync_fetch_and_add(&control.renames, 1);
 		send_names(call, registers);
 	}
+	if (role & ROLE_SUBMITS && !call.is_32_bit &&
+	    submitted_sync(ARGUMENT_3(call, registers), ARGUMENT_2(call, registers), &flags))
+		send_sync(RECORD_SYNC_END, call.number, 0, 0, 0);
 	if (!(role & (ROLE_WAITS | ROLE_WRITES | ROLE_CHANGES)) || call.number == CALL_UMOUNT2)
 		return 0;
 	if (role & ROLE_FILE) {

@@ -30,6 +30,7 @@ enum role {
 	ROLE_CHANGES = 8,	/* it changes the inode */
 	ROLE_OPENS = 16,	/* it gives a file, which it may have made */
 	ROLE_NAMES = 32,	/* it changes names of files */
+	ROLE_SUBMITS = 64,	/* it has operations done: see aio.bpf.h */
 };
 
 static const __u8 roles[CALLS_LIMIT] = {
@@ -58,6 +59,7 @@ static const __u8 roles[CALLS_LIMIT] = {
 	[162 /* sync */] = ROLE_WAITS,
 	[166 /* umount2 */] = ROLE_WAITS,
 	[190 /* fsetxattr */] = ROLE_FILE | ROLE_CHANGES,
+	[209 /* io_submit */] = ROLE_SUBMITS,
 	[257 /* openat */] = ROLE_OPENS,
 	[258 /* mkdirat */] = ROLE_NAMES,
 	[263 /* unlinkat */] = ROLE_NAMES,
@@ -90,6 +92,7 @@ enum {
 	CALL_SYMLINK = 88,
 	CALL_SYNC = 162,
 	CALL_UMOUNT2 = 166,
+	CALL_IO_SUBMIT = 209,
 	CALL_OPENAT = 257,
 	CALL_MKDIRAT = 258,
 	CALL_UNLINKAT = 263,
@@ -172,23 +175,32 @@ static __always_inline struct pt_regs *registers_of(struct walk *walk, struct ta
 #endif
 }
 
-/* How a call on FILE treats the device: enum call_flag. */
-static __always_inline __u32 call_flags(struct call call, const struct pt_regs *registers,
-					__u64 file)
+/* Which sync a write to FILE ends with that is made with the flags RWF_...: enum call_flag. */
+static __always_inline __u32 sync_flags(__u64 file, __u32 of_write)
 {
 	__u32 open_flags = READ(file, file, f_flags), flags = 0;
 	__u64 superblock = READ(inode, READ(file, file, f_inode), i_sb);
 
-	if (open_flags & O_DIRECT)
-		flags |= CALL_DIRECT;
 	if (open_flags & O_DSYNC)
 		flags |= open_flags & O_SYNC ? CALL_SYNC_ALL : CALL_DSYNC;
-	if (call.number == CALL_PWRITEV2 && ARGUMENT_6(call, registers) & RWF_DSYNC)
+	if (of_write & RWF_DSYNC)
 		flags |= CALL_DSYNC;
-	if (call.number == CALL_PWRITEV2 && ARGUMENT_6(call, registers) & RWF_SYNC)
+	if (of_write & RWF_SYNC)
 		flags |= CALL_SYNC_ALL;
 	if (READ(super_block, superblock, s_flags) & SB_SYNCHRONOUS)
 		flags |= CALL_SYNC_ALL;
+	return flags;
+}
+
+/* How a call on FILE treats the device: enum call_flag. */
+static __always_inline __u32 call_flags(struct call call, const struct pt_regs *registers,
+					__u64 file)
+{
+	__u32 of_write = call.number == CALL_PWRITEV2 ? ARGUMENT_6(call, registers) : 0;
+	__u32 flags = sync_flags(file, of_write);
+
+	if (READ(file, file, f_flags) & O_DIRECT)
+		flags |= CALL_DIRECT;
 	return flags;
 }
 
@@ -226,6 +238,23 @@ static __always_inline __u64 describe_call(struct walk *walk, struct task_struct
 	return READ(file, file, f_inode);
 }
 
+#include "transactions.bpf.h"
+
+/* What begins is about this file. */
+static __noinline void send_sync_on(struct sync_record *record, __u64 inode)
+{
+	__u64 superblock = READ(inode, inode, i_sb);
+
+	record->inode = READ(inode, inode, i_ino);
+	record->generation = READ(inode, inode, i_generation);
+	record->filesystem = READ(super_block, superblock, s_dev);
+	record->disk = disk_of_filesystem(superblock);
+	note_file(inode, record->time_ns, NOTE_NAME);
+	begin_waiting(record->request ? record->request : record->tid, record->call, inode,
+		      record->flags);
+	send(record, sizeof(*record), &control.lost_syncs);
+}
+
 /*
  * INODE is that of the file the call is about; 0 where it names none, or the call ends. REQUEST is
  * that of io_uring that does what CALL does.
@@ -237,23 +266,20 @@ static __always_inline void send_sync(__u32 kind, __u32 call, __u64 inode, __u32
 	struct sync_record record = {
 		.kind = kind,
 		.call = call,
-		.time_ns = bpf_ktime_get_ns(),
+		.time_ns = bpf_ktime_get_boot_ns(),
 		.pid = ids >> 32,
 		.tid = ids,
 		.flags = flags,
 		.request = request,
 	};
 
-	if (inode) {
-		__u64 superblock = READ(inode, inode, i_sb);
-
-		record.inode = READ(inode, inode, i_ino);
-		record.generation = READ(inode, inode, i_generation);
-		record.filesystem = READ(super_block, superblock, s_dev);
-		record.disk = disk_of_filesystem(superblock);
-		note_file(inode, record.time_ns, NOTE_NAME);
-	}
 	copy_comm(record.comm, current_task());
+	if (inode) {
+		send_sync_on(&record, inode);
+		return;
+	}
+	if (kind == RECORD_SYNC_END)
+		end_waiting(request ? request : record.tid);
 	send(&record, sizeof(record), &control.lost_syncs);
 }
 

@@ -13,6 +13,7 @@
 #define REQ_OP_MASK 0xff
 #define REQ_OP_WRITE 1
 #define REQ_OP_FLUSH 2
+#define REQ_OP_DISCARD 3
 
 enum pageflags {
 	PG_slab,

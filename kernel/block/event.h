@@ -6,7 +6,7 @@
  *
  * The program hands over facts (which completion function, whose page cache, which tree), not
  * conclusions: the rules that make a block type of them are in agent/src/tracer/classify, where
- * they can be tested without a kernel. Times are CLOCK_MONOTONIC in ns. Devices are dev_t as the
+ * they can be tested without a kernel. Times are CLOCK_BOOTTIME in ns. Devices are dev_t as the
  * kernel keeps it: major << 20 | minor.
  */
 #ifndef JOJ_EVENT_H
@@ -23,6 +23,9 @@ enum record_kind {
 	RECORD_CHANGE = 8,	/* a file's inode is no longer as it was told before */
 	RECORD_NAME = 9,	/* a call changed a name: unlink, rename and their kin */
 	RECORD_BIO_END = 10,	/* a bio is done without a request of its disk: a request_record */
+	RECORD_RANGE = 11,	/* a range of a discard of several, before its RECORD_ISSUE */
+	RECORD_COMMIT = 12,	/* a block of a transaction of jbd2 is sent: a transaction_record */
+	RECORD_WAITS = 13,	/* a call waits for a transaction, before its RECORD_COMMIT */
 };
 
 /* How the call that a task is in treats the device. */
@@ -129,6 +132,15 @@ struct sync_record {
 	__u64 request;			/* of io_uring; 0 of a call, one of which a thread is in */
 };
 
+struct transaction_record {
+	__u32 kind;
+	__u32 number;			/* tid_t of jbd2 */
+	__u64 time_ns;
+	__u64 caller;			/* of RECORD_WAITS: the thread; of io_uring the request */
+	__u32 device;			/* of RECORD_COMMIT: that the journal is on */
+	__u32 padding;
+};
+
 /* What is different about an inode since user space was told last. */
 enum change {
 	CHANGE_CREATED = 1,
@@ -193,8 +205,8 @@ struct request_record {
 	__u32 bio_count;
 	__u32 error;			/* blk_status_t of a completion */
 	/*
-	 * Of a flush issued: the first bio that it serves. Of another request issued: when it was
-	 * allocated, which tells it from the next one at its address; 0 where nobody counts.
+	 * Of a flush issued: the first bio that it serves. Of another request issued, and of its
+	 * ranges: when it was allocated, which tells it from the next one at its address; 0 where nobody counts.
 	 */
 	__u64 origin;
 };
@@ -287,16 +299,21 @@ struct control {
 	__u64 totals_alone;
 	__u64 btrfs_stripe_end_io;	/* btrfs_end_bio: a copy of any bio (before Linux 5.17) */
 	__u64 devices;			/* blockdev_superblock, which has all block devices */
+	__u64 aio_sync_work;		/* aio_fsync_work: the work is in a fsync_iocb */
+	__u64 direct_end_work;		/* iomap_dio_complete_work: likewise in an iomap_dio */
+	__u64 aio_complete;		/* aio_complete_rw: of a kiocb of Linux AIO */
 };
 
 _Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 bytes");
 _Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 bytes");
 _Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct sync_record) == 72, "sync_record is decoded as 72 bytes");
+_Static_assert(sizeof(struct transaction_record) == 32,
+	       "transaction_record is decoded as 32 bytes");
 _Static_assert(sizeof(struct request_record) == 56, "request_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 72, "name_record is decoded as 72 bytes");
-_Static_assert(sizeof(struct control) == 304, "control is written as 304 bytes");
+_Static_assert(sizeof(struct control) == 328, "control is written as 328 bytes");
 _Static_assert(sizeof(struct total_key) == 104, "total_key is decoded as 104 bytes");
 _Static_assert(sizeof(struct path_record) + PATH_BYTES <= CHUNK_SLACK_BYTES - 8,
 	       "the longest record fits a chunk's slack");

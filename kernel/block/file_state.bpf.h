@@ -81,7 +81,7 @@ static __always_inline void send_change(struct change_record *record, const stru
 	__u64 ids = bpf_get_current_pid_tgid();
 
 	record->kind = RECORD_CHANGE;
-	record->time_ns = time_ns ? time_ns : bpf_ktime_get_ns();
+	record->time_ns = time_ns ? time_ns : bpf_ktime_get_boot_ns();
 	record->inode = key->inode;
 	record->generation = key->generation;
 	record->filesystem = key->filesystem;

@@ -63,6 +63,7 @@ struct inode {
 	__s64 i_size;
 	__u64 i_blocks;
 	__u32 i_rdev;
+	__u8 i_blkbits;
 	struct hlist_head i_dentry;
 };
 
@@ -191,14 +192,43 @@ struct buffer_head {
 	char *b_data;
 };
 
+struct ext4_inode_info {
+	struct inode vfs_inode;
+	unsigned int i_sync_tid, i_datasync_tid;
+};
+
+struct ext4_sb_info {
+	unsigned int s_mount_opt;
+};
+
+struct work_struct {
+	void *func;
+};
+
+struct fsync_iocb {
+	struct file *file;
+	struct work_struct work;
+	bool datasync;
+};
+
 struct kiocb {
 	struct file *ki_filp;
 	__s64 ki_pos;
+	void *ki_complete;
+	int ki_flags;
 };
 
 struct iomap_dio {
 	struct kiocb *iocb;
 	__s64 size;
+	union {
+		struct {
+			struct task_struct *waiter;
+		} submit;
+		struct {
+			struct work_struct work;
+		} aio;
+	};
 };
 
 struct iomap_dio_simple {
@@ -228,6 +258,7 @@ struct io_cqe {
 };
 
 struct io_kiocb {
+	struct file *file;
 	__u8 opcode;
 	__u64 flags;
 	struct io_cqe cqe;
@@ -235,6 +266,10 @@ struct io_kiocb {
 };
 
 struct io_sync {
+	int flags;
+};
+
+struct io_rw {
 	int flags;
 };
 

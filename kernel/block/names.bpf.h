@@ -93,7 +93,7 @@ __noinline int send_name(__u32 call, int descriptor, __u64 path, __u32 flags, __
 	__builtin_memset(record, 0, sizeof(*record));
 	record->kind = RECORD_NAME;
 	record->call = call;
-	record->time_ns = bpf_ktime_get_ns();
+	record->time_ns = bpf_ktime_get_boot_ns();
 	record->pid = ids >> 32;
 	record->tid = ids;
 	record->flags = flags;

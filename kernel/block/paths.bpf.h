@@ -207,7 +207,7 @@ __noinline int note_file(__u64 inode, __u64 time_ns, __u32 what)
 
 		if (what & NOTE_NAME || (told && !state->named))
 			note_name(scratch, state, inode,
-				  time_ns ? time_ns : bpf_ktime_get_ns());
+				  time_ns ? time_ns : bpf_ktime_get_boot_ns());
 	} else {
 		__sync_fetch_and_add(&control.lost_paths, 1);
 	}

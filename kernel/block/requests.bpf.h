@@ -8,6 +8,37 @@
 
 #define MERGED_BIOS_LIMIT 1024
 
+/* One range of the request: what one bio of it discards. */
+static __noinline int send_range(__u32 device, __u64 request, __u64 origin, __u64 bio)
+{
+	struct request_record record = { .kind = RECORD_RANGE };
+
+	record.device = device;
+	record.time_ns = bpf_ktime_get_boot_ns();
+	record.request = request;
+	record.origin = origin;
+	record.sector = READ(bio, bio, bi_iter.bi_sector);
+	record.length_bytes = READ(bio, bio, bi_iter.bi_size);
+	send(&record, sizeof(record), &control.lost_requests);
+	return 0;
+}
+
+/*
+ * A disk that takes several ranges at once (NVMe) gets bios from anywhere in one request
+ * (bio_attempt_discard_merge()), of which only the first is at the request's sector.
+ */
+static __always_inline void send_ranges(struct request *request, __u32 device)
+{
+	struct bio *bio = request->bio;
+
+	if ((request->cmd_flags & REQ_OP_MASK) != REQ_OP_DISCARD || !bio || !bio->bi_next)
+		return;
+	for (__u32 count = 0; count < MERGED_BIOS_LIMIT && bio; count++) {
+		send_range(device, (__u64)request, request->start_time_ns, (__u64)bio);
+		bio = bio->bi_next;
+	}
+}
+
 static __always_inline void send_request(struct request *request, __u32 kind, __u32 bytes,
 					 __u32 error)
 {
@@ -22,8 +53,9 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 	number = disk_number(disk);
 	if (!is_traced(number))
 		return;
-	time_ns = bpf_ktime_get_ns();
+	time_ns = bpf_ktime_get_boot_ns();
 	if (kind == RECORD_ISSUE) {
+		send_ranges(request, number);
 		for (; bio_count < MERGED_BIOS_LIMIT && bio; bio_count++)
 			bio = bio->bi_next;
 		if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
@@ -120,7 +152,7 @@ static __always_inline void send_bio_end(struct bio *bio)
 	record.device = disk_number(disk_of_bio(bio));
 	if (!is_traced(record.device))
 		return;
-	record.time_ns = bpf_ktime_get_ns();
+	record.time_ns = bpf_ktime_get_boot_ns();
 	record.request = (__u64)bio;
 	record.sector = bio->bi_iter.bi_sector;
 	record.flags = bio->bi_opf;

@@ -24,8 +24,11 @@
 /* include/uapi/linux/io_uring.h */
 #define IORING_FSYNC_DATASYNC 1
 enum {
+	IORING_OP_WRITEV = 2,
 	IORING_OP_FSYNC = 3,
+	IORING_OP_WRITE_FIXED = 5,
 	IORING_OP_SYNC_FILE_RANGE = 8,
+	IORING_OP_WRITE = 23,
 	IORING_OP_RENAMEAT = 35,
 	IORING_OP_UNLINKAT = 36,
 	IORING_OP_MKDIRAT = 37,
@@ -80,26 +83,55 @@ static __always_inline __u32 same_sync(__u64 request)
 	}
 }
 
-/* A sync was asked for; its file is not looked up yet. Without a word at its end: no asker. */
+#ifdef BEFORE_5_17
+/* A sync was asked for; its file is not looked up yet. */
 static __always_inline void begin_uring_sync(__u32 call, __u64 request)
 {
-#ifdef BEFORE_5_17
 	__u64 inode = traced_inode(READ(io_kiocb___of_file, request, file));
-#else
-	__u32 number = READ(io_kiocb, request, cqe.fd);
-	__u64 flags = READ(io_kiocb, request, flags), file, inode;
 
-	if (flags & REQ_F_CQE_SKIP)
-		return;
-	if (flags & REQ_F_FIXED_FILE)
-		file = file_of_ring(READ(io_kiocb, request, ctx), number);
-	else
-		file = file_of_descriptor(number);
-	inode = traced_inode(file);
-#endif
 	if (inode)
 		send_sync(RECORD_SYNC_BEGIN, call, inode, 0, request);
 }
+#else
+/* The file of a request that was taken: it is not looked up yet. */
+static __always_inline __u64 file_of_request(__u64 request)
+{
+	__u32 number = READ(io_kiocb, request, cqe.fd);
+
+	if (READ(io_kiocb, request, flags) & REQ_F_FIXED_FILE)
+		return file_of_ring(READ(io_kiocb, request, ctx), number);
+	return file_of_descriptor(number);
+}
+
+static __always_inline bool is_uring_write(__u64 request)
+{
+	__u8 opcode;
+
+	if (!request || !knows_requests())
+		return false;
+	opcode = READ(io_kiocb, request, opcode);
+	return opcode == IORING_OP_WRITE || opcode == IORING_OP_WRITEV ||
+	       opcode == IORING_OP_WRITE_FIXED;
+}
+
+/* Which sync a write to FILE ends with: enum call_flag. */
+static __always_inline __u32 flags_of_write(__u64 request, __u64 file)
+{
+	return file ? sync_flags(file, READ(io_rw, request, flags)) : 0;
+}
+
+/* A sync was asked for. Without a word at its end: no asker. */
+static __always_inline void begin_uring_sync(__u32 call, __u64 request, __u64 file, __u32 flags)
+{
+	__u64 inode;
+
+	if (READ(io_kiocb, request, flags) & REQ_F_CQE_SKIP)
+		return;
+	inode = traced_inode(file);
+	if (inode)
+		send_sync(RECORD_SYNC_BEGIN, call, inode, flags, request);
+}
+#endif
 
 /*
  * The name in FIELD of a request, which has a struct filename (6.1) or what will be one when the
@@ -156,10 +188,25 @@ static __always_inline void take_uring_request(__u64 request)
 {
 	__u32 call = same_sync(request);
 
+#ifdef BEFORE_5_17
 	if (call) {
 		begin_uring_sync(call, request);
 		return;
 	}
+#else
+	if (is_uring_write(request)) {
+		__u64 file = file_of_request(request);
+		__u32 flags = flags_of_write(request, file);
+
+		if (flags)
+			begin_uring_sync(CALL_PWRITEV2, request, file, flags);
+		return;
+	}
+	if (call) {
+		begin_uring_sync(call, request, file_of_request(request), 0);
+		return;
+	}
+#endif
 	call = same_call(request);
 	if (!call)
 		return;
@@ -185,7 +232,7 @@ static __always_inline void end_uring_request(__u64 request, __u32 sync, __u32 c
 	}
 	record.call = call;
 	record.request = request;
-	record.time_ns = bpf_ktime_get_ns();
+	record.time_ns = bpf_ktime_get_boot_ns();
 	if (result)
 		record.flags |= NAME_FAILED;
 	else if (record.call == CALL_RENAMEAT2)
@@ -274,6 +321,11 @@ int BPF_PROG(uring_completed, void *ring, void *request)
 
 	if (!control.enabled || control.totals_alone)
 		return 0;
+	if (is_uring_write((__u64)request)) {
+		if (flags_of_write((__u64)request, READ(io_kiocb, request, file)))
+			send_sync(RECORD_SYNC_END, CALL_PWRITEV2, 0, 0, (__u64)request);
+		return 0;
+	}
 	sync = same_sync((__u64)request);
 	call = sync ? 0 : same_call((__u64)request);
 	if (sync || call)

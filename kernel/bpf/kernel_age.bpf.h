@@ -7,6 +7,7 @@
  *	bpf_loop				5.17	bounded loops
  *	bpf_task_pt_regs			5.15	the top of the thread's stack
  *	programs that are asked			5.14	a raw tracepoint's that is run by hand
+ *	bpf_for_each_map_elem			5.13	nothing: see block/transactions.bpf.h
  *	atomic operations that return a value	5.12	numbers by processor; the kernel's ring
  *	bpf_get_current_task_btf		5.11	bpf_get_current_task, and reads by helper
  *

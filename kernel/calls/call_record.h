@@ -2,7 +2,7 @@
 /*
  * What the program of calls.bpf.c tells user space: one record for each call of a program that is
  * watched, in the order of their ends. agent/src/commits/decode.rs decodes the same layout, and
- * both sides check the sizes. Times are CLOCK_MONOTONIC in ns.
+ * both sides check the sizes. Times are CLOCK_BOOTTIME in ns.
  */
 #ifndef JOJ_CALL_RECORD_H
 #define JOJ_CALL_RECORD_H

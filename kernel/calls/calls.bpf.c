@@ -330,7 +330,7 @@ int BPF_PROG(file_call_entered, struct pt_regs *registers, long given)
 		return 0;
 	if (watch.is_everyone && !may_wait(registers, number))
 		return 0;
-	now = bpf_ktime_get_ns();
+	now = bpf_ktime_get_boot_ns();
 	if (bpf_map_update_elem(&begun, &thread, &now, BPF_ANY))
 		__sync_fetch_and_add(&watch.lost, 1);
 	return 0;
@@ -366,7 +366,7 @@ int BPF_PROG(file_call_left, struct pt_regs *registers, long result)
 	record->result = result;
 	if (!describe(record, registers, number, result))
 		return 0;
-	record->end_ns = bpf_ktime_get_ns();
+	record->end_ns = bpf_ktime_get_boot_ns();
 	record->uid = bpf_get_current_uid_gid();
 	if (watch.is_everyone) {
 		if (result < 0 || !is_wanted(record, REGISTER_3(registers)))

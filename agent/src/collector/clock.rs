@@ -1,6 +1,6 @@
 //! The device's clock on the wall: of a time of the tracer's clock it says what the wall clock
 //! showed, and which minute of which local day that is. It is read again and again, so that it
-//! follows a clock that is set, and time asleep.
+//! follows a clock that is set; both clocks count time asleep.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -12,7 +12,7 @@ const DAY_S: i64 = 86_400;
 /// As of one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WallClock {
-    /// Wall clock less CLOCK_MONOTONIC.
+    /// Wall clock less the tracer's.
     ahead_ns: i64,
     /// Local time less UTC.
     pub utc_offset_s: i64,
@@ -21,13 +21,14 @@ pub struct WallClock {
 impl WallClock {
     /// Reads the clocks and the time zone.
     pub fn read() -> Self {
-        let unix_ns = clock_ns(ClockId::Realtime);
+        let now = clock_gettime(ClockId::Realtime);
+        let unix_ns = now.tv_sec * SECOND_NS + now.tv_nsec;
         WallClock { ahead_ns: unix_ns - now_ns(), utc_offset_s: utc_offset_s(unix_ns) }
     }
 
-    /// Since 1970, of a time of CLOCK_MONOTONIC.
-    pub fn unix_ns(&self, monotonic_ns: i64) -> i64 {
-        monotonic_ns + self.ahead_ns
+    /// Since 1970, of a time of the tracer's clock.
+    pub fn unix_ns(&self, time_ns: i64) -> i64 {
+        time_ns + self.ahead_ns
     }
 
     fn local_s(&self, unix_ns: i64) -> i64 {
@@ -44,16 +45,6 @@ impl WallClock {
     pub fn minute(&self, unix_ns: i64) -> i64 {
         self.local_s(unix_ns).rem_euclid(DAY_S) / 60
     }
-}
-
-/// CLOCK_BOOTTIME, which nobody sets and which counts time asleep.
-pub fn boot_ns() -> i64 {
-    clock_ns(ClockId::Boottime)
-}
-
-fn clock_ns(clock: ClockId) -> i64 {
-    let now = clock_gettime(clock);
-    now.tv_sec * SECOND_NS + now.tv_nsec
 }
 
 unsafe extern "C" {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::bills::Bills;
-use super::clock::{WallClock, boot_ns};
+use super::clock::WallClock;
 use super::io_sums::IoSums;
 use super::lives::LifeCounts;
 use super::memory;
@@ -103,7 +103,6 @@ struct BegunSegment {
     /// None where the spool could not remember that it is taken.
     sequence: Option<i64>,
     since: Instant,
-    monotonic_ns: i64,
     boot_ns: i64,
     clock: WallClock,
     day: String,
@@ -125,14 +124,13 @@ struct DiskBytes {
 impl BegunSegment {
     fn now(tracer: &Tracer, witness: &CallWitness, disks: &Disks) -> anyhow::Result<Self> {
         let (lost, gaps) = tracer.missing()?;
-        let (clock, monotonic_ns) = (WallClock::read(), now_ns());
+        let (clock, boot_ns) = (WallClock::read(), now_ns());
         Ok(BegunSegment {
             sequence: None,
             since: Instant::now(),
-            monotonic_ns,
-            boot_ns: boot_ns(),
+            boot_ns,
             clock,
-            day: clock.day(clock.unix_ns(monotonic_ns)),
+            day: clock.day(clock.unix_ns(boot_ns)),
             lost: lost + witness.lost(),
             other_syncs: witness.of_others(),
             unattributed: gaps.unattributed_bytes,
@@ -342,8 +340,8 @@ impl Collecting {
             sequence: begun.sequence.unwrap_or(-1),
             day: begun.day.clone(),
             utc_offset_s: begun.clock.utc_offset_s,
-            begin_unix_ns: begun.clock.unix_ns(begun.monotonic_ns),
-            end_unix_ns: next.clock.unix_ns(next.monotonic_ns),
+            begin_unix_ns: begun.clock.unix_ns(begun.boot_ns),
+            end_unix_ns: next.clock.unix_ns(next.boot_ns),
             begin_boot_ns: begun.boot_ns,
             end_boot_ns: next.boot_ns,
             privacy: self.privacy.word().into(),

@@ -115,7 +115,7 @@ fn facts_of_begin(recorder: &str, command: Value) -> Vec<(&'static str, Value)> 
         ("recording_version", json!(VERSION)),
         ("recorder", json!(recorder)),
         ("command", command),
-        ("clock", json!("CLOCK_MONOTONIC")),
+        ("clock", json!("CLOCK_BOOTTIME")),
         ("began_unix_ns", json!(now.as_nanos() as u64)),
         ("began_ns", json!(crate::tables::timeline::now_ns())),
         ("architecture", json!(std::env::consts::ARCH)),

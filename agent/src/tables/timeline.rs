@@ -9,10 +9,12 @@ use serde::Serialize;
 use super::rows::Counter;
 use crate::device::counters::Reading;
 
-/// CLOCK_MONOTONIC in ns: what the tracer stamps its events with, and the same in every thread.
+/// CLOCK_BOOTTIME in ns: what the tracer stamps its events with, and the same in every thread.
+/// Nobody sets it, and it counts time asleep: a time before a suspend stays as far from the wall
+/// clock as one after it.
 #[inline]
 pub fn now_ns() -> i64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 

@@ -231,7 +231,7 @@ def _described(descriptor: TrackDescriptor) -> TracePacket:
 def _event(time_ns: int, kind: int, track: int) -> TracePacket:
     packet = TracePacket(
         timestamp=time_ns,
-        timestamp_clock_id=BuiltinClock.BUILTIN_CLOCK_MONOTONIC,
+        timestamp_clock_id=BuiltinClock.BUILTIN_CLOCK_BOOTTIME,
         trusted_packet_sequence_id=_SEQUENCE,
     )
     packet.track_event.type = kind

@@ -136,6 +136,9 @@ impl Assembler {
             Record::Issue(request) => self.joiner.issue(&request),
             Record::Complete(request) => self.joiner.complete(&request),
             Record::BioEnd(end) => self.joiner.end_bio(&end),
+            Record::Range(range) => self.joiner.add_range(range),
+            Record::Commit(commit) => self.causes.commit(&commit),
+            Record::Waits(call) => self.causes.wait(&call),
         }
     }
 

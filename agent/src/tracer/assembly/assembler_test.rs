@@ -111,6 +111,44 @@ fn a_bios_last_run_comes_with_it() {
     assert_eq!((capture.lost_events, capture.gaps), (0, Gaps::default()));
 }
 
+/// A disk that takes several ranges at once gets bios from anywhere in one request.
+#[test]
+fn a_discard_of_several_ranges_has_a_run_for_each() {
+    const DISCARD: u32 = 3;
+    let range = |address, sector, length_bytes| {
+        let range = request(address, sector, length_bytes, 0, 1900);
+        Record::Range(RequestRecord { origin: 7, ..range })
+    };
+    let issue = |address, sector, length_bytes| {
+        let request = request(address, sector, length_bytes, DISCARD, 2000);
+        Record::Issue(RequestRecord { origin: 7, bio_count: 2, ..request })
+    };
+    let capture = capture(vec![
+        run(0, 0, 4096, 0),
+        bio(0, 800, 4096, DISCARD, 9),
+        run(1, 0, 8192, 0),
+        bio(1, 1600, 8192, DISCARD, 9),
+        // Beside the first one: what the request would reach if it were one range.
+        run(2, 0, 8192, 0),
+        bio(2, 808, 8192, DISCARD, 9),
+        // Of a request whose issue was not seen.
+        Record::Range(RequestRecord { origin: 5, ..request(1, 4000, 512, 0, 1800) }),
+        range(1, 800, 4096),
+        range(1, 1600, 8192),
+        issue(1, 800, 4096 + 8192),
+        complete(1, 4096 + 8192, 3000),
+        Record::Issue(request(2, 808, 8192, DISCARD, 2100)),
+        complete(2, 8192, 3100),
+    ]);
+    let runs = capture.page_runs.iter();
+    let runs: Vec<_> = runs.map(|run| (run.request_id, run.sector, run.length_bytes)).collect();
+    assert_eq!(runs, [(0, 800, 4096), (0, 1600, 8192), (1, 808, 8192)]);
+    let rows: Vec<_> = capture.requests.iter().map(|row| (row.sector, row.length_bytes)).collect();
+    assert_eq!(rows, [(Some(800), 12288), (Some(808), 8192)]);
+    assert!(!capture.requests[0].one_run);
+    assert_eq!((capture.lost_events, capture.gaps), (0, Gaps::default()));
+}
+
 #[test]
 fn two_owners_in_one_bio_make_two_runs_and_a_mixed_request() {
     let capture = capture(vec![

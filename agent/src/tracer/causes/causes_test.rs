@@ -21,7 +21,7 @@ fn change(inode: u64, changes: u32, time_ns: u64) -> Change {
 /// A block of jbd2, by its type; pages are of the page cache of `device`.
 fn journal_block(block_type: u8, time_ns: u64, device: u32) -> (Bio, Vec<(Run, Class)>) {
     let bio = Bio { flags: 1, time_ns, tid: 77, partition_device: device, ..Bio::default() };
-    let bio = Bio { journal_block_type: block_type, device, ..bio };
+    let bio = Bio { journal_block_type: block_type, device, kernel_thread: true, ..bio };
     let run = Run { magic: BLOCK_DEVICE_MAGIC, inode: 1, filesystem: device, ..Run::default() };
     let class = classify(&bio, &run, &Symbols::default(), &Layout::default());
     assert_eq!(class.block_type, BlockType::FsJournal);
@@ -73,6 +73,31 @@ fn a_commit_for_two_callers_is_the_first_one_s_and_the_next_is_for_who_came_late
     causes.begin(fsync(7, 14));
     let (bio, runs) = journal_block(2, 30, DISK);
     assert_eq!(causes.of(&bio, &runs).asker.unwrap().tid, 7);
+}
+
+#[test]
+fn a_commit_is_for_who_waits_for_its_transaction_and_not_for_who_joined_the_next() {
+    let mut causes = causes();
+    let transaction = |caller, number| {
+        let device = LOG_DISK;
+        Transaction { caller, number, device, ..Transaction::default() }
+    };
+    causes.begin(fsync(5, 12));
+    causes.begin(fsync(6, 13));
+    for (caller, number) in [(5, 8), (6, 7)] {
+        causes.wait(&transaction(caller, number));
+    }
+    for (number, tid) in [(7, 6), (8, 5)] {
+        causes.commit(&transaction(0, number));
+        for (block_type, time_ns) in [(1, 20), (2, 30)] {
+            let (bio, runs) = journal_block(block_type, time_ns, LOG_DISK);
+            let asker = causes.of(&bio, &runs).asker.unwrap();
+            assert_eq!((asker.tid, asker.waiting), (tid, 1), "transaction {number}");
+        }
+    }
+    causes.commit(&transaction(0, 9));
+    let (bio, runs) = journal_block(1, 40, LOG_DISK);
+    assert_eq!(causes.of(&bio, &runs).asker, None);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::tracer::records::kernel::{
     BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, NILFS_MAGIC, OPERATION_MASK, OPERATION_WRITE,
     UBIFS_MAGIC,
 };
-use crate::tracer::records::{Bio, Change, Name, PathRecord, Run, Sync};
+use crate::tracer::records::{Bio, Change, Name, PathRecord, Run, Sync, Transaction};
 use crate::tracer::surroundings::Surroundings;
 use calls::{LINK, LINKAT, RENAME, RENAMEAT, RENAMEAT2, RMDIR, TRUNCATE, UNLINK, UNLINKAT};
 use changes::{Changed, Changes, Reason, Scope};
@@ -45,6 +45,8 @@ pub struct Causes {
     names: NameLookup,
     submitted: UringNames,
     disks: BTreeSet<u32>,
+    /// By the device of a journal of jbd2: the transaction whose blocks are written.
+    commits: BTreeMap<u32, u32>,
     /// The filesystem (s_dev) behind a device that is not its own: of Btrfs, of a journal.
     behind: BTreeMap<u32, u32>,
 }
@@ -59,6 +61,7 @@ impl Causes {
             names: NameLookup::new(mounts, (surroundings.own_root)()),
             submitted: UringNames::default(),
             disks,
+            commits: BTreeMap::new(),
             behind: BTreeMap::new(),
         }
     }
@@ -98,6 +101,16 @@ impl Causes {
         if let Some(number) = self.calls.end(sync) {
             self.changes.end_call(number);
         }
+    }
+
+    /// A journal of jbd2 gets blocks of a transaction.
+    pub fn commit(&mut self, commit: &Transaction) {
+        self.commits.insert(commit.device, commit.number);
+    }
+
+    /// A call waits for a transaction.
+    pub fn wait(&mut self, call: &Transaction) {
+        self.calls.wait(call.caller, call.number);
     }
 
     /// The kernel reported the path of a file.
@@ -160,16 +173,26 @@ impl Causes {
     /// Why the bio is there.
     pub fn of(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Cause {
         let filesystem = self.filesystem_of(bio, runs);
-        let asker = self.calls.asker(bio, runs, filesystem);
+        let transaction = self.transaction(bio, runs);
+        let asker = self.calls.asker(bio, runs, filesystem, transaction);
         let is_last = bio.journal_block_type == JBD2_COMMIT;
         let reason = self.scope(bio, runs, asker.as_ref()).map(|scope| {
             let call = asker.as_ref().and_then(|asker| asker.number);
             self.changes.reason(filesystem, scope, call, bio.time_ns, is_last)
         });
         if is_last {
-            self.calls.serve(filesystem);
+            self.calls.serve(filesystem, transaction);
         }
         Cause { asker, reason }
+    }
+
+    /// The number of the transaction that the bio is a block of, if that is known.
+    fn transaction(&self, bio: &Bio, runs: &[(Run, Class)]) -> Option<u32> {
+        let is_of_commit = |(_, class): &(Run, Class)| {
+            class.block_type == BlockType::FsJournal && class.subtype != "superblock"
+        };
+        let number = self.commits.get(&bio.partition_device)?;
+        (bio.kernel_thread && runs.iter().any(is_of_commit)).then_some(*number)
     }
 
     /// s_dev of the filesystem that the bio is of.

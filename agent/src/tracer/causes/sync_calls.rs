@@ -3,8 +3,9 @@
 //!
 //! Kernel threads do most of the writing (jbd2, f2fs_ckpt, segctord), so the submitter is not the
 //! answer; a call in progress on the same filesystem is. If there are several, one commit serves
-//! all of them. The bio is attributed to the call that began first and has had no commit yet; the
-//! others are counted.
+//! all of them: of ext4 those that wait for that transaction, as far as the kernel says which one a
+//! call waits for. The bio is attributed to the call that began first and has had no commit yet;
+//! the others are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +43,9 @@ pub struct Asker {
 struct SyncCall {
     number: u64,
     sync: Sync,
-    /// A commit of its filesystem was finished since it began.
+    /// The transaction that it waits for, where that is known.
+    transaction: Option<u32>,
+    /// A commit that may be for it was finished since it began.
     served: bool,
 }
 
@@ -80,8 +83,16 @@ impl SyncCalls {
             // Requests whose ends were lost.
             self.active.retain(|_, call| call.sync.request == 0);
         }
-        self.active.insert(doer(&sync), SyncCall { number: self.begun, sync, served: false });
+        let call = SyncCall { number: self.begun, sync, transaction: None, served: false };
+        self.active.insert(doer(&call.sync), call);
         self.begun += 1;
+    }
+
+    /// The call of a thread, or the request, waits for a transaction of jbd2.
+    pub fn wait(&mut self, caller: u64, transaction: u32) {
+        if let Some(call) = self.active.get_mut(&caller) {
+            call.transaction = Some(transaction);
+        }
     }
 
     /// The call is about everything, or about a filesystem on a traced disk as far as is known.
@@ -96,10 +107,12 @@ impl SyncCalls {
         self.active.remove(&doer(sync)).map(|call| call.number)
     }
 
-    /// A commit of the filesystem is finished: it was for the calls that are going on.
-    pub fn serve(&mut self, filesystem: u32) {
+    /// A commit of the filesystem is finished: it was for the calls that are going on, but for those
+    /// that are known to wait for another transaction.
+    pub fn serve(&mut self, filesystem: u32, transaction: Option<u32>) {
         for call in self.active.values_mut() {
-            call.served |= call.sync.filesystem == filesystem || call.sync.filesystem == 0;
+            let is_there = call.sync.filesystem == filesystem || call.sync.filesystem == 0;
+            call.served |= is_there && call.may_wait_for(transaction);
         }
     }
 
@@ -113,14 +126,23 @@ impl SyncCalls {
 
     /// The submitter itself if it is in such a call, or in direct I/O; else the call on the file
     /// that a run is of; else the one of those on the filesystem that began first and that no
-    /// commit has served. What other tasks read meanwhile serves no sync.
-    pub fn asker(&mut self, bio: &Bio, runs: &[(Run, Class)], filesystem: u32) -> Option<Asker> {
+    /// commit has served. What other tasks read meanwhile serves no sync. `transaction` is that of
+    /// jbd2 which the bio is a block of: it serves nobody who waits for another.
+    pub fn asker(
+        &mut self,
+        bio: &Bio,
+        runs: &[(Run, Class)],
+        filesystem: u32,
+        transaction: Option<u32>,
+    ) -> Option<Asker> {
         if let Some(own) = self.own(bio, runs) {
             return Some(own);
         }
         let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
         if let Some((run, _)) = runs.iter().find(|(run, _)| run.flags & RUN_DIRECT != 0) {
-            return Some(direct(bio, reads, Some(run_key(run))));
+            let file = run_key(run);
+            let of_ring = self.active.values().find(|call| is_of_ring(call, bio, file));
+            return Some(of_ring.map_or_else(|| direct(bio, reads, Some(file)), |it| asker(it, 1)));
         }
         if bio.call_flags & CALL_DIRECT != 0 {
             return Some(direct(bio, reads, file_of(runs)));
@@ -139,6 +161,7 @@ impl SyncCalls {
             .active
             .values()
             .filter(|call| self.is_here(&call.sync) && about(&call.sync))
+            .filter(|call| call.may_wait_for(transaction))
             .collect();
         // umount names no filesystem here: one of those that do is likelier.
         // What a worker of io_uring sends is for one of its ring's requests.
@@ -174,9 +197,24 @@ impl SyncCalls {
     }
 }
 
+impl SyncCall {
+    /// False where it is known to wait for another transaction.
+    fn may_wait_for(&self, transaction: Option<u32>) -> bool {
+        let (Some(own), Some(other)) = (self.transaction, transaction) else { return true };
+        own == other
+    }
+}
+
 /// A thread's number, or the address of a request of io_uring, which is in the kernel's half.
 fn doer(sync: &Sync) -> u64 {
     if sync.request != 0 { sync.request } else { u64::from(sync.tid) }
+}
+
+/// A worker of io_uring sends the bio for this request on the file.
+fn is_of_ring(call: &SyncCall, bio: &Bio, file: FileKey) -> bool {
+    let sync = &call.sync;
+    let is_about = sync.request != 0 && sync.inode != 0 && sync_key(sync) == file;
+    is_about && ring_owner(&bio.comm) == Some(i64::from(sync.tid))
 }
 
 /// The file whose data the runs are.

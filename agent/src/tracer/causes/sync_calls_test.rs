@@ -32,7 +32,7 @@ fn the_submitter_itself_comes_first() {
     let mut calls = calls();
     calls.begin(call(1, 74, 11, DISK));
     calls.begin(call(2, 75, 12, DISK));
-    let asker = calls.asker(&write_by(2), &run_of(11), DISK).unwrap();
+    let asker = calls.asker(&write_by(2), &run_of(11), DISK, None).unwrap();
     assert_eq!((asker.call, asker.waiting), ("fdatasync", 1));
 }
 
@@ -42,7 +42,7 @@ fn then_whose_file_it_is_then_who_began_first() {
     calls.begin(call(5, 74, 11, DISK));
     calls.begin(call(2, 74, 12, DISK));
     let asker = |calls: &mut SyncCalls, inode| {
-        let asker = calls.asker(&write_by(77), &run_of(inode), DISK);
+        let asker = calls.asker(&write_by(77), &run_of(inode), DISK, None);
         asker.map(|asker| (asker.tid, asker.waiting))
     };
     assert_eq!(asker(&mut calls, 12), Some((2, 1)));
@@ -59,39 +59,66 @@ fn who_was_served_does_not_ask_again() {
     let mut calls = calls();
     calls.begin(call(1, 74, 11, DISK));
     calls.begin(call(2, 74, 12, DISK));
-    assert_eq!(calls.asker(&write_by(77), &[], DISK).unwrap().tid, 1);
-    calls.serve(DISK);
+    assert_eq!(calls.asker(&write_by(77), &[], DISK, None).unwrap().tid, 1);
+    calls.serve(DISK, None);
     calls.begin(call(3, 74, 13, DISK));
-    let asker = calls.asker(&write_by(77), &[], DISK).unwrap();
+    let asker = calls.asker(&write_by(77), &[], DISK, None).unwrap();
     assert_eq!((asker.tid, asker.waiting), (3, 3));
+}
+
+/// Who joined the next transaction is not asked for by this one, and who waits for this one is its
+/// asker though another began before.
+#[test]
+fn a_transaction_serves_those_who_wait_for_it() {
+    let mut calls = calls();
+    for tid in 1..=4 {
+        calls.begin(call(tid, 74, 10 + u64::from(tid), DISK));
+    }
+    // Of the fourth nothing is known.
+    for (caller, transaction) in [(1, 8), (2, 7), (3, 6)] {
+        calls.wait(caller, transaction);
+    }
+    let asker = |calls: &mut SyncCalls, transaction| {
+        let asker = calls.asker(&write_by(77), &[], DISK, Some(transaction));
+        asker.map(|asker| (asker.tid, asker.waiting))
+    };
+    assert_eq!(asker(&mut calls, 7), Some((2, 2)));
+    calls.serve(DISK, Some(7));
+    calls.end(&call(2, 74, 0, DISK));
+    assert_eq!(asker(&mut calls, 8), Some((1, 2)));
+    calls.end(&call(1, 74, 0, DISK));
+    calls.end(&call(4, 74, 0, DISK));
+    assert_eq!(asker(&mut calls, 9), None);
+    calls.wait(3, 9);
+    assert_eq!(asker(&mut calls, 9), Some((3, 1)));
 }
 
 #[test]
 fn an_atomic_write_of_f2fs_serves_the_file_it_commits() {
     let mut calls = calls();
     calls.begin(call(3, 16, 11, DISK));
-    let asker = calls.asker(&write_by(77), &run_of(99), DISK).unwrap();
+    let asker = calls.asker(&write_by(77), &run_of(99), DISK, None).unwrap();
     assert_eq!((asker.tid, asker.call), (3, "f2fs-commit-atomic-write"));
     assert_eq!(asker.file, Some(FileKey { filesystem: DISK, inode: 11, generation: 0 }));
     calls.end(&call(3, 74, 0, DISK));
-    assert_eq!(calls.asker(&write_by(77), &run_of(11), DISK), None);
+    assert_eq!(calls.asker(&write_by(77), &run_of(11), DISK, None), None);
 }
 
 #[test]
 fn other_filesystems_and_other_readers_are_not_served() {
     let mut calls = calls();
     calls.begin(call(1, 74, 11, 8));
-    assert_eq!(calls.asker(&write_by(1), &[], DISK), None);
+    assert_eq!(calls.asker(&write_by(1), &[], DISK, None), None);
     calls.learn(8);
-    assert_eq!(calls.asker(&write_by(2), &[], DISK), None);
+    assert_eq!(calls.asker(&write_by(2), &[], DISK, None), None);
     calls.begin(call(1, 162, 0, 0));
-    assert_eq!(calls.asker(&write_by(2), &[], DISK).unwrap().file, None);
+    assert_eq!(calls.asker(&write_by(2), &[], DISK, None).unwrap().file, None);
     let read = Bio { tid: 2, flags: 0, ..Bio::default() };
-    assert_eq!(calls.asker(&read, &[], DISK), None);
+    assert_eq!(calls.asker(&read, &[], DISK, None), None);
     let place = Bio { length_bytes: 4096, kernel_thread: true, ..Bio::default() };
     for (operation, served) in [(1, true), (3, false), (9, false)] {
         let lazy = Bio { tid: 77, flags: operation, ..place.clone() };
-        assert_eq!(calls.asker(&lazy, &[], DISK).is_some(), served, "operation {operation}");
+        assert_eq!(calls.asker(&lazy, &[], DISK, None).is_some(), served, "operation {operation}");
     }
 }
 
@@ -101,8 +128,8 @@ fn a_filesystem_without_a_device_of_its_own_is_known_by_its_pages() {
     calls.learn(39);
     calls.begin(Sync { disk: 0, filesystem: 39, ..call(1, 74, 11, 0) });
     calls.begin(Sync { disk: 0, filesystem: 40, ..call(2, 74, 11, 0) });
-    assert_eq!(calls.asker(&write_by(3), &[], 39).unwrap().tid, 1);
-    assert_eq!(calls.asker(&write_by(2), &[], 39).unwrap().tid, 1);
+    assert_eq!(calls.asker(&write_by(3), &[], 39, None).unwrap().tid, 1);
+    assert_eq!(calls.asker(&write_by(2), &[], 39, None).unwrap().tid, 1);
     assert_eq!(calls.only_filesystem(), Some(39));
 }
 
@@ -112,11 +139,11 @@ fn direct_io_asks_for_itself() {
     calls.begin(call(1, 74, 11, DISK));
     let mut runs = run_of(12);
     runs[0].0.flags = RUN_DIRECT;
-    let asker = calls.asker(&write_by(2), &runs, DISK).unwrap();
+    let asker = calls.asker(&write_by(2), &runs, DISK, None).unwrap();
     assert_eq!((asker.tid, asker.call, asker.number), (2, "O_DIRECT write", None));
     assert_eq!(asker.file.unwrap().inode, 12);
     let read = Bio { call_flags: CALL_DIRECT, ..Bio::default() };
-    assert_eq!(calls.asker(&read, &[], DISK).unwrap().call, "O_DIRECT read");
+    assert_eq!(calls.asker(&read, &[], DISK, None).unwrap().call, "O_DIRECT read");
 }
 
 #[test]
@@ -124,10 +151,10 @@ fn what_msync_writes_tells_its_file() {
     let mut calls = calls();
     calls.learn(DISK);
     calls.begin(call(1, MSYNC, 0, 0));
-    assert_eq!(calls.asker(&write_by(1), &[], DISK).unwrap().file, None);
-    assert_eq!(calls.asker(&write_by(1), &run_of(12), DISK).unwrap().file.unwrap().inode, 12);
+    assert_eq!(calls.asker(&write_by(1), &[], DISK, None).unwrap().file, None);
+    assert_eq!(calls.asker(&write_by(1), &run_of(12), DISK, None).unwrap().file.unwrap().inode, 12);
     // And so for what others write for it then.
-    assert_eq!(calls.asker(&write_by(77), &[], DISK).unwrap().file.unwrap().inode, 12);
+    assert_eq!(calls.asker(&write_by(77), &[], DISK, None).unwrap().file.unwrap().inode, 12);
 }
 
 #[test]
@@ -142,7 +169,7 @@ fn a_request_of_io_uring_asks_beside_the_calls_of_its_thread() {
     calls.begin(call(5, 74, 14, DISK));
     let asker = |calls: &mut SyncCalls, comm: &str, inode| {
         let bio = Bio { comm: comm.to_owned(), ..write_by(77) };
-        let asker = calls.asker(&bio, &run_of(inode), DISK);
+        let asker = calls.asker(&bio, &run_of(inode), DISK, None);
         asker.map(|asker| (asker.tid, asker.file.unwrap().inode))
     };
     assert_eq!(asker(&mut calls, "iou-wrk-5", 13), Some((5, 13)));
@@ -151,6 +178,21 @@ fn a_request_of_io_uring_asks_beside_the_calls_of_its_thread() {
     let ends = [request(addresses[0], 0), call(5, 74, 0, DISK), request(addresses[1], 0)];
     assert_eq!(ends.map(|end| calls.end(&end)), [Some(1), Some(3), Some(2)]);
     assert_eq!(calls.end(&request(addresses[0], 0)), None);
+}
+
+#[test]
+fn a_direct_write_of_a_ring_s_worker_is_its_request_s() {
+    let mut calls = calls();
+    let request = Sync { request: 0xffff_8880_0000_1000, flags: 2, ..call(5, 328, 12, DISK) };
+    calls.begin(request);
+    let bio = Bio { comm: "iou-wrk-5".to_owned(), ..write_by(77) };
+    let asker = |calls: &mut SyncCalls, inode| {
+        let mut runs = run_of(inode);
+        runs[0].0.flags = RUN_DIRECT;
+        calls.asker(&bio, &runs, DISK, None).map(|asker| (asker.tid, asker.call))
+    };
+    assert_eq!(asker(&mut calls, 12), Some((5, "O_DSYNC write")));
+    assert_eq!(asker(&mut calls, 13), Some((77, "O_DIRECT write")));
 }
 
 #[test]

@@ -59,9 +59,12 @@ pub struct Control {
     pub totals_alone: u64,
     btrfs_stripe_end_io: u64,
     devices: u64,
+    aio_sync_work: u64,
+    direct_end_work: u64,
+    aio_complete: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 304);
+const _: () = assert!(size_of::<Control>() == 328);
 
 /// Where the fields are mapped.
 pub struct ControlMemory(NonNull<Control>);
@@ -136,6 +139,9 @@ impl ControlMemory {
             }
             set(&raw mut (*control).btrfs_stripe_end_io, "btrfs_end_bio");
             set(&raw mut (*control).devices, "blockdev_superblock");
+            set(&raw mut (*control).aio_sync_work, "aio_fsync_work");
+            set(&raw mut (*control).direct_end_work, "iomap_dio_complete_work");
+            set(&raw mut (*control).aio_complete, "aio_complete_rw");
         }
     }
 }

@@ -17,6 +17,10 @@ pub const WANTED: &[&str] = &[
     "__iomap_dio_bio_end_io",
     // A direct read of one bio; 7.3 has it, 6.12 has not.
     "iomap_dio_simple_end_io",
+    // What syncs for a task that is in no call.
+    "aio_fsync_work",
+    "iomap_dio_complete_work",
+    "aio_complete_rw",
     // Zeroing (blkdev_issue_zeroout) and other synchronous bios.
     "bio_chain_endio",
     "submit_bio_wait_endio",

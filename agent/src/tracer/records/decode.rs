@@ -3,7 +3,8 @@
 
 use super::fields::Fields;
 use crate::tracer::records::{
-    Bio, Change, Name, PathRecord, Record, RequestRecord, Root, Run, Sync, UringOutcome,
+    Bio, Change, Name, PathRecord, Record, RequestRecord, Root, Run, Sync, Transaction,
+    UringOutcome,
 };
 
 /// Sizes that event.h asserts too.
@@ -14,6 +15,7 @@ const SYNC_BYTES: usize = 72;
 const REQUEST_BYTES: usize = 56;
 const CHANGE_BYTES: usize = 48;
 const NAME_BYTES: usize = 72;
+const TRANSACTION_BYTES: usize = 32;
 
 const NO_CALL: u32 = u32::MAX;
 
@@ -68,9 +70,10 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         2 => RUN_BYTES,
         3 => PATH_BYTES,
         4 | 5 => SYNC_BYTES,
-        6 | 7 | 10 => REQUEST_BYTES,
+        6 | 7 | 10 | 11 => REQUEST_BYTES,
         8 => CHANGE_BYTES,
         9 => NAME_BYTES,
+        12 | 13 => TRANSACTION_BYTES,
         _ => return Err(DecodeError::UnknownKind(kind)),
     };
     if bytes.len() < expected {
@@ -86,7 +89,10 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         7 => Record::Complete(decode_request(fields)),
         8 => Record::Change(decode_change(fields)),
         9 => Record::Name(decode_name(fields)?),
-        _ => Record::BioEnd(decode_request(fields)),
+        10 => Record::BioEnd(decode_request(fields)),
+        11 => Record::Range(decode_request(fields)),
+        12 => Record::Commit(decode_transaction(fields)),
+        _ => Record::Waits(decode_transaction(fields)),
     })
 }
 
@@ -245,6 +251,15 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
         name.name = String::from_utf8_lossy(text).into_owned();
     }
     Ok(name)
+}
+
+fn decode_transaction(mut fields: Fields) -> Transaction {
+    Transaction {
+        number: fields.u32(),
+        time_ns: fields.u64(),
+        caller: fields.u64(),
+        device: fields.u32(),
+    }
 }
 
 fn decode_request(mut fields: Fields) -> RequestRecord {

@@ -88,7 +88,7 @@ fn names_come_from_the_file_up() {
 fn what_is_too_short_or_unknown_is_an_error() {
     let short = DecodeError::Short { kind: 1, actual: BIO_BYTES - 1, expected: BIO_BYTES };
     assert_eq!(decode(&bytes(1, BIO_BYTES, &[])[..BIO_BYTES - 1]), Err(short));
-    assert_eq!(decode(&bytes(11, 64, &[])), Err(DecodeError::UnknownKind(11)));
+    assert_eq!(decode(&bytes(14, 64, &[])), Err(DecodeError::UnknownKind(14)));
     let cut = bytes(3, PATH_BYTES, &[(48, 10)]);
     assert!(matches!(decode(&cut), Err(DecodeError::Short { kind: 3, .. })));
     assert!(decode(&[]).is_err());
@@ -106,7 +106,7 @@ fn random_bytes_never_panic() {
             record.extend_from_slice(&(seed >> 16).to_le_bytes()[..5]);
         }
         if record.len() >= 4 {
-            record[..4].copy_from_slice(&(round as u32 % 11).to_le_bytes());
+            record[..4].copy_from_slice(&(round as u32 % 14).to_le_bytes());
         }
         decoded += u32::from(decode(&record).is_ok());
     }
@@ -173,6 +173,20 @@ fn a_request_is_decoded_by_the_offsets_of_event_h() {
     assert_eq!((request.device, request.time_ns, request.request), (7, 1000, 0xabc));
     assert_eq!((request.sector, request.length_bytes, request.flags), (2048, 4096, 0x801));
     assert_eq!((request.bio_count, request.error, request.origin), (2, 10, 0xdef));
+    record[0] = 11;
+    assert_eq!(decode(&record), Ok(Record::Range(request)));
+}
+
+#[test]
+fn a_transaction_is_decoded_by_the_offsets_of_event_h() {
+    let mut record = bytes(12, TRANSACTION_BYTES, &[(8, 1000), (16, 0xabc)]);
+    for (offset, value) in [(4, 7u32), (24, 9)] {
+        record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    let transaction = Transaction { number: 7, time_ns: 1000, caller: 0xabc, device: 9 };
+    assert_eq!(decode(&record), Ok(Record::Commit(transaction.clone())));
+    record[0] = 13;
+    assert_eq!(decode(&record), Ok(Record::Waits(transaction)));
 }
 
 #[test]

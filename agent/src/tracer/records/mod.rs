@@ -38,6 +38,12 @@ pub enum Record {
     Change(Change),
     Name(Name),
     BioEnd(RequestRecord),
+    /// Of a request that is issued next.
+    Range(RequestRecord),
+    /// A block of a transaction is sent to a journal.
+    Commit(Transaction),
+    /// A call waits for one, whose blocks are sent now or later, or were before.
+    Waits(Transaction),
 }
 
 impl Record {
@@ -48,9 +54,11 @@ impl Record {
             Self::Run(_) => 0,
             Self::Path(path) => path.time_ns,
             Self::SyncBegin(sync) | Self::SyncEnd(sync) => sync.time_ns,
-            Self::Issue(request) | Self::Complete(request) | Self::BioEnd(request) => {
-                request.time_ns
-            }
+            Self::Issue(request)
+            | Self::Complete(request)
+            | Self::BioEnd(request)
+            | Self::Range(request) => request.time_ns,
+            Self::Commit(transaction) | Self::Waits(transaction) => transaction.time_ns,
             Self::Change(change) => change.time_ns,
             Self::Name(name) => name.time_ns,
         }
@@ -137,6 +145,17 @@ pub struct Sync {
     pub flags: u32,
     /// Of io_uring: by its address, until it is over. 0 of a call, of which a thread is in one.
     pub request: u64,
+}
+
+/// struct transaction_record.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Transaction {
+    pub number: u32,
+    pub time_ns: u64,
+    /// Of a call: its thread; of io_uring the request's address.
+    pub caller: u64,
+    /// Of a commit: what the journal is on.
+    pub device: u32,
 }
 
 /// struct change_record.

@@ -32,7 +32,7 @@ impl Direction {
     }
 }
 
-/// A time span: CLOCK_MONOTONIC in ns.
+/// A time span: CLOCK_BOOTTIME in ns.
 pub type Span = (u64, u64);
 
 /// Bytes by when they were completed.

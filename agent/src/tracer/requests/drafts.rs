@@ -109,7 +109,10 @@ fn continues(last: &DraftRun, next: &DraftRun) -> bool {
     let follows = |last_begin: Option<i64>, next_begin: Option<i64>, length: u64| {
         next_begin == last_begin.map(|begin| begin + length as i64)
     };
-    last.block_type == next.block_type
+    // Runs on raw NAND need not begin or end at sectors.
+    let (whole, begun) = (last.length_bytes / 512, last.length_bytes.div_ceil(512));
+    (last.sector + whole..=last.sector + begun).contains(&next.sector)
+        && last.block_type == next.block_type
         && last.subtype == next.subtype
         && last.subject == next.subject
         && follows(last.file_offset_bytes, next.file_offset_bytes, last.length_bytes)

@@ -59,6 +59,8 @@ pub struct Joiner {
     bios_seen: usize,
     pieces: Pieces,
     open: BTreeMap<u64, OpenRequest>,
+    /// Of discards that are issued next, by the request's address: what their bios discard.
+    ranges: BTreeMap<u64, Vec<RequestRecord>>,
     flush_askers: FlushAskers,
     drafts: VecDeque<Draft>,
     /// Of the first draft.
@@ -144,6 +146,35 @@ impl Joiner {
         self.gaps.failed_requests += u64::from(end.error != STATUS_AGAIN);
     }
 
+    /// A discard that is issued next has this range, among others.
+    pub fn add_range(&mut self, range: RequestRecord) {
+        let ranges = self.ranges.entry(range.request).or_default();
+        // What was kept of a request whose issue was not seen is not of the next one there.
+        ranges.retain(|other| other.origin == range.origin);
+        ranges.push(range);
+    }
+
+    /// The parts of a request, by its own range or, where it has several, by each of them.
+    fn take_parts(&mut self, request: &RequestRecord) -> Vec<RequestPart> {
+        let lane = (request.device, request.flags & OPERATION_MASK);
+        let mut left_sectors = u64::from(request.length_bytes) / 512;
+        let ranges = self.ranges.remove(&request.request).unwrap_or_default();
+        let mut parts = Vec::new();
+        for range in ranges.iter().filter(|range| range.origin == request.origin) {
+            let sectors = (u64::from(range.length_bytes) / 512).min(left_sectors);
+            parts.extend(self.pieces.take(lane, range.sector, sectors));
+            left_sectors -= sectors;
+        }
+        if parts.is_empty() {
+            return self.pieces.take(lane, request.sector, left_sectors);
+        }
+        if left_sectors > 0 {
+            // A range was lost, of which nobody knows where it was.
+            parts.push(RequestPart::Unknown { sector: request.sector, sectors: left_sectors });
+        }
+        parts
+    }
+
     /// The driver got a request: a row, unless it is one that was put back.
     pub fn issue(&mut self, request: &RequestRecord) {
         let again = self.open.get(&request.request).filter(|open| open.is(request));
@@ -152,15 +183,14 @@ impl Joiner {
         {
             // The driver was busy and the request was put back: it counts once, from now.
             draft.row.issue_ns = request.time_ns as i64;
+            self.ranges.remove(&request.request);
             return;
         }
         if request.flags & OPERATION_MASK == OPERATION_FLUSH {
             self.issue_flush(request);
             return;
         }
-        let sectors = u64::from(request.length_bytes) / 512;
-        let operation = request.flags & OPERATION_MASK;
-        let parts = self.pieces.take((request.device, operation), request.sector, sectors);
+        let parts = self.take_parts(request);
         if self.is_of_others(request)
             && !parts.iter().any(|part| matches!(part, RequestPart::Known(_)))
         {

@@ -36,7 +36,14 @@ type PieceKey = (Lane, u64, usize, usize);
 #[derive(Debug, Default)]
 pub struct Pieces {
     waiting: BTreeMap<PieceKey, Piece>,
-    /// Of all pieces ever queued: how far back one that covers a sector may begin.
+    lanes: BTreeMap<Lane, LaneLength>,
+}
+
+/// What waits in a lane.
+#[derive(Debug, Default)]
+struct LaneLength {
+    pieces: usize,
+    /// Of all pieces since the lane was empty: how far back one that covers a sector may begin.
     longest_sectors: u64,
 }
 
@@ -44,8 +51,18 @@ impl Pieces {
     /// A piece was queued.
     pub fn add(&mut self, lane: Lane, piece: Piece) {
         if piece.sectors > 0 {
-            self.longest_sectors = self.longest_sectors.max(piece.sectors);
+            let length = self.lanes.entry(lane).or_default();
+            length.pieces += 1;
+            length.longest_sectors = length.longest_sectors.max(piece.sectors);
             self.waiting.insert((lane, piece.sector, piece.bio, piece.run), piece);
+        }
+    }
+
+    fn shorten(lanes: &mut BTreeMap<Lane, LaneLength>, lane: Lane) {
+        let Some(length) = lanes.get_mut(&lane) else { return };
+        length.pieces -= 1;
+        if length.pieces == 0 {
+            lanes.remove(&lane);
         }
     }
 
@@ -76,12 +93,22 @@ impl Pieces {
 
     /// Forgets what waits of one bio.
     pub fn forget(&mut self, bio: usize) {
-        self.waiting.retain(|_, piece| piece.bio != bio);
+        self.keep(|piece| piece.bio != bio);
     }
 
     /// Forgets what waits of the bios before one.
     pub fn forget_before(&mut self, bio: usize) {
-        self.waiting.retain(|_, piece| piece.bio >= bio);
+        self.keep(|piece| piece.bio >= bio);
+    }
+
+    fn keep(&mut self, stays: impl Fn(&Piece) -> bool) {
+        self.waiting.retain(|(lane, ..), piece| {
+            let stays = stays(piece);
+            if !stays {
+                Self::shorten(&mut self.lanes, *lane);
+            }
+            stays
+        });
     }
 
     /// The piece to use at a sector: the same bio's next run, or else the oldest that covers it.
@@ -91,7 +118,7 @@ impl Pieces {
         {
             return Some(*place);
         }
-        let first = sector.saturating_sub(self.longest_sectors);
+        let first = sector.saturating_sub(self.lanes.get(&lane)?.longest_sectors);
         let reach = (lane, first, 0, 0)..=(lane, sector, usize::MAX, usize::MAX);
         let covers = |piece: &Piece| piece.sector + piece.sectors > sector;
         let candidates = self.waiting.range(reach).filter(|(_, piece)| covers(piece));
@@ -106,6 +133,7 @@ impl Pieces {
     /// Takes the part from `sector` up to `end` out of a piece; the rest on both sides waits on.
     fn cut(&mut self, place: PieceKey, sector: u64, end: u64) -> Piece {
         let whole = self.waiting.remove(&place).expect("the place was just found");
+        Self::shorten(&mut self.lanes, place.0);
         let cut_end = end.min(whole.sector + whole.sectors);
         let part = |from: u64, to: u64| Piece {
             sector: from,
@@ -191,6 +219,21 @@ mod tests {
         assert_eq!(bios(&pieces.take(WRITES, 8, 8)), [(Some(0), 8, 8)]);
     }
 
+    /// After a discard of gigabytes a write need not be looked for as far back.
+    #[test]
+    fn a_long_piece_is_forgotten_with_its_lane() {
+        let mut pieces = Pieces::default();
+        pieces.add(WRITES, piece(0, 0, 0, 1 << 22));
+        pieces.add(READS, piece(1, 0, 0, 8));
+        assert_eq!(pieces.take(WRITES, 0, 1 << 22).len(), 1);
+        assert_eq!(pieces.lanes.keys().collect::<Vec<_>>(), [&READS]);
+        pieces.add(WRITES, piece(2, 0, 64, 8));
+        assert_eq!(pieces.lanes[&WRITES].longest_sectors, 8);
+        pieces.forget(2);
+        pieces.forget_before(2);
+        assert!(pieces.lanes.is_empty() && pieces.is_empty());
+    }
+
     #[test]
     fn sectors_nobody_queued_are_unknown() {
         let mut pieces = Pieces::default();
@@ -225,5 +268,7 @@ mod tests {
         }
         let left: u64 = pieces.waiting.values().map(|piece| piece.sectors).sum();
         assert_eq!(queued, given + left);
+        let counted: usize = pieces.lanes.values().map(|length| length.pieces).sum();
+        assert_eq!(counted, pieces.waiting.len());
     }
 }
