@@ -28,6 +28,7 @@
 #include "event.h"
 #include "kernel_types.bpf.h"
 #include "../bpf/files.bpf.h"
+#include "../bpf/inodes.bpf.h"
 #include "compat.bpf.h"
 #include "control.bpf.h"
 #include "devices.bpf.h"
@@ -184,9 +185,29 @@ static __always_inline bool describe_simple_direct(struct walk *walk, __u64 bio)
 	return true;
 }
 
+/*
+ * Direct I/O on a device's node (block/fops.c). Its pages are the caller's memory, which may be the
+ * page cache of a file, or shared memory; whose bytes they are that file does not say.
+ */
+static __always_inline bool is_on_node(const struct walk *walk, bool is_in_node_call)
+{
+	__u64 end_io = walk->bio.end_io;
+
+	for (int place = 0; place < NODE_ENDS; place++)
+		if (control.node_ends[place] && end_io == control.node_ends[place])
+			return true;
+	if (!is_in_node_call || !(walk->bio.call_flags & CALL_DIRECT))
+		return false;
+	for (int place = 0; place < WAITING_ENDS; place++)
+		if (control.waiting_ends[place] && end_io == control.waiting_ends[place])
+			return true;
+	return false;
+}
+
 static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __u64 call_inode)
 {
 	__u64 end_io = walk->bio.end_io, private = (__u64)bio->bi_private, whole;
+	bool is_in_node_call;
 
 	if (control.direct_end_io && end_io == control.direct_end_io) {
 		describe_direct(walk, bio, private);
@@ -194,6 +215,12 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 	}
 	if (describe_simple_direct(walk, (__u64)bio))
 		return;
+	is_in_node_call = call_inode && (READ(inode, call_inode, i_mode) & S_IFMT) == S_IFBLK;
+	if (is_on_node(walk, is_in_node_call)) {
+		describe_whole(walk, is_in_node_call ? call_inode : 0,
+			       RUN_UNMAPPED | RUN_FROM_CALL);
+		return;
+	}
 	if ((control.xfs_buffer_end_io && end_io == control.xfs_buffer_end_io) ||
 	    (control.xfs_log_end_io && end_io == control.xfs_log_end_io)) {
 		if (end_io == control.xfs_buffer_end_io)

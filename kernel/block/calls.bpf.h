@@ -179,7 +179,8 @@ static __always_inline struct pt_regs *registers_of(struct walk *walk, struct ta
 static __always_inline __u32 sync_flags(__u64 file, __u32 of_write)
 {
 	__u32 open_flags = READ(file, file, f_flags), flags = 0;
-	__u64 superblock = READ(inode, READ(file, file, f_inode), i_sb);
+	__u64 inode = real_inode(READ(file, file, f_inode));
+	__u64 superblock = inode ? READ(inode, inode, i_sb) : 0;
 
 	if (open_flags & O_DSYNC)
 		flags |= open_flags & O_SYNC ? CALL_SYNC_ALL : CALL_DSYNC;
@@ -187,7 +188,7 @@ static __always_inline __u32 sync_flags(__u64 file, __u32 of_write)
 		flags |= CALL_DSYNC;
 	if (of_write & RWF_SYNC)
 		flags |= CALL_SYNC_ALL;
-	if (READ(super_block, superblock, s_flags) & SB_SYNCHRONOUS)
+	if (superblock && READ(super_block, superblock, s_flags) & SB_SYNCHRONOUS)
 		flags |= CALL_SYNC_ALL;
 	return flags;
 }
@@ -235,7 +236,7 @@ static __always_inline __u64 describe_call(struct walk *walk, struct task_struct
 		walk->call_bytes = ARGUMENT_3(call, registers);
 		walk->call_offset = ARGUMENT_4(call, registers);
 	}
-	return READ(file, file, f_inode);
+	return real_inode(READ(file, file, f_inode));
 }
 
 #include "transactions.bpf.h"
@@ -247,6 +248,7 @@ static __noinline void send_sync_on(struct sync_record *record, __u64 inode)
 
 	record->inode = READ(inode, inode, i_ino);
 	record->generation = READ(inode, inode, i_generation);
+	record->subvolume = subvolume_of(inode, superblock);
 	record->filesystem = READ(super_block, superblock, s_dev);
 	record->disk = disk_of_filesystem(superblock);
 	note_file(inode, record->time_ns, NOTE_NAME);
@@ -286,7 +288,7 @@ static __always_inline void send_sync(__u32 kind, __u32 call, __u64 inode, __u32
 /* The inode of a descriptor, if it is on a filesystem of interest. */
 static __always_inline __u64 traced_inode(__u64 file)
 {
-	__u64 inode = file ? READ(file, file, f_inode) : 0;
+	__u64 inode = file ? real_inode(READ(file, file, f_inode)) : 0;
 	__u64 superblock = inode ? READ(inode, inode, i_sb) : 0;
 
 	return superblock && may_be_traced(superblock) ? inode : 0;

@@ -3,7 +3,6 @@
 #ifndef JOJ_CONTROL_BPF_H
 #define JOJ_CONTROL_BPF_H
 
-#define BTRFS_MAGIC 0x9123683e
 #define UBIFS_MAGIC 0x24051905
 
 /* A section of its own: user space finds the struct by the section's name, mapped. */

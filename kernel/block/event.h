@@ -92,6 +92,7 @@ struct run_record {
 	__u64 operations;		/* address of a_ops */
 	__u64 size_bytes;
 	__u64 detail;			/* F2FS: inode << 32 | node; Btrfs: owner of the tree */
+	__u64 subvolume;		/* of the inode: see path_record */
 };
 
 #define PATH_BYTES 4096
@@ -114,6 +115,7 @@ struct path_record {
 	__u64 size_bytes;
 	__u32 names_bytes;
 	__u32 disk;			/* of the filesystem; 0 where it has no single device */
+	__u64 subvolume;		/* of Btrfs: its tree's number, as inodes' are per tree; or 0 */
 	/* names from the file up to the root's child, each ended by NUL, follow */
 };
 
@@ -130,6 +132,7 @@ struct sync_record {
 	char comm[16];
 	__u32 flags;			/* enum call_flag */
 	__u64 request;			/* of io_uring; 0 of a call, one of which a thread is in */
+	__u64 subvolume;
 };
 
 struct transaction_record {
@@ -163,6 +166,7 @@ struct change_record {
 	__u32 pid;			/* who it was noticed in */
 	__u32 tid;
 	__u32 padding;
+	__u64 subvolume;
 };
 
 enum name_flag {
@@ -191,6 +195,7 @@ struct name_record {
 	__u64 root_inode;
 	__u32 root_mount;		/* mnt_id of the mount that its root is in */
 	__u32 mount_namespace;		/* as in /proc/PID/ns/mnt */
+	__u64 subvolume;		/* of the directory */
 	/* the path as the call was given it follows, ended by NUL */
 };
 
@@ -222,6 +227,7 @@ struct total_key {
 	__u64 operations;		/* as in run_record */
 	__u64 inode;			/* ANY_FILE where there were too many */
 	__u64 detail;			/* the tree of Btrfs, or the area of F2FS' meta inode */
+	__u64 subvolume;
 	char holder[8];
 	char comm[16];			/* of ext4's thread that zeroes inode tables alone */
 	__u32 device;
@@ -253,6 +259,8 @@ enum enabled {
 
 #define DISKS_LIMIT 8
 #define BUFFER_ENDS 3
+#define NODE_ENDS 2
+#define WAITING_ENDS 3
 
 /*
  * Shared memory, written by user space while the programs are attached. Addresses come from
@@ -302,19 +310,21 @@ struct control {
 	__u64 aio_sync_work;		/* aio_fsync_work: the work is in a fsync_iocb */
 	__u64 direct_end_work;		/* iomap_dio_complete_work: likewise in an iomap_dio */
 	__u64 aio_complete;		/* aio_complete_rw: of a kiocb of Linux AIO */
+	__u64 node_ends[NODE_ENDS];	/* blkdev_bio_end_io ..: direct I/O on a device's node */
+	__u64 waiting_ends[WAITING_ENDS];/* submit_bio_wait_endio ..: likewise, and many others */
 };
 
 _Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 bytes");
-_Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 bytes");
-_Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
-_Static_assert(sizeof(struct sync_record) == 72, "sync_record is decoded as 72 bytes");
+_Static_assert(sizeof(struct run_record) == 96, "run_record is decoded as 96 bytes");
+_Static_assert(sizeof(struct path_record) == 64, "path_record is decoded as 64 bytes");
+_Static_assert(sizeof(struct sync_record) == 80, "sync_record is decoded as 80 bytes");
 _Static_assert(sizeof(struct transaction_record) == 32,
 	       "transaction_record is decoded as 32 bytes");
 _Static_assert(sizeof(struct request_record) == 56, "request_record is decoded as 56 bytes");
-_Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct name_record) == 72, "name_record is decoded as 72 bytes");
-_Static_assert(sizeof(struct control) == 328, "control is written as 328 bytes");
-_Static_assert(sizeof(struct total_key) == 104, "total_key is decoded as 104 bytes");
+_Static_assert(sizeof(struct change_record) == 56, "change_record is decoded as 56 bytes");
+_Static_assert(sizeof(struct name_record) == 80, "name_record is decoded as 80 bytes");
+_Static_assert(sizeof(struct control) == 368, "control is written as 368 bytes");
+_Static_assert(sizeof(struct total_key) == 112, "total_key is decoded as 112 bytes");
 _Static_assert(sizeof(struct path_record) + PATH_BYTES <= CHUNK_SLACK_BYTES - 8,
 	       "the longest record fits a chunk's slack");
 

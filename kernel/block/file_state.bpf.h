@@ -4,13 +4,14 @@
  * inode compares it with that, and a difference is told: what makes a filesystem commit necessary
  * is known without a look into any filesystem.
  *
- * The key is (s_dev, inode, generation): ext4 and F2FS use an inode number again at once.
+ * The key is (s_dev, subvolume, inode, generation): ext4 and F2FS use an inode number again at once,
+ * and a snapshot of Btrfs has the numbers and the generations of what it is of.
  */
 #ifndef JOJ_FILE_STATE_BPF_H
 #define JOJ_FILE_STATE_BPF_H
 
 struct file_key {
-	__u64 inode;
+	__u64 inode, subvolume;
 	__u32 filesystem, generation;
 };
 
@@ -40,8 +41,11 @@ struct {
 
 static __always_inline void describe_key(struct file_key *key, __u64 inode)
 {
+	__u64 superblock = READ(inode, inode, i_sb);
+
 	key->inode = READ(inode, inode, i_ino);
-	key->filesystem = READ(super_block, READ(inode, inode, i_sb), s_dev);
+	key->subvolume = subvolume_of(inode, superblock);
+	key->filesystem = READ(super_block, superblock, s_dev);
 	key->generation = READ(inode, inode, i_generation);
 }
 
@@ -85,6 +89,7 @@ static __always_inline void send_change(struct change_record *record, const stru
 	record->inode = key->inode;
 	record->generation = key->generation;
 	record->filesystem = key->filesystem;
+	record->subvolume = key->subvolume;
 	record->disk = disk_of_filesystem(READ(inode, inode, i_sb));
 	record->pid = ids >> 32;
 	record->tid = ids;

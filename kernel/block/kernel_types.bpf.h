@@ -298,10 +298,6 @@ struct btrfs_fs_info {
 	__u32 nodesize;
 };
 
-struct btrfs_inode {
-	struct inode vfs_inode;
-};
-
 struct btrfs_bio {
 	__u64 file_offset;
 	void *end_io;

@@ -58,13 +58,18 @@ static __always_inline __u64 describe_root(struct name_record *record)
 	return inode;
 }
 
-/* The directory that a path begins in. */
-static __always_inline void describe_directory(struct name_record *record, __u64 inode)
+/* The directory that a path begins in; of an overlay that of its upper layer, which is changed. */
+static __always_inline void describe_directory(struct name_record *record, __u64 given)
 {
-	__u64 superblock = READ(inode, inode, i_sb);
+	__u64 inode = real_inode(given), superblock = inode ? READ(inode, inode, i_sb) : 0;
 
+	if (!superblock) {
+		record->flags |= NAME_ELSEWHERE;
+		return;
+	}
 	record->inode = READ(inode, inode, i_ino);
 	record->generation = READ(inode, inode, i_generation);
+	record->subvolume = subvolume_of(inode, superblock);
 	record->filesystem = READ(super_block, superblock, s_dev);
 	if (!may_be_traced(superblock))
 		record->flags |= NAME_ELSEWHERE;

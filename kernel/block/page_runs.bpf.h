@@ -47,6 +47,7 @@ static __always_inline void describe_inode(struct run_record *run, __u64 inode, 
 
 	run->inode = READ(inode, inode, i_ino);
 	run->generation = READ(inode, inode, i_generation);
+	run->subvolume = subvolume_of(inode, superblock);
 	run->magic = READ(super_block, superblock, s_magic);
 	run->filesystem = READ(super_block, superblock, s_dev);
 	run->mode = READ(inode, inode, i_mode);

@@ -144,6 +144,7 @@ static __always_inline void note_name(struct path_scratch *scratch, struct file_
 	record->time_ns = time_ns;
 	record->inode = scratch->key.inode;
 	record->generation = scratch->key.generation;
+	record->subvolume = scratch->key.subvolume;
 	record->mode = READ(inode, inode, i_mode);
 	record->links = links;
 	record->flags = (dentry ? 0 : PATH_NAMELESS) | (state->named ? 0 : PATH_FIRST);

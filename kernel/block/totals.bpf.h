@@ -115,6 +115,7 @@ static __noinline void count_run(struct walk *walk)
 	key->magic = run->magic;
 	key->filesystem = run->filesystem;
 	key->generation = run->generation;
+	key->subvolume = run->subvolume;
 	key->mode = run->mode;
 	if (run->magic == BTRFS_MAGIC)
 		key->detail = run->detail;
@@ -125,6 +126,7 @@ static __noinline void count_run(struct walk *walk)
 		if (key->inode > OWN_INODES) {
 			key->inode = ANY_FILE;
 			key->generation = 0;
+			key->subvolume = 0;
 		}
 		total = total_of(&further_totals, walk);
 	}

@@ -30,10 +30,11 @@ struct call_record {
 	__u16 is_created;		/* the open made the file */
 	__u16 is_directory;		/* the file is one */
 	char process[16];		/* its command name; only where everyone is watched */
+	__u64 subvolume;		/* of the file: its tree's number in Btrfs, or 0 */
 	char path[CALL_PATH_BYTES];	/* as given; only where path_bytes is not 0 */
 };
 
-#define CALL_RECORD_BYTES 136	/* without the path */
+#define CALL_RECORD_BYTES 144	/* without the path */
 
 struct watch {
 	__u32 uid;			/* whose calls are told; 0: nobody's */
@@ -43,7 +44,7 @@ struct watch {
 };
 
 _Static_assert(sizeof(struct call_record) == CALL_RECORD_BYTES + CALL_PATH_BYTES,
-	       "call_record is decoded as 136 bytes and the path");
+	       "call_record is decoded as 144 bytes and the path");
 _Static_assert(sizeof(struct watch) == 24, "watch is written as 24 bytes");
 
 #endif

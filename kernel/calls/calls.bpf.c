@@ -34,6 +34,12 @@ struct super_block {
 	unsigned long s_magic;
 };
 
+struct inode;
+
+struct dentry {
+	struct inode *d_inode;
+};
+
 struct inode {
 	unsigned short i_mode;
 	unsigned long i_ino;
@@ -55,6 +61,7 @@ struct task_struct {
 #pragma clang attribute pop
 
 #include "../bpf/files.bpf.h"
+#include "../bpf/inodes.bpf.h"
 
 struct watch watch SEC(".data.watch") = {};
 
@@ -162,14 +169,14 @@ static __always_inline bool is_watched(void)
 /* The filesystems that jojlab knows (include/uapi/linux/magic.h, fs/f2fs, fs/nilfs2, fs/ubifs). */
 static __always_inline bool is_on_disk(__u64 magic)
 {
-	return magic == 0xef53 || magic == 0x58465342 || magic == 0x9123683e || magic == 0x3434 ||
+	return magic == 0xef53 || magic == 0x58465342 || magic == BTRFS_MAGIC || magic == 0x3434 ||
 	       magic == 0xf2f52010 || magic == 0x24051905;
 }
 
 /* False where the file lies on no disk. */
 static __always_inline bool describe_file(struct call_record *record, __u64 file)
 {
-	__u64 inode = file ? READ(file, file, f_inode) : 0, superblock;
+	__u64 inode = file ? real_inode(READ(file, file, f_inode)) : 0, superblock;
 
 	if (!inode)
 		return false;
@@ -179,6 +186,7 @@ static __always_inline bool describe_file(struct call_record *record, __u64 file
 	record->inode = READ(inode, inode, i_ino);
 	record->generation = READ(inode, inode, i_generation);
 	record->filesystem = READ(super_block, superblock, s_dev);
+	record->subvolume = subvolume_of(inode, superblock);
 	record->file_flags = READ(file, file, f_flags);
 	record->is_created = !!(READ(file, file, f_mode) & FMODE_CREATED);
 	record->is_directory = (READ(inode, inode, i_mode) & S_IFMT) == S_IFDIR;

@@ -20,7 +20,7 @@ enum sqlite_role {
 };
 
 struct file_life {
-	__u64 inode;
+	__u64 inode, subvolume;
 	__u32 filesystem;
 	__u32 generation;
 };
@@ -51,6 +51,7 @@ static __always_inline struct file_life life_of(const struct call_record *record
 {
 	struct file_life life = {
 		.inode = record->inode,
+		.subvolume = record->subvolume,
 		.filesystem = record->filesystem,
 		.generation = record->generation,
 	};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::privacy::Privacy;
 use super::writers::{OTHERS, process_name};
-use crate::commits::call::{Deed, FileCall, FileLife};
+use crate::commits::call::{Deed, FileCall};
 use crate::commits::finder::CommitFinder;
 use crate::commits::recent_map::RecentMap;
 use crate::tables::fleet::FileLives as Row;
@@ -32,7 +32,7 @@ struct LifeKey {
 #[derive(Default)]
 pub struct LifeCounts {
     kinds: FileKinds,
-    created: RecentMap<String, (FileLife, i64), FILES_KEPT>,
+    created: RecentMap<String, (FileKey, i64), FILES_KEPT>,
     counts: BTreeMap<LifeKey, i64>,
 }
 
@@ -53,9 +53,7 @@ impl LifeCounts {
                     return; // it may be on another disk
                 }
                 let lived = created.map(|(_, born_ns)| (call.end_ns - born_ns) / MILLISECOND_NS);
-                let size = created.and_then(|((filesystem, inode, generation), _)| {
-                    files?.size_bytes(FileKey { filesystem, inode, generation })
-                });
+                let size = created.and_then(|(file, _)| files?.size_bytes(file));
                 let size = size.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
                 let process = process_name(&call.caller);
                 self.count(process, "deleted", path, lived.map(above), size.map(above));
@@ -109,7 +107,8 @@ mod tests {
         let mut process = [0; 16];
         process[..3].copy_from_slice(b"app");
         let caller = Caller { uid: 0, process };
-        FileCall { pid: 1, tid: 1, caller, begin_ns: end_ns, end_ns, file: Some((1, 2, 3)), deed }
+        let file = Some(FileKey { filesystem: 1, inode: 2, generation: 3, subvolume: 0 });
+        FileCall { pid: 1, tid: 1, caller, begin_ns: end_ns, end_ns, file, deed }
     }
 
     #[test]

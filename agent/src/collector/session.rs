@@ -216,9 +216,10 @@ impl Collecting {
     /// The file is on an observed disk. Of a call that names it by its path alone, and of Btrfs,
     /// whose number is of no device, that is not known.
     fn is_here(&mut self, call: &FileCall) -> bool {
-        let Some((filesystem, _, _)) = call.file.filter(|(device, _, _)| device >> 20 != 0) else {
+        let filesystem = call.file.map_or(0, |file| file.filesystem);
+        if filesystem >> 20 == 0 {
             return true;
-        };
+        }
         let disks = &self.settings.disks.numbers;
         let look = || sysfs::disk_number(filesystem).is_ok_and(|disk| disks.contains(&disk));
         *self.filesystems.entry(filesystem).or_insert_with(look)

@@ -1,7 +1,7 @@
 //! Which process opened a file last to write it, or synced it: kernel threads write most of what
 //! processes wrote. Its memory has a bound.
 
-use crate::commits::call::{Caller, Deed, FileCall, FileLife};
+use crate::commits::call::{Caller, Deed, FileCall};
 use crate::commits::recent_map::RecentMap;
 use crate::tracer::FileKey;
 
@@ -13,7 +13,7 @@ pub const OTHERS: &str = "(others)";
 
 /// By file.
 #[derive(Debug, Default)]
-pub struct Writers(RecentMap<FileLife, Caller, FILES_KEPT>);
+pub struct Writers(RecentMap<FileKey, Caller, FILES_KEPT>);
 
 impl Writers {
     /// A call that opened a file to write it, wrote or synced it.
@@ -27,8 +27,7 @@ impl Writers {
 
     /// The process that is known of a file.
     pub fn of(&self, file: FileKey) -> Option<String> {
-        let life = (file.filesystem, file.inode, file.generation);
-        self.0.peek(&life).map(process_name)
+        self.0.peek(&file).map(process_name)
     }
 }
 

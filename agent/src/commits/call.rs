@@ -1,7 +1,6 @@
 //! One call on a file, as far as commits are found from it.
 
-/// A file for as long as it lives: filesystem, inode, generation.
-pub type FileLife = (u32, u64, u32);
+use crate::tracer::FileKey;
 
 /// What a call did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub struct FileCall {
     pub begin_ns: i64,
     pub end_ns: i64,
     /// None where it names none by a descriptor.
-    pub file: Option<FileLife>,
+    pub file: Option<FileKey>,
     pub deed: Deed,
 }
 

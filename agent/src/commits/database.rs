@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::call::{Deed, FileCall, FileLife};
+use super::call::{Deed, FileCall};
 use super::recent_map::RecentMap;
+use crate::tracer::FileKey;
 
 /// PENDING_BYTE, and the bytes from it on that locks of a database lie in (os.h of SQLite).
 const LOCKS: std::ops::Range<u64> = 0x4000_0000..0x4000_0200;
@@ -31,16 +32,16 @@ const DATABASES_KEPT: usize = 32_768;
 pub struct DatabaseFiles {
     databases: BTreeMap<String, usize>,
     next: usize,
-    paths: RecentMap<FileLife, String, FILES_KEPT>,
+    paths: RecentMap<FileKey, String, FILES_KEPT>,
     /// Likewise of databases, WALs and their shared memory, which a process keeps open: others, of
     /// which there are many, put none of them out.
-    lasting_paths: RecentMap<FileLife, String, LASTING_KEPT>,
+    lasting_paths: RecentMap<FileKey, String, LASTING_KEPT>,
 }
 
 impl DatabaseFiles {
     /// Of all calls that there are.
     pub fn of(calls: &[FileCall]) -> Self {
-        let mut paths: BTreeMap<FileLife, &str> = BTreeMap::new();
+        let mut paths: BTreeMap<FileKey, &str> = BTreeMap::new();
         let mut found: BTreeSet<String> = BTreeSet::new();
         for call in calls {
             match (&call.deed, call.file) {
@@ -56,7 +57,7 @@ impl DatabaseFiles {
     }
 
     /// A lock of bytes was taken on a file: it is a database, if they are SQLite's.
-    pub fn locked(&mut self, file: FileLife, offset_bytes: u64) {
+    pub fn locked(&mut self, file: FileKey, offset_bytes: u64) {
         if !LOCKS.contains(&offset_bytes) {
             return;
         }
@@ -94,7 +95,7 @@ impl DatabaseFiles {
     }
 
     /// A file was opened by a path.
-    pub fn opened(&mut self, file: FileLife, path: &str) {
+    pub fn opened(&mut self, file: FileKey, path: &str) {
         if self.databases.contains_key(database_of_lasting(path)) {
             self.paths.remove(&file);
             self.lasting_paths.insert(file, path.to_owned());
@@ -105,12 +106,12 @@ impl DatabaseFiles {
     }
 
     /// A path that is asked for is kept.
-    fn path(&mut self, file: FileLife) -> Option<&str> {
+    fn path(&mut self, file: FileKey) -> Option<&str> {
         self.lasting_paths.get(&file).or_else(|| self.paths.get(&file)).map(String::as_str)
     }
 
     /// What a file is.
-    pub fn role(&mut self, file: FileLife) -> Option<FileRole> {
+    pub fn role(&mut self, file: FileKey) -> Option<FileRole> {
         let path = self.path(file)?.to_owned();
         self.role_of_path(&path)
     }
@@ -136,7 +137,7 @@ impl DatabaseFiles {
     }
 
     /// The databases in a directory that was opened.
-    pub fn beneath(&mut self, directory: FileLife) -> Vec<usize> {
+    pub fn beneath(&mut self, directory: FileKey) -> Vec<usize> {
         let Some(directory) = self.path(directory).map(str::to_owned) else { return Vec::new() };
         let inside = |path: &str| Path::new(path).parent() == Some(Path::new(&directory));
         let databases = self.databases.iter().filter(|(path, _)| inside(path));

@@ -2,9 +2,10 @@
 
 use super::call::{Caller, Deed, FileCall};
 use crate::system_calls::{self, CommitRole};
+use crate::tracer::FileKey;
 
 /// CALL_RECORD_BYTES, CALL_HEAD_BYTES and CALL_PATH_BYTES of call_record.h.
-const RECORD_BYTES: usize = 136;
+const RECORD_BYTES: usize = 144;
 const HEAD_BYTES: usize = 32;
 const PATH_BYTES: usize = 256;
 
@@ -86,7 +87,12 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
             uid: u32_at(112),
             process: record[120..136].try_into().expect("16 bytes"),
         },
-        file: (inode != 0).then(|| (u32_at(44), inode, u32_at(40))),
+        file: (inode != 0).then(|| FileKey {
+            filesystem: u32_at(44),
+            inode,
+            generation: u32_at(40),
+            subvolume: u64_at(136),
+        }),
         deed,
     }))
 }
@@ -96,10 +102,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const FILE: FileKey = FileKey { filesystem: 9, inode: 7, generation: 8, subvolume: 257 };
+
     fn record(call: u32, result: i64, path: Option<&str>) -> Vec<u8> {
         let mut record = vec![0; RECORD_BYTES];
         record[..4].copy_from_slice(&call.to_le_bytes());
-        for (at, value) in [(8, 10_u64), (16, 20), (32, 7), (56, 4096), (64, 24)] {
+        for (at, value) in [(8, 10_u64), (16, 20), (32, 7), (56, 4096), (64, 24), (136, 257)] {
             record[at..at + 8].copy_from_slice(&value.to_le_bytes());
         }
         for (at, value) in [(24, 5_u32), (28, 6), (40, 8), (44, 9), (104, 24), (112, 1000)] {
@@ -131,7 +139,7 @@ mod tests {
             record(76, 0, Some("c")),
         ];
         let calls = decoded(&bytes.concat()).unwrap();
-        let (pid, tid, begin_ns, end_ns, file) = (5, 6, 10, 20, Some((9, 7, 8)));
+        let (pid, tid, begin_ns, end_ns, file) = (5, 6, 10, 20, Some(FILE));
         let mut process = [0; 16];
         process[0] = b'p';
         let caller = Caller { uid: 1000, process };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Deed, FileCall, FileLife};
+use super::call::{Deed, FileCall};
 use super::database::{DatabaseFiles, FileRole};
 use super::made_rows::MadeRows;
 pub use super::made_rows::{CHECKPOINT, COMMIT};
@@ -321,7 +321,7 @@ impl CommitFinder {
             _ => return,
         };
         // The directory of a database, whose journal was made or unlinked.
-        for database in call.file.map_or_else(Vec::new, |file: FileLife| self.files.beneath(file)) {
+        for database in call.file.map_or_else(Vec::new, |file| self.files.beneath(file)) {
             let unit = self.unit(call, database);
             if unit.made.is_some() || unit.has_journal || unit.frames > 0 {
                 self.synced(call, database);

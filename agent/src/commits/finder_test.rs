@@ -4,6 +4,11 @@
 use super::call::{Caller, Deed, FileCall};
 use super::finder::{CommitFinder, find};
 use super::unit_of_work::{FoundTransactions, MadeTransaction, ModeCounts};
+use crate::tracer::FileKey;
+
+fn file(inode: u64) -> Option<FileKey> {
+    Some(FileKey { filesystem: 1, inode, ..FileKey::default() })
+}
 
 const DB: u64 = 1;
 const JOURNAL: u64 = 2;
@@ -29,7 +34,7 @@ fn found(deeds: &[(u64, Deed)]) -> FoundTransactions {
         caller: Caller::default(),
         begin_ns: number * 10,
         end_ns: number * 10 + 9,
-        file: Some((1, inode, 0)),
+        file: file(inode),
         deed,
     };
     let deeds = opens.into_iter().chain(deeds.iter().cloned());
@@ -275,7 +280,7 @@ fn a_super_journal_names_its_databases_by_what_their_journals_hold() {
         caller: Caller::default(),
         begin_ns: number * 10,
         end_ns: number * 10 + 9,
-        file: Some((1, inode, 0)),
+        file: file(inode),
         deed,
     };
     (0..).zip(deeds).for_each(|it| finder.take(&call(it)));
@@ -313,7 +318,7 @@ fn taken(finder: &mut CommitFinder, begin_ns: i64, deeds: &[(u64, Deed)]) {
             caller: Caller::default(),
             begin_ns,
             end_ns: begin_ns + 9,
-            file: Some((1, *inode, 0)),
+            file: file(*inode),
             deed: deed.clone(),
         });
     }

@@ -54,6 +54,19 @@ impl Mount {
         })
     }
 
+    /// Where an overlay has what was changed, as an absolute path; None of others, and of one that
+    /// is only read or was mounted by a relative path. The kernel shows a comma as \054, and what
+    /// mounted it had to write a backslash before it (Documentation/filesystems/overlayfs.rst).
+    pub fn upper_directory(&self) -> Option<String> {
+        if self.kind != "overlay" {
+            return None;
+        }
+        let mut options = self.filesystem_options.split(',');
+        let upper = options.find_map(|option| option.strip_prefix("upperdir="))?;
+        let path = unescape(upper).replace("\\054", ",").replace("\\,", ",");
+        path.starts_with('/').then_some(path)
+    }
+
     /// As in /proc/mounts.
     pub fn line(&self) -> String {
         let Self { kind, options, filesystem_options, .. } = self;

@@ -153,9 +153,9 @@ impl Assembler {
     fn queue(&mut self, bio: Bio, last_run: Option<Run>, symbols: &Symbols) {
         let mut runs = self.pending.remove(&bio.serial).unwrap_or_default();
         runs.extend(last_run);
-        for run in &runs {
-            if run.inode > 0 && run.magic != BLOCK_DEVICE_MAGIC {
-                self.learn(run.filesystem);
+        for run in runs.iter().filter(|run| run.magic != BLOCK_DEVICE_MAGIC) {
+            if let Some(filesystem) = run.filesystem_known() {
+                self.learn(filesystem);
             }
         }
         let runs = fill_gaps(runs, bio.serial, bio.length_bytes);

@@ -6,7 +6,7 @@ use crate::tracer::records::{RequestRecord, Sync};
 
 const DISK: u32 = 7 << 20;
 const MAPPED: u32 = 253 << 20;
-const FILESYSTEM: u32 = 39;
+const FILESYSTEM: u32 = DISK;
 const WRITE: u32 = 1;
 const FUA: u32 = 1 << 17;
 const PREFLUSH: u32 = 1 << 18;

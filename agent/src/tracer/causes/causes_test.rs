@@ -4,6 +4,7 @@ use super::*;
 use crate::bpf::Symbols;
 use crate::tracer::classify::classify;
 use crate::tracer::classify::layout::Layout;
+use crate::tracer::records::RUN_FROM_CALL;
 use crate::tracer::records::kernel::MODE_DIRECTORY;
 
 const DISK: u32 = 7 << 20;
@@ -108,6 +109,28 @@ fn a_journal_on_another_disk_is_of_the_filesystem_that_waits() {
     let (bio, runs) = journal_block(1, 20, LOG_DISK);
     let cause = causes.of(&bio, &runs);
     assert_eq!((cause.asker.as_ref().unwrap().tid, reason(&cause).as_str()), (5, "a: grew"));
+}
+
+#[test]
+fn a_bio_on_the_disk_s_node_takes_neither_asker_nor_reason_from_later_ones() {
+    // The inode of the call that a bio was sent in: a node below /dev, a pipe that is read while
+    // memory is swapped out. And memory without a disk that is written past the cache.
+    let guess = Run { flags: RUN_FROM_CALL, inode: 99, filesystem: 5, ..Run::default() };
+    let node = Run { magic: 0x0102_1994, mode: 0o060660, ..guess.clone() };
+    let file_elsewhere = Run { magic: 0xef53, mode: 0o100644, filesystem: 9 << 20, ..guess };
+    let memory = Run { flags: 0, mode: 0o100600, ..node.clone() };
+    for (flags, run) in [(0, &node), (3, &node), (1, &file_elsewhere), (1, &memory)] {
+        let mut causes = causes();
+        let bio = Bio { flags, partition_device: DISK, time_ns: 5, ..Bio::default() };
+        let class = classify(&bio, run, &Symbols::default(), &Layout::default());
+        causes.of(&bio, &[(run.clone(), class)]);
+        causes.change(&change(12, 3, 10));
+        causes.begin(fsync(5, 12));
+        let (bio, runs) = journal_block(1, 20, DISK);
+        let cause = causes.of(&bio, &runs);
+        assert_eq!(cause.asker.as_ref().map(|asker| asker.tid), Some(5), "{run:?}");
+        assert_eq!(reason(&cause), "a: created, grew", "{run:?}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::*;
 const EXT4: u32 = 7;
 
 fn file(inode: u64) -> Changed {
-    Changed::File(FileKey { filesystem: EXT4, inode, generation: 0 })
+    Changed::File(FileKey { filesystem: EXT4, inode, generation: 0, subvolume: 0 })
 }
 
 fn text(reason: &Reason) -> String {

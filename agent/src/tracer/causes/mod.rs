@@ -47,8 +47,9 @@ pub struct Causes {
     disks: BTreeSet<u32>,
     /// By the device of a journal of jbd2: the transaction whose blocks are written.
     commits: BTreeMap<u32, u32>,
-    /// The filesystem (s_dev) behind a device that is not its own: of Btrfs, of a journal.
-    behind: BTreeMap<u32, u32>,
+    /// The filesystem (s_dev) on a device that is not its own: Btrfs, or that of a journal. Set by
+    /// runs whose filesystem is known alone: it decides on all later bios of the device.
+    by_device: BTreeMap<u32, u32>,
 }
 
 impl Causes {
@@ -62,7 +63,7 @@ impl Causes {
             submitted: UringNames::default(),
             disks,
             commits: BTreeMap::new(),
-            behind: BTreeMap::new(),
+            by_device: BTreeMap::new(),
         }
     }
 
@@ -120,10 +121,10 @@ impl Causes {
 
     /// A file was changed.
     pub fn change(&mut self, change: &Change) {
-        let Change { filesystem, inode, generation, .. } = *change;
+        let Change { filesystem, inode, generation, subvolume, .. } = *change;
         // One that the kernel's side met on the way to a name may be on any disk.
         if change.disk == 0 || self.disks.contains(&change.disk) {
-            let file = Changed::File(FileKey { filesystem, inode, generation });
+            let file = Changed::File(FileKey { filesystem, inode, generation, subvolume });
             self.changes.add(filesystem, &file, change.changes, change.time_ns);
         }
     }
@@ -198,15 +199,17 @@ impl Causes {
     /// s_dev of the filesystem that the bio is of.
     fn filesystem_of(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> u32 {
         let device = bio.partition_device;
-        let mapped = |run: &&Run| run.inode > 0 && run.filesystem != device;
-        if let Some(run) = runs.iter().map(|(run, _)| run).find(mapped)
-            && (run.magic != BLOCK_DEVICE_MAGIC || self.calls.is_known(run.filesystem))
-        {
+        let elsewhere = |(run, _): &(Run, Class)| {
+            let filesystem = run.filesystem_known().filter(|&filesystem| filesystem != device)?;
+            let is_sure = run.magic != BLOCK_DEVICE_MAGIC || self.calls.is_known(filesystem);
+            is_sure.then_some(filesystem)
+        };
+        if let Some(filesystem) = runs.iter().find_map(elsewhere) {
             // A filesystem without a device of its own, or a copy in a journal on another disk.
-            self.behind.insert(device, run.filesystem);
-            return run.filesystem;
+            self.by_device.insert(device, filesystem);
+            return filesystem;
         }
-        if let Some(filesystem) = self.behind.get(&device) {
+        if let Some(filesystem) = self.by_device.get(&device) {
             return *filesystem;
         }
         let log = runs.iter().any(|(_, class)| class.block_type == BlockType::FsJournal);
@@ -215,7 +218,7 @@ impl Causes {
             && let Some(filesystem) = self.calls.only_filesystem()
         {
             // A log on a disk of its own: nothing in it names its filesystem.
-            self.behind.insert(device, filesystem);
+            self.by_device.insert(device, filesystem);
             return filesystem;
         }
         device
@@ -226,7 +229,7 @@ impl Causes {
         if bio.flags & OPERATION_MASK != OPERATION_WRITE {
             return None;
         }
-        let on_btrfs = self.behind.contains_key(&bio.partition_device);
+        let on_btrfs = self.by_device.contains_key(&bio.partition_device);
         let asked = || {
             let file = asker.and_then(|asker| asker.file);
             file.map_or(Scope::All, |key| Scope::Inode(key.inode))

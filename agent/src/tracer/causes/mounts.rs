@@ -43,6 +43,14 @@ impl Mounts {
                 path.truncate(path.trim_end_matches('/').len());
             }
         }
+        // What is changed on an overlay is changed in its upper directory.
+        let upper = |mount: &Mount| mount.upper_directory().and_then(|path| self.place(&path));
+        let uppers: Vec<Option<FilesystemPath>> = self.mounts.iter().map(upper).collect();
+        for (mount, upper) in self.mounts.iter_mut().zip(uppers) {
+            let Some((filesystem, path)) = upper else { continue };
+            mount.filesystem = filesystem;
+            mount.root = format!("{}{}", path.trim_end_matches('/'), mount.root);
+        }
         let btrfs = self.mounts.iter().filter(|mount| mount.kind == "btrfs");
         self.on_several = btrfs.map(|mount| mount.filesystem).collect();
         self.asked.clear();
@@ -185,6 +193,10 @@ mod tests {
 2 1 8:2 /sub /mnt/a\\040b rw - xfs /dev/sda2 rw
 3 1 0:40 / /mnt/btrfs rw shared:1 - btrfs /dev/sdb rw
 4 2 0:41 / /mnt/a\\040b/c/over rw - tmpfs none rw
+5 1 0:42 / /merged rw - overlay none rw,lowerdir=/l,upperdir=/mnt/a\\040b/up\\134\\054per,workdir=/w
+6 1 0:42 /in /bound rw - overlay none rw,lowerdir=/l,upperdir=/mnt/a\\040b/up\\134\\054per,workdir=/w
+7 1 0:43 / /relative rw - overlay none rw,lowerdir=l,upperdir=up,workdir=w
+8 1 0:44 / /lower rw - overlay none ro,lowerdir=/l:/m
 damaged line",
             )
         };
@@ -209,6 +221,18 @@ damaged line",
         }
         assert_eq!(mounts.place("/mnt//a b/./c/../d"), Some((SUB, "/sub/d".to_owned())));
         assert_eq!(mounts.absolute(&(SUB, "/subtle".to_owned())), None);
+    }
+
+    #[test]
+    fn what_is_on_an_overlay_is_in_its_upper_directory() {
+        let mut mounts = mounts();
+        for (path, place) in [("/merged/x", "/sub/up,per/x"), ("/bound/x", "/sub/up,per/in/x")] {
+            assert_eq!(mounts.place(path), Some((SUB, place.to_owned())));
+        }
+        for path in ["/relative/x", "/lower/x"] {
+            let place = mounts.place(path).unwrap();
+            assert!(place.1 == "/x" && !mounts.may_be_traced(place.0));
+        }
     }
 
     #[test]

@@ -267,8 +267,12 @@ impl NameLookup {
 
     /// The directory that a path begins in.
     fn folder_of(&self, name: &Name) -> Option<FilesystemPath> {
-        let key =
-            FileKey { filesystem: name.filesystem, inode: name.inode, generation: name.generation };
+        let key = FileKey {
+            filesystem: name.filesystem,
+            inode: name.inode,
+            generation: name.generation,
+            subvolume: name.subvolume,
+        };
         let path = self.directories.get(&key).or_else(|| self.older_directories.get(&key))?;
         Some((name.filesystem, path.clone()))
     }

@@ -62,7 +62,7 @@ fn find(directory: u64, name: &str) -> Option<(u32, Changed)> {
 }
 
 fn key(inode: u64) -> FileKey {
-    FileKey { filesystem: FLASH, inode, generation: 0 }
+    FileKey { filesystem: FLASH, inode, generation: 0, subvolume: 0 }
 }
 
 fn file(inode: u64) -> Option<(u32, Changed)> {

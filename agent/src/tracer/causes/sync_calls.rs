@@ -192,6 +192,7 @@ impl SyncCalls {
             own.sync.inode = key.inode;
             own.sync.generation = key.generation;
             own.sync.filesystem = key.filesystem;
+            own.sync.subvolume = key.subvolume;
         }
         Some(asker(own, 1))
     }

@@ -99,7 +99,8 @@ fn an_atomic_write_of_f2fs_serves_the_file_it_commits() {
     calls.begin(call(3, 16, 11, DISK));
     let asker = calls.asker(&write_by(77), &run_of(99), DISK, None).unwrap();
     assert_eq!((asker.tid, asker.call), (3, "f2fs-commit-atomic-write"));
-    assert_eq!(asker.file, Some(FileKey { filesystem: DISK, inode: 11, generation: 0 }));
+    let file = FileKey { filesystem: DISK, inode: 11, generation: 0, subvolume: 0 };
+    assert_eq!(asker.file, Some(file));
     calls.end(&call(3, 74, 0, DISK));
     assert_eq!(calls.asker(&write_by(77), &run_of(11), DISK, None), None);
 }

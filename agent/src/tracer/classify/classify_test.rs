@@ -23,6 +23,7 @@ const KALLSYMS: &str = "\
 000000000000000d t clone_endio [dm_mod]
 000000000000000e t raid1_end_write_request [raid1]
 000000000000000f D empty_aops
+0000000000000011 t blkdev_bio_end_io_async
 ";
 
 const DISK: u32 = 7 << 20;
@@ -224,6 +225,9 @@ fn swap_and_raw_devices_have_no_file() {
     assert_eq!(what(&write(12), &no_pages_of_anybody()), is("swap", "", RunOwner::None));
     let node = Run { flags: records::RUN_UNMAPPED, ..file(0x0102_1994, 9, MODE_BLOCK_DEVICE) };
     assert_eq!(what(&write(0), &node), is("data", "raw-device", RunOwner::None));
+    // By io_uring, whose worker is in no call on it.
+    let direct = what(&write(17), &no_pages_of_anybody());
+    assert_eq!(direct, is("data", "raw-device", RunOwner::None));
 }
 
 #[test]

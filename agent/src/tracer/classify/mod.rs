@@ -232,6 +232,9 @@ fn unmapped(bio: &Bio, run: &Run, end_io: &str) -> Class {
     }
     let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
     let anonymous = run.flags & records::RUN_ANONYMOUS != 0;
+    if end_io.starts_with("blkdev_bio_end_io") {
+        return Class::new(BlockType::Data, "raw-device");
+    }
     let synchronous = matches!(end_io, "bio_chain_endio" | "submit_bio_wait_endio");
     if synchronous && !anonymous && bio.holder == "xfs" && !is_file(run) {
         // xfs_rw_bdev: log recovery at mount reads, and clears, the log.

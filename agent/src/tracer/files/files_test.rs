@@ -15,6 +15,24 @@ fn path(inode: u64, generation: u32, time_ns: u64, name: &str) -> PathRecord {
 }
 
 #[test]
+fn a_file_and_its_copy_in_a_snapshot_are_two() {
+    let mut files = Files::default();
+    let original = PathRecord { subvolume: 256, ..path(257, 9, 100, "/a/f") };
+    see(&mut files, &original);
+    see(&mut files, &PathRecord { subvolume: 257, path: "/b/f".into(), ..original.clone() });
+    see(&mut files, &original);
+    let run = Run { filesystem: 7, inode: 257, generation: 9, subvolume: 257, ..Run::default() };
+    files.see_run(&run, 300);
+    let rows = files.rows();
+    let paths: Vec<&str> = rows.iter().map(|row| row.path.as_str()).collect();
+    assert_eq!(paths, ["/a/f", "/b/f"]);
+    assert!(!rows[0].path_history.contains("/b/f"));
+    assert_eq!(files.id(run_key(&run)), Some(1));
+    let sync = Sync { filesystem: 7, inode: 257, generation: 9, subvolume: 256, ..Sync::default() };
+    assert_eq!(files.id(sync_key(&sync)), Some(0));
+}
+
+#[test]
 fn an_inode_number_used_again_is_another_file() {
     let mut files = Files::default();
     see(&mut files, &path(20, 1, 100, "/a.db-journal"));

@@ -1,6 +1,6 @@
 //! Life stories of files. Reads path, run and sync records in order; produces one row, with all its
-//! paths, per (s_dev, inode, generation). The generation is needed because ext4 and F2FS reuse an
-//! inode number at once.
+//! paths, per (s_dev, inode, generation, subvolume). The generation is needed because ext4 and F2FS
+//! reuse an inode number at once, the subvolume because a snapshot of Btrfs repeats both.
 //!
 //! A file gets its number when block I/O or a sync call on a traced filesystem refers to it. To
 //! bound memory, the files that were idle longest can be dropped. A dropped file that appears again
@@ -10,6 +10,7 @@ pub mod file_kind;
 mod glob;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -27,6 +28,17 @@ pub struct FileKey {
     pub filesystem: u32,
     pub inode: u64,
     pub generation: u32,
+    /// Number of its tree in Btrfs (BTRFS_FS_TREE_OBJECTID, 5, is that of the whole); 0 elsewhere.
+    pub subvolume: u64,
+}
+
+impl FileKey {
+    /// The keys that a file of an inode number may have.
+    fn all_of(filesystem: u32, inodes: RangeInclusive<u64>) -> RangeInclusive<FileKey> {
+        let key =
+            |inode, generation, subvolume| FileKey { filesystem, inode, generation, subvolume };
+        key(*inodes.start(), 0, 0)..=key(*inodes.end(), u32::MAX, u64::MAX)
+    }
 }
 
 /// A file of which only the inode number is known.
@@ -182,10 +194,9 @@ impl Files {
     /// and has this path where no call named it.
     pub fn see_numbered(&mut self, file: Numbered, path: &str, time_ns: u64) {
         let Numbered { filesystem, inode, is_directory } = file;
-        let first = FileKey { filesystem, inode, generation: 0 };
-        let last = FileKey { filesystem, inode, generation: u32::MAX };
-        let known = self.stories.range(first..=last).next_back().map(|(key, _)| *key);
-        let key = known.unwrap_or(first);
+        let lives = FileKey::all_of(filesystem, inode..=inode);
+        let known = self.stories.range(lives.clone()).next_back().map(|(key, _)| *key);
+        let key = known.unwrap_or(*lives.start());
         let story = self.story(key, time_ns);
         let is_named = !story.paths.is_empty();
         if known.is_none() {
@@ -200,9 +211,8 @@ impl Files {
 
     /// A filesystem turned out to be on a traced disk: so are the files synced on it.
     pub fn see_filesystem(&mut self, filesystem: u32) {
-        let first = FileKey { filesystem, inode: 0, generation: 0 };
-        let last = FileKey { filesystem, inode: u64::MAX, generation: u32::MAX };
-        let synced = self.stories.range(first..=last).filter(|(_, story)| story.synced);
+        let all = FileKey::all_of(filesystem, 0..=u64::MAX);
+        let synced = self.stories.range(all).filter(|(_, story)| story.synced);
         let keys: Vec<FileKey> = synced.map(|(key, _)| *key).collect();
         keys.into_iter().for_each(|key| self.number(key));
     }
@@ -215,9 +225,8 @@ impl Files {
     /// The file that had an inode number at some time, where the generation is not known: the
     /// latest that was seen by then, or else the first one seen later.
     pub fn id_by_number(&self, filesystem: u32, inode: u64, time_ns: u64) -> Option<i64> {
-        let first = FileKey { filesystem, inode, generation: 0 };
-        let last = FileKey { filesystem, inode, generation: u32::MAX };
-        let lives = self.stories.range(first..=last).map(|(_, story)| story);
+        let lives = FileKey::all_of(filesystem, inode..=inode);
+        let lives = self.stories.range(lives).map(|(_, story)| story);
         let lives = lives.filter(|story| story.number.is_some());
         let seen = |story: &&Story| story.first_seen_ns;
         let (before, after): (Vec<_>, Vec<_>) = lives.partition(|life| seen(life) <= time_ns);
@@ -351,17 +360,32 @@ impl Files {
 
 /// The key of the file that a path record names.
 pub fn path_key(path: &PathRecord) -> FileKey {
-    FileKey { filesystem: path.filesystem, inode: path.inode, generation: path.generation }
+    FileKey {
+        filesystem: path.filesystem,
+        inode: path.inode,
+        generation: path.generation,
+        subvolume: path.subvolume,
+    }
 }
 
 /// The key of the file whose pages a run holds.
 pub fn run_key(run: &Run) -> FileKey {
-    FileKey { filesystem: run.filesystem, inode: run.inode, generation: run.generation }
+    FileKey {
+        filesystem: run.filesystem,
+        inode: run.inode,
+        generation: run.generation,
+        subvolume: run.subvolume,
+    }
 }
 
 /// The key of the file that a sync call is about.
 pub fn sync_key(sync: &Sync) -> FileKey {
-    FileKey { filesystem: sync.filesystem, inode: sync.inode, generation: sync.generation }
+    FileKey {
+        filesystem: sync.filesystem,
+        inode: sync.inode,
+        generation: sync.generation,
+        subvolume: sync.subvolume,
+    }
 }
 
 fn last_path(story: &Story) -> &str {

@@ -27,7 +27,7 @@ const KEPT_BYTES: u64 = 32 << 10;
 
 /// The sums of totals.bpf.h, and those that found no place there.
 const SUMS: [&CStr; 2] = [c"totals", c"further_totals"];
-const KEY_BYTES: usize = 104;
+const KEY_BYTES: usize = 112;
 
 /// Why the program cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -12,6 +12,12 @@ pub const DISKS_LIMIT: usize = 8;
 /// What ends a write of a buffer_head where that has no function of its own for it.
 const BUFFER_ENDS: [&str; 3] = ["bh_end_write", "bh_end_async_write", "journal_end_buffer_io_sync"];
 
+/// What ends direct I/O on a device's node; and what ends such a bio, among others, where the
+/// caller itself waits for it.
+const NODE_ENDS: [&str; 2] = ["blkdev_bio_end_io", "blkdev_bio_end_io_async"];
+const WAITING_ENDS: [&str; 3] =
+    ["submit_bio_wait_endio", "bio_wait_end_io", "blkdev_bio_end_io_simple"];
+
 /// enum enabled of event.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -62,9 +68,11 @@ pub struct Control {
     aio_sync_work: u64,
     direct_end_work: u64,
     aio_complete: u64,
+    node_ends: [u64; NODE_ENDS.len()],
+    waiting_ends: [u64; WAITING_ENDS.len()],
 }
 
-const _: () = assert!(size_of::<Control>() == 328);
+const _: () = assert!(size_of::<Control>() == 368);
 
 /// Where the fields are mapped.
 pub struct ControlMemory(NonNull<Control>);
@@ -142,6 +150,12 @@ impl ControlMemory {
             set(&raw mut (*control).aio_sync_work, "aio_fsync_work");
             set(&raw mut (*control).direct_end_work, "iomap_dio_complete_work");
             set(&raw mut (*control).aio_complete, "aio_complete_rw");
+            for (place, name) in NODE_ENDS.iter().enumerate() {
+                set(&raw mut (*control).node_ends[place], *name);
+            }
+            for (place, name) in WAITING_ENDS.iter().enumerate() {
+                set(&raw mut (*control).waiting_ends[place], *name);
+            }
         }
     }
 }

@@ -24,6 +24,11 @@ pub const WANTED: &[&str] = &[
     // Zeroing (blkdev_issue_zeroout) and other synchronous bios.
     "bio_chain_endio",
     "submit_bio_wait_endio",
+    "bio_wait_end_io",
+    // Direct I/O on a device's node.
+    "blkdev_bio_end_io",
+    "blkdev_bio_end_io_async",
+    "blkdev_bio_end_io_simple",
     // XFS.
     "xfs_buf_bio_end_io",
     "xlog_bio_end_io",

@@ -5,7 +5,7 @@ use super::fields::Fields;
 use super::kernel::{BTRFS_MAGIC, F2FS_MAGIC};
 use super::{Bio, Run};
 
-pub const KEY_BYTES: usize = 104;
+pub const KEY_BYTES: usize = 112;
 
 /// F2FS_AREA_BITS of event.h.
 const F2FS_AREA_BITS: u32 = 21;
@@ -32,6 +32,7 @@ impl CountedRuns {
         run.operations = fields.u64();
         run.inode = fields.u64();
         let detail = fields.u64();
+        run.subvolume = fields.u64();
         bio.holder = fields.text(8);
         bio.comm = fields.text(16);
         bio.device = fields.u32();
@@ -71,12 +72,13 @@ mod tests {
 
     #[test]
     fn a_key_is_decoded_by_the_offsets_of_event_h() {
-        let words = [(0, 0x10), (8, 0x20), (16, 0x30), (24, 12), (32, 7)];
-        let halves = [(64, 5), (68, 6), (72, 1), (76, 16), (80, 3), (84, 39), (88, 9), (92, 0o100)];
+        let words = [(0, 0x10), (8, 0x20), (16, 0x30), (24, 12), (32, 7), (40, 257)];
+        let halves =
+            [(72, 5), (76, 6), (80, 1), (84, 16), (88, 3), (92, 39), (96, 9), (100, 0o100)];
         let mut key = key(&words, &halves);
-        key[40..44].copy_from_slice(b"ext4");
-        key[48..60].copy_from_slice(b"ext4lazyinit");
-        (key[96], key[97]) = (2, 1);
+        key[48..52].copy_from_slice(b"ext4");
+        key[56..68].copy_from_slice(b"ext4lazyinit");
+        (key[104], key[105]) = (2, 1);
         let CountedRuns { bio, run, runs, bytes } = CountedRuns::decode(&key, 3, 12288);
         assert_eq!((runs, bytes), (3, 12288));
         assert_eq!((bio.end_io, bio.buffer_end_io, bio.flags), (0x10, 0x20, 1));
@@ -84,13 +86,14 @@ mod tests {
         assert_eq!((bio.holder.as_str(), bio.comm.as_str()), ("ext4", "ext4lazyinit"));
         assert_eq!((bio.journal_block_type, bio.kernel_thread), (2, true));
         assert_eq!((run.operations, run.inode, run.detail), (0x30, 12, 0));
+        assert_eq!(run.subvolume, 257);
         assert_eq!((run.flags, run.magic, run.filesystem), (16, 3, 39));
         assert_eq!((run.generation, run.mode), (9, 0o100));
     }
 
     #[test]
     fn what_decides_on_a_tree_or_an_area_is_kept() {
-        let of = |magic| CountedRuns::decode(&key(&[(32, 3)], &[(80, magic)]), 1, 1).run;
+        let of = |magic| CountedRuns::decode(&key(&[(32, 3)], &[(88, magic)]), 1, 1).run;
         assert_eq!((of(BTRFS_MAGIC).detail, of(BTRFS_MAGIC).file_offset_bytes), (3, 0));
         assert_eq!((of(F2FS_MAGIC).detail, of(F2FS_MAGIC).file_offset_bytes), (0, 6 << 20));
     }

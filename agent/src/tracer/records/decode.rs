@@ -9,12 +9,12 @@ use crate::tracer::records::{
 
 /// Sizes that event.h asserts too.
 const BIO_BYTES: usize = 136;
-const RUN_BYTES: usize = 88;
-const PATH_BYTES: usize = 56;
-const SYNC_BYTES: usize = 72;
+const RUN_BYTES: usize = 96;
+const PATH_BYTES: usize = 64;
+const SYNC_BYTES: usize = 80;
 const REQUEST_BYTES: usize = 56;
-const CHANGE_BYTES: usize = 48;
-const NAME_BYTES: usize = 72;
+const CHANGE_BYTES: usize = 56;
+const NAME_BYTES: usize = 80;
 const TRANSACTION_BYTES: usize = 32;
 
 const NO_CALL: u32 = u32::MAX;
@@ -158,6 +158,7 @@ fn decode_run(mut fields: Fields) -> Run {
         operations: fields.u64(),
         size_bytes: fields.u64(),
         detail: fields.u64(),
+        subvolume: fields.u64(),
     }
 }
 
@@ -175,6 +176,7 @@ fn decode_path(mut fields: Fields) -> Result<PathRecord, DecodeError> {
     path.size_bytes = fields.u64();
     let names_bytes = fields.u32() as usize;
     path.disk = fields.u32();
+    path.subvolume = fields.u64();
     let names = fields.rest();
     if names.len() < names_bytes {
         let (actual, expected) = (PATH_BYTES + names.len(), PATH_BYTES + names_bytes);
@@ -200,11 +202,12 @@ fn decode_sync(mut fields: Fields) -> Sync {
         comm: fields.text(16),
         flags: fields.u32(),
         request: fields.u64(),
+        subvolume: fields.u64(),
     }
 }
 
 fn decode_change(mut fields: Fields) -> Change {
-    Change {
+    let mut change = Change {
         changes: fields.u32(),
         time_ns: fields.u64(),
         inode: fields.u64(),
@@ -213,7 +216,11 @@ fn decode_change(mut fields: Fields) -> Change {
         disk: fields.u32(),
         pid: fields.u32(),
         tid: fields.u32(),
-    }
+        subvolume: 0,
+    };
+    fields.skip(4);
+    change.subvolume = fields.u64();
+    change
 }
 
 fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
@@ -241,6 +248,7 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
     let inode = fields.u64();
     let (mount, namespace) = (fields.u32(), fields.u32());
     name.root = Root { namespace, mount, inode, of_mount: flags & NAME_MOUNT_ROOT != 0 };
+    name.subvolume = fields.u64();
     let rest = fields.rest();
     if rest.len() < name_bytes {
         let (actual, expected) = (NAME_BYTES + rest.len(), NAME_BYTES + name_bytes);

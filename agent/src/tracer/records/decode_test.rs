@@ -42,7 +42,7 @@ fn a_bio_is_decoded_by_the_offsets_of_event_h() {
 
 #[test]
 fn a_run_is_decoded_by_the_offsets_of_event_h() {
-    let fields = [(8, 5), (24, 8192), (32, 42), (64, 0xabc), (72, 100), (80, 6 << 32)];
+    let fields = [(8, 5), (24, 8192), (32, 42), (64, 0xabc), (72, 100), (80, 6 << 32), (88, 257)];
     let mut record = bytes(2, RUN_BYTES, &fields);
     for (offset, value) in [(4, 16u32), (16, 4096), (20, 512), (40, 3), (44, 9), (48, 0xef53)] {
         record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
@@ -51,7 +51,7 @@ fn a_run_is_decoded_by_the_offsets_of_event_h() {
     assert_eq!((run.flags, run.serial, run.offset_bytes, run.length_bytes), (16, 5, 4096, 512));
     assert_eq!((run.file_offset_bytes, run.inode, run.generation), (8192, 42, 3));
     assert_eq!((run.filesystem, run.magic, run.operations), (9, 0xef53, 0xabc));
-    assert_eq!((run.size_bytes, run.detail), (100, 6 << 32));
+    assert_eq!((run.size_bytes, run.detail, run.subvolume), (100, 6 << 32, 257));
 }
 
 #[test]
@@ -66,10 +66,19 @@ fn a_bios_last_run_is_behind_it() {
 }
 
 fn path(flags: u64, names: &[u8]) -> Record {
-    let mut record = bytes(3, PATH_BYTES, &[(48, names.len() as u64)]);
+    let mut record = bytes(3, PATH_BYTES, &[(48, names.len() as u64), (56, 259)]);
     record[36..40].copy_from_slice(&(flags as u32).to_le_bytes());
     record.extend_from_slice(names);
     decode(&record).unwrap()
+}
+
+#[test]
+fn a_file_of_btrfs_is_of_a_subvolume() {
+    let Record::Path(path) = path(0, b"f\0") else { panic!("not a path") };
+    assert_eq!(path.subvolume, 259);
+    let sync = bytes(4, SYNC_BYTES, &[(16, 42), (72, 259)]);
+    let Ok(Record::SyncBegin(sync)) = decode(&sync) else { panic!("not a sync") };
+    assert_eq!((sync.inode, sync.subvolume), (42, 259));
 }
 
 #[test]
@@ -115,16 +124,16 @@ fn random_bytes_never_panic() {
 
 #[test]
 fn a_change_and_a_name_are_decoded_by_the_offsets_of_event_h() {
-    let mut record = bytes(8, CHANGE_BYTES, &[(8, 1000), (16, 42)]);
+    let mut record = bytes(8, CHANGE_BYTES, &[(8, 1000), (16, 42), (48, 257)]);
     for (offset, value) in [(4, 3u32), (24, 5), (28, 7), (32, 8), (36, 11), (40, 12)] {
         record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
     }
     let Ok(Record::Change(change)) = decode(&record) else { panic!("not a change") };
     assert_eq!((change.changes, change.time_ns, change.inode), (3, 1000, 42));
     assert_eq!((change.generation, change.filesystem, change.disk), (5, 7, 8));
-    assert_eq!((change.pid, change.tid), (11, 12));
+    assert_eq!((change.pid, change.tid, change.subvolume), (11, 12, 257));
 
-    let mut record = bytes(9, NAME_BYTES, &[(8, 1000), (16, 42), (48, 0xabc)]);
+    let mut record = bytes(9, NAME_BYTES, &[(8, 1000), (16, 42), (48, 0xabc), (72, 258)]);
     let fields = [(4, 87u32), (24, 5), (28, 7), (32, 11), (36, 12), (40, 2), (44, 6)];
     for (offset, value) in fields {
         record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
@@ -138,7 +147,7 @@ fn a_change_and_a_name_are_decoded_by_the_offsets_of_event_h() {
     assert_eq!((name.call, name.time_ns, name.inode), (87, 1000, 42));
     assert_eq!((name.generation, name.filesystem, name.pid, name.tid), (5, 7, 11, 12));
     assert_eq!((name.second, name.name.as_str()), (true, "a/b.c"));
-    assert_eq!((name.request, name.outcome), (0xabc, None));
+    assert_eq!((name.request, name.outcome, name.subvolume), (0xabc, None, 258));
     let root = Root { namespace: 0xf000_0000, mount: 29, inode: 256, of_mount: true };
     assert_eq!((name.root, name.elsewhere), (root, true));
     for (flags, outcome) in [(8, UringOutcome::Done), (24, UringOutcome::Failed)] {

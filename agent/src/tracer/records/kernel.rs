@@ -32,6 +32,10 @@ pub const MODE_BLOCK_DEVICE: u32 = 0o060000;
 pub const MODE_DIRECTORY: u32 = 0o040000;
 pub const MODE_REGULAR: u32 = 0o100000;
 
+/// Of a device's number as the kernel keeps it (include/linux/kdev_t.h). The major number of a
+/// filesystem that is on no disk of its own is 0.
+pub const MINOR_BITS: u32 = 20;
+
 /// s_magic of filesystems (include/uapi/linux/magic.h); bdevfs is that of block devices' caches.
 pub const BLOCK_DEVICE_MAGIC: u32 = 0x6264_6576;
 pub const BTRFS_MAGIC: u32 = 0x9123_683e;

@@ -9,6 +9,7 @@ pub mod kernel;
 pub const RUN_UNMAPPED: u32 = 1;
 pub const RUN_ANONYMOUS: u32 = 2;
 pub const RUN_DIRECT: u32 = 4;
+pub const RUN_FROM_CALL: u32 = 8;
 pub const RUN_OFFSET: u32 = 16;
 pub const RUN_LOG_TREE: u32 = 32;
 pub const RUN_COMPRESSED: u32 = 64;
@@ -111,6 +112,20 @@ pub struct Run {
     pub operations: u64,
     pub size_bytes: u64,
     pub detail: u64,
+    pub subvolume: u64,
+}
+
+impl Run {
+    /// The filesystem that its bytes are known to be of. An inode that is that of the call which
+    /// the submitter happened to be in says nothing: of a bio on a disk's node it is of devtmpfs,
+    /// of memory that is swapped out while a pipe is read, of pipefs. Nor do the pages of a
+    /// filesystem without a disk (tmpfs), which direct I/O on a node may be from.
+    pub fn filesystem_known(&self) -> Option<u32> {
+        let is_guess = self.inode == 0 || self.flags & RUN_FROM_CALL != 0;
+        let is_on_disks = self.filesystem >> kernel::MINOR_BITS != 0
+            || matches!(self.magic, kernel::BTRFS_MAGIC | kernel::UBIFS_MAGIC);
+        (!is_guess && is_on_disks).then_some(self.filesystem)
+    }
 }
 
 /// struct path_record, its names joined.
@@ -124,6 +139,7 @@ pub struct PathRecord {
     pub links: u32,
     pub size_bytes: u64,
     pub disk: u32,
+    pub subvolume: u64,
     /// The kernel's side knew nothing of the file, or not any more.
     pub first: bool,
     /// From the filesystem's root, which is "/"; empty where no name is left.
@@ -145,6 +161,7 @@ pub struct Sync {
     pub flags: u32,
     /// Of io_uring: by its address, until it is over. 0 of a call, of which a thread is in one.
     pub request: u64,
+    pub subvolume: u64,
 }
 
 /// struct transaction_record.
@@ -170,6 +187,7 @@ pub struct Change {
     pub disk: u32,
     pub pid: u32,
     pub tid: u32,
+    pub subvolume: u64,
 }
 
 /// struct name_record.
@@ -181,6 +199,7 @@ pub struct Name {
     pub inode: u64,
     pub generation: u32,
     pub filesystem: u32,
+    pub subvolume: u64,
     /// That directory is on no disk that is traced.
     pub elsewhere: bool,
     pub pid: u32,

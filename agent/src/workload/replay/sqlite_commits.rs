@@ -9,10 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 use super::plan::{
     Action, CallArgument, CallEffect, Name, PlannedStep, RecordedEnd, ReplayPlan, Slot,
 };
-use crate::commits::call::{Caller, Deed, FileCall, FileLife};
+use crate::commits::call::{Caller, Deed, FileCall};
 use crate::commits::finder::find;
 use crate::commits::unit_of_work::FoundTransactions;
 use crate::system_calls::{self, CommitRole};
+use crate::tracer::FileKey;
 use crate::workload::ledger::Ledger;
 
 /// What PERSIST zeroes: zeroJournalHdr() of pager.c. No other write of a journal is as long and
@@ -59,8 +60,8 @@ pub fn transactions_of(plan: &ReplayPlan, ledgers: &[Ledger]) -> FoundTransactio
 }
 
 /// A file is known by the path that it was opened by.
-fn life(name: Name) -> FileLife {
-    (0, name.into(), 0)
+fn life(name: Name) -> FileKey {
+    FileKey { inode: name.into(), ..FileKey::default() }
 }
 
 fn path(plan: &ReplayPlan, name: Name) -> String {
@@ -105,7 +106,7 @@ impl OpenedFiles {
     }
 
     /// What a step did to which file; None where that is nothing to the finder.
-    fn deed(&self, plan: &ReplayPlan, step: &PlannedStep) -> Option<(Option<FileLife>, Deed)> {
+    fn deed(&self, plan: &ReplayPlan, step: &PlannedStep) -> Option<(Option<FileKey>, Deed)> {
         let Action::Call { number, arguments, effect } = &step.action else { return None };
         let slot = arguments.iter().find_map(|argument| match argument {
             CallArgument::Slot(slot) => Some(*slot),
@@ -186,7 +187,7 @@ fn mark_commits(calls: &mut [FileCall], plan: &ReplayPlan) {
     let mut frames: BTreeMap<(u32, &[u8]), usize> = BTreeMap::new();
     let mut commits: Vec<usize> = Vec::new();
     for (number, call) in calls.iter().enumerate() {
-        let Some((_, name, _)) = call.file else { continue };
+        let Some(FileKey { inode: name, .. }) = call.file else { continue };
         let name = plan.names[name as usize].as_slice();
         if let Some(database) = name.strip_suffix(b"-wal") {
             match call.deed {
