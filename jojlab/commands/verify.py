@@ -108,7 +108,8 @@ def attribution(
     Every sector written states its file and offset. After the unmount, joj reads the device sector
     by sector and compares it with the tables. It also compares the addresses that the filesystem's
     own tool reports: debugfs, xfs_db, btrfs inspect-internal, dump.f2fs or dumpseg; UBIFS has none,
-    and joj walks its index. UBIFS is on raw NAND in a guest, mounted with compr=none.
+    and joj walks its index. UBIFS is on raw NAND in a guest, mounted with compr=none. Of each
+    request sent within a sync, it checks that this sync is told as its asker.
 
     \b
     Examples:
@@ -122,8 +123,8 @@ def attribution(
       joj verify attribution --machine arm64 --filesystem ext4
       joj verify attribution --host --json
 
-    Exit code 1 if a byte is attributed to the wrong file, 3 if a self-test failed or none could
-    run, 4 if a byte is unattributed.
+    Exit code 1 if a byte is attributed to the wrong file or a request to the wrong sync, 3 if a
+    self-test failed or none could run, 4 if one is unattributed.
     """
     options = _options(stack, mkfs_options, mount_options, external_journal, partition)
     of_blocks = [name for name in options if name != "mount_options"]

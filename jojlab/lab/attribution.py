@@ -4,12 +4,13 @@ emulates (agent/src/lab/self_test.rs).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.build import NO_EXTRAS, Extras
+from jojlab.guest.image.build import Extras
 from jojlab.guest.image.ready import RAW_NAND, ready_image, ready_wall_image
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.machine import WallMachine
@@ -29,7 +30,11 @@ STACKS = {
     "md-raid1": ("raid1",),
 }
 _STACK_MODULES = tuple(sorted({module for modules in STACKS.values() for module in modules}))
-_STACK_EXTRAS = Extras(_STACK_MODULES, (("dmsetup", "dmsetup"),))
+# One of its steps writes through an overlay, as containers do.
+_OVERLAY = "overlay"
+_EXTRAS = Extras((_OVERLAY,))
+_STACK_EXTRAS = Extras((*_STACK_MODULES, _OVERLAY), (("dmsetup", "dmsetup"),))
+_NAND_EXTRAS = replace(RAW_NAND, modules=(*RAW_NAND.modules, _OVERLAY))
 _PROFILE = "emmc-galaxy-s3"
 # The contents of the filesystem's device after the unmount, where they are asked for.
 DISK_IMAGE = "disk.img"
@@ -71,7 +76,7 @@ def self_test(
         profile = read_profile(RAW_NAND_DEVICE)
         target["device_model"] = dict(profile.model) | {"capacity_bytes": _NAND_BYTES}
         record = record_of(Kind.SELF_TEST, target)
-        image = ready_image(cache, RAW_NAND, kernel, architecture=architecture)
+        image = ready_image(cache, _NAND_EXTRAS, kernel, architecture=architecture)
         guest = virtual(profile.icount_shift, architecture=architecture)
         return Job(Kind.SELF_TEST, record, image, guest)
     if device:
@@ -82,7 +87,7 @@ def self_test(
         return Job(Kind.SELF_TEST, record, ready_wall_image(cache, kernel), machine)
     profile = read_profile(_PROFILE)
     target["device_model"] = dict(profile.model) | {"capacity_bytes": _CAPACITY_BYTES}
-    extras = _STACK_EXTRAS if "stack" in target else NO_EXTRAS
+    extras = _STACK_EXTRAS if "stack" in target else _EXTRAS
     image = ready_image(cache, extras, kernel, architecture=architecture)
     record = record_of(Kind.SELF_TEST, target)
     guest = virtual(profile.icount_shift, architecture=architecture)

@@ -2,7 +2,7 @@ from jojlab.verify.compare import Addresses
 from jojlab.verify.verdict import COLUMNS, Verdict
 
 FOUND = {
-    **dict.fromkeys(COLUMNS[1:9], 0),
+    **dict.fromkeys(COLUMNS[1:12], 0),
     "bytes": 8192,
     "reasons": [],
     "complaints": [],
@@ -27,9 +27,9 @@ def test_what_was_done_and_left_out_is_told() -> None:
 
 
 def test_each_count_that_matters_shows() -> None:
-    for name in ("misattributed_bytes", "missing_bytes"):
+    for name in ("misattributed_bytes", "missing_bytes", "wrong_asker_requests"):
         assert Verdict.of("ext4", {**FOUND, name: 512}).wrong
-    for name in ("unknown_bytes", "lost_events"):
+    for name in ("unknown_bytes", "askerless_requests", "lost_events"):
         assert Verdict.of("ext4", {**FOUND, name: 1}).incomplete
     assert Verdict.of("ext4", {**FOUND, "reasons": ["1 flush"]}).incomplete
     moved = Verdict.of("ext4", FOUND).with_addresses(Addresses(wrong=("sector 8 is data",)))

@@ -8,7 +8,8 @@ from typing import Any
 
 from jojlab.verify.compare import Addresses
 
-# Keys of a row in `joj verify attribution --json`, in the order in which they are shown; bytes.
+# Keys of a row in `joj verify attribution --json`, in the order in which they are shown; the
+# requests are those sent within a sync that the self-test made.
 COLUMNS = (
     "filesystem",
     "bytes",
@@ -19,6 +20,9 @@ COLUMNS = (
     "uncheckable_bytes",
     "offsetless_bytes",
     "lost_events",
+    "checked_requests",
+    "askerless_requests",
+    "wrong_asker_requests",
     "address_checked_bytes",
     "address_superseded_bytes",
     "address_untold_bytes",
@@ -81,13 +85,12 @@ class Verdict:
 
     @property
     def wrong(self) -> bool:
-        """Whether a byte was said to be another's, or was not seen at all."""
-        counts = self.counts
-        return bool(
-            counts["misattributed_bytes"] or counts["missing_bytes"] or self.addresses.wrong
-        )
+        """Whether a byte was said to be another's, or was not seen at all, or a sync another's."""
+        wrong = ("misattributed_bytes", "missing_bytes", "wrong_asker_requests")
+        return bool(any(self.counts[name] for name in wrong) or self.addresses.wrong)
 
     @property
     def incomplete(self) -> bool:
-        """Whether an owner is unknown or an event lost."""
-        return bool(self.counts["unknown_bytes"] or self.counts["lost_events"] or self.reasons)
+        """Whether an owner or an asker is unknown, or an event lost."""
+        unknown = ("unknown_bytes", "askerless_requests", "lost_events")
+        return bool(any(self.counts[name] for name in unknown) or self.reasons)

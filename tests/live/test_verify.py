@@ -61,12 +61,14 @@ def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     # that is counted and told (exit code 4), and is no wrong attribution.
     skipped = any("runs that the kernel skipped" in reason for reason in row["reasons"])
     assert process.returncode == (4 if skipped else 0), printed
-    for name in ("misattributed_bytes", "unknown_bytes", "missing_bytes", "address_wrong_bytes"):
+    wrong = ("misattributed_bytes", "unknown_bytes", "missing_bytes", "address_wrong_bytes")
+    for name in (*wrong, "askerless_requests", "wrong_asker_requests"):
         assert row[name] == 0, printed
     # The bulk of what was written was really compared; SQLite's shared memory is not known.
     assert row["checked_bytes"] > 1 << 20
     assert row["uncheckable_bytes"] < 200_000
-    assert len(row["did"]) == 14
+    assert len(row["did"]) == 21 + (filesystem == "btrfs")
     assert list(row["left_out"]) == ["swapped"]
+    assert row["checked_requests"] > 20
     if not row["addresses_missing"]:
         assert row["address_checked_bytes"] > 1 << 20

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use serde::Serialize;
 
+use super::askers::{self, Askers};
 use super::log::{Known, Log};
 use super::stamp::{SECTOR, Stamp};
 use super::writers::{LastWriter, last_writes, writers};
@@ -44,6 +45,9 @@ pub struct Verdict {
     /// Durable sectors of stamped files that were never seen as their data.
     pub missing_bytes: u64,
     pub lost_events: u64,
+    /// Of requests within a sync: whether it is told as what they serve.
+    #[serde(flatten)]
+    pub askers: Askers,
     /// The steps of the workload that were done, in order.
     pub did: Vec<&'static str>,
     /// What was left out of them, and why: this machine or filesystem cannot do it.
@@ -67,6 +71,9 @@ impl Verdict {
             ..Self::default()
         };
         add_up(capture, &mut verdict);
+        let (askers, complaints) = askers::check(capture, log, &owners(capture, log));
+        verdict.askers = askers;
+        verdict.complaints.extend(complaints.into_iter().take(TOLD));
         verdict
     }
 

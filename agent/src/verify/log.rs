@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use super::askers::KnownSync;
 use super::sector_versions::SectorVersions;
 use super::stamp::{self, SECTOR};
+use crate::tables::timeline::now_ns;
 
 /// A file whose every sector is stamped.
 pub struct Known {
@@ -17,6 +19,8 @@ pub struct Known {
     pub durable: BTreeSet<u64>,
     /// Bytes of a file so short that the filesystem may keep it with its metadata.
     pub small_bytes: Option<usize>,
+    /// The syncs of it, in order.
+    pub syncs: Vec<KnownSync>,
     /// Held open: the blocks of an unlinked file shall not become another's.
     file: Option<File>,
     dirty: BTreeSet<u64>,
@@ -33,6 +37,7 @@ impl Known {
             paths: vec![path.to_owned()],
             durable: BTreeSet::new(),
             small_bytes: None,
+            syncs: Vec::new(),
             file: Some(file),
             dirty: BTreeSet::new(),
             version: 0,
@@ -42,7 +47,7 @@ impl Known {
     /// The open file.
     ///
     /// # Panics
-    /// After `Log::close`.
+    /// After it is closed.
     pub fn file(&self) -> &File {
         self.file.as_ref().expect("written to before the log is closed")
     }
@@ -69,9 +74,17 @@ impl Known {
 
     /// fsync, and so durable.
     pub fn sync(&mut self) -> std::io::Result<()> {
+        let begin_ns = now_ns();
         self.file().sync_all()?;
+        let tid = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        self.syncs.push(KnownSync { tid, begin_ns, end_ns: now_ns() });
         self.settle();
         Ok(())
+    }
+
+    /// Closes the file before `Log::close` does.
+    pub fn close(&mut self) {
+        self.file = None;
     }
 
     /// What a sector without a whole stamp holds: zeros where nothing was written; the last of a
@@ -98,8 +111,16 @@ pub struct Log {
 }
 
 impl Log {
+    /// A step is over: it was done, or left out for a reason.
+    pub fn note(&mut self, name: &'static str, left_out: Option<String>) {
+        match left_out {
+            None => self.did.push(name),
+            Some(reason) => drop(self.left_out.insert(name, reason)),
+        }
+    }
+
     /// Closes the files, so that the filesystem can be unmounted.
     pub fn close(&mut self) {
-        self.known.iter_mut().for_each(|known| known.file = None);
+        self.known.iter_mut().for_each(Known::close);
     }
 }

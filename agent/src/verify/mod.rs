@@ -2,17 +2,22 @@
 //! tables with what lies on the device afterwards. Every sector written carries its own file and
 //! offset, so the device itself contradicts a wrong answer.
 //!
-//! stamp -> workload (writes, and logs the writes) -> the tracer's tables -> check, check_nand;
+//! stamp -> workload, beside, mounts, subvolumes, device_node (write, and log the writes) -> the
+//! tracer's tables -> check, check_nand, askers;
 //! writers -> who wrote each sector last, for the filesystem's own tools
 
+mod askers;
 mod beside;
 mod check;
 mod check_nand;
+mod device_node;
 pub mod disk_image;
 mod log;
+mod mounts;
 mod sector_versions;
 mod sqlite;
 mod stamp;
+mod subvolumes;
 mod workload;
 mod writers;
 

@@ -31,6 +31,11 @@ impl SectorVersions {
         self.files.entry(path.to_owned()).or_default().write(offset, bytes);
     }
 
+    /// Takes over what another recorded of other files.
+    pub fn join(&mut self, other: SectorVersions) {
+        self.files.extend(other.files);
+    }
+
     /// Whether a file of this name was written.
     pub fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)

@@ -10,9 +10,12 @@ use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 
 use super::beside::{self, LeftOut};
+use super::device_node;
 use super::log::{Known, Log};
+use super::mounts;
 use super::sector_versions::SectorVersions;
 use super::sqlite;
+use super::subvolumes;
 
 const PAGE: usize = 4096;
 const WRITERS: u32 = 8;
@@ -25,6 +28,14 @@ const ROUNDS: u64 = 10;
 /// If a step fails.
 pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<Log> {
     let mut log = Log::default();
+    // First: whatever is done to the node, all that comes later must be told as without it.
+    let steps: [(&'static str, Beside); 2] =
+        [("node read", device_node::read), ("node discarded", device_node::discard)];
+    for (name, step) in steps {
+        let left_out = step(directory, &mut log.recorded);
+        log.note(name, left_out.with_context(|| format!("the self-test's {name}"))?);
+        pause()?;
+    }
     let steps: [(&'static str, Scenario); 9] = [
         ("buffered", buffered),
         ("direct", direct),
@@ -47,7 +58,7 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
     concurrent(directory, &mut log).context("the self-test's writes, concurrent")?;
     log.did.push("concurrent");
     pause()?;
-    log.recorded = sqlite::run(directory).context("the self-test's writes, SQLite")?;
+    log.recorded.join(sqlite::run(directory).context("the self-test's writes, SQLite")?);
     log.did.push("SQLite");
     pause()?;
     let steps: [(&'static str, Beside); 4] = [
@@ -58,10 +69,22 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
     ];
     for (name, step) in steps {
         let left_out = step(directory, &mut log.recorded);
-        match left_out.with_context(|| format!("the self-test's {name}"))? {
-            None => log.did.push(name),
-            Some(reason) => drop(log.left_out.insert(name, reason)),
-        }
+        log.note(name, left_out.with_context(|| format!("the self-test's {name}"))?);
+        pause()?;
+    }
+    let mut steps: Vec<(&'static str, Otherwise)> = vec![
+        ("bind mount", mounts::bound),
+        ("chroot", mounts::rooted),
+        ("same path", mounts::doubled),
+        ("overlay", mounts::overlaid),
+        ("container", mounts::contained),
+    ];
+    if subvolumes::are_there(directory)? {
+        steps.push(("snapshot", subvolumes::snapshots));
+    }
+    for (name, step) in steps {
+        let left_out = step(directory, &mut log);
+        log.note(name, left_out.with_context(|| format!("the self-test's {name}"))?);
         pause()?;
     }
     log.known.iter_mut().for_each(Known::settle);
@@ -70,6 +93,7 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
 
 type Scenario = fn(&Folder, &mut Log) -> anyhow::Result<()>;
 type Beside = fn(&Path, &mut SectorVersions) -> anyhow::Result<LeftOut>;
+type Otherwise = fn(&Path, &mut Log) -> anyhow::Result<LeftOut>;
 
 struct Folder<'a> {
     directory: &'a Path,

@@ -1,0 +1,183 @@
+//! Files that are reached by other mounts than the filesystem's own: a bind mount, a root directory
+//! of its own, an overlay as containers have it, and one path that leads to two files. A thread
+//! does it in a mount namespace of its own (mount_namespaces(7)), and leaves nothing behind.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, chroot};
+use std::path::Path;
+
+use anyhow::Context;
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+use super::beside::LeftOut;
+use super::log::{Known, Log};
+
+const PAGE: usize = 4096;
+
+/// A folder of the filesystem: as it is reached, its path there, and itself.
+struct Reached<'a> {
+    at: &'a Path,
+    path: &'a str,
+    folder: &'a File,
+}
+
+/// Files below a folder that is seen at a second place.
+pub fn bound(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+    let [source, place] = ["bind-source", "bind-place"].map(|name| directory.join(name));
+    fs::create_dir(&source)?;
+    fs::create_dir(&place)?;
+    let folder = File::open(&source)?;
+    elsewhere(|| {
+        rustix::mount::mount_bind(&source, &place).context("a bind mount")?;
+        write_and_rename(&Reached { at: &place, path: "/bind-source", folder: &folder }, log)
+    })?;
+    Ok(None)
+}
+
+/// By absolute paths below another root directory (chroot(2)).
+pub fn rooted(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+    let root = directory.join("root");
+    fs::create_dir(&root)?;
+    let folder = File::open(&root)?;
+    elsewhere(|| {
+        enter(&root)?;
+        write_and_rename(&Reached { at: Path::new("/"), path: "/root", folder: &folder }, log)
+    })?;
+    Ok(None)
+}
+
+/// On an overlay whose layers are on the filesystem.
+pub fn overlaid(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+    on_overlay(directory, "overlay", false, log)
+}
+
+/// As in a container: the root directory is an overlay that no other process sees.
+pub fn contained(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+    on_overlay(directory, "container", true, log)
+}
+
+/// Two programs, each of which has a folder of its own at one path, with a file of one name.
+pub fn doubled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+    let place = directory.join("same");
+    fs::create_dir(&place)?;
+    let first = log.known.len();
+    for (number, source) in ["one", "other"].into_iter().enumerate() {
+        fs::create_dir(directory.join(source))?;
+        elsewhere(|| {
+            rustix::mount::mount_bind(directory.join(source), &place).context("a bind mount")?;
+            let file = create(&place.join("app"))?;
+            let number = (first + number) as u32;
+            log.known.push(Known::new(number, &format!("/{source}/app"), file)?);
+            write(&mut log.known[number as usize], 0)
+        })?;
+    }
+    for round in 1..3 {
+        log.known[first..].iter_mut().try_for_each(|known| write(known, round))?;
+    }
+    Ok(None)
+}
+
+fn on_overlay(
+    directory: &Path,
+    name: &str,
+    is_root: bool,
+    log: &mut Log,
+) -> anyhow::Result<LeftOut> {
+    let base = directory.join(name);
+    let [lower, upper, work, merged] =
+        ["lower", "upper", "work", "merged"].map(|layer| base.join(layer));
+    for folder in [&base, &lower, &upper, &work, &merged] {
+        fs::create_dir(folder)?;
+    }
+    // What is only read is in the lower layer, and is copied up when it is opened to be written.
+    let bytes: Vec<u8> = (0..5 * PAGE).map(|at| (at / 11) as u8 | 1).collect();
+    let copied = File::create_new(lower.join("copied"))?;
+    copied.write_all_at(&bytes, 0)?;
+    copied.sync_all()?;
+    let path = format!("/{name}/upper");
+    for layer in ["lower", "upper"] {
+        log.recorded.write(&format!("/{name}/{layer}/copied"), 0, &bytes);
+    }
+    let folder = File::open(&upper)?;
+    elsewhere(|| {
+        let layers = [("lowerdir", &lower), ("upperdir", &upper), ("workdir", &work)];
+        let options = layers.map(|(option, layer)| format!("{option}={}", layer.display()));
+        let options = CString::new(options.join(","))?;
+        let flags = MountFlags::empty();
+        match rustix::mount::mount("overlay", &merged, "overlay", flags, options.as_c_str()) {
+            Ok(()) => {}
+            // The kernel has none, or the filesystem cannot have its layers.
+            Err(error @ (Errno::NODEV | Errno::INVAL)) => {
+                return Ok(Some(format!("mount: {error}")));
+            }
+            Err(error) => return Err(error).context("an overlay"),
+        }
+        if is_root {
+            enter(&merged)?;
+        }
+        let at = if is_root { Path::new("/") } else { &merged };
+        write_and_rename(&Reached { at, path: &path, folder: &folder }, log)?;
+        // All of it: XFS and Btrfs copy up by sharing extents, whose bytes are then of two files.
+        let file = OpenOptions::new().write(true).open(at.join("copied"))?;
+        let changed: Vec<u8> = bytes.iter().map(|byte| byte ^ 2).collect();
+        file.write_all_at(&changed, 0)?;
+        log.recorded.write(&format!("{path}/copied"), 0, &changed);
+        file.sync_all()?;
+        Ok(None)
+    })
+}
+
+fn create(path: &Path) -> anyhow::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create_new(true);
+    options.open(path).with_context(|| path.display().to_string())
+}
+
+/// A file is made, written, renamed by the path that it has here, written once more, and closed.
+fn write_and_rename(reached: &Reached, log: &mut Log) -> anyhow::Result<()> {
+    let Reached { at, path, folder } = reached;
+    let mut known =
+        Known::new(log.known.len() as u32, &format!("{path}/made"), create(&at.join("made"))?)?;
+    known.inode = rustix::fs::statat(folder, "made", AtFlags::empty())?.st_ino;
+    write(&mut known, 0)?;
+    fs::rename(at.join("made"), at.join("renamed"))?;
+    known.paths.push(format!("{path}/renamed"));
+    File::open(at)?.sync_all()?;
+    write(&mut known, 1)?;
+    known.close();
+    log.known.push(known);
+    Ok(())
+}
+
+fn write(known: &mut Known, round: u64) -> anyhow::Result<()> {
+    known.write(round * PAGE as u64, 3 * PAGE)?;
+    Ok(known.sync()?)
+}
+
+/// Makes a folder the root directory of this thread, which has one of its own.
+fn enter(root: &Path) -> anyhow::Result<()> {
+    chroot(root).context("chroot")?;
+    std::env::set_current_dir("/").context("chdir")
+}
+
+/// Does something in a thread with mounts and a root directory of its own; they are gone when this
+/// returns, so that the filesystem can be unmounted.
+fn elsewhere<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    let inside = || {
+        let before = File::open("/proc/thread-self/ns/mnt").context("/proc")?;
+        // SAFETY: descriptors are not affected.
+        unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.context("unshare")?;
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        rustix::mount::mount_change("/", private).context("private mounts")?;
+        let result = work();
+        let kind = Some(LinkNameSpaceType::Mount);
+        move_into_link_name_space(before.as_fd(), kind).context("setns")?;
+        result
+    };
+    std::thread::scope(|scope| scope.spawn(inside).join().expect("the thread does not panic"))
+}
