@@ -29,6 +29,7 @@
 #include "kernel_types.bpf.h"
 #include "../bpf/files.bpf.h"
 #include "../bpf/inodes.bpf.h"
+#include "../bpf/roots.bpf.h"
 #include "compat.bpf.h"
 #include "control.bpf.h"
 #include "devices.bpf.h"

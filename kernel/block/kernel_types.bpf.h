@@ -82,35 +82,8 @@ struct file {
 	unsigned int f_mode;
 };
 
-struct vfsmount {
-	struct dentry *mnt_root;
-};
-
-struct mount {
-	struct vfsmount mnt;
-	int mnt_id;
-};
-
-struct ns_common {
-	unsigned int inum;
-};
-
-struct mnt_namespace {
-	struct ns_common ns;
-};
-
-struct nsproxy {
-	struct mnt_namespace *mnt_ns;
-};
-
-struct path {
-	struct vfsmount *mnt;
-	struct dentry *dentry;
-};
-
-struct fs_struct {
-	struct path root, pwd;
-};
+struct fs_struct;
+struct nsproxy;
 
 struct task_struct {
 	struct thread_info thread_info;

@@ -41,21 +41,17 @@ static __always_inline __u64 inode_of_directory(int descriptor)
 /* Says in RECORD what root and which mounts the caller has; gives the inode of the root. */
 static __always_inline __u64 describe_root(struct name_record *record)
 {
-	struct task_struct *task = current_task();
-	__u64 mounts = READ(nsproxy, OF_TASK(task, nsproxy), mnt_ns);
-	__u64 root = READ(fs_struct, OF_TASK(task, fs), root.dentry);
-	__u64 mount = READ(fs_struct, OF_TASK(task, fs), root.mnt), inode;
+	struct task_root root;
 
-	if (!root || !mount || !mounts)
+	read_root(&root);
+	if (!root.inode)
 		return 0;
-	inode = READ(dentry, root, d_inode);
-	record->root_inode = READ(inode, inode, i_ino);
-	record->mount_namespace = READ(mnt_namespace, mounts, ns.inum);
-	if (READ(vfsmount, mount, mnt_root) == root)
+	record->root_inode = root.inode_number;
+	record->root_mount = root.mount;
+	record->mount_namespace = root.mount_namespace;
+	if (root.is_of_mount)
 		record->flags |= NAME_MOUNT_ROOT;
-	mount -= bpf_core_field_offset(struct mount, mnt);
-	record->root_mount = READ(mount, mount, mnt_id);
-	return inode;
+	return root.inode;
 }
 
 /* The directory that a path begins in; of an overlay that of its upper layer, which is changed. */

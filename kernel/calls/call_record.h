@@ -31,10 +31,14 @@ struct call_record {
 	__u16 is_directory;		/* the file is one */
 	char process[16];		/* its command name; only where everyone is watched */
 	__u64 subvolume;		/* of the file: its tree's number in Btrfs, or 0 */
+	/* Of a call with a path: what that means to the caller; else 0. */
+	__u64 root_inode;		/* number of its root directory */
+	__u32 root_mount;		/* mnt_id of the mount that this is in */
+	__u32 mount_namespace;		/* as in /proc/PID/ns/mnt */
 	char path[CALL_PATH_BYTES];	/* as given; only where path_bytes is not 0 */
 };
 
-#define CALL_RECORD_BYTES 144	/* without the path */
+#define CALL_RECORD_BYTES 160	/* without the path */
 
 struct watch {
 	__u32 uid;			/* whose calls are told; 0: nobody's */
@@ -44,7 +48,7 @@ struct watch {
 };
 
 _Static_assert(sizeof(struct call_record) == CALL_RECORD_BYTES + CALL_PATH_BYTES,
-	       "call_record is decoded as 144 bytes and the path");
+	       "call_record is decoded as 160 bytes and the path");
 _Static_assert(sizeof(struct watch) == 24, "watch is written as 24 bytes");
 
 #endif

@@ -57,11 +57,14 @@ struct file {
 struct task_struct {
 	struct thread_info thread_info;
 	struct files_struct *files;
+	struct fs_struct *fs;
+	struct nsproxy *nsproxy;
 };
 #pragma clang attribute pop
 
 #include "../bpf/files.bpf.h"
 #include "../bpf/inodes.bpf.h"
+#include "../bpf/roots.bpf.h"
 
 struct watch watch SEC(".data.watch") = {};
 
@@ -214,8 +217,15 @@ static __always_inline void read_head(struct call_record *record, __u64 from)
 static __always_inline void read_path(struct call_record *record, __u64 from)
 {
 	long size = bpf_probe_read_user_str(record->path, CALL_PATH_BYTES, (void *)from);
+	struct task_root root;
 
 	record->path_bytes = size > 0 ? size : 0;
+	read_root(&root);
+	if (!root.inode)
+		return;
+	record->root_inode = root.inode_number;
+	record->root_mount = root.mount;
+	record->mount_namespace = root.mount_namespace;
 }
 
 #include "sqlite_files.bpf.h"

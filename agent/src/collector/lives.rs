@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::privacy::Privacy;
 use super::writers::{OTHERS, process_name};
-use crate::commits::call::{Deed, FileCall};
+use crate::commits::call::{Deed, FileCall, PathRoot};
 use crate::commits::finder::CommitFinder;
 use crate::commits::recent_map::RecentMap;
 use crate::tables::fleet::FileLives as Row;
@@ -32,7 +32,7 @@ struct LifeKey {
 #[derive(Default)]
 pub struct LifeCounts {
     kinds: FileKinds,
-    created: RecentMap<String, (FileKey, i64), FILES_KEPT>,
+    created: RecentMap<(String, PathRoot), (FileKey, i64), FILES_KEPT>,
     counts: BTreeMap<LifeKey, i64>,
 }
 
@@ -42,14 +42,15 @@ impl LifeCounts {
         match (&call.deed, call.file) {
             (Deed::Open { path, is_created: true }, Some(file)) => {
                 self.count(process_name(&call.caller), "created", path, None, None);
-                let forgotten = self.created.insert(path.clone(), (file, call.end_ns));
-                for path in forgotten.keys() {
+                let place = (path.clone(), call.caller.root);
+                let forgotten = self.created.insert(place, (file, call.end_ns));
+                for (path, _) in forgotten.keys() {
                     self.count(String::new(), "forgotten", path, None, None);
                 }
             }
             (Deed::Unlink { path }, _) => {
-                let created = self.created.remove(path);
-                if created.is_none() && !finder.is_of_database(path) {
+                let created = self.created.remove(&(path.clone(), call.caller.root));
+                if created.is_none() && !finder.is_of_database(path, call.caller.root) {
                     return; // it may be on another disk
                 }
                 let lived = created.map(|(_, born_ns)| (call.end_ns - born_ns) / MILLISECOND_NS);
@@ -106,7 +107,7 @@ mod tests {
     fn call(end_ns: i64, deed: Deed) -> FileCall {
         let mut process = [0; 16];
         process[..3].copy_from_slice(b"app");
-        let caller = Caller { uid: 0, process };
+        let caller = Caller { process, ..Caller::default() };
         let file = Some(FileKey { filesystem: 1, inode: 2, generation: 3, subvolume: 0 });
         FileCall { pid: 1, tid: 1, caller, begin_ns: end_ns, end_ns, file, deed }
     }

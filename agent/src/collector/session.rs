@@ -241,7 +241,7 @@ impl Collecting {
         let now_ns = now_ns();
         for made in self.finder.made(now_ns.saturating_sub(settled_ns)) {
             if [COMMIT, CHECKPOINT].contains(&made.row.kind.as_str()) {
-                let name = |&number: &usize| self.finder.database(number).to_owned();
+                let name = |&number: &usize| self.finder.database(number);
                 let databases = made.databases.iter().map(name).collect();
                 self.bills.add(made, databases, &self.clock);
             }

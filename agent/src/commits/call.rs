@@ -25,10 +25,28 @@ pub enum Deed {
     Lock { is_unlock: bool, offset_bytes: u64, length_bytes: u64 },
 }
 
+/// What an absolute path means: two callers with equal ones see the same files by the same paths.
+/// Zeroes where all callers are known to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct PathRoot {
+    /// Number of the mount namespace, as in /proc/PID/ns/mnt (mount_namespaces(7)).
+    pub namespace: u32,
+    /// mnt_id of the mount that the root directory is in, and the inode number of that directory.
+    pub mount: u32,
+    pub inode: u64,
+}
+
+impl PathRoot {
+    /// None is greater.
+    pub const LAST: PathRoot = PathRoot { namespace: u32::MAX, mount: u32::MAX, inode: u64::MAX };
+}
+
 /// Who made a call: what is not known is 0 and empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Caller {
     pub uid: u32,
+    /// Of a call with a path.
+    pub root: PathRoot,
     /// The process's command name, up to the first 0 (comm of proc(5)).
     pub process: [u8; 16],
 }

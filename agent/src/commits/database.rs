@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::call::{Deed, FileCall};
+use super::call::{Deed, FileCall, PathRoot};
 use super::recent_map::RecentMap;
+use crate::device::number;
 use crate::tracer::FileKey;
 
 /// PENDING_BYTE, and the bytes from it on that locks of a database lie in (os.h of SQLite).
@@ -27,33 +28,44 @@ const FILES_KEPT: usize = 16_384;
 const LASTING_KEPT: usize = 8_192;
 const DATABASES_KEPT: usize = 32_768;
 
-/// Databases by their paths, and the paths that files were opened by.
+/// A path, and what it means to those that gave it.
+type Place = (String, PathRoot);
+
+/// Databases by their places, and the places that files were opened by. Two files that one path
+/// leads to, in two containers, are two databases; one file that two paths lead to is one.
 #[derive(Debug, Default)]
 pub struct DatabaseFiles {
-    databases: BTreeMap<String, usize>,
+    databases: BTreeMap<Place, usize>,
+    /// By number: the place that it was met by first, and the file that was there last.
+    known: BTreeMap<usize, (Place, FileKey)>,
     next: usize,
-    paths: RecentMap<FileKey, String, FILES_KEPT>,
+    numbers: RecentMap<FileKey, usize, LASTING_KEPT>,
+    places: RecentMap<FileKey, Place, FILES_KEPT>,
     /// Likewise of databases, WALs and their shared memory, which a process keeps open: others, of
     /// which there are many, put none of them out.
-    lasting_paths: RecentMap<FileKey, String, LASTING_KEPT>,
+    lasting_places: RecentMap<FileKey, Place, LASTING_KEPT>,
 }
 
 impl DatabaseFiles {
     /// Of all calls that there are.
     pub fn of(calls: &[FileCall]) -> Self {
-        let mut paths: BTreeMap<FileKey, &str> = BTreeMap::new();
-        let mut found: BTreeSet<String> = BTreeSet::new();
+        let mut places: BTreeMap<FileKey, (&str, PathRoot)> = BTreeMap::new();
+        let mut found: BTreeMap<Place, FileKey> = BTreeMap::new();
         for call in calls {
             match (&call.deed, call.file) {
-                (Deed::Open { path, .. }, Some(file)) => drop(paths.insert(file, path)),
+                (Deed::Open { path, .. }, Some(file)) => {
+                    places.insert(file, (path, call.caller.root));
+                }
                 (Deed::Lock { offset_bytes, .. }, Some(file)) if LOCKS.contains(offset_bytes) => {
-                    found.extend(paths.get(&file).map(ToString::to_string));
+                    let place = places.get(&file).map(|(path, root)| ((*path).to_owned(), *root));
+                    found.extend(place.map(|place| (place, file)));
                 }
                 _ => {}
             }
         }
-        let next = found.len();
-        Self { databases: found.into_iter().zip(0..).collect(), next, ..Self::default() }
+        let mut files = Self::default();
+        found.into_iter().for_each(|(place, file)| files.learn(place, file));
+        files
     }
 
     /// A lock of bytes was taken on a file: it is a database, if they are SQLite's.
@@ -61,18 +73,37 @@ impl DatabaseFiles {
         if !LOCKS.contains(&offset_bytes) {
             return;
         }
-        let Some(path) = self.path(file).map(str::to_owned) else { return };
-        if !self.databases.contains_key(&path) {
-            self.databases.insert(path.clone(), self.next);
-            self.next += 1;
-        }
-        self.opened(file, &path);
+        let Some(place) = self.place(file).cloned() else { return };
+        self.learn(place.clone(), file);
+        self.opened(file, &place.0, place.1);
     }
 
-    /// The path of a database.
-    pub fn name(&self, database: usize) -> &str {
-        let found = self.databases.iter().find(|(_, number)| **number == database);
-        found.map_or("", |(path, _)| path)
+    /// A database is at a place: that which was there before, or the same file by another path, or
+    /// a new one.
+    fn learn(&mut self, place: Place, file: FileKey) {
+        let known = self.databases.get(&place).or_else(|| self.numbers.get(&file)).copied();
+        let number = known.unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        self.numbers.insert(file, number);
+        self.known.entry(number).or_insert_with(|| (place.clone(), file)).1 = file;
+        self.databases.insert(place, number);
+    }
+
+    /// The path of a database; where it leads to several, with the inode and the device of its
+    /// filesystem before it, so that each has a name of its own.
+    pub fn name(&self, database: usize) -> String {
+        let Some(((path, _), file)) = self.known.get(&database) else { return String::new() };
+        let all = (path.clone(), PathRoot::default())..=(path.clone(), PathRoot::LAST);
+        if self.databases.range(all).all(|(_, number)| *number == database) {
+            return path.clone();
+        }
+        let subvolume = match file.subvolume {
+            0 => String::new(),
+            number => format!(", subvolume {number}"),
+        };
+        format!("inode {} of {}{subvolume}: {path}", file.inode, number::text(file.filesystem))
     }
 
     /// There are more databases than are kept.
@@ -83,43 +114,51 @@ impl DatabaseFiles {
     /// Forgets the databases but these, and those of which files are known; gives what is left. One
     /// that is met again gets a new number.
     pub fn forget_idle(&mut self, busy: BTreeSet<usize>) -> BTreeSet<usize> {
-        let known = self.lasting_paths.values().map(|path| database_of_lasting(path));
-        let known: BTreeSet<&str> = known.collect();
-        self.databases.retain(|path, number| busy.contains(number) || known.contains(&**path));
-        self.databases.values().copied().collect()
+        let known = self.lasting_places.values();
+        let known: BTreeSet<(&str, PathRoot)> =
+            known.map(|(path, root)| (database_of_lasting(path), *root)).collect();
+        self.databases.retain(|(path, root), number| {
+            busy.contains(number) || known.contains(&(&**path, *root))
+        });
+        let left: BTreeSet<usize> = self.databases.values().copied().collect();
+        self.known.retain(|number, _| left.contains(number));
+        self.numbers.retain(|number| left.contains(number));
+        left
     }
 
     /// How many databases there are.
     pub fn count(&self) -> usize {
-        self.databases.len()
+        self.known.len()
     }
 
     /// A file was opened by a path.
-    pub fn opened(&mut self, file: FileKey, path: &str) {
-        if self.databases.contains_key(database_of_lasting(path)) {
-            self.paths.remove(&file);
-            self.lasting_paths.insert(file, path.to_owned());
+    pub fn opened(&mut self, file: FileKey, path: &str, root: PathRoot) {
+        let place = (path.to_owned(), root);
+        if self.databases.contains_key(&(database_of_lasting(path).to_owned(), root)) {
+            self.places.remove(&file);
+            self.lasting_places.insert(file, place);
         } else {
-            self.lasting_paths.remove(&file);
-            self.paths.insert(file, path.to_owned());
+            self.lasting_places.remove(&file);
+            self.places.insert(file, place);
         }
     }
 
-    /// A path that is asked for is kept.
-    fn path(&mut self, file: FileKey) -> Option<&str> {
-        self.lasting_paths.get(&file).or_else(|| self.paths.get(&file)).map(String::as_str)
+    /// A place that is asked for is kept.
+    fn place(&mut self, file: FileKey) -> Option<&Place> {
+        self.lasting_places.get(&file).or_else(|| self.places.get(&file))
     }
 
     /// What a file is.
     pub fn role(&mut self, file: FileKey) -> Option<FileRole> {
-        let path = self.path(file)?.to_owned();
-        self.role_of_path(&path)
+        let (path, root) = self.place(file)?.clone();
+        self.role_of_path(&path, root)
     }
 
     /// What a path is of.
-    pub fn role_of_path(&self, path: &str) -> Option<FileRole> {
-        let of = |suffix| self.databases.get(path.strip_suffix(suffix)?).copied();
-        if let Some(&database) = self.databases.get(path) {
+    pub fn role_of_path(&self, path: &str, root: PathRoot) -> Option<FileRole> {
+        let at = |path: &str| self.databases.get(&(path.to_owned(), root)).copied();
+        let of = |suffix| at(path.strip_suffix(suffix)?);
+        if let Some(database) = at(path) {
             return Some(FileRole::Database(database));
         }
         of("-journal")
@@ -131,16 +170,18 @@ impl DatabaseFiles {
                 let (database, number) = path.rsplit_once("-mj")?;
                 let is_number =
                     number.len() == 9 && number.bytes().all(|it| it.is_ascii_hexdigit());
-                let number = self.databases.get(database).copied().filter(|_| is_number)?;
+                let number = at(database).filter(|_| is_number)?;
                 Some(FileRole::SuperJournal(number))
             })
     }
 
     /// The databases in a directory that was opened.
     pub fn beneath(&mut self, directory: FileKey) -> Vec<usize> {
-        let Some(directory) = self.path(directory).map(str::to_owned) else { return Vec::new() };
-        let inside = |path: &str| Path::new(path).parent() == Some(Path::new(&directory));
-        let databases = self.databases.iter().filter(|(path, _)| inside(path));
+        let Some((directory, root)) = self.place(directory).cloned() else { return Vec::new() };
+        let inside = |(path, of): &Place| {
+            *of == root && Path::new(path).parent() == Some(Path::new(&directory))
+        };
+        let databases = self.databases.iter().filter(|(place, _)| inside(place));
         databases.map(|(_, &number)| number).collect()
     }
 }

@@ -1,11 +1,11 @@
 //! Decodes the records of kernel/calls/call_record.h; calls that failed are left out.
 
-use super::call::{Caller, Deed, FileCall};
+use super::call::{Caller, Deed, FileCall, PathRoot};
 use crate::system_calls::{self, CommitRole};
 use crate::tracer::FileKey;
 
 /// CALL_RECORD_BYTES, CALL_HEAD_BYTES and CALL_PATH_BYTES of call_record.h.
-const RECORD_BYTES: usize = 144;
+const RECORD_BYTES: usize = 160;
 const HEAD_BYTES: usize = 32;
 const PATH_BYTES: usize = 256;
 
@@ -85,6 +85,7 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
         tid: u32_at(28),
         caller: Caller {
             uid: u32_at(112),
+            root: PathRoot { inode: u64_at(144), mount: u32_at(152), namespace: u32_at(156) },
             process: record[120..136].try_into().expect("16 bytes"),
         },
         file: (inode != 0).then(|| FileKey {
@@ -107,10 +108,14 @@ mod tests {
     fn record(call: u32, result: i64, path: Option<&str>) -> Vec<u8> {
         let mut record = vec![0; RECORD_BYTES];
         record[..4].copy_from_slice(&call.to_le_bytes());
-        for (at, value) in [(8, 10_u64), (16, 20), (32, 7), (56, 4096), (64, 24), (136, 257)] {
+        for (at, value) in
+            [(8, 10_u64), (16, 20), (32, 7), (56, 4096), (64, 24), (136, 257), (144, 2)]
+        {
             record[at..at + 8].copy_from_slice(&value.to_le_bytes());
         }
-        for (at, value) in [(24, 5_u32), (28, 6), (40, 8), (44, 9), (104, 24), (112, 1000)] {
+        for (at, value) in
+            [(24, 5_u32), (28, 6), (40, 8), (44, 9), (104, 24), (112, 1000), (152, 29), (156, 77)]
+        {
             record[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         (record[116], record[120]) = (1, b'p');
@@ -142,7 +147,8 @@ mod tests {
         let (pid, tid, begin_ns, end_ns, file) = (5, 6, 10, 20, Some(FILE));
         let mut process = [0; 16];
         process[0] = b'p';
-        let caller = Caller { uid: 1000, process };
+        let root = PathRoot { namespace: 77, mount: 29, inode: 2 };
+        let caller = Caller { uid: 1000, root, process };
         let call = |deed| FileCall { pid, tid, caller, begin_ns, end_ns, file, deed };
         let head = vec![0; 24];
         let write = Deed::Write { offset_bytes: 4096, length_bytes: 24, head, is_synced: false };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Deed, FileCall};
+use super::call::{Deed, FileCall, PathRoot};
 use super::database::{DatabaseFiles, FileRole};
 use super::made_rows::MadeRows;
 pub use super::made_rows::{CHECKPOINT, COMMIT};
@@ -67,23 +67,24 @@ impl CommitFinder {
         self.rows.take(before_ns)
     }
 
-    /// The path of a database by its number.
-    pub fn database(&self, number: usize) -> &str {
+    /// The path of a database by its number; with its inode where that path leads to several.
+    pub fn database(&self, number: usize) -> String {
         self.files.name(number)
     }
 
     /// The path is that of a database that was seen, or of a file of SQLite beside it.
-    pub fn is_of_database(&self, path: &str) -> bool {
-        self.files.role_of_path(path).is_some()
+    pub fn is_of_database(&self, path: &str, root: PathRoot) -> bool {
+        self.files.role_of_path(path, root).is_some()
     }
 
     /// Takes the next call, in the order of their ends.
     pub fn take(&mut self, call: &FileCall) {
         self.rows.see(call);
+        let root = call.caller.root;
         let role = match (&call.deed, call.file) {
             (Deed::Open { path, .. }, Some(file)) => {
-                self.files.opened(file, path);
-                if let Some(FileRole::SuperJournal(_)) = self.files.role_of_path(path) {
+                self.files.opened(file, path, root);
+                if let Some(FileRole::SuperJournal(_)) = self.files.role_of_path(path, root) {
                     self.super_journals.insert(call.tid, path.clone());
                 }
                 return;
@@ -93,7 +94,7 @@ impl CommitFinder {
                 self.files.role(file)
             }
             (Deed::Unlink { path } | Deed::TruncatePath { path, .. }, _) => {
-                self.files.role_of_path(path)
+                self.files.role_of_path(path, root)
             }
             (_, Some(file)) => self.files.role(file),
             _ => None,

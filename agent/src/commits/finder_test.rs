@@ -1,7 +1,7 @@
 //! Commits are found from calls as SQLite makes them in each journal mode; the guest's test counts
 //! those of real programs.
 
-use super::call::{Caller, Deed, FileCall};
+use super::call::{Caller, Deed, FileCall, PathRoot};
 use super::finder::{CommitFinder, find};
 use super::unit_of_work::{FoundTransactions, MadeTransaction, ModeCounts};
 use crate::tracer::FileKey;
@@ -286,7 +286,7 @@ fn a_super_journal_names_its_databases_by_what_their_journals_hold() {
     (0..).zip(deeds).for_each(|it| finder.take(&call(it)));
     let made = finder.made(i64::MAX);
     let names = |made: &MadeTransaction| -> Vec<String> {
-        made.databases.iter().map(|&number| finder.database(number).to_owned()).collect()
+        made.databases.iter().map(|&number| finder.database(number)).collect()
     };
     assert_eq!(made.len(), 2);
     assert_eq!((made[0].journal_mode, made[0].super_journal.as_deref()), ("delete", Some(NAME)));
@@ -432,4 +432,49 @@ fn the_checkpoint_of_a_wal_that_was_there_before_is_no_commit() {
     deeds.push((DB, unlock(0)));
     let found = found(&deeds);
     assert_eq!((found.commits, found.checkpoints, found.syncs), (0, 1, 0));
+}
+
+#[test]
+fn one_path_in_two_containers_is_two_databases_and_one_file_by_two_paths_is_one() {
+    let mut finder = CommitFinder::default();
+    let root = |namespace| PathRoot { namespace, ..PathRoot::default() };
+    // By container: a database in WAL mode at the same path, of which the first has longer pages.
+    let journal = |inode: u64, namespace: u32, page: u64, path: &str| {
+        let open = |suffix: &str| opened(&format!("{path}{suffix}"));
+        let size = u32::try_from(page).unwrap().to_be_bytes();
+        let header = [[0; 4], [0; 4], size].concat();
+        let frame = [[0; 4], [0, 0, 0, 2]].concat();
+        let deeds = [
+            (inode, open("")),
+            (inode, lock(PENDING)),
+            (inode + 1, open("-wal")),
+            (inode + 1, write(0, 32, &header)),
+            (inode + 1, write(32, 24, &frame)),
+            (inode + 1, write(56, page, &[])),
+            (inode + 1, write(56 + page, 24, &frame)),
+        ];
+        deeds.map(|(inode, deed)| (inode, namespace, deed))
+    };
+    let first = journal(10, 1, 65536, "/data/app.db");
+    let second = journal(20, 2, 4096, "/data/app.db");
+    let elsewhere = journal(10, 3, 65536, "/mnt/volume/app.db");
+    let turns = first.into_iter().zip(second).flat_map(|(one, other)| [one, other]);
+    for (number, (inode, namespace, deed)) in (0..).zip(turns.chain(elsewhere)) {
+        finder.take(&FileCall {
+            pid: 7 + namespace,
+            tid: 7 + namespace,
+            caller: Caller { root: root(namespace), ..Caller::default() },
+            begin_ns: number * 10,
+            end_ns: number * 10 + 9,
+            file: file(inode),
+            deed,
+        });
+    }
+    let made = finder.made(i64::MAX);
+    let names = |number: usize| finder.database(number);
+    let told: Vec<_> = made.iter().map(|it| (names(it.databases[0]), it.row.wal_frames)).collect();
+    let (one, other) = ("inode 10 of 0:1: /data/app.db", "inode 20 of 0:1: /data/app.db");
+    let of = |name: &str| told.iter().filter(|(it, _)| it == name).map(|(_, it)| *it).collect();
+    let (ones, others): (Vec<i64>, Vec<i64>) = (of(one), of(other));
+    assert_eq!((ones, others), (vec![1, 2, 1, 2], vec![1, 2]), "{told:?}");
 }

@@ -46,6 +46,12 @@ impl<Key: Ord, Value, const MOST: usize> RecentMap<Key, Value, MOST> {
         self.newer.remove(key).or_else(|| self.older.remove(key))
     }
 
+    /// Forgets the entries but those with such values.
+    pub fn retain(&mut self, is_kept: impl Fn(&Value) -> bool) {
+        self.newer.retain(|_, value| is_kept(value));
+        self.older.retain(|_, value| is_kept(value));
+    }
+
     /// All values, in no order.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.newer.values().chain(self.older.values())
