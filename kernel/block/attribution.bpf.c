@@ -384,7 +384,7 @@ int BPF_PROG(call_entered, struct pt_regs *registers, long number)
 		file = submitted_sync(ARGUMENT_3(call, registers), ARGUMENT_2(call, registers),
 				      &flags);
 		if (file)
-			send_sync(RECORD_SYNC_BEGIN, call.number, READ(file, file, f_inode), flags,
+			send_sync(RECORD_SYNC_BEGIN, call.number, traced_inode(file), flags,
 				  0);
 		return 0;
 	}
