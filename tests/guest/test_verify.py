@@ -42,7 +42,8 @@ def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     assert set(verdict.left_out) == LACKS.get(filesystem, set())
     steps = 22 + (filesystem == "btrfs")
     assert len(verdict.did) == steps - len(verdict.left_out.keys() - {"fallocate"})
-    assert verdict.counts["checked_requests"] > 20
+    # A request of NILFS2 has the blocks of several files: no sync of one can be expected of it.
+    assert (verdict.counts["checked_requests"] > 20) == (filesystem != "nilfs2")
     # SQLite's shared memory alone is not known.
     assert verdict.counts["uncheckable_bytes"] < 200_000
     if verdict.addresses.missing:
