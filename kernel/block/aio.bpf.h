@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Syncs that a worker of the kernel makes for a task that is no longer in a call: fsync and
- * fdatasync of Linux AIO (aio_fsync()), and the sync at the end of its asynchronous direct writes to a
- * file that asks for it (iomap_dio_complete_work()). Such work is known by its function, from when it
- * is queued until it is done; so the asker is the task that submitted it. io_uring tells of its
- * requests itself.
+ * fdatasync of Linux AIO (aio_fsync()), and the sync at the end of its asynchronous direct writes
+ * to a file that asks for it (iomap_dio_complete_work()). Such work is known by its function, from
+ * when it is queued until it is done; so the asker is the task that submitted it. io_uring tells of
+ * its requests itself.
  *
  * workqueue_queue_work comes with interrupts off and workqueue_execute_end from workers alone, so
  * that no program of these interrupts itself. Before Linux 5.17 such syncs have no asker.
@@ -149,7 +149,8 @@ static __noinline __u64 submitted_sync(__u64 requests, __u64 count, __u32 *flags
 		struct aio_request request = {};
 		__u64 address = 0, file;
 
-		if (place >= count || bpf_probe_read_user(&address, 8, (void *)(requests + 8 * place)))
+		if (place >= count ||
+		    bpf_probe_read_user(&address, 8, (void *)(requests + 8 * place)))
 			return 0;
 		if (bpf_probe_read_user(&request, sizeof(request), (void *)address))
 			return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Bios of one buffer_head each: which function is called at its end, and what jbd2 wrote at its
- * begin, tell what the block is to the filesystem. Fills in two fields of a bio_record, and tells which
- * transaction the block is of.
+ * begin, tell what the block is to the filesystem. Fills in two fields of a bio_record, and tells
+ * which transaction the block is of.
  */
 #ifndef JOJ_BUFFERS_BPF_H
 #define JOJ_BUFFERS_BPF_H

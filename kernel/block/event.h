@@ -115,7 +115,7 @@ struct path_record {
 	__u64 size_bytes;
 	__u32 names_bytes;
 	__u32 disk;			/* of the filesystem; 0 where it has no single device */
-	__u64 subvolume;		/* of Btrfs: its tree's number, as inodes' are per tree; or 0 */
+	__u64 subvolume;		/* of Btrfs: its tree's number; 0 elsewhere */
 	/* names from the file up to the root's child, each ended by NUL, follow */
 };
 
@@ -211,7 +211,8 @@ struct request_record {
 	__u32 error;			/* blk_status_t of a completion */
 	/*
 	 * Of a flush issued: the first bio that it serves. Of another request issued, and of its
-	 * ranges: when it was allocated, which tells it from the next one at its address; 0 where nobody counts.
+	 * ranges: when it was allocated, which tells it from the next one at its address; 0 where
+	 * nobody counts.
 	 */
 	__u64 origin;
 };

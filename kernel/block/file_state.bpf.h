@@ -4,8 +4,8 @@
  * inode compares it with that, and a difference is told: what makes a filesystem commit necessary
  * is known without a look into any filesystem.
  *
- * The key is (s_dev, subvolume, inode, generation): ext4 and F2FS use an inode number again at once,
- * and a snapshot of Btrfs has the numbers and the generations of what it is of.
+ * The key is (s_dev, subvolume, inode, generation): ext4 and F2FS use an inode number again at
+ * once, and a snapshot of Btrfs has the numbers and the generations of what it is of.
  */
 #ifndef JOJ_FILE_STATE_BPF_H
 #define JOJ_FILE_STATE_BPF_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which file an inode really is: that below an overlay, and in which subvolume of Btrfs. Comes after
- * the structures inode, super_block and dentry of the program that includes it.
+ * Which file an inode really is: that below an overlay, and in which subvolume of Btrfs. Comes
+ * after the structures inode, super_block and dentry of the program that includes it.
  */
 #ifndef JOJ_INODES_BPF_H
 #define JOJ_INODES_BPF_H
@@ -96,7 +96,8 @@ static __always_inline __u64 subvolume_of(__u64 inode, __u64 superblock)
 	/* Btrfs may be a module that came later than this program. */
 	if (!bpf_core_type_exists(struct btrfs_inode))
 		return 0;
-	root = READ(btrfs_inode, inode - bpf_core_field_offset(struct btrfs_inode, vfs_inode), root);
+	inode -= bpf_core_field_offset(struct btrfs_inode, vfs_inode);
+	root = READ(btrfs_inode, inode, root);
 	return root ? READ(btrfs_root, root, root_key.objectid) : 0;
 }
 

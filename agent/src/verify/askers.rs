@@ -4,18 +4,9 @@
 
 use serde::Serialize;
 
-use super::check::Owner;
-use super::log::Log;
+use super::log::{Known, KnownSync, Log};
 use crate::tables::rows::Request;
 use crate::tracer::Capture;
-
-/// One call that synced a file, by its times.
-#[derive(Debug, Clone, Copy)]
-pub struct KnownSync {
-    pub tid: u32,
-    pub begin_ns: i64,
-    pub end_ns: i64,
-}
 
 impl KnownSync {
     fn goes_on(&self, time_ns: i64) -> bool {
@@ -37,17 +28,22 @@ pub struct Askers {
     pub wrong_asker_requests: u64,
 }
 
-/// Compares; gives what was wrong in words too.
-pub(super) fn check(capture: &Capture, log: &Log, owners: &[Owner]) -> (Askers, Vec<String>) {
+/// Compares; gives what was wrong in words too. `files` are those of the tables that the workload
+/// wrote, by their numbers.
+pub(super) fn check(
+    capture: &Capture,
+    log: &Log,
+    files: &[Option<&Known>],
+) -> (Askers, Vec<String>) {
     let (mut askers, mut complaints) = (Askers::default(), Vec::new());
     for request in capture.requests.iter().filter(|request| request.operation == "write") {
         let goes_on = |sync: &&KnownSync| sync.goes_on(request.queue_ns);
         let mut candidates: Vec<&KnownSync> = match request.block_type.as_ref() {
             "fs-journal" => log.known.iter().flat_map(|known| &known.syncs).collect(),
             // The file's own alone.
-            "data" => match request.file_id.map(|id| &owners[id as usize]) {
-                Some(Owner::Stamped(known)) => known.syncs.iter().collect(),
-                _ => continue,
+            "data" => match request.file_id.and_then(|id| files[id as usize]) {
+                Some(known) => known.syncs.iter().collect(),
+                None => continue,
             },
             _ => continue,
         };
@@ -74,7 +70,6 @@ pub(super) fn check(capture: &Capture, log: &Log, owners: &[Owner]) -> (Askers, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::log::Known;
     use super::*;
 
     fn write(block_type: &'static str, queue_ns: i64, asker: Option<(i64, i64)>) -> Request {
@@ -96,7 +91,7 @@ mod tests {
         let mut other = Known::new(1, "/b", tempfile::tempfile().unwrap()).unwrap();
         other.syncs.push(KnownSync { tid: 6, begin_ns: 150, end_ns: 250 });
         let log = Log { known: vec![known, other], ..Log::default() };
-        let owners = [Owner::Stamped(&log.known[0])];
+        let files = [Some(&log.known[0])];
         let counts = |request: Request| {
             let capture = Capture {
                 requests: vec![request],
@@ -105,7 +100,7 @@ mod tests {
                 lost_events: 0,
                 gaps: Default::default(),
             };
-            let (askers, complaints) = check(&capture, &log, &owners);
+            let (askers, complaints) = check(&capture, &log, &files);
             let wrong = askers.askerless_requests + askers.wrong_asker_requests;
             assert_eq!(complaints.len() as u64, wrong);
             (askers.checked_requests, askers.askerless_requests, askers.wrong_asker_requests)

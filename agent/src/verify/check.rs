@@ -71,7 +71,8 @@ impl Verdict {
             ..Self::default()
         };
         add_up(capture, &mut verdict);
-        let (askers, complaints) = askers::check(capture, log, &owners(capture, log));
+        let files: Vec<_> = owners(capture, log).iter().map(Owner::stamped).collect();
+        let (askers, complaints) = askers::check(capture, log, &files);
         verdict.askers = askers;
         verdict.complaints.extend(complaints.into_iter().take(TOLD));
         verdict
@@ -93,6 +94,15 @@ pub(super) enum Owner<'a> {
     /// Written through a mapping by SQLite.
     SharedMemory,
     Stranger,
+}
+
+impl<'a> Owner<'a> {
+    fn stamped(&self) -> Option<&'a Known> {
+        match self {
+            Owner::Stamped(known) => Some(known),
+            _ => None,
+        }
+    }
 }
 
 /// Durable sectors that were seen, by number of the file and offset.

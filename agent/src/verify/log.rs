@@ -4,10 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use super::askers::KnownSync;
 use super::sector_versions::SectorVersions;
 use super::stamp::{self, SECTOR};
 use crate::tables::timeline::now_ns;
+
+/// One call that synced a file, by its times.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownSync {
+    pub tid: u32,
+    pub begin_ns: i64,
+    pub end_ns: i64,
+}
 
 /// A file whose every sector is stamped.
 pub struct Known {

@@ -81,7 +81,7 @@ fn a_commit_is_for_who_waits_for_its_transaction_and_not_for_who_joined_the_next
     let mut causes = causes();
     let transaction = |caller, number| {
         let device = LOG_DISK;
-        Transaction { caller, number, device, ..Transaction::default() }
+        JournalTransaction { caller, number, device, ..JournalTransaction::default() }
     };
     causes.begin(fsync(5, 12));
     causes.begin(fsync(6, 13));

@@ -17,7 +17,7 @@ use crate::tracer::records::kernel::{
     BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, NILFS_MAGIC, OPERATION_MASK, OPERATION_WRITE,
     UBIFS_MAGIC,
 };
-use crate::tracer::records::{Bio, Change, Name, PathRecord, Run, Sync, Transaction};
+use crate::tracer::records::{Bio, Change, JournalTransaction, Name, PathRecord, Run, Sync};
 use crate::tracer::surroundings::Surroundings;
 use calls::{LINK, LINKAT, RENAME, RENAMEAT, RENAMEAT2, RMDIR, TRUNCATE, UNLINK, UNLINKAT};
 use changes::{Changed, Changes, Reason, Scope};
@@ -105,12 +105,12 @@ impl Causes {
     }
 
     /// A journal of jbd2 gets blocks of a transaction.
-    pub fn commit(&mut self, commit: &Transaction) {
+    pub fn commit(&mut self, commit: &JournalTransaction) {
         self.commits.insert(commit.device, commit.number);
     }
 
     /// A call waits for a transaction.
-    pub fn wait(&mut self, call: &Transaction) {
+    pub fn wait(&mut self, call: &JournalTransaction) {
         self.calls.wait(call.caller, call.number);
     }
 

@@ -194,7 +194,7 @@ mod tests {
 3 1 0:40 / /mnt/btrfs rw shared:1 - btrfs /dev/sdb rw
 4 2 0:41 / /mnt/a\\040b/c/over rw - tmpfs none rw
 5 1 0:42 / /merged rw - overlay none rw,lowerdir=/l,upperdir=/mnt/a\\040b/up\\134\\054per,workdir=/w
-6 1 0:42 /in /bound rw - overlay none rw,lowerdir=/l,upperdir=/mnt/a\\040b/up\\134\\054per,workdir=/w
+6 1 0:42 /in /bound rw - overlay - rw,lowerdir=/l,upperdir=/mnt/a\\040b/up\\134\\054per,workdir=/w
 7 1 0:43 / /relative rw - overlay none rw,lowerdir=l,upperdir=up,workdir=w
 8 1 0:44 / /lower rw - overlay none ro,lowerdir=/l:/m
 damaged line",

@@ -107,8 +107,8 @@ impl SyncCalls {
         self.active.remove(&doer(sync)).map(|call| call.number)
     }
 
-    /// A commit of the filesystem is finished: it was for the calls that are going on, but for those
-    /// that are known to wait for another transaction.
+    /// A commit of the filesystem is finished: it was for the calls that are going on, but for
+    /// those that are known to wait for another transaction.
     pub fn serve(&mut self, filesystem: u32, transaction: Option<u32>) {
         for call in self.active.values_mut() {
             let is_there = call.sync.filesystem == filesystem || call.sync.filesystem == 0;

@@ -3,7 +3,7 @@
 
 use super::fields::Fields;
 use crate::tracer::records::{
-    Bio, Change, Name, PathRecord, Record, RequestRecord, Root, Run, Sync, Transaction,
+    Bio, Change, JournalTransaction, Name, PathRecord, Record, RequestRecord, Root, Run, Sync,
     UringOutcome,
 };
 
@@ -261,8 +261,8 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
     Ok(name)
 }
 
-fn decode_transaction(mut fields: Fields) -> Transaction {
-    Transaction {
+fn decode_transaction(mut fields: Fields) -> JournalTransaction {
+    JournalTransaction {
         number: fields.u32(),
         time_ns: fields.u64(),
         caller: fields.u64(),

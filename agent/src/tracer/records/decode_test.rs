@@ -192,7 +192,7 @@ fn a_transaction_is_decoded_by_the_offsets_of_event_h() {
     for (offset, value) in [(4, 7u32), (24, 9)] {
         record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
     }
-    let transaction = Transaction { number: 7, time_ns: 1000, caller: 0xabc, device: 9 };
+    let transaction = JournalTransaction { number: 7, time_ns: 1000, caller: 0xabc, device: 9 };
     assert_eq!(decode(&record), Ok(Record::Commit(transaction.clone())));
     record[0] = 13;
     assert_eq!(decode(&record), Ok(Record::Waits(transaction)));

@@ -42,9 +42,9 @@ pub enum Record {
     /// Of a request that is issued next.
     Range(RequestRecord),
     /// A block of a transaction is sent to a journal.
-    Commit(Transaction),
+    Commit(JournalTransaction),
     /// A call waits for one, whose blocks are sent now or later, or were before.
-    Waits(Transaction),
+    Waits(JournalTransaction),
 }
 
 impl Record {
@@ -166,7 +166,7 @@ pub struct Sync {
 
 /// struct transaction_record.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Transaction {
+pub struct JournalTransaction {
     pub number: u32,
     pub time_ns: u64,
     /// Of a call: its thread; of io_uring the request's address.
