@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::call::{Deed, FileCall, PathRoot};
 use super::recent_map::RecentMap;
-use crate::device::number;
+use crate::device::sysfs;
 use crate::tracer::FileKey;
 
 /// PENDING_BYTE, and the bytes from it on that locks of a database lie in (os.h of SQLite).
@@ -103,7 +103,11 @@ impl DatabaseFiles {
             0 => String::new(),
             number => format!(", subvolume {number}"),
         };
-        format!("inode {} of {}{subvolume}: {path}", file.inode, number::text(file.filesystem))
+        format!(
+            "inode {} of {}{subvolume}: {path}",
+            file.inode,
+            sysfs::number_text(file.filesystem)
+        )
     }
 
     /// There are more databases than are kept.
