@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from jojlab.advise.search import Measure, ranking, search
 from jojlab.advise.space import Candidate, Space
 from jojlab.advise.test_search import cost, of_insert
-from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.analysis.run.risks import Guarantee
 
 NEAR = 1.05
 Cost = Callable[[Candidate], float]

@@ -20,7 +20,7 @@ from jojlab.advise.cases import experiment
 from jojlab.advise.score import Score, keeps, score
 from jojlab.advise.search import ranking, search
 from jojlab.advise.space import Candidate
-from jojlab.analysis.run.guarantee import Guarantee, broken_states
+from jojlab.analysis.run.risks import Guarantee, broken_states
 from jojlab.analysis.run.summary import CaseSummary, summarise
 from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.campaign import Campaign

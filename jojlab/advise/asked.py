@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from jojlab.advise.cases import experiment
 from jojlab.advise.score import Flash, Limits
 from jojlab.advise.space import Space, space
-from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.analysis.run.risks import Guarantee
 from jojlab.campaign.power_cuts import exclusion_reason, observation_before_run
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete, impossible, refuse_useless
 from jojlab.experiment.devices import refuse_devices
+from jojlab.experiment.input_files import with_recorded
 from jojlab.experiment.plan import plan
-from jojlab.experiment.recorded_settings import with_recorded
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.printable import plural

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jojlab.advise.advice import MOST_REFUSED
 from jojlab.advise.asked import Asked
 from jojlab.advise.search import KEPT, first_round, neighbours
-from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.analysis.run.risks import Guarantee
 from jojlab.campaign.campaign import USUAL_CASE_S, USUAL_STATE_S, format_duration
 from jojlab.foundation.printable import plural
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jojlab.advise.asked import Asked
-from jojlab.analysis.commit.lines import GrownLine, grown, lines_of, per_row
+from jojlab.analysis.commit.bill import GrownLine, grown, lines_of, per_row
 from jojlab.analysis.run.summary import RunSummary
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
-from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.analysis.run.risks import hazards
+from jojlab.analysis.run.risks import Guarantee, hazards
 from jojlab.experiment.cases import complete, impossible
 from jojlab.model.field import Value
 from jojlab.model.filesystem import NO_DEVICE

@@ -10,7 +10,7 @@ import pytest
 
 from jojlab.advise.search import ranking, search
 from jojlab.advise.space import Candidate, Space, space
-from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.analysis.run.risks import Guarantee
 from jojlab.experiment.cases import complete
 from jojlab.model.filesystems import f2fs, nilfs2
 

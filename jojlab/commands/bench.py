@@ -12,7 +12,7 @@ from jojlab.analysis.run.summary import summarise, summary_json
 from jojlab.command_line.group import Decorator, argument, command, option
 from jojlab.command_line.live_run import run_with_progress
 from jojlab.command_line.options import PATH, field_options, field_values, json_option
-from jojlab.experiment.recorded_settings import with_recorded
+from jojlab.experiment.input_files import with_recorded
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, Signalled
 from jojlab.foundation.printable import json_text, printable

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from jojlab.analysis.commit.bill import bill_json
-from jojlab.analysis.figures.apart import apart_json
+from jojlab.analysis.figures.throughput import apart_json
 from jojlab.analysis.run.summary import safety_json, summarise
 from jojlab.campaign.power_cuts import steps_left
 from jojlab.campaign.progress import Unwatched
@@ -26,9 +26,9 @@ from jojlab.command_line.options import (
     states_option,
     timeout_option,
 )
+from jojlab.experiment.input_files import with_recorded
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, apply
-from jojlab.experiment.recorded_settings import with_recorded
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import json_text, printable

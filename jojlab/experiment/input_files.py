@@ -1,5 +1,5 @@
-"""The files and folders that a case names, such as a script: where they are, and which may be
-named.
+"""The files and folders that a case names: where they are, which may be named, and which settings
+of SQLite lie beside scripts that joj export wrote.
 
 An experiment file names files beneath its own folder, so that a stranger's experiment reads
 nothing else of this machine. A path given on the command line is the user's own word, and may lead
@@ -8,13 +8,16 @@ anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from jojlab.experiment.cases import Case
+from jojlab.foundation.document import read_toml
 from jojlab.foundation.errors import UseError
 from jojlab.model.field import Kind, Value
 from jojlab.model.fields import BY_NAME
+from jojlab.model.workloads import with_group
+from jojlab.model.workloads.sqlite import SCRIPTS
 from jojlab.program.needs import found_program
 
 
@@ -86,3 +89,46 @@ def _outside(name: str, value: Value, where: str) -> UseError:
         f"{where}: {name} = {value!r} is not beneath the experiment's folder",
         f"copy the file there, or give it yourself: --set {name}=PATH",
     )
+
+
+NAME = "settings.toml"
+# No other field of a case is the app's.
+_ALLOWED = (
+    "journal_mode", "synchronous", "page_size_bytes", "auto_vacuum", "locking_mode",
+    "secure_delete", "temp_store", "wal_autocheckpoint_pages",
+)  # fmt: skip
+
+
+def with_recorded(
+    given: Mapping[str, Value], elsewhere: Sequence[str] = ()
+) -> tuple[dict[str, Value], str]:
+    """Return the fields that were given, and those of the folder of scripts that were not; and a
+    sentence that says which are the folder's, empty where it has none. `elsewhere` are KEY=VALUE
+    that the user gave too.
+
+    Raises UseError for a file that is not as it should be.
+    """
+    path = Path(str(given.get("scripts", ""))) / NAME
+    if (
+        given.get("workload") not in with_group(SCRIPTS)
+        or not given.get("scripts")
+        or not path.is_file()
+    ):
+        return dict(given), ""
+    _, document = read_toml(path, "docs/own-sql.md has the form")
+    found: dict[str, Value] = {}
+    for name, value in document.items():
+        if name not in _ALLOWED:
+            raise UseError(
+                f"{path}: {name} is none of the settings of SQLite that an app has",
+                f"drop it; there are {', '.join(_ALLOWED)}",
+            )
+        found[name] = BY_NAME[name].check(value, str(path))
+    by_option = {name: str(value) for name, value in given.items()}
+    by_option |= {name: value for name, _, value in (each.partition("=") for each in elsewhere)}
+    recorded = [f"{name}={value}" for name, value in found.items() if name not in by_option]
+    options = [f"{name}={by_option[name]}" for name in found if name in by_option]
+    note = f"settings of {path}: {', '.join(recorded) or 'none'}"
+    if options:
+        note += f"; by option, in the place of the recorded ones: {', '.join(options)}"
+    return {**found, **given}, note

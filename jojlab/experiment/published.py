@@ -1,17 +1,29 @@
-"""Reads [[published]]: what others published, as data to compare with our figures.
+"""Reads [[published]], [[table]] and [[chart]]: what others published, tables of changes that they
+printed, and the charts of a report.
 
-An entry has `source`, `place` in it and `figure`, and is one of these (docs/experiments.md):
+A published entry has `source`, `place` in it and `figure`, and is one of these
+(docs/experiments.md):
 
     a value     value, unit, case
     a change    value, unit ("%" or "times"), case, against: the change from against to case
     a bound     like a change, with holds = "above" or "below"; without a value: figures alone
     a bound of changes    like a bound, with than: the change is above (below) that of other cases
     missing     status = "missing": published somewhere, but not available
+
+A cell of a table is about the case that its column, its group and its row select together. A chart
+has these keys; an axis is a field of a case, or "variant":
+
+    title    what the chart shows
+    figure   the figure that gives the height of a bar
+    groups   the axis of the groups of bars, such as "filesystem"
+    bars     the axis of the bars within a group; "" for one bar
+    panels   the axis of panels side by side; "" for one panel
+    case     fields that select the cases; all cases by default
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jojlab.experiment.cases import Case
@@ -20,7 +32,7 @@ from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.model.fields import field_named
 from jojlab.model.figures import FIGURES
-from jojlab.trace.shapes import Published
+from jojlab.trace.shapes import Chart, Published, PublishedTable
 
 SELECTORS = ("case", "against", "than")
 
@@ -81,3 +93,56 @@ def check_selector(selector: Mapping[str, Any], variants: Sequence[str], place: 
                     f"{place}: no variant {value!r}{nearest(str(value), variants)}",
                     f"one of: {', '.join(variants)}" if variants else "there are no variants",
                 )
+
+
+def check_tables(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
+    """Check the entries; UseError naming file, entry and key."""
+    for place, entry in _placed(entries, where):
+        table = checked(entry, PublishedTable, place, "docs/experiments.md has the form")
+        for figure in {table.figure, *(each.figure or table.figure for each in table.columns)}:
+            check_figure(figure, place)
+        for name, selector in _selectors(entry):
+            check_selector(selector, variants, f"{place}: {name}")
+
+
+def refuse_idle_tables(
+    entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], where: str
+) -> None:
+    """Raise UseError for a selector of checked entries that is about none of the cases: a slip."""
+    for place, entry in _placed(entries, where):
+        for name, selector in _selectors(entry):
+            if not any(selects(selector, case) for case in cases):
+                raise UseError(
+                    f"{place}: {name} = {dict(selector)} is no case of this experiment",
+                    "correct it, or add the case to [matrix]",
+                )
+
+
+def _placed(
+    entries: Iterable[Mapping[str, Any]], where: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for number, entry in enumerate(entries, 1):
+        yield f"{where}: [[table]] number {number}", entry
+
+
+def _selectors(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Give every selector of a table by its name in an error."""
+    yield "against", entry["against"]
+    rows = [row for group in entry["group"] for row in group["rows"]]
+    for each in (*entry["columns"], *entry["group"], *rows):
+        yield f"{each['name']}: case", each.get("case", {})
+
+
+def check_charts(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
+    """Check the entries; UseError naming file, entry and key."""
+    for number, entry in enumerate(entries, 1):
+        place = f"{where}: [[chart]] number {number}"
+        chart = checked(entry, Chart, place, "docs/experiments.md has the form")
+        check_figure(chart.figure, place)
+        axes = [axis for axis in (chart.groups, chart.bars, chart.panels) if axis]
+        for axis in axes:
+            if axis != "variant":
+                field_named(axis, place)
+        if len(set(axes)) < len(axes):
+            raise UseError(f"{place}: an axis is named twice", "name each axis once")
+        check_selector(chart.case, variants, f"{place}: case")

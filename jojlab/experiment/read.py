@@ -12,10 +12,14 @@ from typing import Any
 from msgspec import Struct
 
 from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
-from jojlab.experiment.charts import check_charts
 from jojlab.experiment.input_files import input_files, refuse_outside
-from jojlab.experiment.published import check_published, refuse_idle
-from jojlab.experiment.published_tables import check_tables, refuse_idle_tables
+from jojlab.experiment.published import (
+    check_charts,
+    check_published,
+    check_tables,
+    refuse_idle,
+    refuse_idle_tables,
+)
 from jojlab.experiment.variants import (
     Variant,
     choose,

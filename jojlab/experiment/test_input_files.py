@@ -1,4 +1,4 @@
-"""The files that an experiment names: beneath its folder, or the user's own word."""
+"""Tests of the files that a case names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from jojlab.experiment.input_files import with_recorded
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, read
 from jojlab.foundation.errors import UseError
+from jojlab.recording import sql_settings
+from jojlab.recording.sql_settings import ConnectionSettings
 
 CASE = 'question = "?"\n[case]\nworkload = "replay"\n'
 
@@ -133,3 +136,74 @@ def test_a_variable_has_a_name_and_a_value(folder: Path, environment: str) -> No
 def test_a_list_of_arguments_is_written_as_one_text(folder: Path) -> None:
     with pytest.raises(UseError, match=r"arguments has several values[^$]*as in a shell"):
         asked(folder, PROGRAM + 'program = "sh"\narguments = ["a", "b"]\n')
+
+
+def test_settings_of_the_folder_are_taken_where_no_option_is_given(tmp_path: Path) -> None:
+    own = ConnectionSettings("a.db", ["SECURE_DELETE"], was_there=False, commits=3)
+    for words in (["main", ".", "journal_mode", "=", "WAL"], ["synchronous", "(", "1", ")"]):
+        own.note(words)
+    text = "\n".join(sql_settings.lines([own]))
+    (tmp_path / sql_settings.NAME).write_text(text)
+    given = {"workload": "sql-recorded", "scripts": str(tmp_path)}
+    fields, note = with_recorded({**given, "synchronous": "full", "device": "galaxy-s3"})
+    assert fields == {
+        **given, "device": "galaxy-s3", "synchronous": "full", "journal_mode": "wal",
+        "page_size_bytes": 4096, "auto_vacuum": "none", "locking_mode": "normal",
+        "secure_delete": "on", "temp_store": "default", "wal_autocheckpoint_pages": 1000,
+    }  # fmt: skip
+    assert "journal_mode=wal" in note
+    assert note.endswith("; by option, in the place of the recorded ones: synchronous=full")
+    assert with_recorded({**given, "workload": "sqlite-insert"})[1] == ""
+
+
+def test_connections_that_differ_are_said_to(tmp_path: Path) -> None:
+    connections = [
+        ConnectionSettings("a.db", [], was_there=True, own={"synchronous": "off"}, commits=9),
+        ConnectionSettings("a.db", ["DEFAULT_SYNCHRONOUS=1"], was_there=True, commits=2),
+    ]
+    lines = list(sql_settings.lines(connections))
+    assert 'synchronous = "off"  # PRAGMA synchronous; others had normal' in lines
+    assert "# journal_mode: not known: the database was there before" in lines
+
+
+@pytest.mark.parametrize("line", ['device = "x"', 'journal_mode = "no"', "journal_mode ="])
+def test_a_stranger_sets_nothing_else(tmp_path: Path, line: str) -> None:
+    (tmp_path / "settings.toml").write_text(line)
+    with pytest.raises(UseError, match=r"settings\.toml"):
+        with_recorded({"workload": "sql-recorded", "scripts": str(tmp_path)})
+
+
+SQL_SCRIPTS_CASE = 'question = "?"\n[case]\nworkload = "{}"\n'
+
+
+def asked_of_sql_scripts(folder: Path, workload: str, more: str, *settings: str) -> Experiment:
+    (folder / "app").mkdir(exist_ok=True)
+    (folder / "app/transaction.sql").write_text("SELECT 1;\n")
+    (folder / "experiment.toml").write_text(SQL_SCRIPTS_CASE.format(workload) + more)
+    return plan(read(folder / "experiment.toml", settings)).experiment
+
+
+def test_scripts_that_go_round_have_a_length_and_recorded_ones_have_none(tmp_path: Path) -> None:
+    [drawn] = asked_of_sql_scripts(tmp_path, "sql", 'scripts = "app"\n').cases
+    assert drawn.inputs == {"scripts": tmp_path / "app"}
+    assert drawn.settings["transactions"] == 200
+    [recorded] = asked_of_sql_scripts(tmp_path, "sql-recorded", 'scripts = "app"\n').cases
+    assert "transactions" not in recorded.settings
+    # Those of rows that are made up belong to neither.
+    assert not {"initial_rows", "value_bytes", "tables"} & drawn.settings.keys()
+    assert {"journal_mode", "synchronous", "page_size_bytes"} <= recorded.settings.keys()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("", "sql needs scripts = FOLDER"),
+        ('scripts = "app"\npage_size_bytes = 1000\n', "no power of two"),
+        ('scripts = "nowhere"\n', "is no folder"),
+        ('scripts = "../app"\n', "not beneath the experiment's folder"),
+        ('scripts = "app"\nvalue_bytes = 7\n', "sql has no field value_bytes"),
+    ],
+)
+def test_what_cannot_run_is_told(tmp_path: Path, more: str, words: str) -> None:
+    with pytest.raises(UseError, match=words):
+        asked_of_sql_scripts(tmp_path, "sql", more)

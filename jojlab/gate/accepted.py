@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from jojlab.analysis.commit.lines import BillLine, lines_of
+from jojlab.analysis.commit.bill import BillLine, lines_of
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import MachineError, UseError

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from jojlab.analysis.commit.lines import GrownLine, grown, lines_of, per_row
-from jojlab.analysis.run.guarantee import broken_states
+from jojlab.analysis.commit.bill import GrownLine, grown, lines_of, per_row
+from jojlab.analysis.run.risks import broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Survival
 from jojlab.gate.accepted import Accepted, AcceptedCase

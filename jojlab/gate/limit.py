@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.analysis.run.risks import Guarantee
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.model.figures import FIGURES, Number, Unit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.analysis.run.risks import Guarantee
 from jojlab.foundation.errors import UseError
 from jojlab.gate.limit import PER_COMMIT, ROW_FIGURES, parse_limit
 from jojlab.model.figures import FIGURES

@@ -19,8 +19,8 @@ from jojlab.advise.advice import Advice, Choice, speed_up
 from jojlab.advise.asked import Asked
 from jojlab.advise.score import Score
 from jojlab.advise.space import MAIN, Candidate, Space
-from jojlab.analysis.commit.lines import GrownLine
-from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.analysis.commit.bill import GrownLine
+from jojlab.analysis.run.risks import Guarantee
 from jojlab.analysis.run.risks import hazards as risks
 from jojlab.model.field import Value
 from jojlab.model.fields import BY_NAME

@@ -12,10 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.commit.bill import Bill, BillRow
-from jojlab.analysis.commit.classes import CLASSES, class_shares
+from jojlab.analysis.commit.bill import CLASSES, Bill, BillRow, class_shares
 from jojlab.analysis.commit.flash_life import CYCLES, Charged, FlashLife, years
-from jojlab.analysis.figures.apart import Apart
+from jojlab.analysis.figures.throughput import Apart
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import plural, printable
 from jojlab.model.figures import CAUSED, Number

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from jojlab.analysis.commit.classes import CLASSES, class_of, class_shares
+from jojlab.analysis.commit.bill import CLASSES, class_of, class_shares
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.lazy import alt

@@ -9,8 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.run.compare import Comparison, OneSided
-from jojlab.analysis.run.parts import Move, parts
+from jojlab.analysis.run.compare import Comparison, Move, OneSided, parts
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report import survival
 from jojlab.report.case_charts import chart_label

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.analysis.study.parts import Part
+from jojlab.analysis.study.parts import Part, PartVerdict, Verdicts, verdicts
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.analysis.study.tables import ComparedTable
-from jojlab.analysis.study.verdicts import PartVerdict, Verdicts, verdicts
 from jojlab.foundation.lazy import alt
 from jojlab.model.figures import FIGURES
 from jojlab.report import hazards, survival

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.commit.lines import BillLine, GrownLine
+from jojlab.analysis.commit.bill import BillLine, GrownLine
 from jojlab.foundation.printable import printable
 from jojlab.gate.check import Held, LimitVerdict
 from jojlab.gate.limit import Limit

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jojlab.analysis.run.differences import flatten
+from jojlab.analysis.run.compare import flatten
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.report.shared import text
 from jojlab.report.shared.template import Section, render

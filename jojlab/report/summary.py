@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.run.differences import flatten
+from jojlab.analysis.run.compare import flatten
 from jojlab.analysis.run.pivot import Pivot
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import CsvStream

@@ -15,7 +15,7 @@ from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.asked import asked_for
 from jojlab.advise.score import Limits, Score
 from jojlab.advise.space import Candidate, Space
-from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.analysis.run.risks import Guarantee
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete

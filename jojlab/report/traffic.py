@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.commit.classes import CLASSES
+from jojlab.analysis.commit.bill import CLASSES
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.traffic.characterisation import ATTRIBUTES, OPERATIONS, Characterisation, Share
 from jojlab.analysis.traffic.lba_picture import COLUMNS as PICTURE_COLUMNS

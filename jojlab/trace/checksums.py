@@ -30,6 +30,7 @@ _REMEDY = "the disk or a copy is bad: fetch the run again, or run it again"
 _SOURCES = (
     (PACKAGE / "analysis", "*.py"),
     (PACKAGE / "analysis", "*.sql"),
+    (PACKAGE / "model", "*.py"),
     (PACKAGE / "trace", "*.py"),
     (SCHEMA, "*.toml"),
 )

@@ -71,7 +71,7 @@ class Published(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Chart(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A chart of some cases; jojlab/experiment/charts.py says what its keys mean."""
+    """A chart of some cases; jojlab/experiment/published.py says what its keys mean."""
 
     title: str
     figure: str

@@ -1,7 +1,5 @@
-"""Why did the filesystem have to commit? Bytes of its journal and metadata by cause and reason.
-
-A reason is the changes to files that a commit carried (`reason` in schema/requests.toml). Bytes
-that carry none, such as tables that are brought up to date in place, are not here.
+"""Why did the filesystem commit, what did ext4's journal hold copies of, and whom did shared
+requests serve?
 """
 
 from __future__ import annotations
@@ -26,3 +24,25 @@ class ReasonShare:
         file, _, words = self.reason.partition(": ")
         only = "; " not in self.reason and self.cause.endswith(f" of {file}")
         return words if only and words else self.reason
+
+
+@dataclass(frozen=True)
+class HomeShare:
+    """Bytes of journal copies, over all commits of a case, by what is copied (page_runs.home)."""
+
+    part: str
+    home: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class AskersShare:
+    """Requests that served several calls at once, over all commits of a case, by whose these were
+    (requests.askers).
+    """
+
+    part: str
+    block_type: str
+    askers: str
+    requests: int
+    bytes: int

@@ -1,3 +1,8 @@
+"""Tests of the bill of a commit, and of the lines that grew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -6,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jojlab.analysis.commit.bill import Total, bill_json, commit_bills
-from jojlab.model.figures import CAUSED
+from jojlab.analysis.commit.bill import BillLine, Total, bill_json, commit_bills, grown
+from jojlab.model.figures import CAUSED, FIGURES
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture
@@ -285,3 +290,37 @@ def test_reading_a_program_is_no_part_of_a_commit(tmp_path: Path) -> None:
     bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
     found = {part: bill.total(part).requests for part in ("commit", "program", "read-only")}
     assert found == {"commit": 3, "program": 3, "read-only": 1}
+
+
+JOURNAL = BillLine("commit", "write", "fs-journal", "", "fsync", 2, 8192)
+DATA = BillLine("commit", "write", "data", "a.db", "fsync", 1, 4096)
+FLUSH = BillLine("commit", "flush", "flush", "", "fsync", 2, 0)
+LATER = BillLine("deferred", "write", "data", "a.db", "writeback", 0.5, 2048)
+OTHERS = BillLine("background", "write", "data", "b.db", "fsync", 9, 65536)
+LINES = (JOURNAL, DATA, FLUSH, LATER, OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("figure", "lines"),
+    [
+        ("bytes_per_commit", (JOURNAL, DATA, LATER, FLUSH)),
+        ("requests_per_commit", (JOURNAL, FLUSH, DATA, LATER)),
+        ("writes_per_commit", (JOURNAL, DATA)),
+        ("flushes_per_commit", (FLUSH,)),
+        ("fs_journal_bytes_per_commit", (JOURNAL,)),
+        ("data_bytes_per_commit", (DATA, LATER)),
+        ("deferred_bytes_per_commit", (LATER,)),
+        ("background_requests_per_commit", (OTHERS,)),
+        ("nand_bytes_per_commit", (OTHERS, JOURNAL, DATA, LATER)),
+        ("latency_ns_p99", (JOURNAL, FLUSH, DATA, LATER)),
+    ],
+)
+def test_the_lines_of_a_figure_dearest_first(figure: str, lines: tuple[BillLine, ...]) -> None:
+    assert figure in FIGURES
+    assert tuple(found.line for found in grown(figure, LINES, None)) == lines
+
+
+def test_only_what_grew_is_told() -> None:
+    more = replace(JOURNAL, bytes=12288)
+    [found] = grown("bytes_per_commit", (more, DATA, LATER), LINES)
+    assert (found.line, found.before) == (more, JOURNAL)

@@ -1,4 +1,4 @@
-"""Which named numbers describe a case? One value per capture, then the median over the seeds."""
+"""The named numbers of a case: one value per capture, then the median over the seeds."""
 
 from __future__ import annotations
 
@@ -8,13 +8,33 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from jojlab.analysis.figures.nand_writes import nand_writes
 from jojlab.analysis.figures.throughput import pass_throughput, throughput
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.declared import lacking
 from jojlab.model.figures import CAUSED, FIGURES, Number, figure_of_pass
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.manifest import ReplayedCalls
+
+
+def nand_writes(
+    data: Dataset, transactions: Mapping[tuple[str, int], int | float]
+) -> dict[tuple[str, int], dict[str, float]]:
+    """Return nand_bytes_per_commit and ftl_wa by (case_id, seed), of modelled devices alone.
+
+    `transactions`: measured transactions of the same captures. ftl_wa is 0 where nothing was
+    written.
+    """
+    found = {}
+    for row in ask(data, "figures/nand_writes"):
+        key = row["case_id"], row["seed"]
+        programmed, written = row["programmed_bytes"], row["written_bytes"]
+        if key in transactions:
+            found[key] = {
+                "nand_bytes_per_commit": programmed / transactions[key],
+                "ftl_wa": programmed / written if written else 0.0,
+            }
+    return found
+
 
 # Names of the figures that a part of the bill counts in.
 _PREFIXES = {"commit": ("",), "deferred": ("", "deferred_"), "background": ("background_",)}

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.figures.apart import Apart, transactions_apart
 from jojlab.analysis.figures.case_figures import case_figures
+from jojlab.analysis.figures.throughput import Apart, transactions_apart
 from jojlab.model.figures import FIGURES
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder

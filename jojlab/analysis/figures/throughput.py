@@ -1,4 +1,5 @@
-"""How many transactions come back per second of the capture's clock?
+"""How many transactions come back per second of the capture's clock, and how their latencies are
+spread?
 
 Reads the transactions, and from the manifest when the phases were: between two of their intervals
 nothing is measured. There the tracer empties its ring, and counters are read.
@@ -9,6 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -76,3 +79,68 @@ def _gaps(data: Dataset) -> dict[tuple[str, int], list[tuple[int, int]]]:
             (before[1], after[0]) for before, after in itertools.pairwise(phases)
         ]
     return found
+
+
+# From 100 ns to 1000 s: what is shorter or longer is in the outer bins. Six bins in every decade
+# fill a terminal's lines; a picture has room for thirty-two, each 7.5 % wide.
+_STEPS = (1, 1.5, 2, 3, 5, 7)
+COARSE_NS: tuple[int, ...] = tuple(
+    int(step * 10**power) for power in range(2, 12) for step in _STEPS
+)
+FINE_NS: tuple[int, ...] = tuple(round(100 * 10 ** (place / 32)) for place in range(10 * 32 + 1))
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The latencies from `begin_ns` to just below `end_ns`."""
+
+    begin_ns: int
+    end_ns: int
+    count: int
+
+
+def histograms(data: Dataset, edges_ns: tuple[int, ...] = COARSE_NS) -> dict[str, tuple[Bin, ...]]:
+    """Return the latencies of the measured transactions by case_id, from BEGIN to COMMIT's return.
+
+    `edges_ns` are those of the bins, ascending, every power of ten between the ends among them. The
+    bins follow on each other, from the first to the last that is not empty.
+    """
+    bins = {"begins_ns": list(edges_ns[:-1]), "ends_ns": list(edges_ns[1:])}
+    places = {begin_ns: place for place, begin_ns in enumerate(edges_ns)}
+    counts: dict[str, dict[int, int]] = {}
+    for row in ask(data, "figures/histogram", **bins):
+        counts.setdefault(row["case_id"], {})[places[row["begin_ns"]]] = row["latencies"]
+    return {
+        case_id: tuple(
+            Bin(edges_ns[place], edges_ns[place + 1], found.get(place, 0))
+            for place in range(min(found), max(found) + 1)
+        )
+        for case_id, found in counts.items()
+    }
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Transactions of one `kind`, read-only or rollback, over all seeds; times in ns."""
+
+    kind: str
+    transactions: int
+    latency_ns_p50: int
+    latency_ns_p99: int
+
+
+def transactions_apart(data: Dataset) -> dict[str, tuple[Apart, ...]]:
+    """Return them by case_id, of the cases that have any."""
+    found: dict[str, tuple[Apart, ...]] = {}
+    for row in ask(data, "figures/apart"):
+        case_id = row.pop("case_id")
+        found[case_id] = (*found.get(case_id, ()), Apart(**row))
+    return found
+
+
+def apart_json(apart: Iterable[Apart]) -> dict[str, Any]:
+    """Return them as `--json` prints them, by kind."""
+    return {
+        each.kind: {name: value for name, value in vars(each).items() if name != "kind"}
+        for each in apart
+    }

@@ -1,9 +1,9 @@
 """Asks a question: runs ROOM/QUESTION.sql over a dataset, with the shared tables that it reads.
 
-A question is one SELECT in a file of its own, in SQL that DuckDB runs as it stands and that sqlglot
-translates for other engines (test_ask.py translates all of them for Spark). It reads the tables of
-schema/, `captures`, and the shared tables: each file of rows/shared and rows/sliced is one, and has
-its name. A shared table is made when a question first reads it, and then kept for the dataset.
+A question is one SELECT in a file of its own, in SQL that DuckDB runs as it stands. It reads the
+tables of schema/, `captures`, and the shared tables: each file of rows/shared and rows/sliced is
+one, and has its name. A shared table is made when a question first reads it, and then kept for the
+dataset.
 
 What rows/sliced has of a request depends on that request alone, or can be put together from what
 slices of the requests give. So a large capture is read slice by slice, and joins of its requests

@@ -1,4 +1,4 @@
-"""Every question is one SELECT that sqlglot hands to Spark, and is found by its name."""
+"""Tests that every question is one SELECT, says what it asks, and is found by its name."""
 
 from pathlib import Path
 
@@ -22,13 +22,9 @@ def test_questions_are_found_at_all() -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_is_one_select_for_spark_too(question: str) -> None:
-    [asked] = sqlglot.parse(text_of(question), dialect="duckdb")
-    assert isinstance(asked, exp.Query)
-    translated = asked.sql(dialect="spark", unsupported_level=sqlglot.ErrorLevel.RAISE)
-    [read_again] = sqlglot.parse(translated, dialect="spark")
-    assert isinstance(read_again, exp.Query)
-    assert [c.alias_or_name for c in read_again.selects] == [c.alias_or_name for c in asked.selects]
+def test_a_question_is_one_select(question: str) -> None:
+    [parsed] = sqlglot.parse(text_of(question), dialect="duckdb")
+    assert isinstance(parsed, exp.Query)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

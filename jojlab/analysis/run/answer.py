@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.commit.classes import ClassShare, caused_shares
+from jojlab.analysis.commit.bill import ClassShare, caused_shares
 from jojlab.analysis.commit.trace import CommitTrace
-from jojlab.analysis.run.differences import differences
+from jojlab.analysis.run.compare import differences
 from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import is_worse

@@ -13,13 +13,19 @@ from typing import Any
 
 from jojlab.analysis.commit.bill import Bill, commit_bills
 from jojlab.analysis.commit.trace import CommitTrace, commit_traces
-from jojlab.analysis.figures.apart import Apart, transactions_apart
 from jojlab.analysis.figures.case_figures import CaseFigures, case_figures
-from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, Bin, histograms
+from jojlab.analysis.figures.throughput import (
+    COARSE_NS,
+    FINE_NS,
+    Apart,
+    Bin,
+    histograms,
+    transactions_apart,
+)
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.rows.declared import lacking
-from jojlab.analysis.traffic.traffic import Traffic, traffic
+from jojlab.analysis.traffic.characterisation import Traffic, traffic
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
 

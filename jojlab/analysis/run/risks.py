@@ -1,18 +1,19 @@
-"""What may a power cut or a crash destroy, by the settings of a case?
+"""What may a power cut or a crash destroy, by the settings of a case, and which guarantee holds?
 
 Reads the fields of a case, and what was seen of its commits; gives its hazards: what SQLite's and
-the filesystems' manuals say of each setting, and five defects that power cuts found
+the filesystems' manuals say of each setting, and defects that power cuts found
 (docs/power-cuts.md). Of a program and of a replay, whose settings nobody knows, its commits say it
 (docs/commits.md). Gives too what is not known: where nothing is at risk that is known, but too
-little is, nothing is called safe. jojlab/campaign/power_cuts.py holds hazards against power cuts;
-their prose is made in jojlab/report/hazards.py.
+little is, nothing is called safe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from typing import Any
 
+from jojlab.analysis.run.survival import Survival
 from jojlab.model import hazards as causes
 from jojlab.model.fields import BY_NAME
 from jojlab.model.filesystem import mount_words
@@ -218,3 +219,30 @@ def _of_files(case: Mapping[str, Any]) -> Iterator[Hazard]:
     # fsync(2): that a file is synced does not mean that its name is; the directory must be.
     elif case.get("metadata_operation") not in (None, "stat") and case["sync_directory"] != "on":
         yield Hazard(Harm.NAMES, causes.NO_DIRECTORY_SYNC)
+
+
+class Guarantee(StrEnum):
+    """What must hold. `durable`: every commit that returned is there. `consistent`: commits may be
+    missing, the last ones first, but what is there is what was once committed. `none`: nothing.
+    """
+
+    DURABLE = "durable"
+    CONSISTENT = "consistent"
+    NONE = "none"
+
+
+# Outcomes of a state that break no promise.
+_ALLOWED = {
+    Guarantee.DURABLE: frozenset({"kept"}),
+    Guarantee.CONSISTENT: frozenset({"kept", "lost"}),
+}
+
+
+def breaks(outcome: str, guarantee: Guarantee) -> bool:
+    """Whether a state with this outcome breaks the guarantee."""
+    return guarantee is not Guarantee.NONE and outcome not in _ALLOWED[guarantee]
+
+
+def broken_states(found: Survival, guarantee: Guarantee) -> int:
+    """Return how many of the states that were judged break the guarantee."""
+    return sum(count for name, count in found.outcomes.items() if breaks(name, guarantee))

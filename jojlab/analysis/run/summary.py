@@ -10,9 +10,8 @@ import msgspec
 
 from jojlab.analysis.commit.bill import Bill
 from jojlab.analysis.commit.trace import CommitTrace
-from jojlab.analysis.figures.apart import Apart, apart_json
 from jojlab.analysis.figures.case_figures import CaseFigures
-from jojlab.analysis.figures.histogram import Bin
+from jojlab.analysis.figures.throughput import Apart, Bin, apart_json
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.analysis.run.observations import observation_of, place_of
@@ -22,7 +21,7 @@ from jojlab.analysis.study.memory_model import MemoryModel, read_memory_models, 
 from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.study.tables import tables_json
-from jojlab.analysis.traffic.traffic import Traffic
+from jojlab.analysis.traffic.characterisation import Traffic
 from jojlab.model.hazards import Hazard, Unknown
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept

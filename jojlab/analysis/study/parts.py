@@ -2,18 +2,19 @@
 
 A run is of one experiment, or of several that another one lists; each is a *part* here: its
 question, its cases by short names, its variants with what must be known of them, its charts, and
-its published statements evaluated.
+its published statements evaluated, which the verdicts sum up.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jojlab.analysis.figures.case_figures import CaseFigures
-from jojlab.analysis.study.published import Place, Statement, statements
+from jojlab.analysis.study.published import SMALL_ERROR, Place, Point, Statement, statements
 from jojlab.analysis.study.tables import ComparedTable, tables
 from jojlab.model.fields import BY_NAME
 from jojlab.trace.run_folder import CaseEntry
@@ -189,3 +190,58 @@ def value_words(field: str, value: object) -> str:
     names_itself = field == "variant" or (field in BY_NAME and BY_NAME[field].names_itself)
     alone = names_itself and str(value) not in _SAY_NOTHING
     return str(value) if alone else f"{field} {value}"
+
+
+@dataclass(frozen=True)
+class PartVerdict:
+    """One part: its orderings that were measured, those reproduced, and its predictions' errors."""
+
+    name: str
+    orderings: int
+    reproduced: int
+    errors: tuple[float, ...]
+
+    @property
+    def median_error(self) -> float | None:
+        """The median of the errors without their signs."""
+        return statistics.median(map(abs, self.errors)) if self.errors else None
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """All parts, their sum, and the anchors with what ours is."""
+
+    parts: tuple[PartVerdict, ...]
+    whole: PartVerdict
+    anchors: tuple[tuple[Statement, Point], ...]
+    missing: int
+
+    @property
+    def close(self) -> int:
+        """Predictions whose error is small (SMALL_ERROR)."""
+        return sum(abs(error) <= SMALL_ERROR for error in self.whole.errors)
+
+
+def verdicts(parts: Iterable[Part]) -> Verdicts:
+    """Count the statements of `parts`."""
+    parts = tuple(parts)
+    counted = tuple(_verdict(part.name, part.statements) for part in parts)
+    everything = [found for part in parts for found in part.statements]
+    return Verdicts(
+        counted,
+        _verdict("all", everything),
+        tuple((found, point) for found in everything if found.anchor for point in found.points),
+        sum(found.kind == "missing" for found in everything),
+    )
+
+
+def _verdict(name: str, found: Iterable[Statement]) -> PartVerdict:
+    found = tuple(found)
+    bounds = [each for each in found if each.kind == "bound" and each.verdict != "not measured"]
+    predictions = [each for each in found if each.kind in ("value", "change") and not each.anchor]
+    return PartVerdict(
+        name,
+        len(bounds),
+        sum(each.verdict != "not reproduced" for each in bounds),
+        tuple(p.error for each in predictions for p in each.points if p.error is not None),
+    )

@@ -1,19 +1,14 @@
-"""What kind of I/O is it? Reads and writes by who owns them, who waits, where and how large.
-
-The attributes are those of figure 2 of Jeong et al., I/O Stack Optimization for Smartphones (USENIX
-ATC 2013): file kind, block type, synchronous or not, sequential or random, size of the request.
-Everything after the warm-up counts, over all seeds; a request of several owners is counted with the
-owner of its first page run, its bytes with the owners they belong to.
-"""
+"""Of which kinds was the I/O, how was it spread over them, and which load had each device?"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jojlab.analysis.rows.ask import ask
-from jojlab.analysis.traffic.device_load import DeviceLoad, device_loads
+from jojlab.analysis.traffic.lba_picture import LbaPicture, lba_pictures
 from jojlab.trace.dataset import Dataset
 
 OPERATIONS = ("write", "read")
@@ -125,3 +120,63 @@ def _place(share: Share) -> tuple[int, int, int, int, str]:
         -share.bytes,
         share.value,
     )
+
+
+MACHINE = "machine"
+
+
+@dataclass(frozen=True)
+class DeviceLoad:
+    """Requests of one device, and its interrupts where they were counted (None where not).
+
+    The row of device `machine` has the interrupts of all devices, timers among them; the modelled
+    device completes by a timer and has none of its own.
+    """
+
+    device: str
+    requests: int | None
+    bytes: int | None
+    interrupts: int | None
+
+
+def device_loads(data: Dataset) -> dict[str, tuple[DeviceLoad, ...]]:
+    """Return every device of each case, by name, over all seeds; the machine stands last.
+
+    Interrupts are the counters `interrupts` of phase all: of source kernel for the whole machine
+    (/proc/stat, intr), of a source that has a disk's name for that disk, and of source device for
+    the only disk of a case (/proc/interrupts).
+    """
+    counted: dict[tuple[str, str], int] = {}
+    for row in ask(data, "traffic/interrupts"):
+        device = MACHINE if row["source"] == "kernel" else row["source"]
+        counted[row["case_id"], device] = row["interrupts"]
+    result: dict[str, list[DeviceLoad]] = {}
+    rows = ask(data, "traffic/devices")
+    disks = Counter(row["case_id"] for row in rows)
+    for row in rows:
+        own = counted.get((row["case_id"], row["device"]))
+        if own is None and disks[row["case_id"]] == 1:
+            own = counted.get((row["case_id"], "device"))
+        load = DeviceLoad(row["device"], row["requests"], row["bytes"], own)
+        result.setdefault(row["case_id"], []).append(load)
+    for case_id, found in result.items():
+        if (case_id, MACHINE) in counted:
+            found.append(DeviceLoad(MACHINE, None, None, counted[case_id, MACHINE]))
+    return {case_id: tuple(found) for case_id, found in result.items()}
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The I/O of one case: what kind it was, and where it went over time, for each device."""
+
+    kinds: Characterisation
+    pictures: tuple[LbaPicture, ...]
+
+
+def traffic(data: Dataset) -> dict[str, Traffic]:
+    """Return the traffic of every case that has a request, by case_id."""
+    pictures = lba_pictures(data)
+    return {
+        case_id: Traffic(kinds, pictures.get(case_id, ()))
+        for case_id, kinds in characterisations(data).items()
+    }

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.commit.classes import CLASSES, class_of
+from jojlab.analysis.commit.bill import CLASSES, class_of
 from jojlab.analysis.rows.ask import ask, ask_columns, make_sliced, text_of
 from jojlab.trace.dataset import Dataset, Row
 

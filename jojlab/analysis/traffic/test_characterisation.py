@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from jojlab.analysis.traffic.characterisation import (
     ATTRIBUTES,
     Characterisation,
+    DeviceLoad,
     characterisation_json,
     characterisations,
 )
-from jojlab.analysis.traffic.device_load import DeviceLoad
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of, truncate_capture
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.commit.classes import CLASSES
+from jojlab.analysis.commit.bill import CLASSES
 from jojlab.analysis.traffic import lba_picture
 from jojlab.analysis.traffic.lba_picture import LbaPicture, lba_pictures
 from jojlab.trace.dataset import Dataset

@@ -40,7 +40,13 @@ RAW_NAND = Extras(
 # The same, with our own build of UBI and UBIFS.
 CHOSEN_BUFFERS = replace(RAW_NAND, chosen_buffers=True)
 # What makes an image.
-_SOURCES = (PACKAGE / "guest" / "image", PACKAGE / "guest" / "kernel", PACKAGE / "foundation")
+_SOURCES = (
+    PACKAGE / "guest" / "image",
+    PACKAGE / "guest" / "kernel",
+    PACKAGE / "foundation",
+    PACKAGE / "model",
+    PACKAGE / "model" / "filesystems",
+)
 # What decides which library a program loads, and where packages are looked up.
 _VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "DPKG_ADMINDIR", "DPKG_ROOT")
 

@@ -1,8 +1,7 @@
 import pytest
 
-from jojlab.analysis.study.parts import Part
+from jojlab.analysis.study.parts import Part, verdicts
 from jojlab.analysis.study.published import Place, statements
-from jojlab.analysis.study.verdicts import verdicts
 
 
 def part_of(name: str, entries: list[dict[str, object]]) -> Part:

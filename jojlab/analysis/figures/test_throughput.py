@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, histograms
+from jojlab.analysis.figures.throughput import COARSE_NS, FINE_NS, histograms
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of
 
