@@ -119,12 +119,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give each group to one process, in the order of `pytest_collection_modifyitems`."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByGroup(LoadScopeScheduling):
+    class GroupScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return group_of(nodeid)
 
     config.option.loadscopereorder = False
-    return ByGroup(config, log)
+    return GroupScheduling(config, log)
 
 
 def group_of(test: str) -> str:

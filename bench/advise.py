@@ -63,7 +63,7 @@ class App:
     fields: tuple[str, ...] = ()
     fixed: tuple[str, ...] = _FIXED
 
-    def asked(self, states: int) -> Asked:
+    def request(self, states: int) -> Asked:
         """Return what the adviser is asked: one answer that keeps every commit."""
         texts = ["regime=steady", *self.fields, *self.fixed]
         if "workload=sql-recorded" not in texts:
@@ -87,7 +87,7 @@ APPS = (
 
 
 @dataclass(frozen=True)
-class Found:
+class AppAnswer:
     """Of one app: settings in the matrix, those of it that were measured, and all that the search
     measured; times of a commit; states after power cuts of the answer, and those that did harm: of
     fewer than were asked for, all that draws found. `torn_blocks` are states that ext4 does not
@@ -103,7 +103,7 @@ class Found:
     best_ns: float
     answer: str
     best: str
-    asked_states: int
+    requested_states: int
     refused: int
     states: int
     harmful: int
@@ -120,7 +120,7 @@ class Found:
         return self.answer_ns / self.best_ns
 
     @property
-    def met(self) -> bool:
+    def is_met(self) -> bool:
         """Whether it is near the best, by few cases, and nothing was lost."""
         few = self.searched <= SHARE * self.settings
         return (
@@ -142,27 +142,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="guests at a time (1)")
     parser.add_argument("--sizes", action="store_true", help="print the matrices' sizes alone")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    asked = parser.parse_args(arguments)
-    apps = [app for app in APPS if app.name in (asked.app or [app.name])]
-    if unknown := set(asked.app or ()) - {app.name for app in apps}:
+    options = parser.parse_args(arguments)
+    apps = [app for app in APPS if app.name in (options.app or [app.name])]
+    if unknown := set(options.app or ()) - {app.name for app in apps}:
         parser.error(f"--app: {', '.join(sorted(unknown))}: one of {names}")
     if any("workload=sql-recorded" in app.fields for app in apps):
         _record()
-    if asked.sizes:
+    if options.sizes:
         for app in apps:
-            print(f"{app.name:10} {len(app.asked(0).space.candidates):4}")
+            print(f"{app.name:10} {len(app.request(0).space.candidates):4}")
         return 0
-    end_s = time.monotonic() + asked.seconds
+    end_s = time.monotonic() + options.seconds
     rows = []
     for app in apps:
         if time.monotonic() < end_s:
-            rows.append(_compared(app, asked.states, asked.jobs, end_s))
+            rows.append(_compared(app, options.states, options.jobs, end_s))
             print(_line(rows[-1]), file=sys.stderr)
-    if asked.json:
+    if options.json:
         print(json.dumps([{**asdict(row), "ratio": row.ratio} for row in rows], indent=1))
     else:
         print("\n".join(map(_line, rows)))
-    return 0 if len(rows) == len(apps) and all(row.met for row in rows) else 1
+    return 0 if len(rows) == len(apps) and all(row.is_met for row in rows) else 1
 
 
 def _record() -> None:
@@ -181,13 +181,13 @@ def _record() -> None:
         subprocess.run(command, check=True, cwd=_RECORDED, stdout=sys.stderr)
 
 
-def _compared(app: App, states: int, jobs: int, end_s: float) -> Found:
+def _compared(app: App, states: int, jobs: int, end_s: float) -> AppAnswer:
     """Search, cut the power of the answer, and measure the matrix, as far as time allows."""
-    asked = app.asked(states)
+    request = app.request(states)
     cache = Cache.default()
     lab = Lab(cache, Options(jobs=jobs))
     with cache.work_dir() as work:
-        adviser = Adviser(asked, lab, work, _unshown)
+        adviser = Adviser(request, lab, work, _no_progress)
         ranked = adviser.search()
         searched = len(adviser.scores)
         answer, judged = ranked[0], list[Survival]()
@@ -195,25 +195,25 @@ def _compared(app: App, states: int, jobs: int, end_s: float) -> Found:
             adviser.choose(ranked)
             for first in adviser.advice.answers:
                 answer, judged = first.candidate, list(first.survivals.values())
-        left = [each for each in asked.space.candidates if each not in adviser.scores]
+        left = [each for each in request.space.candidates if each not in adviser.scores]
         left.sort(key=_has_lazytime)
         while left and time.monotonic() < end_s:
             adviser.measure(left[:_PORTION])
             del left[:_PORTION]
     scores = adviser.scores
-    measured = [each for each in asked.space.candidates if each in scores]
+    measured = [each for each in request.space.candidates if each in scores]
     best = min(measured, key=lambda each: scores[each].row_ns)
     torn_blocks = sum(sum(each.torn_blocks.values()) for each in judged)
-    return Found(
+    return AppAnswer(
         app.name,
-        len(asked.space.candidates),
+        len(request.space.candidates),
         len(measured),
         searched,
-        scores[asked.space.own].row_ns,
+        scores[request.space.own].row_ns,
         scores[answer].row_ns,
         scores[best].row_ns,
-        settings_label(asked.space.settings(answer)),
-        settings_label(asked.space.settings(best)),
+        settings_label(request.space.settings(answer)),
+        settings_label(request.space.settings(best)),
         states,
         len(adviser.advice.refused),
         sum(each.states for each in judged),
@@ -227,14 +227,14 @@ def _has_lazytime(candidate: Candidate) -> bool:
     return "lazytime" in str(dict(candidate).get("mount_options"))
 
 
-def _unshown(title: str, steps: int, _: str) -> AbstractContextManager[Watcher]:
+def _no_progress(title: str, steps: int, _: str) -> AbstractContextManager[Watcher]:
     print(f"{title}, {steps}", file=sys.stderr)
     return nullcontext(Unwatched())
 
 
-def _line(row: Found) -> str:
-    states = f"{'all ' * (row.states < row.asked_states)}{row.states} states"
-    verdict = "met" if row.met else "NOT MET"
+def _line(row: AppAnswer) -> str:
+    states = f"{'all ' * (row.states < row.requested_states)}{row.states} states"
+    verdict = "met" if row.is_met else "NOT MET"
     return (
         f"{row.app:10} searched {row.searched:3} of {row.settings:4} ({row.measured} measured), "
         f"{row.present_ns / 1e3:9.1f} -> {row.answer_ns / 1e3:8.1f} us, {row.ratio:5.3f} of best, "

@@ -1,7 +1,7 @@
 """Times the standard questions on a large capture, and the answers that are kept of a small run.
 
-Makes a capture of many requests (made_capture.py) and runs joj show on it with no answer kept, then
-joj report with no answer kept, and joj show with what the report kept: these two answer all
+Makes a capture of many requests (large_capture.py) and runs joj show on it with no answer kept,
+then joj report with no answer kept, and joj show with what the report kept: these two answer all
 standard questions, and are held to the goal. Vega's script, which a machine makes once, is there.
 Beside them blkparse and btt read a trace of fewer requests, and their time is scaled to as many.
 With --run it times what is kept of a run, and joj bill of a case of the cache, each as a ratio to
@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from bench.made_blktrace import write_blktrace
+from bench.blktrace_text import write_blktrace
 
 GOAL_S, GOAL_GB = 20.0, 4.0
 _CORES = 2
@@ -54,14 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--made", type=Path, help="a run that --keep left; nothing is made")
     parser.add_argument("--keep", type=Path, help="leave the made run in this folder")
     parser.add_argument("--run", type=Path, help="a small run whose kept answers are timed too")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with TemporaryDirectory(prefix="joj-analysis-") as temporary:
         folder = Path(temporary)
-        made = asked.made or _make(asked.keep or folder / "run", asked.requests)
+        made = options.made or _make(options.keep or folder / "run", options.requests)
         met = _time_large(made, folder)
-        _time_peers(asked.peer_requests, asked.requests, folder)
-        if asked.run:
-            _time_kept(asked.run, folder)
+        _time_peers(options.peer_requests, options.requests, folder)
+        if options.run:
+            _time_cached(options.run, folder)
     return 0 if met else 1
 
 
@@ -70,7 +70,7 @@ def _make(folder: Path, requests: int) -> Path:
 
     The kernel counts what this process has held as memory of every process that it starts.
     """
-    code = "import sys; from pathlib import Path; from bench.made_capture import make_run; "
+    code = "import sys; from pathlib import Path; from bench.large_capture import make_run; "
     code += "make_run(Path(sys.argv[1]), int(sys.argv[2]))"
     subprocess.run([sys.executable, "-c", code, str(folder), str(requests)], check=True)
     return folder
@@ -104,7 +104,7 @@ def _time_large(run: Path, folder: Path) -> bool:
     return both.cpu_s / _CORES <= GOAL_S and both.memory_gb <= GOAL_GB
 
 
-def _time_peers(requests: int, asked: int, folder: Path) -> None:
+def _time_peers(requests: int, wanted: int, folder: Path) -> None:
     """Time blkparse and btt on `requests`, and print it scaled to as many as were asked for."""
     if not (shutil.which("blkparse") and shutil.which("btt")):
         print("blkparse and btt are not installed: apt-get install blktrace")
@@ -117,12 +117,12 @@ def _time_peers(requests: int, asked: int, folder: Path) -> None:
     ):
         took = timed(command, {}, folder)
         _print(f"{name}, {requests:,} requests", took)
-        scale = asked / requests
-        print(f"{'  scaled to ' + format(asked, ','):40} {took.wall_s * scale:8.1f} "
+        scale = wanted / requests
+        print(f"{'  scaled to ' + format(wanted, ','):40} {took.wall_s * scale:8.1f} "
               f"{took.cpu_s * scale:8.1f}")  # fmt: skip
 
 
-def _time_kept(run: Path, folder: Path) -> None:
+def _time_cached(run: Path, folder: Path) -> None:
     """Print the times of kept answers as ratios to loading the libraries, taken in turns."""
     kept = {"JOJ_CACHE": str(folder / "kept")}
     commands: dict[str, tuple[list[str], Mapping[str, str]]] = {

@@ -92,7 +92,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Named:
+class NameLoad:
     """What the names of many files took, and what became of the segments."""
 
     memory: Memory
@@ -131,21 +131,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{rate:,} I/Os a second, turn {turn + 1}", file=sys.stderr)
                 loads[rate].append(_loaded(device, directory, rate, asked.seconds))
         print(f"{2 * asked.names:,} names", file=sys.stderr)
-        named = _named(device, directory, asked.names)
+        names_load = _measure_names(device, directory, asked.names)
         print("nothing but the collector", file=sys.stderr)
         written = _alone(device, directory)
     medians = {rate: _median(each) for rate, each in loads.items()}
-    _print(medians, named, written, asked.names, as_json=asked.json)
-    return 0 if all(met for _, met in goals(medians, named, written)) else 1
+    _print(medians, names_load, written, asked.names, as_json=asked.json)
+    return 0 if all(met for _, met in goals(medians, names_load, written)) else 1
 
 
-def goals(loads: dict[int, Load], named: Named, written: Written) -> list[tuple[str, bool]]:
+def goals(loads: dict[int, Load], names_load: NameLoad, written: Written) -> list[tuple[str, bool]]:
     """Each goal with what was reached, and whether it is met."""
     light = loads[RATES[0]]
     # The loads have no uploader: it is that of the names.
-    most = [named.memory, *(load.memory for load in loads.values())]
+    most = [names_load.memory, *(load.memory for load in loads.values())]
     whole = max(
-        replace(each, uploader_bytes=named.memory.uploader_bytes).whole_bytes for each in most
+        replace(each, uploader_bytes=names_load.memory.uploader_bytes).whole_bytes for each in most
     )
     # The rest is what the filesystem adds, and the number of the next segment.
     each = written.disk_bytes - written.segment_bytes + SEGMENT_BYTES
@@ -258,7 +258,7 @@ def _fio(directory: Path, rate: int, seconds: float) -> int:
     return int(json.loads(answer[answer.index("{") :])["jobs"][0]["write"]["total_ios"])
 
 
-def _named(device: str, directory: Path, count: int) -> Named:
+def _measure_names(device: str, directory: Path, count: int) -> NameLoad:
     """Many names on the traced filesystem, and as many on one of memory; segments are sent."""
     with TemporaryDirectory(prefix="joj-", dir=MEMORY) as folder:
         untraced, data, token = (Path(folder) / name for name in ("files", "data", "token"))
@@ -275,7 +275,7 @@ def _named(device: str, directory: Path, count: int) -> Named:
             dataset = DuckDbEngine(fleet_files(open_store(str(data))))
             sent = dataset.rows("SELECT lost_events FROM segments")
     lost = sum(int(row["lost_events"]) for row in [*collector.segments, *sent])
-    return Named(collector.memory, len(sent), lost)
+    return NameLoad(collector.memory, len(sent), lost)
 
 
 def _alone(device: str, directory: Path) -> Written:
@@ -307,21 +307,21 @@ def _disk_written(device: str, directory: Path) -> int:
 
 
 def _print(
-    loads: dict[int, Load], named: Named, written: Written, names: int, *, as_json: bool
+    loads: dict[int, Load], names_load: NameLoad, written: Written, names: int, *, as_json: bool
 ) -> None:
-    reached = [{"goal": text, "met": met} for text, met in goals(loads, named, written)]
+    reached = [{"goal": text, "met": met} for text, met in goals(loads, names_load, written)]
     if as_json:
         print(json.dumps({
-            "loads": [asdict(load) for load in loads.values()], "named": asdict(named),
+            "loads": [asdict(load) for load in loads.values()], "named": asdict(names_load),
             "written": asdict(written), "goals": reached,
         }, indent=1))  # fmt: skip
         return
     print(f"{'I/Os a s':>10} {'of a core':>10} {'BPF':>8} {'process':>8} {'lost':>6}  memory")
     for load in loads.values():
         print(f"{load.rate:>10,.0f} {load.share:>10.2%} {load.bpf_share:>8.2%} "
-              f"{load.process_share:>8.2%} {load.lost:>6}  {_told(load.memory)}")  # fmt: skip
-    print(f"{2 * names:,} names, {named.segments} segments sent, {named.lost} events lost: "
-          f"{_told(named.memory)}")  # fmt: skip
+              f"{load.process_share:>8.2%} {load.lost:>6}  {_memory(load.memory)}")  # fmt: skip
+    print(f"{2 * names:,} names, {names_load.segments} segments sent, {names_load.lost} events "
+          f"lost: {_memory(names_load.memory)}")  # fmt: skip
     print(
         f"a segment of {written.segment_bytes / 1e3:.1f} kB makes the disk write "
         f"{written.disk_bytes / 1e3:.1f} kB ({written.segments} segments)"
@@ -330,7 +330,7 @@ def _print(
         print(f"{'met   ' if goal['met'] else 'missed'} {goal['goal']}")
 
 
-def _told(memory: Memory) -> str:
+def _memory(memory: Memory) -> str:
     mib = {name: value / 2**20 for name, value in vars(memory).items()}
     return (
         f"{memory.whole_bytes / 2**20:.1f} MiB: collector {mib['collector_bytes']:.1f}, uploader "

@@ -23,50 +23,50 @@ Peers = dict[str, tuple[float, Run]]
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison; `ours` and `theirs` are medians in operations per second.
+    """One comparison; `own_rate` and `peer_rate` are medians in operations per second.
 
     `ratio` is the median of the turns' ratios, `spread` their quartiles; `syncs` the shares of
     time that ours and theirs spend in sync calls, where that was asked for.
     """
 
-    what: str
+    subject: str
     peer: str
     goal: float
-    ours: float
-    theirs: float
+    own_rate: float
+    peer_rate: float
     ratio: float
     spread: tuple[float, float]
     syncs: tuple[float, float] | None = None
 
     @property
-    def met(self) -> bool:
-        """Whether the ratio reaches the goal."""
+    def is_met(self) -> bool:
+        """Return whether the ratio reaches the goal."""
         return self.ratio >= self.goal
 
     @property
     def ceiling(self) -> float | None:
-        """The ratio of a program that waits for the peer's syncs and does nothing else."""
+        """Return the ratio of a program that waits for the peer's syncs and does nothing else."""
         return 1 / self.syncs[1] if self.syncs and self.syncs[1] else None
 
 
-def compared(what: str, ours: Run, others: Peers, turns: int) -> list[Row]:
+def compared(subject: str, own: Run, others: Peers, turns: int) -> list[Row]:
     """Let all take turns; the order is reversed from one turn to the next."""
     found: dict[str, list[float]] = {"": [], **{name: [] for name in others}}
-    runs = {"": ours, **{name: run for name, (_, run) in others.items()}}
+    runs = {"": own, **{name: run for name, (_, run) in others.items()}}
     for turn in range(turns):
         for name in list(runs)[:: 1 if turn % 2 else -1]:
             found[name].append(runs[name]())
     rows = []
     for name, (goal, _) in others.items():
         ratios = [a / b for a, b in zip(found[""], found[name], strict=True)]
-        mine, theirs = statistics.median(found[""]), statistics.median(found[name])
+        own_rate, peer_rate = statistics.median(found[""]), statistics.median(found[name])
         low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
-        rows.append(Row(what, name, goal, mine, theirs, ratio, (low, high)))
+        rows.append(Row(subject, name, goal, own_rate, peer_rate, ratio, (low, high)))
     return rows
 
 
 @contextlib.contextmanager
-def kept(rows: Sequence[Row]) -> Iterator[None]:
+def show_when_interrupted(rows: Sequence[Row]) -> Iterator[None]:
     """Show the rows that are there on stderr where something ends the comparisons early."""
     try:
         yield
@@ -86,21 +86,21 @@ def show(rows: Sequence[Row], stream: TextIO | None = None) -> None:
     for row in rows:
         low, high = row.spread
         line = (
-            f"{row.what:42} {row.peer:20} {row.ours:8.0f} {row.theirs:8.0f} {row.ratio:5.2f} "
-            f"{row.goal:5} {low:.2f}-{high:.2f}"
+            f"{row.subject:42} {row.peer:20} {row.own_rate:8.0f} {row.peer_rate:8.0f} "
+            f"{row.ratio:5.2f} {row.goal:5} {low:.2f}-{high:.2f}"
         )
         if row.syncs:
             line += f"  {row.syncs[0]:.0%}, {row.syncs[1]:.0%}"
         if row.ceiling:
             line += f"; {row.ceiling:.2f}"
-        print(line + ("" if row.met else "  MISSED"), file=stream)
+        print(line + ("" if row.is_met else "  MISSED"), file=stream)
 
 
 def arguments_of(
     name: str, doc: str | None, *, turns: int, epilog: str = "Exit code 1 when a goal is missed."
 ) -> argparse.ArgumentParser:
-    """Return a parser of --directory, --turns and --json for bench/`name`."""
-    parser = argparse.ArgumentParser(prog=f"bench/{name}", description=doc, epilog=epilog)
+    """Return a parser of --directory, --turns and --json for bench.`name`."""
+    parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=doc, epilog=epilog)
     parser.add_argument(
         "--directory", type=_folder, default=Path(), help="on the disk to write to (default: .)"
     )

@@ -69,15 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         peer = _peer_image(cache, Path(temporary) / "init")
         rows = compared(
             "states after power cuts, ext4",
-            lambda: _ours(cache, job),
-            {"dm-log-writes": (GOAL, lambda: asyncio.run(_theirs(cache, peer)))},
+            lambda: _judge_states(cache, job),
+            {"dm-log-writes": (GOAL, lambda: asyncio.run(_judge_as_peer(cache, peer)))},
             asked.turns,
         )
     if asked.json:
         print(json.dumps([asdict(row) for row in rows], indent=1))
     else:
         show(rows)
-    return 0 if all(row.met for row in rows) else 1
+    return 0 if all(row.is_met for row in rows) else 1
 
 
 def _machine(job: Job) -> Machine:
@@ -92,7 +92,7 @@ def _peer_image(cache: Cache, program: Path) -> Image:
     return build_image(cache, program, None, Extras(modules=_PEER_MODULES))
 
 
-def _ours(cache: Cache, job: Job) -> float:
+def _judge_states(cache: Cache, job: Job) -> float:
     """Return the states judged in a second of processor, of one job."""
     before_s = _used_s()
     files = work(cache, job, _TIMEOUT_S, lambda _: None)
@@ -106,7 +106,7 @@ def _used_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-async def _theirs(cache: Cache, image: Image) -> float:
+async def _judge_as_peer(cache: Cache, image: Image) -> float:
     """Return the same of the peer, from its first stop to its second."""
     with cache.work_dir() as folder:
         ours, theirs = socket.socketpair()

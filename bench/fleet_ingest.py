@@ -43,15 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--segments", type=int, default=200, help="of each turn and size")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     print(f"{'segments':>10} {'kB each':>8} {'':14} {'MB/s core':>10} {'/s core':>8} {'ratio':>6}")
     for a_day in (96, 1):
-        segments = _made(min(asked.segments, 96), a_day)
-        _compare(segments, asked.segments, asked.turns)
+        segments = _simulate(min(options.segments, 96), a_day)
+        _compare(segments, options.segments, options.turns)
     return 0
 
 
-def _made(count: int, a_day: int) -> list[bytes]:
+def _simulate(count: int, a_day: int) -> list[bytes]:
     generator = np.random.default_rng(1)
     made: list[bytes] = []
     while len(made) < count:
@@ -67,7 +67,7 @@ def _compare(segments: Sequence[bytes], count: int, turns: int) -> None:
     peers: list[float] = []
     for turn in range(turns):
         sides: list[tuple[list[float], Callable[[Sequence[bytes], int, str], float]]] = [
-            (ours, _time_ours),
+            (ours, _time_server),
             (peers, _time_peer),
         ]
         for times, timed in sides if turn % 2 else reversed(sides):
@@ -82,7 +82,7 @@ def _compare(segments: Sequence[bytes], count: int, turns: int) -> None:
         )
 
 
-def _time_ours(segments: Sequence[bytes], count: int, folder: str) -> float:
+def _time_server(segments: Sequence[bytes], count: int, folder: str) -> float:
     store = open_store(folder)
     devices = -(-(count + 1) // _SEGMENTS_A_DEVICE)
     tokens = [enrol(store, f"device-{number}", 0) for number in range(devices)]

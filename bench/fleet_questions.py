@@ -37,7 +37,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Asked:
+class EngineAnswer:
     """What one engine took for all questions, and its rows."""
 
     wall_s: float
@@ -57,17 +57,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", choices=[*EngineName, "both"], default="both")
     parser.add_argument("--ask", help=argparse.SUPPRESS)  # in a process of its own
     parser.add_argument("--remote", help=argparse.SUPPRESS)
-    asked = parser.parse_args(arguments)
-    if asked.ask:
-        json.dump(_ask(asked.made, EngineName(asked.ask), asked.remote), sys.stdout)
+    options = parser.parse_args(arguments)
+    if options.ask:
+        json.dump(_ask(options.made, EngineName(options.ask), options.remote), sys.stdout)
         return 0
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="joj-fleet-bench-")))
-        made = asked.made or _make(asked.keep or folder / "fleet", asked.rows)
+        made = options.made or _make(options.keep or folder / "fleet", options.rows)
         answers = []
-        if asked.engine != EngineName.spark:
+        if options.engine != EngineName.spark:
             answers.append(_print(EngineName.duckdb, _in_process(made, EngineName.duckdb)))
-        if asked.engine != EngineName.duckdb:
+        if options.engine != EngineName.duckdb:
             if missing := why_not():
                 print(f"spark: not measured: {missing}")
                 return 0
@@ -92,9 +92,9 @@ def _make(folder: Path, rows: int) -> Path:
     return folder
 
 
-def _in_process(made: Path, engine: EngineName, remote: str = "") -> Asked:
+def _in_process(folder: Path, engine: EngineName, remote: str = "") -> EngineAnswer:
     """Ask all questions in a new process; memory and processor are those of it, or of Spark's."""
-    command = [sys.executable, "-m", "bench.fleet_questions", "--made", str(made)]
+    command = [sys.executable, "-m", "bench.fleet_questions", "--made", str(folder)]
     command += ["--ask", engine, "--remote", remote]
     began = time.perf_counter()
     java = _Java()
@@ -103,12 +103,12 @@ def _in_process(made: Path, engine: EngineName, remote: str = "") -> Asked:
     is_spark = engine is EngineName.spark
     memory = java.memory_gb if is_spark else answer["memory_gb"]
     cpu_s = answer["cpu_s"] + (java.cpu_s if is_spark else 0)
-    return Asked(wall_s, cpu_s, answer["open_s"], memory, answer["seconds"], answer["rows"])
+    return EngineAnswer(wall_s, cpu_s, answer["open_s"], memory, answer["seconds"], answer["rows"])
 
 
-def _ask(made: Path, name: EngineName, remote: str) -> dict[str, Any]:
+def _ask(folder: Path, name: EngineName, remote: str) -> dict[str, Any]:
     began = time.perf_counter()
-    engine = fleet_engine(name, fleet_files(open_store(str(made))), remote)
+    engine = fleet_engine(name, fleet_files(open_store(str(folder))), remote)
     open_s = time.perf_counter() - began
     seconds: dict[str, float] = {}
     rows: dict[str, list[Row]] = {}
@@ -170,19 +170,19 @@ class _Java:
             return 0
 
 
-def _print(engine: EngineName, asked: Asked) -> Asked:
+def _print(engine: EngineName, answer: EngineAnswer) -> EngineAnswer:
     print(
-        f"{engine}: {asked.wall_s:.1f} s with its start, {asked.cpu_s:.1f} CPU s, "
-        f"{sum(asked.seconds.values()):.1f} s for {len(asked.seconds)} questions, "
-        f"{asked.open_s:.1f} s to list and open the files, {asked.memory_gb:.2f} GB"
+        f"{engine}: {answer.wall_s:.1f} s with its start, {answer.cpu_s:.1f} CPU s, "
+        f"{sum(answer.seconds.values()):.1f} s for {len(answer.seconds)} questions, "
+        f"{answer.open_s:.1f} s to list and open the files, {answer.memory_gb:.2f} GB"
     )
-    for question, seconds in sorted(asked.seconds.items(), key=lambda each: -each[1])[:6]:
+    for question, seconds in sorted(answer.seconds.items(), key=lambda each: -each[1])[:6]:
         print(f"    {question:16} {seconds:6.1f} s")
-    return asked
+    return answer
 
 
-def _same(answers: Sequence[Asked], question: str) -> bool:
-    one, other = (asked.rows[question] for asked in answers)
+def _same(answers: Sequence[EngineAnswer], question: str) -> bool:
+    one, other = (each.rows[question] for each in answers)
     return len(one) == len(other) and all(
         left.keys() == right.keys() and all(_equal(left[name], right[name]) for name in left)
         for left, right in zip(one, other, strict=True)

@@ -51,16 +51,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ways: dict[str, Callable[[Space, Cost, int, int], float]] = {"random draws": _drawn}
     try:
         importlib.import_module("optuna")
-        ways["Optuna, TPE"] = _by_tpe
+        ways["Optuna, TPE"] = _least_by_tpe
     except ImportError:
         print("left out: Optuna is not installed: pip install optuna", file=sys.stderr)
     found = {name: Tried(name, [], []) for name in ("joj advise", *ways)}
     for number in range(asked.matrices):
-        known = cost(space, str(number))
-        least = min(map(known, space.candidates))
-        ours = search(space, _measured(known))
-        taken = {name: way(space, known, len(ours), number) for name, way in ways.items()}
-        taken["joj advise"] = known(ranking(space, ours)[0])
+        cost_of = cost(space, str(number))
+        least = min(map(cost_of, space.candidates))
+        ours = search(space, _measured(cost_of))
+        taken = {name: way(space, cost_of, len(ours), number) for name, way in ways.items()}
+        taken["joj advise"] = cost_of(ranking(space, ours)[0])
         for name, value in taken.items():
             found[name].cases.append(len(ours))
             found[name].ratios.append(value / least)
@@ -72,16 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if ours_near == sum(ratio <= NEAR for ratio in best.ratios) else 1
 
 
-def _measured(known: Cost) -> Measure:
-    return lambda candidates: {each: known(each) for each in candidates}
+def _measured(cost_of: Cost) -> Measure:
+    return lambda candidates: {each: cost_of(each) for each in candidates}
 
 
-def _drawn(space: Space, known: Cost, cases: int, seed: int) -> float:
+def _drawn(space: Space, cost_of: Cost, cases: int, seed: int) -> float:
     """Return the least of as many settings, drawn from the whole matrix."""
-    return min(map(known, random.Random(seed).sample(space.candidates, cases)))
+    return min(map(cost_of, random.Random(seed).sample(space.candidates, cases)))
 
 
-def _by_tpe(space: Space, known: Cost, cases: int, seed: int) -> float:
+def _least_by_tpe(space: Space, cost_of: Cost, cases: int, seed: int) -> float:
     """Return the least of as many settings as Optuna asks for; what cannot run or is not allowed is
     told to it as bad, and costs no case, nor does what it asked before.
     """
@@ -92,7 +92,7 @@ def _by_tpe(space: Space, known: Cost, cases: int, seed: int) -> float:
         for name in space.values
     }
     allowed = set(space.candidates)
-    worst = max(map(known, space.candidates))
+    worst = max(map(cost_of, space.candidates))
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True))
     study.enqueue_trial(dict(space.own))
     costs: dict[Candidate, float] = {}
@@ -102,7 +102,7 @@ def _by_tpe(space: Space, known: Cost, cases: int, seed: int) -> float:
         trial = study.ask()
         asked = tuple((name, trial.suggest_categorical(name, axes[name])) for name in axes)
         if asked in allowed:
-            costs[asked] = known(asked)
+            costs[asked] = cost_of(asked)
         study.tell(trial, costs.get(asked, 2 * worst))
     return min(costs.values())
 

@@ -23,7 +23,7 @@ RECORD_BYTES = 4096
 FILE_BYTES = 16 << 20
 
 
-def ours(directory: Path, settings: Mapping[str, Value]) -> float:
+def joj_rate(directory: Path, settings: Mapping[str, Value]) -> float:
     """Run a live case; count from the first operation's begin to the last one's return."""
     begin_ns, end_ns = measured_ns(directory, settings, agent_path())
     return int(settings["transactions"]) * 1e9 / (end_ns - begin_ns)

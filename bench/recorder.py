@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from bench import peers
 from bench.bpf import Runs, runs_of, timed_runs
-from bench.comparison import MEMORY, Peers, Row, arguments_of, compared, kept, show
+from bench.comparison import MEMORY, Peers, Row, arguments_of, compared, show, show_when_interrupted
 from jojlab.foundation.places import agent_path
 
 Found = TypeVar("Found")
@@ -69,7 +69,7 @@ class Added:
     quartiles: tuple[float, float]
 
     @property
-    def met(self) -> bool:
+    def is_met(self) -> bool:
         """Whether it is little enough."""
         return self.share <= MOST_ADDED
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[Row] = []
     added = None
     by = ("ebpf", "ptrace") if os.geteuid() == 0 else ("ptrace",)
-    with kept(rows), TemporaryDirectory(prefix="joj-") as temporary:
+    with show_when_interrupted(rows), TemporaryDirectory(prefix="joj-") as temporary:
         out = Path(temporary)
         peers.compiled(out)
         for what, operations, place, program in _programs(out, asked.directory):
@@ -91,8 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             is_synced = what == SYNCED
             turns = asked.turns * (SYNCED_TURNS if is_synced else 1)
             if is_synced and len(by) > 1:
-                added = _added(out, partial(_told_s, place, program), turns)
-            timed = _told_rate if is_synced else _rate
+                added = _added(out, partial(_run_s, place, program), turns)
+            timed = _synced_rate if is_synced else _rate
             run = partial(timed, operations, place, program, asked.time)
             others: Peers = {name: (1.0, partial(run, (*before, str(out / "strace"))))
                       for name, before in STRACES.items()}  # fmt: skip
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         ns = _kernel_ns_a_call(out, asked.turns) if len(by) > 1 else None
     if asked.json:
-        rows_found = [{**asdict(row), "met": row.met} for row in rows]
+        rows_found = [{**asdict(row), "met": row.is_met} for row in rows]
         price = asdict(added) if added else None
         found = {"rows": rows_found, "added": price, "kernel_ns_a_call": ns}
         print(json.dumps(found, indent=1))
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _show_added(added)
         if ns is not None:
             print(f"by eBPF the kernel's programs take {ns:.0f} ns of a call, as it counts them")
-    return 0 if all(row.met for row in rows) and (added is None or added.met) else 1
+    return 0 if all(row.is_met for row in rows) and (added is None or added.is_met) else 1
 
 
 def _added(out: Path, run: Callable[[Sequence[str]], tuple[float, float]], turns: int) -> Added:
@@ -146,7 +146,7 @@ def _show_added(added: Added) -> None:
     print(
         f"{SYNCED}: recording by eBPF adds {added.cpu_us:.2f} us to the program's CPU time, "
         f"{added.share:.2%} ({low:.2%} to {high:.2%}) of the {added.alone_us:.0f} us that it takes "
-        f"alone; goal {MOST_ADDED:.0%}{'' if added.met else '  MISSED'}"
+        f"alone; goal {MOST_ADDED:.0%}{'' if added.is_met else '  MISSED'}"
     )
 
 
@@ -213,15 +213,15 @@ def _rate(
         return operations / (_CLOCKS[kind]() - begin)
 
 
-def _told_rate(
+def _synced_rate(
     operations: int, place: Path, program: list[str], kind: str, before: Sequence[str]
 ) -> float:
     """Operations per second of a program that prints seconds of its own: wall, and processor."""
-    wall_s, cpu_s = _told_s(place, program, before)
+    wall_s, cpu_s = _run_s(place, program, before)
     return operations / (wall_s if kind == "wall" else cpu_s)
 
 
-def _told_s(place: Path, program: list[str], before: Sequence[str]) -> tuple[float, float]:
+def _run_s(place: Path, program: list[str], before: Sequence[str]) -> tuple[float, float]:
     """Seconds that such a program prints behind another: wall, and processor."""
     with TemporaryDirectory(prefix="bench-recorder-", dir=place) as here:
         command = [*before, *program]

@@ -18,7 +18,16 @@ from tempfile import TemporaryDirectory
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.comparison import MEMORY, Peers, Row, add_mobibench, arguments_of, compared, kept, show
+from bench.comparison import (
+    MEMORY,
+    Peers,
+    Row,
+    add_mobibench,
+    arguments_of,
+    compared,
+    show,
+    show_when_interrupted,
+)
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import LivePlace, run_agent
 from jojlab.live.fields import live_settings
@@ -40,25 +49,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run every comparison; return the exit code."""
     asked = _parser().parse_args(arguments)
     rows: list[Row] = []
-    with kept(rows), TemporaryDirectory(prefix="joj-") as temporary:
+    with show_when_interrupted(rows), TemporaryDirectory(prefix="joj-") as temporary:
         out = Path(temporary)
         if not asked.mobibench:
             print("no Mobibench: skipped; name its binary with --mobibench", file=sys.stderr)
         for what, place, mix in _scripts(asked.directory) if asked.mobibench else ():
             print(f"{what} ...", file=sys.stderr)
-            script = _written(out / "fast.mobigen", made_script(mix, CALLS, 0))
+            script = _written(out / "fast.mobigen", random_script(mix, CALLS, 0))
             others: Peers = {
                 f"Mobibench {number} -g": (GOAL_RATIO, partial(_mobibench, program, place, script))
                 for number, program in enumerate(asked.mobibench, 1)
             }
-            rows += compared(what, partial(_ours, place, script), others, asked.turns)
+            rows += compared(what, partial(_replay_rate, place, script), others, asked.turns)
         print("calls at their times ...", file=sys.stderr)
-        script = _written(out / "timed.mobigen", made_script(MIX, TIMED_CALLS, INTERVAL_US))
+        script = _written(out / "timed.mobigen", random_script(MIX, TIMED_CALLS, INTERVAL_US))
         late = [_late_ns(MEMORY, script) for _ in range(asked.turns)]
     late_ns = {name: statistics.median(turn[name] for turn in late) for name in ("p50", "p99")}
     is_late = late_ns["p99"] > GOAL_LATE_NS
     if asked.json:
-        found = [{**asdict(row), "met": row.met} for row in rows]
+        found = [{**asdict(row), "met": row.is_met} for row in rows]
         start_error = {**late_ns, "goal": GOAL_LATE_NS, "met": not is_late}
         print(json.dumps({"rows": found, "start_error_ns": start_error}, indent=1))
     else:
@@ -68,10 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{late_ns['p99'] / 1000:.0f} us (p99); goal of p99 {GOAL_LATE_NS // 1000} us"
             + ("  MISSED" if is_late else "")
         )
-    return 0 if all(row.met for row in rows) and not is_late else 1
+    return 0 if all(row.is_met for row in rows) and not is_late else 1
 
 
-def made_script(mix: dict[str, int], calls: int, interval_us: int) -> Iterator[str]:
+def random_script(mix: dict[str, int], calls: int, interval_us: int) -> Iterator[str]:
     """Yield the lines of one thread's script: files are opened, worked on by `mix`, and closed.
 
     The first and the last call write to files of their own. Names without quotes, as MobiGen has
@@ -113,7 +122,7 @@ def _run(place: Path, script: Path, timing: str, tables: Path) -> None:
     run_agent(agent_path(), LivePlace(place), case, 1, tables, lambda _: None)
 
 
-def _ours(place: Path, script: Path) -> float:
+def _replay_rate(place: Path, script: Path) -> float:
     """Calls per second, from the first one's begin to the last one's return."""
     with TemporaryDirectory(prefix="joj-") as tables:
         _run(place, script, "none", Path(tables))

@@ -45,7 +45,7 @@ def is_there() -> bool:
     return True
 
 
-def ours(directory: Path, settings: Mapping[str, Value]) -> float:
+def joj_share(directory: Path, settings: Mapping[str, Value]) -> float:
     """Return the share of a live case's measured transactions."""
     with TemporaryDirectory(prefix="joj-") as folder:
         data = Path(folder) / "perf.data"

@@ -136,9 +136,9 @@ def goals(rows: Sequence[Row]) -> list[tuple[str, bool]]:
     ]
 
 
-def _row(name: str, load: str, seen: dict[str, list[Turn]]) -> Row:
-    turns = seen[name]
-    pairs = zip(turns, seen["nobody"], strict=True)
+def _row(name: str, load: str, turns_of: dict[str, list[Turn]]) -> Row:
+    turns = turns_of[name]
+    pairs = zip(turns, turns_of["nobody"], strict=True)
     slowdowns = [1 - turn.iops / alone.iops for turn, alone in pairs]
     low, middle, high = quartiles(slowdowns)
     return Row(

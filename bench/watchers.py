@@ -201,12 +201,12 @@ def _process_ns(pid: int) -> float:
 
 
 def _wait(
-    is_ready: Callable[[], bool], process: subprocess.Popen[bytes], said: Path | None = None
+    is_ready: Callable[[], bool], process: subprocess.Popen[bytes], output: Path | None = None
 ) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while not is_ready():
         if process.poll() is not None or time.monotonic() > deadline:
-            lines = said.read_text(errors="replace").split("\n") if said else []
+            lines = output.read_text(errors="replace").split("\n") if output else []
             words = [line for line in lines if line.strip()]
             raise CannotWatchError(words[-1] if words else "it did not get ready")
         time.sleep(0.05)

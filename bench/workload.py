@@ -21,8 +21,8 @@ from bench.comparison import (
     add_mobibench,
     arguments_of,
     compared,
-    kept,
     show,
+    show_when_interrupted,
 )
 
 # Runs are short, so that what else the machine does meets both of a pair, but not much shorter
@@ -40,25 +40,25 @@ SQLITE_FLAGS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run every comparison whose peer is there; return the exit code."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     rows: list[Row] = []
-    with kept(rows), TemporaryDirectory(prefix="joj-") as temporary:
-        for what, ours, others in comparisons(asked, Path(temporary)):
+    with show_when_interrupted(rows), TemporaryDirectory(prefix="joj-") as temporary:
+        for what, ours, others in comparisons(options, Path(temporary)):
             print(f"{what} ...", file=sys.stderr)
-            rows += compared(what, ours, others, asked.turns)
-        if asked.mobibench and sync_share.is_there():
-            rows[:] = [with_syncs(row, asked) for row in rows]
-    if asked.json:
-        found = [{**asdict(row), "ceiling": row.ceiling, "met": row.met} for row in rows]
+            rows += compared(what, ours, others, options.turns)
+        if options.mobibench and sync_share.is_there():
+            rows[:] = [with_syncs(row, options) for row in rows]
+    if options.json:
+        found = [{**asdict(row), "ceiling": row.ceiling, "met": row.is_met} for row in rows]
         print(json.dumps(found, indent=1))
     else:
         show(rows)
-    return 0 if all(row.met for row in rows) else 1
+    return 0 if all(row.is_met for row in rows) else 1
 
 
-def comparisons(asked: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Run, Peers]]:
+def comparisons(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Run, Peers]]:
     """Yield what is compared: our run, and by peer the goal and its run."""
-    disk: Path = asked.directory
+    disk: Path = options.directory
     has_fio = _there("fio", "fio")
     others: Peers = {}
     if _there("cc", "the bare loop"):
@@ -66,39 +66,39 @@ def comparisons(asked: argparse.Namespace, folder: Path) -> Iterator[tuple[str, 
     if has_fio:
         others["fio psync"] = (1.0, partial(peers.fio, MEMORY, "write", BUFFERED_WRITES))
     settings = peers.file_write("sequential", "none", BUFFERED_WRITES)
-    yield "4 KiB buffered pwrite in memory", partial(peers.ours, MEMORY, settings), others
+    yield "4 KiB buffered pwrite in memory", partial(peers.joj_rate, MEMORY, settings), others
     if has_fio:
         settings = peers.file_write("random", "fsync", SYNCED_WRITES)
         run = partial(peers.fio, disk, "randwrite", SYNCED_WRITES, ["--fsync=1"])
         what = "random 4 KiB write and fsync on disk"
-        yield what, partial(peers.ours, disk, settings), {"fio psync": (0.95, run)}
-    if not asked.mobibench:
+        yield what, partial(peers.joj_rate, disk, settings), {"fio psync": (0.95, run)}
+    if not options.mobibench:
         print("no Mobibench: skipped; name its binary with --mobibench", file=sys.stderr)
         return
     for what, flags in SQLITE_FLAGS.items():
         settings = peers.as_mobibench(flags)
         others = {
             name: (1.1, partial(peers.mobibench, program, disk, flags))
-            for name, program in _by_version(asked.mobibench).items()
+            for name, program in _programs_by_version(options.mobibench).items()
         }
-        yield _sqlite(what), partial(peers.ours, disk, settings), others
+        yield _sqlite(what), partial(peers.joj_rate, disk, settings), others
 
 
-def with_syncs(row: Row, asked: argparse.Namespace) -> Row:
+def with_syncs(row: Row, options: argparse.Namespace) -> Row:
     """Add the shares of sync calls to a row of SQLite, from one more run of each."""
-    flags = {_sqlite(what): flags for what, flags in SQLITE_FLAGS.items()}.get(row.what)
+    flags = {_sqlite(what): flags for what, flags in SQLITE_FLAGS.items()}.get(row.subject)
     if flags is None:
         return row
-    program = _by_version(asked.mobibench)[row.peer]
-    ours = sync_share.ours(asked.directory, peers.as_mobibench(flags))
-    return replace(row, syncs=(ours, sync_share.mobibench(program, asked.directory, flags)))
+    program = _programs_by_version(options.mobibench)[row.peer]
+    ours = sync_share.joj_share(options.directory, peers.as_mobibench(flags))
+    return replace(row, syncs=(ours, sync_share.mobibench(program, options.directory, flags)))
 
 
-def _sqlite(what: str) -> str:
-    return f"SQLite inserts, {what}"
+def _sqlite(subject: str) -> str:
+    return f"SQLite inserts, {subject}"
 
 
-def _by_version(programs: Sequence[Path]) -> dict[str, Path]:
+def _programs_by_version(programs: Sequence[Path]) -> dict[str, Path]:
     """Name each of Mobibench's binaries by its number and the SQLite that it was built with."""
     return {
         f"Mobibench {number}, {peers.sqlite_version(program)}": program
@@ -113,10 +113,10 @@ def _bare(folder: Path) -> float:
     return peers.bare(program, MEMORY, BUFFERED_WRITES)
 
 
-def _there(program: str, what: str) -> bool:
+def _there(program: str, subject: str) -> bool:
     if shutil.which(program):
         return True
-    print(f"{program} is not installed: {what} is skipped", file=sys.stderr)
+    print(f"{program} is not installed: {subject} is skipped", file=sys.stderr)
     return False
 
 

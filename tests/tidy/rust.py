@@ -108,16 +108,16 @@ class Crate:
             return (*module.name, *path)
         return None
 
-    def _definer(self, path: Name, seen: frozenset[Name] = frozenset()) -> Name:
+    def _definer(self, path: Name, visited: frozenset[Name] = frozenset()) -> Name:
         """The module that defines what a full path names, or the module that it names."""
         module: Name = ()
         rest = path
         while rest and rest[0] in self.modules[module].children:
             module, rest = (*module, rest[0]), rest[1:]
         onwards = self.modules[module].names.get(rest[0]) if rest else None
-        if onwards is None or path in seen:
+        if onwards is None or path in visited:
             return module
-        return self._definer((*onwards, *rest[1:]), seen | {path})
+        return self._definer((*onwards, *rest[1:]), visited | {path})
 
     def uses(self) -> Uses:
         """For each file, those that it uses."""

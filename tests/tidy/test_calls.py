@@ -53,7 +53,7 @@ def test_calls_have_their_numbers() -> None:
         assert {name: known[name] for name in table} == table
 
 
-def told() -> dict[str, int]:
+def finder_calls() -> dict[str, int]:
     text = (ROOT / "kernel/calls/calls.bpf.c").read_text()
     return {name.lower(): int(number) for name, number in re.findall(r"CALL_(\w+) = (\d+),", text)}
 
@@ -69,7 +69,7 @@ def generic() -> dict[str, int]:
 def test_calls_of_arm64_are_all_there_and_the_same() -> None:
     text = (ROOT / "kernel/bpf/natives.bpf.h").read_text()
     rows = re.findall(r"\[(\d+) /\* (\w+) \*/\] = NATIVE\((\d+)\)", text)
-    native, wanted = numbers("unistd_64.h"), roles() | names() | told()
+    native, wanted = numbers("unistd_64.h"), roles() | names() | finder_calls()
     assert {(name, int(number)): int(its) for number, name, its in rows} == {
         (name, number): native[name] for name, number in generic().items() if name in wanted
     }
@@ -122,7 +122,7 @@ ARM_HEADERS = (
 SAME_ON_ARM = SAME | {"arm_fadvise64_64": "fadvise64", "sync_file_range2": "sync_file_range"}
 
 
-def of_arm() -> set[tuple[str, int]]:
+def arm_calls() -> set[tuple[str, int]]:
     return {
         (name.replace("arm_sync_file_range", "sync_file_range2"), int(number))
         for folder, pattern, row in ARM_HEADERS
@@ -132,7 +132,7 @@ def of_arm() -> set[tuple[str, int]]:
 
 
 def test_calls_of_32_bit_programs_of_arm_are_all_there_and_the_same() -> None:
-    known = of_arm()
+    known = arm_calls()
     if not known:
         pytest.skip("no headers with the table of arm")
     text = (ROOT / "kernel/block/abi_arm64.bpf.h").read_text()

@@ -28,7 +28,7 @@ def tracked(*suffixes: str, under: str = "") -> list[Path]:
     return [path for path in paths if path.suffix in suffixes and path.is_file()]
 
 
-def found(paths: list[Path], pattern: str) -> list[str]:
+def matching_lines(paths: list[Path], pattern: str) -> list[str]:
     """Lines that match, as PATH:NUMBER: TEXT."""
     return [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
@@ -103,7 +103,7 @@ def test_the_flash_model_includes_no_kernel_header() -> None:
     folders = ("kernel/flash/model", "kernel/nand/model")
     model = [path for folder in folders for path in tracked(".c", ".h", under=folder)]
     assert len(model) > 20
-    assert not found(model, r"#\s*include\s*<(linux|asm|uapi)/")
+    assert not matching_lines(model, r"#\s*include\s*<(linux|asm|uapi)/")
 
 
 def test_only_the_guest_package_starts_qemu() -> None:
@@ -112,7 +112,7 @@ def test_only_the_guest_package_starts_qemu() -> None:
         for path in tracked(".py", under="jojlab")
         if not {"guest", "model"} & set(path.parts) and not path.name.startswith("test_")
     ]
-    assert not found(outside, r"qemu-system")
+    assert not matching_lines(outside, r"qemu-system")
 
 
 def report_files() -> list[Path]:
@@ -128,9 +128,9 @@ def report_files() -> list[Path]:
 def test_html_stands_in_templates_alone() -> None:
     report = report_files()
     assert report
-    assert not found(report, r"</[a-z]|['\"]<[a-z]")
+    assert not matching_lines(report, r"</[a-z]|['\"]<[a-z]")
     # Markup is not escaped.
-    assert {path.name for path in report if found([path], r"Markup\(")} == {
+    assert {path.name for path in report if matching_lines([path], r"Markup\(")} == {
         "page.py",
         "template.py",
     }
@@ -143,7 +143,7 @@ def test_analyses_read_only_tables() -> None:
         if not path.name.startswith("test_")
     ]
     assert analyses
-    assert not found(analyses, r"subprocess|(?<![.\w])open\(")
+    assert not matching_lines(analyses, r"subprocess|(?<![.\w])open\(")
 
 
 # The rooms of the tracer's side in the agent, likewise.
@@ -171,14 +171,14 @@ def test_rooms_of_the_tracer_build_on_those_before_them() -> None:
     for place, room in enumerate(TRACER_ROOMS):
         own = [path for path in sources if path.parent.name == room]
         if after := "|".join(TRACER_ROOMS[place + 1 :]):
-            assert not found(own, rf"\btracer::({after})\b")
+            assert not matching_lines(own, rf"\btracer::({after})\b")
 
 
 def test_one_room_opens_databases() -> None:
     sources = [
         path for path in tracked(".rs", under="agent/src") if not path.name.endswith("_test.rs")
     ]
-    lines = found(sources, r"Connection::open")
+    lines = matching_lines(sources, r"Connection::open")
     assert lines, lines
     assert all(line.startswith("agent/src/sqlite/") for line in lines), lines
 
@@ -189,7 +189,7 @@ def test_agent_and_kernel_know_no_experiment() -> None:
     sources = tracked(".rs", ".c", ".h", under="agent") + tracked(".c", ".h", under="kernel")
     # A name of one word (threads) is a word of the trade too; it is an experiment's in a path.
     marked = [rf"experiments/{name}\b" if name.isalpha() else rf"\b{name}\b" for name in names]
-    assert not found(sources, "|".join(marked))
+    assert not matching_lines(sources, "|".join(marked))
 
 
 def test_every_file_of_commands_has_a_command() -> None:
@@ -211,4 +211,4 @@ def test_a_subcommand_of_the_agent_is_one_file() -> None:
 
 @pytest.mark.parametrize("word", ["TO" + "DO", "FIX" + "ME", "XX" + "X"])
 def test_nothing_is_left_for_later(word: str) -> None:
-    assert not found(tracked(*SOURCES), rf"\b{word}\b")
+    assert not matching_lines(tracked(*SOURCES), rf"\b{word}\b")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.made_capture import make_run
+from bench.large_capture import make_run
 from jojlab.analysis.run.summary import summarise
 from jojlab.trace.run_folder import RunFolder
 
