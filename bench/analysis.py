@@ -27,7 +27,7 @@ from bench.blktrace_text import write_blktrace
 GOAL_S, GOAL_GB = 20.0, 4.0
 _CORES = 2
 _TURNS = 7
-# After it what an image was made of counts as unchanged (jojlab/foundation/remembered.py).
+# After it what an image was made of counts as unchanged (jojlab/foundation/cache.py).
 _SETTLES_S = 3
 _LOADING = (sys.executable, "-c", "import duckdb, altair")
 _JOJ = (sys.executable, "-m", "jojlab")

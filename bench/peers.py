@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import LivePlace, run_agent
-from jojlab.live.fields import live_settings
+from jojlab.live.bench import live_settings
 from jojlab.live.mobibench import read_flags
 from jojlab.model.field import Value
 

@@ -21,8 +21,7 @@ from jojlab.experiment.devices import refuse_devices
 from jojlab.experiment.input_files import with_recorded
 from jojlab.experiment.plan import plan
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
-from jojlab.foundation.printable import plural
+from jojlab.foundation.printable import nearest, plural
 from jojlab.model.field import Value
 from jojlab.model.fields import field_named
 from jojlab.model.filesystems import with_external_journal

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from jojlab.campaign import power_cuts
 from jojlab.campaign.images import Images
-from jojlab.campaign.inputs import named_here
-from jojlab.campaign.jobs import JobRequest, jobs_of
+from jojlab.campaign.jobs import JobRequest, jobs_of, named_here
 from jojlab.campaign.power_cuts import Answer, PowerCutRequest
 from jojlab.campaign.progress import NumberedJobs, Step, Unwatched, Watcher
 from jojlab.experiment.cases import Case
@@ -23,7 +22,6 @@ from jojlab.experiment.devices import by_wall_clock
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, MachineError, UseError
-from jojlab.guest.wall_clock import host
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
@@ -85,6 +83,8 @@ class Campaign:
         experiment = self.planned.experiment
         fingerprint = self.images.fingerprint
         if by_wall_clock(experiment.cases):
+            from jojlab.guest.wall_clock import host  # loads asyncio
+
             fingerprint["host"] = host()
         run = RunFolder.create(
             out,

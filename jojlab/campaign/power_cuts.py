@@ -15,8 +15,7 @@ from typing import Any
 from jojlab.analysis.run.risks import hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
-from jojlab.campaign.inputs import named_here
-from jojlab.campaign.jobs import JobRequest
+from jojlab.campaign.jobs import JobRequest, named_here
 from jojlab.campaign.progress import NumberedJobs, Step, Watcher
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.campaign.inputs import named_here
+from jojlab.campaign.jobs import named_here
 from jojlab.experiment.cases import Case
 
 

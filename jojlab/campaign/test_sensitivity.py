@@ -1,4 +1,4 @@
-from jojlab.campaign.sensitivity import Effect, Sensitivity, varied
+from jojlab.campaign.device_studies import Effect, Sensitivity, varied
 from jojlab.device.profile import read_profile
 from jojlab.device.ranges import Origin, Tried, numbers
 from jojlab.experiment.plan import plan

@@ -1,12 +1,18 @@
-"""Runs a live workload while its progress is shown on stderr."""
+"""Runs of this machine in real time: a workload in a directory, or an experiment on raw NAND."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from jojlab.command_line.options import CLOCKS
+from jojlab.foundation.errors import Signalled, UseError
 from jojlab.live.bench import Bench, run_bench
 from jojlab.report.bench_progress import shown
 from jojlab.trace.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from jojlab.experiment.read import Experiment
 
 
 def run_with_progress(bench: Bench, folder: Path) -> RunFolder:
@@ -14,3 +20,43 @@ def run_with_progress(bench: Bench, folder: Path) -> RunFolder:
     workload = bench.settings["workload"]
     with shown(f"{workload} in {bench.directory}", len(bench.seeds)) as progress:
         return run_bench(bench, folder, progress)
+
+
+def is_by_wall_clock(clock: str, *, given: bool, refused: dict[str, bool]) -> bool:
+    """Whether cases run on this machine.
+
+    `given`: an option that only such a run has. `refused`: options that it does not have, and
+    whether they were given. Raises UseError for an unknown clock, and for these.
+    """
+    if clock not in CLOCKS:
+        raise UseError(f"--clock {clock}", f"one of: {', '.join(CLOCKS)}")
+    if clock == CLOCKS[0]:
+        if given:
+            raise UseError("--nand and --destroy-data: the clock is virtual", "add --clock wall")
+        return False
+    if wrong := [name for name, is_there in refused.items() if is_there]:
+        raise UseError(f"--clock wall: not with {' and '.join(wrong)}", "drop one of them")
+    return True
+
+
+def run_by_wall_clock(asked: Experiment, node: Path | None, out: Path, *, destroy: bool) -> None:
+    """Run an experiment on raw NAND of this machine, into the run folder `out`.
+
+    Raises UseError and MachineError where that cannot be, before anything is changed.
+    """
+    from jojlab.foundation.cache import Cache
+    from jojlab.live.agent import LivePlace
+    from jojlab.live.experiment import needs_own_build, refuse_cases, run_experiment
+    from jojlab.live.raw_nand import load_ubifs, refuse_nand
+    from jojlab.report.progress import shown
+
+    refuse_cases(asked)
+    refuse_nand(node, may_destroy=destroy)
+    assert node
+    load_ubifs(Cache.default(), chosen_buffers=needs_own_build(asked))
+    steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
+    try:
+        with shown(asked.question, steps) as watcher:
+            run_experiment(asked, LivePlace(node, is_nand=True), out, watcher)
+    except Signalled as error:
+        raise Signalled(error.number, f"kept so far: joj show {out}") from None

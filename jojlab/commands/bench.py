@@ -16,8 +16,7 @@ from jojlab.experiment.input_files import with_recorded
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, Signalled
 from jojlab.foundation.printable import json_text, printable
-from jojlab.live.bench import Bench
-from jojlab.live.fields import live_fields, live_settings
+from jojlab.live.bench import Bench, live_fields, live_settings
 from jojlab.model.field import Field
 from jojlab.model.fields import MAX_SEED
 from jojlab.model.workloads import of_bench

@@ -10,8 +10,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from jojlab.campaign.anchor import anchor_throughput
-from jojlab.campaign.sensitivity import compared, varied
+from jojlab.campaign.device_studies import anchor_throughput, compared, varied
 from jojlab.command_line.campaigns import (
     begin_campaign,
     run_with_progress,
@@ -47,8 +46,7 @@ from jojlab.foundation.errors import (
     UseError,
     signal_of,
 )
-from jojlab.foundation.nearest import nearest
-from jojlab.foundation.printable import json_text
+from jojlab.foundation.printable import json_text, nearest
 from jojlab.lab.options import Options
 from jojlab.model.figures import FIGURES
 from jojlab.report.device import print_device, print_sensitivity, write_page

@@ -8,8 +8,7 @@ from pathlib import Path
 from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import PATH
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
-from jojlab.foundation.nearest import nearest
-from jojlab.foundation.printable import plural, printable
+from jojlab.foundation.printable import nearest, plural, printable
 from jojlab.recording import mobigen, sql_export
 from jojlab.recording.folder import Recording
 from jojlab.trace.exports.capture_file import FORMATS, chosen_capture

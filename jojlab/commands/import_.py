@@ -8,8 +8,7 @@ from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import PATH, json_option
 from jojlab.command_line.out_folder import out_folder
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
-from jojlab.foundation.nearest import nearest
-from jojlab.foundation.printable import json_text, plural
+from jojlab.foundation.printable import json_text, nearest, plural
 from jojlab.recording import sql_import
 from jojlab.recording.folder import import_trace
 from jojlab.trace.imports.trace_file import FORMATS

@@ -12,9 +12,8 @@ from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.experiment.read import read
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import DEVICES, EXPERIMENTS, KERNELS
-from jojlab.foundation.printable import json_text
+from jojlab.foundation.printable import json_text, nearest
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.kernel.named import read_named
 from jojlab.model.fields import BY_NAME

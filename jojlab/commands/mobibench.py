@@ -15,8 +15,7 @@ from jojlab.command_line.group import argument, command
 from jojlab.command_line.live_run import run_with_progress
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError
-from jojlab.live.bench import Bench, run_bench
-from jojlab.live.fields import live_settings
+from jojlab.live.bench import Bench, live_settings, run_bench
 from jojlab.live.mobibench import WHERE, MobibenchFlags, read_flags
 from jojlab.report import mobibench as lines
 from jojlab.report.bench_progress import Silent

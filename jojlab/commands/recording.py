@@ -17,9 +17,8 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.foundation.printable import json_text
-from jojlab.live.attend import attend
-from jojlab.live.bench import Bench
-from jojlab.live.fields import live_settings
+from jojlab.live.agent import attend
+from jojlab.live.bench import Bench, live_settings
 from jojlab.recording.folder import Recording
 from jojlab.report.page import write_report
 from jojlab.report.replay import print_replay

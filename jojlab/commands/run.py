@@ -19,6 +19,10 @@ from jojlab.command_line.campaigns import (
     show_memory_model,
 )
 from jojlab.command_line.group import argument, command, option
+from jojlab.command_line.live_run import (
+    is_by_wall_clock,
+    run_by_wall_clock,
+)
 from jojlab.command_line.options import (
     PATH,
     clock_option,
@@ -37,10 +41,6 @@ from jojlab.command_line.options import (
     timeout_option,
 )
 from jojlab.command_line.out_folder import free_folder
-from jojlab.command_line.wall_clock import (
-    is_by_wall_clock,
-    run_by_wall_clock,
-)
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, apply, find, read
 from jojlab.foundation.cache import Cache

@@ -12,7 +12,7 @@ from jojlab.command_line.options import PATH, json_option
 from jojlab.command_line.out_folder import free_folder
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
-from jojlab.live.attend import attend
+from jojlab.live.agent import attend
 from jojlab.trace.run_folder import begin, close
 
 

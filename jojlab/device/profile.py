@@ -17,8 +17,8 @@ from msgspec import Meta, Struct
 from jojlab.device import raw_nand
 from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import DEVICES
+from jojlab.foundation.printable import nearest
 from jojlab.model.device_keys import (
     CPU_LIMITS,
     LIMITS,

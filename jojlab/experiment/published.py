@@ -29,7 +29,7 @@ from typing import Any
 from jojlab.experiment.cases import Case
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
+from jojlab.foundation.printable import nearest
 from jojlab.model.fields import field_named
 from jojlab.model.figures import FIGURES
 from jojlab.trace.shapes import Chart, Published, PublishedTable

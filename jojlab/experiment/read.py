@@ -30,8 +30,8 @@ from jojlab.experiment.variants import (
 )
 from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.foundation.printable import nearest
 from jojlab.model.device_keys import with_dotted_keys
 from jojlab.model.field import Value
 from jojlab.model.fields import BY_NAME, MAX_SEED, field_named

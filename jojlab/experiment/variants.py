@@ -17,7 +17,7 @@ from jojlab.experiment.cases import Case, expand
 from jojlab.experiment.input_files import refuse_outside
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
+from jojlab.foundation.printable import nearest
 from jojlab.model.device_keys import with_dotted_keys
 from jojlab.model.field import Value
 from jojlab.model.fields import BY_NAME, field_named

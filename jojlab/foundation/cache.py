@@ -2,7 +2,16 @@
 
 An entry appears by one rename and never changes afterwards. Builders of the same entry take turns
 by a lock file. Everything here can be made again. A damaged entry is dropped. Emptying the folder
-costs only time; entries that a running process uses are kept (in_use.py).
+costs only time; entries that a running process uses are kept.
+
+A process that was given an entry holds a shared lock (flock(2)) on its folder as long as it lives:
+a run needs its kernel, image and snapshot to the end.
+
+What was made of files of this machine is remembered for as long as none of them has changed. A file
+has not changed when its stat data are those that were noted before it was read: device, inode,
+mode, size, mtime and ctime. That is how git's index sees it, and so is the exception: a file that
+changed just before may change again without another time, so nothing that was made of it is
+remembered (Documentation/technical/racy-git.txt of git). What a disk changes by itself is not seen.
 """
 
 from __future__ import annotations
@@ -14,15 +23,17 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import msgspec
 from platformdirs import user_cache_path
 
-from jojlab.foundation import in_use
-from jojlab.foundation.disk import disk_errors
+from jojlab.foundation.errors import disk_errors
 from jojlab.foundation.hashing import sha256
 
 KINDS = (
@@ -60,7 +71,7 @@ class Cache:
 
     @property
     def seen(self) -> Path:
-        """Where it is kept what images were made of (jojlab/foundation/remembered.py)."""
+        """Where it is kept what images were made of (jojlab/foundation/cache.py)."""
         return self.root / "seen"
 
     def folder(self, kind: str) -> Path:
@@ -107,7 +118,7 @@ class Cache:
         Nobody who empties the cache takes it away for as long as this process lives.
         """
         final = self.folder(kind) / key
-        while not in_use.hold(final):
+        while not lock_entry(final):
             with self.lock(f"{kind}-{key}"):
                 if not final.is_dir():
                     self._publish(final, build)
@@ -136,7 +147,7 @@ class Cache:
         Returns file contents by name, or None when the case must be run.
         """
         folder = self.folder("results") / key
-        with in_use.held(folder) as there:
+        with entry_locked(folder) as there:
             if not there:
                 return None
             try:
@@ -187,7 +198,7 @@ class Cache:
                     if path.is_symlink():
                         path.unlink(missing_ok=True)
                         continue
-                    with in_use.unused(path) as free:
+                    with entry_unused(path) as free:
                         if free:
                             with contextlib.suppress(FileNotFoundError):  # dropped meanwhile
                                 path.rename(work / f"{kind}-{path.name}")
@@ -223,8 +234,177 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _remove_unless_locked(path: Path) -> None:
-    with in_use.unused(path) as free:
+    with entry_unused(path) as free:
         if free and path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         elif free:
             path.unlink(missing_ok=True)
+
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
+
+# The descriptors of the held entries; a child process has none of them.
+_locked: dict[Path, int] = {}
+_lock = threading.Lock()
+
+
+def lock_entry(entry: Path) -> bool:
+    """Hold the folder `entry` from here on; False when there is none, or it was just removed."""
+    with _lock:
+        if entry in _locked and _leads_to(entry, _locked[entry]):
+            return True
+        descriptor = _shared(entry)
+        if descriptor is None:
+            return False
+        if entry in _locked:  # what stood there before was dropped
+            os.close(_locked[entry])
+        _locked[entry] = descriptor
+        return True
+
+
+@contextlib.contextmanager
+def entry_locked(entry: Path) -> Iterator[bool]:
+    """Hold the folder `entry` within the block alone; False when there is none."""
+    descriptor = _shared(entry)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def entry_unused(path: Path) -> Iterator[bool]:
+    """Whether `path` is unused; within the block, no other process can take it.
+
+    False too when it is gone. A file is as good as a folder.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:  # gone, or another user's
+        yield False
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        free = _leads_to(path, descriptor)
+    except BlockingIOError:
+        free = False
+    try:
+        yield free
+    finally:
+        os.close(descriptor)
+
+
+def _shared(entry: Path) -> int | None:
+    """Open the folder with a shared lock; None when there is none, or it was just removed."""
+    try:
+        descriptor = os.open(entry, _DIRECTORY)
+    except FileNotFoundError:
+        return None
+    # Whoever holds it exclusively is about to move it away, which is soon done.
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    if _leads_to(entry, descriptor):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _leads_to(path: Path, descriptor: int) -> bool:
+    """Whether the name is still that of the opened folder."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+Value = TypeVar("Value")
+# Device, inode, mode, size, mtime_ns, ctime_ns; None for what is not there.
+Identity = tuple[int, int, int, int, int, int] | None
+
+# The coarsest times of a file that a disk keeps: FAT's.
+_RACY_NS = 2_000_000_000
+
+
+class Seen:
+    """The files and folders that something is being made of.
+
+    A folder stands for the names in it, not for the contents of its files.
+    """
+
+    def __init__(self) -> None:
+        self.identities: dict[str, Identity] = {}
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """Note files as they are now: before they are read."""
+        for path in paths:
+            self.identities.setdefault(str(path), identity(path))
+
+    def is_settled(self, now_ns: int) -> bool:
+        """Whether every file is as it was noted, and none changed just before `now_ns`."""
+        return all(
+            noted == identity(Path(path)) and (noted is None or max(noted[4:]) < now_ns - _RACY_NS)
+            for path, noted in self.identities.items()
+        )
+
+
+class _Record(msgspec.Struct, Generic[Value]):
+    seen: dict[str, Identity]
+    value: Value
+
+
+def identity(path: Path) -> Identity:
+    """Return what tells one state of a file from another; of a link, that of what it leads to."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (
+        found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns,
+        found.st_ctime_ns,
+    )  # fmt: skip
+
+
+def remembered(folder: Path, key: str, kind: type[Value], make: Callable[[Seen], Value]) -> Value:
+    """Return what `make` returned before, if no file that it noted has changed; else make it.
+
+    `kind` is a class that msgspec reads and writes. `key` is a file name in `folder`, and says all
+    that the value depends on beside files. A record that cannot be written is not kept, as it only
+    saves time.
+    """
+    if (record := _read(folder / key, kind)) is not None:
+        return record.value
+    now_ns = time.time_ns()
+    seen = Seen()
+    value = make(seen)
+    if seen.is_settled(now_ns):
+        _write(folder / key, _Record(seen.identities, value))
+    return value
+
+
+def _read(path: Path, kind: type[Value]) -> _Record[Value] | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    told, _, payload = content.partition(b"\n")
+    if told != sha256(payload).encode():
+        return None
+    try:
+        record = msgspec.json.decode(payload, type=_Record[kind])  # type: ignore[valid-type]
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    same = all(noted == identity(Path(path)) for path, noted in record.seen.items())
+    return record if same else None
+
+
+def _write(path: Path, record: _Record[Value]) -> None:
+    payload = msgspec.json.encode(record)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(sha256(payload).encode() + b"\n" + payload)
+            os.replace(name, path)
+        except OSError:
+            os.unlink(name)

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import msgspec
 
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
+from jojlab.foundation.printable import nearest
 
 Kind = TypeVar("Kind")
 

@@ -7,8 +7,9 @@ direction (Unicode, UAX #9) show a line in another order than it has.
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TextIO
 
 _KEPT = "\n\t"
@@ -53,3 +54,9 @@ def json_text(document: object, default: Callable[[object], object] | None = Non
     """
     text = json.dumps(document, indent=1, ensure_ascii=False, default=default)
     return text.translate(_ESCAPED)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return ' (did you mean ...?)' for the known word nearest to `word`, or nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""

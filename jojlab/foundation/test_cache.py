@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.foundation import in_use
+from jojlab.foundation import cache
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.disk import disk_errors
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import MachineError, disk_errors
 
 FILES = {"requests.parquet": b"\x00PAR1", "manifest.json": b"{}"}
 
@@ -123,7 +122,7 @@ def test_emptying_leaves_what_is_in_use(own: Cache) -> None:
 
     used = own.entry("snapshots", "key", build)
     own.store("key", FILES)
-    with in_use.held(own.root / "results/key") as there:
+    with cache.entry_locked(own.root / "results/key") as there:
         assert there
         assert set(own.empty()) == {used, own.root / "results/key"}
         assert own.lookup("key") == FILES
@@ -140,7 +139,7 @@ def test_an_entry_that_is_dropped_while_the_cache_is_emptied_is_no_error(
 ) -> None:
     own.store("key", {"table": b"1"})
     own.store("other", {"table": b"2"})
-    unused = in_use.unused
+    unused = cache.entry_unused
 
     @contextlib.contextmanager
     def dropped_within(path: Path) -> Iterator[bool]:
@@ -149,7 +148,7 @@ def test_an_entry_that_is_dropped_while_the_cache_is_emptied_is_no_error(
                 Cache(own.root).drop("results", "key")
             yield free
 
-    monkeypatch.setattr(in_use, "unused", dropped_within)
+    monkeypatch.setattr(cache, "entry_unused", dropped_within)
     assert own.empty() == []
     assert not own.has("other")
 
@@ -180,7 +179,10 @@ def test_a_kind_may_be_linked_in_from_another_filesystem(
 
 
 def test_what_is_gone_is_not_in_use(own: Cache, tmp_path: Path) -> None:
-    with in_use.unused(tmp_path / "gone") as free, in_use.held(tmp_path / "gone") as there:
+    with (
+        cache.entry_unused(tmp_path / "gone") as free,
+        cache.entry_locked(tmp_path / "gone") as there,
+    ):
         assert not free
         assert not there
     (own.folder("work") / "file").write_text("stray")

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from jojlab.foundation.errors import EndAsked
-from jojlab.foundation.held_signals import ENDING, held_signals
+from jojlab.foundation.signals import ENDING, held_signals
 
 
 def _handlers() -> list[object]:

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from jojlab.foundation.errors import EndAsked, signal_of
-from jojlab.foundation.interruptible import interruptible
+from jojlab.foundation.signals import interruptible
 
 # DuckDB looks for signals between its tasks: this one ends late in the query, or after it.
 QUERY = "SELECT count(*) FROM range(100_000_000) t(a) WHERE a % 7 = 3"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.foundation.remembered import Seen, remembered
+from jojlab.foundation.cache import Seen, remembered
 
 LONG_AGO_NS = 10_000_000_000
 

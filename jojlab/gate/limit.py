@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
+from jojlab.foundation.printable import nearest
 from jojlab.model.figures import FIGURES, Number, Unit
 
 SURVIVES = "survives"

@@ -14,11 +14,10 @@ from typing import Protocol
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError
-from jojlab.foundation.held_signals import held_signals
+from jojlab.foundation.signals import held_signals
 from jojlab.lab.job import Job
 from jojlab.lab.options import Options
-from jojlab.lab.outcome import Failed, Outcome
-from jojlab.lab.tries import failure, worth_another_try
+from jojlab.lab.outcome import Failed, Outcome, failure, is_transient
 
 _DEFAULT = Options()
 # How long a signal may be held.
@@ -90,7 +89,7 @@ class Lab:
                 for future in wait(waiting, _LOOK_EVERY_S, FIRST_COMPLETED).done:
                     number = waiting.pop(future)
                     error = future.exception()
-                    if error and number not in second and worth_another_try(error):
+                    if error and number not in second and is_transient(error):
                         second.add(number)
                         progress.again(number, failure(error))
                         waiting[executor.submit(number, jobs[number])] = number
@@ -106,10 +105,10 @@ class Lab:
 
     def _executor(self, progress: JobWatcher) -> contextlib.AbstractContextManager[Executor]:
         if self.options.cluster:
-            from jojlab.lab.cluster import cluster
+            from jojlab.lab.workers import cluster
 
             return cluster(self.options, progress.stage)
-        from jojlab.lab.processes import processes  # loads asyncio, which kept results do not need
+        from jojlab.lab.workers import processes  # loads asyncio, which kept results do not need
 
         return processes(self.cache, self.options, progress.stage)
 

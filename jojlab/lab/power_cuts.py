@@ -3,16 +3,36 @@
 Each job performs the case's own run, to the byte: its record is the case's, and what is asked about
 cuts is read when the run is over (agent/src/lab/power_cut). The states are divided among several
 guests; how many, only their number decides.
+
+Checks the disks that a guest hands out after power cuts, each with its filesystem's own checker.
+
+Reads disk_pages and disk_states.json (agent/src/lab/power_cut/disks.rs) and the answer
+beside them; puts a file into each state in turn, and runs on it the checker that is in the guest's
+own image, with the libraries from there: the program that would run in the guest, where it would be
+emulated. Of an image of another architecture it is this machine's, of the same version. Its
+verdicts go into the answer.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 from typing import Any
 
-from jojlab.foundation.errors import MachineError
+import msgspec
+
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError, disk_errors
+from jojlab.foundation.tools import need_tool, package_version
+from jojlab.guest.errors import GuestError
+from jojlab.guest.image.build import FSCK_PACKAGES, Image
+from jojlab.guest.image.initramfs import files_of
 from jojlab.guest.machine import Machine
 from jojlab.lab.job import Job, Kind, canonical
 
@@ -79,3 +99,192 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "by_kind": {kind: dict(counts) for kind, counts in by_kind.items()},
         "states": states,
     }
+
+
+_PAGES, _STATES = "disk_pages", "disk_states.json"
+_SLOT_BYTES = 4096
+_MOST_DISK_BYTES = 1 << 40
+# Of processor time, as a verdict may not hang on what else a machine does. A checker that takes
+# more goes round in circles; most take hundredths. SIGXCPU ends it, and SIGKILL if it goes on.
+_CHECKER_LIMIT = "--cpu=120:130"
+# As agent/src/filesystem/tool.rs keeps.
+_MOST_CHARACTERS = 400
+_HANDED_OUT, _CLEAN = "handed out", "clean"
+
+
+class _DiskStates(msgspec.Struct, forbid_unknown_fields=True):
+    """Of each state and disk: slots that changed, each with the number of its page, 0 for zeroes.
+
+    A disk begins as zeroes.
+    """
+
+    program: str
+    arguments: list[str]
+    journal_option: str
+    file_option: str
+    disk_bytes: list[int]
+    states: list[list[list[tuple[int, int]]]]
+
+
+def check_handed_disks(cache: Cache, image: Image, files: dict[str, bytes]) -> None:
+    """Take the disks out of what a guest of power cuts handed out, and complete its answer.
+
+    Raises GuestError when they are damaged, MachineError when this machine's disk is full.
+    """
+    pages, raw = files.pop(_PAGES, None), files.pop(_STATES, None)
+    if raw is None:
+        return
+    states = _read(raw, pages or b"")
+    answer = msgspec.json.decode(files[Kind.POWER_CUTS.answer])
+    waiting = [state for state in answer["states"] if state["fsck"] == _HANDED_OUT]
+    if len(waiting) != len(states.states):
+        raise GuestError(f"{len(states.states)} states of disks for {len(waiting)} that wait")
+    with cache.work_dir() as work, disk_errors(work):
+        checker = _Checker.of(image, states, work)
+        for state, _ in zip(waiting, _put(states, pages or b"", work), strict=True):
+            _judge(state, checker.complaint(), states.program)
+    answer["outcomes"] = _outcomes(answer["states"])
+    files[Kind.POWER_CUTS.answer] = msgspec.json.encode(answer)
+
+
+def _read(raw: bytes, pages: bytes) -> _DiskStates:
+    try:
+        states = msgspec.json.decode(raw, type=_DiskStates)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise GuestError(f"the guest's {_STATES}: {error}") from error
+    disks = len(states.disk_bytes)
+    is_sound = (
+        states.program in FSCK_PACKAGES
+        and disks in (1, 2)
+        and all(0 < size <= _MOST_DISK_BYTES for size in states.disk_bytes)
+        and all(len(state) == disks for state in states.states)
+        and all(
+            0 <= slot < size // _SLOT_BYTES and 0 <= page <= len(pages) // _SLOT_BYTES
+            for state in states.states
+            for size, changes in zip(states.disk_bytes, state, strict=True)
+            for slot, page in changes
+        )
+    )
+    if not is_sound:
+        raise GuestError(f"the guest's {_STATES} names a program, disk or place that is none")
+    return states
+
+
+def _disk(number: int) -> str:
+    """Return the name of a disk's file: that of its node in the guest."""
+    return f"flash{number}"
+
+
+def _put(states: _DiskStates, pages: bytes, work: Path) -> Iterator[None]:
+    """Put the disks' files into each state in turn."""
+    zeroes = bytes(_SLOT_BYTES)
+    disks = []
+    try:
+        for number, size in enumerate(states.disk_bytes):
+            disks.append(os.open(work / _disk(number), os.O_RDWR | os.O_CREAT | os.O_EXCL))
+            os.ftruncate(disks[-1], size)
+        for state in states.states:
+            for disk, changes in zip(disks, state, strict=True):
+                for slot, page in changes:
+                    begin = (page - 1) * _SLOT_BYTES
+                    content = pages[begin : begin + _SLOT_BYTES] if page else zeroes
+                    os.pwrite(disk, content, slot * _SLOT_BYTES)
+            yield
+    finally:
+        for disk in disks:
+            os.close(disk)
+
+
+@dataclass(frozen=True)
+class _Checker:
+    """The checker of an image or of its version, in a folder with the files that it looks at."""
+
+    command: Sequence[str]
+    folder: Path
+
+    @classmethod
+    def of(cls, image: Image, states: _DiskStates, work: Path) -> _Checker:
+        """Take it out of the image, with all libraries that are there, if it runs on this machine.
+
+        Raises MachineError when it does not, and this machine has another version.
+        """
+        option = [states.file_option] if states.file_option else []
+        journal = [states.journal_option, _disk(1)] if len(states.disk_bytes) > 1 else []
+        asked = [*states.arguments, *option, *journal, _disk(0)]
+        limited = [str(need_tool("prlimit", "util-linux")), _CHECKER_LIMIT]
+        if "architecture" in image.manifest:
+            return cls([*limited, str(_of_this_machine(image, states.program)), *asked], work)
+        root = work / "image"
+        loader = None
+        for name, content in files_of(image.initramfs.read_bytes()):
+            if name != f"sbin/{states.program}" and ".so" not in PurePath(name).name:
+                continue
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(0o755)
+            loader = path if path.name.startswith("ld-linux") else loader
+        program = root / "sbin" / states.program
+        if loader is None or not program.is_file():
+            raise GuestError(f"the image has no {states.program} that this machine can run")
+        folders = {str(path.parent) for path in root.rglob("*.so*")}
+        run = [str(loader), "--library-path", ":".join(sorted(folders)), str(program)]
+        return cls([*limited, *run, *asked], work)
+
+    def complaint(self) -> str | None:
+        """Run it: return how it ended and the end of what it printed, None where all is well."""
+        done = subprocess.run(
+            self.command,
+            cwd=self.folder,
+            env={},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return None
+        printed = (done.stdout + done.stderr).decode(errors="replace").strip()
+        return f"({_ending(done.returncode)}): {printed[-_MOST_CHARACTERS:]}"
+
+
+def _of_this_machine(image: Image, program: str) -> Path:
+    """Return this machine's checker, of the version that the image has of another architecture.
+
+    A package that was built again has +bN behind its version (Debian Policy, 5.6.12).
+    """
+    package = FSCK_PACKAGES[program]
+    versions = image.manifest["mkfs_package_versions"]
+    assert isinstance(versions, Mapping)
+    wanted, here = (
+        re.sub(r"\+b\d+$", "", version) for version in (versions[package], package_version(package))
+    )
+    if wanted != here:
+        raise MachineError(
+            f"the guest has {package} {wanted}, this machine {here}, which checks the disks",
+            f"sudo apt-get update && sudo apt-get install {package}",
+        )
+    return need_tool(program, package)
+
+
+def _ending(code: int) -> str:
+    """Return it as the agent tells of a program's end."""
+    if code >= 0:
+        return f"exit status: {code}"
+    return f"signal: {-code} ({signal.Signals(-code).name})"
+
+
+def _judge(state: dict[str, Any], complaint: str | None, program: str) -> None:
+    """Put what the checker said into a state (agent/src/lab/power_cut/judge.rs)."""
+    state["fsck"] = _CLEAN if complaint is None else f"{program} {complaint}"
+    if complaint is None:
+        return
+    by_log = state["message"].startswith("kernel: ")
+    if state["outcome"] in ("kept", "lost", "torn") or by_log:
+        state["outcome"], state["message"] = "corrupt", f"fsck: {state['fsck']}"
+
+
+def _outcomes(states: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for state in states:
+        counts[state["outcome"]] = counts.get(state["outcome"], 0) + 1
+    return counts

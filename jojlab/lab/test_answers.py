@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from jojlab.foundation.errors import MachineError
-from jojlab.lab.answers import read_answer
 from jojlab.lab.job import Kind
+from jojlab.lab.outcome import read_answer
 
 STATE = {
     "cut_ns": 7, "kind": "subset", "after_return": True, "acknowledged": 3, "begun": 4,

@@ -13,7 +13,7 @@ from jojlab.foundation.tools import need_tool, package_version
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, shared_libraries
 from jojlab.guest.image.initramfs import Initramfs
-from jojlab.lab.disk_checks import check_handed_disks
+from jojlab.lab.power_cuts import check_handed_disks
 
 _SLOT_BYTES = 4096
 _DISK_BYTES = 4 << 20

@@ -10,14 +10,14 @@ import pytest
 
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.guest.errors import GuestError
-from jojlab.lab.tries import failure, worth_another_try
+from jojlab.lab.outcome import failure, is_transient
 
 GONE = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/cache/work/x")
 
 
 @pytest.mark.parametrize("error", [GONE, GuestError("QEMU did not start"), BrokenProcessPool("x")])
 def test_what_may_be_the_machines_is_tried_once_more(error: Exception) -> None:
-    assert worth_another_try(error)
+    assert is_transient(error)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_what_may_be_the_machines_is_tried_once_more(error: Exception) -> None:
     ],
 )
 def test_what_would_be_the_same_is_not(error: Exception) -> None:
-    assert not worth_another_try(error)
+    assert not is_transient(error)
     assert failure(error) == str(error)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jojlab.foundation.errors import UseError
-from jojlab.live.fields import live_settings
+from jojlab.live.bench import live_settings
 from jojlab.live.mobibench import _NUMBERS, read_flags
 from jojlab.model.fields import BY_NAME
 

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
+from jojlab.foundation.printable import nearest
 
 Value = str | int
 Settings = Mapping[str, Value]

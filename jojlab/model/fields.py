@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
+from jojlab.foundation.printable import nearest
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.device_keys import DEVICE_FIELDS
 from jojlab.model.field import EVERY_WORKLOAD, Changes, Field

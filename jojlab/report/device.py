@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.campaign.sensitivity import Effect, Sensitivity
+from jojlab.campaign.device_studies import Effect, Sensitivity
 from jojlab.device.profile import INTERFACES, Profile
 from jojlab.device.ranges import Origin, Tried
 from jojlab.foundation.errors import MachineError

@@ -22,11 +22,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from jojlab.foundation.cache import Seen, remembered
 from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.hashing import sha256
 from jojlab.foundation.lazy import pa
-from jojlab.foundation.remembered import Seen, remembered
 from jojlab.trace.checksums import check, hashes_of, program, read_checksums
 from jojlab.trace.manifest import Manifest
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema

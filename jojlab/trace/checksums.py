@@ -18,8 +18,8 @@ from pathlib import Path
 
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.hashing import sha256, sha256_file
-from jojlab.foundation.held_signals import held_signals
 from jojlab.foundation.places import PACKAGE, SCHEMA
+from jojlab.foundation.signals import held_signals
 
 SUMS = "SHA256SUMS"
 # From here on threads gain more than to begin them takes.

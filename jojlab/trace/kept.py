@@ -6,7 +6,7 @@ computed it. An entry that is damaged or cannot be read is not used; one that ca
 written is not kept, and nobody is told: it only saves time.
 
 The hashes of a large capture are remembered for as long as none of its files has changed by its
-stat data (jojlab/foundation/remembered.py), so that an answer that is kept does not read gigabytes.
+stat data (jojlab/foundation/cache.py), so that an answer that is kept does not read gigabytes.
 What computes an answer reads the files, and their hashes with them.
 
 The hash of what computes answers (`program`) is part of every key.
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jojlab.foundation.remembered import Seen, remembered
+from jojlab.foundation.cache import Seen, remembered
 from jojlab.trace.capture import Captured
 from jojlab.trace.checksums import LARGE_BYTES, files_of, program
 from jojlab.trace.dataset import Dataset

@@ -29,7 +29,7 @@ import duckdb
 import pyarrow as pa
 
 from jojlab.foundation.errors import DataError, UseError
-from jojlab.foundation.interruptible import interruptible
+from jojlab.foundation.signals import interruptible
 from jojlab.trace.capture import Capture, Captured
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 from jojlab.trace.schema import TABLES, table_schema

@@ -15,8 +15,8 @@ from typing import Any
 
 from jojlab.foundation.errors import MachineError, Signalled
 from jojlab.foundation.places import agent_path
-from jojlab.lab.answers import read_answer
 from jojlab.lab.job import Kind
+from jojlab.lab.outcome import read_answer
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.verify import compare
 from jojlab.verify.verdict import Verdict

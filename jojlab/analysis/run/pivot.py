@@ -13,7 +13,7 @@ from typing import Any
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.nearest import nearest
+from jojlab.foundation.printable import nearest
 from jojlab.model.figures import FIGURES, Number
 
 # Axes that are no field of a case: its variant, and its part of a run of several experiments.

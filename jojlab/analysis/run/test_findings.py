@@ -12,7 +12,7 @@ import pytest
 
 from jojlab.analysis.run import findings as module
 from jojlab.analysis.run.findings import Depth, Findings, findings
-from jojlab.foundation import remembered
+from jojlab.foundation import cache as remembered
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.places import PACKAGE
 from jojlab.trace import capture as captured_module

@@ -11,7 +11,7 @@ import msgspec
 from jojlab.fleet.study.dataset import FleetEngine, LeftOut, Row, fleet_ask
 from jojlab.fleet.study.losses import Losses, day_coverage, losses, losses_json
 from jojlab.foundation.errors import DataError, UseError
-from jojlab.foundation.nearest import nearest
+from jojlab.foundation.printable import nearest
 
 DAY_NS = 86_400_000_000_000
 

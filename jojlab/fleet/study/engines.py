@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 
 from jojlab.fleet.study.dataset import EngineName, FleetEngine, FleetFiles, Row, UnreadableError
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.foundation.interruptible import interruptible
+from jojlab.foundation.signals import interruptible
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
 # What needs more is put on the disk for a while.

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, Seen
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256, sha256_file
 from jojlab.foundation.places import KERNEL
-from jojlab.foundation.remembered import Seen
 from jojlab.foundation.tools import need_tool, package_files, package_version, run_tool
 from jojlab.guest.image import chosen_buffers, modules
 from jojlab.guest.image.initramfs import Initramfs

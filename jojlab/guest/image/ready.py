@@ -1,7 +1,7 @@
 """The images of this jojlab: made with its own agent and flash device.
 
 Whether an image is still the one to use is seen by the stat data of everything that it was made of
-(jojlab/foundation/remembered.py). Only where one of these files has changed is all of it read.
+(jojlab/foundation/cache.py). Only where one of these files has changed is all of it read.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jojlab.foundation import in_use
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, Seen, lock_entry, remembered
 from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import FLASH, KERNELS, PACKAGE, agent_path
-from jojlab.foundation.remembered import Seen, remembered
 from jojlab.foundation.tools import need_tool
 from jojlab.guest.image.build import (
     MKFS_PACKAGES,
@@ -114,7 +112,7 @@ def _ready(
     key = sha256(json.dumps(wanted, sort_keys=True).encode())
     made = remembered(cache.seen, key, _Made, build)
     kernel, initramfs = Path(made.kernel), Path(made.initramfs)
-    if not (in_use.hold(kernel.parent) and in_use.hold(initramfs.parent)):  # emptied just now
+    if not (lock_entry(kernel.parent) and lock_entry(initramfs.parent)):  # emptied just now
         return build_image(cache, agent, flash_source, extras, None, name, architecture)
     return Image(made.fingerprint, kernel, initramfs, made.manifest)
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.disk import FULL_BELOW_BYTES
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import FULL_BELOW_BYTES, MachineError
 from jojlab.foundation.tools import package_version, run_tool
 from jojlab.guest.kernel.kernel import source_package, unpack_packages
 from jojlab.model.architecture import X86_64, Architecture

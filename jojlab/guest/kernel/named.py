@@ -19,8 +19,8 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256
-from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import KERNELS
+from jojlab.foundation.printable import nearest
 from jojlab.foundation.tools import package_version, run_tool
 from jojlab.guest.kernel.archive import Archive, Source, of_suite
 from jojlab.guest.kernel.installed import newest_release

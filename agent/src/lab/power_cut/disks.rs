@@ -1,7 +1,7 @@
 //! The disks of a run that is over: reads their records, and puts them into chosen states. Where a
 //! checker outside the guest, which is not emulated, shall look at what they hold, the slots that
 //! changed since the last such state are handed out: disk_pages has each content of a slot once,
-//! and disk_states.json says what is where (jojlab/lab/disk_checks.py reads it).
+//! and disk_states.json says what is where (jojlab/lab/power_cuts.py reads it).
 
 use std::collections::HashMap;
 use std::fs::{self, File};

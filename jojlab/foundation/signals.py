@@ -3,6 +3,9 @@
 A handler that raises does so between any two instructions of Python. Within concurrent.futures.wait
 that leaves the locks of futures taken, which the thread of the executor then waits for without end:
 a run that Ctrl-C interrupted there never ended.
+
+A signal while DuckDB computes: DuckDB ends the query, and forgets what the signal had raised. Where
+a handler raises, PyErr_CheckSignals() fails, and DuckDB raises RuntimeError in place of it.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+
+from jojlab.foundation.errors import EndAsked
 
 # What the keyboard, kill(1) and a closed terminal send.
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,3 +68,19 @@ def held_signals() -> Iterator[HeldSignal]:
         if is_main:
             held._end()
         held.release()
+
+
+_DUCKDB_MESSAGE = "Query interrupted"
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise again what a signal raised within it: EndAsked, or KeyboardInterrupt of Ctrl-C."""
+    before = EndAsked.last
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != _DUCKDB_MESSAGE:
+            raise
+        asked = EndAsked.last
+        raise EndAsked(asked) if asked and asked != before else KeyboardInterrupt from None
