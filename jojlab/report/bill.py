@@ -214,7 +214,7 @@ def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
         f"[bold]one {what}[/bold]: {text.count(bill.per_commit(total.requests), 'request')} "
         f"({text.digits(bill.per_commit(total.flushes))} of them flushes), "
         f"{text.kib(bill.per_commit(total.bytes))} KiB, "
-        f"p50 {text.duration(bill.latency_ns['latency_ns_p50'])}"
+        f"p50 {text.duration(bill.latency_ns['latency_ns_p50'] or 0)}"
         f"  [dim](over {plural(bill.transactions, what)})[/dim]"
     )
     for sentence in filter(None, (bill_deferred_words(bill), apart_words(bill.apart))):

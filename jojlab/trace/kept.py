@@ -15,16 +15,15 @@ The hash of what computes answers (`program`) is part of every key.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
-import io
 import os
-import pickle
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 from jojlab.foundation.cache import Seen, remembered
 from jojlab.trace.capture import Captured
@@ -51,12 +50,11 @@ class Kept:
         key = self._key(data, what)
         if key is None:
             return compute()
-        found = self._read(key)
-        if isinstance(found, kind):
+        if (found := self._read(key, kind)) is not None:
             return found
-        made = compute()
-        self._write(key, made)
-        return made
+        computed = compute()
+        self._write(key, computed)
+        return computed
 
     def _key(self, data: Dataset, what: str) -> str | None:
         """Return the hash of everything the value depends on; None when a file cannot be read."""
@@ -84,43 +82,31 @@ class Kept:
         where = hashlib.sha256(str(capture.folder.resolve()).encode()).hexdigest()
         return remembered(self.folder / _SEEN, where, dict[str, str], read)
 
-    def _read(self, key: str) -> object:
-        """Return the entry; None when there is none that is whole."""
+    def _read(self, key: str, kind: type[Value]) -> Value | None:
+        """Return the entry; None when there is none that is whole and of that class."""
         try:
             content = (self.folder / key).read_bytes()
         except OSError:
             return None
-        told, payload = content[:_HASH_BYTES], content[_HASH_BYTES:]
-        if told != _told(key, payload):
+        checksum, payload = content[:_HASH_BYTES], content[_HASH_BYTES:]
+        if checksum != _checksum(key, payload):
             return None
         try:
-            return _Reader(io.BytesIO(payload)).load()
-        except (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError,
-                TypeError, ValueError):  # fmt: skip
+            return msgspec.msgpack.decode(payload, type=kind)
+        except msgspec.MsgspecError:
             return None
 
     def _write(self, key: str, value: object) -> None:
-        with contextlib.suppress(OSError, pickle.PicklingError, TypeError, AttributeError):
-            payload = pickle.dumps(value, protocol=5)
+        with contextlib.suppress(OSError):
+            payload = msgspec.msgpack.encode(value)
             self.folder.mkdir(parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=self.folder)
             try:
                 with os.fdopen(descriptor, "wb") as file:
-                    file.write(_told(key, payload) + payload)
+                    file.write(_checksum(key, payload) + payload)
                 os.replace(name, self.folder / key)
             except OSError:
                 os.unlink(name)
-
-
-class _Reader(pickle.Unpickler):
-    """Makes dataclasses of the analyses, and what Python has of itself; calls nothing else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module.startswith("jojlab.analysis."):
-            found = super().find_class(module, name)
-            if isinstance(found, type) and dataclasses.is_dataclass(found):
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no value that is kept")
 
 
 def _by_name(capture: Captured) -> dict[str, str]:
@@ -131,5 +117,5 @@ def _by_name(capture: Captured) -> dict[str, str]:
     }
 
 
-def _told(key: str, payload: bytes) -> bytes:
+def _checksum(key: str, payload: bytes) -> bytes:
     return hashlib.sha256(key.encode() + payload).digest()

@@ -90,7 +90,7 @@ def _literal(path: str) -> str:
 Row = dict[str, Any]
 
 # What needs more is put on the disk for a while.
-_MEMORY = "3GB"
+MEMORY_LIMIT = "3GB"
 # Tables that can be read in slices: those with a row or more for each request.
 _LARGE = ("requests", "page_runs")
 # A join of so many requests with their page runs takes some 300 MB, and a third of the time that it
@@ -99,6 +99,41 @@ _SLICE_REQUESTS = 2_000_000
 # A sample is of so many stretches of requests: DuckDB reads only the row groups that they lie in,
 # and they are enough to see most of the times and places where there is I/O.
 _STRETCHES = 32
+
+
+def connect(*, keeps_order: bool = False) -> duckdb.DuckDBPyConnection:
+    """Return a connection that reads Parquet files within a limit of memory; `keeps_order` gives
+    rows in the order of the files where a query names no other.
+    """
+    connection = duckdb.connect()
+    connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+    connection.execute("SET temp_directory = $1", [tempfile.gettempdir()])
+    connection.execute("SET preserve_insertion_order = $1", [keeps_order])
+    connection.execute("SET parquet_metadata_cache = true")
+    return connection
+
+
+def lock_down(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
+    """Let the connection read no files but `paths`, no network and no variables of Python: from now
+    on the SQL is a stranger's. This cannot be taken back.
+    """
+    # DuckDB lets SQL read every file of the folder that it may put its own on: none from now on.
+    connection.execute("SET temp_directory = ''")
+    connection.execute("RESET memory_limit")
+    connection.execute("SET allowed_paths = $1", [list(paths)])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def refuse_unless_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Raise UseError unless `sql` is one statement that reads; duckdb.Error where it is no SQL."""
+    kinds = [statement.type for statement in connection.extract_statements(sql)]
+    if kinds != [duckdb.StatementType.SELECT]:
+        raise UseError(
+            "a query is one statement that reads: SELECT, WITH, DESCRIBE, SUMMARIZE",
+            "leave out other statements and further semicolons",
+        )
 
 
 @dataclass(frozen=True)
@@ -131,11 +166,7 @@ class Engine:
         self._captured = [each.capture for each in captured]
         self._requests = [each.row_counts.get("requests", 0) for each in self._captured]
         self._tables: set[str] = set()
-        self._connection = duckdb.connect()
-        self._connection.execute(f"SET memory_limit = '{_MEMORY}'")
-        self._connection.execute("SET temp_directory = $1", [tempfile.gettempdir()])
-        self._connection.execute("SET preserve_insertion_order = false")
-        self._connection.execute("SET parquet_metadata_cache = true")
+        self._connection = connect()
         self._connection.execute(
             "CREATE TABLE captures (capture INTEGER, run VARCHAR, case_id VARCHAR, seed BIGINT)"
         )
@@ -282,7 +313,7 @@ def query(
     entries = [(entry, seed) for entry, seed, _ in found]
     captures = {number: capture for number, (_, _, capture) in enumerate(found)}
     readable: list[str] = []
-    with duckdb.connect() as connection:
+    with connect(keeps_order=True) as connection:
         for table in _tables_in(connection, sql, captures.values()):
             connection.register("owners", _owners(table, entries))
             connection.execute(f"CREATE TABLE owners_of_{table} AS SELECT * FROM owners")
@@ -298,11 +329,7 @@ def query(
                 connection.register("made", _made_table(make(), [entry for entry, _ in entries]))
                 connection.execute(f"CREATE TABLE {table} AS SELECT * FROM made")
                 connection.unregister("made")
-        # From here on the SQL of the user: no other files, no network, no Python variables.
-        connection.execute("SET allowed_paths = $1", [readable])
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET python_enable_replacements = false")
-        connection.execute("SET lock_configuration = true")
+        lock_down(connection, readable)
         try:
             with interruptible():
                 return connection.sql(sql).to_arrow_table()
@@ -321,12 +348,7 @@ def _tables_in(
     Raises UseError unless it is one SELECT, and where no capture has a table that it reads.
     """
     try:
-        statements = connection.extract_statements(sql)
-        if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-            raise UseError(
-                "a query is one statement that reads: SELECT, WITH, DESCRIBE, SUMMARIZE",
-                "leave out other statements and further semicolons",
-            )
+        refuse_unless_one_select(connection, sql)
     except duckdb.Error as error:
         raise UseError(f"not SQL: {error}", _SHOW_COLUMNS) from error
     present = {table for capture in captures for table in capture.tables}

@@ -61,7 +61,7 @@ class Bill:
     case_id: str
     transactions: int
     rows: tuple[BillRow, ...]
-    latency_ns: dict[str, int]
+    latency_ns: dict[str, int | None]
     missing: Completeness
     reasons: tuple[ReasonShare, ...] = ()
     homes: tuple[HomeShare, ...] = ()

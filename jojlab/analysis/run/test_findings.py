@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from jojlab.analysis.run import findings as module
@@ -90,25 +89,16 @@ def test_every_damage_of_an_entry_is_seen(
     assert entry_of(kept).read_bytes() == whole  # the last one was made good
 
 
-class Harm:
-    """A value that makes a file when it is read."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
-        return (os.mkdir, (str(self.path),))
-
-
-def test_an_entry_calls_nothing(run: RunFolder, asked: list[Depth], tmp_path: Path) -> None:
+def test_an_entry_of_another_shape_is_not_used(
+    run: RunFolder, asked: list[Depth], tmp_path: Path
+) -> None:
     kept = Kept(tmp_path / "kept")
     made = findings(Dataset.of(run), Depth.FIGURES, kept)
     path = entry_of(kept)
-    payload = pickle.dumps(Harm(tmp_path / "harm"))
-    path.write_bytes(kept_module._told(path.name, payload) + payload)
+    payload = msgspec.msgpack.encode({"figures": 3})
+    path.write_bytes(kept_module._checksum(path.name, payload) + payload)
     assert findings(Dataset.of(run), Depth.FIGURES, kept) == made
     assert len(asked) == 2
-    assert not (tmp_path / "harm").exists()
 
 
 def test_another_program_or_capture_computes_anew(

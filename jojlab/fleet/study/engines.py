@@ -10,7 +10,6 @@ folder, or a bucket by s3a). Questions are DuckDB's SQL, which sqlglot translate
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,9 +21,8 @@ from jojlab.fleet.study.dataset import EngineName, FleetEngine, FleetFiles, Row,
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.signals import interruptible
 from jojlab.trace.schema import FLEET_TABLES, table_schema
+from jojlab.trace.sql import MEMORY_LIMIT, connect, lock_down, refuse_unless_one_select
 
-# What needs more is put on the disk for a while.
-_MEMORY = "3GB"
 _KEYS = {"device": "VARCHAR", "day": "VARCHAR"}
 
 
@@ -37,11 +35,7 @@ class DuckDbEngine:
 
     def __init__(self, files: FleetFiles) -> None:
         self._files = files
-        self._connection = duckdb.connect()
-        self._connection.execute(f"SET memory_limit = '{_MEMORY}'")
-        self._connection.execute("SET temp_directory = $1", [tempfile.gettempdir()])
-        self._connection.execute("SET preserve_insertion_order = false")
-        self._connection.execute("SET parquet_metadata_cache = true")
+        self._connection = connect()
         for table in FLEET_TABLES if files.units else ():
             with _readable():
                 if files.store.folder is None:
@@ -75,17 +69,10 @@ class DuckDbEngine:
         From then on the connection reads nothing but the dataset's files.
         """
         try:
-            kinds = [each.type for each in self._connection.extract_statements(sql)]
-            if kinds != [duckdb.StatementType.SELECT]:
-                raise UseError(
-                    "a query is one statement that reads: SELECT, WITH, DESCRIBE, SUMMARIZE",
-                    "leave out other statements and further semicolons",
-                )
-            readable = [path for paths in self._files.paths.values() for path in paths]
-            self._connection.execute("SET allowed_paths = $1", [readable])
-            self._connection.execute("SET enable_external_access = false")
-            self._connection.execute("SET python_enable_replacements = false")
-            self._connection.execute("SET lock_configuration = true")
+            refuse_unless_one_select(self._connection, sql)
+            lock_down(
+                self._connection, [path for paths in self._files.paths.values() for path in paths]
+            )
             with interruptible():
                 return self._connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
@@ -112,7 +99,7 @@ def _readable() -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         raise MachineError(
-            f"the dataset does not fit into {_MEMORY} of memory: {error}",
+            f"the dataset does not fit into {MEMORY_LIMIT} of memory: {error}",
             "--engine spark asks a cluster",
         ) from error
     except duckdb.Error as error:
