@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -127,64 +127,34 @@ def attribution(
     self-test failed or none could run, 4 if one is unattributed.
     """
     options = _options(stack, mkfs_options, mount_options, external_journal, partition)
-    of_blocks = [name for name in options if name != "mount_options"]
-    of_blocks += [name for name, given in {"host": host, "device": device}.items() if given]
-    chosen = list(dict.fromkeys(filesystem or (BLOCK_FILESYSTEMS if of_blocks else FILESYSTEMS)))
-    on_nand = [name for name in chosen if name in RAW_NAND_FILESYSTEMS]
-    if of_blocks and on_nand:
-        given = ", ".join("--" + name.replace("_", "-") for name in of_blocks)
-        raise UseError(
-            f"--filesystem {on_nand[0]} takes no {given}: it is on raw NAND, in a guest, and the "
-            "kernel makes it",
-            f"drop {given}, or take {', '.join(BLOCK_FILESYSTEMS)}",
-        )
-    for name in chosen:
-        if name not in FILESYSTEMS:
-            raise UseError(
-                f"--filesystem {name}: no such filesystem", f"one of {', '.join(FILESYSTEMS)}"
-            )
+    chosen = _chosen_filesystems(filesystem, options, host=host, device=device)
     if machine not in ARCHITECTURES:
         raise UseError(f"--machine {machine}: no such one", f"one of {', '.join(ARCHITECTURES)}")
-    check_kernel(kernel, ARCHITECTURES[machine])
-    is_other = machine != X86_64.name
-    if device and is_other:
+    architecture = ARCHITECTURES[machine]
+    check_kernel(kernel, architecture)
+    if device and architecture is not X86_64:
         raise UseError(f"--device is for --machine {X86_64.name}", "drop one of them")
-    if host and (device or options or kernel != INSTALLED or is_other):
-        chose = {"device": device, "kernel": kernel != INSTALLED, "machine": is_other}
-        given = ", ".join([*(name for name, is_given in chose.items() if is_given), *options])
-        raise UseError(f"--host takes no {given}", "drop it, or drop --host")
     if cluster and (host or device):
         raise UseError("--cluster takes neither --host nor --device", "drop one of them")
-    if device and device not in EMULATED:
-        raise UseError(f"--device {device}: no such device", f"one of {', '.join(EMULATED)}")
-    if (stack and (device or partition)) or (device and external_journal):
-        raise UseError(
-            "an emulated disk or a partition is one: no --stack and no --external-journal on it",
-            "drop one of them",
-        )
-    if stack and stack not in STACKS:
-        raise UseError(f"--stack {stack}: no such stack", f"one of {', '.join(STACKS)}")
-    verdicts: list[Verdict] = []
     skipped: dict[str, str] = {}
     failed: dict[str, str] = {}
     if host:
-        need_tracer()
-        for name in chosen:
-            try:
-                verdicts.append(verify_on_host(name))
-            except LackingError as error:
-                skipped[name] = str(error)
-            except MachineError as error:
-                failed[name] = error.message
+        _refuse_guest_options(
+            device=bool(device),
+            kernel=kernel != INSTALLED,
+            machine=architecture is not X86_64,
+            **dict.fromkeys(options, True),
+        )
+        verdicts = _verify_on_host(chosen, skipped, failed)
     else:
+        _refuse_stacks(options, device)
         where = Options(cluster=cluster)
         verdicts = [
             verify_in_lab(
-                name, where, device=device, kernel=kernel,
-                architecture=ARCHITECTURES[machine], **options,
+                name, where, device=device, kernel=kernel, architecture=architecture, **options
             )
             for name in chosen
-        ]  # fmt: skip
+        ]
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
         document = {"filesystems": rows, "skipped": skipped, "failed": failed}
@@ -192,6 +162,72 @@ def attribution(
     else:
         _print_verdicts(verdicts, skipped, failed)
     return _exit_code(verdicts, failed)
+
+
+def _chosen_filesystems(
+    named: Sequence[str], options: Mapping[str, object], *, host: bool, device: str
+) -> list[str]:
+    """Return the filesystems to test; without names, all that take the options.
+
+    Raises UseError for an unknown one, and for raw NAND with an option of block devices.
+    """
+    of_blocks = [name for name in options if name != "mount_options"]
+    of_blocks += [name for name, given in {"host": host, "device": device}.items() if given]
+    chosen = list(dict.fromkeys(named or (BLOCK_FILESYSTEMS if of_blocks else FILESYSTEMS)))
+    on_nand = [name for name in chosen if name in RAW_NAND_FILESYSTEMS]
+    if of_blocks and on_nand:
+        flags = ", ".join("--" + name.replace("_", "-") for name in of_blocks)
+        raise UseError(
+            f"--filesystem {on_nand[0]} takes no {flags}: it is on raw NAND, in a guest, and the "
+            "kernel makes it",
+            f"drop {flags}, or take {', '.join(BLOCK_FILESYSTEMS)}",
+        )
+    for name in chosen:
+        if name not in FILESYSTEMS:
+            raise UseError(
+                f"--filesystem {name}: no such filesystem", f"one of {', '.join(FILESYSTEMS)}"
+            )
+    return chosen
+
+
+def _refuse_guest_options(**options: bool) -> None:
+    """Raise UseError for options of a guest that were given with --host."""
+    if given := [name for name, is_given in options.items() if is_given]:
+        raise UseError(f"--host takes no {', '.join(given)}", "drop it, or drop --host")
+
+
+def _refuse_stacks(options: Mapping[str, object], device: str) -> None:
+    """Raise UseError for unknown disks of a guest, and for such as cannot be combined."""
+    if device and device not in EMULATED:
+        raise UseError(f"--device {device}: no such device", f"one of {', '.join(EMULATED)}")
+    stack = options.get("stack")
+    is_one_disk = bool(device) or "partition" in options
+    if (stack and is_one_disk) or (device and "external_journal" in options):
+        raise UseError(
+            "an emulated disk or a partition is one: no --stack and no --external-journal on it",
+            "drop one of them",
+        )
+    if stack and stack not in STACKS:
+        raise UseError(f"--stack {stack}: no such stack", f"one of {', '.join(STACKS)}")
+
+
+def _verify_on_host(
+    filesystems: Iterable[str], skipped: dict[str, str], failed: dict[str, str]
+) -> list[Verdict]:
+    """Run the self-test on this kernel; add to `skipped` and `failed` the reasons, by filesystem.
+
+    Raises MachineError where this kernel cannot be traced.
+    """
+    need_tracer()
+    verdicts = []
+    for name in filesystems:
+        try:
+            verdicts.append(verify_on_host(name))
+        except LackingError as error:
+            skipped[name] = str(error)
+        except MachineError as error:
+            failed[name] = error.message
+    return verdicts
 
 
 def _options(
