@@ -22,7 +22,7 @@ from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Input, Job, Kind, record_of, virtual
 from jojlab.lab.tree import members_of, size_bytes
 from jojlab.model.architecture import ARCHITECTURES
-from jojlab.model.field import Kind as FieldKind
+from jojlab.model.field import FieldKind
 from jojlab.model.fields import BY_NAME
 from jojlab.program.needs import found_program, needs
 

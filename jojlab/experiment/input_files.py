@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from jojlab.experiment.cases import Case
 from jojlab.foundation.document import read_toml
 from jojlab.foundation.errors import UseError
-from jojlab.model.field import Kind, Value
+from jojlab.model.field import FieldKind, Value
 from jojlab.model.fields import BY_NAME
 from jojlab.model.workloads import with_group
 from jojlab.model.workloads.sqlite import SCRIPTS
@@ -24,7 +24,7 @@ from jojlab.program.needs import found_program
 def refuse_outside(name: str, value: Value, where: str) -> None:
     """Raise UseError where an experiment file names a file that is not beneath its folder."""
     field = BY_NAME[name]
-    if field.kind is Kind.PROGRAMS and (
+    if field.kind is FieldKind.PROGRAMS and (
         paths := [word for word in field.words(str(value), where) if "/" in word]
     ):
         raise UseError(
@@ -55,7 +55,7 @@ def input_files(settings: Mapping[str, Value], folder: Path, where: str) -> dict
 
 def is_of_the_system(name: str, value: Value) -> bool:
     """Whether a field names one of the system's programs, which everybody may read."""
-    return BY_NAME[name].kind is Kind.PROGRAM and bool(value) and "/" not in str(value)
+    return BY_NAME[name].kind is FieldKind.PROGRAM and bool(value) and "/" not in str(value)
 
 
 def check_inputs(case: Case, where: str) -> None:
@@ -64,7 +64,7 @@ def check_inputs(case: Case, where: str) -> None:
         value = case.settings[name]
         if is_of_the_system(name, value):
             continue
-        if BY_NAME[name].kind is Kind.FOLDER:
+        if BY_NAME[name].kind is FieldKind.FOLDER:
             if not path.is_dir():
                 raise UseError(f"{where}: {name} = {value!r}: {path} is no folder", "name a folder")
             if name == "recording":

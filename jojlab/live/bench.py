@@ -16,7 +16,7 @@ from jojlab.foundation.errors import JojError, Signalled, UseError, signal_of
 from jojlab.foundation.hashing import sha256_file
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import LivePlace, run_agent
-from jojlab.model.field import Field, Kind, Value
+from jojlab.model.field import Field, FieldKind, Value
 from jojlab.model.fields import BY_NAME, FIELDS
 from jojlab.model.workloads import WORKLOADS
 from jojlab.trace.run_folder import RunFolder
@@ -57,7 +57,7 @@ def live_settings(given: Mapping[str, Value], where: str) -> dict[str, Value]:
     if need and not given.get(need):
         raise UseError(f"{where}: {workload} needs {need} = FOLDER", f"give it: --{need} FOLDER")
     for name, value in given.items():
-        if BY_NAME[name].kind is Kind.FOLDER and value and not Path(str(value)).is_dir():
+        if BY_NAME[name].kind is FieldKind.FOLDER and value and not Path(str(value)).is_dir():
             raise UseError(f"{where}: {name} = {value!r}: no such folder", "name a folder")
     return {name: value for name, value in complete(given).items() if name not in OF_THE_LAB}
 

@@ -18,7 +18,7 @@ Settings = Mapping[str, Value]
 EVERY_WORKLOAD = ""
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """The kinds of a field's values."""
 
     TEXT = auto()
@@ -57,7 +57,7 @@ class Field:
     choices: tuple[str, ...] = ()
     lowest: int | None = None
     highest: int | None = None
-    kind: Kind = Kind.TEXT
+    kind: FieldKind = FieldKind.TEXT
     group: str = EVERY_WORKLOAD
     changes: Changes = Changes.WORK
     names_itself: bool = False
@@ -67,24 +67,24 @@ class Field:
     def __post_init__(self) -> None:
         """Derive the kind of a word or a number."""
         if self.choices:
-            object.__setattr__(self, "kind", Kind.WORD)
+            object.__setattr__(self, "kind", FieldKind.WORD)
         if self.lowest is not None:
-            object.__setattr__(self, "kind", Kind.NUMBER)
+            object.__setattr__(self, "kind", FieldKind.NUMBER)
 
     @property
     def is_input(self) -> bool:
         """Return whether its text is the path of something that goes into the guest."""
-        return self.kind in (Kind.FILE, Kind.FOLDER, Kind.PROGRAM)
+        return self.kind in (FieldKind.FILE, FieldKind.FOLDER, FieldKind.PROGRAM)
 
     @property
     def is_list(self) -> bool:
         """Return whether the guest gets the words of its text."""
-        return self.kind in (Kind.WORDS, Kind.PROGRAMS, Kind.VARIABLES)
+        return self.kind in (FieldKind.WORDS, FieldKind.PROGRAMS, FieldKind.VARIABLES)
 
     @property
     def is_number(self) -> bool:
         """Return whether its values are whole numbers."""
-        return self.kind is Kind.NUMBER
+        return self.kind is FieldKind.NUMBER
 
     @property
     def changes_work(self) -> bool:
@@ -117,7 +117,7 @@ class Field:
         if not isinstance(value, str):
             raise UseError(f"{where}: {self.name} must be text, not {value!r}", "put it in quotes")
         words = self.words(value, where) if self.is_list else []
-        if self.kind is Kind.VARIABLES:
+        if self.kind is FieldKind.VARIABLES:
             for word in words:
                 self._check_variable(word, where)
         if self.choices and value not in self.choices:
@@ -157,7 +157,7 @@ class Field:
 
     def parse(self, text: str, where: str) -> Value:
         """Read a value from the command line; a file's path is relative to the user's folder."""
-        if self.kind is Kind.PROGRAM and "/" not in text:
+        if self.kind is FieldKind.PROGRAM and "/" not in text:
             return self.check(text, where)
         if self.is_input and text:
             return str(Path(text).absolute())

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// One row of the table.
 #[derive(Debug)]
-struct Row<'a> {
+struct CallRow<'a> {
     name: &'a str,
     number: u32,
     /// What is said of it, by key.
@@ -29,15 +29,15 @@ const KEYS: [&str; 9] =
     ["arm64", "i386", "arm", "x32", "recorded", "does", "replayed", "commits", "traced"];
 
 /// Parses the table; panics, naming the row, if it is none.
-fn parse(table: &str) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row> = Vec::new();
+fn parse(table: &str) -> Vec<CallRow<'_>> {
+    let mut rows: Vec<CallRow> = Vec::new();
     for line in table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         let mut words = line.split_whitespace();
         if !line.starts_with(' ') {
             let name = words.next().expect("the line is not empty");
             let number = words.next().and_then(|word| word.parse().ok());
             let number = number.unwrap_or_else(|| panic!("{name}: a number on x86_64 comes next"));
-            rows.push(Row { name, number, facts: BTreeMap::new() });
+            rows.push(CallRow { name, number, facts: BTreeMap::new() });
         }
         let row = rows.last_mut().expect("the first row begins without a blank");
         for word in words {
@@ -49,7 +49,7 @@ fn parse(table: &str) -> Vec<Row<'_>> {
     rows
 }
 
-impl<'a> Row<'a> {
+impl<'a> CallRow<'a> {
     fn list(&self, key: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         let words = self.facts.get(key).copied().unwrap_or_default();
         words.split(',').filter(|word| !word.is_empty() && *word != "-")
@@ -81,7 +81,7 @@ impl<'a> Row<'a> {
 pub fn generate(table: &str) -> Generated {
     let rows = parse(table);
     let mut text = String::new();
-    for Row { name, number, .. } in &rows {
+    for CallRow { name, number, .. } in &rows {
         writeln!(text, "pub const SYS_{name}: i64 = {number};").expect("a string takes it");
     }
     text.push_str("\n/// Every call of the table.\npub static ROWS: &[SystemCallRow] = &[\n");
@@ -120,13 +120,13 @@ pub fn generate(table: &str) -> Generated {
 }
 
 /// The header: numbers, and what stands between the braces of tables with an entry for each number.
-fn header(rows: &[Row]) -> String {
+fn header(rows: &[CallRow]) -> String {
     let mut text = "/* Made of agent/src/system_calls/table.txt by generator.rs. */\n\
                     #ifndef JOJ_SYSTEM_CALLS_H\n#define JOJ_SYSTEM_CALLS_H\n\n\
                     /* By the numbers of x86_64. */\nenum {\n"
         .to_owned();
     let mut add = |line: String| writeln!(text, "{line}").expect("a string takes it");
-    let upper = |row: &Row| row.name.to_uppercase();
+    let upper = |row: &CallRow| row.name.to_uppercase();
     rows.iter().for_each(|row| add(format!("\tCALL_{} = {},", upper(row), row.number)));
     add("};\n\n/* By the numbers of this kernel; CALLS_LIMIT where it has none. */\nenum {".into());
     add("#ifdef __TARGET_ARCH_arm64".into());
@@ -151,13 +151,13 @@ fn header(rows: &[Row]) -> String {
     let commits = rows.iter().filter(|row| row.facts.contains_key("commits"));
     let watched = commits.map(|row| format!("case {}: /* {} */", row.number, row.name));
     define("CASES_OF_WATCHED_CALLS", watched.collect());
-    let known = |row: &&Row| row.is_traced() || row.facts.contains_key("commits");
-    let natives = |key: &str, is_in: &dyn Fn(&Row) -> bool| {
+    let known = |row: &&CallRow| row.is_traced() || row.facts.contains_key("commits");
+    let natives = |key: &str, is_in: &dyn Fn(&CallRow) -> bool| {
         let rows = rows.iter().filter(|row| known(row) && is_in(row));
         let mut entries: Vec<_> =
             rows.flat_map(|row| row.numbers(key).map(move |number| (number, row))).collect();
         entries.sort_by_key(|(number, _)| *number);
-        let entry = |(number, row): (u32, &Row)| {
+        let entry = |(number, row): (u32, &CallRow)| {
             format!("[{number} /* {} */] = NATIVE({}),", row.name, row.number)
         };
         entries.into_iter().map(entry).collect::<Vec<_>>()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jojlab.model.field import Field, Kind, Settings
+from jojlab.model.field import Field, FieldKind, Settings
 from jojlab.model.hazards import Harm
 from jojlab.model.workload import Workload
 
@@ -35,29 +35,31 @@ FIELDS: tuple[Field, ...] = (
         "the program to run: a name such as sqlite3, which is looked for among the system's, or a "
         "path; what it needs goes into the guest with it (docs/own-program.md)",
         "",
-        kind=Kind.PROGRAM,
+        kind=FieldKind.PROGRAM,
         group=PROGRAM,
     ),
-    Field("arguments", "its arguments, quoted as in a shell", "", kind=Kind.WORDS, group=PROGRAM),
+    Field(
+        "arguments", "its arguments, quoted as in a shell", "", kind=FieldKind.WORDS, group=PROGRAM
+    ),
     Field(
         "files",
         "a folder whose contents are in its working directory, on the filesystem, when it starts",
         "",
-        kind=Kind.FOLDER,
+        kind=FieldKind.FOLDER,
         group=PROGRAM,
     ),
     Field(
         "other_programs",
         "names of further programs of the system that it starts; on the command line also paths",
         "",
-        kind=Kind.PROGRAMS,
+        kind=FieldKind.PROGRAMS,
         group=PROGRAM,
     ),
     Field(
         "environment",
         "variables of its environment, as NAME=VALUE, quoted as in a shell",
         "",
-        kind=Kind.VARIABLES,
+        kind=FieldKind.VARIABLES,
         group=PROGRAM,
     ),
     Field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jojlab.model.field import Field, Kind, Settings
+from jojlab.model.field import Field, FieldKind, Settings
 from jojlab.model.hazards import Harm
 from jojlab.model.workload import Workload
 
@@ -26,14 +26,14 @@ FIELDS: tuple[Field, ...] = (
         "recording to replay: a folder that joj record or joj import wrote, beneath the folder of "
         "the experiment file, or on the command line any; its contents are part of the case",
         "",
-        kind=Kind.FOLDER,
+        kind=FieldKind.FOLDER,
         group=REPLAY,
     ),
     Field(
         "script",
         "in place of a recording: recorded system calls in the format of MobiGen, a file",
         "",
-        kind=Kind.FILE,
+        kind=FieldKind.FILE,
         group=REPLAY,
     ),
     Field(

@@ -6,7 +6,7 @@ and 2.1); interior pages, a few per cent, are left out.
 
 from __future__ import annotations
 
-from jojlab.model.field import Changes, Field, Kind, Settings
+from jojlab.model.field import Changes, Field, FieldKind, Settings
 from jojlab.model.filesystem import MIB
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.hazards import Harm
@@ -261,7 +261,7 @@ FIELDS: tuple[Field, ...] = (
         "file, or on the command line any path; its contents are part of the case",
         "",
         group=SCRIPTS,
-        kind=Kind.FOLDER,
+        kind=FieldKind.FOLDER,
     ),
     Field(
         "think_time",
