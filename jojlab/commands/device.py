@@ -30,11 +30,10 @@ from jojlab.device.calibrate import write_value
 from jojlab.device.distributions import PERCENTILES, measure_distributions, mechanisms
 from jojlab.device.emulated import EMULATED, NOTE
 from jojlab.device.figures import measure_model
-from jojlab.device.fit import KNOBS, fit
+from jojlab.device.fit import KNOBS, fit, profile_text
 from jojlab.device.probe import Effort, Probe
 from jojlab.device.profile import read_profile
 from jojlab.device.ranges import numbers
-from jojlab.device.write_profile import profile_text
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.errors import (

@@ -36,9 +36,14 @@ from jojlab.foundation.errors import (
     UseError,
 )
 from jojlab.foundation.printable import json_text
-from jojlab.gate.accepted import accept as accepted_of
-from jojlab.gate.accepted import read_accepted, write_accepted
-from jojlab.gate.budgets import Budgets, read_budgets, refuse_idle_budgets
+from jojlab.gate.budgets import (
+    Budgets,
+    read_accepted,
+    read_budgets,
+    refuse_idle_budgets,
+    write_accepted,
+)
+from jojlab.gate.budgets import accept as accepted_of
 from jojlab.gate.check import Held, LimitVerdict, check, guarded
 from jojlab.lab.options import Options
 from jojlab.report import gate as words

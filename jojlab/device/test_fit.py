@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 
 from jojlab.device.figures import measure_model
-from jojlab.device.fit import KNOBS, fit
+from jojlab.device.fit import KNOBS, fit, profile_text
 from jojlab.device.probe import Effort, Probe
 from jojlab.device.profile import read_profile
-from jojlab.device.write_profile import profile_text
 from jojlab.foundation.errors import MachineError, UseError
 
 QUICK = Effort(seconds=0.05, span_bytes=1 << 20)

@@ -14,9 +14,14 @@ from jojlab.analysis.commit.bill import GrownLine, grown, lines_of, per_row
 from jojlab.analysis.run.risks import broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Survival
-from jojlab.gate.accepted import Accepted, AcceptedCase
-from jojlab.gate.budgets import Budget, refuse_idle_budgets
-from jojlab.gate.limit import ROW_FIGURES, Limit
+from jojlab.gate.budgets import (
+    ROW_FIGURES,
+    Accepted,
+    AcceptedCase,
+    Budget,
+    Limit,
+    refuse_idle_budgets,
+)
 from jojlab.model.figures import Number
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.foundation.errors import UseError
-from jojlab.gate.accepted import accept, read_accepted, write_accepted
-from jojlab.gate.budgets import read_budgets
+from jojlab.gate.budgets import accept, read_accepted, read_budgets, write_accepted
 from jojlab.gate.check import Held, LimitVerdict, check
 from jojlab.model.hazards import Doubt, Unknown
 from jojlab.report import gate

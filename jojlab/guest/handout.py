@@ -1,7 +1,4 @@
-"""Reads the results of a guest: a tar archive behind a small header, as
-agent/src/lab/channel/handout.rs writes them. A guest is not trusted: every size, name and checksum
-is checked.
-"""
+"""The files that a guest hands out, and images of disks without their holes."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import struct
 import tarfile
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from jojlab.guest.errors import GuestError
 from jojlab.guest.process import Guest
@@ -86,3 +84,41 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     if len(content) != member.size:
         raise GuestError(f"the guest's file {member.name!r} is cut off")
     return content
+
+
+_SPARSE_HEADER = struct.Struct("<IHHHHIIII")
+_CHUNK = struct.Struct("<HHII")
+_MAGIC = 0xED26FF3A
+_RAW, _DO_NOT_CARE = 0xCAC1, 0xCAC3
+_MOST_BYTES = 1 << 42
+
+
+def unpack(image: bytes, out: Path) -> None:
+    """Write the disk's contents to `out`; GuestError when the image is damaged."""
+    if len(image) < _SPARSE_HEADER.size:
+        raise GuestError("the disk image has no header")
+    magic, major, _, head, chunk_head, block_bytes, blocks, chunks, _ = _SPARSE_HEADER.unpack_from(
+        image
+    )
+    if (magic, major, head, chunk_head) != (_MAGIC, 1, _SPARSE_HEADER.size, _CHUNK.size):
+        raise GuestError("the disk image is not in Android's sparse format, version 1")
+    if blocks * block_bytes > _MOST_BYTES:
+        raise GuestError(f"the disk image claims {blocks} blocks of {block_bytes} bytes")
+    at, block = head, 0
+    with out.open("wb") as file:
+        file.truncate(blocks * block_bytes)
+        for number in range(chunks):
+            if at + chunk_head > len(image):
+                raise GuestError(f"the disk image ends in the head of its chunk {number}")
+            kind, _, count, total = _CHUNK.unpack_from(image, at)
+            content = count * block_bytes if kind == _RAW else 0
+            if kind not in (_RAW, _DO_NOT_CARE) or total != chunk_head + content:
+                raise GuestError(f"the disk image's chunk {number} is damaged")
+            if block + count > blocks or at + total > len(image):
+                raise GuestError(f"the disk image's chunk {number} reaches beyond its end")
+            if content:
+                file.seek(block * block_bytes)
+                file.write(memoryview(image)[at + chunk_head : at + total])
+            at, block = at + total, block + count
+    if block != blocks or at != len(image):
+        raise GuestError("the disk image's chunks are not what its header says")

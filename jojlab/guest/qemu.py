@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jojlab.foundation.tools import need_tool
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
-from jojlab.guest.memory_file import Memory
+from jojlab.guest.memory import Memory
 from jojlab.model.architecture import ARM64, X86_64, Architecture
 
 # Of both machines.

@@ -17,8 +17,7 @@ from jojlab.foundation.hashing import sha256_file
 from jojlab.guest import qemu
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine
-from jojlab.guest.memory import MIB
-from jojlab.guest.memory_file import Memory, drop_zeroes, sha256_sparse
+from jojlab.guest.memory import MIB, Memory, drop_zeroes, sha256_sparse
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.saved_clock import begin_count
 

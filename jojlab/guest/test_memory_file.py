@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jojlab.guest.memory_file import drop_zeroes, sha256_sparse
+from jojlab.guest.memory import drop_zeroes, sha256_sparse
 
 LENGTH = 3 << 20
 

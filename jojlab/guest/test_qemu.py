@@ -9,7 +9,7 @@ import pytest
 from jojlab.guest import qemu
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine
-from jojlab.guest.memory_file import Memory
+from jojlab.guest.memory import Memory
 from jojlab.model.architecture import ARM64
 
 

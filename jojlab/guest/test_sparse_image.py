@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jojlab.guest.errors import GuestError
-from jojlab.guest.sparse_image import unpack
+from jojlab.guest.handout import unpack
 
 RAW, HOLE = 0xCAC1, 0xCAC3
 

@@ -16,8 +16,7 @@ from jojlab.guest.errors import ContentsTooLarge
 from jojlab.guest.given import Given
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
-from jojlab.guest.memory import SIZES_MIB, available_bytes, next_larger, refuse_small_host
-from jojlab.guest.memory_file import Memory
+from jojlab.guest.memory import SIZES_MIB, Memory, available_bytes, next_larger, refuse_small_host
 from jojlab.guest.memory_model import COUNTS, Core, Watched, counts_of
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.snapshot import MEMORY, STATE, snapshot

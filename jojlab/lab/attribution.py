@@ -64,7 +64,7 @@ def self_test(
     mount_options alone. `device` is one of EMULATED; without, the disk is
     modelled. `kernel` and `architecture` are of jojlab/guest/kernel; other than x86-64 it has the
     modelled disk alone. `with_disk` has the contents of the filesystem's
-    device handed out, as DISK_IMAGE (jojlab/guest/sparse_image.py).
+    device handed out, as DISK_IMAGE (jojlab/guest/handout.py).
     """
     facts = FILESYSTEMS[filesystem]
     target: dict[str, Any] = {"filesystem": filesystem, **options}

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.errors import UseError
-from jojlab.program.elf import elf_of
-from jojlab.program.needs import PROGRAM, found_program, needs
+from jojlab.program.needs import PROGRAM, elf_of, found_program, needs
 
 SHELL = found_program("sh")
 

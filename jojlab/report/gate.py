@@ -13,8 +13,8 @@ from rich.markup import escape
 
 from jojlab.analysis.commit.bill import BillLine, GrownLine
 from jojlab.foundation.printable import printable
+from jojlab.gate.budgets import Limit
 from jojlab.gate.check import Held, LimitVerdict
-from jojlab.gate.limit import Limit
 from jojlab.model.figures import Number
 from jojlab.report import survival
 from jojlab.report.shared import text

@@ -19,7 +19,7 @@ from jojlab.lab.job import Kind
 from jojlab.lab.outcome import read_answer
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.verify import compare
-from jojlab.verify.verdict import Verdict
+from jojlab.verify.compare import Verdict
 
 _SIZE_BYTES = 600 << 20
 _MAKE = {

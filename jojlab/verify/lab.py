@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.foundation.cache import Cache
+from jojlab.guest.handout import unpack
 from jojlab.guest.kernel.choose import INSTALLED
-from jojlab.guest.sparse_image import unpack
 from jojlab.lab.attribution import DISK_IMAGE, self_test
 from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.model.architecture import X86_64, Architecture
 from jojlab.verify import compare
-from jojlab.verify.compare import Addresses
-from jojlab.verify.verdict import Verdict
+from jojlab.verify.compare import Addresses, Verdict
 
 # Deciphered, the zeroes of a fresh disk are noise: its image is not sparse, and outgrows the memory
 # that results leave the guest by.

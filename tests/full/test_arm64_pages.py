@@ -15,8 +15,7 @@ from jojlab.guest.kernel.installed import PAGES_16_KIB
 from jojlab.guest.kernel.kernel import Kernel
 from jojlab.guest.kernel.named import fetch_kernel, kernel_of
 from jojlab.model.architecture import ARM64
-from jojlab.verify.compare import check
-from jojlab.verify.verdict import Verdict
+from jojlab.verify.compare import Verdict, check
 from tests.full.arm64_guest import run_script
 
 SUITE = "bookworm-backports"

@@ -10,8 +10,7 @@ import pytest
 
 from jojlab.guest import qemu
 from jojlab.guest.errors import GuestError
-from jojlab.guest.memory import MIB
-from jojlab.guest.memory_file import Memory
+from jojlab.guest.memory import MIB, Memory
 from jojlab.guest.process import CONSOLE, start
 
 MEMORY_MIB = 128

@@ -19,11 +19,10 @@ from jojlab.foundation.tools import need_tool, package_files, package_version, r
 from jojlab.guest.image import chosen_buffers, modules
 from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.image.packaged_tools import packaged_tools
-from jojlab.guest.kernel.arm64_image import unpack_image
 from jojlab.guest.kernel.choose import INSTALLED, chosen_kernel
-from jojlab.guest.kernel.elf import unpack_elf
 from jojlab.guest.kernel.installed import HEADERS_ROOT
 from jojlab.guest.kernel.kernel import Kernel, packed_image
+from jojlab.guest.kernel.packed import unpack_elf, unpack_image
 from jojlab.model.architecture import ARM64, X86_64, Architecture
 from jojlab.model.filesystems import FILESYSTEMS
 

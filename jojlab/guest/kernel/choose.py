@@ -1,15 +1,47 @@
-"""The kernel that the field `kernel` of a case means."""
+"""Chooses the kernel of a guest by its name; of arm64, the one of the same version."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import MachineError, UseError
+from jojlab.guest.kernel.archive import own_sources
 from jojlab.guest.kernel.built import built_kernel
-from jojlab.guest.kernel.counterpart import counterpart_kernel
-from jojlab.guest.kernel.installed import installed_kernel
+from jojlab.guest.kernel.installed import installed_kernel, installed_version
 from jojlab.guest.kernel.kernel import Kernel
-from jojlab.guest.kernel.named import named_kernel, read_named
+from jojlab.guest.kernel.named import (
+    ArchiveKernel,
+    fetch_kernel,
+    kernel_of,
+    named_kernel,
+    read_named,
+)
 from jojlab.model.architecture import X86_64, Architecture
+
+
+def counterpart_kernel(cache: Cache, architecture: Architecture) -> ArchiveKernel:
+    """Return it, downloaded once.
+
+    Raises MachineError when there are no installed headers, or the archive has another version.
+    """
+    there, version = installed_version()
+    release = f"{there.removesuffix(X86_64.debian)}{architecture.debian}"
+
+    def build(folder: Path) -> None:
+        sources = own_sources()
+        fetch_kernel(cache, sources, release, architecture, folder)
+        found = kernel_of(folder, "", architecture).version
+        if found != version:
+            raise MachineError(
+                f"the archive has Linux {found} for {architecture.name}; the installed headers are "
+                f"of {version}",
+                "sudo apt-get update && sudo apt-get install linux-headers-amd64",
+            )
+
+    name = f"linux-image-{release}_{version.replace(':', '%3a')}"
+    return kernel_of(cache.entry("packages", name, build), "", architecture)
+
 
 # The kernel of the installed headers.
 INSTALLED = "installed"

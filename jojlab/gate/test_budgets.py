@@ -6,7 +6,7 @@ import pytest
 
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.foundation.errors import UseError
-from jojlab.gate.limit import PER_COMMIT, ROW_FIGURES, parse_limit
+from jojlab.gate.budgets import PER_COMMIT, ROW_FIGURES, parse_limit
 from jojlab.model.figures import FIGURES
 
 
