@@ -171,15 +171,6 @@ def _is_closed(quoted: str, closing: str) -> bool:
 
 _MOST_BYTES = 256 << 20
 _SHOWN = 60
-_PIECE = re.compile(
-    r"(?P<gap>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))"
-    r"|(?P<text>'(?:[^']|'')*(?:'|\Z))"
-    r"|(?P<name>\"(?:[^\"]|\"\")*(?:\"|\Z)|`[^`]*(?:`|\Z)|\[[^\]]*(?:\]|\Z))"
-    r"|(?P<variable>[:@$?]\w+)"
-    r"|(?P<word>\w+)"
-    r"|(?P<sign>.)",
-    re.DOTALL,
-)
 _ATTACH = re.compile(r"^--![ \t]*attach[ \t]+\S+[ \t]+AS[ \t]+(\S+)", re.IGNORECASE | re.MULTILINE)
 _RANDOM = frozenset({"random", "randomblob"})
 # Of what the time is read to the second, or finer: a day seldom ends within a run.
@@ -217,12 +208,6 @@ class ScriptFacts:
     doubtful: tuple[Unrepeatable, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Piece:
-    kind: str
-    text: str
-
-
 def script_facts(folder: Path) -> ScriptFacts:
     """Return what the scripts of a folder say; what cannot be read says nothing."""
     databases, attached = 1, dict[str, str]()
@@ -232,11 +217,11 @@ def script_facts(folder: Path) -> ScriptFacts:
         text = _text(path)
         names = {found[1].lower(): found[1] for found in _ATTACH.finditer(text)}
         databases, attached = max(databases, 1 + len(names)), attached | names
-        for line, pieces in _statements(text):
-            if by := _clock_or_dice(_written(pieces)):
-                certain.append(_found(path, line, pieces, by))
-            elif by := _clock_or_dice(pieces if _may_write(pieces) else []):
-                doubtful.append(_found(path, line, pieces, by))
+        for line, parts in _statements(text):
+            if by := _clock_or_dice(_written(parts)):
+                certain.append(_found(path, line, parts, by))
+            elif by := _clock_or_dice(parts if _may_write(parts) else []):
+                doubtful.append(_found(path, line, parts, by))
     return ScriptFacts(databases, tuple(attached.values()), tuple(certain), tuple(doubtful))
 
 
@@ -249,42 +234,42 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _found(path: Path, line: int, pieces: list[_Piece], by: str) -> Unrepeatable:
-    words = " ".join(piece.text for piece in pieces)
+def _found(path: Path, line: int, parts: list[SqlToken], by: str) -> Unrepeatable:
+    words = " ".join(token.text for token in parts)
     words = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
     return Unrepeatable(f"{path.name}:{line}", words, by)
 
 
-def _statements(text: str) -> Iterator[tuple[int, list[_Piece]]]:
+def _statements(text: str) -> Iterator[tuple[int, list[SqlToken]]]:
     """Yield the statements, each with its line; that of a trigger has those of its body."""
-    line, begun, pieces = 1, 1, list[_Piece]()
-    for found in _PIECE.finditer(text):
-        kind, own = found.lastgroup or "sign", found[0]
-        if kind != "gap":
-            begun = begun if pieces else line
-            if own != ";" or (_is_trigger(pieces) and pieces[-1].text.upper() != "END"):
-                pieces.append(_Piece(kind, own))
+    line, begun, parts = 1, 1, list[SqlToken]()
+    for found in _TOKEN.finditer(text):
+        kind, own = found.lastgroup or "other", found[0]
+        if kind not in ("space", "comment"):
+            begun = begun if parts else line
+            if own != ";" or (_is_trigger(parts) and parts[-1].text.upper() != "END"):
+                parts.append(SqlToken(kind, own))
             else:
-                if pieces:
-                    yield begun, pieces
-                pieces = []
+                if parts:
+                    yield begun, parts
+                parts = []
         line += own.count("\n")
-    if pieces:
-        yield begun, pieces
+    if parts:
+        yield begun, parts
 
 
-def _words(pieces: list[_Piece]) -> list[str]:
-    return [piece.text.upper() if piece.kind == "word" else "" for piece in pieces]
+def _words(parts: list[SqlToken]) -> list[str]:
+    return [token.text.upper() if token.kind == "word" else "" for token in parts]
 
 
-def _is_trigger(pieces: list[_Piece]) -> bool:
-    words = _words(pieces[:3])
+def _is_trigger(parts: list[SqlToken]) -> bool:
+    words = _words(parts[:3])
     return words[:1] == ["CREATE"] and "TRIGGER" in words
 
 
-def _written(pieces: list[_Piece]) -> list[_Piece]:
+def _written(parts: list[SqlToken]) -> list[SqlToken]:
     """Return the part of a statement whose values it writes; nothing of what writes none."""
-    words = _words(pieces)
+    words = _words(parts)
     verb = next((word for word in words if word in (*_WRITES, "DELETE", "SELECT")), "")
     if words[:1] and words[0] == "WITH":
         verb = next((word for word in words if word in _WRITES), "")
@@ -293,43 +278,43 @@ def _written(pieces: list[_Piece]) -> list[_Piece]:
     begin = words.index(verb)
     # What stands behind these chooses rows.
     end = next((n for n in range(begin, len(words)) if words[n] in ("WHERE", "FROM")), len(words))
-    return pieces[begin:end]
+    return parts[begin:end]
 
 
-def _may_write(pieces: list[_Piece]) -> bool:
-    first = _words(pieces[:1])
+def _may_write(parts: list[SqlToken]) -> bool:
+    first = _words(parts[:1])
     return first[0] in (*_WRITES, "WITH", "DELETE", "CREATE", "ALTER")
 
 
-def _clock_or_dice(pieces: list[_Piece]) -> str:
+def _clock_or_dice(parts: list[SqlToken]) -> str:
     """Return what reads the clock or a random number; empty where nothing does."""
-    for place, piece in enumerate(pieces):
-        word = piece.text.lower() if piece.kind == "word" else ""
+    for place, token in enumerate(parts):
+        word = token.text.lower() if token.kind == "word" else ""
         if word in _NOW:
             return word.upper()
-        is_call = place + 1 < len(pieces) and pieces[place + 1].text == "("
-        if is_call and (word in _RANDOM or _is_now(word, _arguments(pieces[place + 2 :]))):
+        is_call = place + 1 < len(parts) and parts[place + 1].text == "("
+        if is_call and (word in _RANDOM or _is_now(word, _arguments(parts[place + 2 :]))):
             return f"{word}()"
     return ""
 
 
-def _arguments(pieces: list[_Piece]) -> list[_Piece]:
+def _arguments(parts: list[SqlToken]) -> list[SqlToken]:
     """Return what stands in the brackets that are open."""
     depth = 1
-    for place, piece in enumerate(pieces):
-        depth += {"(": 1, ")": -1}.get(piece.text, 0)
+    for place, token in enumerate(parts):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
         if not depth:
-            return pieces[:place]
-    return pieces
+            return parts[:place]
+    return parts
 
 
-def _is_now(word: str, arguments: list[_Piece]) -> bool:
+def _is_now(word: str, arguments: list[SqlToken]) -> bool:
     """Whether a function is of the date and reads the clock, finer than to the day: by 'now', or as
     nothing else is given (sqlite.org/lang_datefunc.html).
     """
     if word not in (*_CLOCKS, "strftime"):
         return False
-    texts = [piece.text for piece in arguments if piece.text != ","]
+    texts = [token.text for token in arguments if token.text != ","]
     if word == "strftime":
         if not texts or not _FINE.search(texts[0]):
             return False
