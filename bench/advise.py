@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from jojlab.advise.advice import Adviser
-from jojlab.advise.asked import Asked, asked_for, given_fields
+from jojlab.advise.request import AdviceRequest, asked_for, given_fields
 from jojlab.advise.space import Candidate
 from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.progress import Unwatched, Watcher
@@ -63,7 +63,7 @@ class App:
     fields: tuple[str, ...] = ()
     fixed: tuple[str, ...] = _FIXED
 
-    def request(self, states: int) -> Asked:
+    def request(self, states: int) -> AdviceRequest:
         """Return what the adviser is asked: one answer that keeps every commit."""
         texts = ["regime=steady", *self.fields, *self.fixed]
         if "workload=sql-recorded" not in texts:

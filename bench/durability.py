@@ -32,8 +32,7 @@ from jojlab.foundation.tools import need_tool, run_tool
 from jojlab.guest import qemu
 from jojlab.guest.image.build import Extras, Image, build_image
 from jojlab.guest.machine import Machine
-from jojlab.guest.memory import MIB
-from jojlab.guest.memory import Memory
+from jojlab.guest.memory import MIB, Memory
 from jojlab.guest.process import CONSOLE, Guest, start
 from jojlab.guest.snapshot import snapshot
 from jojlab.lab.job import Job, Kind

@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from jojlab.advise.asked import Asked
 from jojlab.advise.cases import experiment
+from jojlab.advise.request import AdviceRequest
 from jojlab.advise.score import Score, keeps, score
 from jojlab.advise.search import ranking, search
 from jojlab.advise.space import Candidate
@@ -117,7 +117,7 @@ class Adviser:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: AdviceRequest,
         lab: Lab,
         work: Path,
         shown: Shown,

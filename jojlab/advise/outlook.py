@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from jojlab.advise.advice import MOST_REFUSED
-from jojlab.advise.asked import Asked
+from jojlab.advise.request import AdviceRequest
 from jojlab.advise.search import KEPT, first_round, neighbours
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.campaign.campaign import USUAL_CASE_S, USUAL_STATE_S, format_duration
 from jojlab.foundation.printable import plural
 
 
-def outlook(asked: Asked, jobs: int) -> str:
+def outlook(asked: AdviceRequest, jobs: int) -> str:
     """Say how many settings are to be measured and how many states judged, and how long `jobs`
     guests at a time take for that where each case is a usual one.
     """

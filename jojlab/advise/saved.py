@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jojlab.advise.asked import Asked
-from jojlab.analysis.commit.bill import GrownLine, grown, lines_of, per_row
+from jojlab.advise.request import AdviceRequest
+from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
 from jojlab.analysis.run.summary import RunSummary
 
 
-def saved(summary: RunSummary, asked: Asked) -> dict[str, tuple[GrownLine, ...]]:
+def saved(summary: RunSummary, asked: AdviceRequest) -> dict[str, tuple[LineDelta, ...]]:
     """Return the lines by the names that the choices have in the run, in the commonest regime.
 
     `line` is the present one, `before` that of the choice, both of one row.
@@ -28,7 +28,7 @@ def saved(summary: RunSummary, asked: Asked) -> dict[str, tuple[GrownLine, ...]]
     }
 
 
-def _is_less(each: GrownLine) -> bool:
+def _is_less(each: LineDelta) -> bool:
     """Whether the choice needs no more of a line: fewer requests of more bytes save nothing."""
     now, chosen = each.line, each.before
     return chosen is None or (now.requests >= chosen.requests and now.bytes >= chosen.bytes)

@@ -17,7 +17,7 @@ from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import expected_bytes, profile_of
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
-from jojlab.guest.given import INPUTS
+from jojlab.guest.guest_input import INPUTS
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Input, Job, Kind, record_of, virtual
 from jojlab.lab.tree import members_of, size_bytes

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from jojlab.analysis.commit.bill import GrownLine, grown, lines_of, per_row
+from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
 from jojlab.analysis.run.risks import broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Survival
@@ -47,7 +47,7 @@ class LimitVerdict:
     before: Number | None = None
     survival: Survival | None = None
     why: str = ""
-    lines: tuple[GrownLine, ...] = ()
+    lines: tuple[LineDelta, ...] = ()
     changed: tuple[tuple[str, object, object], ...] = ()
 
     @property
@@ -147,7 +147,7 @@ def rows_of(settings: Mapping[str, Any]) -> int:
     return int(settings.get("statements", 0)) * int(settings.get("databases", 0))
 
 
-def _lines(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> tuple[GrownLine, ...]:
+def _lines(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> tuple[LineDelta, ...]:
     if case.bill is None:
         return ()
     now = lines_of(case.bill)

@@ -11,7 +11,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.guest import memory, virtual_clock
 from jojlab.guest.errors import ContentsTooLarge, GuestError
-from jojlab.guest.given import Given
+from jojlab.guest.guest_input import GuestInput
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine
 from jojlab.guest.memory import MIB
@@ -72,7 +72,7 @@ def test_what_does_not_fit_is_run_with_more_memory(
 
     def again() -> dict[str, bytes]:
         return virtual_clock.run_by_virtual_clock(
-            cache, IMAGE, Machine(0), Given(b"{}"), timeout_s=1, tell=lambda _: None
+            cache, IMAGE, Machine(0), GuestInput(b"{}"), timeout_s=1, tell=lambda _: None
         )
 
     assert again() == {"table": b"x"}

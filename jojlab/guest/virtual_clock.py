@@ -13,7 +13,7 @@ from pathlib import Path
 from jojlab.foundation.cache import Cache
 from jojlab.guest import handout, memory_model, qemu
 from jojlab.guest.errors import ContentsTooLarge
-from jojlab.guest.given import Given
+from jojlab.guest.guest_input import GuestInput
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
 from jojlab.guest.memory import SIZES_MIB, Memory, available_bytes, next_larger, refuse_small_host
@@ -26,7 +26,7 @@ def run_by_virtual_clock(
     cache: Cache,
     image: Image,
     machine: Machine,
-    given: Given,
+    given: GuestInput,
     *,
     timeout_s: float,
     tell: Callable[[str], None],
@@ -63,7 +63,7 @@ async def _run(
     image: Image,
     machine: Machine,
     saved: Path,
-    given: Given,
+    given: GuestInput,
     work: Path,
     timeout_s: float,
     beside: list[str],

@@ -19,7 +19,7 @@ from typing import Any
 
 from jojlab.foundation.cache import Cache
 from jojlab.guest import handout, qemu
-from jojlab.guest.given import Given
+from jojlab.guest.guest_input import GuestInput
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, WallMachine
 from jojlab.guest.memory import MIB
@@ -44,7 +44,7 @@ def run_by_wall_clock(
     cache: Cache,
     image: Image,
     machine: WallMachine,
-    given: Given,
+    given: GuestInput,
     *,
     timeout_s: float,
     tell: Callable[[str], None],
@@ -91,7 +91,7 @@ def host() -> dict[str, Any]:
 
 
 async def _run(
-    image: Image, device: str, given: Given, work: Path, timeout_s: float
+    image: Image, device: str, given: GuestInput, work: Path, timeout_s: float
 ) -> dict[str, bytes]:
     ours, theirs = socket.socketpair()
     machine = arguments(device, str(image.kernel), str(image.initramfs))

@@ -16,7 +16,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256, sha256_file
 from jojlab.guest.basis import basis
-from jojlab.guest.given import MOST_INPUT_BYTES, Given
+from jojlab.guest.guest_input import MOST_INPUT_BYTES, GuestInput
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.guest.memory import memory_mib
@@ -158,13 +158,13 @@ class Job:
         """What its guest runs on."""
         return self.machine.architecture if isinstance(self.machine, Machine) else X86_64
 
-    def given(self) -> Given:
+    def given(self) -> GuestInput:
         """Return what the guest is given; MachineError when an input file is damaged."""
         files, trees = (
             {each.name: each.content() for each in self.inputs if each.is_tree == is_tree}
             for is_tree in (False, True)
         )
-        return Given(self.record, files, trees, self.afterwards)
+        return GuestInput(self.record, files, trees, self.afterwards)
 
     def contents(self) -> dict[str, Path]:
         """Return all files that the job needs, those of the image among them, by their hashes."""

@@ -10,7 +10,7 @@ import pytest
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256
-from jojlab.guest.given import MOST_INPUT_BYTES, Given
+from jojlab.guest.guest_input import MOST_INPUT_BYTES, GuestInput
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import WallMachine
 from jojlab.lab.job import Input, Job, Kind, kept, record_of, virtual
@@ -50,7 +50,7 @@ def test_the_contents_of_an_input_file_are_part_of_the_key(
     assert first.key == again.key != other.key
     assert first.key != job(image).key
     # Whatever becomes of the file: a job has what there was when it was made.
-    assert other.given() == Given(other.record, {"script": b"1 0 close 4"})
+    assert other.given() == GuestInput(other.record, {"script": b"1 0 close 4"})
     (tmp_path / "script").unlink()
     assert first.given().inputs == {"script": b"1 0 close 3"}
     name = replace(first.inputs[0], name="other")
@@ -110,11 +110,11 @@ def test_a_damaged_copy_is_told_and_made_anew(own: Cache, image: Image, tmp_path
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a,b", "x" * 33, "A"])
 def test_a_name_that_the_agent_would_refuse_is_none(name: str) -> None:
     with pytest.raises(ValueError, match="no name"):
-        Given(b"{}", {name: b""})
+        GuestInput(b"{}", {name: b""})
 
 
 def test_what_a_guest_is_given_are_items_of_qemu(tmp_path: Path) -> None:
-    arguments = Given(b"{}", {"script": b"x"}).write(tmp_path)
+    arguments = GuestInput(b"{}", {"script": b"x"}).write(tmp_path)
     assert arguments == [
         "-fw_cfg", "name=opt/jojlab/case,file=item-0",
         "-fw_cfg", "name=opt/jojlab/afterwards,file=item-1",

@@ -11,7 +11,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
-from jojlab.guest.given import Given
+from jojlab.guest.guest_input import GuestInput
 from jojlab.lab.job import Input
 from jojlab.lab.tree import is_confined, members_of, pack, size_bytes
 
@@ -96,5 +96,5 @@ def test_a_tree_and_a_file_of_its_bytes_are_not_the_same(tree: Path, tmp_path: P
 
 
 def test_trees_come_as_items_of_their_own(tmp_path: Path) -> None:
-    arguments = Given(b"{}", {"script": b"x"}, {"files": b"y"}).write(tmp_path)
+    arguments = GuestInput(b"{}", {"script": b"x"}, {"files": b"y"}).write(tmp_path)
     assert arguments[-1] == "name=opt/jojlab/tree/files,file=item-3"

@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from jojlab.advise.advice import Advice, Choice, speed_up
-from jojlab.advise.asked import Asked
+from jojlab.advise.request import AdviceRequest
 from jojlab.advise.score import Score
 from jojlab.advise.space import MAIN, Candidate, Space
-from jojlab.analysis.commit.bill import GrownLine
+from jojlab.analysis.commit.bill import LineDelta
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.analysis.run.risks import hazards as risks
 from jojlab.model.field import Value
@@ -264,7 +264,7 @@ def excluded_filesystems(space: Space) -> dict[str, str]:
     }
 
 
-def over_limits(advice: Advice, asked: Asked) -> str:
+def over_limits(advice: Advice, asked: AdviceRequest) -> str:
     """Return how many settings are over the limits, and which comes closest to them."""
     told = f"{text.count(advice.over_limits, 'candidate')} over the limits"
     if not advice.closest:
@@ -278,7 +278,7 @@ def over_limits(advice: Advice, asked: Asked) -> str:
     return f"{told}; the closest, with {cost}: {settings_label(asked.space.settings(candidate))}"
 
 
-def saved_lines(gone: tuple[GrownLine, ...], most: int = 4) -> list[str]:
+def saved_lines(gone: tuple[LineDelta, ...], most: int = 4) -> list[str]:
     """Return the lines of the present bill that are smaller or gone."""
     told = []
     for each in gone[:most]:
@@ -291,7 +291,7 @@ def saved_lines(gone: tuple[GrownLine, ...], most: int = 4) -> list[str]:
 
 
 def advice_json(
-    advice: Advice, asked: Asked, gone: Mapping[str, tuple[GrownLine, ...]]
+    advice: Advice, asked: AdviceRequest, gone: Mapping[str, tuple[LineDelta, ...]]
 ) -> dict[str, Any]:
     """Return what `joj advise --json` prints; `gone` as for the terminal."""
     assert advice.present
@@ -328,7 +328,7 @@ def advice_json(
 
 
 def _choice_json(
-    choice: Choice, present: Choice, asked: Asked, gone: tuple[GrownLine, ...]
+    choice: Choice, present: Choice, asked: AdviceRequest, gone: tuple[LineDelta, ...]
 ) -> dict[str, Any]:
     settings = asked.space.settings(choice.candidate)
     changed = asked.space.differences(choice.candidate)
@@ -354,7 +354,7 @@ def _choice_json(
 _NONE = "no settings that were measured keep the guarantee and the limits"
 
 
-def in_short(advice: Advice, asked: Asked) -> dict[str, str]:
+def in_short(advice: Advice, asked: AdviceRequest) -> dict[str, str]:
     """Return a line each of `do`, `gain` and `holds`; without an answer there is no gain."""
     if not advice.answers:
         return {"do": _NONE, "holds": _holds(asked)}
@@ -367,7 +367,7 @@ def in_short(advice: Advice, asked: Asked) -> dict[str, str]:
     }
 
 
-def _do(first: Choice, asked: Asked) -> str:
+def _do(first: Choice, asked: AdviceRequest) -> str:
     changed = asked.space.differences(first.candidate)
     if not changed:
         return (
@@ -380,7 +380,7 @@ def _do(first: Choice, asked: Asked) -> str:
     return f"{', '.join(told)}; answer-1 has the lines to paste"
 
 
-def _gain(first: Choice, present: Choice, asked: Asked) -> str:
+def _gain(first: Choice, present: Choice, asked: AdviceRequest) -> str:
     now, then = present.score, first.score
     by = " by the row" * ("statements" in asked.space.differences(first.candidate))
     if first.candidate == present.candidate:
@@ -397,7 +397,7 @@ def _gain(first: Choice, present: Choice, asked: Asked) -> str:
     )
 
 
-def _loses(present: Choice, asked: Asked) -> str:
+def _loses(present: Choice, asked: AdviceRequest) -> str:
     """Say why what the present settings do is no choice."""
     space = asked.space
     harms = {each.kind for each in space.ruled_out_by(present.candidate)}
@@ -411,7 +411,7 @@ def _loses(present: Choice, asked: Asked) -> str:
     return "your present settings exceed the limits; what keeps them"
 
 
-def _holds(asked: Asked) -> str:
+def _holds(asked: AdviceRequest) -> str:
     """For which app, device, regimes, seeds and limits."""
     present = asked.space.settings(asked.space.own)
     # What is free to choose or stands in the line of the present settings is no condition.
@@ -438,7 +438,7 @@ def _holds(asked: Asked) -> str:
     )
 
 
-def _kept(first: Choice, asked: Asked) -> str:
+def _kept(first: Choice, asked: AdviceRequest) -> str:
     guarantee = asked.space.guarantee
     if guarantee is Guarantee.NONE:
         return "a power cut may do anything (--guarantee none)"
@@ -457,7 +457,10 @@ _MOST_FOUND = 5
 
 
 def print_advice(
-    console: Console, advice: Advice, asked: Asked, gone: Mapping[str, tuple[GrownLine, ...]]
+    console: Console,
+    advice: Advice,
+    asked: AdviceRequest,
+    gone: Mapping[str, tuple[LineDelta, ...]],
 ) -> None:
     """Print it; `gone` are the lines of the bill that each choice saves, by its name."""
     assert advice.present
@@ -560,7 +563,7 @@ def print_found(
 
 
 def _print_answer(
-    console: Console, name: str, candidate: Candidate, space: Space, gone: tuple[GrownLine, ...]
+    console: Console, name: str, candidate: Candidate, space: Space, gone: tuple[LineDelta, ...]
 ) -> None:
     settings, changed = space.settings(candidate), space.differences(candidate)
     console.print(f"\n[bold]{name}[/bold] {escape(settings_label(settings))}")

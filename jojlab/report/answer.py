@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from jojlab.analysis.run.answer import Answer, Cheaper, TimeShares, answer
+from jojlab.analysis.run.answer import Answer, CheaperCase, TimeShares, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report import hazards, survival
 from jojlab.report.bill import apart_words, deferred_words
@@ -100,7 +100,7 @@ def _cheaper(found: Answer) -> dict[str, Any]:
     }
 
 
-def _alternative(each: Cheaper, base: CaseSummary) -> dict[str, str]:
+def _alternative(each: CheaperCase, base: CaseSummary) -> dict[str, str]:
     ours, theirs = each.case.figures.median, base.figures.median
     return {
         "label": each.case.label,
@@ -118,7 +118,7 @@ def _alternative(each: Cheaper, base: CaseSummary) -> dict[str, str]:
     }
 
 
-def _risks(each: Cheaper) -> str:
+def _risks(each: CheaperCase) -> str:
     """Return what a case puts at risk: in full where that is more than what the first case does."""
     if not each.is_riskier:
         return hazards.risk_mark(each.case)

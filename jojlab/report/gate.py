@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.commit.bill import BillLine, GrownLine
+from jojlab.analysis.commit.bill import BillLine, LineDelta
 from jojlab.foundation.printable import printable
 from jojlab.gate.budgets import Limit
 from jojlab.gate.check import Held, LimitVerdict
@@ -67,7 +67,7 @@ def details(verdict: LimitVerdict) -> list[str]:
     return told
 
 
-def grown_line_words(found: GrownLine) -> str:
+def grown_line_words(found: LineDelta) -> str:
     """Return a line of the bill, and how it grew."""
     now, old = found.line, found.before
     what = "dear line" if old is None else "new line" if not _size(old) else "grown line"

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from jojlab.advise.advice import Advice, Choice
-from jojlab.advise.asked import asked_for
+from jojlab.advise.request import asked_for
 from jojlab.advise.score import Limits, Score
 from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.run.risks import Guarantee

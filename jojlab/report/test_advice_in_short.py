@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jojlab.advise.advice import Advice, Choice
-from jojlab.advise.asked import Asked, asked_for
+from jojlab.advise.request import AdviceRequest, asked_for
 from jojlab.advise.score import Limits, Score
 from jojlab.model.field import Value
 from jojlab.report.advice import in_short, speed
@@ -11,7 +11,7 @@ from jojlab.report.advice import in_short, speed
 SLOW, FAST = Score(2e7, 2e7, 3e7, 8192, 9000), Score(1e7, 5e6, 2e7, 4096, 5000)
 
 
-def asked_of(guarantee: str = "durable", states: int = 10, most_rows: int = 0) -> Asked:
+def asked_of(guarantee: str = "durable", states: int = 10, most_rows: int = 0) -> AdviceRequest:
     given: dict[str, Value] = {"filesystem": "ext4", "transactions": 40}
     return asked_for(
         given, {"filesystem"}, guarantee, limits=Limits(p99_ns=5e7), states=states,

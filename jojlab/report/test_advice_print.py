@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from jojlab.advise.advice import Advice, Choice
-from jojlab.advise.asked import asked_for
+from jojlab.advise.request import asked_for
 from jojlab.advise.score import Limits, Score
 from jojlab.report.advice import print_advice
 

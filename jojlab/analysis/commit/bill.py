@@ -342,7 +342,7 @@ class BillLine:
 
 
 @dataclass(frozen=True)
-class GrownLine:
+class LineDelta:
     """A line now, and as it was in the accepted bill; None where no bill was accepted."""
 
     line: BillLine
@@ -375,21 +375,21 @@ def per_row(lines: Iterable[BillLine], rows: float) -> tuple[BillLine, ...]:
 
 def grown(
     figure: str, now: Sequence[BillLine], before: Sequence[BillLine] | None
-) -> tuple[GrownLine, ...]:
+) -> tuple[LineDelta, ...]:
     """Return the lines behind a figure that grew, what grew most first; all, dearest first, where
     no bill was accepted.
     """
     made_of = _made_of(figure)
     own, measure = [line for line in now if any(it.has(line) for it in made_of)], made_of[0].measure
     if before is None:
-        return tuple(GrownLine(line, None) for line in sorted(own, key=measure, reverse=True))
+        return tuple(LineDelta(line, None) for line in sorted(own, key=measure, reverse=True))
     known: Mapping[tuple[str, ...], BillLine] = {line.key: line for line in before}
     changes = []
     for line in own:
         old = known.get(line.key, replace(line, requests=0.0, bytes=0.0))
         growth = tuple(new - was for new, was in zip(measure(line), measure(old), strict=True))
         if any(part > 0 for part in growth):
-            changes.append((growth, GrownLine(line, old)))
+            changes.append((growth, LineDelta(line, old)))
     changes.sort(key=lambda change: change[0], reverse=True)
     return tuple(change for _, change in changes)
 

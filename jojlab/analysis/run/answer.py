@@ -33,7 +33,7 @@ class TimeShares:
 
 
 @dataclass(frozen=True)
-class Cheaper:
+class CheaperCase:
     """A case that does the same work in less time: `times` as fast; whether it risks more, by the
     manuals or by what power cuts left, or it is not known that it does not.
     """
@@ -56,7 +56,7 @@ class Answer:
     classes: tuple[ClassShare, ...]
     time: TimeShares | None
     measured: tuple[CaseSummary, ...]
-    cheaper: tuple[Cheaper, ...]
+    cheaper: tuple[CheaperCase, ...]
     compared: int
     # The same in SQLite's other regimes.
     regimes: tuple[CaseSummary, ...] = ()
@@ -115,7 +115,7 @@ def _other_regimes(base: CaseSummary, cases: Iterable[CaseSummary]) -> tuple[Cas
 
 def _cheaper(
     base: CaseSummary, others: Iterable[CaseSummary], cases: Sequence[CaseSummary]
-) -> tuple[Cheaper, ...]:
+) -> tuple[CheaperCase, ...]:
     """Return the fastest cases: those that risk no more than `base`, then the fastest that does."""
     base_ns = base.figures.median["latency_ns_p50"]
     found = []
@@ -128,7 +128,7 @@ def _cheaper(
                 or not set(case.unknowns) <= set(base.unknowns)
             )
             regimes = _other_regimes(case, cases)
-            found.append(Cheaper(case, base_ns / case_ns, riskier, regimes))
+            found.append(CheaperCase(case, base_ns / case_ns, riskier, regimes))
     found.sort(key=lambda each: -each.times)
     safe = [each for each in found if not each.is_riskier][:_MOST_CHEAPER]
     risky = [each for each in found if each.is_riskier]

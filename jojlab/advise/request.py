@@ -34,7 +34,7 @@ REOPENED = 0.1
 
 
 @dataclass(frozen=True)
-class Asked:
+class AdviceRequest:
     """`given` are the fields that the user gave; `shares` of commits are made in each regime, ""
     where the workload has none. `states` are judged of each answer, in each regime and seed.
     `doubtful` are statements of its scripts that may write other rows in a second run.
@@ -84,7 +84,7 @@ def asked_for(
     journal_device: str = "",
     states: int = 1000,
     answers: int = 3,
-) -> Asked:
+) -> AdviceRequest:
     """Return what is asked of an app with the `given` fields, those in `fixed` unchanged; UseError
     where that cannot be measured, or no power cut can test it. Without a `reopened_share` a tenth
     of the commits are made in the regime `reopened`.
@@ -150,7 +150,9 @@ def asked_for(
     flash = Flash(bytes_, cycles)
     notes = (note,) if note else ()
     doubtful = facts.doubtful
-    return Asked(found, given, shares, (1,), limits, flash, states, answers, doubtful, notes)
+    return AdviceRequest(
+        found, given, shares, (1,), limits, flash, states, answers, doubtful, notes
+    )
 
 
 def _more(found: tuple[Unrepeatable, ...]) -> str:

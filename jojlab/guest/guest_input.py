@@ -1,5 +1,5 @@
-"""What a guest is given on its way: the record of its job, what comes after a case, and the job's
-input files and trees.
+"""The input of a guest: the record of its job, what comes after a case, and the job's input files
+and trees.
 They are items of QEMU's fw_cfg device, which the agent reads (agent/src/lab/channel/fw_cfg.rs).
 """
 
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 @dataclass(frozen=True)
-class Given:
+class GuestInput:
     """A record, and the contents of input files by their names in the guest.
 
     `trees` are archives, each of which becomes a folder (jojlab/lab/tree.py). `afterwards` is what
