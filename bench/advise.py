@@ -21,7 +21,7 @@ from jojlab.advise.advice import Adviser
 from jojlab.advise.request import AdviceRequest, asked_for, given_fields
 from jojlab.advise.space import Candidate
 from jojlab.analysis.run.survival import Survival
-from jojlab.campaign.progress import Unwatched, Watcher
+from jojlab.campaign.progress import RunProgress
 from jojlab.foundation.cache import Cache
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
@@ -227,9 +227,9 @@ def _has_lazytime(candidate: Candidate) -> bool:
     return "lazytime" in str(dict(candidate).get("mount_options"))
 
 
-def _no_progress(title: str, steps: int, _: str) -> AbstractContextManager[Watcher]:
+def _no_progress(title: str, steps: int, _: str) -> AbstractContextManager[RunProgress]:
     print(f"{title}, {steps}", file=sys.stderr)
-    return nullcontext(Unwatched())
+    return nullcontext(RunProgress())
 
 
 def _line(row: AppAnswer) -> str:

@@ -26,7 +26,7 @@ from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import Images, images_of
 from jojlab.campaign.power_cuts import verdicts
-from jojlab.campaign.progress import Watcher
+from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.plan import Plan, plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, UseError
@@ -36,7 +36,7 @@ from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 
 # Shows the progress of so many steps under a title, each of which makes one unit.
-Shown = Callable[[str, int, str], AbstractContextManager[Watcher]]
+Shown = Callable[[str, int, str], AbstractContextManager[RunProgress]]
 # Statements that are named as a possible cause.
 MOST_NAMED = 3
 # Refused candidates whose power is cut, so that the state is known that breaks them.
@@ -365,7 +365,7 @@ class Adviser:
         seeds, notes = self.asked.seeds, self.asked.notes
         return plan(experiment(self.space, given, tuple(regimes), named, seeds, notes))
 
-    def _begun(self, title: str, planned: Plan, unit: str) -> AbstractContextManager[Watcher]:
+    def _begun(self, title: str, planned: Plan, unit: str) -> AbstractContextManager[RunProgress]:
         """Show the progress of a step, each of whose cases and seeds makes one unit."""
         self.under_way = title
         cases = sum(not case.skip for case in planned.experiment.cases)

@@ -16,7 +16,7 @@ from jojlab.campaign import power_cuts
 from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import JobRequest, jobs_of, named_here
 from jojlab.campaign.power_cuts import Answer, PowerCutRequest
-from jojlab.campaign.progress import NumberedJobs, Step, Unwatched, Watcher
+from jojlab.campaign.progress import NumberedJobs, RunProgress, Step
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.experiment.plan import Plan
@@ -73,7 +73,7 @@ class Campaign:
             "what is finished"
         )
 
-    def run(self, out: Path, watcher: Watcher, *, power_cuts: bool = False) -> RunFolder:
+    def run(self, out: Path, watcher: RunProgress, *, power_cuts: bool = False) -> RunFolder:
         """Run every case into the run folder `out`: a new one, or one of the very same run that was
         cut short, whose captures are kept; with `power_cuts` one that lacks only what they leave.
 
@@ -114,7 +114,7 @@ class Campaign:
         return run
 
     def power_cut_answers(
-        self, states: int, watcher: Watcher
+        self, states: int, watcher: RunProgress
     ) -> Iterator[tuple[Step, Answer | None]]:
         """Cut the power of every case that is not skipped and can be cut, and every seed.
 
@@ -128,7 +128,7 @@ class Campaign:
         self,
         run: RunFolder,
         states: int,
-        watcher: Watcher,
+        watcher: RunProgress,
         cases: Collection[Case] | None = None,
     ) -> Iterator[Step]:
         """Cut the power of every capture of a run that has no answer yet, of all cases or of those
@@ -156,7 +156,7 @@ class Campaign:
             if all(self.lab.is_cached(job) for job in request.jobs)
             and (each := power_cuts.unanswered(run, request)).answers
         ]
-        for step, answer in power_cuts.run_requests(known, self.lab, Unwatched()):
+        for step, answer in power_cuts.run_requests(known, self.lab, RunProgress()):
             power_cuts.put_answer(run, step, answer)
 
     def estimate_power_cuts(self, states: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
-from jojlab.campaign.progress import Unwatched
+from jojlab.campaign.progress import RunProgress
 from jojlab.device.profile import Profile
 from jojlab.device.ranges import Tried
 from jojlab.experiment.cases import Case
@@ -57,7 +57,7 @@ def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
         profiles = {str(profile.path): replace(profile, model=model)}
         changed = planned._replace(profiles=profiles)
         with cache.work_dir() as work:
-            run = Campaign(changed, images, lab).run(work / "anchor", Unwatched())
+            run = Campaign(changed, images, lab).run(work / "anchor", RunProgress())
             entry = run.cases[0]
             if entry.status != "ok":
                 raise MachineError(f"the anchor cannot be measured: {entry.reason}")

@@ -18,7 +18,7 @@ from jojlab.experiment.devices import by_wall_clock
 from jojlab.foundation.errors import UseError
 from jojlab.guest.memory_model import CORES, Core
 from jojlab.lab.job import Job
-from jojlab.lab.lab import Lab, UnwatchedJobs
+from jojlab.lab.lab import JobProgress, Lab
 from jojlab.lab.memory_model import Counts, Modelled, ModelledPart, modelled_job, read_modelled
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.model.architecture import X86_64
@@ -79,7 +79,7 @@ def model_run(
 
 
 def _run(lab: Lab, jobs: Sequence[Job]) -> Iterator[tuple[int, Outcome]]:
-    with contextlib.closing(lab.run(jobs, UnwatchedJobs())) as outcomes:
+    with contextlib.closing(lab.run(jobs, JobProgress())) as outcomes:
         for number, outcome in outcomes:
             if isinstance(outcome, Failed):
                 raise outcome.error

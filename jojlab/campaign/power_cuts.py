@@ -16,7 +16,7 @@ from jojlab.analysis.run.risks import hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.campaign.jobs import JobRequest, named_here
-from jojlab.campaign.progress import NumberedJobs, Step, Watcher
+from jojlab.campaign.progress import NumberedJobs, RunProgress, Step
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
 from jojlab.foundation.document import conform
@@ -123,7 +123,7 @@ def unanswered(run: RunFolder, request: PowerCutRequest) -> PowerCutRequest:
 
 
 def run_requests(
-    requests: Sequence[PowerCutRequest], lab: Lab, watcher: Watcher
+    requests: Sequence[PowerCutRequest], lab: Lab, watcher: RunProgress
 ) -> Iterator[tuple[Step, Answer | None]]:
     """Run the jobs of every request; yield each case and seed with its answer, or None."""
     parts = [(each, job) for each in requests for job in each.jobs]

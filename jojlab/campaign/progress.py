@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from jojlab.campaign.jobs import JobRequest
+from jojlab.lab.lab import JobProgress
 
 
 @dataclass(frozen=True)
@@ -23,45 +23,32 @@ class Step:
     failure: str = ""
 
 
-class Watcher(Protocol):
-    """Is notified of a run's progress."""
+class RunProgress:
+    """Is notified of a run's progress, and ignores it; a subclass shows it."""
 
     def stage(self, case_id: str, seed: int, stage: str) -> None:
-        """One case and seed is at a stage of jojlab.lab.lab.JobWatcher; called by any thread."""
+        """Note that one case and seed is at a stage of JobProgress; called by any thread."""
 
     def again(self, step: Step) -> None:
-        """One case and seed failed and is tried once more; by the thread that called execute."""
+        """Note that one case and seed failed and is tried once more."""
 
     def finished(self, step: Step) -> None:
-        """One case and seed is done; called by the thread that called execute."""
-
-
-class Unwatched:
-    """A watcher that ignores everything."""
-
-    def stage(self, case_id: str, seed: int, stage: str) -> None:
-        """Ignore it."""
-
-    def again(self, step: Step) -> None:
-        """Ignore it."""
-
-    def finished(self, step: Step) -> None:
-        """Ignore it."""
+        """Note that one case and seed is done; called by the thread that runs the campaign."""
 
 
 @dataclass(frozen=True)
-class NumberedJobs:
+class NumberedJobs(JobProgress):
     """Passes the progress of numbered jobs on, by the first case and seed of each."""
 
     requests: Sequence[JobRequest]
-    watcher: Watcher
+    watcher: RunProgress
 
     def stage(self, number: int, stage: str) -> None:
-        """See JobWatcher."""
+        """Pass the stage of a job on."""
         case, seed = self.requests[number].answers[0]
         self.watcher.stage(case.case_id, seed, stage)
 
     def again(self, number: int, why: str) -> None:
-        """See JobWatcher."""
+        """Pass a failure on."""
         case, seed = self.requests[number].answers[0]
         self.watcher.again(Step(case.case_id, seed, failure=why))

@@ -13,7 +13,7 @@ from jojlab.campaign import campaign
 from jojlab.campaign.campaign import Campaign, format_duration
 from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import jobs_of
-from jojlab.campaign.progress import Step
+from jojlab.campaign.progress import RunProgress, Step
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
@@ -27,7 +27,7 @@ from tests.images import unbootable_image
 SEEDS = (1, 2)
 
 
-class Heard:
+class Heard(RunProgress):
     """A watcher that keeps what it hears, and may be interrupted at the first finished step."""
 
     def __init__(self, *, interrupted: bool = False) -> None:

@@ -15,7 +15,7 @@ from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import jobs_of
 from jojlab.campaign.power_cuts import exclusion_reason, steps_left, verdicts
-from jojlab.campaign.progress import Unwatched
+from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
@@ -53,7 +53,7 @@ class Kitchen:
         return Campaign(self.planned, self.images, self.lab)
 
     def run(self, out: Path, **options: Any) -> RunFolder:
-        return self.campaign.run(out, Unwatched(), **options)
+        return self.campaign.run(out, RunProgress(), **options)
 
     def known(self, number: int, tables: dict[str, bytes], **outcomes: int) -> None:
         """Put the answer of a case into the cache: the first part has it, the others nothing."""
@@ -105,14 +105,14 @@ def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Pat
     kitchen.known(0, kitchen.tables, kept=8)
     run = kitchen.run(tmp_path / "run")
     campaign = kitchen.campaign
-    steps = {step.case_id: step for step in campaign.cut_power(run, STATES, Unwatched())}
+    steps = {step.case_id: step for step in campaign.cut_power(run, STATES, RunProgress())}
     failed = [step for step in steps.values() if step.failure]
     assert len(steps) == 2
     assert len(failed) == 1
     assert failed[0].failure in RunFolder.open(run.path).case(failed[0].case_id).uncut
     again = kitchen.run(run.path, power_cuts=True)
     kitchen.known(1, kitchen.tables, kept=8)
-    assert [step.cached for step in campaign.cut_power(again, STATES, Unwatched())] == [True]
+    assert [step.cached for step in campaign.cut_power(again, STATES, RunProgress())] == [True]
     assert not RunFolder.open(run.path).case(failed[0].case_id).uncut
 
 
@@ -131,7 +131,7 @@ def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
     campaign = kitchen.campaign
     answers = {
         step.case_id: [found]
-        for step, found in campaign.power_cut_answers(STATES, Unwatched())
+        for step, found in campaign.power_cut_answers(STATES, RunProgress())
         if found
     }
     first, second = verdicts(kitchen.planned.experiment.cases, answers)

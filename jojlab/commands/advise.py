@@ -13,7 +13,7 @@ from jojlab.advise.request import asked_for, given_fields
 from jojlab.advise.saved import saved
 from jojlab.advise.score import Limits
 from jojlab.analysis.run.summary import summarise
-from jojlab.campaign.progress import Watcher
+from jojlab.campaign.progress import RunProgress
 from jojlab.command_line.campaigns import (
     announced_images,
 )
@@ -180,7 +180,7 @@ def advise(
     lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster))
     click.echo(outlook(asked, lab.options.jobs), err=True)
 
-    def watched(title: str, steps: int, unit: str) -> AbstractContextManager[Watcher]:
+    def watched(title: str, steps: int, unit: str) -> AbstractContextManager[RunProgress]:
         return shown(title, steps, unit)
 
     with cache.work_dir() as work, out_folder(out, Path("runs") / "advise") as folder:

@@ -11,7 +11,7 @@ from jojlab.analysis.commit.bill import bill_json
 from jojlab.analysis.figures.throughput import apart_json
 from jojlab.analysis.run.summary import safety_json, summarise
 from jojlab.campaign.power_cuts import steps_left
-from jojlab.campaign.progress import Unwatched
+from jojlab.campaign.progress import RunProgress
 from jojlab.command_line.campaigns import (
     begin_campaign,
     cut_power_with_progress,
@@ -109,7 +109,7 @@ def bill(
     options = Options(use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     with Cache.default().work_dir() as work:
         campaign = begin_campaign(plan(experiment.expanded()), options)
-        run = campaign.run(work / "bill", Unwatched())
+        run = campaign.run(work / "bill", RunProgress())
         entry = run.cases[0]
         if entry.status != "ok":
             click.echo(f"joj: {printable(entry.reason)}", err=True)

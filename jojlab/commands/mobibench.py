@@ -15,10 +15,9 @@ from jojlab.command_line.group import argument, command
 from jojlab.command_line.live_run import run_with_progress
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError
-from jojlab.live.bench import Bench, live_settings, run_bench
+from jojlab.live.bench import Bench, BenchProgress, live_settings, run_bench
 from jojlab.live.mobibench import WHERE, MobibenchFlags, read_flags
 from jojlab.report import mobibench as lines
-from jojlab.report.bench_progress import Silent
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 
@@ -88,7 +87,11 @@ def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
         settings = live_settings(asked.settings, WHERE)
         _say(lines.setup_lines(asked.numbers, of_database=asked.of_database))
     bench = Bench("bench-mobibench", asked.directory, settings, [1])
-    return run_bench(bench, folder, Silent()) if asked.quiet else run_with_progress(bench, folder)
+    return (
+        run_bench(bench, folder, BenchProgress())
+        if asked.quiet
+        else run_with_progress(bench, folder)
+    )
 
 
 def _print(run: RunFolder, asked: MobibenchFlags) -> int:

@@ -24,24 +24,17 @@ _DEFAULT = Options()
 _LOOK_EVERY_S = 0.2
 
 
-class JobWatcher(Protocol):
-    """What hears how the jobs go on, by their numbers."""
+class JobProgress:
+    """Is notified of the progress of numbered jobs, and ignores it; a subclass passes it on."""
 
     def stage(self, number: int, stage: str) -> None:
-        """A job is "cached", waits for its "snapshot", "run"s, or is "done"; by any thread."""
+        """Note that a job is "cached", waits for its "snapshot", "run"s, or is "done".
+
+        Called by any thread.
+        """
 
     def again(self, number: int, why: str) -> None:
-        """A job failed and is tried once more; by the thread that called run."""
-
-
-class UnwatchedJobs:
-    """A watcher that ignores everything."""
-
-    def stage(self, number: int, stage: str) -> None:
-        """Ignore it."""
-
-    def again(self, number: int, why: str) -> None:
-        """Ignore it."""
+        """Note that a job failed and is tried once more; called by the thread that called run."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,7 @@ class Lab:
         return self.options.use_cache and bool(job.key) and self.cache.has(job.key)
 
     def run(
-        self, jobs: Sequence[Job], progress: JobWatcher
+        self, jobs: Sequence[Job], progress: JobProgress
     ) -> Generator[tuple[int, Outcome | Failed], None, None]:
         """Run every job, and yield its number and what came of it, in the order in which they end.
 
@@ -77,7 +70,7 @@ class Lab:
             yield from self._execute(jobs, left, progress)
 
     def _execute(
-        self, jobs: Sequence[Job], numbers: Sequence[int], progress: JobWatcher
+        self, jobs: Sequence[Job], numbers: Sequence[int], progress: JobProgress
     ) -> Generator[tuple[int, Outcome | Failed], None, None]:
         """Run the jobs of these numbers by the executor."""
         second: set[int] = set()
@@ -98,12 +91,12 @@ class Lab:
 
     def run_one(self, job: Job) -> Outcome:
         """Run one job; raises what it failed by."""
-        [(_, outcome)] = self.run([job], UnwatchedJobs())
+        [(_, outcome)] = self.run([job], JobProgress())
         if isinstance(outcome, Failed):
             raise outcome.error
         return outcome
 
-    def _executor(self, progress: JobWatcher) -> contextlib.AbstractContextManager[Executor]:
+    def _executor(self, progress: JobProgress) -> contextlib.AbstractContextManager[Executor]:
         if self.options.cluster:
             from jojlab.lab.workers import cluster
 

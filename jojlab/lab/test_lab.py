@@ -20,7 +20,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.guest.errors import GuestError
 from jojlab.lab.job import Job, Kind, record_of, virtual
-from jojlab.lab.lab import Lab
+from jojlab.lab.lab import JobProgress, Lab
 from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
 from tests.images import unbootable_image
@@ -28,7 +28,7 @@ from tests.images import unbootable_image
 FILES = {"manifest.parquet": b"table"}
 
 
-class Heard:
+class Heard(JobProgress):
     """Keeps what it hears; may kill the worker of a job that begins."""
 
     def __init__(self, *, kills: int = 0) -> None:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from jojlab.experiment.cases import complete
 from jojlab.foundation.cache import Cache
@@ -75,8 +75,8 @@ class Bench:
     seeds: Sequence[int]
 
 
-class BenchWatcher(Protocol):
-    """What hears how a bench goes on."""
+class BenchProgress:
+    """Is notified of the progress of live runs, and ignores it; a subclass shows it."""
 
     def stage(self, seed: int, stage: str) -> None:
         """The run of `seed` has come to a stage of the agent's."""
@@ -85,7 +85,7 @@ class BenchWatcher(Protocol):
         """The run of `seed` is done."""
 
 
-def run_bench(bench: Bench, out: Path, progress: BenchWatcher) -> RunFolder:
+def run_bench(bench: Bench, out: Path, progress: BenchProgress) -> RunFolder:
     """Run the workload once for each seed, into the new run folder `out`.
 
     Raises UseError or MachineError when it cannot be run, and Signalled when asked to end.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jojlab.campaign.progress import Step, Watcher
+from jojlab.campaign.progress import RunProgress, Step
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import chooses_buffers, is_on_raw_nand
 from jojlab.experiment.read import Experiment
@@ -69,7 +69,9 @@ def live_case(case: Case) -> dict[str, Value]:
     }
 
 
-def run_experiment(asked: Experiment, place: LivePlace, out: Path, watcher: Watcher) -> RunFolder:
+def run_experiment(
+    asked: Experiment, place: LivePlace, out: Path, watcher: RunProgress
+) -> RunFolder:
     """Run every case that can be run, for every seed, into the run folder `out`.
 
     A case that fails is marked, and does not keep others from running. An interrupted run is taken
@@ -107,7 +109,7 @@ def _step(
     case: Case,
     settings: Mapping[str, Mapping[str, Value]],
     seed: int,
-    watcher: Watcher,
+    watcher: RunProgress,
 ) -> Step:
     name = case.case_id
     if any(capture.seed == seed for capture in run.case(name).captures):

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from jojlab.foundation.printable import printable
+from jojlab.live.bench import BenchProgress
 from jojlab.report.shared.console import QuietConsole
 
 # What the agent calls its stages, in words for the user.
@@ -25,17 +26,7 @@ _STAGES = {
 }
 
 
-class Silent:
-    """Says nothing."""
-
-    def stage(self, seed: int, stage: str) -> None:
-        """Say nothing."""
-
-    def finished(self, seed: int) -> None:
-        """Say nothing."""
-
-
-class BenchProgress:
+class ShownBenchProgress(BenchProgress):
     """Shows every stage and every seed; see `shown`."""
 
     def __init__(self, seeds: int) -> None:
@@ -60,11 +51,11 @@ class BenchProgress:
 
 
 @contextlib.contextmanager
-def shown(title: str, seeds: int) -> Iterator[BenchProgress]:
+def shown(title: str, seeds: int) -> Iterator[ShownBenchProgress]:
     """Yield the progress of `seeds` live runs; print the time that they took at the end."""
     begin_s = time.monotonic()
     print(printable(title), file=sys.stderr)
-    progress = BenchProgress(seeds)
+    progress = ShownBenchProgress(seeds)
     with progress.status if sys.stderr.isatty() else contextlib.nullcontext():
         yield progress
     runs = f"{seeds} run{'s' if seeds != 1 else ''}"

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from jojlab.campaign.progress import Step
+from jojlab.campaign.progress import RunProgress, Step
 from jojlab.foundation.printable import printable
 from jojlab.report.shared.console import QuietConsole
 
@@ -27,7 +27,7 @@ from jojlab.report.shared.console import QuietConsole
 _RUNNING = {"snapshot": "{} waits for its guest", "run": "{}"}
 
 
-class ShownProgress:
+class ShownProgress(RunProgress):
     """A watcher that counts and prints every step; see `shown`."""
 
     def __init__(self, steps: int, unit: str) -> None:

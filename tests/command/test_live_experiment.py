@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jojlab.analysis.run.summary import summarise
-from jojlab.campaign.progress import Step
+from jojlab.campaign.progress import RunProgress, Step
 from jojlab.experiment.read import find, read
 from jojlab.live.agent import LivePlace
 from jojlab.live.experiment import run_experiment
@@ -16,7 +16,7 @@ from jojlab.trace.run_folder import RunFolder
 SETTINGS = ("variant=64K", "seeds=2")
 
 
-class Heard:
+class Heard(RunProgress):
     """Keeps what it is told."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
-from jojlab.campaign.progress import Unwatched
+from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
@@ -38,7 +38,7 @@ def replayed(cache: Cache, folder: Path, mount_options: str) -> dict[str, Any]:
     )
     planned = plan(read(find(str(folder / "experiment.toml")), ()))
     images = images_of(planned, cache)
-    answers = Campaign(planned, images, Lab(cache)).power_cut_answers(STATES, Unwatched())
+    answers = Campaign(planned, images, Lab(cache)).power_cut_answers(STATES, RunProgress())
     [found] = [answer for _, answer in answers if answer]
     return dict(found)
 
@@ -67,7 +67,7 @@ def test_a_second_cut_corrupts_a_database(cache: Cache) -> None:
     )  # fmt: skip
     planned = plan(read(find("power-cut"), settings))
     answers = Campaign(planned, images_of(planned, cache), Lab(cache)).power_cut_answers(
-        5 * 300, Unwatched()
+        5 * 300, RunProgress()
     )
     states = [one for _, answer in answers if answer for one in answer["states"]]
     harmful = [one for one in states if one["outcome"] != "kept"]

@@ -11,7 +11,7 @@ from typing import Any
 from jojlab.analysis.commit.bill import bill_json, commit_bills
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
-from jojlab.campaign.progress import Unwatched
+from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
@@ -44,7 +44,7 @@ def run_experiment(
     asked = read(find(str(EXPERIMENTS / name)), settings)
     planned = plan(replace(asked, cases=tuple(case for case in asked.cases if wanted(case))))
     there = Lab(lab.cache, Options(jobs=jobs, use_cache=use_cache))
-    run = Campaign(planned, images_of(planned, lab.cache), there).run(out, Unwatched())
+    run = Campaign(planned, images_of(planned, lab.cache), there).run(out, RunProgress())
     assert [entry.reason for entry in run.cases if entry.reason] == []
     return run
 

@@ -14,7 +14,7 @@ import pytest
 
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
-from jojlab.campaign.progress import Unwatched
+from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
@@ -241,7 +241,7 @@ def test_a_replay_is_judged_by_what_its_calls_synced(lab: Lab, tmp_path: Path) -
     )
     planned = plan(read(find(str(tmp_path / "experiment.toml")), ()))
     answers = Campaign(planned, images_of(planned, lab.cache), lab).power_cut_answers(
-        STATES, Unwatched()
+        STATES, RunProgress()
     )
     [found] = [answer for _, answer in answers if answer]
     assert "lost" in found["outcomes"], found["outcomes"]

@@ -11,7 +11,7 @@ from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
 from jojlab.campaign.power_cuts import observation_before_run
-from jojlab.campaign.progress import Unwatched
+from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import read
 from jojlab.lab.lab import Lab
@@ -92,7 +92,7 @@ def test_a_transaction_over_attached_wals_may_be_split_and_that_is_no_contradict
     planned = plan(read(Path(name)))
     run = run_experiment(lab, tmp_path / "run", name)
     images = images_of(planned, lab.cache)
-    steps = list(Campaign(planned, images, lab).cut_power(run, 100, Unwatched()))
+    steps = list(Campaign(planned, images, lab).cut_power(run, 100, RunProgress()))
     assert not any(step.failure for step in steps)
     summary = summarise(run)
     (case,) = summary.cases
