@@ -18,18 +18,20 @@ from pathlib import Path
 from jojlab.advise.cases import experiment
 from jojlab.advise.request import AdviceRequest
 from jojlab.advise.score import Score, keeps, score
-from jojlab.advise.search import ranking, search
+from jojlab.advise.search import KEPT, first_round, neighbours, ranking, search
 from jojlab.advise.space import Candidate
+from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
 from jojlab.analysis.run.risks import Guarantee, broken_states
-from jojlab.analysis.run.summary import CaseSummary, summarise
+from jojlab.analysis.run.summary import CaseSummary, RunSummary, summarise
 from jojlab.analysis.run.survival import Survival
-from jojlab.campaign.campaign import Campaign
+from jojlab.campaign.campaign import USUAL_CASE_S, USUAL_STATE_S, Campaign, format_duration
 from jojlab.campaign.images import Images, images_of
 from jojlab.campaign.power_cuts import verdicts
 from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.plan import Plan, plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, UseError
+from jojlab.foundation.printable import plural
 from jojlab.lab.lab import Lab
 from jojlab.model.field import Value
 from jojlab.trace.kept import Kept
@@ -375,3 +377,58 @@ class Adviser:
 def speed_up(choice: Choice, than: Choice) -> float:
     """Return how many times as fast a row is as with another choice."""
     return than.score.row_ns / choice.score.row_ns if choice.score.row_ns else math.inf
+
+
+def saved(summary: RunSummary, asked: AdviceRequest) -> dict[str, tuple[LineDelta, ...]]:
+    """Return the lines by the names that the choices have in the run, in the commonest regime.
+
+    `line` is the present one, `before` that of the choice, both of one row.
+    """
+    regime = max(asked.shares, key=lambda each: asked.shares[each])
+    bills = {
+        case.case_id.removesuffix(f"-{regime}"): (case.bill, int(case.case.get("statements", 1)))
+        for case in summary.cases
+        if case.bill and case.case_id.endswith(regime)
+    }
+    if "present" not in bills:
+        return {}
+    lines = {name: per_row(lines_of(bill), rows) for name, (bill, rows) in bills.items()}
+    return {
+        name: tuple(filter(_is_less, grown("latency_ns_p50", lines["present"], own)))
+        for name, own in lines.items()
+        if name != "present"
+    }
+
+
+def _is_less(each: LineDelta) -> bool:
+    """Whether the choice needs no more of a line: fewer requests of more bytes save nothing."""
+    now, chosen = each.line, each.before
+    return chosen is None or (now.requests >= chosen.requests and now.bytes >= chosen.bytes)
+
+
+def outlook(asked: AdviceRequest, jobs: int) -> str:
+    """Say how many settings are to be measured and how many states judged, and how long `jobs`
+    guests at a time take for that where each case is a usual one.
+    """
+    space, regimes = asked.space, len(asked.shares)
+    first = first_round(space)
+    most = len(first) + KEPT * (len(neighbours(space, first[-1])) + 1)
+    most = min(most, len({space.own, *space.candidates}))
+    promised = space.guarantee is not Guarantee.NONE
+    cut = asked.answers + 1 + MOST_REFUSED if promised and asked.states else 0
+    judged = cut * regimes * asked.states
+    # An answer whose run has too few states is judged twice more, by four thirds as many each; of a
+    # recording once, by twice as many.
+    again = 8 / 3 * asked.answers * regimes * asked.states if cut else 0
+    seconds = (most * regimes * USUAL_CASE_S + (judged + again) * USUAL_STATE_S) / jobs
+    among = f" that the manuals allow for {space.guarantee}" if promised else ""
+    states = f"; then {cut * regimes} times {asked.states:,} states after power cuts" if cut else ""
+    if promised and not cut:
+        states = "; no power is cut (--states 0)"
+    return (
+        f"{len(space.candidates):,} settings{among}; {len(first)} in the first round, some {most} "
+        f"in all, each in {' and '.join(filter(None, asked.shares)) or 'one run'}{states}: "
+        f"by {USUAL_CASE_S:g} s for a usual case and {USUAL_STATE_S:g} s a state some "
+        f"{format_duration(seconds)} on {plural(jobs, 'core')}, longer where the app's own run is, "
+        "less what the cache has; Ctrl-C keeps what is finished"
+    )

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import click
 
-from jojlab.advise.advice import Adviser
-from jojlab.advise.outlook import outlook
+from jojlab.advise.advice import Adviser, outlook, saved
 from jojlab.advise.request import asked_for, given_fields
-from jojlab.advise.saved import saved
 from jojlab.advise.score import Limits
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.progress import RunProgress

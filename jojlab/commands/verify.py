@@ -49,9 +49,8 @@ from jojlab.report import hazards, survival
 from jojlab.report.progress import shown
 from jojlab.report.shared.console import print_rows, terminal
 from jojlab.trace.power_cuts import OUTCOMES
+from jojlab.verify.attribution import LackingError, need_tracer, verify_in_lab, verify_on_host
 from jojlab.verify.compare import COLUMNS, Verdict
-from jojlab.verify.host import LackingError, need_tracer, verify_on_host
-from jojlab.verify.lab import verify_in_lab
 
 
 @command()

@@ -9,8 +9,8 @@ import pytest
 
 from jojlab.lab.attribution import STACKS
 from jojlab.model.filesystems import FILESYSTEMS
+from jojlab.verify.attribution import verify_in_lab
 from jojlab.verify.compare import Verdict
-from jojlab.verify.lab import verify_in_lab
 
 
 def right(filesystem: str, **options: Any) -> Verdict:

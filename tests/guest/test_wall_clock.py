@@ -19,7 +19,7 @@ from jojlab.guest.image.build import Image, build_image
 from jojlab.guest.image.ready import DRIVERS
 from jojlab.model.field import Value
 from jojlab.trace.capture import Capture
-from jojlab.verify.lab import verify_in_lab
+from jojlab.verify.attribution import verify_in_lab
 from tests.guest.conftest import real_case, release
 from tests.guest.jobs import run_by_wall_clock, run_case
 

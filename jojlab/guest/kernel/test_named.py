@@ -12,8 +12,7 @@ from jojlab.foundation.places import KERNELS
 from jojlab.guest.kernel import archive
 from jojlab.guest.kernel.choose import check_kernel
 from jojlab.guest.kernel.installed import newest_release
-from jojlab.guest.kernel.named import ArchiveKernel, read_named
-from jojlab.guest.kernel.own_libraries import run_by_own_libraries
+from jojlab.guest.kernel.named import ArchiveKernel, read_named, run_by_own_libraries
 
 
 def package(folder: Path, name: str, files: dict[str, str]) -> None:

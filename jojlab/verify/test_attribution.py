@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from jojlab.cli import app
 from jojlab.commands import verify
 from jojlab.foundation.errors import MACHINE_CANNOT, MachineError
-from jojlab.verify import host
+from jojlab.verify import attribution as host
 
 LACKING = "this kernel has no f2fs"
 
@@ -33,7 +33,7 @@ def crashing(folder: Path, script: str) -> Path:
 )
 def test_an_agent_that_crashed_is_no_lack(tmp_path: Path, script: str, words: str) -> None:
     with pytest.raises(MachineError, match=words):
-        host.self_test(crashing(tmp_path, script), "ext4", "/dev/loop0", tmp_path)
+        host.run_self_test(crashing(tmp_path, script), "ext4", "/dev/loop0", tmp_path)
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
