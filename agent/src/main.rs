@@ -1,5 +1,5 @@
 //! joj-agent: runs on the device under test. Its rooms stand on floors; each uses only those below:
-//! record, device and filesystem, tables, bpf, tracer and commits, sqlite, recorder,
+//! filesystem, record, device, tables, bpf, tracer and commits, sqlite, recorder,
 //! import, workload, verify, lab, live and collector, commands.
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -22,8 +22,7 @@ mod lab;
 mod live;
 mod messages;
 mod open_flags;
-mod page;
-mod parent;
+mod process;
 mod raw_nand;
 mod record;
 mod recorder;

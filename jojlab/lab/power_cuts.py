@@ -107,7 +107,7 @@ _MOST_DISK_BYTES = 1 << 40
 # Of processor time, as a verdict may not hang on what else a machine does. A checker that takes
 # more goes round in circles; most take hundredths. SIGXCPU ends it, and SIGKILL if it goes on.
 _CHECKER_LIMIT = "--cpu=120:130"
-# As agent/src/filesystem/tool.rs keeps.
+# As agent/src/filesystem/tools.rs keeps.
 _MOST_CHARACTERS = 400
 _HANDED_OUT, _CLEAN = "handed out", "clean"
 

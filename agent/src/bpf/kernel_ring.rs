@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::bpf::ring::RecordSource;
-use crate::page::page_bytes;
+use crate::process::page_bytes;
 
 /// struct bpf_ringbuf_hdr: the length with two flags, and a number of the kernel's.
 const HEADER_BYTES: usize = 8;

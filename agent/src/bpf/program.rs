@@ -16,7 +16,7 @@ use crate::bpf::object::Map;
 use crate::bpf::object::{BpfError, check};
 use crate::bpf::ring::Drain;
 use crate::bpf::ring::RecordSource;
-use crate::page::page_bytes;
+use crate::process::page_bytes;
 
 /// struct settings of kernel/bpf/ring.h: what the verifier knows.
 #[repr(C)]

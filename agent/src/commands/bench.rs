@@ -14,7 +14,7 @@ use crate::live::nand::LiveNand;
 use crate::live::run::run as run_case;
 use crate::live::run::{ChildEnd, Supervisor};
 use crate::messages::say;
-use crate::parent;
+use crate::process;
 use crate::record::LiveCase;
 
 /// More than any case has.
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return Err(WrongUse(format!("{}: no such folder", arguments.output.display())).into());
     }
     let supervisor = Supervisor::new().context("blocking signals")?;
-    arguments.parent.map(parent::end_with).transpose().context("following the parent")?;
+    arguments.parent.map(process::end_with).transpose().context("following the parent")?;
     let make = |node: &PathBuf| LiveNand::make(node, &case.case);
     let nand = arguments.nand.as_ref().map(make).transpose()?;
     let made = nand.as_ref().map(LiveNand::directory);

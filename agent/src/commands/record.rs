@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::errors::{INCOMPLETE, WrongUse, code_of};
 use crate::messages::{plural, print, say};
-use crate::parent;
+use crate::process;
 use crate::recorder::{
     By, Data, RecordedProgram, RecordingOptions, RecordingOutcome, StatementsOutcome, Values,
     record, record_statements,
@@ -58,7 +58,7 @@ pub struct Arguments {
 /// If the program cannot be run or traced, or the folder not be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.sql {
-        arguments.parent.map(parent::end_with).transpose()?;
+        arguments.parent.map(process::end_with).transpose()?;
         let StatementsOutcome { status, statements, connections, processes, reasons, notes } =
             record_statements(&arguments.command, &arguments.output, arguments.values)?;
         let counts = format!(
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (None, []) => return Err(WrongUse("name a command after --, or a --pid".into()).into()),
         (None, command) => RecordedProgram::Command(command),
     };
-    arguments.parent.map(parent::end_with).transpose()?;
+    arguments.parent.map(process::end_with).transpose()?;
     let options = RecordingOptions {
         by: arguments.by,
         data: arguments.data,

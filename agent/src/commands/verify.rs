@@ -32,7 +32,7 @@ pub struct Arguments {
 }
 
 fn filesystem(word: &str) -> Result<Filesystem, String> {
-    Filesystem::from_word(word).ok_or_else(|| "ext4, xfs, btrfs, nilfs2 or f2fs".to_owned())
+    Filesystem::from_word(word).ok_or_else(Filesystem::words_on_block_devices)
 }
 
 /// Runs the self-test; a wrong attribution is in what it prints, not in the exit code.

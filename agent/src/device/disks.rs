@@ -12,9 +12,7 @@ use super::layers::{self, Layer};
 use super::mounts::{self, MOUNTINFO, Mount};
 use crate::device::sysfs;
 use crate::errors::WrongUse;
-
-/// The filesystems whose blocks the tracer can tell apart.
-const KNOWN: &[&str] = &["btrfs", "ext2", "ext3", "ext4", "f2fs", "nilfs2", "xfs"];
+use crate::filesystem::Filesystem;
 
 /// Disks that are to be traced, and what is known to be on them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +47,8 @@ impl Disks {
     pub fn of_machine() -> anyhow::Result<Self> {
         let mounts = mounts()?;
         let (mut found, mut left_out) = (BTreeSet::new(), Vec::new());
-        for mount in mounts.iter().filter(|mount| KNOWN.contains(&mount.kind.as_str())) {
+        for mount in mounts.iter().filter(|mount| Filesystem::of_mount_type(&mount.kind).is_some())
+        {
             match disks_of_mount(mount) {
                 Ok(disks) => found.extend(disks),
                 Err(error) => left_out.push(error.to_string()),
@@ -96,7 +95,7 @@ fn with_mounts(numbers: BTreeSet<u32>, mounts: &[Mount]) -> anyhow::Result<Disks
         }
         let Mount { source, point, kind, filesystem_options, .. } = mount;
         disks.mounts.push(format!("{source} {point} {kind} {filesystem_options}"));
-        if !KNOWN.contains(&kind.as_str()) {
+        if Filesystem::of_mount_type(kind).is_none() {
             disks.unknown_types.insert(kind.clone());
         }
     }
@@ -114,9 +113,8 @@ fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
 }
 
 fn disks_of_mount(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
-    if mount.kind == "btrfs" {
-        // Its device number is of no device: it may be on several.
-        return btrfs_disks(mount);
+    if Filesystem::of_mount_type(&mount.kind).is_some_and(Filesystem::spans_disks) {
+        return disks_of_members(mount);
     }
     // Major number 0: of filesystems without a device (Documentation/admin-guide/devices.txt).
     if mount.filesystem >> 20 == 0 {
@@ -127,10 +125,11 @@ fn disks_of_mount(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
     Ok(BTreeSet::from([whole_disk(mount.filesystem)?]))
 }
 
-fn btrfs_disks(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
+/// The disks of a filesystem that lists its devices in /sys/fs, as Btrfs does.
+fn disks_of_members(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
     let source = fs::canonicalize(&mount.source)?;
     let name = source.file_name().unwrap_or_default();
-    for filesystem in fs::read_dir("/sys/fs/btrfs")?.flatten() {
+    for filesystem in fs::read_dir(Path::new("/sys/fs").join(&mount.kind))?.flatten() {
         let devices = filesystem.path().join("devices");
         if devices.join(name).exists() {
             let number = |device: fs::DirEntry| {

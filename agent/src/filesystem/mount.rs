@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use super::FilesystemError;
-use crate::record::Filesystem;
+use super::{Filesystem, FilesystemError};
 
 /// A mounted filesystem; unmounted when dropped.
 #[derive(Debug)]
@@ -19,8 +18,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts `device` on `directory`, which is made. `options` are as for mount(8) -o. ext4 knows
-    /// by its superblock where its `journal` is; XFS is told.
+    /// Mounts `device` on `directory`, which is made. `options` are as for mount(8) -o. Where
+    /// the superblock does not name the device of its `journal`, an option does.
     ///
     /// # Errors
     /// With device, directory, options and the kernel's reason.
@@ -32,9 +31,10 @@ impl Mounted {
         options: &str,
     ) -> Result<Self, FilesystemError> {
         let (flags, mut data) = split_options(options);
-        if let (Filesystem::Xfs, Some(journal)) = (kind, journal) {
+        let option = kind.0.mkfs.and_then(|mkfs| mkfs.journal).map_or("", |it| it.mount_option);
+        if let (false, Some(journal)) = (option.is_empty(), journal) {
             let comma = if data.is_empty() { "" } else { "," };
-            data = format!("{data}{comma}logdev={}", journal.display());
+            data = format!("{data}{comma}{option}{}", journal.display());
         }
         std::fs::create_dir_all(directory)
             .map_err(|source| FilesystemError::Finish { directory: directory.into(), source })?;
@@ -155,8 +155,13 @@ mod tests {
     fn options_that_cannot_be_handed_over_are_refused_and_not_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let options = "noatime,data=journal\0";
-        let mounted =
-            Mounted::new(Filesystem::Ext4, Path::new("/dev/null"), None, directory.path(), options);
+        let mounted = Mounted::new(
+            Filesystem::from_word("ext4").unwrap(),
+            Path::new("/dev/null"),
+            None,
+            directory.path(),
+            options,
+        );
         assert!(mounted.unwrap_err().to_string().contains("data=journal"));
     }
 }

@@ -12,7 +12,7 @@ use crate::device::disk::Disk;
 use crate::device::flash_module;
 use crate::errors::WrongUse;
 use crate::filesystem::mount::{Mounted, drop_caches};
-use crate::filesystem::{FilesystemError, make};
+use crate::filesystem::{FilesystemError, tools};
 use crate::raw_nand::buffers;
 use crate::raw_nand::ubi;
 use crate::record::{Allocator, Case, Completion, DeviceModel, Filesystem};
@@ -94,7 +94,7 @@ impl<'a> Stand<'a> {
             ubi::make_volume(&self.disks[0])?;
         }
         let journal = self.journal.as_deref();
-        make::make(self.filesystem, &self.device, journal, self.mkfs_options)?;
+        tools::make(self.filesystem, &self.device, journal, self.mkfs_options)?;
         begin("mount");
         Ok(self.mount()?)
     }

@@ -68,7 +68,7 @@ pub(crate) mod tests {
             device: "emmc-galaxy-s3".into(),
             journal_device: "none".into(),
             completion: Completion::Interrupt,
-            filesystem: Filesystem::Ext4,
+            filesystem: Filesystem::from_word("ext4").unwrap(),
             mkfs_options: String::new(),
             mount_options: "noatime".into(),
             background: Background::None,

@@ -105,7 +105,10 @@ mod tests {
         let model = json!({ "capacity_bytes": 1 });
         let record = json!({ "job": "self-test", "filesystem": "xfs", "device_model": model });
         let Ok(Job::SelfTest(test)) = parse(&record) else { panic!("{record}") };
-        assert_eq!((test.filesystem, test.partition), (Filesystem::Xfs, false));
+        assert_eq!(
+            (test.filesystem, test.partition),
+            (Filesystem::from_word("xfs").unwrap(), false)
+        );
         assert_eq!(test.device_model.unwrap()["capacity_bytes"], 1);
     }
 

@@ -3,7 +3,6 @@
 
 mod background;
 mod case;
-mod filesystem;
 mod job;
 mod live_case;
 mod stack;
@@ -11,14 +10,15 @@ mod switch;
 mod words;
 mod workload;
 
+pub use crate::filesystem::Filesystem;
 pub use background::Background;
-#[cfg(test)]
-pub(crate) use case::tests::small_case;
 pub use case::{Allocator, Case, Completion, DeviceModel};
-pub use filesystem::Filesystem;
 pub use job::{Afterwards, Job, PowerCuts, SelfTest};
 pub use live_case::{LiveCase, LiveSettings};
 pub use stack::Stack;
 pub use switch::Switch;
 pub(crate) use words::words;
 pub use workload::WorkloadFields;
+
+#[cfg(test)]
+pub(crate) use case::tests::small_case;

@@ -33,7 +33,7 @@ use self::contents::Keeper;
 use self::output::{RecordingOutput, ending};
 use self::recording::Recording;
 use self::way::RecordingWay;
-use crate::page::page_bytes;
+use crate::process::page_bytes;
 
 pub use contents::Data;
 pub use options::{By, RecordedProgram, RecordingOptions};

@@ -30,7 +30,7 @@ QEMU, QEMU_PACKAGE = X86_64.qemu, X86_64.qemu_package
 MKFS_PACKAGES = dict(
     sorted((each.mkfs.name, each.mkfs.package) for each in FILESYSTEMS.values() if each.mkfs)
 )
-# What says whether a filesystem is sound (agent/src/filesystem/check.rs).
+# What says whether a filesystem is sound (agent/src/filesystem/).
 _CHECKERS = (each.checker for each in FILESYSTEMS.values() if each.checker)
 FSCK_PACKAGES = dict(sorted((tool.name, tool.package) for tool in _CHECKERS))
 _CONFIGURATION = tuple(path for each in FILESYSTEMS.values() for path in each.configuration)

@@ -19,7 +19,7 @@ use crate::device::flash::{
     self, ChosenSlot, FlashRecordError, RecordCommand, SECTORS, SLOT_BYTES, SlotContents,
 };
 use crate::errors::WrongUse;
-use crate::filesystem::check::Checker;
+use crate::filesystem::Checker;
 
 /// Attempts at what can only be done with a device that nobody uses, and pauses between: 60 s.
 const FREE_ATTEMPTS: u32 = 60_000;
@@ -32,14 +32,14 @@ const RECOVERY: u8 = 1;
 /// The disks, whose filesystem is not mounted.
 pub struct CutDisks<'a> {
     disks: &'a [Disk],
-    promises: &'a [DurabilityModel],
+    models: &'a [DurabilityModel],
     /// What they were last put into; none at first.
     there: Option<DiskContents>,
 }
 
 impl<'a> CutDisks<'a> {
-    pub fn new(disks: &'a [Disk], promises: &'a [DurabilityModel]) -> Self {
-        Self { disks, promises, there: None }
+    pub fn new(disks: &'a [Disk], models: &'a [DurabilityModel]) -> Self {
+        Self { disks, models, there: None }
     }
 
     /// What was written in the run.
@@ -48,10 +48,10 @@ impl<'a> CutDisks<'a> {
     /// If the record is not whole.
     pub fn record(&self) -> anyhow::Result<WrittenRun> {
         let mut records = Vec::new();
-        for (disk, promise) in self.disks.iter().zip(self.promises) {
+        for (disk, model) in self.disks.iter().zip(self.models) {
             let requests = flash::read_requests(disk.folder()).map_err(user_error)?;
             let pieces = flash::read_pieces(disk.folder()).map_err(user_error)?;
-            records.push((*promise, requests, pieces));
+            records.push((*model, requests, pieces));
         }
         Ok(WrittenRun::of(records))
     }
@@ -65,7 +65,7 @@ impl<'a> CutDisks<'a> {
             Some(_) => RecordCommand::Restore(RUN),
             None => RecordCommand::Clear(RUN),
         };
-        self.tell(command)?;
+        self.command_all(command)?;
         let there = self.there.take().unwrap_or_else(|| DiskContents::before(written));
         self.choose(written, &there, &contents)?;
         self.there = Some(contents);
@@ -77,7 +77,7 @@ impl<'a> CutDisks<'a> {
     /// # Errors
     /// If the disks cannot.
     pub fn record_recovery(&self) -> anyhow::Result<()> {
-        self.tell(RecordCommand::Begin(RECOVERY))
+        self.command_all(RecordCommand::Begin(RECOVERY))
     }
 
     /// Ends that record, and gives it.
@@ -85,7 +85,7 @@ impl<'a> CutDisks<'a> {
     /// # Errors
     /// If it is not whole.
     pub fn recovery(&self) -> anyhow::Result<WrittenRun> {
-        self.tell(RecordCommand::End)?;
+        self.command_all(RecordCommand::End)?;
         self.record()
     }
 
@@ -94,7 +94,7 @@ impl<'a> CutDisks<'a> {
     /// # Errors
     /// If they cannot be.
     pub fn put_second(&self, recovery: &WrittenRun, contents: &DiskContents) -> anyhow::Result<()> {
-        self.tell(RecordCommand::Clear(RECOVERY))?;
+        self.command_all(RecordCommand::Clear(RECOVERY))?;
         self.choose(recovery, &DiskContents::before(recovery), contents)
     }
 
@@ -121,9 +121,9 @@ impl<'a> CutDisks<'a> {
         Ok(())
     }
 
-    fn tell(&self, command: RecordCommand) -> anyhow::Result<()> {
-        let tell = |folder: &Path| until_free(|| flash::write_command(folder, command));
-        self.disks.iter().try_for_each(|disk| tell(disk.folder()))
+    fn command_all(&self, command: RecordCommand) -> anyhow::Result<()> {
+        let write = |folder: &Path| until_free(|| flash::write_command(folder, command));
+        self.disks.iter().try_for_each(|disk| write(disk.folder()))
     }
 }
 

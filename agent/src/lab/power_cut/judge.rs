@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use super::disks::HandedDisks;
 use crate::device::kernel_log::KernelLog;
 use crate::errors::text;
-use crate::filesystem::FilesystemError;
-use crate::filesystem::check::{self, Checked};
+use crate::filesystem::tools::{self, Checked};
+use crate::filesystem::{FilesystemError, is_recovery_message};
 use crate::lab::stand::Stand;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
@@ -26,7 +26,7 @@ const MOST_LOG_CHARACTERS: usize = 2000;
 /// kernel.rst).
 const RANDOM_ADDRESSES: &str = "/proc/sys/kernel/randomize_va_space";
 
-/// What looks.
+/// Mounts one state after the other, and asks workload, checker and kernel log about it.
 pub struct Judge<'a> {
     stand: &'a Stand<'a>,
     remains: &'a dyn Remains,
@@ -56,7 +56,9 @@ impl<'a> Judge<'a> {
     ) -> anyhow::Result<Self> {
         fs::write(RANDOM_ADDRESSES, "0").context(RANDOM_ADDRESSES)?;
         let log = KernelLog::from_now().context("the kernel's log")?;
-        let handed = check::checker(stand.filesystem)
+        let handed = stand
+            .filesystem
+            .checker()
             .map(|checker| HandedDisks::new(&stand.disks, checker, output))
             .transpose()?;
         Ok(Self { stand, remains, log, handed })
@@ -78,7 +80,7 @@ impl<'a> Judge<'a> {
             return Ok(Checked::HandedOut);
         }
         let journal = self.stand.journal.as_deref();
-        Ok(check::check(self.stand.filesystem, &self.stand.device, journal)?)
+        Ok(tools::check(self.stand.filesystem, &self.stand.device, journal)?)
     }
 
     /// Looks at what is there after a power cut; the disks are free afterwards.
@@ -94,7 +96,7 @@ impl<'a> Judge<'a> {
             fsck = self.check()?;
         }
         let errors = self.log.lines().into_iter().filter(|line| line.is_error());
-        let errors = errors.map(|line| line.text).filter(|text| !is_of_torn_page(text));
+        let errors = errors.map(|line| line.text).filter(|text| !is_recovery_message(text));
         let kernel_log = bounded(errors);
         if matches!(survival.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn) {
             let complaint = match &fsck {
@@ -139,31 +141,6 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// UBI and UBIFS tell of a page that the cut tore as of an error, while they recover from it. It is
-/// none: what matters is whether anything durable was in it. In Linux 6.1 these are:
-///
-/// - ubi_io_read() in drivers/mtd/ubi/io.c: the page cannot be read.
-/// - ubifs_scan() in fs/ubifs/scan.c: it says "bad node" or "garbage" even where it is asked to be
-///   quiet. So it is by those who recover next: replay_log_leb(), kill_orphans() and
-///   scan_for_master(). Where it is not quiet, ubifs_scanned_corruption() says more.
-/// - ubifs_leb_read() in fs/ubifs/io.c: recover_head() in recovery.c reads where the next node will
-///   be written, and cleans a page that it cannot read. All others who have it told fail, or scan
-///   that block and are not quiet.
-fn is_of_torn_page(text: &str) -> bool {
-    if text.starts_with("ubi") {
-        return text.contains("(ECC error) while reading");
-    }
-    let told = text.strip_prefix("UBIFS error (").and_then(|rest| rest.split_once("): "));
-    let Some((function, words)) = told.and_then(|(_, told)| told.split_once(": ")) else {
-        return false;
-    };
-    match function.trim_end_matches(" [ubifs]") {
-        "ubifs_scan" => ["bad node", "garbage"].contains(&words),
-        "ubifs_leb_read" => words.ends_with(" failed, error -74"),
-        _ => false,
-    }
-}
-
 /// The first lines, and how many there were beyond.
 fn bounded(lines: impl Iterator<Item = String>) -> String {
     let (mut text, mut left_out) = (String::new(), 0);
@@ -205,25 +182,6 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn what_is_said_of_a_torn_page_while_it_is_recovered_is_no_error() {
-        for (text, expected) in [
-            ("ubi0 error: ubi_io_read [ubi]: error -74 (ECC error) while reading 2048 bytes", true),
-            ("UBIFS error (ubi0:0 pid 1): ubifs_scan [ubifs]: bad node", true),
-            (
-                "UBIFS error (ubi0:0 pid 1): ubifs_leb_read [ubifs]: \
-                 reading 2048 bytes from LEB 10:10240 failed, error -74",
-                true,
-            ),
-            ("UBIFS error (ubi0:0 pid 1): ubifs_leb_read [ubifs]: reading failed, error -5", false),
-            ("UBIFS error (ubi0:0 pid 1): ubifs_check_node [ubifs]: bad node at LEB 3:0", false),
-            ("UBIFS error (ubi0:0 pid 1): ubifs_scan [ubifs]: LEB 3 scanning failed", false),
-            ("EXT4-fs error: bad node", false),
-        ] {
-            assert_eq!(is_of_torn_page(text), expected, "{text}");
-        }
-    }
-
-    #[test]
     fn a_log_without_end_is_cut_and_says_so() {
         assert_eq!(bounded(["one", "two"].map(String::from).into_iter()), "one\ntwo");
         let flood = (0..10_000).map(|page| format!("EXT4-fs error: page {page}"));
@@ -240,7 +198,7 @@ mod tests {
         let mount = |source| FilesystemError::Mount {
             device: PathBuf::new(),
             directory: PathBuf::new(),
-            kind: crate::record::Filesystem::Ext4,
+            kind: crate::record::Filesystem::from_word("ext4").unwrap(),
             options: String::new(),
             source,
         };

@@ -41,21 +41,21 @@ use writes::DurabilityModel;
 /// If a step fails; what a power cut destroys is none, but in the verdict.
 pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> anyhow::Result<()> {
     refuse(case)?;
-    let promises: Vec<DurabilityModel> =
+    let models: Vec<DurabilityModel> =
         case.device_model.iter().chain(&case.journal_model).map(DurabilityModel::of).collect();
     let Finished { stand, mounted, mut closed, configuration, end_ns } = finished;
     closed.transactions.retain(|transaction| is_commit(&transaction.kind));
     closed.remains.check_oracle()?;
     mounted.unmount()?;
     stand.detach()?;
-    let mut disks = CutDisks::new(&stand.disks, &promises);
+    let mut disks = CutDisks::new(&stand.disks, &models);
     let written = disks.record()?;
     let times = PromiseTimes::of(&closed.transactions, &closed.remains.promise_times_ns());
     let chooser = Chooser {
         written: &written,
         times: &times,
         span: times.span(end_ns),
-        asked: cuts.states,
+        state_limit: cuts.states,
         seed: case.seed,
     };
     let states = chooser.choose();
@@ -83,7 +83,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         let (at_ns, choice) = draw_second(&recovery, case.seed, number as u64);
         let mut second = Walk::new(&recovery);
         second.go_to(at_ns);
-        let choice = second.fitted(choice);
+        let choice = second.without_impossible_tear(choice);
         let contents = second.contents(choice);
         let hash = state.hash ^ contents.hash;
         if known.insert((hash, state.promises)) {
@@ -95,7 +95,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     let answer = Answer {
         case,
         cuts,
-        promises: &promises,
+        models: &models,
         closed: &closed,
         configuration,
         tables,
@@ -162,7 +162,7 @@ impl Judged {
 pub struct Answer<'a> {
     pub case: &'a Case,
     pub cuts: &'a PowerCuts,
-    pub promises: &'a [DurabilityModel],
+    pub models: &'a [DurabilityModel],
     pub closed: &'a ClosedWorkload,
     pub configuration: Value,
     /// SHA-256 of each table of the run, by its name.
@@ -213,7 +213,7 @@ impl Answer<'_> {
 
     /// What could happen, of one disk, or of each where there are two.
     fn model(&self) -> Value {
-        let each = |value: fn(&DurabilityModel) -> Value| match self.promises {
+        let each = |value: fn(&DurabilityModel) -> Value| match self.models {
             [one] => value(one),
             all => all.iter().map(value).collect(),
         };
@@ -224,7 +224,7 @@ impl Answer<'_> {
             "torn_bytes": each(|promise| promise.torn_bytes.into()),
             "torn_pages": self.case.case.filesystem.is_on_raw_nand(),
             "second_cuts": true,
-            "fsck": crate::filesystem::check::word(self.case.case.filesystem),
+            "fsck": crate::filesystem::tools::checker_words(self.case.case.filesystem),
         })
     }
 }

@@ -25,7 +25,7 @@ const SECOND_EVERY: usize = 4;
 /// Rounds of draws before it is held that there are no other states.
 const ROUNDS: u64 = 6;
 
-/// One state.
+/// A state of the disks that a power cut may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     pub at_ns: i64,
@@ -44,7 +44,7 @@ pub struct State {
     pub has_second: bool,
 }
 
-/// What states there are.
+/// The states that are judged, and how they were found.
 #[derive(Debug, Default)]
 pub struct States {
     /// In the order of time.
@@ -54,7 +54,7 @@ pub struct States {
     pub draws: u64,
 }
 
-/// When transactions began and returned, and when anything was promised.
+/// The times at which transactions began and returned, and at which anything was promised.
 pub struct PromiseTimes {
     begins_ns: Vec<i64>,
     returns_ns: Vec<i64>,
@@ -103,31 +103,31 @@ impl PromiseTimes {
     }
 }
 
-/// Chooses so many states of a run, or all that there are.
+/// Chooses `state_limit` states of a run, or all that there are.
 pub struct Chooser<'a> {
     pub written: &'a WrittenRun,
     pub times: &'a PromiseTimes,
     pub span: RangeInclusive<i64>,
-    pub asked: usize,
+    pub state_limit: usize,
     pub seed: u64,
 }
 
 impl Chooser<'_> {
-    /// The same for the same run and seed.
+    /// Returns the states, which are the same for the same run and seed.
     pub fn choose(&self) -> States {
         let moments = self.moments();
         let mut known = HashSet::new();
         let mut boundary = self.boundaries(&moments, &mut known);
         let total = boundary.len();
-        let fit = total * 10 <= self.asked * ALL_BOUNDARY_TENTHS;
-        let most = if fit { total } else { (self.asked * BOUNDARY_TENTHS).div_ceil(10) };
-        let rest = if total > most { thin_out(&mut boundary, most) } else { Vec::new() };
+        let fit = total * 10 <= self.state_limit * ALL_BOUNDARY_TENTHS;
+        let most = if fit { total } else { (self.state_limit * BOUNDARY_TENTHS).div_ceil(10) };
+        let rest = if total > most { keep_evenly(&mut boundary, most) } else { Vec::new() };
         // What is left out is known, and not drawn.
         let mut states = States::default();
-        let wanted = self.asked.saturating_sub(boundary.len());
+        let wanted = self.state_limit.saturating_sub(boundary.len());
         let seconds = wanted / SECOND_EVERY;
         let drawn = self.drawn(&moments, &mut known, wanted - seconds, &mut states.draws);
-        let room = self.asked.saturating_sub(boundary.len() + drawn.len() + seconds);
+        let room = self.state_limit.saturating_sub(boundary.len() + drawn.len() + seconds);
         boundary.extend(rest.into_iter().take(room));
         states.boundary_left_out = total - boundary.len();
         states.chosen = boundary;
@@ -185,7 +185,7 @@ impl Chooser<'_> {
             let mut walk = Walk::new(self.written);
             for (at_ns, choice) in tried {
                 walk.go_to(at_ns);
-                let choice = walk.fitted(choice);
+                let choice = walk.without_impossible_tear(choice);
                 let state = self.times.state(at_ns, choice, walk.hash(choice));
                 if known.insert((state.hash, state.promises)) {
                     found.push(state);
@@ -205,7 +205,7 @@ impl Chooser<'_> {
     }
 }
 
-/// Those, of some in order, at which a cut could take something.
+/// Returns the moments, which are in order, at which a cut could take something.
 fn open_moments(written: &WrittenRun, moments: &[i64]) -> Vec<i64> {
     let mut walk = Walk::new(written);
     let mut is_open = |at_ns: &i64| {
@@ -215,8 +215,8 @@ fn open_moments(written: &WrittenRun, moments: &[i64]) -> Vec<i64> {
     moments.iter().copied().filter(|at_ns| is_open(at_ns)).collect()
 }
 
-/// Keeps so many, evenly spread, those after promises first; gives the others.
-fn thin_out(states: &mut Vec<State>, most: usize) -> Vec<State> {
+/// Keeps `most` states, evenly spread, those after promises first; returns the others.
+fn keep_evenly(states: &mut Vec<State>, most: usize) -> Vec<State> {
     let (after, between): (Vec<State>, Vec<State>) =
         states.iter().partition(|state| state.after_promise);
     let of_after =
@@ -229,7 +229,7 @@ fn thin_out(states: &mut Vec<State>, most: usize) -> Vec<State> {
     rest
 }
 
-/// Those at even distances, so many of them, and the others.
+/// Returns `count` states at even distances, and the others.
 fn spread(states: Vec<State>, count: usize) -> (Vec<State>, Vec<State>) {
     let total = states.len();
     let is_kept = |place: usize| (place + 1) * count / total > place * count / total;
@@ -239,7 +239,8 @@ fn spread(states: Vec<State>, count: usize) -> (Vec<State>, Vec<State>) {
     (bare(kept), bare(rest))
 }
 
-/// Marks so many, half of them after promises, where something can be lost, at even distances.
+/// Marks `count` states for a second cut, at even distances, half of them after promises, where
+/// something can be lost.
 fn spread_marks(states: &mut [State], count: usize) {
     let count = count.min(states.len());
     let (mut after, mut between): (Vec<&mut State>, Vec<&mut State>) =
@@ -308,7 +309,7 @@ mod tests {
     fn states(commits: i64, asked: usize, seed: u64) -> States {
         let (written, times) = run(commits);
         let span = times.span(1000 + 100 * commits);
-        Chooser { written: &written, times: &times, span, asked, seed }.choose()
+        Chooser { written: &written, times: &times, span, state_limit: asked, seed }.choose()
     }
 
     fn kinds(states: &States) -> BTreeMap<&'static str, usize> {
@@ -379,7 +380,8 @@ mod tests {
         let at_ns = |other_ns: &[i64]| {
             let times = PromiseTimes::of(std::slice::from_ref(&transaction), other_ns);
             let span = times.span(100);
-            let chooser = Chooser { written: &written, times: &times, span, asked: 100, seed: 1 };
+            let chooser =
+                Chooser { written: &written, times: &times, span, state_limit: 100, seed: 1 };
             let mut same = chooser.choose().chosen;
             // With the first slot alone there.
             same.retain(|state| state.choice == Choice::NONE && state.at_ns >= 40);
@@ -408,7 +410,7 @@ mod tests {
     fn a_run_without_transactions_or_writes_has_one_state() {
         let (written, times) = (WrittenRun::default(), PromiseTimes::of(&[], &[]));
         let span = times.span(50);
-        let chooser = Chooser { written: &written, times: &times, span, asked: 9, seed: 1 };
+        let chooser = Chooser { written: &written, times: &times, span, state_limit: 9, seed: 1 };
         assert_eq!(chooser.choose().chosen.len(), 1);
     }
 }

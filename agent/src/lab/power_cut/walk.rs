@@ -12,7 +12,7 @@ use crate::device::flash::SECTORS;
 use crate::record::words;
 
 words! {
-    /// How a state was come by.
+    /// The ways in which a state is chosen.
     StateKind {
         BoundaryNone = "boundary-none", BoundaryAll = "boundary-all", DropOne = "drop-one",
         Prefix = "prefix", Subset = "subset", Torn = "torn", Second = "second",
@@ -50,16 +50,16 @@ impl OpenPieces<'_> {
         self.0.iter().map(|request| request.piece_count).sum()
     }
 
-    /// The places of the pieces of one request.
-    fn of_request(&self, number: usize) -> Range<usize> {
+    /// Return the places of the pieces of one request.
+    fn places(&self, number: usize) -> Range<usize> {
         let begin = OpenPieces(&self.0[..number]).pieces();
         begin..begin + self.0[number].piece_count
     }
 
-    /// The places of those that may be torn.
+    /// Return the places of the pieces that may be torn.
     fn tearable(&self) -> Vec<usize> {
         let requests = (0..self.0.len()).filter(|number| self.0[*number].may_tear);
-        requests.flat_map(|number| self.of_request(number)).collect()
+        requests.flat_map(|number| self.places(number)).collect()
     }
 }
 
@@ -67,7 +67,7 @@ impl Choice {
     pub const NONE: Self = Self { kind: StateKind::BoundaryNone, seed: 0 };
     pub const ALL: Self = Self { kind: StateKind::BoundaryAll, seed: 0 };
 
-    /// One of the drawn kinds.
+    /// Draw one of the kinds that are no boundaries.
     pub fn draw(random: &mut ChaCha8Rng) -> Self {
         let kind = match random.next_u64() % 10 {
             0..3 => StateKind::DropOne,
@@ -78,7 +78,7 @@ impl Choice {
         Self { kind, seed: random.next_u64() }
     }
 
-    /// The surviving sectors of each open piece, in order.
+    /// Return the surviving sectors of each open piece, in order: bit n is sector n.
     pub fn survivors(self, open: OpenPieces) -> Vec<u8> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         let mut below = |limit: usize| {
@@ -91,7 +91,7 @@ impl Choice {
             StateKind::DropOne => {
                 let mut kept = vec![WHOLE; count];
                 if below(2) == 0 && !open.0.is_empty() {
-                    kept[open.of_request(below(open.0.len()))].fill(0);
+                    kept[open.places(below(open.0.len()))].fill(0);
                 } else if count > 0 {
                     kept[below(count)] = 0;
                 }
@@ -117,23 +117,23 @@ impl Choice {
     }
 }
 
-/// Where it is.
+/// The disks at one moment of the run: what is durable, and what is open.
 pub struct Walk<'a> {
     written: &'a WrittenRun,
     at_ns: i64,
     /// Requests that were issued by now: the first ones.
     issued: usize,
-    /// Of them, the first that is not durable.
-    solid: usize,
-    /// What is there of the requests before that one.
+    /// The first request that is not durable.
+    first_volatile: usize,
+    /// What the disks hold of the requests before that one.
     contents: DiskContents,
 }
 
 impl<'a> Walk<'a> {
-    /// Before everything.
+    /// Begin before everything.
     pub fn new(written: &'a WrittenRun) -> Self {
         let contents = DiskContents::before(written);
-        Self { written, at_ns: i64::MIN, issued: 0, solid: 0, contents }
+        Self { written, at_ns: i64::MIN, issued: 0, first_volatile: 0, contents }
     }
 
     /// Goes to a moment, not before the present one.
@@ -144,17 +144,18 @@ impl<'a> Walk<'a> {
         while requests.get(self.issued).is_some_and(|next| next.issue_ns <= at_ns) {
             self.issued += 1;
         }
-        while self.solid < self.issued && requests[self.solid].durable_ns <= at_ns {
-            for place in requests[self.solid].pieces.clone() {
+        while self.first_volatile < self.issued && requests[self.first_volatile].durable_ns <= at_ns
+        {
+            for place in requests[self.first_volatile].pieces.clone() {
                 self.contents.put(self.written, place, WHOLE);
             }
-            self.solid += 1;
+            self.first_volatile += 1;
         }
     }
 
     /// The requests that changed something and are not durable.
     fn open(&self) -> Vec<UncertainRequest> {
-        let some = &self.written.requests[self.solid..self.issued];
+        let some = &self.written.requests[self.first_volatile..self.issued];
         let open = some.iter().filter(|it| it.durable_ns > self.at_ns && !it.pieces.is_empty());
         let described = |request: &WrittenRequest| UncertainRequest {
             piece_count: request.pieces.len(),
@@ -168,9 +169,9 @@ impl<'a> Walk<'a> {
         !self.open().is_empty()
     }
 
-    /// The choice, as a subset where it tears nothing: where nothing may be torn, or where what it
+    /// Return the choice, as a subset where it tears nothing: where nothing may be torn, or where what it
     /// leaves is the same with all of the torn slot's sectors or with none.
-    pub fn fitted(&mut self, choice: Choice) -> Choice {
+    pub fn without_impossible_tear(&mut self, choice: Choice) -> Choice {
         if choice.kind != StateKind::Torn {
             return choice;
         }
@@ -208,11 +209,11 @@ impl<'a> Walk<'a> {
         contents
     }
 
-    /// Puts there what survives of each open piece.
+    /// Puts what survives of each open piece into the contents.
     fn apply(&mut self, survivors: &[u8]) -> Vec<Replaced> {
         let mut survivors = survivors.iter().copied();
         let mut replaced = Vec::new();
-        for request in &self.written.requests[self.solid..self.issued] {
+        for request in &self.written.requests[self.first_volatile..self.issued] {
             let is_open = request.durable_ns > self.at_ns;
             for place in request.pieces.clone() {
                 let sectors = if is_open { survivors.next().unwrap_or(0) } else { WHOLE };
@@ -311,7 +312,7 @@ mod tests {
         walk.go_to(at_ns);
         let mut found = BTreeSet::new();
         for seed in 0..200 {
-            let choice = walk.fitted(Choice { kind: StateKind::Torn, seed });
+            let choice = walk.without_impossible_tear(Choice { kind: StateKind::Torn, seed });
             let slots = walk.contents(choice).slots;
             let mixed = slots.iter().map(|sectors| sectors.iter().copied().collect());
             let mixed: Vec<BTreeSet<u32>> = mixed.collect();
@@ -363,7 +364,7 @@ mod tests {
         walk.go_to(90);
         for seed in 0..200 {
             let choice = Choice { kind: StateKind::Torn, seed };
-            assert_eq!(walk.fitted(choice).kind, StateKind::Subset);
+            assert_eq!(walk.without_impossible_tear(choice).kind, StateKind::Subset);
         }
     }
 

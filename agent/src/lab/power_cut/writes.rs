@@ -18,7 +18,7 @@ pub const NEVER_NS: i64 = i64::MAX;
 /// Bytes of a slot of the record.
 const SLOT_BYTES: i64 = flash::SLOT_BYTES as i64;
 
-/// What a disk promises of what it has completed.
+/// The rules by which a disk keeps what it has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DurabilityModel {
     pub is_volatile: bool,
@@ -84,10 +84,10 @@ pub struct WrittenRequest {
 pub struct WrittenPiece {
     /// Which of `WrittenRun::slots`.
     pub slot: usize,
-    /// A bit for each that it wrote.
+    /// Sectors that the request wrote; bit n is sector n.
     pub sectors: u8,
     pub after: [u64; SECTORS],
-    /// What the disk knows it by: its number there, plus one.
+    /// The number by which the disk knows the piece, plus one.
     pub number: u32,
 }
 

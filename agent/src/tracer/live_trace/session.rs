@@ -15,7 +15,7 @@ use super::summary::Summary;
 use super::until::{End, Until};
 use crate::device::disks::Disks;
 use crate::messages::say;
-use crate::parent;
+use crate::process;
 use crate::tracer::assembly::Totals;
 use crate::tracer::control::Tracer;
 use crate::tracer::files::file_kind::FileKinds;
@@ -59,7 +59,7 @@ impl LiveTrace {
         let mut tracer = Tracer::load(room.ring)?;
         self.kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
         let mut until = Until::new(self.pid, self.duration)?;
-        self.parent.map(parent::end_with).transpose()?;
+        self.parent.map(process::end_with).transpose()?;
         let output = self.folder.as_ref().map(|folder| open(folder, &self.command, &self.disks));
         let output = output.transpose()?;
         let summary = Summary::default();

@@ -381,7 +381,7 @@ fn a_mapping_grows_as_that_of_sqlite_does() {
 11 mremap(0x7f5500000000, 4096, 8192, MREMAP_MAYMOVE) = 0x7f6600000000
 "#,
     );
-    if crate::page::page_bytes() == 4096 {
+    if crate::process::page_bytes() == 4096 {
         assert_eq!(found.whole(), (1, 8, 0, 1));
     }
     let part = imported(

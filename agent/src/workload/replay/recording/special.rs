@@ -4,7 +4,7 @@
 use super::arguments::{self, CallDraft, FIOCLEX};
 use super::order::Resource;
 use super::scene::{Mapping, NOT_OPENED, NoStep, TOO_FAR};
-use crate::page::page_bytes;
+use crate::process::page_bytes;
 use crate::workload::replay::plan::{CallArgument, CallEffect, RecordLock};
 use crate::{open_flags, system_calls};
 

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::page::page_bytes;
+use crate::process::page_bytes;
 use crate::workload::replay::plan::{Action, CallArgument, CallEffect, PlanText};
 
 fn thread(thread_id: i64, created_by: Option<i64>, shares_descriptors: bool) -> RecordedThread {

@@ -1,0 +1,184 @@
+//! Runs a filesystem's own programs to their end: mkfs, and checkers, which are asked whether it is
+//! sound and change nothing, after an unmount, so that its journal has been replayed.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Output};
+
+use super::facts::{Checker, Mkfs};
+use super::{Filesystem, FilesystemError};
+
+/// Makes the filesystem; whatever the devices held is gone. `options` are further ones for mkfs.
+/// With a `journal`, its journal (XFS's log) is on that device.
+///
+/// # Errors
+/// If the program is missing or fails; the message holds the end of what it printed.
+pub fn make(
+    kind: Filesystem,
+    device: &Path,
+    journal: Option<&Path>,
+    options: &str,
+) -> Result<(), FilesystemError> {
+    let Some(Mkfs { program, arguments, journal: journal_device }) = kind.0.mkfs else {
+        return Ok(());
+    };
+    let mut arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    if let Some(journal) = journal {
+        let steps = journal_device.ok_or(FilesystemError::NoJournalDevice { kind })?;
+        let journal = journal.to_string_lossy();
+        if let Some(prepare) = steps.prepare {
+            run_mkfs(program, &prepare(&journal))?;
+        }
+        arguments.extend((steps.mkfs_arguments)(&journal));
+    }
+    arguments.extend(options.split_whitespace().map(Into::into));
+    arguments.push(device.to_string_lossy().into_owned());
+    run_mkfs(program, &arguments)
+}
+
+fn run_mkfs(program: &str, arguments: &[String]) -> Result<(), FilesystemError> {
+    let ToolEnd { status, printed } = run_tool(program, arguments)?;
+    if status.success() {
+        return Ok(());
+    }
+    let (program, arguments) = (program.into(), arguments.join(" "));
+    Err(FilesystemError::Make { program, arguments, status, output: printed })
+}
+
+/// The answer of a checker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    NotRun,
+    /// Whoever gets the results checks what the disks hold.
+    HandedOut,
+    /// There is no checker of this filesystem.
+    None,
+    Clean,
+    /// With the end of what it printed.
+    Unclean(String),
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::NotRun => "not run",
+            Self::HandedOut => "handed out",
+            Self::None => "none for this filesystem",
+            Self::Clean => "clean",
+            Self::Unclean(what) => what,
+        })
+    }
+}
+
+/// Return what a report of power cuts says of the checker.
+pub fn checker_words(kind: Filesystem) -> &'static str {
+    if kind.checker().is_some() { "every state" } else { "none for this filesystem" }
+}
+
+/// Checks the filesystem on a device, whose journal may be on another.
+///
+/// # Errors
+/// If the checker is missing. One that dies of what it reads has not found it sound.
+pub fn check(
+    kind: Filesystem,
+    device: &Path,
+    journal: Option<&Path>,
+) -> Result<Checked, FilesystemError> {
+    let Some(Checker { program, arguments, journal_option, .. }) = kind.checker() else {
+        return Ok(Checked::None);
+    };
+    let mut arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    if let Some(journal) = journal {
+        arguments.extend([OsStr::new(journal_option), journal.as_os_str()]);
+    }
+    arguments.push(device.as_os_str());
+    let ToolEnd { status, printed } = run_tool(program, &arguments)?;
+    if status.success() {
+        return Ok(Checked::Clean);
+    }
+    Ok(Checked::Unclean(format!("{program} ({status}): {printed}")))
+}
+
+/// Folders of the programs; a guest's first process has no PATH.
+const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Characters that are kept of what a program printed.
+const MOST_CHARACTERS: usize = 400;
+
+/// A program that has ended.
+#[derive(Debug)]
+struct ToolEnd {
+    status: ExitStatus,
+    /// The end of what it printed.
+    printed: String,
+}
+
+/// Runs a program to its end. It is an error if it is missing or cannot be started.
+fn run_tool(program: &str, arguments: &[impl AsRef<OsStr>]) -> Result<ToolEnd, FilesystemError> {
+    let places = FOLDERS.map(|folder| Path::new(folder).join(program));
+    let place = places.iter().find(|place| place.exists()).unwrap_or(&places[0]);
+    // A path, and no PATH of its own: with that, Rust's Command copies this process's page tables
+    // (fork) where it would borrow its memory (posix_spawn).
+    let started = Command::new(place).arg0(program).args(arguments).output();
+    let Output { status, stdout, stderr } =
+        started.map_err(|source| FilesystemError::Start { program: program.into(), source })?;
+    Ok(ToolEnd { status, printed: end_of(&String::from_utf8_lossy(&[stdout, stderr].concat())) })
+}
+
+/// The last characters, trimmed.
+fn end_of(text: &str) -> String {
+    let text = text.trim();
+    text.chars().skip(text.chars().count().saturating_sub(MOST_CHARACTERS)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(word: &str) -> Filesystem {
+        Filesystem::from_word(word).unwrap()
+    }
+
+    #[test]
+    fn a_device_too_small_is_an_error_with_the_programs_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let device = directory.path().join("device");
+        std::fs::write(&device, vec![0; 4096]).unwrap();
+        let error = make(named("ext4"), &device, None, "").unwrap_err().to_string();
+        assert!(error.contains("mkfs.ext4"), "{error}");
+    }
+
+    #[test]
+    fn a_filesystem_without_such_a_journal_is_refused() {
+        let error = make(named("f2fs"), Path::new("/x"), Some(Path::new("/y")), "").unwrap_err();
+        assert!(error.to_string().contains("f2fs"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_filesystem_is_not_clean() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("device");
+        std::fs::write(&device, vec![0; 1 << 20]).unwrap();
+        let found = check(named("ext4"), &device, None).unwrap();
+        assert!(
+            matches!(found, Checked::Unclean(ref text) if text.contains("e2fsck")),
+            "{found:?}"
+        );
+        assert_eq!(check(named("nilfs2"), &device, None).unwrap(), Checked::None);
+    }
+
+    #[test]
+    fn what_is_printed_last_is_kept() {
+        let long = format!("{}\u{e9}{}\n", "x".repeat(500), "y".repeat(399));
+        assert_eq!(end_of(&long), format!("\u{e9}{}", "y".repeat(399)));
+        assert_eq!(end_of(" short\n"), "short");
+    }
+
+    #[test]
+    fn a_program_that_is_missing_is_named() {
+        let error = run_tool("mkfs.nothing", &["x"]).unwrap_err().to_string();
+        assert!(error.starts_with("cannot start mkfs.nothing: "), "{error}");
+    }
+}
