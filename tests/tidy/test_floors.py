@@ -88,7 +88,7 @@ def added(copy: Path, file: str, code: str) -> Uses:
     ("file", "code"),
     [
         ("record/mod.rs", "use crate::{tables::rows::Request};\n"),
-        ("record/switch.rs", "fn a() { crate::errors::tell(); }\n"),
+        ("record/words.rs", "fn a() { crate::errors::tell(); }\n"),
         ("messages.rs", "use crate::record;\nfn a() { record::Job::parse() }\n"),
         (
             "device/mod.rs",
@@ -106,8 +106,8 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("file", "code", "ring"),
     [
-        ("record/switch.rs", "use super::stack::Stack;\n", set()),
-        ("record/stack.rs", "use super::{Switch};\n", set()),
+        ("record/words.rs", "use super::words::Stack;\n", set()),
+        ("record/job.rs", "use super::{Switch};\n", set()),
         (
             "tables/rows.rs",
             "use super::write::{write, Table};\n",

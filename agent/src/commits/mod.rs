@@ -11,7 +11,6 @@ mod decode;
 pub mod finder;
 #[cfg(test)]
 mod finder_test;
-mod made_rows;
 pub mod recent_map;
 pub mod unit_of_work;
 mod wal_frames;

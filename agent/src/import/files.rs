@@ -26,7 +26,7 @@ enum Before {
 }
 
 #[derive(Debug)]
-struct Row {
+struct NameRow {
     path: Vec<u8>,
     first_call_id: i64,
     before: Before,
@@ -45,7 +45,7 @@ struct PathName {
 #[derive(Debug, Default)]
 pub struct Names {
     by_path: BTreeMap<Vec<u8>, PathName>,
-    rows: Vec<Row>,
+    rows: Vec<NameRow>,
     pub files: Vec<TracedFile>,
     moved: u64,
     /// Files that were there although no call had made them.
@@ -61,7 +61,7 @@ impl Names {
     fn name(&mut self, path: &[u8], call_id: i64) -> &mut PathName {
         if !self.by_path.contains_key(path) {
             let row = self.rows.len();
-            self.rows.push(Row {
+            self.rows.push(NameRow {
                 path: path.to_vec(),
                 first_call_id: call_id,
                 before: Before::Unknown,
@@ -217,7 +217,7 @@ impl Names {
             Before::Unknown | Before::Absent(_) => None,
         });
         let there = found.filter(|(_, file)| file.was_there() && file.is_database());
-        let row = |(row, file): (&Row, &TracedFile)| DatabaseBefore {
+        let row = |(row, file): (&NameRow, &TracedFile)| DatabaseBefore {
             path: words::text(&row.path),
             size_bytes: file.size_bytes().unwrap_or(0),
         };
@@ -238,7 +238,7 @@ impl Names {
         })
     }
 
-    fn state(&self, row: &Row, state: PathState) -> PathState {
+    fn state(&self, row: &NameRow, state: PathState) -> PathState {
         let (file, basis) = match row.before {
             Before::Unknown => {
                 let is_parent = self.has_children(&row.path);

@@ -13,7 +13,7 @@ use crate::raw_nand::follower::{NandWatch, ToldOperations, TracedOperation};
 use crate::tables::rows::FlashOperation;
 use crate::tables::timeline::{Counters, Timeline, Watch};
 use crate::tracer::Tracer;
-use crate::workload::threads::observer::Observer;
+use crate::workload::threads::task::Observer;
 
 /// Pause between looks at a device that is still busy.
 const SETTLE: Duration = Duration::from_millis(1);

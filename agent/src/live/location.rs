@@ -15,7 +15,7 @@ use crate::device::counters::Reading;
 use crate::device::mounts::{self, MOUNTINFO, Mount};
 use crate::device::{iostats, sysfs};
 use crate::tables::timeline::{Counters, Timeline, Watch};
-use crate::workload::threads::observer::Observer;
+use crate::workload::threads::task::Observer;
 
 /// Settings of the disk's queue (Documentation/ABI/stable/sysfs-block).
 const QUEUE: [&str; 7] = [

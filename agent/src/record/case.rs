@@ -1,11 +1,64 @@
-//! A case: one point of an experiment's matrix. Every setting is explicit: the agent knows no
-//! defaults and no experiment by name.
+//! A case: one point of an experiment's matrix, or one for this machine, without device and
+//! filesystem. Every setting is explicit: the agent knows no defaults and no experiment by name.
+//! The part that a workload alone has are the fields as they came; which there must be is for the
+//! kind of workload to say, whose words `workload::read` knows.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
-use super::{Background, Filesystem, WorkloadFields, words};
+use super::words::{Background, words};
+use crate::filesystem::Filesystem;
+
+/// The word of the field `workload`, and all fields with it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct WorkloadFields(Map<String, Value>);
+
+impl WorkloadFields {
+    /// Of named fields.
+    ///
+    /// # Errors
+    /// If none of them is the word `workload`.
+    pub fn new(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
+        match fields.get("workload") {
+            Some(Value::String(_)) => Ok(Self(fields)),
+            Some(other) => {
+                let what = format!("workload: {other} where a word was expected");
+                Err(serde_json::Error::custom(what))
+            }
+            None => Err(serde_json::Error::missing_field("workload")),
+        }
+    }
+
+    /// The word that names the workload.
+    pub fn word(&self) -> &str {
+        self.0.get("workload").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The fields as one kind of workload has them.
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
+    pub fn read<T: DeserializeOwned + Serialize>(&self) -> Result<T, serde_json::Error> {
+        let read: T = serde_json::from_value(self.0.clone().into())?;
+        // serde's own deny_unknown_fields knows no struct made of others
+        // (serde.rs/attr-flatten.html).
+        let Value::Object(known) = serde_json::to_value(&read)? else { return Ok(read) };
+        match self.0.keys().find(|name| !known.contains_key(*name)) {
+            Some(name) => Err(serde_json::Error::custom(format!("unknown field `{name}`"))),
+            None => Ok(read),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkloadFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(Map::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
 
 /// Parameters of the flash module, by name: the `[model]` of devices/NAME.toml.
 pub type DeviceModel = BTreeMap<String, i64>;
@@ -54,6 +107,44 @@ words! {
 words! {
     /// How the driver of the device learns that a request is done; kernel/flash/dispatch.c.
     Completion { Direct = "direct", Interrupt = "interrupt", Polling = "polling" }
+}
+
+/// What a live run is given.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LiveCase {
+    /// Fixes rows, keys and the contents of files.
+    pub seed: u64,
+    pub case: LiveSettings,
+}
+
+/// The fields of a case that a live one has.
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+pub struct LiveSettings {
+    pub background: Background,
+    /// What is made on raw NAND; without, the workload's directory is there already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filesystem: Option<Filesystem>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount_options: Option<String>,
+    /// As of a case of the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ubi_allocator: Option<Allocator>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ubifs_allocator: Option<Allocator>,
+    /// All other fields; the workload refuses what it does not know.
+    #[serde(flatten)]
+    pub workload: WorkloadFields,
+}
+
+impl LiveCase {
+    /// Reads a case.
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
+    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(json)
+    }
 }
 
 #[cfg(test)]
@@ -154,5 +245,20 @@ pub(crate) mod tests {
             json.splice(at..end, bytes);
             let _ = from_slice::<Case>(&json);
         }
+    }
+
+    #[test]
+    fn a_live_case_is_a_workload_and_what_goes_on_beside_it() {
+        let text = r#"{"seed": 5, "case": {
+            "background": "cpu", "workload": "file-write", "threads": 2}}"#;
+        let case = LiveCase::parse(text.as_bytes()).unwrap();
+        assert_eq!((case.seed, case.case.background), (5, Background::Cpu));
+        assert_eq!(case.case.workload.word(), "file-write");
+        assert_eq!(
+            serde_json::to_value(case.case.workload).unwrap(),
+            serde_json::json!({ "workload": "file-write", "threads": 2 })
+        );
+        let error = LiveCase::parse(text.replace("workload", "work").as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("missing field `workload`"), "{error}");
     }
 }

@@ -1,4 +1,5 @@
-//! Enumerations that are one set of words in JSON, tables and SQL.
+//! The words of records: enumerations that are one set of words in JSON, tables and SQL, and those
+//! that several fields share.
 
 /// Defines an enumeration whose JSON names and display are the same words.
 macro_rules! words {
@@ -32,3 +33,26 @@ macro_rules! words {
     };
 }
 pub(crate) use words;
+
+words! {
+    /// On or off.
+    Switch { On = "on", Off = "off" }
+}
+
+words! {
+    /// Disks made of disks, by device mapper (dm) or md.
+    Stack {
+        DmLinear = "dm-linear",
+        DmStripe = "dm-stripe",
+        DmCrypt = "dm-crypt",
+        DmMultipath = "dm-multipath",
+        DmOnMd = "dm-on-md",
+        MdRaid0 = "md-raid0",
+        MdRaid1 = "md-raid1",
+    }
+}
+
+words! {
+    /// What goes on in the background.
+    Background { None = "none", Video = "video", Cpu = "cpu", Sqlite = "sqlite" }
+}

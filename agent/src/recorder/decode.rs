@@ -1,7 +1,7 @@
 //! From the arguments of a call that begins to a row of `calls`: reads what they point to.
 
 use super::calls::{Role, SystemCall};
-use super::memory::{self, ProgramMemory};
+use super::contents::{self, ProgramMemory};
 use super::words;
 use crate::open_flags;
 use crate::system_calls::{SYS_open, SYS_open_by_handle_at, SYS_openat, SYS_openat2, SYS_pipe2};
@@ -68,8 +68,8 @@ impl Begun {
             }
             Role::Text => self.row.text = self.string(from, value).as_deref().map(words::text),
             Role::Offset => row.offset_bytes = Some(whole),
-            Role::OffsetAt => row.offset_bytes = memory::number(from, value),
-            Role::Offset2At => row.offset2_bytes = memory::number(from, value),
+            Role::OffsetAt => row.offset_bytes = contents::number(from, value),
+            Role::Offset2At => row.offset2_bytes = contents::number(from, value),
             Role::Length => row.length_bytes = Some(whole),
             Role::OldLength => row.offset2_bytes = Some(whole),
             Role::Bytes => self.written.push((value, next)),
@@ -83,7 +83,7 @@ impl Begun {
                 row.flags = Some(bits);
             }
             Role::Command => self.command(from, small, next),
-            Role::OpenHow => match memory::array::<24>(from, value) {
+            Role::OpenHow => match contents::array::<24>(from, value) {
                 // struct open_how: flags, mode, resolve.
                 Some(how) => {
                     row.flags = Some(number(&how[0..8]));
@@ -91,12 +91,12 @@ impl Begun {
                 }
                 None => self.unread += 1,
             },
-            Role::CloneArguments => match memory::number(from, value) {
+            Role::CloneArguments => match contents::number(from, value) {
                 Some(flags) => row.flags = Some(flags),
                 None => self.unread += 1,
             },
             // struct io_uring_params: sq_entries, cq_entries, flags.
-            Role::RingParameters => match memory::array::<4>(from, value.wrapping_add(8)) {
+            Role::RingParameters => match contents::array::<4>(from, value.wrapping_add(8)) {
                 Some(flags) => row.flags = Some(u32::from_ne_bytes(flags).into()),
                 None => self.unread += 1,
             },
@@ -105,14 +105,14 @@ impl Begun {
 
     /// A null pointer is none, and no fault of ours: utimensat(2) takes one.
     fn string(&mut self, from: &dyn ProgramMemory, address: u64) -> Option<Vec<u8>> {
-        let found = memory::string(from, address);
+        let found = contents::string(from, address);
         self.unread += u64::from(found.is_none() && address != 0);
         found
     }
 
     fn vectors(&mut self, from: &dyn ProgramMemory, role: Role, address: u64, count: u64) {
         self.row.vectors = Some(count as i64);
-        match memory::vectors(from, address, count) {
+        match contents::vectors(from, address, count) {
             Some(vectors) => {
                 let length = vectors.iter().fold(0_u64, |sum, it| sum.saturating_add(it.1));
                 self.row.length_bytes = Some(length as i64);
@@ -139,7 +139,7 @@ impl Begun {
             return;
         }
         // struct flock: l_type, l_whence, four bytes between, l_start, l_len, l_pid.
-        let Some(lock) = memory::array::<32>(from, argument) else {
+        let Some(lock) = contents::array::<32>(from, argument) else {
             self.unread += 1;
             return;
         };
@@ -156,8 +156,8 @@ fn number(bytes: &[u8]) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::ProcessMemory;
     use super::*;
+    use crate::recorder::contents::ProcessMemory;
 
     fn begun(name: &str, arguments: [u64; 6]) -> Begun {
         Begun::of(

@@ -10,17 +10,13 @@ mod by_ptrace;
 pub mod calls;
 mod contents;
 mod decode;
-mod memory;
 pub mod missed;
-mod options;
 pub mod output;
 mod recording;
-mod sight;
 mod signals;
 mod snapshot;
 mod start;
 mod statements;
-mod waiting;
 mod way;
 pub mod words;
 
@@ -35,8 +31,7 @@ use self::recording::Recording;
 use self::way::RecordingWay;
 use crate::process::page_bytes;
 
-pub use contents::Data;
-pub use options::{By, RecordedProgram, RecordingOptions};
+pub use contents::{By, Data, RecordedProgram, RecordingOptions};
 pub use snapshot::{DatabaseBefore, note_of};
 pub use statements::{StatementsOutcome, Values, record_statements};
 

@@ -1,17 +1,15 @@
 //! Calls that begin and end become rows: knows nothing of how they are seen.
 
 use super::calls::{Does, SystemCall};
-use super::contents::Keeper;
+use super::contents::{self, Keeper};
 use super::decode::Begun;
 use super::missed::Missed;
 use super::output::{RecordingOutput, Round};
-use super::sight::{CallPath, Sight};
-use super::snapshot::{self, DatabaseBefore, FoundPath, Snapshot};
-use super::{memory, start, words};
-use crate::open_flags;
-use crate::system_calls;
+use super::snapshot::{self, CallPath, DatabaseBefore, FoundPath, Sight, Snapshot};
+use super::{start, words};
 use crate::tables::recording::{OpenDescriptor, RecordedThread};
 use crate::tables::timeline::now_ns;
+use crate::{open_flags, system_calls};
 
 /// Rows are written when so many wait, or so many bytes of contents.
 const ROUND_CALLS: usize = 1 << 16;
@@ -139,7 +137,7 @@ impl Recording {
             self.missed.count(call, row);
         }
         if let Some(address) = begun.pair.filter(|_| succeeded) {
-            match memory::array::<8>(sight.memory(), address).map(u64::from_ne_bytes) {
+            match contents::array::<8>(sight.memory(), address).map(u64::from_ne_bytes) {
                 Some(pair) => {
                     row.descriptor = Some(i64::from(pair as i32));
                     row.descriptor2 = Some(i64::from((pair >> 32) as i32));

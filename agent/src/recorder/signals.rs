@@ -1,5 +1,4 @@
-//! Signals that ask the recorder to end: keeps count of them, and takes care that waiting for
-//! threads is interrupted.
+//! Signals to the recorder itself, and waiting for children.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -71,5 +70,34 @@ pub fn block_here() {
         let mut all = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+/// What waiting for threads found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    Changed {
+        tid: i32,
+        status: i32,
+    },
+    /// A signal came.
+    Interrupted,
+    NobodyLeft,
+}
+
+/// Waits for a change of any traced thread; not at all if `now`, when Interrupted means none.
+pub fn wait(now: bool) -> io::Result<Waited> {
+    let mut status = 0;
+    let options = libc::__WALL | if now { libc::WNOHANG } else { 0 };
+    // SAFETY: the status is ours.
+    let tid = unsafe { libc::waitpid(-1, &raw mut status, options) };
+    match tid {
+        1.. => Ok(Waited::Changed { tid, status }),
+        0 => Ok(Waited::Interrupted),
+        _ => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EINTR) => Ok(Waited::Interrupted),
+            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(Waited::NobodyLeft),
+            error => Err(error),
+        },
     }
 }

@@ -1,18 +1,18 @@
-//! What was under each path before the first call that names it: makes paths absolute, looks them
-//! up once, and gives rows of `snapshot`.
+//! What is under each path before the first call that names it; and a call as either way of
+//! recording sees it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, thread};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use super::contents::ProgramMemory;
 use super::words;
 use crate::open_flags;
 use crate::tables::recording::{OpenDescriptor, PathState};
@@ -276,6 +276,29 @@ pub fn descriptors(tid: i32, thread_id: i64) -> Vec<OpenDescriptor> {
     let mut rows: Vec<_> = entries.flatten().filter_map(row).collect();
     rows.sort_by_key(|row| row.descriptor);
     rows
+}
+
+/// Which of the paths of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallPath {
+    First,
+    /// Of rename and link the new name.
+    Second,
+}
+
+/// A call, as it is seen.
+pub trait Sight {
+    /// The directory that a relative path begins at, by the descriptor that the call names.
+    fn directory(&self, named: CallPath, descriptor: Option<i64>) -> Option<Vec<u8>>;
+
+    /// What a path led to before the call, of what it leads to now.
+    fn before(&self, named: CallPath, absolute: &[u8], found: FoundPath) -> PathState;
+
+    /// st_dev and st_ino of the file that the call opened.
+    fn opened(&self, descriptor: i64) -> Option<(i64, i64)>;
+
+    /// The memory of its program.
+    fn memory(&self) -> &dyn ProgramMemory;
 }
 
 #[cfg(test)]

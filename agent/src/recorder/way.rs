@@ -2,8 +2,7 @@
 //! ptrace.
 
 use super::by_ebpf::{KernelRecorder, obstacle};
-use super::contents::Data;
-use super::options::{By, RecordingOptions};
+use super::contents::{By, Data, RecordingOptions};
 use crate::errors::WrongUse;
 
 /// What is done.

@@ -1,7 +1,6 @@
-//! Splits the text of a script into its pieces, directives and statements, as SQLite's own
-//! tokenizer and `sqlite3_complete()` would (src/tokenize.c, src/complete.c).
+//! The tokens of a script's text, and what is wrong with a script.
 
-use super::error::{ScriptPlace, SqlScriptError};
+use std::fmt;
 
 /// A directive begins with this, at the beginning of a line.
 const DIRECTIVE: &str = "--!";
@@ -222,5 +221,52 @@ impl<'a> ScriptPieces<'a> {
 
     fn error(&self, offset: usize, what: &str) -> SqlScriptError {
         SqlScriptError::new(ScriptPlace::of(self.text, offset), what)
+    }
+}
+
+/// A place in a text; both numbers from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScriptPlace {
+    pub line: usize,
+    /// In characters.
+    pub column: usize,
+}
+
+impl ScriptPlace {
+    /// Of a byte of a text.
+    pub fn of(text: &str, offset: usize) -> Self {
+        Self { line: 1, column: 1 }.after(text, offset)
+    }
+
+    /// The place that many bytes of `text` after this one, where `text` begins.
+    pub fn after(self, text: &str, offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        match before.rfind('\n') {
+            None => Self { line: self.line, column: self.column + before.chars().count() },
+            Some(end) => Self {
+                line: self.line + before.matches('\n').count(),
+                column: 1 + before[end + 1..].chars().count(),
+            },
+        }
+    }
+}
+
+impl fmt::Display for ScriptPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// A script that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {what}")]
+pub struct SqlScriptError {
+    pub place: ScriptPlace,
+    pub what: String,
+}
+
+impl SqlScriptError {
+    pub fn new(place: ScriptPlace, what: impl Into<String>) -> Self {
+        Self { place, what: what.into() }
     }
 }

@@ -3,10 +3,7 @@
 //!
 //! error -> lexer; expression -> statement -> open_transaction, script -> parse
 
-pub mod error;
 pub mod expression;
 pub mod lexer;
-pub mod open_transaction;
 pub mod parse;
-pub mod script;
 pub mod statement;

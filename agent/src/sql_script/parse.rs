@@ -1,12 +1,9 @@
 //! Parses the text of a script into its head, parts and steps. What is wrong is told with line and
 //! column.
 
-use super::error::{ScriptPlace, SqlScriptError};
 use super::expression::{Expression, KnownNames, ScriptNames, ValueReader, Wrong};
-use super::lexer::{DIRECTIVES, ScriptPiece, ScriptPieces};
-use super::open_transaction::OpenTransaction;
-use super::script::{SqlPart, SqlScript, SqlStep};
-use super::statement::SqlStatement;
+use super::lexer::{DIRECTIVES, ScriptPiece, ScriptPieces, ScriptPlace, SqlScriptError};
+use super::statement::{OpenTransaction, SqlPart, SqlScript, SqlStatement, SqlStep};
 
 /// Bytes of a statement or a directive, at most.
 const MOST_STATEMENT_BYTES: usize = 16 << 20;

@@ -1,9 +1,8 @@
-//! One statement of a script: takes its text, gives the text that SQLite prepares, with the values
-//! of its parameters, and what it does to the transaction. Refuses what no script may do.
+//! The statements of a script, the steps that it consists of, and whether a transaction is open
+//! behind a step.
 
-use super::error::ScriptPlace;
-use super::expression::{Expression, KnownNames, ValueReader, Wrong};
-use super::lexer::{TokenKind, tokens};
+use super::expression::{Expression, KnownNames, ScriptNames, ValueReader, Wrong};
+use super::lexer::{ScriptPlace, TokenKind, tokens};
 
 /// Parameters of a statement, at most: SQLITE_MAX_VARIABLE_NUMBER of our build and of Debian's.
 const MOST_PARAMETERS: usize = 250_000;
@@ -198,4 +197,80 @@ fn refuse_or_role(text: &str) -> Result<TransactionRole, Wrong> {
 /// A savepoint's name; capitals are the same (sqlite.org/lang_savepoint.html).
 fn name_of(word: &str) -> String {
     word.trim_matches(['"', '`', '\'', '[', ']']).to_ascii_lowercase()
+}
+
+/// One script: its head, and what it does.
+#[derive(Debug, Clone, Default)]
+pub struct SqlScript {
+    /// What its connection is called.
+    pub connection: String,
+    /// The file that is `main` to it.
+    pub database: String,
+    /// Further files, with the name that SQL knows each by.
+    pub attached: Vec<(String, String)>,
+    pub parts: Vec<SqlPart>,
+    pub steps: Vec<SqlStep>,
+    /// The names of `let`.
+    pub variables: ScriptNames,
+    /// Whether it ends within a transaction, as what was recorded may.
+    pub ends_open: bool,
+}
+
+/// A part that is played whole.
+#[derive(Debug, Clone)]
+pub struct SqlPart {
+    /// As `transaction` names it; empty where the script has one part.
+    pub name: String,
+    pub weight: u64,
+    /// Its steps: from this one up to that.
+    pub begin: usize,
+    pub end: usize,
+}
+
+#[derive(Debug, Clone)]
+pub enum SqlStep {
+    Statement(Box<SqlStatement>),
+    /// What follows is done so many times, up to the `Again` before `after`.
+    Repeat {
+        times: Expression,
+        after: usize,
+    },
+    /// The end of what is repeated, which begins after the step `repeat`.
+    Again {
+        repeat: usize,
+    },
+    Let {
+        slot: usize,
+        value: Expression,
+    },
+    /// What follows goes to this file.
+    Database(String),
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenTransaction {
+    has_begun: bool,
+    savepoints: Vec<String>,
+}
+
+impl OpenTransaction {
+    pub fn is_open(&self) -> bool {
+        self.has_begun || !self.savepoints.is_empty()
+    }
+
+    /// After one more statement.
+    pub fn apply(&mut self, role: &TransactionRole) {
+        match role {
+            TransactionRole::Plain => {}
+            // Within a savepoint, SQLite refuses it.
+            TransactionRole::Begin => self.has_begun |= self.savepoints.is_empty(),
+            TransactionRole::End => *self = Self::default(),
+            TransactionRole::Savepoint(name) => self.savepoints.push(name.clone()),
+            TransactionRole::Release(name) => {
+                if let Some(at) = self.savepoints.iter().rposition(|open| open == name) {
+                    self.savepoints.truncate(at);
+                }
+            }
+        }
+    }
 }

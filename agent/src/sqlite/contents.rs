@@ -1,5 +1,5 @@
-//! What a database holds, as one number: sums hashes of its rows, which any order of rows and any
-//! layout of pages gives. Virtual tables count by the tables that they keep their contents in.
+//! What a closed database contains, and whether it is sound: opens it again, which recovers it
+//! where a crash left a journal, runs SQLite's integrity_check, and makes a digest of its rows.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -103,6 +103,23 @@ fn of_query(
         sum = sum.wrapping_add(of_row(table, values));
     }
     Ok(sum)
+}
+
+/// A connection to an existing database that passes integrity_check.
+///
+/// # Errors
+/// If it is not there, cannot be read, or does not pass.
+pub fn open(path: &Path) -> Result<Connection, SqliteError> {
+    // Not read-only: the first reader after a crash is the one that recovers.
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(failed("open", path))?;
+    let report: String = connection
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .map_err(failed("integrity_check", path))?;
+    if report == "ok" {
+        return Ok(connection);
+    }
+    Err(SqliteError::Integrity { path: path.into(), report })
 }
 
 #[cfg(test)]

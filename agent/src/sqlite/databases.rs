@@ -1,20 +1,24 @@
-//! One connection and its databases: opens the first, attaches the others, sets the settings of
-//! each and reads them back, makes checkpoints, and closes and opens all of it again.
+//! The databases of a connection: opens and attaches them, and allocates their files before. While
+//! another connection has one locked, a connection waits a little and tries again, as SQLite's busy
+//! handler does. The commit hook says when a transaction committed: it is called while the
+//! connection has the write locks of all databases that the transaction changed (vdbeCommit() in
+//! src/vdbeaux.c), so that the times of those who share a database are the order of their
+//! transactions.
 
+use std::cell::Cell;
+use std::ffi::{CString, c_int};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthContext, Authorization};
-use rusqlite::{CachedStatement, Connection, Statement};
+use rusqlite::{CachedStatement, Connection, Statement, ffi};
 use serde_json::{Map, Value, json};
 
-use super::busy;
-use super::commit_time;
 use super::error::{SqliteError, failed};
-use super::files;
-use super::pragmas::{self, AttachedSettings, Pragmas};
+use super::pragmas::{self, AttachedSettings, CheckpointMode, JournalMode, Pragmas};
 use super::wal::{self, CommitCheckpoint, Database, FollowedWals, MadeCheckpoint};
-use super::words::CheckpointMode;
+use crate::tables::timeline::now_ns;
 
 /// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
 /// dropped before what the hook writes to.
@@ -66,7 +70,7 @@ impl Databases {
     /// If SQLite fails.
     pub fn reopen(&mut self) -> Result<u16, SqliteError> {
         let path = &self.followed.databases[0].path;
-        let had_wal = |database: &&Database| files::path(&database.path, "-wal").exists();
+        let had_wal = |database: &&Database| wal::path(&database.path, "-wal").exists();
         let with_wal: Vec<&Database> = self.followed.databases.iter().filter(had_wal).collect();
         if let Some(connection) = self.connection.take() {
             connection.close().map_err(|(_, source)| failed("close", path)(source))?;
@@ -125,7 +129,7 @@ impl Databases {
         let databases = &self.followed.databases;
         let names: Vec<String> = databases.iter().map(|database| database.name.clone()).collect();
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        commit_time::note(connection, &names).map_err(failed("commit_hook", &databases[0].path))
+        note(connection, &names).map_err(failed("commit_hook", &databases[0].path))
     }
 
     /// Keeps so many statements of `prepare_cached` for the next time.
@@ -248,7 +252,7 @@ fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, Sqli
     let path = &databases[0].path;
     let mut connection = Connection::open(path).map_err(failed("open", path))?;
     connection.set_prepared_statement_cache_capacity(MOST_STATEMENTS);
-    connection.busy_handler(Some(busy::wait)).map_err(failed("busy_handler", path))?;
+    connection.busy_handler(Some(wait)).map_err(failed("busy_handler", path))?;
     for Database { name, path, .. } in &databases[1..] {
         connection
             .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
@@ -260,6 +264,140 @@ fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, Sqli
         pragmas.set(&connection, database)?;
     }
     Ok(connection)
+}
+
+/// Waits between tries in ms, the last one for all that follow: those of SQLite's own handler
+/// (sqliteDefaultBusyCallback() in src/main.c), so that contention costs what it costs an app.
+const WAITS_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
+/// Tries before a transaction fails: more than a minute.
+const MOST_TRIES: usize = 700;
+
+thread_local! {
+    static RETRIES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Times this thread has waited for a lock so far.
+pub fn retries() -> u32 {
+    RETRIES.get()
+}
+
+/// The handler; `tries` is how often it was called for this lock. False gives up.
+pub fn wait(tries: i32) -> bool {
+    let tries = usize::try_from(tries).unwrap_or_default();
+    if tries >= MOST_TRIES {
+        return false;
+    }
+    RETRIES.set(RETRIES.get() + 1);
+    std::thread::sleep(Duration::from_millis(WAITS_MS[tries.min(WAITS_MS.len() - 1)]));
+    true
+}
+
+/// How the last transaction of this thread's connection ended since it was asked last.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TransactionEnd {
+    /// When it committed, if it had a write lock.
+    pub committed_ns: Option<i64>,
+    /// Databases whose write lock it had: not the temporary one, which nobody else has.
+    pub databases: u16,
+    pub is_rolled_back: bool,
+}
+
+thread_local! {
+    static ENDED: Cell<TransactionEnd> = Cell::default();
+}
+
+/// Notes every commit of a connection that has a write lock, and every rollback. `names` are what
+/// SQL knows its databases by.
+///
+/// # Errors
+/// Of SQLite, and of a name with a NUL.
+pub fn note(connection: &mut Connection, names: &[String]) -> rusqlite::Result<()> {
+    let names = names.iter().map(|name| CString::new(name.as_str()));
+    let names: Vec<CString> = names.collect::<Result<_, _>>().map_err(rusqlite::Error::NulError)?;
+    // SAFETY: the handle is only used in the hook, which SQLite calls while it is open.
+    let handle = Handle(unsafe { connection.handle() });
+    connection.commit_hook(Some(move || {
+        let writing = names.iter().filter(|name| handle.is_writing(name)).count();
+        let (committed_ns, databases) =
+            (Some(now_ns()), u16::try_from(writing).unwrap_or(u16::MAX));
+        ENDED.set(TransactionEnd { committed_ns, databases, is_rolled_back: false });
+        false
+    }))?;
+    connection.rollback_hook(Some(|| {
+        ENDED.set(TransactionEnd { is_rolled_back: true, ..TransactionEnd::default() })
+    }))
+}
+
+/// How this thread's connection ended its transactions since it was asked last.
+pub fn take() -> TransactionEnd {
+    ENDED.take()
+}
+
+/// Pages that a connection has written to its databases and WALs, checkpoints apart; those of
+/// temporary tables too. A transaction that changed nothing writes none, though it had the write
+/// lock (sqlite3PagerCommitPhaseOne() in src/pager.c).
+pub fn pages_written(connection: &Connection) -> i32 {
+    let (mut written, mut most): (c_int, c_int) = (0, 0);
+    // SAFETY: the handle is open; both numbers are ours.
+    unsafe {
+        let operation = ffi::SQLITE_DBSTATUS_CACHE_WRITE;
+        ffi::sqlite3_db_status(connection.handle(), operation, &mut written, &mut most, 0);
+    }
+    written
+}
+
+/// A connection's handle, which its own hook uses.
+struct Handle(*mut ffi::sqlite3);
+
+// SAFETY: SQLite is built to be used by any thread (SQLITE_THREADSAFE=1), and the hook is called by
+// the one that uses the connection.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    fn is_writing(&self, name: &CString) -> bool {
+        // SAFETY: SQLite calls the hook with its handle open; the name ends with a NUL.
+        unsafe { ffi::sqlite3_txn_state(self.0, name.as_ptr()) == ffi::SQLITE_TXN_WRITE }
+    }
+}
+
+/// Gives the database `pages` free pages, its WAL as many frames at least, and its rollback
+/// journal, where it persists, as many pages. The WAL is copied back, and then begun anew.
+///
+/// # Errors
+/// If SQLite fails.
+pub fn allocate(
+    databases: &Databases,
+    database: &Database,
+    journal_mode: JournalMode,
+    page_size_bytes: u64,
+    pages: u64,
+) -> Result<(), SqliteError> {
+    let table = format!("{}.allocated", database.name);
+    // A row a page: the rest of a page is too small for another, and no page is left out of the
+    // journal, as those of one long value would be (sqlite3PagerDontWrite() in src/pager.c).
+    let value_bytes = page_size_bytes * 3 / 4;
+    let rows = format!(
+        "WITH RECURSIVE counted(number) AS \
+         (SELECT 1 UNION ALL SELECT number + 1 FROM counted WHERE number < {pages}) "
+    );
+    let run = |sql: &str| databases.batch(sql, database);
+    run(&format!("CREATE TABLE {table} (key INTEGER PRIMARY KEY, value BLOB NOT NULL)"))?;
+    run(&format!(
+        "INSERT INTO {table} SELECT number, value FROM ({rows} \
+         SELECT number, zeroblob({value_bytes}) AS value FROM counted)"
+    ))?;
+    match journal_mode {
+        JournalMode::Wal => {
+            databases.checkpoint(database, CheckpointMode::Passive)?;
+        }
+        // A length of its own, so that no page stays as it is.
+        JournalMode::Persist => {
+            run(&format!("UPDATE {table} SET value = zeroblob({})", value_bytes - 1))?;
+        }
+        _ => {}
+    }
+    // In a WAL, this is the transaction that begins it anew.
+    run(&format!("DROP TABLE {table}"))
 }
 
 #[cfg(test)]

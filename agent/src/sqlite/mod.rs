@@ -5,21 +5,11 @@
 //! lacks -> error, which all use
 //! words -> pragmas -> databases (with wal) -> options, allocate
 
-pub mod allocate;
-pub mod batch_atomic_write;
-pub mod busy;
-pub mod commit_time;
 pub mod contents;
 pub mod databases;
 pub mod error;
-pub mod files;
-mod lacks;
 pub mod options;
 pub mod pragmas;
-pub mod randomness;
-pub mod sound;
 pub mod sync_call;
-mod system_calls;
+pub mod vfs;
 pub mod wal;
-pub mod words;
-pub mod written;

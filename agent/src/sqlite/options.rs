@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::databases::Databases;
 use super::error::SqliteError;
-use super::pragmas::{AttachedSettings, Pragmas};
-use super::sync_call::{self, DroppedSync, SyncChoice};
-use super::wal::Database;
-use super::words::{
-    AutoVacuum, CheckpointMode, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
+use super::pragmas::{
+    AttachedSettings, AutoVacuum, CheckpointMode, JournalMode, LockingMode, Pragmas, SecureDelete,
+    Synchronous, TempStore,
 };
-use super::{batch_atomic_write, randomness};
+use super::sync_call::{self, DroppedSync, SyncChoice};
+use super::vfs;
+use super::wal::Database;
 use crate::record::{Switch, words};
 
 /// Meaning and range of each stand in jojlab/model/workloads/sqlite.py.
@@ -45,8 +45,8 @@ impl SqliteOptions {
     /// writes; seeds SQLite's random numbers.
     pub fn apply(&self, seed: u64) {
         sync_call::choose(self.sync_call, self.dropped_sync);
-        batch_atomic_write::choose(self.batch_atomic_write == Switch::On);
-        randomness::seed(seed);
+        vfs::choose(self.batch_atomic_write == Switch::On);
+        vfs::seed(seed);
     }
 
     /// Opens the databases of one connection, of which the first is called main.

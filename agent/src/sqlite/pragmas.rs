@@ -1,4 +1,4 @@
-//! The settings with which databases are opened: sets each by its PRAGMA, and reads it back.
+//! The settings of a connection, by PRAGMA, each read back; and the words that they have.
 
 use rusqlite::Connection;
 use rusqlite::types::Value as SqlValue;
@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::error::{SqliteError, failed};
 use super::wal::Database;
-use super::words::{AutoVacuum, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore};
 use crate::errors::WrongUse;
 use crate::record::words;
 
@@ -116,3 +115,51 @@ fn read(connection: &Connection, database: &Database, pragma: &str) -> Result<St
     };
     connection.query_row(&sql, [], text).map_err(failed(&sql, &database.path))
 }
+
+words! {
+    /// SQLite's journal modes (sqlite.org/pragma.html#pragma_journal_mode).
+    JournalMode {
+        Delete = "delete", Truncate = "truncate", Persist = "persist",
+        Memory = "memory", Wal = "wal", Off = "off",
+    }
+}
+words! {
+    /// SQLite's synchronous settings (sqlite.org/pragma.html#pragma_synchronous).
+    Synchronous { Off = "off", Normal = "normal", Full = "full", Extra = "extra" }
+}
+words! {
+    /// How a checkpoint treats readers and the WAL (sqlite.org/pragma.html#pragma_wal_checkpoint).
+    CheckpointMode {
+        Passive = "passive", Full = "full", Restart = "restart", Truncate = "truncate",
+    }
+}
+words! {
+    /// Whether locks outlive a transaction (sqlite.org/pragma.html#pragma_locking_mode).
+    LockingMode { Normal = "normal", Exclusive = "exclusive" }
+}
+words! {
+    /// Whether deleted rows are overwritten with zeroes; `fast` does so only where that costs no
+    /// I/O (sqlite.org/pragma.html#pragma_secure_delete).
+    SecureDelete { Off = "off", On = "on", Fast = "fast" }
+}
+words! {
+    /// What becomes of free pages (sqlite.org/pragma.html#pragma_auto_vacuum).
+    AutoVacuum { None = "none", Full = "full", Incremental = "incremental" }
+}
+words! {
+    /// Where temporary tables are kept (sqlite.org/pragma.html#pragma_temp_store).
+    TempStore { Default = "default", File = "file", Memory = "memory" }
+}
+
+/// For settings whose PRAGMA takes a word and reads back a number: words are listed in its order.
+macro_rules! levels {
+    ($($name:ident),+) => {
+        $(impl $name {
+            /// The number that the PRAGMA reads back.
+            pub fn level(self) -> i64 {
+                self as i64
+            }
+        })+
+    };
+}
+levels!(Synchronous, SecureDelete, AutoVacuum, TempStore);

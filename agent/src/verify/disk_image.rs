@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::workload::files::aligned_buffer::AlignedBuffer;
+use crate::workload::files::engine::AlignedBuffer;
 
 const MAGIC: u32 = 0xed26_ff3a;
 const BLOCK_BYTES: usize = 4096;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::stamp::SECTOR;
-use crate::sqlite::written::{self, Written};
+use crate::sqlite::vfs::{self, Written};
 
 /// Every content that each sector of the files had.
 #[derive(Default)]
@@ -101,7 +101,7 @@ pub fn record<T>(directory: &Path, work: impl FnOnce() -> T) -> (T, SectorVersio
         }
         shadow.write(written.offset, written.bytes);
     };
-    let result = written::listen(listener, work);
+    let result = vfs::listen(listener, work);
     let recorded = std::mem::take(&mut *recorded.lock().unwrap_or_else(PoisonError::into_inner));
     (result, recorded)
 }

@@ -6,11 +6,10 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 
 use super::sector_versions::{SectorVersions, record};
-use crate::sqlite::batch_atomic_write;
 use crate::sqlite::databases::Databases;
-use crate::sqlite::pragmas::Pragmas;
+use crate::sqlite::pragmas::{JournalMode, Pragmas};
+use crate::sqlite::vfs;
 use crate::sqlite::wal::Database;
-use crate::sqlite::words::JournalMode;
 
 const MODES: [JournalMode; 6] = [
     JournalMode::Delete,
@@ -39,12 +38,12 @@ pub fn run(directory: &Path) -> anyhow::Result<SectorVersions> {
 }
 
 fn fill_at_once(directory: &Path) -> anyhow::Result<()> {
-    let before = batch_atomic_write::commits();
-    batch_atomic_write::choose(true);
+    let before = vfs::commits();
+    vfs::choose(true);
     let filled = fill(directory, "atomic", JournalMode::Delete);
-    batch_atomic_write::choose(false);
+    vfs::choose(false);
     filled.context("batch atomic writes")?;
-    let commits = batch_atomic_write::commits() - before;
+    let commits = vfs::commits() - before;
     ensure!(commits >= ROWS as i64, "F2FS took {commits} of {ROWS} commits as atomic writes");
     Ok(())
 }

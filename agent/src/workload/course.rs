@@ -5,11 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::background::left::{BackgroundLeft, RemainsOfBoth};
-use super::background::load::BackgroundLoad;
+use super::background::load::{BackgroundLeft, BackgroundLoad, RemainsOfBoth};
 use super::error::WorkloadError;
 use super::kind::{ClosedWorkload, Workload};
-use super::threads::observer::Observer;
+use super::threads::task::Observer;
 use crate::record::Background;
 
 /// A run that failed.

@@ -1,7 +1,8 @@
-//! Random draws from a seed: each thread's own generator, numbers below a limit, and exact shares.
+//! Numbers that a seed draws, and the hash over several streams of operations.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
+use sha2::{Digest, Sha256};
 
 /// The generator of one stream of a seed. ChaCha numbers its streams, and none is part of another
 /// (Bernstein, "ChaCha, a variant of Salsa20", 2008: key, nonce and counter).
@@ -86,13 +87,24 @@ fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
+/// The hash of all threads' streams, in hexadecimal: of one, its own; of several, over their hashes
+/// in order.
+pub fn hash_of(threads: Vec<Sha256>) -> String {
+    let mut digests = threads.into_iter().map(Sha256::finalize);
+    let digest = match (digests.next(), digests.len()) {
+        (Some(only), 0) => only,
+        (first, _) => {
+            first.into_iter().chain(digests).fold(Sha256::new(), Sha256::chain_update).finalize()
+        }
+    };
+    format!("{digest:x}")
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn streams_of_a_seed_differ() {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::WorkloadError;
 use super::power_cut::{Cut, Survival};
-use super::threads::observer::Observer;
+use super::threads::task::Observer;
 use crate::record::WorkloadFields;
 use crate::tables::rows::Transaction;
 

@@ -11,9 +11,7 @@
 //! background: a load beside the workload; course: the run of both, the same in the lab and live
 
 pub mod background;
-mod checkpoints;
 pub mod course;
-mod database_states;
 mod draw;
 pub mod error;
 mod file_metadata;
@@ -21,7 +19,6 @@ mod file_passes;
 mod file_read;
 mod file_write;
 pub mod files;
-mod grown_files;
 pub mod kind;
 pub mod ledger;
 pub mod power_cut;
@@ -30,7 +27,6 @@ mod regime;
 mod replay;
 mod sql;
 mod sqlite;
-mod stream_hash;
 pub mod threads;
 
 use crate::record::WorkloadFields;

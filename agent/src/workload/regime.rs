@@ -1,22 +1,24 @@
-//! How far the files of databases have grown when transactions are measured: opens a connection
-//! again where a burst ends; says whether transactions ran in the regime that was asked for, and
-//! what makes a capture incomplete.
+//! How far the files of databases have grown when transactions are measured (GLOSSARY, regime), the
+//! checkpoints of a connection, and whether files grew meanwhile.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::WorkloadError;
-use super::grown_files::GrownFiles;
 use super::ledger::{Done, REOPENING};
+use super::threads::task::Observer;
 use crate::record::words;
-use crate::sqlite::databases::Databases;
-use crate::sqlite::wal::Database;
-use crate::sqlite::words::JournalMode;
-use crate::sqlite::{busy, sync_call};
+use crate::sqlite::databases::{self, Databases};
+use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
+use crate::sqlite::pragmas::JournalMode;
+use crate::sqlite::sync_call;
+use crate::sqlite::wal::{self, CommitCheckpoint, Database, FileSize, SharedWal};
 use crate::tables::timeline::now_ns;
-use crate::workload::checkpoints::count;
+use crate::workload::ledger::CHECKPOINT;
 
 words! {
     /// How far files have grown when transactions are measured (GLOSSARY.md, "regime").
@@ -61,7 +63,7 @@ impl Reopenings {
         databases: &mut Databases,
         ready: impl FnOnce(&mut Databases) -> Result<(), WorkloadError>,
     ) -> Result<Done, WorkloadError> {
-        let (sync_calls, retries) = (sync_call::count(), busy::retries());
+        let (sync_calls, retries) = (sync_call::count(), databases::retries());
         let wal_frames = databases.all().iter().map(Database::frames_to_copy).sum();
         let begin_ns = now_ns();
         self.wals_deleted += u64::from(databases.reopen()?);
@@ -71,7 +73,7 @@ impl Reopenings {
         Ok(Done {
             databases: count(databases.all().len()),
             sync_calls: sync_call::count() - sync_calls,
-            busy_retries: busy::retries() - retries,
+            busy_retries: databases::retries() - retries,
             wal_frames,
             return_ns: now_ns(),
             ..Done::begun(REOPENING, begin_ns)
@@ -87,7 +89,7 @@ impl Reopenings {
 }
 
 /// What showed in which regime the transactions ran; an object.
-pub fn found(regime: Regime, grown: &GrownFiles, reopenings: Reopenings) -> Value {
+pub fn regime_findings(regime: Regime, grown: &GrownFiles, reopenings: Reopenings) -> Value {
     json!({
         "regime": regime.word(),
         "files": grown.found(),
@@ -113,5 +115,280 @@ pub fn missed(
             )]
         }
         Regime::Reopened => Vec::new(),
+    }
+}
+
+/// One connection's.
+#[derive(Clone, Copy)]
+pub struct Checkpoints<'a> {
+    pub databases: &'a Databases,
+    pub options: &'a SqliteOptions,
+}
+
+impl<'a> Checkpoints<'a> {
+    /// The databases whose checkpoint the workload makes now; at the end, whatever is left.
+    fn due(&self, at_end: bool) -> impl Iterator<Item = &'a Database> + use<'a> {
+        let limit = match self.options.autocheckpoint {
+            _ if at_end => 1,
+            Autocheckpoint::Workload => self.options.frame_limit().unwrap_or(u32::MAX),
+            Autocheckpoint::Sqlite => u32::MAX,
+        };
+        self.databases.all().iter().filter(move |database| database.frames_to_copy() >= limit)
+    }
+
+    /// Whether any is.
+    pub fn is_due(&self, at_end: bool) -> bool {
+        self.due(at_end).next().is_some()
+    }
+
+    /// Copies every WAL that is due back, as a row of its own. Where other connections have it
+    /// open, as much of it as they let it, as SQLite does.
+    ///
+    /// # Errors
+    /// If SQLite fails, or leaves frames though nobody reads.
+    pub fn make(&self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
+        let due: Vec<&Database> = self.due(at_end).collect();
+        if due.is_empty() {
+            return Ok(None);
+        }
+        let (sync_calls, retries) = (sync_call::count(), databases::retries());
+        let begin_ns = now_ns();
+        let mut wal_frames = 0;
+        for database in &due {
+            let mode = self.options.checkpoint_mode;
+            wal_frames += match database.is_shared() {
+                true => self.databases.checkpoint_beside_others(database, mode)?,
+                false => self.databases.checkpoint(database, mode)?,
+            };
+        }
+        Ok(Some(Done {
+            databases: count(due.len()),
+            sync_calls: sync_call::count() - sync_calls,
+            busy_retries: databases::retries() - retries,
+            wal_frames,
+            return_ns: now_ns(),
+            ..Done::begun(CHECKPOINT, begin_ns)
+        }))
+    }
+}
+
+/// What the checkpoints of databases found that several connections have open; an object, null
+/// where there are none.
+pub fn shared_wal_findings<'d>(
+    databases: impl IntoIterator<Item = &'d Database>,
+    page_bytes: u64,
+) -> Value {
+    let by_path: BTreeMap<_, _> = databases.into_iter().map(|it| (&it.path, it)).collect();
+    let shared: Vec<_> = by_path.into_values().map(Database::shared_wal).collect();
+    let sum = |of: fn(&SharedWal) -> u64| shared.iter().map(of).sum::<u64>();
+    let longest = shared.iter().map(|wal| wal.most_frames.cast_unsigned()).max().unwrap_or(0);
+    match sum(|wal| wal.checkpoints) {
+        0 => Value::Null,
+        checkpoints => json!({
+            "checkpoints": checkpoints,
+            "left_frames": sum(|wal| wal.left_frames),
+            "found_longer": sum(|wal| wal.found_longer),
+            "longest_frames": longest,
+            // A frame has a header of 24 bytes (sqlite.org/fileformat2.html, section 4.1).
+            "longest_bytes": longest * (page_bytes + 24),
+        }),
+    }
+}
+
+/// A checkpoint that SQLite made inside a COMMIT, as a row of its own.
+pub fn noted(made: CommitCheckpoint) -> Done {
+    let CommitCheckpoint { databases, wal_frames, sync_calls, begin_ns, return_ns } = made;
+    Done { databases, wal_frames, sync_calls, return_ns, ..Done::begun(CHECKPOINT, begin_ns) }
+}
+
+/// A length as a column has it.
+pub fn count(length: usize) -> u16 {
+    u16::try_from(length).unwrap_or(u16::MAX)
+}
+
+/// The phase of the measured transactions.
+const MEASURED: &str = "commit";
+
+/// Sizes of all files, and by database the number in its WAL's header.
+#[derive(Debug, Clone)]
+struct Look {
+    sizes: Vec<FileSize>,
+    sequences: Vec<Option<u32>>,
+}
+
+impl Look {
+    fn take(databases: &BTreeSet<PathBuf>) -> std::io::Result<Self> {
+        let (mut sizes, mut sequences) = (Vec::new(), Vec::new());
+        for database in databases {
+            sizes.extend(wal::sizes(database)?);
+            sequences.push(wal::wal_sequence(database)?);
+        }
+        Ok(Self { sizes, sequences })
+    }
+}
+
+/// The databases, and how they were at the begin and the end of the measured part.
+#[derive(Debug)]
+pub struct GrownFiles {
+    databases: BTreeSet<PathBuf>,
+    before: Option<Look>,
+    after: Option<Look>,
+}
+
+impl GrownFiles {
+    /// Of databases by their paths.
+    pub fn new(databases: BTreeSet<PathBuf>) -> Self {
+        Self { databases, before: None, after: None }
+    }
+
+    /// Looks when the measured part begins and ends, beside another observer.
+    pub fn beside<'a>(&'a mut self, observer: &'a mut dyn Observer) -> impl Observer + 'a {
+        Beside { grown: self, observer, is_measured: false }
+    }
+
+    /// Every file that was there, and the number in each WAL's header, before and after.
+    pub fn found(&self) -> Value {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else {
+            return Value::Null;
+        };
+        let pairs = before.sizes.iter().zip(&after.sizes);
+        let sizes: Vec<Value> = pairs
+            .filter(|(one, other)| one.size_bytes + one.blocks + other.size_bytes > 0)
+            .map(|(one, other)| {
+                json!({
+                    "name": one.name,
+                    "size_bytes": [one.size_bytes, other.size_bytes],
+                    "blocks": [one.blocks, other.blocks],
+                })
+            })
+            .collect();
+        let sequences = before.sequences.iter().zip(&after.sequences);
+        let sequences: Vec<_> = sequences.filter(|pair| *pair != (&None, &None)).collect();
+        json!({ "sizes": sizes, "wal_sequences": sequences })
+    }
+
+    /// Why the measured part was not steady: a file that grew, a WAL that could not be overwritten.
+    /// Empty where it was. A journal that every transaction makes or fills anew is as large after
+    /// as before.
+    pub fn not_steady(&self, has_wal: bool) -> Vec<String> {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else {
+            return vec!["not steady: no transaction was measured".to_owned()];
+        };
+        let pairs = before.sizes.iter().zip(&after.sizes);
+        let grew = pairs
+            .filter(|(one, other)| other.size_bytes > one.size_bytes || other.blocks > one.blocks);
+        let mut reasons: Vec<String> = grew
+            .map(|(one, other)| {
+                format!(
+                    "not steady: {} grew in the measured part, from {} to {} bytes and from {} to \
+                     {} blocks",
+                    one.name, one.size_bytes, other.size_bytes, one.blocks, other.blocks
+                )
+            })
+            .collect();
+        let empty = before.sequences.iter().filter(|sequence| sequence.is_none()).count();
+        if has_wal && empty > 0 {
+            reasons.push(format!("not steady: {empty} databases had no WAL to be overwritten"));
+        }
+        reasons
+    }
+}
+
+/// The observer of a run, and ours beside it.
+struct Beside<'a> {
+    grown: &'a mut GrownFiles,
+    observer: &'a mut dyn Observer,
+    is_measured: bool,
+}
+
+impl Observer for Beside<'_> {
+    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
+        self.is_measured = phase == MEASURED;
+        if self.is_measured && self.grown.before.is_none() {
+            self.grown.before = Some(Look::take(&self.grown.databases)?);
+        }
+        self.observer.enter(phase)
+    }
+
+    fn leave(&mut self) -> anyhow::Result<()> {
+        self.observer.leave()?;
+        if self.is_measured {
+            self.grown.after = Some(Look::take(&self.grown.databases)?);
+        }
+        Ok(())
+    }
+
+    fn is_pause_due(&self) -> bool {
+        self.observer.is_pause_due()
+    }
+
+    fn pause(&mut self) -> anyhow::Result<()> {
+        self.observer.pause()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::options::tests::options;
+    use crate::sqlite::pragmas::JournalMode;
+
+    fn open(
+        databases: Vec<Database>,
+        autocheckpoint: Autocheckpoint,
+    ) -> (Databases, SqliteOptions) {
+        let mut options = options();
+        options.journal_mode = JournalMode::Wal;
+        options.wal_autocheckpoint_pages = 10;
+        options.autocheckpoint = autocheckpoint;
+        (options.open(databases).unwrap(), options)
+    }
+
+    /// Has a reader keep its transaction open over 30 commits, and end it before 30 more; gives the
+    /// frames that were written, those that checkpoints copied, and what is told of the WAL.
+    fn beside_a_reader(autocheckpoint: Autocheckpoint) -> (u32, u32, Value) {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str| Database::new("main".into(), folder.path().join(name));
+        let (writer, options) = open(vec![of("a.db")], autocheckpoint);
+        let main = &writer.all()[0];
+        writer.batch("BEGIN; CREATE TABLE t (x); INSERT INTO t VALUES (0); COMMIT", main).unwrap();
+        let (mut written, mut copied) = (main.wal_frames(), 0);
+        let (reader, _) = open(vec![main.called("main")], autocheckpoint);
+        reader.batch("BEGIN; SELECT count(*) FROM t", &reader.all()[0]).unwrap();
+        let checkpoints = Checkpoints { databases: &writer, options: &options };
+        for number in 0..60 {
+            if number == 30 {
+                reader.batch("COMMIT", &reader.all()[0]).unwrap();
+            }
+            writer.batch("UPDATE t SET x = x + 1", main).unwrap();
+            written += 1; // the row's page
+            let inside = writer.take_autocheckpoint().map_or(0, |made| made.wal_frames);
+            copied += inside + checkpoints.make(false).unwrap().map_or(0, |made| made.wal_frames);
+        }
+        copied += checkpoints.make(true).unwrap().map_or(0, |made| made.wal_frames);
+        (written, copied, shared_wal_findings(writer.all(), 4096))
+    }
+
+    #[test]
+    fn a_reader_keeps_the_wal_from_being_begun_anew_and_no_frame_counts_twice() {
+        for autocheckpoint in [Autocheckpoint::Workload, Autocheckpoint::Sqlite] {
+            let (written, copied, wal) = beside_a_reader(autocheckpoint);
+            // The frames of the schema, and of 30 commits, were all in it at once.
+            assert!(wal["longest_frames"].as_u64() >= Some(30), "{wal}");
+            assert_eq!(wal["longest_bytes"], wal["longest_frames"].as_u64().unwrap() * 4120);
+            // Ten commits or so passed before the first was due; each was from then on.
+            assert!(wal["left_frames"].as_u64() >= Some(20), "{wal}");
+            assert!(wal["found_longer"].as_u64() >= Some(19), "{wal}");
+            assert_eq!(written, copied, "{wal}");
+        }
+    }
+
+    #[test]
+    fn of_a_database_that_nobody_shares_nothing_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::new("main".into(), folder.path().join("a.db"));
+        let (alone, _) = open(vec![database], Autocheckpoint::Sqlite);
+        alone.batch("CREATE TABLE t (x)", &alone.all()[0]).unwrap();
+        assert_eq!(shared_wal_findings(alone.all(), 4096), Value::Null);
     }
 }

@@ -10,12 +10,12 @@ use super::*;
 fn records() -> [Value; 8] {
     [
         json!(sqlite::settings::tests::settings()),
-        json!(sql::settings::tests::sql_settings("/scripts".into())),
-        json!(sql::settings::tests::recorded_sql_settings("/scripts".into())),
-        json!(file_write::settings::tests::write_settings()),
-        json!(file_read::settings::tests::read_settings()),
-        json!(file_passes::settings::tests::passes_settings()),
-        json!(file_metadata::settings::tests::metadata_settings()),
+        json!(sql::folder::tests::sql_settings("/scripts".into())),
+        json!(sql::folder::tests::recorded_sql_settings("/scripts".into())),
+        json!(file_write::tests::write_settings()),
+        json!(file_read::tests::read_settings()),
+        json!(file_passes::tests::passes_settings()),
+        json!(file_metadata::tests::metadata_settings()),
         json!({
             "workload": "replay", "script": "/script", "recording": "", "timing": "none",
             "timing_percent": 100, "recorded_root": "/",
@@ -88,9 +88,9 @@ fn what_is_needed_is_what_the_record_asks_for() {
 fn a_field_is_read_as_it_was_written_or_refused() {
     let [sqlite, _, _, write, read, _, metadata, _] = records();
     holds_values::<sqlite::settings::SqliteSettings>(&sqlite);
-    holds_values::<file_write::settings::FileWriteSettings>(&write);
-    holds_values::<file_read::settings::FileReadSettings>(&read);
-    holds_values::<file_metadata::settings::FileMetadataSettings>(&metadata);
+    holds_values::<file_write::FileWriteSettings>(&write);
+    holds_values::<file_read::FileReadSettings>(&read);
+    holds_values::<file_metadata::FileMetadataSettings>(&metadata);
 }
 
 fn holds_values<Settings: DeserializeOwned + Serialize>(record: &Value) {

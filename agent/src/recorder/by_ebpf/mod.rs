@@ -3,14 +3,12 @@
 //!
 //! plan (what is read of each call) -> program -> records -> watch (seen, early) -> ../recording
 
-mod early;
-mod plan;
 mod program;
 mod records;
 mod seen;
 mod watch;
 
-use super::options::RecordedProgram;
+use super::contents::RecordedProgram;
 use super::recording::Recording;
 use super::start::{self, Starts};
 use super::{signals, words};

@@ -1,16 +1,18 @@
-//! A call that the kernel has told of: memory is what was read of it then. What a path led to
-//! before the call is found after it: as it is now where it has not changed since the recording
-//! began; else as the kernel had it, or as the call's result tells.
+//! What the kernel's program has sent of the threads: their calls with the memory that belongs to
+//! them, and the children that were seen before their creators' calls had ended.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use super::super::calls::{Role, SystemCall};
-use super::super::memory::{self, ProgramMemory};
-use super::super::sight::{CallPath, Sight};
 use super::super::snapshot::{ABSENT, FoundPath, LOOKED_UP, kind_of};
-use super::early::EarlyNames;
 use super::records::{DIRECTORY, DIRECTORY2, OpenedFile, WAS_CUT, WAS_MADE, WAS_THERE};
+use crate::recorder::contents::{self, ProgramMemory};
+use crate::recorder::snapshot::{CallPath, Sight};
 use crate::system_calls;
 use crate::tables::recording::PathState;
 
@@ -197,7 +199,7 @@ impl SeenCall<'_> {
         if self.result != Some(0) {
             return None;
         } else if let Some(address) = address(Role::Stat) {
-            let stat = memory::array::<STAT_BYTES>(self.pieces, address)?;
+            let stat = contents::array::<STAT_BYTES>(self.pieces, address)?;
             let number = |at: usize| i64::from_ne_bytes(stat[at..at + 8].try_into().expect("8"));
             let small = |at: usize| u32::from_ne_bytes(stat[at..at + 4].try_into().expect("4"));
             (device, inode, size) = (number(0), number(8), number(48));
@@ -208,7 +210,7 @@ impl SeenCall<'_> {
             };
         } else {
             // struct statx: stx_nlink at 16, stx_mode at 28, stx_ino, stx_size; stx_dev at 136.
-            let stat = memory::array::<152>(self.pieces, address(Role::Statx)?)?;
+            let stat = contents::array::<152>(self.pieces, address(Role::Statx)?)?;
             let number = |at: usize| i64::from_ne_bytes(stat[at..at + 8].try_into().expect("8"));
             let small = |at: usize| u32::from_ne_bytes(stat[at..at + 4].try_into().expect("4"));
             (links, inode, size) = (i64::from(small(16)), number(32), number(40));
@@ -278,9 +280,45 @@ fn absent(found: PathState, basis: &'static str) -> PathState {
     PathState { path: found.path, kind: ABSENT.into(), basis, ..PathState::default() }
 }
 
+/// Looking at so many takes some 50 ms.
+const MOST_NAMES: usize = 10_000;
+
+/// Absolute paths and what they led to.
+#[derive(Default)]
+pub struct EarlyNames(HashMap<Vec<u8>, PathState>);
+
+impl EarlyNames {
+    /// Those of the directory and of the directories below on its filesystem, the nearest first.
+    pub fn below(directory: &[u8], find: impl Fn(&[u8]) -> PathState) -> Self {
+        let mut names = HashMap::new();
+        let device = find(directory).device;
+        let mut waiting = VecDeque::from([PathBuf::from(OsStr::from_bytes(directory))]);
+        while let Some(directory) = waiting.pop_front() {
+            let Ok(entries) = fs::read_dir(&directory) else { continue };
+            for path in entries.flatten().map(|entry| entry.path()) {
+                if names.len() == MOST_NAMES {
+                    return EarlyNames(names);
+                }
+                let row = find(path.as_os_str().as_bytes());
+                if row.kind == "directory" && row.device == device {
+                    waiting.push_back(path.clone());
+                }
+                names.insert(path.into_os_string().into_encoded_bytes(), row);
+            }
+        }
+        EarlyNames(names)
+    }
+
+    /// What was there; none where nothing was, or nobody looked.
+    pub fn get(&self, path: &[u8]) -> Option<&PathState> {
+        self.0.get(path)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorder::contents;
 
     #[test]
     fn memory_is_read_across_pieces() {
@@ -292,18 +330,38 @@ mod tests {
             piece(8192, &[1; 4096]),
             piece(12288, &[2; 16]),
         ]);
-        assert_eq!(memory::string(&pieces, 5000).unwrap(), b"old");
-        assert_eq!(memory::string(&pieces, 5004).unwrap(), b"new");
-        assert_eq!(memory::string(&pieces, 3), None);
-        assert_eq!(memory::vectors(&pieces, 8192, 257).unwrap().len(), 257);
-        assert_eq!(memory::vectors(&pieces, 8192, 258), None);
+        assert_eq!(contents::string(&pieces, 5000).unwrap(), b"old");
+        assert_eq!(contents::string(&pieces, 5004).unwrap(), b"new");
+        assert_eq!(contents::string(&pieces, 3), None);
+        assert_eq!(contents::vectors(&pieces, 8192, 257).unwrap().len(), 257);
+        assert_eq!(contents::vectors(&pieces, 8192, 258), None);
         assert_eq!(pieces.path(3).unwrap(), b"/d/e");
         assert_eq!(pieces.path(1), None);
         assert_eq!(SeenMemory(vec![piece(1, b"")]).path(1).unwrap(), b"/");
         let mut own = SeenMemory(vec![piece(5000, b"lost\0"), piece(5000, b"own\0")]);
         own.keep_last(1);
-        assert_eq!(memory::string(&own, 5000).unwrap(), b"own");
+        assert_eq!(contents::string(&own, 5000).unwrap(), b"own");
         own.keep_last(0);
-        assert_eq!(memory::string(&own, 5000), None);
+        assert_eq!(contents::string(&own, 5000), None);
+    }
+
+    #[test]
+    fn names_are_found_in_directories_below() {
+        let here = tempfile::tempdir().unwrap();
+        fs::create_dir(here.path().join("d")).unwrap();
+        fs::write(here.path().join("d/f"), "x").unwrap();
+        let find = |path: &[u8]| {
+            let is_directory = fs::metadata(OsStr::from_bytes(path)).unwrap().is_dir();
+            let kind = if is_directory { "directory" } else { "file" };
+            PathState { kind: kind.into(), device: Some(1), ..PathState::default() }
+        };
+        let early = EarlyNames::below(here.path().as_os_str().as_bytes(), find);
+        let kind = |name: &str| {
+            let path = here.path().join(name);
+            early.get(path.as_os_str().as_bytes()).map(|row| row.kind.to_string())
+        };
+        assert_eq!(kind("d").as_deref(), Some("directory"));
+        assert_eq!(kind("d/f").as_deref(), Some("file"));
+        assert_eq!(kind("e"), None);
     }
 }

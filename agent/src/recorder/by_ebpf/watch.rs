@@ -9,12 +9,12 @@ use std::time::Duration;
 use super::super::calls::{Does, Role, SystemCall};
 use super::super::decode::Begun;
 use super::super::recording::{CallBegin, Recording};
-use super::super::signals::{self, Caught};
-use super::super::{snapshot, start, words};
-use super::early::EarlyNames;
+use super::super::signals::Caught;
+use super::super::{start, words};
 use super::program::KernelRecorder;
 use super::records::{EXECUTABLE, KernelTold, OpenedFile, WORKING_DIRECTORY, decode};
-use super::seen::{KnownFiles, SeenCall, SeenMemory};
+use super::seen::{EarlyNames, KnownFiles, SeenCall, SeenMemory};
+use crate::recorder::{signals, snapshot};
 use crate::tables::recording::RecordedThread;
 use crate::tables::timeline::now_ns;
 

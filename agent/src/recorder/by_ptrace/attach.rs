@@ -1,8 +1,9 @@
 //! Begins to trace: a command that waits, or all threads of a process that is there.
 
-use super::super::{start, waiting};
+use super::super::start;
 use super::stops;
 use crate::errors::WrongUse;
+use crate::recorder::signals;
 
 /// Seizes a command that waits; it dies with this process.
 ///
@@ -12,7 +13,7 @@ pub fn command(pid: i32) -> anyhow::Result<()> {
     let Err(error) = stops::seize(pid, true) else { return Ok(()) };
     // SAFETY: a process of ours that waits.
     unsafe { libc::kill(pid, libc::SIGKILL) };
-    let _ = waiting::wait(false);
+    let _ = signals::wait(false);
     Err(anyhow::anyhow!("this system does not let processes be traced: {error}"))
 }
 

@@ -7,7 +7,7 @@ mod stopped;
 mod stops;
 mod watch;
 
-use super::options::RecordedProgram;
+use super::contents::RecordedProgram;
 use super::recording::Recording;
 use super::start::{self, Starts};
 use super::{signals, words};

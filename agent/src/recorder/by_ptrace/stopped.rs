@@ -1,9 +1,9 @@
 //! A thread that stands at the begin or the end of a call: what it knows is looked at in /proc and
 //! in its memory.
 
-use super::super::memory::{ProcessMemory, ProgramMemory};
-use super::super::sight::{CallPath, Sight};
-use super::super::snapshot::{self, FoundPath};
+use super::super::snapshot::FoundPath;
+use crate::recorder::contents::{ProcessMemory, ProgramMemory};
+use crate::recorder::snapshot::{self, CallPath, Sight};
 use crate::tables::recording::PathState;
 
 pub struct StoppedThread {

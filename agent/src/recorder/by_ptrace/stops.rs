@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-use super::super::memory::{self, ProcessMemory};
+use super::super::contents::{self, ProcessMemory};
 
 /// What a stop of a thread is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub fn trace_what_it_makes(tid: i32, number: u64, arguments: &[u64; 6]) -> io::R
     }
     if number == libc::SYS_clone3 as u64 {
         // Its structure begins with the flags.
-        let flags = memory::number(&ProcessMemory(tid), arguments[0]).unwrap_or(0) as u64;
+        let flags = contents::number(&ProcessMemory(tid), arguments[0]).unwrap_or(0) as u64;
         if flags & UNTRACED != 0 {
             return poke(tid, arguments[0], flags & !UNTRACED);
         }

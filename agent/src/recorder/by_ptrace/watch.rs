@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::super::recording::{CallBegin, Recording, UnderWay};
-use super::super::signals::{self, Caught};
-use super::super::waiting::{self, Waited};
-use super::super::{snapshot, start, words};
+use super::super::signals::Caught;
+use super::super::{start, words};
 use super::filter;
 use super::stopped::StoppedThread;
 use super::stops::{self, Stop};
+use crate::recorder::signals::{self, Waited};
+use crate::recorder::snapshot;
 use crate::tables::recording::RecordedThread;
 use crate::tables::timeline::now_ns;
 
@@ -81,7 +82,7 @@ impl<'a> FollowedProgram<'a> {
                     None => self.let_go(),
                 }
             }
-            match waiting::wait(false)? {
+            match signals::wait(false)? {
                 Waited::Changed { tid, status } => self.changed(tid, status),
                 Waited::Interrupted => {}
                 Waited::NobodyLeft => return Ok(self.status),

@@ -3,11 +3,9 @@
 //!
 //! elf, preload -> (the program) -> log, values -> rows
 
-mod elf;
 mod log;
 mod preload;
 mod rows;
-mod values;
 
 use std::io;
 use std::path::Path;
@@ -16,16 +14,16 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use self::elf::{Linking, ProgramFile};
 use self::log::{COUNTERS, ProcessLog};
 use self::preload::Preload;
 use self::rows::WrittenStatements;
 use super::output::{ending, entries, new_folder, unended};
-use super::waiting::{self, Waited};
-use super::{facts_of_begin, signals, start};
+use super::signals::{self, Waited};
+use super::{facts_of_begin, start};
 use crate::errors::WrongUse;
 use crate::messages::sentences;
 use crate::tables::write::Segments;
+use preload::{Linking, ProgramFile};
 
 /// What is kept of bound values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -167,7 +165,7 @@ fn run(command: &mut Command) -> io::Result<Ended> {
                 return Ok(Ended { status: status.or(Some(signal)), is_abandoned: true });
             }
         }
-        match waiting::wait(false)? {
+        match signals::wait(false)? {
             Waited::Changed { tid, status: changed } if tid == pid => status = Some(changed),
             Waited::Changed { .. } | Waited::Interrupted => {}
             Waited::NobodyLeft => return Ok(Ended { status, is_abandoned: false }),

@@ -1,11 +1,11 @@
-//! The library that is loaded before a program's SQLite (agent/preload), laid down where the
-//! dynamic linker finds it, and the folder where the program's processes write their logs.
+//! The library that a recorded program loads before its SQLite: puts it into a file, sets the
+//! environment, and reads from the program's file whether it would load it (ELF: elf(5)).
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Permissions};
-use std::io;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -91,4 +91,148 @@ fn private_folder() -> io::Result<PathBuf> {
     // Others must be able to load from it; only we write.
     DirBuilder::new().mode(0o755).create(&folder)?;
     Ok(folder)
+}
+
+/// Words of SQLite's own that nothing else has (OP_AutoCommit in src/vdbe.c).
+const OF_SQLITE: &[u8] = b"cannot start a transaction within a transaction\0";
+/// What a program that is linked to SQLite's library has.
+const SQLITE_LIBRARY: &[u8] = b"libsqlite3.so";
+/// Scripts whose interpreter is a script (execve(2)).
+const MOST_SCRIPTS: usize = 4;
+const PT_INTERP: u32 = 3;
+
+/// This machine's: its name, e_machine of its programs, and glibc's dynamic linker (elf(5)).
+const MACHINE: (&str, u16, &str) = if cfg!(target_arch = "aarch64") {
+    ("arm64", 183, "/ld-linux-aarch64.so.1")
+} else {
+    ("x86-64", 62, "/ld-linux-x86-64.so.2")
+};
+
+/// How a program gets its libraries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Linking {
+    /// By glibc's dynamic linker, which loads ours first.
+    Dynamic,
+    /// It needs none: nothing can be loaded before its SQLite.
+    Static,
+    /// By another dynamic linker, or it is of another machine.
+    Foreign(String),
+}
+
+/// A program's file, that of its interpreter if it is a script.
+#[derive(Debug)]
+pub struct ProgramFile {
+    pub path: PathBuf,
+    pub linking: Linking,
+}
+
+impl ProgramFile {
+    /// Looks at a program's file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn look(path: &Path) -> io::Result<Self> {
+        let mut path = path.to_owned();
+        for _ in 0..MOST_SCRIPTS {
+            match interpreter(&path)? {
+                Some(interpreter) => path = interpreter,
+                None => break,
+            }
+        }
+        let linking = linking(&File::open(&path)?)?;
+        Ok(ProgramFile { path, linking })
+    }
+
+    /// Whether its SQLite is built in, and not that of the library: what cannot be read is not.
+    pub fn has_sqlite_built_in(&self) -> bool {
+        let has = |wanted| File::open(&self.path).and_then(|file| holds(file, wanted));
+        has(OF_SQLITE).unwrap_or(false) && !has(SQLITE_LIBRARY).unwrap_or(false)
+    }
+}
+
+/// The program that runs a script; none of one that is no script.
+fn interpreter(path: &Path) -> io::Result<Option<PathBuf>> {
+    let mut line = [0; 256];
+    let read = File::open(path)?.read(&mut line)?;
+    let Some(text) = line[..read].strip_prefix(b"#!") else { return Ok(None) };
+    let text = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let text = String::from_utf8_lossy(text);
+    Ok(text.split_whitespace().next().map(PathBuf::from))
+}
+
+fn linking(file: &File) -> io::Result<Linking> {
+    let mut head = [0; 64];
+    if file.read_at(&mut head, 0)? < head.len() || !head.starts_with(b"\x7fELF") {
+        return Ok(Linking::Foreign("it is no ELF file".into()));
+    }
+    let (name, machine, linker) = MACHINE;
+    // 64 bits, little endian, of this machine.
+    if head[4] != 2 || head[5] != 1 || head[18..20] != machine.to_le_bytes() {
+        return Ok(Linking::Foreign(format!("it is of another machine than {name}")));
+    }
+    let at = u64::from_le_bytes(head[32..40].try_into().unwrap_or_default());
+    let size = u64::from(u16::from_le_bytes([head[54], head[55]]));
+    let count = u64::from(u16::from_le_bytes([head[56], head[57]]));
+    for number in 0..count {
+        let mut part = [0; 56];
+        let Some(begin) = number.checked_mul(size).and_then(|it| it.checked_add(at)) else { break };
+        if file.read_at(&mut part, begin)? < part.len() {
+            break;
+        }
+        if u32::from_le_bytes([part[0], part[1], part[2], part[3]]) == PT_INTERP {
+            let offset = u64::from_le_bytes(part[8..16].try_into().unwrap_or_default());
+            let mut name = [0; 256];
+            let read = file.read_at(&mut name, offset)?;
+            let name = name[..read].split(|byte| *byte == 0).next().unwrap_or_default();
+            let name = String::from_utf8_lossy(name).into_owned();
+            let is_glibc = name.ends_with(linker);
+            let foreign = || Linking::Foreign(format!("its dynamic linker is {name}, not glibc's"));
+            return Ok(if is_glibc { Linking::Dynamic } else { foreign() });
+        }
+    }
+    Ok(Linking::Static)
+}
+
+fn holds(mut file: File, wanted: &[u8]) -> io::Result<bool> {
+    let mut window = Vec::new();
+    let mut block = vec![0; 1 << 20];
+    loop {
+        let read = file.read(&mut block)?;
+        if read == 0 {
+            return Ok(false);
+        }
+        window.extend_from_slice(&block[..read]);
+        if window.windows(wanted.len()).any(|it| it == wanted) {
+            return Ok(true);
+        }
+        window.drain(..window.len().saturating_sub(wanted.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dynamic_program_a_script_and_a_file_of_none_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(ProgramFile::look(Path::new("/bin/sh")).unwrap().linking, Linking::Dynamic);
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#! /bin/sh -e\ntrue\n").unwrap();
+        let looked = ProgramFile::look(&script).unwrap();
+        assert_eq!(
+            (looked.path.as_path(), looked.linking),
+            (Path::new("/bin/sh"), Linking::Dynamic)
+        );
+        std::fs::write(&script, [0x7f; 100]).unwrap();
+        assert!(matches!(ProgramFile::look(&script).unwrap().linking, Linking::Foreign(_)));
+    }
+
+    #[test]
+    fn this_test_has_sqlite_built_in_and_the_shell_has_not() {
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(ProgramFile::look(&own).unwrap().linking, Linking::Static);
+        assert!(holds(File::open(&own).unwrap(), OF_SQLITE).unwrap());
+        assert!(!ProgramFile::look(Path::new("/bin/sh")).unwrap().has_sqlite_built_in());
+    }
 }

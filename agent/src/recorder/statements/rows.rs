@@ -5,8 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 use super::super::words;
-use super::log::{LogError, LogRecord, LoggedExecution, ProcessLog};
-use super::values::{Binding, LoggedValue};
+use super::log::{Binding, LogError, LogRecord, LoggedExecution, LoggedValue, ProcessLog};
 use crate::sql_script::lexer::tokens;
 use crate::tables::recording::{
     BoundValue, RecordedConnection, RecordedDatabase, RecordedStatement,

@@ -7,10 +7,5 @@
 //!
 //! signals -> cpu, sqlite, video -> process (the child); left -> load (the parent)
 
-mod cpu;
-pub mod left;
 pub mod load;
 pub mod process;
-mod signals;
-mod sqlite;
-mod video;

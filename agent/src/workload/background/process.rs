@@ -1,12 +1,30 @@
-//! The child process of a background load.
+//! The child process of a background load, and what it does: a CPU hog, which computes without a
+//! pause, and does no I/O at all; HD video recording, 1920x1080 at 30 frames a second, of which
+//! each frame takes a share of the CPU, and its bytes go to the end of a file with a plain write,
+//! as recorders do not sync while they record; a second app that uses SQLite, which inserts a row a
+//! transaction into a database of its own, with a rollback journal that is truncated and every
+//! commit synced, as apps of Android 4 did. After a power cut, every insert that had returned must
+//! be there, and none by half.
 
+use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use super::{cpu, sqlite, video};
 use crate::record::Background;
+use crate::sqlite::contents;
+use crate::sqlite::databases::Databases;
+use crate::sqlite::error::failed;
+use crate::sqlite::pragmas::{JournalMode, Pragmas};
+use crate::sqlite::wal::Database;
+use crate::tables::timeline::now_ns;
+use crate::workload::error::WorkloadError;
+use crate::workload::power_cut::{CutOutcome, Survival};
 
 /// The process's name; the longest the kernel keeps has 15 bytes.
 const NAME: &std::ffi::CStr = c"joj-background";
@@ -19,10 +37,241 @@ pub fn run(kind: Background, directory: &Path) -> anyhow::Result<()> {
     rustix::thread::set_name(NAME).context("naming the process")?;
     let did = match kind {
         Background::None => anyhow::bail!("none is no load to run"),
-        Background::Video => video::run(directory)?,
-        Background::Cpu => cpu::run()?,
-        Background::Sqlite => sqlite::run(directory)?,
+        Background::Video => run_video(directory)?,
+        Background::Cpu => run_cpu()?,
+        Background::Sqlite => run_sqlite(directory)?,
     };
     let mut output = std::io::stdout();
     writeln!(output, "{did}").and_then(|()| output.flush()).context("reporting")
 }
+
+/// What the child says when it has begun.
+pub const READY: &str = "ready\n";
+
+/// The child's side: says that it has begun, and when to stop.
+pub struct Signals {
+    input: File,
+}
+
+impl Signals {
+    /// Says that it has begun.
+    ///
+    /// # Errors
+    /// If nobody can be told.
+    pub fn begin() -> anyhow::Result<Self> {
+        let mut output = std::io::stdout();
+        output.write_all(READY.as_bytes()).and_then(|()| output.flush()).context("saying ready")?;
+        Ok(Self { input: File::open("/proc/self/fd/0").context("standard input")? })
+    }
+
+    /// Whether the parent wants an end, waiting for it for so long at most.
+    pub fn shall_stop(&self, wait_ns: i64) -> bool {
+        use std::os::fd::AsRawFd;
+        let wait_ns = wait_ns.max(0);
+        let time =
+            libc::timespec { tv_sec: wait_ns / 1_000_000_000, tv_nsec: wait_ns % 1_000_000_000 };
+        let mut poll = libc::pollfd { fd: self.input.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: one live pollfd, a live timespec, and no signal mask.
+        let ready = unsafe { libc::ppoll(&raw mut poll, 1, &raw const time, std::ptr::null()) };
+        ready > 0
+    }
+}
+
+/// What it computes: hashes of a block; one takes some 10 us, between which it looks for the end.
+const BLOCK_BYTES: usize = 4096;
+/// Hashes between two looks.
+const HASHES: u64 = 64;
+
+/// Computes until told to stop; gives what it did.
+///
+/// # Errors
+/// If it cannot tell that it has begun.
+fn run_cpu() -> anyhow::Result<Value> {
+    let signals = Signals::begin()?;
+    let mut block = [0_u8; BLOCK_BYTES];
+    let mut hashes = 0_u64;
+    while !signals.shall_stop(0) {
+        for _ in 0..HASHES {
+            let digest = Sha256::digest(block);
+            block[..digest.len()].copy_from_slice(&digest);
+        }
+        hashes += HASHES;
+    }
+    Ok(json!({ "hashes": hashes, "block_bytes": BLOCK_BYTES }))
+}
+
+const FRAMES_PER_S: i64 = 30;
+/// 17 Mbit/s: what Galaxy phones record in this format (darkskiesfilm.com/?p=53608, of the S7; of
+/// a Note 3 of 2013 12 to 15 Mbit/s are told at 24 frames a second, thedailynote.net 2013/10).
+const BITS_PER_S: i64 = 17_000_000;
+const FRAME_BYTES: i64 = BITS_PER_S / 8 / FRAMES_PER_S;
+const FRAME_NS: i64 = 1_000_000_000 / FRAMES_PER_S;
+/// CPU time of one frame, a tenth of the frame's time. An assumption: the picture is encoded by
+/// hardware, and what is left to the CPU (buffers, sound, the container) we found no number of.
+const FRAME_CPU_NS: i64 = FRAME_NS / 10;
+/// The file is written anew from its beginning when it is so long, so that no case fills a device.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Records until told to stop; gives what it did.
+///
+/// # Errors
+/// If the file cannot be written.
+fn run_video(directory: &Path) -> anyhow::Result<Value> {
+    let path = directory.join("video.mp4");
+    let name = || path.display().to_string();
+    let file = OpenOptions::new().write(true).create_new(true).open(&path).with_context(name)?;
+    let mut frame = vec![0_u8; usize::try_from(FRAME_BYTES)?];
+    let (mut frames, mut late, mut offset) = (0_i64, 0_i64, 0_u64);
+    let signals = Signals::begin()?;
+    let begin_ns = now_ns();
+    loop {
+        let due_ns = begin_ns + frames * FRAME_NS;
+        if signals.shall_stop(due_ns - now_ns()) {
+            break;
+        }
+        let encoded_ns = now_ns() + FRAME_CPU_NS;
+        while now_ns() < encoded_ns {
+            // Each frame has bytes of its own.
+            frame.iter_mut().step_by(512).for_each(|byte| *byte = byte.wrapping_add(1));
+        }
+        if offset + frame.len() as u64 > MOST_BYTES {
+            offset = 0;
+        }
+        file.write_all_at(&frame, offset).with_context(name)?;
+        offset += frame.len() as u64;
+        frames += 1;
+        // The next one comes while this one is still at work: a camera would drop it.
+        late += i64::from(now_ns() > due_ns + FRAME_NS);
+    }
+    Ok(json!({
+        "frames": frames,
+        "frames_late": late,
+        "bytes": frames * FRAME_BYTES,
+        "bits_per_s": BITS_PER_S,
+        "frame_cpu_ns": FRAME_CPU_NS,
+    }))
+}
+
+/// Idle time between two transactions: a busy app, but not one that does nothing else.
+const INTERVAL_NS: i64 = 10_000_000;
+/// Bytes of a row's value, as in the ATC'13 study.
+const VALUE_BYTES: usize = 100;
+
+/// When its inserts began and returned, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct AppTimes {
+    /// When the table was there.
+    ready_ns: i64,
+    begin_ns: Vec<i64>,
+    return_ns: Vec<i64>,
+}
+
+impl AppTimes {
+    /// When its table and each of its rows were there to stay.
+    pub fn promises_ns(&self) -> impl Iterator<Item = i64> {
+        [self.ready_ns].into_iter().chain(self.return_ns.iter().copied())
+    }
+}
+
+/// The child's key of `AppTimes`, which the manifest does not have.
+pub const TIMES: &str = "times";
+
+fn database_path(directory: &Path) -> PathBuf {
+    directory.join("app.db")
+}
+
+fn value() -> String {
+    "a".repeat(VALUE_BYTES)
+}
+
+/// Inserts until told to stop; gives what it did.
+///
+/// # Errors
+/// If SQLite fails.
+fn run_sqlite(directory: &Path) -> anyhow::Result<Value> {
+    let path = database_path(directory);
+    let name = || path.display().to_string();
+    let database = Database::new("main".into(), path.clone());
+    let pragmas = Pragmas::synced(JournalMode::Truncate);
+    let databases = Databases::open(vec![database.clone()], &pragmas, None)?;
+    let table = "CREATE TABLE record (key INTEGER PRIMARY KEY, value TEXT NOT NULL)";
+    databases.batch(table, &database)?;
+    let mut times = AppTimes { ready_ns: now_ns(), ..AppTimes::default() };
+    let mut insert = databases.statement("INSERT INTO record (value) VALUES (?1)", &database)?;
+    let value = value();
+    let signals = Signals::begin()?;
+    while !signals.shall_stop(INTERVAL_NS) {
+        times.begin_ns.push(now_ns());
+        insert.execute([&value]).with_context(name)?;
+        times.return_ns.push(now_ns());
+    }
+    let transactions = times.return_ns.len();
+    Ok(json!({ "transactions": transactions, "interval_ns": INTERVAL_NS, TIMES: times }))
+}
+
+/// The database that it left.
+pub struct AppLeft {
+    pub directory: PathBuf,
+    pub times: AppTimes,
+}
+
+impl AppLeft {
+    /// Checks that every row is there.
+    ///
+    /// # Errors
+    /// If it cannot be read, or holds something else.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        let (found, wanted) = (self.rows()?, self.times.return_ns.len() as u64);
+        if found == wanted {
+            return Ok(());
+        }
+        Err(self.wrong(format!("holds {found} rows at the end where {wanted} were due")))
+    }
+
+    /// What is there after a power cut at that time.
+    ///
+    /// # Errors
+    /// If it cannot be read, or holds what was never inserted.
+    pub fn survived(&self, at_ns: i64) -> Result<Survival, WorkloadError> {
+        if at_ns < self.times.ready_ns {
+            // Nothing had returned yet: it may not be there at all.
+            return Ok(Survival::kept());
+        }
+        let by_then = |times: &[i64]| times.iter().filter(|time| **time <= at_ns).count() as u64;
+        let (returned, begun) = (by_then(&self.times.return_ns), by_then(&self.times.begin_ns));
+        let found = self.rows()?;
+        if found > begun {
+            return Err(self.wrong(format!("holds {found} rows where {begun} had begun")));
+        }
+        Ok(match returned.saturating_sub(found) {
+            0 => Survival::kept(),
+            lost => {
+                let message = format!("of the background load {lost} inserts that had returned");
+                Survival { lost, ..Survival::untold(CutOutcome::Lost, message) }
+            }
+        })
+    }
+
+    /// Its rows, which must be the first ones, each whole.
+    fn rows(&self) -> Result<u64, WorkloadError> {
+        let path = database_path(&self.directory);
+        let connection = contents::open(&path)?;
+        let sql =
+            "SELECT count(*), coalesce(max(key), 0), coalesce(sum(value = ?1), 0) FROM record";
+        let read = |row: &rusqlite::Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let (rows, last, right): (i64, i64, i64) =
+            connection.query_row(sql, [value()], read).map_err(failed("read back", &path))?;
+        if rows != last || rows != right {
+            return Err(self.wrong(format!("holds {right} right rows of {rows}, up to key {last}")));
+        }
+        Ok(rows.cast_unsigned())
+    }
+
+    fn wrong(&self, what: String) -> WorkloadError {
+        WorkloadError::Contents { path: database_path(&self.directory), what }
+    }
+}
+
+#[cfg(test)]
+#[path = "sqlite_test.rs"]
+mod tests;

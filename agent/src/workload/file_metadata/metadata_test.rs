@@ -2,8 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use super::settings::tests::metadata_settings;
-use super::settings::{FileMetadataSettings, MetadataOperation};
+use super::*;
 use crate::record::Switch;
 use crate::workload::files::watched::{OPERATIONS, refusal, run, run_in, sync_calls};
 use crate::workload::kind::Asked;
@@ -56,5 +55,19 @@ fn what_a_time_may_outlast_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let error = refusal(settings.prepare(directory.path(), 5));
         assert!(error.contains("needs its files made before"), "{error}");
+    }
+}
+
+/// A small case of creates.
+pub fn metadata_settings() -> FileMetadataSettings {
+    FileMetadataSettings {
+        workload: FileMetadataWorkload::Metadata,
+        transactions: 7,
+        duration_ms: 0,
+        warmup_transactions: 2,
+        threads: NonZeroU64::MIN,
+        metadata_operation: MetadataOperation::Create,
+        sync_file: Switch::On,
+        sync_directory: Switch::Off,
     }
 }

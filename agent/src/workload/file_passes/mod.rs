@@ -1,29 +1,33 @@
-//! Passes over one file, one after the other, as benchmarks of filesystems make them (IOzone's
-//! tests, sysbench's modes of fileio): it is written, written again, read in order, read at random
-//! places, and written at random places, record by record, each pass as many records as the file
-//! has. The pages of the file are dropped from the page cache before each pass that reads.
-//!
-//! settings -> pass
+//! Passes over one file, each of one kind of access, timed by themselves: as many operations as the
+//! file has records.
 
-mod pass;
-pub mod settings;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
-use std::fs::OpenOptions;
-use std::path::Path;
-
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::RngCore;
 use rustix::fs::Advice;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
+use super::draw::hash_of;
 use super::error::{WorkloadError, failed};
-use super::files::data_file;
+use super::files::engine::AlignedBuffer;
+use super::files::remains;
 use super::kind::{Asked, ClosedWorkload, Space, Workload, WorkloadKind};
 use super::ledger::{self, Ledger};
-use super::stream_hash::hash_of;
 use super::threads;
-use super::threads::observer::Observer;
-use super::threads::plan::Plan;
-use pass::{PassTask, PassedFile};
-use settings::{FilePassesSettings, FilePassesWorkload, Pass};
+use super::threads::task::{Observer, Plan};
+use crate::record::words;
+use crate::tables::timeline::now_ns;
+use crate::workload::draw::{below, generator};
+use crate::workload::files::stream::{INITIAL, RecordStream};
+use crate::workload::kind::Remains;
+use crate::workload::ledger::Done;
+use crate::workload::power_cut::{Cut, Survival};
+use crate::workload::threads::task::{Task, Worker};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FilePassesSettings>(FilePassesWorkload::WORDS);
 
@@ -37,7 +41,7 @@ impl Asked for FilePassesSettings {
     }
 
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
-        data_file::refuse_large(directory, self.file_bytes, 1)?;
+        remains::refuse_large(directory, self.file_bytes, 1)?;
         if self.record_bytes == 0 || self.record_bytes > self.file_bytes {
             return Err(WorkloadError::refused(format!(
                 "a record of {} bytes does not fit in a file of {} bytes; raise file_bytes",
@@ -108,6 +112,221 @@ impl Workload for FilePasses {
     }
 }
 
+words! {
+    /// Its one word.
+    FilePassesWorkload { Passes = "file-passes" }
+}
+
+/// Meaning and range of each stand in jojlab/model/workloads/files.py.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct FilePassesSettings {
+    pub workload: FilePassesWorkload,
+    pub record_bytes: u64,
+    pub file_bytes: u64,
+    pub sync_every: u64,
+}
+
+impl FilePassesSettings {
+    /// Whole records that fit in the file: the operations of each pass.
+    pub fn records(&self) -> u64 {
+        self.file_bytes / self.record_bytes.max(1)
+    }
+
+    /// The bytes of the file.
+    pub fn space(&self) -> Space {
+        Space { bytes: self.file_bytes, files: 1 }
+    }
+}
+
+/// One pass over the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    Write,
+    Rewrite,
+    Read,
+    RandomRead,
+    RandomWrite,
+}
+
+impl Pass {
+    /// In their order: each finds what those before it left.
+    pub const ALL: [Self; 5] =
+        [Self::Write, Self::Rewrite, Self::Read, Self::RandomRead, Self::RandomWrite];
+
+    /// What a record's operation is in the transactions table.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Write => "write-pass",
+            Self::Rewrite => "rewrite-pass",
+            Self::Read => "read-pass",
+            Self::RandomRead => "random-read-pass",
+            Self::RandomWrite => "random-write-pass",
+        }
+    }
+
+    /// Whether it reads.
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::RandomRead)
+    }
+
+    /// Whether its records come in random order, some of them twice.
+    pub fn is_random(self) -> bool {
+        matches!(self, Self::RandomRead | Self::RandomWrite)
+    }
+}
+
+/// The file, and what it holds.
+pub struct PassedFile {
+    pub path: PathBuf,
+    pub file: File,
+    record_bytes: u64,
+    sync_every: u64,
+    random: ChaCha8Rng,
+    /// What a record holds, but for its stamps.
+    buffer: AlignedBuffer,
+    read_buffer: AlignedBuffer,
+    /// Of each record, the number of the operation that wrote it last.
+    writers: Vec<u64>,
+    /// The number of the next operation, over all passes.
+    index: u64,
+    performed: Sha256,
+}
+
+impl PassedFile {
+    /// An empty file.
+    pub fn new(path: PathBuf, file: File, settings: &FilePassesSettings, seed: u64) -> Self {
+        let record_bytes = settings.record_bytes;
+        let length = usize::try_from(record_bytes).unwrap_or(usize::MAX);
+        let mut random = generator(seed, 0);
+        let mut buffer = AlignedBuffer::new(length);
+        random.fill_bytes(buffer.bytes());
+        RecordStream::stamp(buffer.bytes(), INITIAL);
+        let performed = Sha256::new().chain_update(buffer.as_slice());
+        let records = usize::try_from(settings.records()).unwrap_or(usize::MAX);
+        Self {
+            path,
+            file,
+            record_bytes,
+            sync_every: settings.sync_every,
+            random,
+            buffer,
+            read_buffer: AlignedBuffer::new(length),
+            writers: vec![INITIAL; records],
+            index: 0,
+            performed,
+        }
+    }
+
+    /// Over the workload's word, the contents of a record and all operations in order.
+    pub fn hash(&self, word: &str) -> Sha256 {
+        self.performed.clone().chain_update(word)
+    }
+
+    fn write(&mut self, record: u64) -> Result<(), WorkloadError> {
+        let written = self.file.write_all_at(self.buffer.as_slice(), record * self.record_bytes);
+        written.map_err(failed("pwrite", &self.path))?;
+        self.writers[usize::try_from(record).unwrap_or(usize::MAX)] = self.index;
+        Ok(())
+    }
+
+    fn read(&mut self, record: u64) -> Result<(), WorkloadError> {
+        let read = self.file.read_exact_at(self.read_buffer.bytes(), record * self.record_bytes);
+        read.map_err(failed("pread", &self.path))
+    }
+
+    fn refuse_stale(&self, record: u64) -> Result<(), WorkloadError> {
+        let writer = self.writers[usize::try_from(record).unwrap_or(usize::MAX)];
+        if RecordStream::is_stamped(self.read_buffer.as_slice(), writer) {
+            return Ok(());
+        }
+        let what = format!("gave other bytes of record {record} than those written last");
+        Err(WorkloadError::Contents { path: self.path.clone(), what })
+    }
+}
+
+/// A pass in the making.
+pub struct PassTask<'a> {
+    file: &'a mut PassedFile,
+    pass: Pass,
+    /// Operations of this pass that were begun.
+    begun: u64,
+}
+
+impl<'a> PassTask<'a> {
+    /// At its beginning.
+    pub fn new(file: &'a mut PassedFile, pass: Pass) -> Self {
+        Self { file, pass, begun: 0 }
+    }
+}
+
+impl Worker for PassTask<'_> {
+    type Task<'a>
+        = &'a mut Self
+    where
+        Self: 'a;
+
+    fn start(&mut self) -> Result<&mut Self, WorkloadError> {
+        Ok(self)
+    }
+}
+
+impl Task for PassTask<'_> {
+    fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+        let Self { file, pass, begun } = self;
+        let records = file.writers.len() as u64;
+        let record = if pass.is_random() { below(&mut file.random, records) } else { *begun };
+        *begun += 1;
+        if !pass.is_read() {
+            RecordStream::stamp(file.buffer.bytes(), file.index);
+        }
+        let mut done = Done::begun(pass.verb(), now_ns());
+        if pass.is_read() {
+            file.read(record)?;
+            done.return_ns = now_ns();
+            file.refuse_stale(record)?;
+        } else {
+            file.write(record)?;
+            done.commit_ns = now_ns();
+            if *begun == records || begun.is_multiple_of(file.sync_every) {
+                file.file.sync_all().map_err(failed("fsync", &file.path))?;
+                done.sync_calls = 1;
+            }
+            done.return_ns = now_ns();
+        }
+        file.performed.update(pass.verb());
+        file.performed.update(record.to_le_bytes());
+        file.index += 1;
+        Ok(done)
+    }
+}
+
+impl Remains for PassedFile {
+    fn check(&self) -> Result<(), WorkloadError> {
+        let mut wanted = self.buffer.as_slice().to_vec();
+        let mut found = vec![0; wanted.len()];
+        let wrong = |what: String| WorkloadError::Contents { path: self.path.clone(), what };
+        let file = File::open(&self.path).map_err(failed("read back", &self.path))?;
+        let bytes = file.metadata().map_err(failed("read back", &self.path))?.len();
+        let due = self.writers.len() as u64 * self.record_bytes;
+        if bytes != due {
+            return Err(wrong(format!("is {bytes} bytes long where {due} were due")));
+        }
+        for (record, &writer) in (0..).zip(&self.writers) {
+            let read = file.read_exact_at(&mut found, record * self.record_bytes);
+            read.map_err(failed("read back", &self.path))?;
+            RecordStream::stamp(&mut wanted, writer);
+            if found != wanted {
+                return Err(wrong(format!("record {record} does not hold what was written last")));
+            }
+        }
+        Ok(())
+    }
+
+    fn survived(&self, _: &Cut) -> Result<Survival, WorkloadError> {
+        Err(WorkloadError::refused("workload file-passes does not look for what a cut leaves"))
+    }
+}
+
 #[cfg(test)]
 #[path = "passes_test.rs"]
-mod tests;
+pub mod tests;

@@ -1,6 +1,5 @@
 //! Passes over a real file on this machine.
 
-use super::settings::tests::passes_settings;
 use super::*;
 use crate::workload::files::watched::refusal;
 use crate::workload::threads::noted_phases::NotedPhases;
@@ -61,4 +60,14 @@ fn what_would_write_nothing_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let large = FilePassesSettings { record_bytes: 1 << 20, ..passes_settings() };
     assert!(refusal(large.prepare(directory.path(), 1)).contains("raise file_bytes"));
+}
+
+/// Five passes over sixteen records.
+pub fn passes_settings() -> FilePassesSettings {
+    FilePassesSettings {
+        workload: FilePassesWorkload::Passes,
+        record_bytes: 4096,
+        file_bytes: 16 * 4096,
+        sync_every: 5,
+    }
 }

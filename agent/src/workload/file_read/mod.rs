@@ -1,19 +1,27 @@
-//! Reads: each thread reads one record of its own file an operation; the kernel's caches are empty
-//! at first.
-//!
-//! settings -> read
+//! Reads records of one file for each thread, in the order of a drawn stream, through the page
+//! cache or past it.
 
-mod read;
-pub mod settings;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
-use std::path::Path;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::Sha256;
 
 use super::error::WorkloadError;
-use super::files::data_file;
+use super::files::engine::{self, AlignedBuffer, FileSettings};
+use super::files::remains::{self, FilesOfThread, Records};
 use super::files::threads::FileThreads;
 use super::kind::{Asked, Space, Workload, WorkloadKind};
-use read::ReadTask;
-use settings::{FileReadSettings, FileReadWorkload};
+use crate::record::words;
+use crate::tables::timeline::now_ns;
+use crate::workload::error::failed;
+use crate::workload::files::engine::Way;
+use crate::workload::files::stream::{INITIAL, RecordStream, Shape};
+use crate::workload::files::threads::FileTask;
+use crate::workload::ledger::Done;
+use crate::workload::threads::task::Task;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FileReadSettings>(FileReadWorkload::WORDS);
 
@@ -28,12 +36,117 @@ impl Asked for FileReadSettings {
 
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         let threads = self.files.threads.get();
-        data_file::refuse_large(directory, self.files.file_bytes, threads)?;
+        remains::refuse_large(directory, self.files.file_bytes, threads)?;
         let worker = |thread| ReadTask::prepare(directory, self, seed, thread);
         Ok(Box::new(FileThreads::new(threads, self.files.plan(), true, worker)?))
     }
 }
 
+words! {
+    /// Its one word.
+    FileReadWorkload { Read = "file-read" }
+}
+
+/// Meaning and range of each stand in jojlab/model/workloads/files.py.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct FileReadSettings {
+    pub workload: FileReadWorkload,
+    #[serde(flatten)]
+    pub files: FileSettings,
+    pub read_mode: ReadMode,
+}
+
+words! {
+    /// Through the page cache, or past it.
+    ReadMode { Buffered = "buffered", ODirect = "o_direct" }
+}
+
+impl FileReadSettings {
+    /// The bytes of all files.
+    pub fn space(&self) -> Space {
+        let files = self.files.threads.get();
+        Space { bytes: self.files.file_bytes.saturating_mul(files), files }
+    }
+}
+
+/// A thread's file being read.
+pub struct ReadTask {
+    settings: FileReadSettings,
+    shape: Shape,
+    stream: RecordStream,
+    path: PathBuf,
+    file: File,
+    way: Way,
+    buffer: AlignedBuffer,
+}
+
+impl ReadTask {
+    /// Makes the thread's file and opens it.
+    ///
+    /// # Errors
+    /// If a setting is impossible, or a step fails.
+    pub fn prepare(
+        directory: &Path,
+        settings: &FileReadSettings,
+        seed: u64,
+        thread: u64,
+    ) -> Result<Self, WorkloadError> {
+        let mut flags = OFlags::empty();
+        if settings.read_mode == ReadMode::ODirect {
+            engine::refuse_unaligned(settings.files.record_bytes)?;
+            flags = OFlags::DIRECT;
+        }
+        let shape = settings.files.shape(thread, 100);
+        let stream = RecordStream::new(shape, seed, thread)?;
+        let path = remains::make(directory, thread, &stream, shape, shape.records())?;
+        let file = engine::open(&path, false, flags)?;
+        let record_bytes = settings.files.record_length();
+        let mut buffer = AlignedBuffer::new(record_bytes);
+        let mut way = Way::new(settings.files.engine)?;
+        way.refuse_unpolled(&file, buffer.bytes())?;
+        Ok(Self { settings: settings.clone(), shape, stream, path, file, way, buffer })
+    }
+}
+
+impl Task for ReadTask {
+    #[inline]
+    fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError> {
+        let record = self.stream.draw().record;
+        let offset = record * self.settings.files.record_bytes;
+        let bytes = self.buffer.bytes();
+        // What the last operation read shall not pass for what this one reads.
+        RecordStream::stamp(bytes, !INITIAL);
+        let found = self.way.read(&self.file, bytes, offset);
+        let found = found.map_err(failed("pread", &self.path))?;
+        let done = Done { return_ns: now_ns(), ..Done::begun("read", last_ns) };
+        if found < bytes.len() || !RecordStream::is_stamped(bytes, INITIAL) {
+            let what = format!("gave {found} bytes of record {record}, not those put there");
+            return Err(WorkloadError::Contents { path: self.path.clone(), what });
+        }
+        Ok(done)
+    }
+}
+
+impl FileTask for ReadTask {
+    fn configuration(&self) -> Result<Value, WorkloadError> {
+        let flags = rustix::fs::fcntl_getfl(&self.file).map_err(failed("fcntl", &self.path))?;
+        Ok(json!({
+            "open_flags": engine::names(flags),
+            "records": self.shape.records(),
+            "engine": self.settings.files.engine.word(),
+        }))
+    }
+
+    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
+        self.stream.hash(self.settings.workload.word(), performed)
+    }
+
+    fn close(self, performed: u64) -> Box<dyn FilesOfThread> {
+        let records = self.shape.records();
+        Box::new(Records::new(self.path, self.stream, self.shape, records, performed))
+    }
+}
+
 #[cfg(test)]
 #[path = "read_test.rs"]
-mod tests;
+pub mod tests;

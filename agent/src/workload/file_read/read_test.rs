@@ -2,10 +2,9 @@
 
 use std::num::NonZeroU64;
 
-use super::settings::tests::read_settings;
-use super::settings::{FileReadSettings, ReadMode};
-use crate::workload::files::settings::FileSettings;
-use crate::workload::files::settings::tests::file_settings;
+use super::*;
+use crate::workload::files::engine::FileSettings;
+use crate::workload::files::engine::tests::file_settings;
 use crate::workload::files::stream::Access;
 use crate::workload::files::watched::{OPERATIONS, refusal, run, run_in};
 use crate::workload::kind::Asked;
@@ -45,4 +44,13 @@ fn what_cannot_be_read_is_refused() {
     let files = FileSettings { access: Access::Append, ..file_settings() };
     let append = FileReadSettings { files, ..read_settings() };
     assert!(refusal(append.prepare(directory.path(), 1)).contains("append"));
+}
+
+/// A small case of random reads.
+pub fn read_settings() -> FileReadSettings {
+    FileReadSettings {
+        workload: FileReadWorkload::Read,
+        files: file_settings(),
+        read_mode: ReadMode::Buffered,
+    }
 }

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::process::Command;
 
-use super::settings::tests::write_settings;
-use super::settings::{FileWriteSettings, SyncMode};
-use crate::workload::files::settings::FileSettings;
-use crate::workload::files::settings::tests::file_settings;
+use super::*;
+use crate::workload::files::engine::FileSettings;
+use crate::workload::files::engine::tests::file_settings;
 use crate::workload::files::stream::Access;
 use crate::workload::files::watched::{OPERATIONS, refusal, run, run_in, sync_calls};
 use crate::workload::kind::Asked;
@@ -275,4 +274,15 @@ fn what_a_time_may_outlast_ends_in_an_error() {
     let mut workload = settings.prepare(directory.path(), 5).unwrap();
     let error = workload.run(&mut NotedPhases::default()).unwrap_err().to_string();
     assert!(error.contains("file_bytes ran out after 16 operations"), "{error}");
+}
+
+/// A small case of random writes.
+pub fn write_settings() -> FileWriteSettings {
+    FileWriteSettings {
+        workload: FileWriteWorkload::Write,
+        files: file_settings(),
+        sync_mode: SyncMode::Fsync,
+        sync_every: 1,
+        read_percent: 0,
+    }
 }

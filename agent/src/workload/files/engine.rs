@@ -1,20 +1,25 @@
-//! How an operation on a file reaches the kernel: by a system call, or by way of an io_uring, one
-//! operation at a time. With polling the kernel asks the device for the completion instead of
-//! waiting for its interrupt (io_uring_setup(2), IORING_SETUP_IOPOLL).
+//! How a file workload's reads and writes reach the kernel: fields, the open file, aligned memory,
+//! and plain calls or io_uring.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue};
+use rustix::fs::OFlags;
 use rustix::io::ReadWriteFlags;
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
+use serde::{Deserialize, Serialize};
 
+use super::stream::{Access, Shape};
 use crate::device::sysfs;
 use crate::record::words;
-use crate::workload::error::WorkloadError;
+use crate::workload::error::{WorkloadError, failed};
+use crate::workload::threads::task::Plan;
 
 words! {
     /// How an operation reaches the kernel.
@@ -176,8 +181,238 @@ unsafe fn perform(ring: &mut IoUring, entry: &squeue::Entry) -> io::Result<usize
     }
 }
 
+/// Alignment of memory and lengths that suits O_DIRECT on any filesystem of 4 KiB blocks.
+const ALIGNMENT_BYTES: usize = 4096;
+
+/// Memory of a length whose address suits O_DIRECT.
+pub struct AlignedBuffer {
+    memory: Vec<u8>,
+    skipped: usize,
+    length: usize,
+}
+
+impl AlignedBuffer {
+    /// Of zeros.
+    pub fn new(length: usize) -> Self {
+        let memory = vec![0; length + ALIGNMENT_BYTES];
+        let skipped = memory.as_ptr().align_offset(ALIGNMENT_BYTES);
+        Self { memory, skipped, length }
+    }
+
+    /// The memory, to read it.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.memory[self.skipped..self.skipped + self.length]
+    }
+
+    /// The memory.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.skipped..self.skipped + self.length]
+    }
+}
+
+/// The least that O_DIRECT transfers on a device of 512-byte logical blocks (open(2), NOTES).
+const DIRECT_BYTES: u64 = 512;
+
+/// O_DSYNC. That of rustix 1.1 on Linux is O_SYNC, which writes the file's times as well.
+pub const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
+
+/// Opens an existing file for reading, and writing if `write`, with more flags.
+///
+/// # Errors
+/// If it cannot be opened, or the kernel does not show a flag that was asked for.
+pub fn open(path: &Path, write: bool, flags: OFlags) -> Result<File, WorkloadError> {
+    let step = format!("open with {}", names(flags));
+    let file = OpenOptions::new()
+        .read(true)
+        .write(write)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+        .map_err(failed(&step, path))?;
+    let found = rustix::fs::fcntl_getfl(&file).map_err(failed("fcntl", path))?;
+    if !found.contains(flags) {
+        return Err(WorkloadError::refused(format!(
+            "{}: opened with {} where {} was asked for",
+            path.display(),
+            names(found),
+            names(flags)
+        )));
+    }
+    Ok(file)
+}
+
+/// The words of the flags that decide how data reach the device.
+pub fn names(flags: OFlags) -> String {
+    let known = [(OFlags::SYNC, "O_SYNC"), (DSYNC, "O_DSYNC"), (OFlags::DIRECT, "O_DIRECT")];
+    let mut names: Vec<&str> =
+        known.into_iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, name)| name).collect();
+    // O_SYNC is O_DSYNC and a bit of its own.
+    if names.contains(&"O_SYNC") {
+        names.retain(|name| *name != "O_DSYNC");
+    }
+    if names.is_empty() { "no flags".into() } else { names.join("|") }
+}
+
+/// Refuses records that O_DIRECT cannot transfer.
+///
+/// # Errors
+/// If the length is no multiple of a logical block.
+pub fn refuse_unaligned(record_bytes: u64) -> Result<(), WorkloadError> {
+    if record_bytes.is_multiple_of(DIRECT_BYTES) {
+        return Ok(());
+    }
+    Err(WorkloadError::refused(format!(
+        "O_DIRECT needs records of a multiple of {DIRECT_BYTES} bytes, not {record_bytes}"
+    )))
+}
+
+/// A file as shared memory; unmapped when dropped.
+pub struct MappedFile {
+    address: *mut u8,
+    length: usize,
+}
+
+impl MappedFile {
+    /// Maps `length` bytes from the beginning, of which some may lie beyond the file's end.
+    ///
+    /// # Errors
+    /// If mmap(2) fails.
+    pub fn new(file: &File, length: usize, path: &Path) -> Result<Self, WorkloadError> {
+        // SAFETY: a new mapping at an address of the kernel's choice; nothing else refers to it.
+        let address = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                file,
+                0,
+            )
+        };
+        Ok(Self { address: address.map_err(failed("mmap", path))?.cast(), length })
+    }
+
+    /// Stores `bytes` at an offset, which must lie within the file.
+    ///
+    /// # Panics
+    /// If they do not lie within the mapping.
+    pub fn store(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset.checked_add(bytes.len());
+        assert!(end.is_some_and(|end| end <= self.length), "a store beyond the mapping");
+        // SAFETY: the range was just checked to be in the mapping, which is ours alone and alive;
+        // `bytes` cannot overlap it, as no slice of it is ever lent.
+        unsafe { self.address.add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Loads the bytes at an offset, which must lie within the file.
+    ///
+    /// # Panics
+    /// If they do not lie within the mapping.
+    pub fn load(&self, offset: usize, bytes: &mut [u8]) {
+        let end = offset.checked_add(bytes.len());
+        assert!(end.is_some_and(|end| end <= self.length), "a load beyond the mapping");
+        // SAFETY: the range was just checked to be in the mapping, which is ours alone and alive;
+        // `bytes` cannot overlap it, as no slice of it is ever lent.
+        unsafe { self.address.add(offset).copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    /// msync(2) of all of it.
+    ///
+    /// # Errors
+    /// If the kernel reports that pages could not be written.
+    pub fn sync(&self, flags: MsyncFlags, path: &Path) -> Result<(), WorkloadError> {
+        // SAFETY: address and length are those of the mapping, which is alive.
+        let result = unsafe { rustix::mm::msync(self.address.cast(), self.length, flags) };
+        result.map_err(failed("msync", path))
+    }
+}
+
+// SAFETY: the mapping belongs to its one owner, whichever thread that is in; no slice is lent.
+unsafe impl Send for MappedFile {}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: address and length are those of the mapping, and nobody uses it any more.
+        let _ = unsafe { rustix::mm::munmap(self.address.cast(), self.length) };
+    }
+}
+
+/// sync_file_range(2): starts the writing of all dirty pages and waits for it; no metadata, no
+/// flush of the device.
+///
+/// # Errors
+/// If a page could not be written.
+pub fn sync_file_range(file: &File, path: &Path) -> Result<(), WorkloadError> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: a plain system call on a descriptor that we own; a length of 0 means up to the end.
+    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(failed("sync_file_range", path)(std::io::Error::last_os_error()))
+}
+
+/// Meaning and range of each stand in jojlab/model/workloads/files.py.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct FileSettings {
+    pub transactions: u64,
+    pub duration_ms: u64,
+    pub warmup_transactions: u64,
+    pub threads: NonZeroU64,
+    pub access: Access,
+    pub overlap_percent: u64,
+    pub record_bytes: u64,
+    pub file_bytes: u64,
+    pub engine: Engine,
+}
+
+impl FileSettings {
+    /// What there is to do, over all threads.
+    pub fn plan(&self) -> Plan {
+        Plan::new(self.warmup_transactions, self.transactions, self.duration_ms)
+    }
+
+    /// What a thread's stream of operations is made from.
+    pub fn shape(&self, thread: u64, read_percent: u64) -> Shape {
+        Shape {
+            access: self.access,
+            overlap_percent: self.overlap_percent,
+            read_percent,
+            record_bytes: self.record_bytes,
+            file_bytes: self.file_bytes,
+            operations: self.plan().share(thread, self.threads.get()).count(),
+        }
+    }
+
+    /// The length of a record in memory.
+    pub fn record_length(&self) -> usize {
+        usize::try_from(self.record_bytes).unwrap_or(usize::MAX)
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub mod tests {
+    use super::*;
+
+    /// A small case of random operations.
+    pub fn file_settings() -> FileSettings {
+        FileSettings {
+            transactions: 7,
+            duration_ms: 0,
+            warmup_transactions: 2,
+            threads: NonZeroU64::MIN,
+            access: Access::Random,
+            overlap_percent: 0,
+            record_bytes: 4096,
+            file_bytes: 16 * 4096,
+            engine: Engine::Calls,
+        }
+    }
+}
+
+#[cfg(test)]
+mod engine_tests {
     use super::*;
 
     const NO_FLAGS: ReadWriteFlags = ReadWriteFlags::empty();

@@ -3,14 +3,9 @@
 //!
 //! stream -> settings; left -> survived -> data_file; aligned_buffer, open_file, engine; threads
 
-pub mod aligned_buffer;
-pub mod data_file;
 pub mod engine;
-pub mod left;
-pub mod open_file;
-pub mod settings;
+pub mod remains;
 pub mod stream;
-mod survived;
 pub mod threads;
 #[cfg(test)]
 pub mod watched;

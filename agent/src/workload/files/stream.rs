@@ -212,7 +212,7 @@ pub mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::workload::stream_hash::hash_of;
+    use crate::workload::draw::hash_of;
 
     /// Of nine random writes to a file of sixteen records.
     pub fn shape() -> Shape {

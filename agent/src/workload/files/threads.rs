@@ -4,15 +4,13 @@
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::left::{FilesLeft, FilesOfThread};
+use super::remains::{FilesLeft, FilesOfThread};
+use crate::workload::draw::hash_of;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::{ClosedWorkload, Workload};
 use crate::workload::ledger::{self, Ledger};
-use crate::workload::stream_hash::hash_of;
 use crate::workload::threads;
-use crate::workload::threads::observer::Observer;
-use crate::workload::threads::plan::Plan;
-use crate::workload::threads::task::{Task, Worker};
+use crate::workload::threads::task::{Observer, Plan, Task, Worker};
 
 /// One thread's operations, and what they work on.
 pub trait FileTask: Task + Send {

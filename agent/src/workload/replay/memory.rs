@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::plan::{Action, CallArgument, CallEffect, KeptPiece, Lane};
 use crate::workload::draw::generator;
 use crate::workload::error::WorkloadError;
-use crate::workload::files::aligned_buffer::AlignedBuffer;
+use crate::workload::files::engine::AlignedBuffer;
 
 /// What is written begins at one of so many places, so that blocks are not all the same.
 const PLACES: i64 = 16;

@@ -22,14 +22,12 @@ use super::stage::{self, MadeFiles, ReplayStage};
 use crate::messages::plural;
 use crate::record::words;
 use crate::tables::timeline::now_ns;
+use crate::workload::draw::hash_of;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::{Asked, ClosedWorkload, Space, Workload, WorkloadKind};
 use crate::workload::ledger::{Done, Ledger};
-use crate::workload::stream_hash::hash_of;
 use crate::workload::threads;
-use crate::workload::threads::observer::Observer;
-use crate::workload::threads::plan::{Length, Plan as Share};
-use crate::workload::threads::task::{Task, Worker};
+use crate::workload::threads::task::{Length, Observer, Plan as Share, Task, Worker};
 use crate::workload::threads::turns::Turns;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkload::WORDS);

@@ -1,16 +1,26 @@
-//! A folder of scripts: reads schema.sql, setup.sql and the transaction scripts, and tells what is
-//! wrong with the file's name.
+//! A folder of scripts and the fields of a record that name it: reads schema.sql, setup.sql and the
+//! transaction scripts, and says what is wrong with the file's name. Recorded scripts keep an order
+//! among one another: which statements of other scripts end before a transaction begins, as `after`
+//! says in them.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::sql_script::error::{ScriptPlace, SqlScriptError};
+use serde::{Deserialize, Serialize};
+
+use crate::record::words;
 use crate::sql_script::expression::ScriptNames;
+use crate::sql_script::lexer::{ScriptPlace, SqlScriptError};
 use crate::sql_script::parse::{ScriptUse, parse};
-use crate::sql_script::script::SqlScript;
+use crate::sql_script::statement::{SqlScript, SqlStep};
+use crate::sqlite::options::SqliteOptions;
 use crate::workload::error::WorkloadError;
+use crate::workload::regime::RegimeFields;
+use crate::workload::threads::task::Plan;
+use crate::workload::threads::turns::{Turns, Wait};
 
 const MOST_SCRIPT_BYTES: u64 = 256 << 20;
 /// Transaction scripts, each of which has a connection and a thread.
@@ -115,4 +125,129 @@ fn read_script(
     let wrong = |error: SqlScriptError| refuse(error.to_string());
     let script = parse(text, &name, usage, keys).map_err(wrong)?;
     Ok(ScriptFile { path: path.into(), script: Arc::new(script) })
+}
+
+/// Meaning and range of each stand in jojlab/model/workloads/sqlite.py.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct SqlFields {
+    /// A folder of the machine that the agent runs on; a guest has it as an input.
+    pub scripts: PathBuf,
+    pub think_time: ThinkTime,
+    #[serde(flatten)]
+    pub regime: RegimeFields,
+    #[serde(flatten)]
+    pub options: SqliteOptions,
+}
+
+/// Scripts that go round and round.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct SqlSettings {
+    pub workload: SqlWorkload,
+    pub transactions: u64,
+    pub duration_ms: u64,
+    pub warmup_transactions: u64,
+    #[serde(flatten)]
+    pub sql: SqlFields,
+}
+
+/// Scripts that are played once.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct RecordedSqlSettings {
+    pub workload: RecordedSqlWorkload,
+    #[serde(flatten)]
+    pub sql: SqlFields,
+}
+
+words! {
+    SqlWorkload { Sql = "sql" }
+}
+words! {
+    RecordedSqlWorkload { Recorded = "sql-recorded" }
+}
+words! {
+    /// Whether the pauses of a script are kept.
+    ThinkTime { None = "none", Recorded = "recorded" }
+}
+
+impl SqlSettings {
+    /// What there is to do, over all connections.
+    pub fn plan(&self) -> Plan {
+        Plan::new(self.warmup_transactions, self.transactions, self.duration_ms)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+    use crate::sqlite::options::tests::options;
+    use crate::workload::regime::Regime;
+
+    /// Of a folder, for tests.
+    pub fn sql_fields(scripts: PathBuf) -> SqlFields {
+        let regime = RegimeFields { regime: Regime::Fresh, burst_transactions: NonZeroU64::MIN };
+        SqlFields { scripts, think_time: ThinkTime::None, regime, options: options() }
+    }
+
+    /// Some transactions of a folder, for tests.
+    pub fn sql_settings(scripts: PathBuf) -> SqlSettings {
+        SqlSettings {
+            workload: SqlWorkload::Sql,
+            transactions: 20,
+            duration_ms: 0,
+            warmup_transactions: 2,
+            sql: sql_fields(scripts),
+        }
+    }
+
+    /// All of a folder, for tests.
+    pub fn recorded_sql_settings(scripts: PathBuf) -> RecordedSqlSettings {
+        RecordedSqlSettings { workload: RecordedSqlWorkload::Recorded, sql: sql_fields(scripts) }
+    }
+}
+
+/// How far each script is, and what each waits for.
+pub struct KeptOrder {
+    /// Statements of each script that have ended.
+    pub turns: Turns,
+    /// By the number of a script, and the step that waits.
+    waits: BTreeMap<(u32, usize), Vec<Wait>>,
+}
+
+impl KeptOrder {
+    /// Of scripts that are played once. Those that go round and round have no order.
+    ///
+    /// # Errors
+    /// If one names a file that is none of the others.
+    pub fn new(files: &[ScriptFile], is_once: bool) -> Result<Self, WorkloadError> {
+        let mut waits = BTreeMap::new();
+        let names: Vec<String> = files.iter().map(ScriptFile::name).collect();
+        for (lane, file) in (0..).zip(files) {
+            for (number, step) in file.script.steps.iter().enumerate() {
+                let SqlStep::Statement(statement) = step else { continue };
+                for (name, steps) in &statement.after {
+                    let other = (0..).zip(&names).find(|(other, it)| *it == name && *other != lane);
+                    let Some((other, _)) = other else {
+                        let (path, place) = (file.path.display(), statement.place);
+                        let what = "is no other transaction script of the folder";
+                        return Err(WorkloadError::refused(format!(
+                            "{path}: {place}: after {name}: it {what}"
+                        )));
+                    };
+                    if is_once {
+                        let of_step: &mut Vec<Wait> = waits.entry((lane, number)).or_default();
+                        of_step.push(Wait { lane: other, steps: *steps });
+                    }
+                }
+            }
+        }
+        Ok(Self { turns: Turns::new(files.len()), waits })
+    }
+
+    /// Waits for what comes before a step of a script. False where `shall_stop` said so first.
+    pub fn wait(&self, lane: u32, step: usize, shall_stop: &dyn Fn() -> bool) -> bool {
+        let waits = self.waits.get(&(lane, step));
+        waits.is_none_or(|waits| self.turns.wait(waits, shall_stop))
+    }
 }

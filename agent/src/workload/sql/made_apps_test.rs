@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::folder;
-use super::prepared::SqlScripts;
-use super::settings::tests::sql_settings;
-use super::stream::{Course, SqlStream};
-use super::values::KeysGiven;
-use crate::sql_script::script::SqlStep;
-use crate::sqlite::words::JournalMode;
+use super::folder::tests::sql_settings;
+use super::stream::{Course, KeysGiven, SqlStream};
+use super::{SqlScripts, folder};
+use crate::sql_script::statement::SqlStep;
+use crate::sqlite::pragmas::JournalMode;
 use crate::workload::kind::Workload;
 use crate::workload::threads::noted_phases::NotedPhases;
 

@@ -3,24 +3,18 @@
 
 use std::time::Duration;
 
-use super::connection::{KeptStatements, SqlConnection, StatementEffect, make_ready};
-use super::failures::Failures;
-use super::folder::ScriptFile;
-use super::order::KeptOrder;
-use super::settings::ThinkTime;
+use super::connection::{Failures, KeptStatements, SqlConnection, StatementEffect, make_ready};
+use super::folder::{KeptOrder, ScriptFile, ThinkTime};
 use super::stream::{DrawnStatement, Reach, SqlStream};
-use crate::sql_script::script::SqlStep;
-use crate::sql_script::statement::TransactionRole;
-use crate::sqlite::commit_time::TransactionEnd;
-use crate::sqlite::databases::Databases;
+use crate::sql_script::statement::{SqlStep, TransactionRole};
+use crate::sqlite::databases::{self, Databases, TransactionEnd};
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::wal::{CommitCheckpoint, Database};
-use crate::sqlite::{batch_atomic_write, busy, commit_time, sync_call};
+use crate::sqlite::{sync_call, vfs};
 use crate::tables::timeline::now_ns;
-use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
 use crate::workload::ledger::{Done, READ_ONLY, ROLLBACK};
-use crate::workload::regime::{RegimeFields, Reopenings};
+use crate::workload::regime::{Checkpoints, RegimeFields, Reopenings, count, noted};
 use crate::workload::threads::task::Task;
 use rusqlite::TransactionState;
 
@@ -292,10 +286,10 @@ impl Task for ScriptPlay<'_> {
         if let Some(error) = self.undrawn.take() {
             return Err(error);
         }
-        let (sync_calls, retries) = (sync_call::count(), busy::retries());
-        let batch_atomic_commits = batch_atomic_write::commits();
-        let pages = commit_time::pages_written(self.databases.connection());
-        commit_time::take();
+        let (sync_calls, retries) = (sync_call::count(), databases::retries());
+        let batch_atomic_commits = vfs::commits();
+        let pages = databases::pages_written(self.databases.connection());
+        databases::take();
         let begin_ns = now_ns();
         let run = self.run()?;
         if self.is_open() {
@@ -303,14 +297,14 @@ impl Task for ScriptPlay<'_> {
             self.databases.batch("ROLLBACK", &self.databases.all()[0])?;
         }
         let return_ns = now_ns();
-        let wrote = commit_time::pages_written(self.databases.connection()) != pages;
-        let ended = commit_time::take();
+        let wrote = databases::pages_written(self.databases.connection()) != pages;
+        let ended = databases::take();
         let (verb, databases) = self.came_to(run, ended, wrote);
         self.last_ns = return_ns;
         self.in_burst += 1;
         self.has_committed = verb == WRITE;
         let played = &mut *self.played;
-        played.batch_atomic_commits += batch_atomic_write::commits() - batch_atomic_commits;
+        played.batch_atomic_commits += vfs::commits() - batch_atomic_commits;
         let committed_ns = ended.committed_ns.unwrap_or(return_ns);
         played.committed_ns.push(self.has_committed.then_some(committed_ns));
         match verb {
@@ -324,7 +318,7 @@ impl Task for ScriptPlay<'_> {
             verb,
             databases: count(databases),
             sync_calls: sync_call::count() - sync_calls - inside.map_or(0, |it| it.sync_calls),
-            busy_retries: busy::retries() - retries,
+            busy_retries: databases::retries() - retries,
             wal_frames: self.databases.all().iter().map(Database::wal_frames).sum(),
             begin_ns,
             commit_ns: run.commit_ns,

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use super::folder::tests::{recorded_sql_settings, sql_settings};
+use super::folder::{RecordedSqlSettings, SqlSettings};
 use super::*;
 use crate::workload::kind::Asked;
-use crate::workload::sql::settings::tests::{recorded_sql_settings, sql_settings};
-use crate::workload::sql::settings::{RecordedSqlSettings, SqlSettings};
 use crate::workload::threads::noted_phases::NotedPhases;
 
 /// A folder of scripts, and beside it the directory of the databases.
@@ -97,7 +97,7 @@ fn parts_are_drawn_and_measured() {
 
 #[test]
 fn every_journal_mode_runs_several_connections() {
-    use crate::sqlite::words::JournalMode::{Delete, Memory, Off, Persist, Truncate, Wal};
+    use crate::sqlite::pragmas::JournalMode::{Delete, Memory, Off, Persist, Truncate, Wal};
     let write = WRITE.replace("BEGIN;", "BEGIN IMMEDIATE;");
     for journal_mode in [Delete, Truncate, Persist, Memory, Wal, Off] {
         let folders = Folders::new(&[

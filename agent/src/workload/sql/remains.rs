@@ -1,16 +1,15 @@
-//! What closed databases of scripts hold: checks that they are sound; after a power cut, finds how
-//! many transactions each holds.
+//! What is left in the databases of scripts, compared with the states that their transactions made
+//! when they were played again.
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::history::{PlayAgain, PlayedThread, Sharers, histories};
-use crate::sqlite::contents::of_database;
-use crate::sqlite::sound;
-use crate::workload::database_states::survival;
-use crate::workload::error::WorkloadError;
+use crate::sqlite::contents::{self, of_database, of_file};
+use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+use crate::workload::power_cut::{Cut, CutOutcome, DatabaseStates, Progress, Survival, survival};
 
 /// The closed databases.
 pub struct SqlRemains {
@@ -34,7 +33,7 @@ impl SqlRemains {
 
     fn survived_at(&self, at_ns: i64) -> Result<Survival, WorkloadError> {
         let of_sharers = |sharers: &Sharers| {
-            let digest = |path: &PathBuf| of_database(&sound::open(path)?, "main", path);
+            let digest = |path: &PathBuf| of_database(&contents::open(path)?, "main", path);
             let digests = sharers.files.iter().map(digest).collect::<Result<Vec<_>, _>>()?;
             let found: Vec<_> = sharers.states.iter().zip(digests).collect();
             Ok(survival(&found, sharers.progress(at_ns)))
@@ -46,7 +45,7 @@ impl SqlRemains {
 impl Remains for SqlRemains {
     /// Checks that they are sound; what they must hold, only the scripts' author knows.
     fn check(&self) -> Result<(), WorkloadError> {
-        self.files.iter().try_for_each(|path| Ok(sound::open(path).map(drop)?))
+        self.files.iter().try_for_each(|path| Ok(contents::open(path).map(drop)?))
     }
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {
@@ -66,6 +65,208 @@ impl Remains for SqlRemains {
     }
 }
 
+/// A transaction of a script, as it was played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlayedTransaction {
+    /// None where it changed nothing.
+    pub committed_ns: Option<i64>,
+    pub return_ns: i64,
+}
+
+/// What one connection played.
+#[derive(Debug, Clone)]
+pub struct PlayedThread {
+    pub files: BTreeSet<PathBuf>,
+    pub transactions: Vec<PlayedTransaction>,
+}
+
+impl PlayedThread {
+    /// Of the files that it had open, when each transaction committed, and when it returned.
+    pub fn new(
+        files: impl IntoIterator<Item = PathBuf>,
+        committed_ns: &[Option<i64>],
+        returns_ns: &[i64],
+    ) -> Self {
+        let both = committed_ns.iter().zip(returns_ns);
+        let transaction = |(committed_ns, return_ns): (&Option<i64>, &i64)| PlayedTransaction {
+            committed_ns: *committed_ns,
+            return_ns: *return_ns,
+        };
+        Self { files: files.into_iter().collect(), transactions: both.map(transaction).collect() }
+    }
+}
+
+/// Who plays the scripts again.
+pub trait PlayAgain {
+    /// Makes the databases in a directory, and plays the next transaction of each thread of
+    /// `order`; `before_and_after` is called once before all of them, and after each.
+    ///
+    /// # Errors
+    /// If a step fails, or of `before_and_after`.
+    fn play(
+        &self,
+        directory: &Path,
+        order: &[usize],
+        before_and_after: &mut dyn FnMut() -> Result<(), WorkloadError>,
+    ) -> Result<(), WorkloadError>;
+}
+
+/// Connections that share databases, or one that shares none, and what they hold.
+#[derive(Debug)]
+pub struct Sharers {
+    pub files: Vec<PathBuf>,
+    /// Of each file.
+    pub states: Vec<DatabaseStates>,
+    /// When each transaction committed, in that order, and when it returned.
+    commits: Vec<(i64, i64)>,
+}
+
+impl Sharers {
+    /// How far their commits had come.
+    pub fn progress(&self, at_ns: i64) -> Progress {
+        Progress::of_sharers(self.commits.iter().copied(), at_ns)
+    }
+}
+
+/// The histories of all that the threads played, whose files are in `directory`.
+///
+/// # Errors
+/// If it cannot be played again.
+pub fn histories(
+    threads: &[PlayedThread],
+    directory: &Path,
+    again: &dyn PlayAgain,
+) -> Result<Vec<Sharers>, WorkloadError> {
+    let groups = groups(threads);
+    let order = order(threads);
+    let files_of = |group: &BTreeSet<usize>| -> Vec<PathBuf> {
+        let files = group.iter().flat_map(|thread| threads[*thread].files.iter().cloned());
+        files.collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    let sharers = |group: &BTreeSet<usize>| {
+        let files = files_of(group);
+        let states = vec![DatabaseStates::default(); files.len()];
+        Sharers { files, states, commits: Vec::new() }
+    };
+    let mut found: Vec<Sharers> = groups.iter().map(sharers).collect();
+    let memory = MemoryDirectory::new()?;
+    let of_memory = |file: &Path| memory.0.join(file.strip_prefix(directory).unwrap_or(file));
+    let mut steps = order.iter();
+    let mut is_first = true;
+    let mut note = || -> Result<(), WorkloadError> {
+        let next = if std::mem::take(&mut is_first) { None } else { steps.next() };
+        for (group, found) in groups.iter().zip(&mut found) {
+            match next {
+                Some((thread, PlayedTransaction { committed_ns: Some(ns), return_ns }))
+                    if group.contains(thread) =>
+                {
+                    found.commits.push((*ns, *return_ns));
+                }
+                None => {}
+                Some(_) => continue,
+            }
+            for (file, states) in found.files.iter().zip(&mut found.states) {
+                states.0.push(of_file(&of_memory(file))?);
+            }
+        }
+        Ok(())
+    };
+    let threads: Vec<usize> = order.iter().map(|(thread, _)| *thread).collect();
+    again.play(&memory.0, &threads, &mut note)?;
+    Ok(found)
+}
+
+/// The transactions of all threads in an order that has the same effect: each where it committed,
+/// and those that changed nothing where they returned.
+fn order(threads: &[PlayedThread]) -> Vec<(usize, PlayedTransaction)> {
+    let of_thread = |(number, thread): (usize, &PlayedThread)| {
+        thread.transactions.iter().map(move |it| (number, *it)).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = threads.iter().enumerate().flat_map(of_thread).collect();
+    all.sort_by_key(|(_, it)| it.committed_ns.unwrap_or(it.return_ns));
+    all
+}
+
+/// The threads that share databases, by way of others too.
+fn groups(threads: &[PlayedThread]) -> Vec<BTreeSet<usize>> {
+    let mut groups: Vec<(BTreeSet<usize>, BTreeSet<&PathBuf>)> = Vec::new();
+    for (number, thread) in threads.iter().enumerate() {
+        let mut own = (BTreeSet::from([number]), thread.files.iter().collect::<BTreeSet<_>>());
+        let (joined, apart): (Vec<_>, Vec<_>) =
+            groups.into_iter().partition(|(_, files)| !files.is_disjoint(&own.1));
+        for (numbers, files) in joined {
+            own.0.extend(numbers);
+            own.1.extend(files);
+        }
+        groups = apart;
+        groups.push(own);
+    }
+    groups.into_iter().map(|(numbers, _)| numbers).collect()
+}
+
+/// A directory that goes with its owner; in a guest it is in memory.
+struct MemoryDirectory(PathBuf);
+
+impl MemoryDirectory {
+    fn new() -> Result<Self, WorkloadError> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("joj-played-again-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).map_err(failed("make", &path))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for MemoryDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod history_tests {
+    use super::*;
+
+    fn thread(files: &[&str], transactions: &[(Option<i64>, i64)]) -> PlayedThread {
+        let (committed, returns): (Vec<_>, Vec<_>) = transactions.iter().copied().unzip();
+        PlayedThread::new(files.iter().map(PathBuf::from), &committed, &returns)
+    }
+
+    #[test]
+    fn connections_belong_together_by_way_of_others_too() {
+        let threads: Vec<_> = [&["a"][..], &["b", "c"], &["d"], &["a", "b"], &["d"]]
+            .map(|files| thread(files, &[]))
+            .into();
+        let found = groups(&threads);
+        assert_eq!(found, [BTreeSet::from([0, 1, 3]), BTreeSet::from([2, 4])]);
+    }
+
+    #[test]
+    fn transactions_are_in_the_order_of_their_commits() {
+        let threads = [
+            thread(&["a"], &[(Some(10), 30), (None, 40)]),
+            thread(&["a"], &[(None, 15), (Some(20), 25)]),
+        ];
+        let found: Vec<_> = order(&threads).iter().map(|(number, _)| *number).collect();
+        assert_eq!(found, [0, 1, 1, 0]);
+        let sharers = Sharers {
+            files: Vec::new(),
+            states: Vec::new(),
+            commits: vec![(10, 30), (20, 25), (35, 50)],
+        };
+        let progress = |at_ns| {
+            let Progress { returned, begun } = sharers.progress(at_ns);
+            (returned, begun)
+        };
+        assert_eq!(progress(9), (0, 0));
+        assert_eq!(progress(20), (0, 2));
+        // The second returned before the first, which it has beneath it.
+        assert_eq!(progress(25), (2, 2));
+        assert_eq!(progress(49), (2, 3));
+    }
+}
+
 #[cfg(test)]
 #[path = "remains_test.rs"]
-mod tests;
+mod remains_tests;

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::workload::kind::{Asked, ClosedWorkload};
-use crate::workload::sql::settings::tests::{recorded_sql_settings, sql_settings};
+use crate::workload::sql::folder::tests::{recorded_sql_settings, sql_settings};
 use crate::workload::threads::noted_phases::NotedPhases;
 
 const SCHEMA: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT UNIQUE);\n";

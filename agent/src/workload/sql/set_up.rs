@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::connection::{SqlConnection, StatementEffect, confine};
 use super::folder::{ScriptFile, ScriptFolder};
-use super::stream::{Course, SqlStream};
-use super::values::KeysGiven;
+use super::stream::{Course, KeysGiven, SqlStream};
 use crate::sql_script::parse::DEFAULT_DATABASE;
-use crate::sql_script::script::SqlStep;
+use crate::sql_script::statement::SqlStep;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::options::SqliteOptions;
+use crate::sqlite::pragmas::{CheckpointMode, JournalMode};
 use crate::sqlite::wal::Database;
-use crate::sqlite::words::{CheckpointMode, JournalMode};
 use crate::workload::error::WorkloadError;
 
 /// The generator's streams of a set-up are apart from those of transactions.

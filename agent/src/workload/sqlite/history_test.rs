@@ -8,7 +8,7 @@ use super::*;
 use crate::tables::rows::Transaction;
 use crate::workload::kind::{ClosedWorkload, Remains, Workload};
 use crate::workload::power_cut::{Cut, CutOutcome, Survival};
-use crate::workload::sqlite::prepared::Sqlite;
+use crate::workload::sqlite::Sqlite;
 use crate::workload::sqlite::settings::Sharing;
 use crate::workload::sqlite::settings::tests::settings;
 use crate::workload::threads::noted_phases::NotedPhases;

@@ -1,14 +1,17 @@
-//! The stream of operations: a pure function of settings, seed and thread. Produces the rows that
-//! the databases start with, keys and values of each transaction as they go, and the hash by which
-//! two streams can be told apart.
+//! The stream of operations on rows, drawn from the seed, and the rows that are there at first.
 
 use std::collections::BTreeSet;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::RngCore;
+use rusqlite::params;
 use sha2::{Digest, Sha256};
 
 use super::settings::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
+use crate::sqlite::databases::Databases;
+use crate::sqlite::error::{SqliteError, failed};
+use crate::sqlite::pragmas::{CheckpointMode, JournalMode};
+use crate::sqlite::wal::Database;
 use crate::workload::draw::{below, generator};
 use crate::workload::error::WorkloadError;
 
@@ -262,6 +265,64 @@ fn draw_text(random: &mut ChaCha8Rng, length: usize, text: &mut String) {
     random.fill_bytes(&mut bytes);
     bytes.iter_mut().for_each(|byte| *byte = b'a' + *byte % 26);
     *text = String::from_utf8(bytes).unwrap_or_default();
+}
+
+/// Values of initial rows that go into a WAL before they are copied into the database: else the WAL
+/// would grow as large as the database (jojlab/model/workloads/sqlite.py counts on it).
+const WAL_PORTION_BYTES: usize = 64 << 20;
+
+/// The name of a table, by its number from 0.
+pub fn table_name(number: u64) -> String {
+    if number == 0 { "record".into() } else { format!("record_{}", number + 1) }
+}
+
+/// The statement that makes a table.
+pub fn create_table(database: &str, table: &str) -> String {
+    format!("CREATE TABLE {database}.{table} (key INTEGER PRIMARY KEY, value TEXT NOT NULL)")
+}
+
+/// Makes the tables of one database, with the rows they start with.
+///
+/// # Errors
+/// If SQLite fails.
+pub fn populate(
+    databases: &Databases,
+    database: &Database,
+    case: &SqliteSettings,
+    seed: u64,
+    thread: u64,
+) -> Result<(), SqliteError> {
+    let tables: Vec<String> = (0..case.tables.get()).map(table_name).collect();
+    for table in &tables {
+        databases.batch(&create_table(&database.name, table), database)?;
+    }
+    databases.batch("BEGIN", database)?;
+    {
+        let mut inserts = tables
+            .iter()
+            .map(|table| format!("INSERT INTO {}.{table} VALUES (?1, ?2)", database.name))
+            .map(|sql| databases.statement(&sql, database))
+            .collect::<Result<Vec<_>, _>>()?;
+        let wal = case.options.journal_mode == JournalMode::Wal;
+        let mut portion_bytes = 0;
+        initial_rows(case, seed, thread, |RowOperation { table, key, value }| {
+            let inserted = inserts[*table].execute(params![key, value]);
+            inserted.map_err(failed("populate", &database.path))?;
+            portion_bytes += value.len();
+            if wal && portion_bytes >= WAL_PORTION_BYTES {
+                portion_bytes = 0;
+                databases.batch("COMMIT", database)?;
+                databases.checkpoint(database, CheckpointMode::Restart)?;
+                databases.batch("BEGIN", database)?;
+            }
+            Ok::<_, SqliteError>(())
+        })?;
+    }
+    databases.batch("COMMIT", database)?;
+    if case.options.journal_mode == JournalMode::Wal {
+        databases.checkpoint(database, CheckpointMode::Truncate)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use proptest::prelude::*;
 
 use super::*;
+use crate::workload::draw::hash_of;
 use crate::workload::sqlite::settings::tests::settings;
-use crate::workload::stream_hash::hash_of;
 
 fn transactions(
     settings: &SqliteSettings,

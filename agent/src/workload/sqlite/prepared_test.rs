@@ -8,9 +8,8 @@ use rustix::fs::inotify;
 use super::*;
 use crate::sqlite::options::tests::options;
 use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
-use crate::sqlite::pragmas::AttachedSettings;
-use crate::sqlite::words::{
-    AutoVacuum, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
+use crate::sqlite::pragmas::{
+    AttachedSettings, AutoVacuum, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
 };
 use crate::tables::rows::Transaction;
 use crate::workload::sqlite::settings::tests::settings;

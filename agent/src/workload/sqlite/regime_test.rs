@@ -8,10 +8,9 @@ use super::settings::tests::settings;
 use super::settings::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
 use crate::sqlite::options::tests::options;
 use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
-use crate::sqlite::words::{JournalMode, SecureDelete, Synchronous};
-use crate::workload::grown_files::GrownFiles;
+use crate::sqlite::pragmas::{JournalMode, SecureDelete, Synchronous};
 use crate::workload::kind::{Asked, ClosedWorkload};
-use crate::workload::regime::{Regime, RegimeFields, Reopenings, missed};
+use crate::workload::regime::{GrownFiles, Regime, RegimeFields, Reopenings, missed};
 
 fn run(settings: &SqliteSettings) -> ClosedWorkload {
     let directory = tempfile::tempdir().unwrap();

@@ -1,19 +1,21 @@
-//! What closed databases must hold: opens each again and counts its rows; after a power cut, finds
-//! how many transactions each holds.
+//! What is left in the databases, compared with the history of the transactions, which is drawn
+//! again from the seed.
 
 use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::history;
-use super::populate::table_name;
-use super::settings::SqliteSettings;
-use crate::sqlite::contents::of_database;
+use rusqlite::types::ValueRef;
+
+use super::operations::{
+    Operations, PlannedTransaction, RowOperation, create_table, initial_rows, table_name,
+};
+use super::settings::{SqliteSettings, SqliteWorkload};
+use crate::sqlite::contents::{self, ContentsDigest, of_database, of_made_schema, of_row};
 use crate::sqlite::error::failed;
-use crate::sqlite::sound;
-use crate::workload::database_states::{DatabaseStates, survival};
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutOutcome, Progress, Survival};
+use crate::workload::power_cut::{Cut, CutOutcome, DatabaseStates, Progress, Survival, survival};
 
 /// The closed databases of a connection, or of all that shared them.
 pub struct DatabasesLeft {
@@ -32,7 +34,7 @@ pub struct DatabasesLeft {
 
 impl DatabasesLeft {
     fn check(&self, path: &Path) -> Result<(), WorkloadError> {
-        let connection = sound::open(path)?;
+        let connection = contents::open(path)?;
         for (number, wanted) in (0..).zip(&self.rows) {
             let (table, wanted) = (table_name(number), *wanted);
             let sql = format!("SELECT count(*) FROM {table}");
@@ -57,11 +59,12 @@ impl DatabasesLeft {
         let states = match self.states.get() {
             Some(states) => states,
             None => {
-                let states = history::states(settings, seed, self.first, &self.order)?;
+                let states = states(settings, seed, self.first, &self.order)?;
                 self.states.get_or_init(|| states)
             }
         };
-        let digest = |path: &PathBuf| Ok((states, of_database(&sound::open(path)?, "main", path)?));
+        let digest =
+            |path: &PathBuf| Ok((states, of_database(&contents::open(path)?, "main", path)?));
         let found: Result<Vec<_>, WorkloadError> = self.paths.iter().map(digest).collect();
         Ok(survival(&found?, progress))
     }
@@ -102,3 +105,58 @@ impl Remains for SqliteRemains {
         self.left.iter().map(of_one).collect()
     }
 }
+
+/// The states of each database of a connection, or of several that share them, of which `order`
+/// has the thread of every transaction as they committed. `first` is the thread whose rows the
+/// databases started with.
+///
+/// # Errors
+/// If the operations cannot be drawn again.
+pub fn states(
+    settings: &SqliteSettings,
+    seed: u64,
+    first: u64,
+    order: &[u64],
+) -> Result<DatabaseStates, WorkloadError> {
+    let tables: Vec<String> = (0..settings.tables.get()).map(table_name).collect();
+    let digest_of = |row: &RowOperation| {
+        let values = [ValueRef::Integer(row.key), ValueRef::Text(row.value.as_bytes())];
+        of_row(&tables[row.table], values)
+    };
+    let mut rows: BTreeMap<(usize, i64), ContentsDigest> = BTreeMap::new();
+    let created: Vec<String> = tables.iter().map(|table| create_table("main", table)).collect();
+    let mut digest = of_made_schema(&created)?;
+    initial_rows(settings, seed, first, |row| {
+        let of_row = digest_of(row);
+        rows.insert((row.table, row.key), of_row);
+        digest = digest.wrapping_add(of_row);
+        Ok::<(), WorkloadError>(())
+    })?;
+    let threads: BTreeSet<u64> = order.iter().copied().collect();
+    let operations = |thread| Ok((thread, Operations::new(settings, seed, thread)?));
+    let mut operations: BTreeMap<u64, Operations> =
+        threads.into_iter().map(operations).collect::<Result<_, WorkloadError>>()?;
+    let (mut digests, mut planned) = (vec![digest], PlannedTransaction::default());
+    for thread in order {
+        let Some(operations) = operations.get_mut(thread) else { continue };
+        operations.draw(&mut planned)?;
+        for change in &planned.changes {
+            let place = (change.table, change.key);
+            let before = match settings.workload {
+                SqliteWorkload::Delete => rows.remove(&place),
+                SqliteWorkload::Insert | SqliteWorkload::Update => {
+                    let row = digest_of(change);
+                    digest = digest.wrapping_add(row);
+                    rows.insert(place, row)
+                }
+            };
+            digest = digest.wrapping_sub(before.unwrap_or(0));
+        }
+        digests.push(digest);
+    }
+    Ok(DatabaseStates(digests))
+}
+
+#[cfg(test)]
+#[path = "history_test.rs"]
+mod tests;

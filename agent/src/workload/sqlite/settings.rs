@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::words;
 use crate::sqlite::options::SqliteOptions;
-use crate::sqlite::words::{JournalMode, Synchronous};
+use crate::sqlite::pragmas::{JournalMode, Synchronous};
 use crate::workload::kind::Space;
 use crate::workload::regime::RegimeFields;
-use crate::workload::threads::plan::Plan;
+use crate::workload::threads::task::Plan;
 
 /// Meaning and range of each stand in jojlab/model/workloads/sqlite.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]

@@ -5,18 +5,16 @@ use std::time::Duration;
 
 use rusqlite::params;
 
-use super::operations::{Operations, PlannedTransaction, RowOperation};
-use super::populate::table_name;
+use super::operations::{Operations, PlannedTransaction, RowOperation, table_name};
 use super::settings::{Sharing, SqliteSettings, SqliteWorkload};
-use crate::sqlite::databases::Databases;
+use crate::sqlite::databases::{self, Databases};
 use crate::sqlite::error::{SqliteError, failed};
 use crate::sqlite::wal::{CommitCheckpoint, Database};
-use crate::sqlite::{batch_atomic_write, busy, sync_call};
+use crate::sqlite::{sync_call, vfs};
 use crate::tables::timeline::now_ns;
-use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
 use crate::workload::ledger::Done;
-use crate::workload::regime::Reopenings;
+use crate::workload::regime::{Checkpoints, Reopenings, count, noted};
 use crate::workload::threads::task::Task;
 
 /// The statements of a transaction.
@@ -155,8 +153,8 @@ impl Task for Runner<'_> {
     fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
         self.operations.draw(&mut self.planned)?;
         let databases = self.databases.all();
-        let (sync_calls, retries) = (sync_call::count(), busy::retries());
-        let batch_atomic_commits = batch_atomic_write::commits();
+        let (sync_calls, retries) = (sync_call::count(), databases::retries());
+        let batch_atomic_commits = vfs::commits();
         let begin_ns = now_ns();
         self.execute(self.statements.begin)?;
         for (statements, database) in self.statements.selects.iter().zip(databases) {
@@ -169,14 +167,14 @@ impl Task for Runner<'_> {
         self.execute(COMMIT)?;
         let return_ns = now_ns();
         self.in_burst += 1;
-        *self.batch_atomic_commits += batch_atomic_write::commits() - batch_atomic_commits;
+        *self.batch_atomic_commits += vfs::commits() - batch_atomic_commits;
         self.autocheckpoint = self.databases.take_autocheckpoint();
         let inside = self.autocheckpoint.as_ref();
         Ok(Done {
             verb: verb(self.case.workload),
             databases: count(databases.len()),
             sync_calls: sync_call::count() - sync_calls - inside.map_or(0, |it| it.sync_calls),
-            busy_retries: busy::retries() - retries,
+            busy_retries: databases::retries() - retries,
             wal_frames: databases.iter().map(Database::wal_frames).sum(),
             begin_ns,
             commit_ns,

@@ -2,8 +2,8 @@
 
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::options::tests::options;
-use crate::sqlite::words::{CheckpointMode, JournalMode};
-use crate::workload::sqlite::prepared::tests::{number, run};
+use crate::sqlite::pragmas::{CheckpointMode, JournalMode};
+use crate::workload::sqlite::prepared_tests::{number, run};
 use crate::workload::sqlite::settings::tests::settings;
 use crate::workload::sqlite::settings::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
 

@@ -7,18 +7,11 @@
 mod crew;
 #[cfg(test)]
 pub mod noted_phases;
-pub mod observer;
-mod phases;
-pub mod plan;
-mod post;
 pub mod task;
 pub mod turns;
 
 use super::ledger::Ledger;
-use observer::Observer;
-use plan::Plan;
-use post::Post;
-use task::Worker;
+use task::{Observer, Plan, Post, Worker};
 
 /// Runs warm-up and measured transactions; leaves no phase open. A worker alone runs in the
 /// calling thread, several in one each.
@@ -48,7 +41,7 @@ pub fn run_noting<W: Worker>(
     if let [worker] = workers {
         let own = worker.plan(plan, 0, 1);
         let mut post = Post::new(worker.start()?, own);
-        let result = phases::conduct(&mut post, plan, observer);
+        let result = crew::conduct(&mut post, plan, observer);
         *ledgers = vec![post.ledger];
         return result;
     }

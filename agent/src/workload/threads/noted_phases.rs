@@ -1,7 +1,7 @@
 //! An observer for tests: notes the phases of a workload, and checks that each ends before the next
 //! begins. It asks for as many pauses as it is told to, one after the other.
 
-use super::observer::Observer;
+use super::task::Observer;
 
 /// The phases that began, in order.
 #[derive(Default)]

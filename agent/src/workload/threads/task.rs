@@ -1,9 +1,11 @@
-//! What a thread of a workload is: a worker that owns the files, and the task that it makes of them
-//! in its own thread.
+//! A thread's operations: the plan of how many there are, the task that performs one at a time, the
+//! observer that is told of phases, and how threads tell one another what is to be done.
 
-use super::plan::Plan;
+use std::time::Duration;
+
+use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
-use crate::workload::ledger::Done;
+use crate::workload::ledger::{Done, Ledger};
 
 /// What a thread does again and again.
 pub trait Task {
@@ -103,5 +105,191 @@ pub trait Worker: Send {
     /// What it has to do: an even share, unless it came with work of its own.
     fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
         plan.share(thread, threads)
+    }
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// That many transactions, over all threads.
+    Count(u64),
+    /// Until the first transaction of each thread that returns after this time in the phase.
+    Time(Duration),
+}
+
+impl Length {
+    /// Of a case's fields, of which the other is 0.
+    fn new(transactions: u64, duration_ms: u64) -> Self {
+        match duration_ms {
+            0 => Self::Count(transactions),
+            milliseconds => Self::Time(Duration::from_millis(milliseconds)),
+        }
+    }
+}
+
+/// How much there is to do, over all threads.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    pub warmup: u64,
+    pub measured: Length,
+}
+
+impl Plan {
+    /// Of a case's fields, of whose last two one is 0.
+    pub fn new(warmup_transactions: u64, transactions: u64, duration_ms: u64) -> Self {
+        Self { warmup: warmup_transactions, measured: Length::new(transactions, duration_ms) }
+    }
+
+    /// One thread's part of it: counts are shared out evenly, the first threads get the rest.
+    pub fn share(self, thread: u64, threads: u64) -> Self {
+        let share = |total: u64| total / threads + u64::from(thread < total % threads);
+        let measured = match self.measured {
+            Length::Count(count) => Length::Count(share(count)),
+            time @ Length::Time(_) => time,
+        };
+        Self { warmup: share(self.warmup), measured }
+    }
+
+    /// Transactions in it, warm-up and measured; none where a time decides.
+    pub fn count(self) -> Option<u64> {
+        match self.measured {
+            Length::Count(count) => Some(self.warmup + count),
+            Length::Time(_) => None,
+        }
+    }
+}
+
+/// Told of every phase, and asked whether it needs a pause.
+pub trait Observer {
+    /// A phase begins now.
+    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()>;
+    /// What is measured next is a part that has a name of its own.
+    fn part(&mut self, _: &'static str) {}
+    /// The phase ends now.
+    fn leave(&mut self) -> anyhow::Result<()>;
+    /// Whether it wants every transaction to stop soon; asked after each, so it must be cheap.
+    fn is_pause_due(&self) -> bool {
+        false
+    }
+    /// No transaction is open and no phase: it may empty its buffers.
+    fn pause(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// Nobody watches.
+impl Observer for () {
+    fn enter(&mut self, _: &'static str) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn leave(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// The two parts that transactions run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    WarmUp,
+    Measured,
+}
+
+/// One thread's task, and how far it is.
+pub struct Post<T> {
+    pub task: T,
+    pub ledger: Ledger,
+    /// Whether it makes its checkpoints where they come due, while other threads go on.
+    pub has_others: bool,
+    plan: Plan,
+    part: Part,
+    remaining: u64,
+    /// Whether a transaction of this part has run.
+    begun: bool,
+}
+
+impl<T: Task> Post<T> {
+    /// Of the calling thread, with its share of the plan.
+    pub fn new(task: T, plan: Plan) -> Self {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get().into();
+        let ledger = Ledger::with_room(tid, plan.count().unwrap_or(0));
+        let (part, remaining) = (Part::WarmUp, plan.warmup);
+        Self { task, ledger, has_others: false, plan, part, remaining, begun: false }
+    }
+
+    fn begin(&mut self, part: Part) {
+        if self.part == part {
+            return;
+        }
+        self.part = part;
+        self.ledger.warmup = self.ledger.entries.len();
+        self.begun = false;
+        self.remaining = match self.plan.measured {
+            Length::Count(count) => count,
+            Length::Time(_) => u64::MAX,
+        };
+    }
+
+    /// Runs transactions of a part until they are done, the deadline is past, a checkpoint is due
+    /// for which the phase ends, or it shall stop. Says whether the part is over.
+    ///
+    /// # Errors
+    /// Of the transaction or checkpoint that failed.
+    pub fn run(
+        &mut self,
+        part: Part,
+        deadline_ns: i64,
+        shall_stop: impl Fn() -> bool,
+    ) -> Result<bool, WorkloadError> {
+        self.begin(part);
+        self.task.go_on();
+        let mut last_ns = now_ns();
+        while self.remaining > 0 {
+            if std::mem::replace(&mut self.begun, true) {
+                self.task.rest();
+            }
+            if !self.task.wait_until_due(&shall_stop) {
+                break;
+            }
+            let done = match self.task.perform(last_ns) {
+                Ok(done) => done,
+                Err(error) => {
+                    self.ledger.entries.push(Done::unreturned(last_ns));
+                    return Err(error);
+                }
+            };
+            last_ns = done.return_ns;
+            self.ledger.entries.push(done);
+            self.ledger.entries.extend(self.task.take_autocheckpoint());
+            if last_ns >= deadline_ns {
+                self.remaining = 0;
+            } else if !self.task.is_within() {
+                self.remaining -= 1;
+            }
+            if self.task.is_checkpoint_due(false) {
+                if !self.has_others {
+                    break;
+                }
+                self.checkpoint(false)?;
+            }
+            if shall_stop() {
+                break;
+            }
+        }
+        if self.remaining > 0 {
+            self.task.stop();
+        }
+        Ok(self.remaining == 0)
+    }
+
+    /// Makes the checkpoint that is due, and notes it.
+    ///
+    /// # Errors
+    /// Of the checkpoint.
+    pub fn checkpoint(&mut self, at_end: bool) -> Result<(), WorkloadError> {
+        self.ledger.entries.extend(self.task.checkpoint(at_end)?);
+        if self.part == Part::WarmUp {
+            self.ledger.warmup = self.ledger.entries.len();
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,224 @@
+//! What SQLite asks of the operating system, as this process gives it: system calls that are
+//! replaced by ours, to see every write and to count batch atomic writes of F2FS; and randomness
+//! that depends on the seed alone.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_int, c_ulong, c_void};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use libc::{off_t, size_t, ssize_t};
+use rusqlite::ffi;
+
+/// A function of whichever type: SQLite casts it back before it calls it.
+pub type Pointer = unsafe extern "C" fn();
+
+/// Replaces the call of that name for every file from now on; None gives SQLite its own back. False
+/// where SQLite was built without the call.
+///
+/// # Safety
+/// The function must have the type of the call that it takes the place of.
+///
+/// # Panics
+/// If SQLite's default VFS is another than the unix one: our build's always is that.
+pub unsafe fn replace(name: &CStr, call: Option<Pointer>) -> bool {
+    // SAFETY: the default VFS is static; the name is a C string; functions live for ever.
+    let result = unsafe {
+        let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
+        let set = (*vfs).xSetSystemCall.expect("the unix VFS has xSetSystemCall");
+        set(vfs, name.as_ptr(), call)
+    };
+    result == ffi::SQLITE_OK
+}
+
+/// One write that the kernel took.
+pub struct Written<'a> {
+    pub path: &'a Path,
+    /// How long the file was before.
+    pub length_before: usize,
+    pub offset: usize,
+    pub bytes: &'a [u8],
+}
+
+/// Who is told of writes.
+type Listener = Box<dyn FnMut(Written) + Send>;
+
+static LISTENER: Mutex<Option<Listener>> = Mutex::new(None);
+
+/// Runs `work`; `listener` is told of every write that SQLite makes in this process meanwhile.
+///
+/// # Panics
+/// If SQLite's default VFS does not know the calls: our build always does.
+pub fn listen<T>(listener: impl FnMut(Written) + Send + 'static, work: impl FnOnce() -> T) -> T {
+    set_listener(Some(Box::new(listener)));
+    replace_calls(true);
+    let result = work();
+    replace_calls(false);
+    set_listener(None);
+    result
+}
+
+fn set_listener(listener: Option<Listener>) {
+    *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = listener;
+}
+
+/// SQLite writes by one of the three, as it was built.
+fn replace_calls(ours: bool) {
+    type WriteCall = unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
+    type PwriteCall = unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
+    // SAFETY: see below; off_t has 64 bits on every target of ours.
+    let (write, pwrite) = unsafe {
+        (
+            std::mem::transmute::<WriteCall, Pointer>(write),
+            std::mem::transmute::<PwriteCall, Pointer>(pwrite),
+        )
+    };
+    for (name, call) in [(c"write", write), (c"pwrite", pwrite), (c"pwrite64", pwrite)] {
+        // SAFETY: both have the types of the calls that they take the place of.
+        let is_known = unsafe { replace(name, ours.then_some(call)) };
+        // It refuses to give back what it was built without.
+        assert!(is_known || !ours, "the unix VFS knows {name:?}");
+    }
+}
+
+unsafe extern "C" fn write(descriptor: c_int, data: *const c_void, length: size_t) -> ssize_t {
+    // SAFETY: SQLite's own descriptor.
+    let offset = unsafe { libc::lseek(descriptor, 0, libc::SEEK_CUR) };
+    // SAFETY: SQLite's own arguments, handed on; `tell` reads the same bytes.
+    unsafe {
+        let before = length_of(descriptor);
+        let written = libc::write(descriptor, data, length);
+        tell(descriptor, before, offset, data, written);
+        written
+    }
+}
+
+unsafe extern "C" fn pwrite(
+    descriptor: c_int,
+    data: *const c_void,
+    length: size_t,
+    offset: off_t,
+) -> ssize_t {
+    // SAFETY: as in `write`.
+    unsafe {
+        let before = length_of(descriptor);
+        let written = libc::pwrite(descriptor, data, length, offset);
+        tell(descriptor, before, offset, data, written);
+        written
+    }
+}
+
+fn length_of(descriptor: c_int) -> usize {
+    // SAFETY: zeros are a valid stat, which fstat fills.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        libc::fstat(descriptor, &raw mut status);
+        usize::try_from(status.st_size).unwrap_or_default()
+    }
+}
+
+/// Tells the listener what was written of a file that had `length_before` bytes.
+///
+/// # Safety
+/// `written`, where it is no error, is how many bytes are at `data`.
+unsafe fn tell(
+    descriptor: c_int,
+    length_before: usize,
+    offset: off_t,
+    data: *const c_void,
+    written: ssize_t,
+) {
+    let (Ok(length), Ok(offset)) = (usize::try_from(written), usize::try_from(offset)) else {
+        return;
+    };
+    // SAFETY: as our caller promises.
+    let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) };
+    let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{descriptor}")) else { return };
+    let mut listener = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(listener) = listener.as_mut() {
+        listener(Written { path: &path, length_before, offset, bytes });
+    }
+}
+
+// _IOR(0xf5, 12, u32) and _IO(0xf5, 2), Linux include/uapi/linux/f2fs.h.
+const F2FS_IOC_GET_FEATURES: c_ulong = 0x8004_f50c;
+const F2FS_IOC_COMMIT_ATOMIC_WRITE: c_ulong = 0xf502;
+
+static ALLOWED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static COMMITS: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Allows or forbids batch atomic writes for every file SQLite opens from now on.
+///
+/// # Panics
+/// If SQLite's default VFS has no `ioctl` to replace: our build always does.
+pub fn choose(allowed: bool) {
+    ALLOWED.store(allowed, Ordering::Relaxed);
+    type Ioctl = unsafe extern "C" fn(c_int, c_ulong, *mut c_void) -> c_int;
+    // SAFETY: `ioctl` has the type of the call that it takes the place of; C passes the third
+    // argument as it passes any pointer.
+    let is_known = unsafe {
+        let ours = std::mem::transmute::<Ioctl, Pointer>(ioctl);
+        replace(c"ioctl", Some(ours))
+    };
+    assert!(is_known, "the unix VFS knows ioctl");
+}
+
+/// Transactions that this thread has committed by F2FS's atomic write.
+pub fn commits() -> i64 {
+    COMMITS.get()
+}
+
+/// What SQLite calls for ioctl().
+unsafe extern "C" fn ioctl(descriptor: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    if request == F2FS_IOC_GET_FEATURES && !ALLOWED.load(Ordering::Relaxed) {
+        // SAFETY: errno is this thread's own.
+        unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
+        return -1;
+    }
+    // SAFETY: SQLite's own arguments, handed on.
+    let result = unsafe { libc::ioctl(descriptor, request, argument) };
+    if request == F2FS_IOC_COMMIT_ATOMIC_WRITE && result == 0 {
+        COMMITS.set(COMMITS.get() + 1);
+    }
+    result
+}
+
+/// Largest seed that SQLite takes: a C int, of which 0 means /dev/urandom.
+const SEEDS: u64 = i32::MAX as u64;
+
+/// Starts SQLite's generator anew from `seed`; it is one for the whole process.
+///
+/// # Panics
+/// If SQLite was built without test controls: our build never is.
+pub fn seed(seed: u64) {
+    let seed = c_int::try_from(seed % SEEDS + 1).unwrap_or(1);
+    let no_handle = std::ptr::null_mut::<ffi::sqlite3>();
+    // SAFETY: the arguments that SQLITE_TESTCTRL_PRNG_SEED takes (src/main.c): an int, and a handle
+    // whose schema would overrule it, or null.
+    let result =
+        unsafe { ffi::sqlite3_test_control(ffi::SQLITE_TESTCTRL_PRNG_SEED, seed, no_handle) };
+    assert_eq!(result, ffi::SQLITE_OK, "SQLite takes a seed");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_numbers_again() {
+        // Other tests draw from the one generator meanwhile; between seed and draw few fit in.
+        let drawn = |number: u64| {
+            seed(number);
+            let mut bytes = [0_u8; 8];
+            // SAFETY: the length is the buffer's.
+            unsafe { ffi::sqlite3_randomness(8, bytes.as_mut_ptr().cast()) };
+            bytes
+        };
+        assert!((0..100).any(|_| drawn(7) == drawn(7)));
+        assert!((0..100).any(|_| drawn(7) != drawn(8)));
+    }
+}

@@ -1,0 +1,363 @@
+//! The data file of a file workload, and what it left: every sector must be what was written last,
+//! or, after a power cut, what may be left of it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::stream::{INITIAL, RecordOperation, RecordStream, Shape};
+use crate::workload::error::{WorkloadError, failed};
+use crate::workload::kind::Remains;
+use crate::workload::power_cut::{Cut, CutOutcome, Progress, Survival};
+
+/// What a power cut took of one thread's files.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    /// Records and names that are not as the last operation that had returned left them.
+    pub lost: u64,
+    /// Changes of names that are there by half.
+    pub torn: u64,
+}
+
+/// The files of one thread.
+pub trait FilesOfThread {
+    /// Checks that they are as the operations must have left them.
+    ///
+    /// # Errors
+    /// If they cannot be read, or are not.
+    fn check(&self) -> Result<(), WorkloadError>;
+
+    /// What is there after a power cut, at which the thread had come so far.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is what no operation left there.
+    fn survived(&self, progress: Progress) -> Result<Damage, WorkloadError>;
+}
+
+/// The files of all threads.
+pub struct FilesLeft(pub Vec<Box<dyn FilesOfThread>>);
+
+impl Remains for FilesLeft {
+    fn check(&self) -> Result<(), WorkloadError> {
+        self.0.iter().try_for_each(|files| files.check())
+    }
+
+    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
+        let mut all = Damage::default();
+        for (thread, files) in (0..).zip(&self.0) {
+            let Damage { lost, torn } = files.survived(cut.progress_of_thread(thread))?;
+            all = Damage { lost: all.lost + lost, torn: all.torn + torn };
+        }
+        Ok(survival(all))
+    }
+}
+
+fn survival(Damage { lost, torn }: Damage) -> Survival {
+    let (outcome, message) = match (lost, torn) {
+        (_, 1..) => (CutOutcome::Torn, format!("{torn} names are there beside those they replace")),
+        (1.., 0) => (CutOutcome::Lost, String::new()),
+        (0, 0) => (CutOutcome::Kept, String::new()),
+    };
+    Survival { outcome, found: Vec::new(), lost, message }
+}
+
+/// The name of what a thread has alone: the first thread's is the plain one.
+pub fn own_name(name: &str, thread: u64) -> String {
+    if thread == 0 { name.into() } else { format!("{name}-{thread}") }
+}
+
+/// What a sector may hold, and what it must.
+enum Sector {
+    /// What the last write that had returned put there, or one that had begun since.
+    Fresh,
+    /// What was there before, or zeros of a file that grew.
+    Stale,
+    Strange,
+}
+
+/// Of a file of which `records` records of `record_bytes` bytes were made before the first
+/// operation. Before the cut `returned` operations had returned, and `begun` had begun.
+///
+/// A record that was being overwritten may be half old and half new: no manual promises more.
+///
+/// # Errors
+/// If the file cannot be read, or holds what no operation put there.
+pub fn survived(
+    path: &Path,
+    stream: &RecordStream,
+    (records, record_bytes): (u64, u64),
+    Progress { returned, begun }: Progress,
+) -> Result<Damage, WorkloadError> {
+    let read_back = failed("read back", path);
+    let mut file = File::open(path).map_err(&read_back)?;
+    let file_bytes = file.metadata().map_err(&read_back)?.len();
+    let wrong = |what: String| Err(WorkloadError::Contents { path: path.to_owned(), what });
+    let mut writers: BTreeMap<u64, Vec<u64>> =
+        (0..records).map(|record| (record, vec![INITIAL])).collect();
+    for (index, RecordOperation { record, is_read }) in (0..).zip(stream.again(begun)?) {
+        if !is_read {
+            writers.entry(record).or_default().push(index);
+        }
+    }
+    let most = writers.last_key_value().map_or(0, |(&record, _)| record + 1) * record_bytes;
+    if file_bytes > most {
+        return wrong(format!("is {file_bytes} bytes long where {most} are the most"));
+    }
+    let mut damage = Damage::default();
+    let length = usize::try_from(record_bytes).unwrap_or(usize::MAX);
+    let (mut wanted, mut found) = (vec![0; length], Vec::with_capacity(length));
+    stream.fill(&mut wanted, INITIAL);
+    for (record, writers) in writers {
+        // Those before this one may not be there any more.
+        let settled = writers.iter().rposition(|&it| it == INITIAL || it < returned);
+        let (stale, fresh) = writers.split_at(settled.unwrap_or(0));
+        let is_new = writers[0] != INITIAL;
+        file.seek(SeekFrom::Start(record * record_bytes)).map_err(&read_back)?;
+        found.clear();
+        Read::by_ref(&mut file).take(record_bytes).read_to_end(&mut found).map_err(&read_back)?;
+        let mut is_stale = settled.is_some() && found.len() < length;
+        for (found, wanted) in
+            found.chunks(RecordStream::SECTOR_BYTES).zip(wanted.chunks(RecordStream::SECTOR_BYTES))
+        {
+            match sector(found, wanted, stale, fresh, is_new) {
+                Sector::Fresh => {}
+                // A record that was being appended may be there as zeros.
+                Sector::Stale => is_stale |= settled.is_some(),
+                Sector::Strange => {
+                    return wrong(format!("holds in record {record} what nobody wrote there"));
+                }
+            }
+        }
+        damage.lost += u64::from(is_stale);
+    }
+    Ok(damage)
+}
+
+/// Compares a sector, or what is left of the last one, with all that it may hold. `wanted` is as in
+/// any record but for the stamp.
+fn sector(found: &[u8], wanted: &[u8], stale: &[u64], fresh: &[u64], is_new: bool) -> Sector {
+    let stamp = size_of::<u64>().min(found.len());
+    let holds = |writers: &[u64]| {
+        found[stamp..] == wanted[stamp..found.len()]
+            && writers.iter().any(|writer| found[..stamp] == writer.to_le_bytes()[..stamp])
+    };
+    if holds(fresh) {
+        Sector::Fresh
+    } else if holds(stale) || (is_new && found.iter().all(|&byte| byte == 0)) {
+        Sector::Stale
+    } else {
+        Sector::Strange
+    }
+}
+
+/// Bytes that one write of the preparation has, or one record where that is longer: a page. What
+/// is written in longer pieces stands in the page cache in large folios (ext4 since Linux 6.16,
+/// XFS since 6.6), which every later small write and sync goes through; a file that a program
+/// wrote record by record does not. With 1 MiB here, a random 4 KiB write and fsync on ext4 of
+/// Linux 6.18 took an eighth longer (bench.workload).
+const CHUNK_BYTES: usize = 1 << 12;
+
+/// Bytes that are read at a time when the file is checked.
+const CHECKED_BYTES: usize = 1 << 20;
+
+/// Makes a thread's file, of `records` records that no operation wrote.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make(
+    directory: &Path,
+    thread: u64,
+    stream: &RecordStream,
+    shape: Shape,
+    records: u64,
+) -> Result<PathBuf, WorkloadError> {
+    let path = directory.join(own_name("data", thread));
+    let mut file = File::create(&path).map_err(failed("create", &path))?;
+    let mut record = vec![0; usize::try_from(shape.record_bytes).unwrap_or(usize::MAX)];
+    stream.fill(&mut record, INITIAL);
+    let together = (CHUNK_BYTES / record.len()).max(1);
+    let chunk = record.repeat(together);
+    let (chunks, rest) = (records / together as u64, records % together as u64);
+    for _ in 0..chunks {
+        file.write_all(&chunk).map_err(failed("fill", &path))?;
+    }
+    for _ in 0..rest {
+        file.write_all(&record).map_err(failed("fill", &path))?;
+    }
+    Ok(path)
+}
+
+/// Refuses files that take more than three quarters of their filesystem: the rest is for the
+/// filesystem's own, and what a log-structured one needs in order to clean.
+///
+/// # Errors
+/// If they do, or the filesystem does not tell.
+pub fn refuse_large(directory: &Path, file_bytes: u64, files: u64) -> Result<(), WorkloadError> {
+    let space = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
+    let most = space.f_blocks * space.f_frsize / 4 * 3;
+    if file_bytes.saturating_mul(files) > most {
+        return Err(WorkloadError::refused(format!(
+            "{files} x {file_bytes} bytes of files take more than three quarters of {}, {most} \
+             bytes; lower file_bytes or threads",
+            directory.display()
+        )));
+    }
+    Ok(())
+}
+
+/// What the file must hold when the operations are done.
+pub struct Records {
+    path: PathBuf,
+    stream: RecordStream,
+    record_bytes: u64,
+    /// Records that were made before the first operation.
+    records: u64,
+    performed: u64,
+}
+
+impl Records {
+    /// Of a file of which `records` records were made before `performed` operations of `stream`.
+    pub fn new(
+        path: PathBuf,
+        stream: RecordStream,
+        shape: Shape,
+        records: u64,
+        performed: u64,
+    ) -> Self {
+        Self { path, stream, record_bytes: shape.record_bytes, records, performed }
+    }
+}
+
+impl FilesOfThread for Records {
+    fn check(&self) -> Result<(), WorkloadError> {
+        let wrong = |what: String| WorkloadError::Contents { path: self.path.clone(), what };
+        let read_back = |source: std::io::Error| failed("read back", &self.path)(source);
+        // The last operation that wrote each record.
+        let writes = (0..).zip(self.stream.again(self.performed)?).filter(|(_, it)| !it.is_read);
+        let writers: BTreeMap<u64, u64> = writes.map(|(index, it)| (it.record, index)).collect();
+        let grown = writers.last_key_value().map_or(0, |(&record, _)| record + 1);
+        let records = self.records.max(grown);
+        let file = File::open(&self.path).map_err(read_back)?;
+        let found = file.metadata().map_err(read_back)?.len();
+        let due = records * self.record_bytes;
+        if found != due {
+            return Err(wrong(format!("is {found} bytes long where {due} were due")));
+        }
+        let mut file = BufReader::with_capacity(CHECKED_BYTES, file);
+        let mut wanted = vec![0; usize::try_from(self.record_bytes).unwrap_or(usize::MAX)];
+        let mut found = wanted.clone();
+        self.stream.fill(&mut wanted, INITIAL);
+        for record in 0..records {
+            RecordStream::stamp(&mut wanted, writers.get(&record).copied().unwrap_or(INITIAL));
+            file.read_exact(&mut found).map_err(read_back)?;
+            if found != wanted {
+                return Err(wrong(format!("record {record} does not hold what was written last")));
+            }
+        }
+        Ok(())
+    }
+
+    fn survived(&self, progress: Progress) -> Result<Damage, WorkloadError> {
+        let size = (self.records, self.record_bytes);
+        survived(&self.path, &self.stream, size, progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::files::stream::tests::shape;
+    use crate::workload::files::stream::{Access, Shape};
+
+    #[test]
+    fn what_is_lost_is_counted() {
+        let found = survival(Damage { lost: 2, torn: 0 });
+        assert_eq!((found.outcome, found.lost), (CutOutcome::Lost, 2));
+        assert_eq!(survival(Damage { lost: 2, torn: 1 }).outcome, CutOutcome::Torn);
+        assert_eq!(survival(Damage::default()).outcome, CutOutcome::Kept);
+    }
+
+    const RECORD_BYTES: u64 = 1030;
+
+    /// Operations 0, 1, 2 ... write records 0, 1, 2, 0, 1 ... or append.
+    fn stream(access: Access) -> RecordStream {
+        let file_bytes = if access == Access::Append { 20 } else { 3 } * RECORD_BYTES;
+        let shape = Shape { access, record_bytes: RECORD_BYTES, file_bytes, ..shape() };
+        RecordStream::new(shape, 1, 0).unwrap()
+    }
+
+    fn records(stream: &RecordStream, writers: &[u64]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for &writer in writers {
+            let mut record = vec![0; RECORD_BYTES as usize];
+            stream.fill(&mut record, writer);
+            file.extend(record);
+        }
+        file
+    }
+
+    fn found(
+        stream: &RecordStream,
+        made: u64,
+        file: &[u8],
+        (returned, begun): (u64, u64),
+    ) -> Option<u64> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        std::fs::write(&path, file).unwrap();
+        let found = survived(&path, stream, (made, RECORD_BYTES), Progress { returned, begun });
+        found.ok().map(|it| it.lost)
+    }
+
+    #[test]
+    fn a_record_holds_its_last_write_that_returned_or_one_under_way() {
+        let stream = stream(Access::Sequential);
+        let lost = |writers: &[u64], counts| found(&stream, 3, &records(&stream, writers), counts);
+        assert_eq!(lost(&[3, 1, 2], (4, 5)), Some(0));
+        assert_eq!(lost(&[3, 4, 2], (4, 5)), Some(0));
+        assert_eq!(lost(&[0, 1, 2], (4, 5)), Some(1));
+        assert_eq!(lost(&[INITIAL, 1, INITIAL], (4, 5)), Some(2));
+        assert_eq!(lost(&[INITIAL, INITIAL, INITIAL], (0, 1)), Some(0));
+        // Not begun by then, or of another record.
+        assert_eq!(lost(&[3, 4, 2], (4, 4)), None);
+        assert_eq!(lost(&[1, 1, 2], (4, 5)), None);
+    }
+
+    #[test]
+    fn a_record_under_way_may_be_there_by_half_and_no_other() {
+        let stream = stream(Access::Sequential);
+        let (old, new) = (records(&stream, &[0, 1, 2]), records(&stream, &[3, 1, 2]));
+        let half = [&new[..512], &old[512..]].concat();
+        assert_eq!(found(&stream, 3, &half, (3, 4)), Some(0));
+        assert_eq!(found(&stream, 3, &half, (4, 4)), Some(1));
+        let mut strange = new;
+        strange[600] ^= 1;
+        assert_eq!(found(&stream, 3, &strange, (4, 4)), None);
+    }
+
+    #[test]
+    fn a_file_larger_than_memory_is_read_a_record_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let stream = stream(Access::Sequential);
+        let none = Progress { returned: 0, begun: 0 };
+        let error = survived(&path, &stream, (3, RECORD_BYTES), none).unwrap_err();
+        assert!(error.to_string().ends_with("is 1099511627776 bytes long where 3090 are the most"));
+    }
+
+    #[test]
+    fn what_was_appended_may_be_missing_or_zero_until_it_returned() {
+        let stream = stream(Access::Append);
+        let whole = records(&stream, &[0, 1, 2]);
+        let length = RECORD_BYTES as usize;
+        let zeros = [&whole[..2 * length], &vec![0; length][..]].concat();
+        for file in [&whole[..2 * length], &whole[..2 * length + 700], &zeros] {
+            assert_eq!(found(&stream, 0, file, (2, 3)), Some(0));
+            assert_eq!(found(&stream, 0, file, (3, 3)), Some(1));
+        }
+        assert_eq!(found(&stream, 0, &whole, (3, 3)), Some(0));
+        assert_eq!(found(&stream, 0, &whole, (2, 2)), None);
+    }
+}
