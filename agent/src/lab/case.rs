@@ -157,18 +157,21 @@ fn manifest(about: &About, closed: &ClosedWorkload, timeline: &Timeline) -> Mani
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::{Trace, import};
     use crate::record::small_case;
     use crate::tables::read::read;
     use crate::tables::write::ManifestRow;
     use crate::workload;
 
-    /// Of a script that reads nothing, and in which a call cannot be replayed.
+    /// Replays a recording without a read, in which one call has a descriptor of unknown origin.
     fn replayed() -> ClosedWorkload {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script");
-        std::fs::write(&script, "1 0 open \"/a\" O_RDWR|O_CREAT 5\n1 1 ioctl 5 1\n").unwrap();
+        std::fs::write(&script, "1 0 open \"/a\" O_RDWR|O_CREAT 5\n1 1 fsync 7\n").unwrap();
+        let recording = folder.path().join("recording");
+        import(&Trace::Mobigen(&script), &recording, None).unwrap();
         let fields = json!({
-            "workload": "replay", "script": script, "recording": "", "timing": "recorded",
+            "workload": "replay", "script": "", "recording": recording, "timing": "recorded",
             "timing_percent": 100, "recorded_root": "/",
         });
         let asked = workload::read(&serde_json::from_value(fields).unwrap()).unwrap();
@@ -183,7 +186,7 @@ mod tests {
         let (case, closed) = (small_case(), replayed());
         let capture = Capture { lost_events: 2, ..Capture::default() };
         let reasons = incomplete_reasons(&[], &capture, &[], &closed);
-        let words = ["2 events of the tracer were lost", "1 call of ioctl left out:"];
+        let words = ["2 events of the tracer were lost", "1 call of fsync left out:"];
         assert_eq!(reasons.len(), words.len(), "{reasons:?}");
         assert!(reasons.iter().zip(words).all(|(reason, words)| reason.starts_with(words)));
         let about = About {

@@ -17,7 +17,7 @@ fn records() -> [Value; 8] {
         json!(file_passes::tests::passes_settings()),
         json!(file_metadata::tests::metadata_settings()),
         json!({
-            "workload": "replay", "script": "/script", "recording": "", "timing": "none",
+            "workload": "replay", "script": "", "recording": "/recording", "timing": "none",
             "timing_percent": 100, "recorded_root": "/",
         }),
     ]

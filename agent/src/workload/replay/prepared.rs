@@ -41,7 +41,7 @@ pub struct ReplaySettings {
     pub workload: ReplayWorkload,
     pub recording: PathBuf,
     /// Refused unless it is empty: scripts of MobiGen are imported to recordings.
-    #[serde(default, skip_serializing)]
+    #[serde(default)]
     pub script: PathBuf,
     /// The recorded directory that is the root of the replay.
     pub recorded_root: PathBuf,
