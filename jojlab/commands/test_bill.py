@@ -33,7 +33,7 @@ def test_help_tells_values_and_defaults() -> None:
     headings = re.findall(r"(?m)^(\S.*):$", answer.stdout)
     assert headings == [
         "Fields of every workload",
-        "Fields of every workload but replays",
+        "Fields of workloads with a number of transactions",
         "Fields of every workload of SQLite",
         "Fields of sqlite-insert, sqlite-update, sqlite-delete",
         "Fields of sql, sql-recorded",

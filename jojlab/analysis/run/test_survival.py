@@ -73,6 +73,9 @@ def test_torn_blocks_are_counted_apart() -> None:
     assert set(said["torn_block_states"].values()) == {0}
 
 
+NO_BARRIER = {"workload": "sqlite-insert", "filesystem": "ext4", "mount_options": "nobarrier"}
+
+
 @pytest.mark.parametrize(
     ("settings", "outcome", "expected"),
     [
@@ -83,7 +86,7 @@ def test_torn_blocks_are_counted_apart() -> None:
         ({"journal_mode": "wal", "synchronous": "normal"}, "kept", Contradiction.UNSEEN),
         ({"journal_mode": "off", "synchronous": "full"}, "torn", None),
         ({"journal_mode": "off", "synchronous": "full"}, "unmountable", Contradiction.UNPROMISED),
-        ({"journal_mode": "wal", "mount_options": "nobarrier"}, "unmountable", None),
+        (NO_BARRIER, "unmountable", None),
     ],
 )
 def test_contradictions(

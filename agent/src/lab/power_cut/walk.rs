@@ -169,8 +169,8 @@ impl<'a> Walk<'a> {
         !self.open().is_empty()
     }
 
-    /// Return the choice, as a subset where it tears nothing: where nothing may be torn, or where what it
-    /// leaves is the same with all of the torn slot's sectors or with none.
+    /// Return the choice, as a subset where it tears nothing: where nothing may be torn, or where
+    /// what it leaves is the same with all of the torn slot's sectors or with none.
     pub fn without_impossible_tear(&mut self, choice: Choice) -> Choice {
         if choice.kind != StateKind::Torn {
             return choice;

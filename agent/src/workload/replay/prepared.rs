@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::left::ReplayLeft;
 use super::memory::{KeptContents, Memory, needed};
@@ -19,6 +20,7 @@ use super::recording;
 use super::schedule::{Schedule, Timing};
 use super::sqlite_commits::transactions_of;
 use super::stage::{self, MadeFiles, ReplayStage};
+use crate::import::{Trace, import};
 use crate::messages::plural;
 use crate::record::words;
 use crate::tables::timeline::now_ns;
@@ -40,7 +42,7 @@ pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkloa
 pub struct ReplaySettings {
     pub workload: ReplayWorkload,
     pub recording: PathBuf,
-    /// Refused unless it is empty: scripts of MobiGen are imported to recordings.
+    /// A script in MobiGen's format in place of a recording; it is imported to one.
     #[serde(default)]
     pub script: PathBuf,
     /// The recorded directory that is the root of the replay.
@@ -52,6 +54,28 @@ pub struct ReplaySettings {
 
 words! {
     ReplayWorkload { Replay = "replay" }
+}
+
+impl ReplaySettings {
+    /// The file or folder that the user named, and where that is a script, the recording that is
+    /// imported from it, which is removed when it is dropped.
+    fn recording(&self) -> Result<(&Path, Option<TempDir>), WorkloadError> {
+        if self.script.as_os_str().is_empty() {
+            return Ok((&self.recording, None));
+        }
+        let refuse = |error: &dyn std::fmt::Display| {
+            WorkloadError::refused(format!("{}: {error}", self.script.display()))
+        };
+        if !self.recording.as_os_str().is_empty() {
+            return Err(refuse(&"a recording is named too; name one of them"));
+        }
+        // A guest begins without the folder.
+        std::fs::create_dir_all(std::env::temp_dir()).map_err(|error| refuse(&error))?;
+        let imported = tempfile::tempdir().map_err(|error| refuse(&error))?;
+        import(&Trace::Mobigen(&self.script), imported.path(), None)
+            .map_err(|error| WorkloadError::refused(format!("{error:#}")))?;
+        Ok((&self.script, Some(imported)))
+    }
 }
 
 impl Asked for ReplaySettings {
@@ -115,17 +139,10 @@ impl Replay {
         settings: &ReplaySettings,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
-        if !settings.script.as_os_str().is_empty() {
-            return Err(WorkloadError::refused(format!(
-                "script: {}: scripts are not replayed; make a recording of it by joj import \
-                 mobigen, and name that as recording",
-                settings.script.display()
-            )));
-        }
-        let refuse = |what: String| {
-            WorkloadError::refused(format!("{}: {what}", settings.recording.display()))
-        };
-        let plan = recording::plan(&settings.recording, &settings.recorded_root)
+        let (source, imported) = settings.recording()?;
+        let refuse = |what: String| WorkloadError::refused(format!("{}: {what}", source.display()));
+        let folder = imported.as_ref().map_or(source, |it| it.path());
+        let plan = recording::plan(folder, &settings.recorded_root)
             .map_err(|error| WorkloadError::refused(error.to_string()))?;
         if plan.lanes.iter().all(|lane| lane.steps.is_empty()) {
             return Err(refuse("no call that can be replayed".into()));
@@ -139,7 +156,7 @@ impl Replay {
             )));
         }
         raise_limit(plan.most_open as u64).map_err(refuse)?;
-        let kept = KeptContents::read(&settings.recording, &plan.kept)?;
+        let kept = KeptContents::read(folder, &plan.kept)?;
         let MadeFiles { stage, not_made } = stage::make(directory, &plan, kept, seed)?;
         let shared = Arc::new(SharedReplay {
             turns: Turns::new(plan.lanes.len()),

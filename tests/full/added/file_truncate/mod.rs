@@ -19,7 +19,7 @@ use super::power_cut::Progress;
 use super::threads::plan::Plan;
 use super::threads::task::Task;
 use crate::record::words;
-use crate::tables::clock::now_ns;
+use crate::tables::timeline::now_ns;
 
 pub const KIND: WorkloadKind =
     WorkloadKind::new::<FileTruncateSettings>(FileTruncateWorkload::WORDS);
