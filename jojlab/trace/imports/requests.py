@@ -42,7 +42,7 @@ LACKS = {
     "unknown_completions": ("completion", "{is} of requests that the trace did not see"),
     "out_of_order": ("line", "{is} out of time order"),
     "errors": ("request", "failed on the device"),
-    "unknown_operations": ("event", "{is} of operations that are not known, and shown as other"),
+    "unknown_operations": ("event", "{is} of no known operation, and shown as other"),
 }
 
 

@@ -191,7 +191,7 @@ def test_letters_that_are_not_known_are_counted(tmp_path: Path) -> None:
     again.mkdir()
     rows, counted = imported(again, BLKPARSE.replace("WS 223490", "QS 223490"))
     assert rows[0]["operation"] == "other"
-    assert "3 events are of operations that are not known, and shown as other" in counted.reasons
+    assert "3 events are of no known operation, and shown as other" in counted.reasons
 
 
 def test_files_without_an_event_are_refused(tmp_path: Path) -> None:
