@@ -43,7 +43,6 @@ pub struct ReplaySettings {
     pub workload: ReplayWorkload,
     pub recording: PathBuf,
     /// A script in MobiGen's format in place of a recording; it is imported to one.
-    #[serde(default)]
     pub script: PathBuf,
     /// The recorded directory that is the root of the replay.
     pub recorded_root: PathBuf,

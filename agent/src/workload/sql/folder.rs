@@ -176,37 +176,6 @@ impl SqlSettings {
     }
 }
 
-#[cfg(test)]
-pub mod tests {
-    use std::num::NonZeroU64;
-
-    use super::*;
-    use crate::sqlite::options::tests::options;
-    use crate::workload::regime::Regime;
-
-    /// Of a folder, for tests.
-    pub fn sql_fields(scripts: PathBuf) -> SqlFields {
-        let regime = RegimeFields { regime: Regime::Fresh, burst_transactions: NonZeroU64::MIN };
-        SqlFields { scripts, think_time: ThinkTime::None, regime, options: options() }
-    }
-
-    /// Some transactions of a folder, for tests.
-    pub fn sql_settings(scripts: PathBuf) -> SqlSettings {
-        SqlSettings {
-            workload: SqlWorkload::Sql,
-            transactions: 20,
-            duration_ms: 0,
-            warmup_transactions: 2,
-            sql: sql_fields(scripts),
-        }
-    }
-
-    /// All of a folder, for tests.
-    pub fn recorded_sql_settings(scripts: PathBuf) -> RecordedSqlSettings {
-        RecordedSqlSettings { workload: RecordedSqlWorkload::Recorded, sql: sql_fields(scripts) }
-    }
-}
-
 /// How far each script is, and what each waits for.
 pub struct KeptOrder {
     /// Statements of each script that have ended.
@@ -249,5 +218,36 @@ impl KeptOrder {
     pub fn wait(&self, lane: u32, step: usize, shall_stop: &dyn Fn() -> bool) -> bool {
         let waits = self.waits.get(&(lane, step));
         waits.is_none_or(|waits| self.turns.wait(waits, shall_stop))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+    use crate::sqlite::options::tests::options;
+    use crate::workload::regime::Regime;
+
+    /// Of a folder, for tests.
+    pub fn sql_fields(scripts: PathBuf) -> SqlFields {
+        let regime = RegimeFields { regime: Regime::Fresh, burst_transactions: NonZeroU64::MIN };
+        SqlFields { scripts, think_time: ThinkTime::None, regime, options: options() }
+    }
+
+    /// Some transactions of a folder, for tests.
+    pub fn sql_settings(scripts: PathBuf) -> SqlSettings {
+        SqlSettings {
+            workload: SqlWorkload::Sql,
+            transactions: 20,
+            duration_ms: 0,
+            warmup_transactions: 2,
+            sql: sql_fields(scripts),
+        }
+    }
+
+    /// All of a folder, for tests.
+    pub fn recorded_sql_settings(scripts: PathBuf) -> RecordedSqlSettings {
+        RecordedSqlSettings { workload: RecordedSqlWorkload::Recorded, sql: sql_fields(scripts) }
     }
 }
