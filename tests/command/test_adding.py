@@ -169,9 +169,9 @@ def test_the_largest_write_of_a_commit_counts(tmp_path: Path) -> None:
     )
     copy.change(
         "jojlab/analysis/figures/case_figures.py",
-        "from jojlab.analysis.figures.case_figures import",
+        "from jojlab.analysis.figures.throughput import",
         "from jojlab.analysis.figures.largest_request import largest_requests\n"
-        "from jojlab.analysis.figures.case_figures import",
+        "from jojlab.analysis.figures.throughput import",
     )
     said = copy.tests(
         "jojlab/analysis/figures/test_largest_request.py",
