@@ -71,7 +71,7 @@ class Signalled(Interrupted):
 class EndAsked(KeyboardInterrupt):
     """A signal asked to end, as Ctrl-C does: what handles that handles this.
 
-    `last` is the number of the last one, 0 before any: interruptible.py says who forgets it.
+    `last` is the number of the last one, 0 before any: signals.py says who forgets it.
     """
 
     last = 0

@@ -126,7 +126,7 @@ def library_folders() -> LibraryFolders:
 # Where a name without a slash is looked for, in this order.
 SYSTEM_PROGRAMS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
 # The link that leads to the program, and where those are that are not the system's
-# (agent/src/workload/program/root.rs).
+# (agent/src/workload/program/confined.rs).
 PROGRAM = "program"
 _OWN = "opt/program"
 _OWN_LIBRARIES = "opt/program/lib"

@@ -7,16 +7,27 @@
  * calls whose structures differ.
  *
  * Every system call of the machine is looked up in the table natives, so that it has only those
- * that wait, write, or change something; other_natives has the others that have a name in
- * agent/src/tracer/causes/calls.rs.
+ * that wait, write, or change something; other_natives has the others that have a name. Both are of
+ * agent/src/system_calls/table.txt.
  */
 #ifndef JOJ_ABI_BPF_H
 #define JOJ_ABI_BPF_H
 
 #ifdef __TARGET_ARCH_arm64
-#include "abi_arm64.bpf.h"
+static const __u16 natives[CALLS_LIMIT] = { NATIVES_OF_ARM };
+static const __u16 other_natives[CALLS_LIMIT] = { OTHER_NATIVES_OF_ARM };
 #else
-#include "abi_x86.bpf.h"
+static const __u16 natives[CALLS_LIMIT] = { NATIVES_OF_I386 };
+static const __u16 other_natives[CALLS_LIMIT] = { OTHER_NATIVES_OF_I386 };
+
+static __always_inline __u32 native_of_x32(__u32 number)
+{
+	switch (number) {
+	CASES_OF_X32
+	default:
+		return number;
+	}
+}
 #endif
 
 /* A system call: its number on x86_64, or the one it has and OF_32_BITS or OF_ARM64. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * System calls: which ones wait for the device, which ones change an inode or a name, and which
- * file the current one is about. Numbers are x86_64's (arch/x86/entry/syscalls/syscall_64.tbl).
+ * file the current one is about. Numbers are x86_64's.
  */
 #ifndef JOJ_CALLS_BPF_H
 #define JOJ_CALLS_BPF_H
@@ -21,8 +21,6 @@
 #define RWF_SYNC 4
 #define SB_SYNCHRONOUS 16
 
-#define IO_URING_ENTER 426	/* what a thread of io_uring's own is said to be in */
-
 enum role {
 	ROLE_FILE = 1,		/* its first argument is the file it is about */
 	ROLE_WAITS = 2,		/* it waits for the device */
@@ -34,74 +32,7 @@ enum role {
 };
 
 static const __u8 roles[CALLS_LIMIT] = {
-	[0 /* read */] = ROLE_FILE,
-	[1 /* write */] = ROLE_FILE | ROLE_WRITES,
-	[2 /* open */] = ROLE_OPENS,
-	[16 /* ioctl */] = ROLE_FILE | ROLE_WAITS,
-	[17 /* pread64 */] = ROLE_FILE,
-	[18 /* pwrite64 */] = ROLE_FILE | ROLE_WRITES,
-	[19 /* readv */] = ROLE_FILE,
-	[20 /* writev */] = ROLE_FILE | ROLE_WRITES,
-	[26 /* msync */] = ROLE_WAITS,
-	[74 /* fsync */] = ROLE_FILE | ROLE_WAITS,
-	[75 /* fdatasync */] = ROLE_FILE | ROLE_WAITS,
-	[76 /* truncate */] = ROLE_NAMES,
-	[77 /* ftruncate */] = ROLE_FILE | ROLE_CHANGES,
-	[82 /* rename */] = ROLE_NAMES,
-	[83 /* mkdir */] = ROLE_NAMES,
-	[84 /* rmdir */] = ROLE_NAMES,
-	[85 /* creat */] = ROLE_OPENS,
-	[86 /* link */] = ROLE_NAMES,
-	[87 /* unlink */] = ROLE_NAMES,
-	[88 /* symlink */] = ROLE_NAMES,
-	[91 /* fchmod */] = ROLE_FILE | ROLE_CHANGES,
-	[93 /* fchown */] = ROLE_FILE | ROLE_CHANGES,
-	[162 /* sync */] = ROLE_WAITS,
-	[166 /* umount2 */] = ROLE_WAITS,
-	[190 /* fsetxattr */] = ROLE_FILE | ROLE_CHANGES,
-	[209 /* io_submit */] = ROLE_SUBMITS,
-	[257 /* openat */] = ROLE_OPENS,
-	[258 /* mkdirat */] = ROLE_NAMES,
-	[263 /* unlinkat */] = ROLE_NAMES,
-	[264 /* renameat */] = ROLE_NAMES,
-	[265 /* linkat */] = ROLE_NAMES,
-	[266 /* symlinkat */] = ROLE_NAMES,
-	[277 /* sync_file_range */] = ROLE_FILE | ROLE_WAITS,
-	[285 /* fallocate */] = ROLE_FILE | ROLE_CHANGES,
-	[295 /* preadv */] = ROLE_FILE,
-	[296 /* pwritev */] = ROLE_FILE | ROLE_WRITES,
-	[306 /* syncfs */] = ROLE_FILE | ROLE_WAITS,
-	[316 /* renameat2 */] = ROLE_NAMES,
-	[326 /* copy_file_range */] = ROLE_FILE,
-	[327 /* preadv2 */] = ROLE_FILE,
-	[328 /* pwritev2 */] = ROLE_FILE | ROLE_WRITES,
-	[437 /* openat2 */] = ROLE_OPENS,
-};
-
-enum {
-	CALL_OPEN = 2,
-	CALL_IOCTL = 16,
-	CALL_PREAD64 = 17,
-	CALL_PWRITE64 = 18,
-	CALL_MSYNC = 26,
-	CALL_FSYNC = 74,
-	CALL_FDATASYNC = 75,
-	CALL_RENAME = 82,
-	CALL_CREAT = 85,
-	CALL_LINK = 86,
-	CALL_SYMLINK = 88,
-	CALL_SYNC = 162,
-	CALL_UMOUNT2 = 166,
-	CALL_IO_SUBMIT = 209,
-	CALL_OPENAT = 257,
-	CALL_MKDIRAT = 258,
-	CALL_UNLINKAT = 263,
-	CALL_RENAMEAT = 264,
-	CALL_LINKAT = 265,
-	CALL_SYMLINKAT = 266,
-	CALL_SYNC_FILE_RANGE = 277,
-	CALL_RENAMEAT2 = 316,
-	CALL_PWRITEV2 = 328,
+	TRACED_CALLS
 };
 
 /* F2FS_IOC_COMMIT_ATOMIC_WRITE: SQLite's batch atomic write, which ends like an fsync. */
@@ -218,8 +149,11 @@ static __always_inline __u64 describe_call(struct walk *walk, struct task_struct
 	record->call = NO_CALL;
 	if (record->kernel_thread)
 		return 0;
-	/* A thread that io_uring made was never in a call: its registers are all zero. */
-	record->call = IO_URING_ENTER;
+	/*
+	 * A thread that io_uring made was never in a call: its registers are all zero. The call
+	 * that it works for stands in its place.
+	 */
+	record->call = CALL_IO_URING_ENTER;
 	if (OF_TASK(task, flags) & PF_IO_WORKER)
 		return 0;
 	registers = registers_of(walk, task);

@@ -68,31 +68,6 @@ struct task_struct {
 
 struct watch watch SEC(".data.watch") = {};
 
-enum {
-	CALL_WRITE = 1,
-	CALL_OPEN = 2,
-	CALL_IOCTL = 16,
-	CALL_PREAD64 = 17,
-	CALL_PWRITE64 = 18,
-	CALL_WRITEV = 20,
-	CALL_MSYNC = 26,
-	CALL_FCNTL = 72,
-	CALL_FSYNC = 74,
-	CALL_FDATASYNC = 75,
-	CALL_TRUNCATE = 76,
-	CALL_FTRUNCATE = 77,
-	CALL_CREAT = 85,
-	CALL_UNLINK = 87,
-	CALL_SYNC = 162,
-	CALL_OPENAT = 257,
-	CALL_UNLINKAT = 263,
-	CALL_SYNC_FILE_RANGE = 277,
-	CALL_PWRITEV = 296,
-	CALL_SYNCFS = 306,
-	CALL_PWRITEV2 = 328,
-	CALL_OPENAT2 = 437,
-};
-
 /* Of 32-bit programs, both of x86 and of arm. */
 #define FSYNC_OF_32_BITS 118
 #define FDATASYNC_OF_32_BITS 148
@@ -132,31 +107,10 @@ struct {
 	__type(value, struct call_record);
 } scratch SEC(".maps");
 
-static __always_inline bool is_told(__u64 number)
+static __always_inline bool is_watched_call(__u64 number)
 {
 	switch (number) {
-	case CALL_WRITE:
-	case CALL_OPEN:
-	case CALL_IOCTL:
-	case CALL_PREAD64:
-	case CALL_PWRITE64:
-	case CALL_WRITEV:
-	case CALL_MSYNC:
-	case CALL_FCNTL:
-	case CALL_FSYNC:
-	case CALL_FDATASYNC:
-	case CALL_TRUNCATE:
-	case CALL_FTRUNCATE:
-	case CALL_CREAT:
-	case CALL_UNLINK:
-	case CALL_SYNC:
-	case CALL_OPENAT:
-	case CALL_UNLINKAT:
-	case CALL_SYNC_FILE_RANGE:
-	case CALL_PWRITEV:
-	case CALL_SYNCFS:
-	case CALL_PWRITEV2:
-	case CALL_OPENAT2:
+	CASES_OF_WATCHED_CALLS
 		return true;
 	default:
 		return false;
@@ -344,7 +298,7 @@ int BPF_PROG(file_call_entered, struct pt_regs *registers, long given)
 	if (!is_watched() || is_of_others(given))
 		return 0;
 	number = number_on_x86_64(given);
-	if (!is_told(number))
+	if (!is_watched_call(number))
 		return 0;
 	if (watch.is_everyone && !may_wait(registers, number))
 		return 0;
@@ -365,7 +319,7 @@ int BPF_PROG(file_call_left, struct pt_regs *registers, long result)
 	if (!is_watched() || IS_32_BIT(task) || IS_X32(number))
 		return 0;
 	number = number_on_x86_64(number);
-	if (!is_told(number))
+	if (!is_watched_call(number))
 		return 0;
 	record = bpf_map_lookup_elem(&scratch, &zero);
 	if (!record)

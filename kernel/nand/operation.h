@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * An operation of raw NAND as it is recorded: this header, then the bytes that were programmed. The
- * agent reads it (agent/src/device/nand_record.rs).
+ * agent reads it (agent/src/raw_nand/operation.rs).
  */
 #ifndef RAW_NAND_OPERATION_H
 #define RAW_NAND_OPERATION_H

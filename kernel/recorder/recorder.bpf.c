@@ -19,6 +19,7 @@
 #include "kernel_types.bpf.h"
 #include "../bpf/files.bpf.h"
 #include "recorded.h"
+#include "system_calls.h"	/* of agent/src/system_calls/table.txt */
 #include "pieces.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -33,22 +34,6 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
-#ifdef __TARGET_ARCH_arm64
-#define CALL_MMAP 222		/* include/uapi/asm-generic/unistd.h */
-#define CALL_EXECVE 221
-#define CALL_EXECVEAT 281
-#define CALL_OPENAT 56
-#define CALL_OPEN CALLS_LIMIT	/* it has neither of these */
-#define CALL_CREAT CALLS_LIMIT
-#else
-#define CALL_OPEN 2		/* arch/x86/entry/syscalls/syscall_64.tbl */
-#define CALL_MMAP 9
-#define CALL_EXECVE 59
-#define CALL_CREAT 85
-#define CALL_OPENAT 257
-#define CALL_EXECVEAT 322
-#endif
-#define CALL_OPENAT2 437
 #define MAP_ANONYMOUS 0x20
 #define O_TRUNC 01000
 #define EEXIST 17
@@ -175,7 +160,7 @@ static __always_inline void begin_call(struct thread *thread, struct pt_regs *re
 	record.arguments[4] = REGISTER_5(registers);
 	record.arguments[5] = REGISTER_6(registers);
 	/* Anonymous memory is no file's. */
-	if (number == CALL_MMAP && record.arguments[3] & MAP_ANONYMOUS)
+	if (number == OWN_CALL_MMAP && record.arguments[3] & MAP_ANONYMOUS)
 		return;
 	record.begin_ns = bpf_ktime_get_boot_ns();
 #pragma unroll
@@ -283,7 +268,7 @@ static __always_inline void end_call(struct thread *thread, struct pt_regs *regi
 	arguments[4] = REGISTER_5(registers);
 	arguments[5] = REGISTER_6(registers);
 	/* After an execve the memory is another program's. */
-	is_gone = (number == CALL_EXECVE || number == CALL_EXECVEAT) && !result;
+	is_gone = (number == OWN_CALL_EXECVE || number == OWN_CALL_EXECVEAT) && !result;
 #pragma unroll
 	for (int place = 0; place < ARGUMENTS; place++) {
 		__u32 kind = plan_of(number)->arguments[place];
@@ -296,9 +281,9 @@ static __always_inline void end_call(struct thread *thread, struct pt_regs *regi
 	}
 	if (plan_of(number)->opens && result >= 0) {
 		/* Of openat2 the flags are in memory: it may have been cut. */
-		bool cuts = (number == CALL_OPEN && arguments[1] & O_TRUNC) ||
-			    (number == CALL_OPENAT && arguments[2] & O_TRUNC) ||
-			    number == CALL_CREAT || number == CALL_OPENAT2;
+		bool cuts = (number == OWN_CALL_OPEN && arguments[1] & O_TRUNC) ||
+			    (number == OWN_CALL_OPENAT && arguments[2] & O_TRUNC) ||
+			    number == OWN_CALL_CREAT || number == OWN_CALL_OPENAT2;
 		describe_opened(&record.file, file_of_descriptor(result), cuts);
 	}
 	if (record.file.knowledge) {

@@ -220,11 +220,11 @@ pub struct Map<'a, const KEY_BYTES: usize, const VALUE_WORDS: usize> {
 }
 
 impl<'a, const KEY_BYTES: usize, const VALUE_WORDS: usize> Map<'a, KEY_BYTES, VALUE_WORDS> {
-    /// The map of that name.
+    /// Return the map of that name.
     ///
     /// # Errors
     /// If there is none, or its keys or values have other sizes.
-    pub fn of(object: &'a Object, name: &CStr) -> Result<Self, BpfError> {
+    pub fn find(object: &'a Object, name: &CStr) -> Result<Self, BpfError> {
         let map = object.map(name)?;
         // SAFETY: the map is of the object, which keeps its descriptor open.
         let (key_bytes, value_bytes, descriptor) = unsafe {

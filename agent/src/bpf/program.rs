@@ -123,7 +123,7 @@ impl Program {
         &self,
         name: &CStr,
     ) -> Result<Map<'_, KEY_BYTES, VALUE_WORDS>, BpfError> {
-        Map::of(&self.object, name)
+        Map::find(&self.object, name)
     }
 
     /// See `Object::skipped_runs`.

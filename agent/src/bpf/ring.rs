@@ -159,11 +159,11 @@ pub struct Drain {
 }
 
 struct Shared {
-    taken: Mutex<Taken>,
+    backlog: Mutex<Backlog>,
     is_over: AtomicBool,
 }
 
-struct Taken {
+struct Backlog {
     ring: Box<dyn RecordSource>,
     /// (length u32, record) one after the other.
     pieces: VecDeque<Vec<u8>>,
@@ -173,12 +173,12 @@ struct Taken {
 impl Drain {
     /// Reads only when it is asked to.
     pub fn new(ring: Box<dyn RecordSource>) -> Self {
-        let taken = Mutex::new(Taken { ring, pieces: VecDeque::new(), bytes: 0 });
-        let shared = Arc::new(Shared { taken, is_over: AtomicBool::new(false) });
+        let backlog = Mutex::new(Backlog { ring, pieces: VecDeque::new(), bytes: 0 });
+        let shared = Arc::new(Shared { backlog, is_over: AtomicBool::new(false) });
         Drain { shared, thread: None }
     }
 
-    /// Reads in a thread of its own from now on, unless so many bytes were not taken.
+    /// Reads in a thread of its own from now on, unless so many bytes wait.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -198,9 +198,9 @@ impl Drain {
 
     /// A piece of what was read, the oldest; none where nothing is left.
     pub fn take(&mut self) -> Option<Vec<u8>> {
-        let mut taken = self.shared.lock();
-        let piece = taken.pieces.pop_front()?;
-        taken.bytes -= piece.len();
+        let mut backlog = self.shared.lock();
+        let piece = backlog.pieces.pop_front()?;
+        backlog.bytes -= piece.len();
         Some(piece)
     }
 
@@ -209,7 +209,7 @@ impl Drain {
         self.shared.lock().ring.waiting_bytes()
     }
 
-    /// Bytes read from it and not taken.
+    /// Bytes of the backlog.
     pub fn read_bytes(&self) -> usize {
         self.shared.lock().bytes
     }
@@ -226,12 +226,12 @@ impl Drop for Drain {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Backlog> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Taken {
+impl Backlog {
     /// Reads all that is whole, unless `limit_bytes` wait to be taken; gives how much it was.
     fn read(&mut self, limit_bytes: usize) -> usize {
         let before = self.bytes;

@@ -137,7 +137,7 @@ fn end_of(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn named(word: &str) -> Filesystem {
+    fn filesystem(word: &str) -> Filesystem {
         Filesystem::from_word(word).unwrap()
     }
 
@@ -146,13 +146,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let device = directory.path().join("device");
         std::fs::write(&device, vec![0; 4096]).unwrap();
-        let error = make(named("ext4"), &device, None, "").unwrap_err().to_string();
+        let error = make(filesystem("ext4"), &device, None, "").unwrap_err().to_string();
         assert!(error.contains("mkfs.ext4"), "{error}");
     }
 
     #[test]
     fn a_filesystem_without_such_a_journal_is_refused() {
-        let error = make(named("f2fs"), Path::new("/x"), Some(Path::new("/y")), "").unwrap_err();
+        let error =
+            make(filesystem("f2fs"), Path::new("/x"), Some(Path::new("/y")), "").unwrap_err();
         assert!(error.to_string().contains("f2fs"), "{error}");
     }
 
@@ -161,12 +162,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let device = folder.path().join("device");
         std::fs::write(&device, vec![0; 1 << 20]).unwrap();
-        let found = check(named("ext4"), &device, None).unwrap();
+        let found = check(filesystem("ext4"), &device, None).unwrap();
         assert!(
             matches!(found, Checked::Unclean(ref text) if text.contains("e2fsck")),
             "{found:?}"
         );
-        assert_eq!(check(named("nilfs2"), &device, None).unwrap(), Checked::None);
+        assert_eq!(check(filesystem("nilfs2"), &device, None).unwrap(), Checked::None);
     }
 
     #[test]

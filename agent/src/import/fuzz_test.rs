@@ -115,7 +115,7 @@ fn input(number: u64) -> usize {
     }
     let files: Vec<_> = (0..=number % 16 / 15).map(|_| random.text(&TRACE, 4)).collect();
     let lines = |text: &Vec<u8>| Lines::of(Path::new("log.12"), text.clone());
-    let forms: Vec<_> = files.iter().map(|text| FileForm::of(lines(text)).unwrap()).collect();
+    let forms: Vec<_> = files.iter().map(|text| FileForm::read(lines(text)).unwrap()).collect();
     let open = || Merged::of(files.iter().map(lines).collect(), &forms);
     let _ = strace::creations(open());
     rows(|book| {

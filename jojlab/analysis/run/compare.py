@@ -66,7 +66,7 @@ class Move:
 
 
 def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Group dotted names of a fingerprint (differences.py) by the part that they are of."""
+    """Group dotted names of a fingerprint, as flatten() makes them, by their part."""
     found: dict[str, tuple[str, ...]] = {}
     for name in names:
         if part := _part(name):

@@ -143,7 +143,7 @@ impl Source {
                 Next::Line => match line::read(&self.waiting.text) {
                     Ok(None) => continue,
                     Ok(Some(read)) => {
-                        let tid = self.numbers.of(&read);
+                        let tid = self.numbers.thread(&read);
                         // What strace tells of itself has no time.
                         let stamp = if read.is_event() { read.stamp } else { LineStamp::None };
                         self.waiting.time_ns = self.clock.time_ns(stamp);
@@ -186,7 +186,7 @@ pub struct FileForm {
 /// # Errors
 /// If one cannot be read.
 pub fn forms(files: &[PathBuf]) -> anyhow::Result<Vec<FileForm>> {
-    files.iter().map(|file| FileForm::of(Lines::open(file)?)).collect()
+    files.iter().map(|file| FileForm::read(Lines::open(file)?)).collect()
 }
 
 impl FileForm {
@@ -194,18 +194,18 @@ impl FileForm {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn of(lines: Lines) -> anyhow::Result<Self> {
+    pub fn read(lines: Lines) -> anyhow::Result<Self> {
         let path = lines.path.clone();
         let (mut lines, mut text) = (JoinedLines::of(lines), Vec::new());
-        let mut seen = Seen::default();
+        let mut evidence = FormEvidence::default();
         loop {
             let next = lines.next(&mut text);
             match next.map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))? {
-                Next::End => return Ok(seen.form()),
+                Next::End => return Ok(evidence.form()),
                 Next::TooLong => {}
                 Next::Line => {
                     if let Ok(Some(read)) = line::read(&text) {
-                        seen.line(&read);
+                        evidence.line(&read);
                     }
                 }
             }
@@ -213,9 +213,9 @@ impl FileForm {
     }
 }
 
-/// What was seen of a file so far.
+/// Sums of the lines of a file that were read so far.
 #[derive(Default)]
-struct Seen {
+struct FormEvidence {
     /// Lines of each kind of time, by `ClockKind`, and the first time of each.
     times: [(u64, Option<i64>); 4],
     /// Numbers in the order in which they came first.
@@ -229,7 +229,7 @@ struct Seen {
     begins_without_number: bool,
 }
 
-impl Seen {
+impl FormEvidence {
     fn line(&mut self, read: &TraceLine) {
         if let Said::Attached(tid, threads) = read.said {
             self.processes += u64::from(threads.is_some());
@@ -405,8 +405,8 @@ impl ThreadNumbers {
         ThreadNumbers { first, live, made, silent, leaving, doubtful: 0 }
     }
 
-    /// The number of the thread of a line.
-    pub fn of(&mut self, read: &TraceLine) -> i64 {
+    /// Return the number of the thread of a line.
+    pub fn thread(&mut self, read: &TraceLine) -> i64 {
         match read.said {
             Said::Attached(tid, _) => {
                 self.made.remove(&tid);
@@ -487,7 +487,7 @@ mod tests {
     fn numbers(first: i64, text: &str) -> (Vec<i64>, u64) {
         let mut numbers = ThreadNumbers::new(first);
         let lines = text.lines().map(|line| read(line.as_bytes()).unwrap().unwrap());
-        (lines.map(|line| numbers.of(&line)).collect(), numbers.doubtful)
+        (lines.map(|line| numbers.thread(&line)).collect(), numbers.doubtful)
     }
 
     #[test]

@@ -1,117 +1,52 @@
-//! Names of the system calls in which block I/O is submitted, by their numbers on x86_64
-//! (arch/x86/entry/syscalls/syscall_64.tbl).
+//! Names of the system calls in which block I/O is submitted, by their numbers on x86_64.
 
+use crate::system_calls::*;
 use crate::tables::rows::Word;
 use crate::tracer::records::{CALL_DSYNC, CALL_SYNC_ALL, OF_32_BITS};
 
 /// The call that unmounts, whose I/O comes when it is over.
-pub const UMOUNT2: u32 = 166;
+pub const UMOUNT2: u32 = SYS_umount2 as u32;
 /// The call that names an address instead of a file.
-pub const MSYNC: u32 = 26;
+pub const MSYNC: u32 = SYS_msync as u32;
 /// Calls that are given names.
-pub const TRUNCATE: u32 = 76;
-pub const RENAME: u32 = 82;
-pub const RMDIR: u32 = 84;
-pub const LINK: u32 = 86;
-pub const UNLINK: u32 = 87;
-pub const UNLINKAT: u32 = 263;
-pub const RENAMEAT: u32 = 264;
-pub const LINKAT: u32 = 265;
-pub const RENAMEAT2: u32 = 316;
+pub const TRUNCATE: u32 = SYS_truncate as u32;
+pub const RENAME: u32 = SYS_rename as u32;
+pub const RMDIR: u32 = SYS_rmdir as u32;
+pub const LINK: u32 = SYS_link as u32;
+pub const UNLINK: u32 = SYS_unlink as u32;
+pub const UNLINKAT: u32 = SYS_unlinkat as u32;
+pub const RENAMEAT: u32 = SYS_renameat as u32;
+pub const LINKAT: u32 = SYS_linkat as u32;
+pub const RENAMEAT2: u32 = SYS_renameat2 as u32;
 
 /// What a sync call is, in the words of schema/requests.toml (asker_call). `flags` are those of a
 /// write that waits.
 pub fn sync_name(number: u32, flags: u32) -> &'static str {
-    match number {
+    match i64::from(number) {
         // The one ioctl that the program reports: F2FS_IOC_COMMIT_ATOMIC_WRITE.
-        16 => "f2fs-commit-atomic-write",
-        MSYNC => "msync",
-        74 => "fsync",
-        75 => "fdatasync",
-        162 => "sync",
-        UMOUNT2 => "umount",
-        277 => "sync_file_range",
-        306 => "syncfs",
+        SYS_ioctl => "f2fs-commit-atomic-write",
+        SYS_msync => "msync",
+        SYS_fsync => "fsync",
+        SYS_fdatasync => "fdatasync",
+        SYS_sync => "sync",
+        SYS_umount2 => "umount",
+        SYS_sync_file_range => "sync_file_range",
+        SYS_syncfs => "syncfs",
         _ if flags & CALL_SYNC_ALL != 0 => "O_SYNC write",
         _ if flags & CALL_DSYNC != 0 => "O_DSYNC write",
         _ => "",
     }
 }
 
-/// The name of a system call; "call N" for one in which no block I/O was expected.
+/// Return the name of a system call; "call N" for one in which no block I/O was expected.
 pub fn name(number: u32) -> Word {
-    let name = match number {
-        0 => "read",
-        1 => "write",
-        2 => "open",
-        3 => "close",
-        4 => "stat",
-        5 => "fstat",
-        6 => "lstat",
-        9 => "mmap",
-        11 => "munmap",
-        16 => "ioctl",
-        17 => "pread64",
-        18 => "pwrite64",
-        19 => "readv",
-        20 => "writev",
-        21 => "access",
-        26 => "msync",
-        28 => "madvise",
-        40 => "sendfile",
-        59 => "execve",
-        60 => "exit",
-        74 => "fsync",
-        75 => "fdatasync",
-        76 => "truncate",
-        77 => "ftruncate",
-        78 => "getdents",
-        82 => "rename",
-        83 => "mkdir",
-        84 => "rmdir",
-        85 => "creat",
-        86 => "link",
-        87 => "unlink",
-        88 => "symlink",
-        90 => "chmod",
-        91 => "fchmod",
-        162 => "sync",
-        165 => "mount",
-        166 => "umount2",
-        167 => "swapon",
-        168 => "swapoff",
-        187 => "readahead",
-        209 => "io_submit",
-        217 => "getdents64",
-        221 => "fadvise64",
-        231 => "exit_group",
-        257 => "openat",
-        258 => "mkdirat",
-        262 => "newfstatat",
-        263 => "unlinkat",
-        264 => "renameat",
-        265 => "linkat",
-        266 => "symlinkat",
-        275 => "splice",
-        277 => "sync_file_range",
-        285 => "fallocate",
-        295 => "preadv",
-        296 => "pwritev",
-        306 => "syncfs",
-        316 => "renameat2",
-        322 => "execveat",
-        326 => "copy_file_range",
-        327 => "preadv2",
-        328 => "pwritev2",
-        332 => "statx",
-        426 => "io_uring_enter",
-        437 => "openat2",
-        _ if number & OF_32_BITS != 0 => {
-            return format!("32-bit call {}", number & !OF_32_BITS).into();
-        }
-        _ => return format!("call {number}").into(),
-    };
-    name.into()
+    if number & OF_32_BITS != 0 {
+        return format!("32-bit call {}", number & !OF_32_BITS).into();
+    }
+    match row(number.into()) {
+        Some(row) if row.is_traced => row.name.into(),
+        _ => format!("call {number}").into(),
+    }
 }
 
 #[cfg(test)]
