@@ -1,37 +1,37 @@
 //! Names of the system calls in which block I/O is submitted, by their numbers on x86_64.
 
-use crate::system_calls::*;
+use crate::system_calls::{self, row};
 use crate::tables::rows::Word;
 use crate::tracer::records::{CALL_DSYNC, CALL_SYNC_ALL, OF_32_BITS};
 
 /// The call that unmounts, whose I/O comes when it is over.
-pub const UMOUNT2: u32 = SYS_umount2 as u32;
+pub const UMOUNT2: u32 = system_calls::SYS_umount2 as u32;
 /// The call that names an address instead of a file.
-pub const MSYNC: u32 = SYS_msync as u32;
+pub const MSYNC: u32 = system_calls::SYS_msync as u32;
 /// Calls that are given names.
-pub const TRUNCATE: u32 = SYS_truncate as u32;
-pub const RENAME: u32 = SYS_rename as u32;
-pub const RMDIR: u32 = SYS_rmdir as u32;
-pub const LINK: u32 = SYS_link as u32;
-pub const UNLINK: u32 = SYS_unlink as u32;
-pub const UNLINKAT: u32 = SYS_unlinkat as u32;
-pub const RENAMEAT: u32 = SYS_renameat as u32;
-pub const LINKAT: u32 = SYS_linkat as u32;
-pub const RENAMEAT2: u32 = SYS_renameat2 as u32;
+pub const TRUNCATE: u32 = system_calls::SYS_truncate as u32;
+pub const RENAME: u32 = system_calls::SYS_rename as u32;
+pub const RMDIR: u32 = system_calls::SYS_rmdir as u32;
+pub const LINK: u32 = system_calls::SYS_link as u32;
+pub const UNLINK: u32 = system_calls::SYS_unlink as u32;
+pub const UNLINKAT: u32 = system_calls::SYS_unlinkat as u32;
+pub const RENAMEAT: u32 = system_calls::SYS_renameat as u32;
+pub const LINKAT: u32 = system_calls::SYS_linkat as u32;
+pub const RENAMEAT2: u32 = system_calls::SYS_renameat2 as u32;
 
 /// What a sync call is, in the words of schema/requests.toml (asker_call). `flags` are those of a
 /// write that waits.
 pub fn sync_name(number: u32, flags: u32) -> &'static str {
     match i64::from(number) {
         // The one ioctl that the program reports: F2FS_IOC_COMMIT_ATOMIC_WRITE.
-        SYS_ioctl => "f2fs-commit-atomic-write",
-        SYS_msync => "msync",
-        SYS_fsync => "fsync",
-        SYS_fdatasync => "fdatasync",
-        SYS_sync => "sync",
-        SYS_umount2 => "umount",
-        SYS_sync_file_range => "sync_file_range",
-        SYS_syncfs => "syncfs",
+        system_calls::SYS_ioctl => "f2fs-commit-atomic-write",
+        system_calls::SYS_msync => "msync",
+        system_calls::SYS_fsync => "fsync",
+        system_calls::SYS_fdatasync => "fdatasync",
+        system_calls::SYS_sync => "sync",
+        system_calls::SYS_umount2 => "umount",
+        system_calls::SYS_sync_file_range => "sync_file_range",
+        system_calls::SYS_syncfs => "syncfs",
         _ if flags & CALL_SYNC_ALL != 0 => "O_SYNC write",
         _ if flags & CALL_DSYNC != 0 => "O_DSYNC write",
         _ => "",
