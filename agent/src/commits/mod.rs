@@ -3,7 +3,7 @@
 //! has the rules.
 //!
 //! call -> decode -> witness (sees calls by BPF); recent_map -> database; wal_frames;
-//! unit_of_work -> made_rows; all these -> finder
+//! unit_of_work; all these -> finder
 
 pub mod call;
 mod database;

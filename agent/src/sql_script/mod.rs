@@ -1,7 +1,7 @@
 //! Scripts of SQL whose values are recorded or drawn: parses their text. docs/own-sql.md says what
 //! they may hold.
 //!
-//! error -> lexer; expression -> statement -> open_transaction, script -> parse
+//! lexer; expression -> statement -> parse
 
 pub mod expression;
 pub mod lexer;

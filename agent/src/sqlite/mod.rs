@@ -1,9 +1,9 @@
 //! SQLite as every room of the agent drives it: which call syncs, whether F2FS writes atomically,
 //! where random numbers come from, and what happens while a database is locked.
 //!
-//! system_calls -> batch_atomic_write, written; files; sound, contents; commit_time
-//! lacks -> error, which all use
-//! words -> pragmas -> databases (with wal) -> options, allocate
+//! error, which all use
+//! vfs: what SQLite asks of the operating system; sync_call: the call behind its syncs
+//! pragmas -> databases (with wal) -> options; contents: what a closed one holds
 
 pub mod contents;
 pub mod databases;

@@ -1,11 +1,8 @@
 //! Seeded workload generators. The same seed gives the same operations on every machine.
 //!
 //! error, draw, ledger, power_cut -> kind: what every kind of workload gives
-//! database_states: what a power cut left of databases; promised: what of files that any program
-//! may have written
 //! threads: runs a kind's operations in one thread or several, phase by phase
-//! checkpoints: those of a connection of SQLite; grown_files: whether its files grew meanwhile;
-//! regime: how far they have grown
+//! regime: how far the files of databases have grown, and the checkpoints of a connection
 //! sqlite, sql, file_write, file_read, file_passes, file_metadata, replay, program: the kinds;
 //! files: what those of files share
 //! background: a load beside the workload; course: the run of both, the same in the lab and live

@@ -1,7 +1,7 @@
 //! Records the SQL that a program gives SQLite: runs it with a library loaded before SQLite's own,
 //! waits for all its processes, and makes tables of the logs that they wrote.
 //!
-//! elf, preload -> (the program) -> log, values -> rows
+//! preload -> (the program) -> log -> rows
 
 mod log;
 mod preload;

@@ -5,7 +5,7 @@
 //! The parent holds the child's standard input open. End of file is the signal to stop; it also
 //! comes when the parent dies.
 //!
-//! signals -> cpu, sqlite, video -> process (the child); left -> load (the parent)
+//! process (the child) -> load (the parent)
 
 pub mod load;
 pub mod process;

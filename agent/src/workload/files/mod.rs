@@ -1,7 +1,8 @@
 //! What the workloads of plain files share: the stream of records, the file that holds them, how an
 //! operation reaches the kernel, and the threads that run it.
 //!
-//! stream -> settings; left -> survived -> data_file; aligned_buffer, open_file, engine; threads
+//! stream; engine: how an operation reaches the kernel; watched: runs for tests
+//! remains: what a power cut left of the file; threads
 
 pub mod engine;
 pub mod remains;

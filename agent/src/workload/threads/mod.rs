@@ -1,7 +1,7 @@
 //! Runs a workload's threads: takes one worker or several, how much they shall do, and who watches;
 //! gives what each thread noted.
 //!
-//! observer, plan -> task -> post (one thread) -> phases -> crew (several threads)
+//! task -> crew (one thread or several); noted_phases: an observer for tests
 //! turns: the order that threads keep
 
 mod crew;

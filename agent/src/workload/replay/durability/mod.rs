@@ -4,7 +4,7 @@
 //! when the sync began; the names in a directory that was synced. A rename is whole or not at all.
 //! What nobody synced may be there or not, in any part.
 //!
-//! contents (of the bytes that calls wrote) -> file -> names -> judge
+//! file_history (with the bytes that calls wrote) -> names -> judge
 
 pub mod file_history;
 pub mod judge;
