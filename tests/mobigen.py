@@ -16,7 +16,7 @@ CALLS, WRITTEN_BYTES = 9, 1032
 LEFT_OUT = "1 20100 ioctl 53 1\n2 20200 write 99 10\n"
 LEFT_OUT_REASONS = (
     "1 call of ioctl left out: such calls are not replayed",
-    "1 call of write left out: its descriptor is one that the script does not open",
+    "1 call of write left out: its descriptor is one that no recorded call opened",
 )
 NO_SCRIPT = "1 0 close 3\n1 1 pwrite 3 x 10\n"
 NO_SCRIPT_REASON = 'line 2, offset: "x" is no whole number'

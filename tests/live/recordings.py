@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from jojlab.foundation.places import agent_path
 from tests.ended import HANG_S
+from tests.system_calls import call_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
@@ -139,8 +140,7 @@ def check_joined(recording: Recording, pid: int) -> None:
 
 def recorded_names() -> list[str]:
     """The names of all calls that are recorded."""
-    text = (ROOT / "agent/src/recorder/calls.rs").read_text()
-    return re.findall(r"SYS_(\w+)\(", text)
+    return [name for name, row in call_rows().items() if "recorded" in row]
 
 
 # One call as both sides tell it: its name, its paths, its numbers, its result.

@@ -76,7 +76,7 @@ def test_what_is_left_out_makes_the_run_incomplete(bench: Bench, tmp_path: Path)
     [
         (NO_SCRIPT, NO_SCRIPT_REASON),
         ("1 0 close 3\n1 1 write 3 999999999\n", "line 2, bytes: 999999999 is more than"),
-        ("", "no call that can be replayed"),
+        ("", "no file system call"),
         ("\0\1\2\n", "line 1, thread:"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.test_tidy import ROOT
+from tests.system_calls import call_rows
 
 HEADERS = Path("/usr/include/x86_64-linux-gnu/asm")
 
@@ -43,20 +43,13 @@ def generic() -> dict[str, int]:
     return {name: number for name, number in known.items() if name != "sync_file_range2"}
 
 
-Row = dict[str, list[int]]
-
-
-def table() -> dict[str, Row]:
+def table() -> dict[str, dict[str, list[int]]]:
     """Return the numbers of each call of the agent's table, by processor."""
-    text = (ROOT / "agent/src/system_calls/table.txt").read_text()
-    text = re.sub(r"\n +", " ", re.sub(r"(?m)^#.*\n", "", text))
-    rows = {}
-    for line in text.split("\n"):
-        if found := re.match(r"(\w+) +(\d+)", line):
-            facts = dict(re.findall(r" (arm64|i386|arm|x32)=([\d,]+)", line))
-            numbers = {key: [int(it) for it in value.split(",")] for key, value in facts.items()}
-            rows[found[1]] = {"x86_64": [int(found[2])], **numbers}
-    return rows
+    keys = ("x86_64", "arm64", "i386", "arm", "x32")
+    return {
+        name: {key: [int(it) for it in row[key].split(",")] for key in keys if key in row}
+        for name, row in call_rows().items()
+    }
 
 
 def test_numbers_of_the_table_are_those_of_the_headers() -> None:
@@ -112,9 +105,7 @@ def test_numbers_of_32_bit_programs_of_arm_in_the_table_are_those_of_the_headers
 
 def test_what_the_tracer_follows_has_its_numbers_for_every_program() -> None:
     """Without the number of a processor, its programs' call would be of no name and no role."""
-    text = (ROOT / "agent/src/system_calls/table.txt").read_text()
-    text = re.sub(r"\n +", " ", re.sub(r"(?m)^#.*\n", "", text))
-    traced = re.findall(r"(?m)^(\w+) .* traced=", text)
+    traced = [name for name, row in call_rows().items() if "traced" in row]
     assert len(traced) > 60
     i386 = {SAME.get(name, name) for name in numbers("unistd_32.h")}
     arm64, rows = generic(), table()

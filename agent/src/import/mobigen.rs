@@ -6,7 +6,8 @@
 //!     access|stat|lstat|unlink "PATH" [RESULT]
 //!
 //! A path without quotes, or with one of them, is that of a file that was open before the recording
-//! began: MobiGen knew no more than where it was. Names of calls may end in 64. A script has one
+//! began: MobiGen knew no more than where it was. In the recording a name of ours stands for each,
+//! `/_opened-before/1` and on, so that what was written to it is not left out. Names of calls may end in 64. A script has one
 //! descriptor table for all its threads; of most calls it tells neither what they returned nor when
 //! they ended.
 
@@ -78,6 +79,8 @@ pub struct Script {
     threads: BTreeSet<u64>,
     /// Calls that are not imported, by their name: how many there were.
     pub unknown: BTreeMap<String, u64>,
+    /// Files that were open before and got a name of ours.
+    pub opened_before: u64,
 }
 
 /// What is wrong with a script.
@@ -111,7 +114,13 @@ pub fn read(file: &Path, book: &mut Book) -> anyhow::Result<Script> {
 
 /// Moves the calls of a script into a book; on error returns the line that no program can have.
 pub(super) fn add_calls(script: &mut Script, book: &mut Book) -> Result<(), (usize, Impossible)> {
-    for ScriptCall { line, thread, time_us, call } in std::mem::take(&mut script.calls) {
+    for ScriptCall { line, thread, time_us, mut call } in std::mem::take(&mut script.calls) {
+        let is_open = call.row.flags.is_some();
+        if is_open && call.path.is_none() && call.success().is_some() {
+            script.opened_before += 1;
+            let name = format!("/_opened-before/{}", script.opened_before);
+            call.set_path(Some(name.as_bytes()));
+        }
         let begun = book.begin(thread as i64, (time_us * 1000).cast_signed());
         effects::end_call(book, begun, call, None).map_err(|error| (line, error))?;
     }

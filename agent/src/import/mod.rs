@@ -174,12 +174,18 @@ fn strace_facts(read: strace::Read) -> FormatFacts {
 
 fn mobigen_facts(script: mobigen::Script) -> FormatFacts {
     let times = json!({ "begin": "told", "end": "none" });
+    let mut notes = vec!["a script tells no ends of calls, and of few what they returned".into()];
+    notes.extend(sentences(&[(
+        script.opened_before,
+        "file{s} {was|were} open before, and the script does not name {it|them}: \
+         /_opened-before/N stands for each",
+    )]));
     FormatFacts {
         lines: script.lines as u64,
         left_out: script.unknown,
         doubtful_lines: 0,
         facts: vec![("clock", json!("relative")), ("began_ns", json!(0)), ("times", times)],
-        notes: vec!["a script tells no ends of calls, and of few what they returned".into()],
+        notes,
     }
 }
 

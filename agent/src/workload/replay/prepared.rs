@@ -3,6 +3,7 @@
 //! each call took. Every path is in the directory of the replay.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use crate::tables::timeline::now_ns;
 use crate::workload::draw::hash_of;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::{Asked, ClosedWorkload, Space, Workload, WorkloadKind};
-use crate::workload::ledger::{Done, Ledger};
+use crate::workload::ledger::{self, Done, Ledger};
 use crate::workload::threads;
 use crate::workload::threads::task::{Length, Observer, Plan as Share, Task, Worker};
 use crate::workload::threads::turns::Turns;
@@ -56,11 +57,10 @@ words! {
 }
 
 impl ReplaySettings {
-    /// The file or folder that the user named, and where that is a script, the recording that is
-    /// imported from it, which is removed when it is dropped.
-    fn recording(&self) -> Result<(&Path, Option<TempDir>), WorkloadError> {
+    /// Return the recording of the script, where the user named one in place of a recording.
+    fn imported_script(&self) -> Result<Option<ImportedScript>, WorkloadError> {
         if self.script.as_os_str().is_empty() {
-            return Ok((&self.recording, None));
+            return Ok(None);
         }
         let refuse = |error: &dyn std::fmt::Display| {
             WorkloadError::refused(format!("{}: {error}", self.script.display()))
@@ -70,10 +70,11 @@ impl ReplaySettings {
         }
         // A guest begins without the folder.
         std::fs::create_dir_all(std::env::temp_dir()).map_err(|error| refuse(&error))?;
-        let imported = tempfile::tempdir().map_err(|error| refuse(&error))?;
-        import(&Trace::Mobigen(&self.script), imported.path(), None)
-            .map_err(|error| WorkloadError::refused(format!("{error:#}")))?;
-        Ok((&self.script, Some(imported)))
+        let folder = tempfile::tempdir().map_err(|error| refuse(&error))?;
+        // Relative paths are below the root of the replay too.
+        import(&Trace::Mobigen(&self.script), folder.path(), Some(Path::new("/")))
+            .map(|imported| Some(ImportedScript { folder, left_out: imported.left_out }))
+            .map_err(|error| WorkloadError::refused(format!("{error:#}")))
     }
 }
 
@@ -91,6 +92,13 @@ impl Asked for ReplaySettings {
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(Replay::prepare(directory, self, seed)?))
     }
+}
+
+/// A script as a recording, whose folder is removed when this is dropped.
+struct ImportedScript {
+    folder: TempDir,
+    /// Calls that a recording does not have, by name.
+    left_out: BTreeMap<String, u64>,
 }
 
 /// Most memory of all threads' buffers and of mappings that are filled (MAP_POPULATE) together.
@@ -138,11 +146,16 @@ impl Replay {
         settings: &ReplaySettings,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
-        let (source, imported) = settings.recording()?;
+        let imported = settings.imported_script()?;
+        let source = if imported.is_some() { &settings.script } else { &settings.recording };
         let refuse = |what: String| WorkloadError::refused(format!("{}: {what}", source.display()));
-        let folder = imported.as_ref().map_or(source, |it| it.path());
-        let plan = recording::plan(folder, &settings.recorded_root)
+        let folder = imported.as_ref().map_or(source.as_path(), |it| it.folder.path());
+        let mut plan = recording::plan(folder, &settings.recorded_root)
             .map_err(|error| WorkloadError::refused(error.to_string()))?;
+        for (name, calls) in imported.iter().flat_map(|it| &it.left_out) {
+            let reason = (name.clone(), "such calls are not replayed");
+            *plan.left_out.entry(reason).or_default() += calls;
+        }
         if plan.lanes.iter().all(|lane| lane.steps.is_empty()) {
             return Err(refuse("no call that can be replayed".into()));
         }
@@ -237,7 +250,7 @@ impl Workload for Replay {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { players, shared, directory, seed, not_made, ledgers, .. } = *self;
+        let Self { players, shared, settings, directory, seed, not_made, ledgers } = *self;
         let mut notes = Notes::default();
         players.into_iter().for_each(|player| notes.merge(player.notes));
         let SharedReplay { plan, mut stage, .. } =
@@ -251,10 +264,18 @@ impl Workload for Replay {
         told["databases_before"] = json!(plan.facts.databases_before);
         told["architecture"] = json!(std::env::consts::ARCH);
         told["replayed"] = span(&ledgers);
-        let found = transactions_of(&plan, &ledgers);
-        told.as_object_mut().expect("it is one").append(&mut found.counts());
+        // A script has no locks, which would tell which of its files are databases.
+        let mut has_databases = false;
+        let transactions = if settings.script.as_os_str().is_empty() {
+            let found = transactions_of(&plan, &ledgers);
+            has_databases = found.databases > 0;
+            told.as_object_mut().expect("it is one").append(&mut found.counts());
+            found.rows
+        } else {
+            ledger::rows(&ledgers)
+        };
         Ok(ClosedWorkload {
-            transactions: found.rows,
+            transactions,
             operation_hash: hash_of(hashes),
             incomplete_reasons: incomplete_reasons(&plan, not_made),
             manifest: vec![("replay", told)],
@@ -265,7 +286,7 @@ impl Workload for Replay {
                 seed,
                 kept,
                 otherwise_calls,
-                has_databases: found.databases > 0,
+                has_databases,
                 promised: OnceCell::new(),
             }),
         })
