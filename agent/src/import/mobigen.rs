@@ -7,9 +7,9 @@
 //!
 //! A path without quotes, or with one of them, is that of a file that was open before the recording
 //! began: MobiGen knew no more than where it was. In the recording a name of ours stands for each,
-//! `/_opened-before/1` and on, so that what was written to it is not left out. Names of calls may end in 64. A script has one
-//! descriptor table for all its threads; of most calls it tells neither what they returned nor when
-//! they ended.
+//! `/_opened-before/1` and on, so that what was written to it is not left out. Names of calls may
+//! end in 64. A script has one descriptor table for all its threads; of most calls it tells neither
+//! what they returned nor when they ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
