@@ -13,6 +13,7 @@ tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
 python3 -m venv "$tools/venv"
 "$tools/venv/bin/pip" install -q uv
+# Without its extras in the lock, pip 23 asks for the newest version of a package, and refuses it.
 # uv reads the versions that are locked in its own output file.
 cp requirements.txt "$tools/all.txt"
 compile() {
@@ -20,7 +21,7 @@ compile() {
 	shift
 	"$tools/venv/bin/uv" pip compile pyproject.toml "$@" --output-file "$tools/$output" \
 		--quiet --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--universal --python-version 3.11
+		--universal --python-version 3.11 --no-strip-extras
 }
 develop="--extra cluster --group build --group test --group docs"
 # shellcheck disable=SC2086 # options
