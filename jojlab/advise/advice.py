@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from jojlab.advise.cases import experiment
@@ -123,11 +124,11 @@ class Adviser:
         lab: Lab,
         work: Path,
         shown: Shown,
-        made: Callable[[Plan, Cache], Images] = images_of,
+        make_images: Callable[[Plan, Cache], Images] = images_of,
     ) -> None:
         self.asked, self.space = asked, asked.space
         self.lab, self.work, self.shown = lab, work, shown
-        self.images = made(self._plan({"present": self.space.own}), lab.cache)
+        self._make_images = make_images
         self.scores: dict[Candidate, Score] = {}
         self.advice = Advice()
         self.under_way = ""
@@ -143,12 +144,10 @@ class Adviser:
         advice.present = self.judged(self.space.own, "present")
         named = {name: each.candidate for name, each in advice.named}
         planned = self._plan(named)
-        with self._begun("the choices, from the cache", planned, "capture") as watcher:
-            advice.run = Campaign(planned, self.images, self.lab).run(out, watcher)
+        with self._step("the choices, from the cache", planned, "capture") as (campaign, watcher):
+            advice.run = campaign.run(out, watcher)
         if self._cuts:
-            Campaign(planned, self.images, self.lab).take_known_power_cuts(
-                advice.run, self.asked.states
-            )
+            campaign.take_known_power_cuts(advice.run, self.asked.states)
         return advice
 
     def search(self) -> list[Candidate]:
@@ -212,9 +211,9 @@ class Adviser:
         planned = self._plan(named)
         folder = self.work / f"round-{self._rounds}"
         title = title or f"round {self._rounds}, {len(candidates)} settings"
-        with self._begun(title, planned, "capture") as watcher:
+        with self._step(title, planned, "capture") as (campaign, watcher):
             try:
-                run = Campaign(planned, self.images, self.lab).run(folder, watcher)
+                run = campaign.run(folder, watcher)
             except KeyboardInterrupt:
                 # What has ended by now is found. There is no run folder before the first guest.
                 with contextlib.suppress(JojError):
@@ -319,10 +318,8 @@ class Adviser:
         """Return what power cuts left, by regime, and why that is not known of one."""
         answers: dict[str, list[Mapping[str, object]]] = {}
         why = ""
-        with self._begun(title, planned, "verdict") as watcher:
-            for step, answer in Campaign(planned, self.images, self.lab).power_cut_answers(
-                states, watcher
-            ):
+        with self._step(title, planned, "verdict") as (campaign, watcher):
+            for step, answer in campaign.power_cut_answers(states, watcher):
                 watcher.finished(step)
                 if answer is None:
                     why = step.failure
@@ -367,16 +364,25 @@ class Adviser:
         seeds, notes = self.asked.seeds, self.asked.notes
         return plan(experiment(self.space, given, tuple(regimes), named, seeds, notes))
 
-    def _begun(self, title: str, planned: Plan, unit: str) -> AbstractContextManager[RunProgress]:
-        """Show the progress of a step, each of whose cases and seeds makes one unit."""
+    @cached_property
+    def images(self) -> Images:
+        """The images that all candidates run in, made before the first of them."""
+        return self._make_images(self._plan({"present": self.space.own}), self.lab.cache)
+
+    @contextlib.contextmanager
+    def _step(self, title: str, planned: Plan, unit: str) -> Iterator[tuple[Campaign, RunProgress]]:
+        """Yield the campaign of a step, each of whose cases and seeds makes one unit, and who is
+        notified of its progress.
+        """
+        campaign = Campaign(planned, self.images, self.lab)
         self.under_way = title
-        cases = sum(not case.skip for case in planned.experiment.cases)
-        return self.shown(title, cases * len(planned.experiment.seeds), unit)
+        with self.shown(title, campaign.steps, unit) as watcher:
+            yield campaign, watcher
 
 
-def speed_up(choice: Choice, than: Choice) -> float:
+def speed_up(choice: Choice, other: Choice) -> float:
     """Return how many times as fast a row is as with another choice."""
-    return than.score.row_ns / choice.score.row_ns if choice.score.row_ns else math.inf
+    return other.score.row_ns / choice.score.row_ns if choice.score.row_ns else math.inf
 
 
 def saved(summary: RunSummary, asked: AdviceRequest) -> dict[str, tuple[LineDelta, ...]]:

@@ -67,10 +67,10 @@ def score(figures: Mapping[str, Mapping[str, Number]], shares: Mapping[str, floa
     )
 
 
-def keeps(found: Score, limits: Limits, flash: Flash) -> bool:
+def keeps(measured: Score, limits: Limits, flash: Flash) -> bool:
     """Whether a candidate keeps the limits."""
-    if limits.p99_ns and found.p99_ns > limits.p99_ns:
+    if limits.p99_ns and measured.p99_ns > limits.p99_ns:
         return False
     if not limits.years:
         return True
-    return flash.years(found.nand_bytes, limits.commits_a_day) >= limits.years
+    return flash.years(measured.nand_bytes, limits.commits_a_day) >= limits.years
