@@ -35,7 +35,6 @@ from jojlab.foundation.errors import JojError, UseError
 from jojlab.foundation.printable import plural
 from jojlab.lab.lab import Lab
 from jojlab.model.field import Value
-from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 
 # Shows the progress of so many steps under a title, each of which makes one unit.
@@ -227,7 +226,7 @@ class Adviser:
         self, run: RunFolder, planned: Plan, named: Mapping[str, Candidate]
     ) -> Mapping[Candidate, float]:
         """Take the scores of a round; return the time of a row, in ns, of those that have one."""
-        summary = summarise(run, figures_only=True, kept=Kept(self.lab.cache.analyses))
+        summary = summarise(run, figures_only=True, cache=self.lab.cache)
         figures: dict[str, dict[str, Mapping[str, float]]] = {}
         by_id = {case.case_id: case for case in planned.experiment.cases}
         for case in summary.cases:

@@ -237,8 +237,8 @@ def _finish(
     except MachineError as error:
         return _failed(run, case, seed, str(error))
     try:
-        known = cache.analyses if outcome.from_cache else None
-        run.add_capture(case.case_id, seed, folder, cached=outcome.from_cache, kept=known)
+        known = cache if outcome.from_cache else None
+        run.add_capture(case.case_id, seed, folder, cached=outcome.from_cache, cache=known)
     except DataError as error:
         return _failed(run, case, seed, str(error))
     return Step(case.case_id, seed, cached=outcome.from_cache)

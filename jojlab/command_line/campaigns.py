@@ -27,7 +27,6 @@ from jojlab.report.memory_model import print_memory_models
 from jojlab.report.page import write_report
 from jojlab.report.progress import shown
 from jojlab.report.shared.console import terminal
-from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 
 
@@ -127,9 +126,7 @@ def show_memory_model(name: str, campaign: Campaign, folder: Path, *, silent: bo
     path = folder / f"memory-model-{core.name}.json"
     path.write_text(json_text(model_json(core, modelled)))
     click.echo(f"memory model  {path}", err=True)
-    summary = summarise(
-        RunFolder.open(folder), with_traffic=True, kept=Kept(campaign.lab.cache.analyses)
-    )
+    summary = summarise(RunFolder.open(folder), with_traffic=True, cache=campaign.lab.cache)
     write_report(folder / "report.html", summary, str(folder))
     if not silent:
         print_memory_models(terminal(), summary)

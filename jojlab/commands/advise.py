@@ -39,7 +39,6 @@ from jojlab.report.advice import advice_json, in_short, print_advice, print_foun
 from jojlab.report.page import write_report
 from jojlab.report.progress import shown
 from jojlab.report.shared.console import terminal
-from jojlab.trace.kept import Kept
 
 
 @command()
@@ -195,7 +194,7 @@ def advise(
                 "the same command goes on from there",
             ) from None
     assert advice.run
-    summary = summarise(advice.run, with_traffic=True, kept=Kept(cache.analyses))
+    summary = summarise(advice.run, with_traffic=True, cache=cache)
     write_report(folder / "report.html", summary, str(folder))
     gone = saved(summary, asked)
     if as_json:

@@ -38,7 +38,6 @@ from jojlab.report import bill as program
 from jojlab.report.shared.console import terminal
 from jojlab.report.shared.text import clocks
 from jojlab.report.summary import print_case, print_warnings
-from jojlab.trace.kept import Kept
 
 
 @command()
@@ -127,7 +126,7 @@ def bill(
 
 
 def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
-    summary = summarise(run, kept=Kept(Cache.default().analyses))
+    summary = summarise(run, cache=Cache.default())
     case = summary.cases[0]
     lack = "" if case.bill else program.no_bill(case.programs, case.apart)
     if as_json:

@@ -13,7 +13,6 @@ from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, UseEr
 from jojlab.foundation.printable import json_text
 from jojlab.report.comparison import print_comparison
 from jojlab.report.shared.console import terminal
-from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 
 
@@ -42,9 +41,9 @@ def diff(run_a: Path, run_b: Path, through: tuple[Path, ...], as_json: bool) -> 
     incomplete in different ways. Exit code 4 if nothing differs, but a run is incomplete or there
     is nothing to compare.
     """
-    kept = Kept(Cache.default().analyses)
+    cache = Cache.default()
     runs = [
-        summarise(RunFolder.open(run), figures_only=True, kept=kept)
+        summarise(RunFolder.open(run), figures_only=True, cache=cache)
         for run in (run_a, *(through or ()), run_b)
     ]
     asked = {case.case_id for end in (runs[0], runs[-1]) for case in end.measured}

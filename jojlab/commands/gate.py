@@ -44,14 +44,13 @@ from jojlab.gate.budgets import (
     write_accepted,
 )
 from jojlab.gate.budgets import accept as accepted_of
-from jojlab.gate.check import Held, LimitVerdict, check, guarded
+from jojlab.gate.check import LimitOutcome, LimitVerdict, check, guarded
 from jojlab.lab.options import Options
 from jojlab.report import gate as words
 from jojlab.report.gate import junit as junit_of
 from jojlab.report.gate import markdown as markdown_of
 from jojlab.report.gate import print_gate
 from jojlab.report.shared.console import terminal
-from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 
 
@@ -111,7 +110,7 @@ def gate(
     accepted = read_accepted(asked.accepted_path)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     folder = RunFolder.open(run) if run else _fresh(asked, settings, out, options)
-    summary = summarise(folder, kept=Kept(Cache.default().analyses))
+    summary = summarise(folder, cache=Cache.default())
     verdicts = check(summary, asked.budgets, accepted)
     if as_json:
         print(json_text(_json(verdicts)))
@@ -125,10 +124,10 @@ def gate(
     if accept:
         write_accepted(asked.accepted_path, accepted_of(summary))
         click.echo(f"accepted bill: {asked.accepted_path}", err=True)
-    found = {verdict.kept for verdict in verdicts}
-    if Held.BROKEN in found:
+    found = {verdict.outcome for verdict in verdicts}
+    if LimitOutcome.BROKEN in found:
         return EXPECTATION_FAILED
-    return INCOMPLETE if Held.NOT_MEASURED in found else FINE
+    return INCOMPLETE if LimitOutcome.NOT_MEASURED in found else FINE
 
 
 def _fresh(
@@ -158,7 +157,7 @@ def _json(verdicts: tuple[LimitVerdict, ...]) -> list[dict[str, Any]]:
         {
             "case_id": each.case_id,
             "limit": each.limit.text,
-            "kept": each.kept.value,
+            "kept": each.outcome.value,
             "value": each.value,
             "accepted": each.before,
             "survives": dict(each.survival.outcomes) if each.survival else None,

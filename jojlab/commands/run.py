@@ -59,7 +59,6 @@ from jojlab.report.page import write_report
 from jojlab.report.shared.console import terminal
 from jojlab.report.summary import print_summary
 from jojlab.trace.capture import Capture
-from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 
 _PROGRAM = "A program of your own"
@@ -240,7 +239,7 @@ def show_run(
     """
     run = RunFolder.open(folder)
     run.checked.update(checked or {})
-    summary = summarise(run, with_traffic=True, kept=Kept(Cache.default().analyses))
+    summary = summarise(run, with_traffic=True, cache=Cache.default())
     report = folder / "report.html"
     write_report(report, summary, str(folder))
     if as_json:
@@ -268,8 +267,8 @@ def report(run: Path, out: Path | None) -> int:
 
     Exit code 4 if events were lost, bytes are unattributed, or a case failed.
     """
-    kept = Kept(Cache.default().analyses)
-    summary = summarise(RunFolder.open(run), with_traffic=True, kept=kept)
+    cache = Cache.default()
+    summary = summarise(RunFolder.open(run), with_traffic=True, cache=cache)
     path = out or run / "report.html"
     write_report(path, summary, str(run))
     print(path)

@@ -28,7 +28,6 @@ from jojlab.report.summary import (
 )
 from jojlab.report.traffic import print_kinds
 from jojlab.trace.dataset import Dataset
-from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 
 
@@ -94,8 +93,8 @@ def show(
 
     # What a list of cases does not show takes most of the time.
     listed = by or as_csv or as_json or (not case and len(folder.cases) > 1)
-    kept = Kept(Cache.default().analyses)
-    summary = summarise(folder, only=case, figures_only=bool(listed), kept=kept)
+    cache = Cache.default()
+    summary = summarise(folder, only=case, figures_only=bool(listed), cache=cache)
     if sort:
         summary = replace(summary, cases=tuple(by_figure(summary, sort)))
     captured = any(entry.seeds for entry in summary.cases)
@@ -197,7 +196,7 @@ def explain(run: Path, case: str, as_json: bool) -> int:
             f"name one with --case: {', '.join(captured[:20])}",
         )
     name = case or captured[0]
-    summary = summarise(folder, only=name, kept=Kept(Cache.default().analyses))
+    summary = summarise(folder, only=name, cache=Cache.default())
     found = summary.cases[0]
     if found.trace is None or not found.trace.runs:
         raise DataError(

@@ -7,11 +7,12 @@ costs only time; entries that a running process uses are kept.
 A process that was given an entry holds a shared lock (flock(2)) on its folder as long as it lives:
 a run needs its kernel, image and snapshot to the end.
 
-What was made of files of this machine is remembered for as long as none of them has changed. A file
-has not changed when its stat data are those that were noted before it was read: device, inode,
-mode, size, mtime and ctime. That is how git's index sees it, and so is the exception: a file that
-changed just before may change again without another time, so nothing that was made of it is
-remembered (Documentation/technical/racy-git.txt of git). What a disk changes by itself is not seen.
+A value, such as the figures of a run, is kept beside the entries (`Cache.value`). What was made of
+files of this machine is used for as long as none of them has changed. A file has not changed when
+its stat data are those that were noted before it was read: device, inode, mode, size, mtime and
+ctime. That is how git's index sees it, and so is the exception: a file that changed just before may
+change again without another time, so nothing that was made of it is kept
+(Documentation/technical/racy-git.txt of git). What a disk changes by itself is not seen.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -49,6 +51,7 @@ KINDS = (
     "vega",
 )
 INDEX = "index.json"
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -63,16 +66,6 @@ class Cache:
         if own := os.environ.get("JOJ_CACHE"):
             return cls(Path(own).absolute())
         return cls(user_cache_path("jojlab"))
-
-    @property
-    def analyses(self) -> Path:
-        """Where figures of captures are kept (jojlab/trace/kept.py), if it can be made."""
-        return self.root / "analyses"
-
-    @property
-    def seen(self) -> Path:
-        """Where it is kept what images were made of (jojlab/foundation/cache.py)."""
-        return self.root / "seen"
 
     def folder(self, kind: str) -> Path:
         """Where the entries of one of KINDS are; made when it is missing."""
@@ -176,6 +169,26 @@ class Cache:
             (folder / INDEX).write_text(json.dumps(index, indent=1))
 
         self._publish(self.folder("results") / key, build)
+
+    def value(
+        self, kind: str, key: str, type_: type[Value], make: Callable[[Sources], Value]
+    ) -> Value:
+        """Return the value of one of KINDS that `make` returned before, if no file has changed that
+        it noted then; else make it.
+
+        `type_` is one that msgspec reads and writes. `key` is a content hash: it says all that the
+        value depends on beside files. A damaged record is not used, and one that cannot be written
+        is not kept, without a word: it only saves time.
+        """
+        path = self.root / kind / key
+        if (record := _read_record(path, type_)) is not None:
+            return record.value
+        now_ns = time.time_ns()
+        sources = Sources()
+        value = make(sources)
+        if sources.are_settled(now_ns):
+            _write_record(path, _Record(sources.identities, value))
+        return value
 
     def sizes(self) -> dict[str, int]:
         """Bytes on disk of each of KINDS."""
@@ -317,15 +330,15 @@ def _leads_to(path: Path, descriptor: int) -> bool:
         return False
 
 
-Value = TypeVar("Value")
 # Device, inode, mode, size, mtime_ns, ctime_ns; None for what is not there.
 Identity = tuple[int, int, int, int, int, int] | None
 
 # The coarsest times of a file that a disk keeps: FAT's.
 _RACY_NS = 2_000_000_000
+_HASH_BYTES = hashlib.sha256().digest_size
 
 
-class Seen:
+class Sources:
     """The files and folders that something is being made of.
 
     A folder stands for the names in it, not for the contents of its files.
@@ -339,7 +352,7 @@ class Seen:
         for path in paths:
             self.identities.setdefault(str(path), identity(path))
 
-    def is_settled(self, now_ns: int) -> bool:
+    def are_settled(self, now_ns: int) -> bool:
         """Whether every file is as it was noted, and none changed just before `now_ns`."""
         return all(
             noted == identity(Path(path)) and (noted is None or max(noted[4:]) < now_ns - _RACY_NS)
@@ -348,7 +361,7 @@ class Seen:
 
 
 class _Record(msgspec.Struct, Generic[Value]):
-    seen: dict[str, Identity]
+    sources: dict[str, Identity]
     value: Value
 
 
@@ -364,47 +377,36 @@ def identity(path: Path) -> Identity:
     )  # fmt: skip
 
 
-def remembered(folder: Path, key: str, kind: type[Value], make: Callable[[Seen], Value]) -> Value:
-    """Return what `make` returned before, if no file that it noted has changed; else make it.
-
-    `kind` is a class that msgspec reads and writes. `key` is a file name in `folder`, and says all
-    that the value depends on beside files. A record that cannot be written is not kept, as it only
-    saves time.
-    """
-    if (record := _read(folder / key, kind)) is not None:
-        return record.value
-    now_ns = time.time_ns()
-    seen = Seen()
-    value = make(seen)
-    if seen.is_settled(now_ns):
-        _write(folder / key, _Record(seen.identities, value))
-    return value
-
-
-def _read(path: Path, kind: type[Value]) -> _Record[Value] | None:
+def _read_record(path: Path, type_: type[Value]) -> _Record[Value] | None:
+    """Return the record; None when there is none that is whole, of the type and of the files."""
     try:
         content = path.read_bytes()
     except OSError:
         return None
-    told, _, payload = content.partition(b"\n")
-    if told != sha256(payload).encode():
+    checksum, payload = content[:_HASH_BYTES], content[_HASH_BYTES:]
+    if checksum != record_checksum(path.name, payload):
         return None
     try:
-        record = msgspec.json.decode(payload, type=_Record[kind])  # type: ignore[valid-type]
+        record = msgspec.msgpack.decode(payload, type=_Record[type_])  # type: ignore[valid-type]
     except (msgspec.MsgspecError, RecursionError):
         return None
-    same = all(noted == identity(Path(path)) for path, noted in record.seen.items())
+    same = all(noted == identity(Path(source)) for source, noted in record.sources.items())
     return record if same else None
 
 
-def _write(path: Path, record: _Record[Value]) -> None:
-    payload = msgspec.json.encode(record)
+def _write_record(path: Path, record: _Record[Value]) -> None:
+    payload = msgspec.msgpack.encode(record)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(sha256(payload).encode() + b"\n" + payload)
+                file.write(record_checksum(path.name, payload) + payload)
             os.replace(name, path)
         except OSError:
             os.unlink(name)
+
+
+def record_checksum(key: str, payload: bytes) -> bytes:
+    """Return what stands before the payload of a record, so that damage is noticed."""
+    return hashlib.sha256(key.encode() + payload).digest()

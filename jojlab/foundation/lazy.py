@@ -1,6 +1,6 @@
 """Large libraries that are loaded when something of them is first used.
 
-Figures that are kept from before (jojlab/trace/kept.py) do not need Arrow, whose loading takes
+Figures that are kept from before (jojlab/trace/dataset.py) do not need Arrow, whose loading takes
 longer than all else that joj show does then; nor does a terminal need the library of charts.
 """
 

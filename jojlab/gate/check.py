@@ -25,7 +25,7 @@ from jojlab.gate.budgets import (
 from jojlab.model.figures import Number
 
 
-class Held(StrEnum):
+class LimitOutcome(StrEnum):
     """What became of a limit."""
 
     KEPT = "kept"
@@ -42,7 +42,7 @@ class LimitVerdict:
 
     case: CaseSummary
     limit: Limit
-    kept: Held
+    outcome: LimitOutcome
     value: Number | None = None
     before: Number | None = None
     survival: Survival | None = None
@@ -92,16 +92,16 @@ def _verdict(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> Li
         return _of_guarantee(case, limit)
     value, why = _value(case, limit, case.figures.median)
     if value is None:
-        return LimitVerdict(case, limit, Held.NOT_MEASURED, why=why)
+        return LimitVerdict(case, limit, LimitOutcome.NOT_MEASURED, why=why)
     old = None
     if before:
         old, _ = _value_of(limit, before.figures, before.settings)
     if limit.holds(value):
-        kept = Held.NOT_MEASURED if case.missing.incomplete else Held.KEPT
+        kept = LimitOutcome.NOT_MEASURED if case.missing.incomplete else LimitOutcome.KEPT
         why = "the capture is incomplete" if case.missing.incomplete else ""
         return LimitVerdict(case, limit, kept, value, old, why=why)
     return LimitVerdict(
-        case, limit, Held.BROKEN, value, old,
+        case, limit, LimitOutcome.BROKEN, value, old,
         lines=_lines(case, limit, before),
         changed=_changed(case, before),
     )  # fmt: skip
@@ -112,13 +112,13 @@ def _of_guarantee(case: CaseSummary, limit: Limit) -> LimitVerdict:
     found = case.survival
     if found is None:
         why = case.uncut or "the power was not cut"
-        return LimitVerdict(case, limit, Held.NOT_MEASURED, why=why)
+        return LimitVerdict(case, limit, LimitOutcome.NOT_MEASURED, why=why)
     if broken_states(found, limit.guarantee):
-        return LimitVerdict(case, limit, Held.BROKEN, survival=found)
+        return LimitVerdict(case, limit, LimitOutcome.BROKEN, survival=found)
     if case.case.get("workload") == "replay" and (case.hazards or case.unknowns):
         why = "a replay is judged by its syncs: what its commits lose is not known"
-        return LimitVerdict(case, limit, Held.NOT_MEASURED, survival=found, why=why)
-    return LimitVerdict(case, limit, Held.KEPT, survival=found)
+        return LimitVerdict(case, limit, LimitOutcome.NOT_MEASURED, survival=found, why=why)
+    return LimitVerdict(case, limit, LimitOutcome.KEPT, survival=found)
 
 
 def _value(

@@ -11,7 +11,7 @@ import pytest
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.foundation.errors import UseError
 from jojlab.gate.budgets import accept, read_accepted, read_budgets, write_accepted
-from jojlab.gate.check import Held, LimitVerdict, check
+from jojlab.gate.check import LimitOutcome, LimitVerdict, check
 from jojlab.model.hazards import Doubt, Unknown
 from jojlab.report import gate
 from jojlab.report.gate import junit, markdown
@@ -45,12 +45,12 @@ def test_a_budget_chooses_cases_by_their_fields(tmp_path: Path) -> None:
         'case = { journal_mode = "wal" }\nlimits = ["bytes_per_commit <= 30 KiB"]',
         'limits = ["flushes_per_commit <= 1", "latency_ns_p99 <= 1 s"]',
     )
-    assert [(each.label, each.kept) for each in verdicts] == [
-        ("wal", Held.KEPT),
-        ("truncate", Held.BROKEN),
-        ("truncate", Held.KEPT),
-        ("wal", Held.KEPT),
-        ("wal", Held.KEPT),
+    assert [(each.label, each.outcome) for each in verdicts] == [
+        ("wal", LimitOutcome.KEPT),
+        ("truncate", LimitOutcome.BROKEN),
+        ("truncate", LimitOutcome.KEPT),
+        ("wal", LimitOutcome.KEPT),
+        ("wal", LimitOutcome.KEPT),
     ]
     with pytest.raises(UseError, match=r"number 1: case = .*is no case of this run"):
         checked(
@@ -63,16 +63,16 @@ def test_a_budget_chooses_cases_by_their_fields(tmp_path: Path) -> None:
 def test_the_lines_that_grew_are_told_against_the_accepted_bill(tmp_path: Path) -> None:
     budget = 'limits = ["bytes_per_commit <= 30 KiB", "requests_per_commit <= 10"]'
     before = of_one(tmp_path / "before", wal_capture(EXT4_WAL, 1, 10))
-    assert {each.kept for each in checked(tmp_path, before, budget)} == {Held.KEPT}
+    assert {each.outcome for each in checked(tmp_path, before, budget)} == {LimitOutcome.KEPT}
     write_accepted(tmp_path / "budgets.accepted.json", accept(before))
     case = {"filesystem": "ext4", "journal_mode": "truncate"}
     size, requests = checked(
         tmp_path, of_one(tmp_path / "after", truncate_capture(case, 1, 10)), budget
     )
-    assert requests.kept is Held.KEPT
+    assert requests.outcome is LimitOutcome.KEPT
     assert (requests.before, requests.value) == (3.3, 9.1)
     # Of ten commits, with a block that is written back at the end, and in WAL mode a checkpoint.
-    assert size.kept is Held.BROKEN
+    assert size.outcome is LimitOutcome.BROKEN
     assert (size.before, size.value) == (28 * 1024 + 1638.4, 68 * 1024 + 409.6)
     assert gate.details(size) == [
         "changed: journal_mode: wal → truncate",
@@ -94,7 +94,7 @@ def test_what_is_deferred_breaks_a_limit_too(tmp_path: Path) -> None:
     )
     summary = of_one(tmp_path, builder)
     (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 2 KiB"]')
-    assert (verdict.kept, verdict.value) == (Held.BROKEN, 35 * 1024)
+    assert (verdict.outcome, verdict.value) == (LimitOutcome.BROKEN, 35 * 1024)
     assert gate.details(verdict) == ["dear line: deferred: data, /test.db, by joj-agent: "
                                      "0.1 requests, 35 KiB"]  # fmt: skip
 
@@ -104,7 +104,7 @@ def test_a_case_without_a_commit_keeps_no_limit(tmp_path: Path) -> None:
     builder.add_transaction("rollback", "rollback", 0, 5, 10)
     summary = of_one(tmp_path, builder)
     (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 2 KiB"]')
-    assert (verdict.kept, verdict.why) == (Held.NOT_MEASURED, "no commit was measured")
+    assert (verdict.outcome, verdict.why) == (LimitOutcome.NOT_MEASURED, "no commit was measured")
 
 
 def test_without_an_accepted_bill_the_dearest_lines_are_told(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_a_halved_batch_shows_by_the_row(tmp_path: Path) -> None:
     write_accepted(tmp_path / "budgets.accepted.json", accept(before))
     halved = wal_capture({**EXT4_WAL, **rows, "statements": 5}, 1, 10)
     row, commit = checked(tmp_path, of_one(tmp_path / "after", halved), budget)
-    assert commit.kept is Held.KEPT
-    assert row.kept is Held.BROKEN
+    assert commit.outcome is LimitOutcome.KEPT
+    assert row.outcome is LimitOutcome.BROKEN
     assert row.value == 2 * (row.before or 0)
     told = gate.details(row)
     assert told[0] == "changed: statements: 10 → 5"
@@ -135,7 +135,7 @@ def test_what_was_not_measured_is_not_kept(tmp_path: Path) -> None:
     builder.lost_events = 3
     entry = 'limits = ["bytes_per_commit <= 30 KiB", "bytes_per_row <= 1 B", "survives = durable"]'
     verdicts = checked(tmp_path, of_one(tmp_path, builder), entry)
-    assert [each.kept for each in verdicts] == [Held.NOT_MEASURED] * 3
+    assert [each.outcome for each in verdicts] == [LimitOutcome.NOT_MEASURED] * 3
     assert [each.why for each in verdicts] == [
         "the capture is incomplete",
         "how many rows a commit changes is not known",
@@ -151,7 +151,7 @@ def test_guarantees_are_held_against_power_cuts(tmp_path: Path) -> None:
         summarise(run),
         'case = { journal_mode = "wal" }\nlimits = ["survives = durable", "survives = consistent"]',
     )
-    assert (durable.kept, consistent.kept) == (Held.BROKEN, Held.KEPT)
+    assert (durable.outcome, consistent.outcome) == (LimitOutcome.BROKEN, LimitOutcome.KEPT)
     assert gate.measured_value(durable) == "40 kept, 2 lost of 42 states"
     assert "1 of 41 acknowledged commits lost" in gate.details(durable)[-1]
 
@@ -162,12 +162,15 @@ def test_the_power_cuts_of_a_replay_keep_no_commits(tmp_path: Path) -> None:
     summary = summarise(run)
     (wal,) = (each for each in summary.cases if each.survival)
     replayed = replace(wal, case={"workload": "replay", "filesystem": "ext4"})
-    for unknown, kept in (((Unknown(Doubt.NOT_SEEN),), Held.NOT_MEASURED), ((), Held.KEPT)):
+    for unknown, kept in (
+        ((Unknown(Doubt.NOT_SEEN),), LimitOutcome.NOT_MEASURED),
+        ((), LimitOutcome.KEPT),
+    ):
         case = replace(replayed, unknowns=unknown)
         (verdict,) = checked(
             tmp_path, replace(summary, cases=(case,)), 'limits = ["survives = durable"]'
         )
-        assert verdict.kept is kept
+        assert verdict.outcome is kept
         assert ("judged by its syncs" in gate.headline(verdict)) == bool(unknown)
 
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 from jojlab.analysis.commit.bill import BillLine, LineDelta
 from jojlab.foundation.printable import printable
 from jojlab.gate.budgets import Limit
-from jojlab.gate.check import Held, LimitVerdict
+from jojlab.gate.check import LimitOutcome, LimitVerdict
 from jojlab.model.figures import Number
 from jojlab.report import survival
 from jojlab.report.shared import text
@@ -47,10 +47,10 @@ def amount(limit: Limit, number: Number) -> str:
 
 def headline(verdict: LimitVerdict) -> str:
     """Return one sentence on a limit."""
-    told = f"{verdict.label}: {verdict.limit.text}: {verdict.kept}, {measured_value(verdict)}"
+    told = f"{verdict.label}: {verdict.limit.text}: {verdict.outcome}, {measured_value(verdict)}"
     if verdict.why:
         told += f" ({verdict.why})"
-    if verdict.kept is Held.BROKEN and verdict.before is not None:
+    if verdict.outcome is LimitOutcome.BROKEN and verdict.before is not None:
         told += f"; accepted: {accepted_value(verdict)}"
     return told
 
@@ -62,7 +62,7 @@ def details(verdict: LimitVerdict) -> list[str]:
     if len(verdict.lines) > SPELLED:
         told.append(f"{len(verdict.lines) - SPELLED} more lines")
     worst = verdict.survival and verdict.survival.worst
-    if worst and verdict.kept is Held.BROKEN:
+    if worst and verdict.outcome is LimitOutcome.BROKEN:
         told.append(survival.state_words(verdict.case, worst))
     return told
 
@@ -78,7 +78,7 @@ def grown_line_words(found: LineDelta) -> str:
 
 def gate_summary(verdicts: Sequence[LimitVerdict]) -> str:
     """Return how many limits hold."""
-    counts = {kept: sum(each.kept is kept for each in verdicts) for kept in Held}
+    counts = {kept: sum(each.outcome is kept for each in verdicts) for kept in LimitOutcome}
     told = ", ".join(f"{count} {kept}" for kept, count in counts.items() if count)
     return f"{text.count(len(verdicts), 'limit')}: {told}"
 
@@ -102,7 +102,11 @@ def amounts(line: BillLine) -> str:
     return requests if line.operation == "flush" else f"{requests}, {text.kib(line.bytes)} KiB"
 
 
-_STYLES = {Held.KEPT: "green", Held.BROKEN: "bold red", Held.NOT_MEASURED: "bold yellow"}
+_STYLES = {
+    LimitOutcome.KEPT: "green",
+    LimitOutcome.BROKEN: "bold red",
+    LimitOutcome.NOT_MEASURED: "bold yellow",
+}
 
 
 def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
@@ -111,20 +115,20 @@ def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
         ("case", "left"), ("limit", "left"), ("", "left"), ("now", "right"), ("accepted", "right")
     )
     for each in verdicts:
-        style = _STYLES[each.kept]
+        style = _STYLES[each.outcome]
         table.add_row(
             escape(each.label),
             escape(each.limit.text),
-            f"[{style}]{each.kept}[/{style}]",
+            f"[{style}]{each.outcome}[/{style}]",
             escape(measured_value(each)),
             escape(accepted_value(each)),
         )
     console.print(table)
     for each in verdicts:
-        if each.kept is Held.KEPT:
+        if each.outcome is LimitOutcome.KEPT:
             continue
-        style = _STYLES[each.kept]
-        console.print(f"[{style}]{each.kept}[/{style}] {escape(headline(each))}")
+        style = _STYLES[each.outcome]
+        console.print(f"[{style}]{each.outcome}[/{style}] {escape(headline(each))}")
         for told in details(each):
             console.print(f"    {escape(told)}")
     console.print(gate_summary(verdicts))
@@ -132,7 +136,7 @@ def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
 
 
 # A limit that was not measured is an error of the test, not a failure of what it tests.
-_ENDS = {Held.BROKEN: "failure", Held.NOT_MEASURED: "error"}
+_ENDS = {LimitOutcome.BROKEN: "failure", LimitOutcome.NOT_MEASURED: "error"}
 
 
 def junit(verdicts: Sequence[LimitVerdict], name: str) -> str:
@@ -149,8 +153,8 @@ def junit(verdicts: Sequence[LimitVerdict], name: str) -> str:
             test = SubElement(
                 suite, "testcase", classname=printable(case_id), name=printable(each.limit.text)
             )
-            if each.kept in _ENDS:
-                ended = SubElement(test, _ENDS[each.kept], message=printable(headline(each)))
+            if each.outcome in _ENDS:
+                ended = SubElement(test, _ENDS[each.outcome], message=printable(headline(each)))
                 ended.text = printable("\n".join(details(each)))
     indent(root)
     return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
@@ -159,8 +163,8 @@ def junit(verdicts: Sequence[LimitVerdict], name: str) -> str:
 def _counts(verdicts: Sequence[LimitVerdict]) -> dict[str, str]:
     return {
         "tests": str(len(verdicts)),
-        "failures": str(sum(each.kept is Held.BROKEN for each in verdicts)),
-        "errors": str(sum(each.kept is Held.NOT_MEASURED for each in verdicts)),
+        "failures": str(sum(each.outcome is LimitOutcome.BROKEN for each in verdicts)),
+        "errors": str(sum(each.outcome is LimitOutcome.NOT_MEASURED for each in verdicts)),
     }
 
 
@@ -177,13 +181,13 @@ def markdown(verdicts: Sequence[LimitVerdict], name: str) -> str:
         "|---|---|---|---:|---:|",
     ]
     for each in verdicts:
-        kept = each.kept if each.kept is Held.KEPT else f"**{each.kept}**"
+        kept = each.outcome if each.outcome is LimitOutcome.KEPT else f"**{each.outcome}**"
         cells = (each.label, each.limit.text, measured_value(each), accepted_value(each))
         label, limit, value, before = map(_plain, cells)
         rows.append(f"| {label} | {limit} | {kept} | {value} | {before} |")
     for each in verdicts:
-        if each.kept is not Held.KEPT:
-            rows += ["", f"**{each.kept}**: {_plain(headline(each))}", ""]
+        if each.outcome is not LimitOutcome.KEPT:
+            rows += ["", f"**{each.outcome}**: {_plain(headline(each))}", ""]
             rows += [f"- {_plain(told)}" for told in details(each)]
     return "\n".join([*rows, "", NO_TOLERANCE, ""])
 

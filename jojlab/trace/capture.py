@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from jojlab.foundation.cache import Seen, remembered
+from jojlab.foundation.cache import Cache, Sources
 from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.hashing import sha256
@@ -44,12 +44,12 @@ class Capture:
 
     @classmethod
     def open(
-        cls, folder: Path, hashes: Mapping[Path, str] | None = None, kept: Path | None = None
+        cls, folder: Path, hashes: Mapping[Path, str] | None = None, cache: Cache | None = None
     ) -> Capture:
         """Check every table; raises DataError naming the file that is wrong.
 
         `hashes` are those of all its files, where they were read already. Files of the same names
-        and hashes that were found good before, by what is in the folder `kept`, are not read.
+        and hashes that were found good before, by what the cache knows, are not read.
         """
         if not folder.is_dir():
             raise DataError(f"{folder}: no such capture", _REMEDY)
@@ -62,13 +62,14 @@ class Capture:
             if checksums is not None and hashes is not None:
                 check(path, checksums, hashes)
 
-        def inspect(_: Seen) -> _Contents:
+        def inspect(_: Sources) -> _Contents:
             return _inspected(paths, decode=checksums is None)
 
-        if kept is None or hashes is None:
-            contents = inspect(Seen())
+        if cache is None or hashes is None:
+            contents = inspect(Sources())
         else:
-            contents = remembered(kept, _key(folder, hashes, checksums), _Contents, inspect)
+            key = _key(folder, hashes, checksums)
+            contents = cache.value("analyses", key, _Contents, inspect)
         opened = cls(folder, contents.row_counts, contents.manifest)
         for table in opened.tables:
             _paths(folder, table)  # refuses one that is declared and missing

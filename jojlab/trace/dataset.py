@@ -11,19 +11,24 @@ question is asked. DuckDB runs the SQL: it reads the columns that a question ask
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from jojlab.foundation.cache import Cache, Sources
 from jojlab.foundation.errors import DataError
+from jojlab.foundation.hashing import sha256
 from jojlab.trace.capture import Captured
+from jojlab.trace.checksums import LARGE_BYTES, files_of, program
 
 if TYPE_CHECKING:
     from jojlab.trace.run_folder import RunFolder
     from jojlab.trace.sql import Engine
 
 Row = dict[str, Any]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,32 @@ class Dataset:
             )
         return cls(captured)
 
+    def value(
+        self, cache: Cache | None, name: str, type_: type[Answer], compute: Callable[[], Answer]
+    ) -> Answer:
+        """Return an answer about the captures, as the cache has it, or computed.
+
+        Captures never change, and most of the time of joj show is compiling and running the same
+        queries over them. An answer is kept under its name and the hashes of every file of the
+        captures and of the program that computes it.
+        """
+        key = self._key(cache, name) if cache else ""
+        if not cache or not key:
+            return compute()
+        return cache.value("analyses", key, type_, lambda _: compute())
+
+    def _key(self, cache: Cache, name: str) -> str:
+        """Return the hash of everything an answer depends on; empty when a file is unreadable."""
+        digest = hashlib.sha256(f"{name}\n{program()}\n".encode())
+        try:
+            for each in self.captured:
+                digest.update(f"{len(each.case_id)} {each.case_id} {each.seed}\n".encode())
+                for path, content in _file_hashes(cache, each).items():
+                    digest.update(f"{path} {content}\n".encode())
+        except OSError:
+            return ""
+        return digest.hexdigest()
+
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows that one SELECT gives; `parameters` stand in it as $NAME."""
         return self._engine.rows(sql, parameters)
@@ -80,3 +111,25 @@ class Dataset:
         from jojlab.trace.sql import Engine  # loads DuckDB, which kept figures do not need
 
         return Engine(self.captured)
+
+
+def _file_hashes(cache: Cache, capture: Captured) -> dict[str, str]:
+    """Return the hash of every file by its path in the capture; OSError when one is gone.
+
+    Those of a large capture are kept, so that a known answer does not read gigabytes; what computes
+    an answer reads the files, and their hashes with them.
+    """
+    files = files_of(capture.folder)
+
+    def read(sources: Sources) -> dict[str, str]:
+        # A file that comes or goes changes the folder that it is in.
+        sources.add({path.parent for path in files} | {capture.folder, *files})
+        return {
+            path.relative_to(capture.folder).as_posix(): content
+            for path, content in capture.hashes.items()
+        }
+
+    if sum(path.stat().st_size for path in files) < LARGE_BYTES:
+        return read(Sources())
+    key = sha256(str(capture.folder.resolve()).encode())
+    return cache.value("seen", key, dict[str, str], read)

@@ -30,6 +30,7 @@ from typing import Any
 
 import msgspec
 
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
@@ -205,12 +206,12 @@ class RunFolder:
         tables: Path,
         *,
         cached: bool = False,
-        kept: Path | None = None,
+        cache: Cache | None = None,
     ) -> None:
         """Copy the tables in folder `tables` in, check them, and record them in run.json.
 
-        The case becomes ok with its last seed. Tables that were found good before, by what is in
-        the folder `kept`, are not read again. Raises DataError when a table is damaged.
+        The case becomes ok with its last seed. Tables that were found good before, by what the
+        cache knows, are not read again. Raises DataError when a table is damaged.
         """
         entry = self.case(case_id)
         if seed not in self.seeds or any(c.seed == seed for c in entry.captures):
@@ -227,7 +228,7 @@ class RunFolder:
                 if source.is_file():  # Capture.open refuses a capture without one that it declares
                     shutil.copyfile(source, partial / source.name)
             hashes = hashes_of(partial)
-            capture = Capture.open(partial, hashes, kept)
+            capture = Capture.open(partial, hashes, cache)
             write_checksums(partial, hashes)
             os.replace(partial, self.path / folder)
             self.checked[folder.as_posix()] = replace(capture, folder=self.path / folder)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace import capture as capture_module
 from jojlab.trace.checksums import hashes_of, write_checksums
@@ -75,13 +76,13 @@ def test_a_damaged_capture_is_not_added(tmp_path: Path) -> None:
 def test_tables_found_good_before_are_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "kept"
+    cache = Cache(tmp_path / "cache")
 
     def added(name: str, tables: Path) -> RunFolder:
         run = RunFolder.create(
             tmp_path / name, experiment={}, seeds=[1], cases=[("a", {})], fingerprint={}
         )
-        run.add_capture("a", 1, tables, kept=kept)
+        run.add_capture("a", 1, tables, cache=cache)
         return run
 
     tables = truncate_capture({"journal_mode": "truncate"}, 1, 1).write(tmp_path / "made")

@@ -26,8 +26,8 @@ from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.rows.declared import lacking
 from jojlab.analysis.traffic.characterisation import Traffic, traffic
+from jojlab.foundation.cache import Cache
 from jojlab.trace.dataset import Dataset
-from jojlab.trace.kept import Kept
 
 
 class Depth(enum.IntEnum):
@@ -64,18 +64,18 @@ class Findings:
     apart: Mapping[str, tuple[Apart, ...]] = field(default_factory=dict)
 
 
-def findings(data: Dataset, depth: Depth, kept: Kept | None = None) -> Findings:
+def findings(data: Dataset, depth: Depth, cache: Cache | None = None) -> Findings:
     """Return what the captures of `data` say; raises DataError when one is damaged.
 
     Each depth is kept, as are those before it: what joj show found, joj report does not ask again,
     and the other way round.
     """
-    if kept is None:
-        return _compute(data, depth, kept)
-    return kept.value(data, f"findings {depth.name}", Findings, lambda: _compute(data, depth, kept))
+    return data.value(
+        cache, f"findings {depth.name}", Findings, lambda: _compute(data, depth, cache)
+    )
 
 
-def _compute(data: Dataset, depth: Depth, kept: Kept | None) -> Findings:
+def _compute(data: Dataset, depth: Depth, cache: Cache | None) -> Findings:
     if depth == Depth.FIGURES:
         return Findings(
             case_figures(data),
@@ -85,7 +85,7 @@ def _compute(data: Dataset, depth: Depth, kept: Kept | None) -> Findings:
         )
     # The pictures first: they read the page runs of requests once for themselves and the bill.
     moved = traffic(data) if depth == Depth.TRAFFIC else {}
-    before = findings(data, Depth(depth - 1), kept)
+    before = findings(data, Depth(depth - 1), cache)
     if depth == Depth.TRAFFIC:
         return replace(before, moved=moved, latencies=histograms(data, FINE_NS))
     bills = commit_bills(data, before.missing, before.apart)

@@ -22,9 +22,9 @@ from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.study.tables import tables_json
 from jojlab.analysis.traffic.characterisation import Traffic
+from jojlab.foundation.cache import Cache
 from jojlab.model.hazards import Hazard, Unknown
 from jojlab.trace.dataset import Dataset
-from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 
@@ -140,13 +140,13 @@ def summarise(
     only: str = "",
     with_traffic: bool = False,
     figures_only: bool = False,
-    kept: Kept | None = None,
+    cache: Cache | None = None,
 ) -> RunSummary:
     """Compute all figures, bills and traces of `run`, or of the one case that `only` names.
 
     A run without a capture has none. Its traffic takes longer, and is for reports, as are fine bins
     of its latencies. With `figures_only` there are no bills, traces and bins. What
-    was computed before is taken from `kept`.
+    was computed before is taken from the cache.
     """
     if only:
         run = replace(run, cases=[run.case(only)])
@@ -156,7 +156,7 @@ def summarise(
     detailed = bool(only or not composed) and not figures_only
     what = Depth.TRAFFIC if detailed and with_traffic else Depth(detailed)
     has_captures = any(entry.captures for entry in run.cases)
-    found = findings(Dataset.of(run), what, kept) if has_captures else Findings()
+    found = findings(Dataset.of(run), what, cache) if has_captures else Findings()
     by_id = {entry.case_id: entry for entry in run.cases}
     survived = survivals(run)
     cases = tuple(

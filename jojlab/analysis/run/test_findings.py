@@ -11,40 +11,40 @@ import pytest
 
 from jojlab.analysis.run import findings as module
 from jojlab.analysis.run.findings import Depth, Findings, findings
-from jojlab.foundation import cache as remembered
+from jojlab.foundation import cache as cache_module
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.places import PACKAGE
 from jojlab.trace import capture as captured_module
 from jojlab.trace import checksums as program_module
-from jojlab.trace import kept as kept_module
+from jojlab.trace import dataset as dataset_module
 from jojlab.trace.checksums import hashes_of
 from jojlab.trace.dataset import Dataset
-from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return make_run(tmp_path_factory.mktemp("kept") / "run", seeds=[1], transactions=2)
+    return make_run(tmp_path_factory.mktemp("cache") / "run", seeds=[1], transactions=2)
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Depth]:
     """Every depth that was computed, and not taken as it was kept."""
     found: list[Depth] = []
-    compute: Callable[[Dataset, Depth, Kept | None], Findings] = module._compute
+    compute: Callable[[Dataset, Depth, Cache | None], Findings] = module._compute
 
-    def counting(data: Dataset, depth: Depth, kept: Kept | None) -> Findings:
+    def counting(data: Dataset, depth: Depth, cache: Cache | None) -> Findings:
         found.append(depth)
-        return compute(data, depth, kept)
+        return compute(data, depth, cache)
 
     monkeypatch.setattr(module, "_compute", counting)
     return found
 
 
-def entry_of(kept: Kept) -> Path:
-    (path,) = kept.folder.iterdir()
+def entry_of(cache: Cache) -> Path:
+    (path,) = (cache.root / "analyses").iterdir()
     return path
 
 
@@ -52,8 +52,8 @@ def entry_of(kept: Kept) -> Path:
 def test_what_is_kept_is_what_was_computed(
     run: RunFolder, asked: list[Depth], tmp_path: Path, depth: Depth
 ) -> None:
-    kept = Kept(tmp_path / "kept")
-    made, again = findings(Dataset.of(run), depth, kept), findings(Dataset.of(run), depth, kept)
+    cache = Cache(tmp_path / "cache")
+    made, again = findings(Dataset.of(run), depth, cache), findings(Dataset.of(run), depth, cache)
     assert asked == [each for each in reversed(Depth) if each <= depth]
     assert again == made
     assert again is not made
@@ -65,9 +65,9 @@ def test_what_is_kept_is_what_was_computed(
 def test_a_depth_builds_on_what_is_kept_of_those_before_it(
     run: RunFolder, asked: list[Depth], tmp_path: Path
 ) -> None:
-    kept = Kept(tmp_path / "kept")
-    shown = findings(Dataset.of(run), Depth.COMMITS, kept)
-    reported = findings(Dataset.of(run), Depth.TRAFFIC, kept)
+    cache = Cache(tmp_path / "cache")
+    shown = findings(Dataset.of(run), Depth.COMMITS, cache)
+    reported = findings(Dataset.of(run), Depth.TRAFFIC, cache)
     assert asked == [Depth.COMMITS, Depth.FIGURES, Depth.TRAFFIC]
     assert reported == findings(Dataset.of(run), Depth.TRAFFIC)
     assert shown == findings(Dataset.of(run), Depth.COMMITS)
@@ -76,44 +76,44 @@ def test_a_depth_builds_on_what_is_kept_of_those_before_it(
 def test_every_damage_of_an_entry_is_seen(
     run: RunFolder, asked: list[Depth], tmp_path: Path
 ) -> None:
-    kept = Kept(tmp_path / "kept")
-    made = findings(Dataset.of(run), Depth.FIGURES, kept)
-    whole = entry_of(kept).read_bytes()
+    cache = Cache(tmp_path / "cache")
+    made = findings(Dataset.of(run), Depth.FIGURES, cache)
+    whole = entry_of(cache).read_bytes()
     damaged = [b"", whole[:40], whole[:-1], whole + b"\0"]
     for place in range(0, len(whole), len(whole) // 7):
         damaged.append(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     for count, content in enumerate(damaged, 2):
-        entry_of(kept).write_bytes(content)
-        assert findings(Dataset.of(run), Depth.FIGURES, kept) == made
+        entry_of(cache).write_bytes(content)
+        assert findings(Dataset.of(run), Depth.FIGURES, cache) == made
         assert len(asked) == count
-    assert entry_of(kept).read_bytes() == whole  # the last one was made good
+    assert entry_of(cache).read_bytes() == whole  # the last one was made good
 
 
 def test_an_entry_of_another_shape_is_not_used(
     run: RunFolder, asked: list[Depth], tmp_path: Path
 ) -> None:
-    kept = Kept(tmp_path / "kept")
-    made = findings(Dataset.of(run), Depth.FIGURES, kept)
-    path = entry_of(kept)
+    cache = Cache(tmp_path / "cache")
+    made = findings(Dataset.of(run), Depth.FIGURES, cache)
+    path = entry_of(cache)
     payload = msgspec.msgpack.encode({"figures": 3})
-    path.write_bytes(kept_module._checksum(path.name, payload) + payload)
-    assert findings(Dataset.of(run), Depth.FIGURES, kept) == made
+    path.write_bytes(cache_module.record_checksum(path.name, payload) + payload)
+    assert findings(Dataset.of(run), Depth.FIGURES, cache) == made
     assert len(asked) == 2
 
 
 def test_another_program_or_capture_computes_anew(
     run: RunFolder, asked: list[Depth], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Kept(tmp_path / "kept")
-    findings(Dataset.of(run), Depth.FIGURES, kept)
+    cache = Cache(tmp_path / "cache")
+    findings(Dataset.of(run), Depth.FIGURES, cache)
     other = make_run(tmp_path / "other", seeds=[2], transactions=2)
-    findings(Dataset.of(other), Depth.FIGURES, kept)
+    findings(Dataset.of(other), Depth.FIGURES, cache)
     assert len(asked) == 2
     copied = make_run(tmp_path / "copy", seeds=[1], transactions=2)
-    findings(Dataset.of(copied), Depth.FIGURES, kept)  # the same captures at another place
+    findings(Dataset.of(copied), Depth.FIGURES, cache)  # the same captures at another place
     assert len(asked) == 2
-    monkeypatch.setattr(kept_module, "program", lambda: "another")
-    findings(Dataset.of(run), Depth.FIGURES, kept)
+    monkeypatch.setattr(dataset_module, "program", lambda: "another")
+    findings(Dataset.of(run), Depth.FIGURES, cache)
     assert len(asked) == 3
 
 
@@ -132,18 +132,18 @@ def test_an_edited_analysis_is_another_program(
 
 def test_a_damaged_capture_is_told_though_its_figures_are_kept(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
-    kept = Kept(tmp_path / "kept")
-    findings(Dataset.of(run), Depth.FIGURES, kept)
+    cache = Cache(tmp_path / "cache")
+    findings(Dataset.of(run), Depth.FIGURES, cache)
     run.checked.clear()
     (_, _, folder), *_ = run.capture_folders()
     table = folder / "requests.parquet"
     content = table.read_bytes()
     table.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     with pytest.raises(DataError):
-        findings(Dataset.of(run), Depth.FIGURES, kept)
+        findings(Dataset.of(run), Depth.FIGURES, cache)
     table.unlink()
     with pytest.raises(DataError):
-        findings(Dataset.of(run), Depth.FIGURES, kept)
+        findings(Dataset.of(run), Depth.FIGURES, cache)
 
 
 def test_a_large_capture_is_read_again_only_where_it_has_changed(
@@ -156,34 +156,34 @@ def test_a_large_capture_is_read_again_only_where_it_has_changed(
         return hashes_of(folder)
 
     monkeypatch.setattr(captured_module, "hashes_of", reading)
-    monkeypatch.setattr(kept_module, "LARGE_BYTES", 0)
-    monkeypatch.setattr(remembered, "_RACY_NS", 0)
+    monkeypatch.setattr(dataset_module, "LARGE_BYTES", 0)
+    monkeypatch.setattr(cache_module, "_RACY_NS", 0)
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
-    kept = Kept(tmp_path / "kept")
-    made = findings(Dataset.of(run), Depth.FIGURES, kept)
+    cache = Cache(tmp_path / "cache")
+    made = findings(Dataset.of(run), Depth.FIGURES, cache)
     folders = [folder for _, _, folder in run.capture_folders()]
     assert read == folders
-    assert findings(Dataset.of(run), Depth.FIGURES, kept) == made
+    assert findings(Dataset.of(run), Depth.FIGURES, cache) == made
     assert read == folders
     assert asked == [Depth.FIGURES]
     run.checked.clear()
     (folders[0] / "more").write_text("")
-    findings(Dataset.of(run), Depth.FIGURES, kept)
+    findings(Dataset.of(run), Depth.FIGURES, cache)
     assert read == [*folders, folders[0], folders[1]]
     assert len(asked) == 2
     table = folders[0] / "requests.parquet"
     content = table.read_bytes()
     table.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     with pytest.raises(DataError):
-        findings(Dataset.of(run), Depth.FIGURES, kept)
+        findings(Dataset.of(run), Depth.FIGURES, cache)
 
 
 def test_a_folder_that_cannot_be_written_costs_time_alone(
     run: RunFolder, asked: list[Depth], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    kept = Kept(tmp_path / "file" / "kept")  # no right of root makes a folder there
-    assert findings(Dataset.of(run), Depth.FIGURES, kept) == findings(
-        Dataset.of(run), Depth.FIGURES, kept
+    cache = Cache(tmp_path / "file" / "cache")  # no right of root makes a folder there
+    assert findings(Dataset.of(run), Depth.FIGURES, cache) == findings(
+        Dataset.of(run), Depth.FIGURES, cache
     )
     assert len(asked) == 2

@@ -182,10 +182,9 @@ def setting_costs(run: Path, daily_commits: float) -> list[SettingCost]:
     """Return every case of the run in its order; raises UseError where there is no run."""
     from jojlab.analysis.run.summary import summarise
     from jojlab.foundation.cache import Cache
-    from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 
-    summary = summarise(RunFolder.open(run), kept=Kept(Cache.default().analyses))
+    summary = summarise(RunFolder.open(run), cache=Cache.default())
     return [
         SettingCost(
             case.label or case.case_id,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.foundation.cache import Cache, Seen
+from jojlab.foundation.cache import Cache, Sources
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256, sha256_file
 from jojlab.foundation.places import KERNEL
@@ -85,30 +85,30 @@ def build_image(
     agent: Path,
     flash_source: Path | None,
     extras: Extras = NO_EXTRAS,
-    seen: Seen | None = None,
+    sources: Sources | None = None,
     kernel_name: str = INSTALLED,
     architecture: Architecture = X86_64,
 ) -> Image:
     """The image with this agent and this flash device (None: without one); built once per content.
 
-    `kernel_name` and `architecture` are of chosen_kernel. `seen` gets every file
+    `kernel_name` and `architecture` are of chosen_kernel. `sources` gets every file
     that the image depends on.
     Raises MachineError, with the line to run, when something needed is not installed.
     """
     if not agent.is_file():
         raise MachineError(f"no agent at {agent}", "cargo build --release")
-    seen = seen or Seen()
+    sources = sources or Sources()
     qemu = need_tool(architecture.qemu, architecture.qemu_package)
-    seen.add([agent, HEADERS_ROOT, qemu, *_CONFIGURATION, *_LOADER, *package_files()])
+    sources.add([agent, HEADERS_ROOT, qemu, *_CONFIGURATION, *_LOADER, *package_files()])
     if flash_source is not None:
         beside = [flash_source.parent / modules.RAW_NAND_FOLDER] if extras.raw_nand else []
         for source in (flash_source, *beside):
             folders = (path for path in source.rglob("*") if path.is_dir())
-            seen.add([source, *folders, *modules.flash_sources(source)])
+            sources.add([source, *folders, *modules.flash_sources(source)])
         if extras.chosen_buffers:
-            seen.add(chosen_buffers.sources(flash_source.parent / chosen_buffers.FOLDER))
+            sources.add(chosen_buffers.sources(flash_source.parent / chosen_buffers.FOLDER))
     chosen = chosen_kernel(cache, kernel_name, architecture)
-    seen.add(chosen.files)
+    sources.add(chosen.files)
     kernel = kernel_entry(cache, chosen, modules.ROOTS + extras.modules)
     parts: dict[str, bytes] = {
         path.name: path.read_bytes() for path in sorted((kernel / "modules").iterdir())
@@ -125,11 +125,11 @@ def build_image(
                 parts[path.name] = path.read_bytes()
     if architecture == ARM64:
         source = KERNEL / modules.STOP_FOLDER
-        seen.add([source, *modules.flash_sources(source)])
+        sources.add([source, *modules.flash_sources(source)])
         stop = modules.stop_module(cache, chosen, source)
         parts[stop.name] = stop.read_bytes()
         parts["order"] += f"{stop.name}\n".encode()
-    tools, versions = _tools(cache, architecture, extras.programs, seen)
+    tools, versions = _tools(cache, architecture, extras.programs, sources)
     initramfs = _initramfs(agent.read_bytes(), parts, tools)
     manifest = {
         "kernel_release": chosen.release,
@@ -150,7 +150,7 @@ def build_image(
             package: versions[package] for _, package in extras.programs
         }
     image = _publish(cache, kernel / "vmlinux", initramfs, manifest)
-    seen.add([kernel, *kernel.rglob("*"), image.initramfs])
+    sources.add([kernel, *kernel.rglob("*"), image.initramfs])
     return image
 
 
@@ -221,7 +221,7 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def _tools(
-    cache: Cache, architecture: Architecture, extras: tuple[tuple[str, str], ...], seen: Seen
+    cache: Cache, architecture: Architecture, extras: tuple[tuple[str, str], ...], sources: Sources
 ) -> tuple[Mapping[str, bytes], Mapping[str, str]]:
     """Return the mkfs, fsck and extra programs, libraries and configuration files, by their path in
     the guest; and the versions of their packages.
@@ -229,15 +229,15 @@ def _tools(
     programs = (*MKFS_PACKAGES.items(), *FSCK_PACKAGES.items(), *extras)
     if architecture != X86_64:
         unpacked = packaged_tools(cache, architecture, programs, _CONFIGURATION)
-        seen.add(unpacked.packages)
+        sources.add(unpacked.packages)
         return unpacked.files, unpacked.versions
     tools = {}
     for name, package in programs:
         tool = need_tool(name, package)
-        seen.add([tool])
+        sources.add([tool])
         libraries = shared_libraries(tool)
         # A folder, as a library may be put there that is found before the one of now.
-        seen.add([*libraries, *(library.parent for library in libraries)])
+        sources.add([*libraries, *(library.parent for library in libraries)])
         tools[f"/sbin/{name}"] = tool.read_bytes()
         tools |= {str(library): library.read_bytes() for library in libraries}
     tools |= {str(path): path.read_bytes() for path in _CONFIGURATION}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jojlab.foundation.cache import Cache, Seen, lock_entry, remembered
+from jojlab.foundation.cache import Cache, Sources, lock_entry
 from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import FLASH, KERNELS, PACKAGE, agent_path
 from jojlab.foundation.tools import need_tool
@@ -50,7 +50,7 @@ _VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "DPKG_ADMINDIR", "DPKG_ROOT")
 
 
 @dataclass(frozen=True)
-class _Made:
+class _KnownImage:
     """An image as it is remembered."""
 
     fingerprint: str
@@ -90,12 +90,14 @@ def _ready(
 ) -> Image:
     agent = agent_path(architecture.name)
 
-    def build(seen: Seen) -> _Made:
+    def build(sources: Sources) -> _KnownImage:
         tell()
-        seen.add([each for folder in _SOURCES for each in (folder, *folder.glob("*.py"))])
-        seen.add([KERNELS, KERNELS / f"{name}.toml"])
-        made = build_image(cache, agent, flash_source, extras, seen, name, architecture)
-        return _Made(made.fingerprint, str(made.kernel), str(made.initramfs), dict(made.manifest))
+        sources.add([each for folder in _SOURCES for each in (folder, *folder.glob("*.py"))])
+        sources.add([KERNELS, KERNELS / f"{name}.toml"])
+        image = build_image(cache, agent, flash_source, extras, sources, name, architecture)
+        return _KnownImage(
+            image.fingerprint, str(image.kernel), str(image.initramfs), dict(image.manifest)
+        )
 
     wanted = {
         "agent": str(agent),
@@ -110,11 +112,11 @@ def _ready(
         "python": sys.version,
     }
     key = sha256(json.dumps(wanted, sort_keys=True).encode())
-    made = remembered(cache.seen, key, _Made, build)
-    kernel, initramfs = Path(made.kernel), Path(made.initramfs)
+    known = cache.value("seen", key, _KnownImage, build)
+    kernel, initramfs = Path(known.kernel), Path(known.initramfs)
     if not (lock_entry(kernel.parent) and lock_entry(initramfs.parent)):  # emptied just now
         return build_image(cache, agent, flash_source, extras, None, name, architecture)
-    return Image(made.fingerprint, kernel, initramfs, made.manifest)
+    return Image(known.fingerprint, kernel, initramfs, known.manifest)
 
 
 def _programs(extras: Extras, architecture: Architecture) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.foundation.cache import Seen, remembered
+from jojlab.foundation.cache import Cache, Sources
 
 LONG_AGO_NS = 10_000_000_000
 
@@ -20,9 +20,9 @@ class Maker:
     def __init__(self, folder: Path) -> None:
         self.folder, self.count = folder, 0
 
-    def __call__(self, seen: Seen) -> list[str]:
+    def __call__(self, sources: Sources) -> list[str]:
         self.count += 1
-        seen.add([self.folder, self.folder / "a", self.folder / "absent"])
+        sources.add([self.folder, self.folder / "a", self.folder / "absent"])
         return sorted(path.read_text() for path in self.folder.iterdir())
 
 
@@ -71,49 +71,49 @@ def rewrite_with_old_mtime(folder: Path) -> None:
     ],
 )
 def test_a_change_is_seen(maker: Maker, tmp_path: Path, change: Callable[[Path], object]) -> None:
-    kept = tmp_path / "kept"
-    first = remembered(kept, "key", list[str], maker)
-    assert remembered(kept, "key", list[str], maker) == first
+    cache = Cache(tmp_path / "cache")
+    first = cache.value("seen", "key", list[str], maker)
+    assert cache.value("seen", "key", list[str], maker) == first
     assert maker.count == 1
     change(maker.folder)
-    assert remembered(kept, "key", list[str], maker) != first
+    assert cache.value("seen", "key", list[str], maker) != first
     assert maker.count == 2
 
 
 def test_what_changed_just_before_is_not_trusted(maker: Maker, tmp_path: Path) -> None:
     for count in (1, 2):
-        remembered(tmp_path / "kept", "key", list[str], maker)
+        Cache(tmp_path / "cache").value("seen", "key", list[str], maker)
         assert maker.count == count
 
 
 @pytest.mark.usefixtures("later")
 def test_what_changes_meanwhile_is_not_remembered(maker: Maker, tmp_path: Path) -> None:
-    def meanwhile(seen: Seen) -> list[str]:
-        found = maker(seen)
+    def meanwhile(sources: Sources) -> list[str]:
+        found = maker(sources)
         (maker.folder / "a").write_text("C of another length")
         return found
 
-    assert remembered(tmp_path / "kept", "key", list[str], meanwhile) == ["A", "B"]
-    assert remembered(tmp_path / "kept", "key", list[str], maker) != ["A", "B"]
+    assert Cache(tmp_path / "cache").value("seen", "key", list[str], meanwhile) == ["A", "B"]
+    assert Cache(tmp_path / "cache").value("seen", "key", list[str], maker) != ["A", "B"]
 
 
 @pytest.mark.usefixtures("later")
 def test_keys_and_damaged_records_are_told_apart(maker: Maker, tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    remembered(kept, "key", list[str], maker)
-    remembered(kept, "other", list[str], maker)
+    cache = Cache(tmp_path / "cache")
+    cache.value("seen", "key", list[str], maker)
+    cache.value("seen", "other", list[str], maker)
     assert maker.count == 2
-    content = bytearray((kept / "key").read_bytes())
+    content = bytearray((cache.root / "seen" / "key").read_bytes())
     for place in range(0, len(content), 7):
         damaged = bytearray(content)
         damaged[place] ^= 1
-        (kept / "key").write_bytes(damaged)
+        (cache.root / "seen" / "key").write_bytes(damaged)
         before = maker.count
-        assert remembered(kept, "key", list[str], maker) == ["A", "B"]
+        assert cache.value("seen", "key", list[str], maker) == ["A", "B"]
         assert maker.count == before + 1
 
 
 @pytest.mark.usefixtures("later")
 def test_a_folder_that_cannot_be_written_costs_time_alone(maker: Maker, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert remembered(tmp_path / "file" / "kept", "key", list[str], maker) == ["A", "B"]
+    assert Cache(tmp_path / "file" / "cache").value("seen", "key", list[str], maker) == ["A", "B"]
