@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -184,10 +185,46 @@ static int zeros_help(const struct statfs *filesystem)
 	}
 }
 
+/* Of a file's mode, what a new WAL gets of its database. */
+#define MODE_BITS 0777
+
+/* SQLite makes a WAL with the mode and the owner of its database (findCreateFileMode(), os_unix.c).
+ * One that is kept gets them again here, as the database's may have been changed since. Who may not
+ * change them leaves them as they are.
+ */
+static void follow_database(const char *path)
+{
+	char *database_path = sqlite3_mprintf("%.*s", (int)strlen(path) - WAL_SUFFIX_BYTES, path);
+	struct stat database, wal;
+	int fd;
+
+	if (database_path == NULL || stat(database_path, &database) != 0)
+		goto out;
+	/* Not through a link that somebody else may have put there. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		goto out;
+	if (fstat(fd, &wal) == 0) {
+		int is_other_owner = wal.st_uid != database.st_uid || wal.st_gid != database.st_gid;
+
+		if (is_other_owner && fchown(fd, database.st_uid, database.st_gid) != 0)
+			sqlite3_log(SQLITE_WARNING, "joj_wal: %s has another owner than its "
+				    "database: %s", path, strerror(errno));
+		if ((wal.st_mode ^ database.st_mode) & MODE_BITS &&
+		    fchmod(fd, database.st_mode & MODE_BITS) != 0)
+			sqlite3_log(SQLITE_WARNING, "joj_wal: %s has another mode than its "
+				    "database: %s", path, strerror(errno));
+	}
+	close(fd);
+out:
+	sqlite3_free(database_path);
+}
+
 void wal_file_begin(struct wal_file *wal, const char *path)
 {
 	struct statfs filesystem;
 
+	follow_database(path);
 	wal->sync_fd = -1;
 	wal->path = path;
 	if (statfs(path, &filesystem) != 0)
@@ -212,5 +249,8 @@ int wal_file_empty(const char *path)
 		   lseek(fd, 0, SEEK_END) >= WAL_HEADER_BYTES &&
 		   pwrite(fd, zeros, WAL_HEADER_BYTES, 0) == WAL_HEADER_BYTES && fdatasync(fd) == 0;
 	close(fd);
-	return is_empty ? SQLITE_OK : SQLITE_IOERR;
+	if (!is_empty)
+		return SQLITE_IOERR;
+	follow_database(path);
+	return SQLITE_OK;
 }

@@ -9,6 +9,9 @@
 #define WAL_HEADER_BYTES 32
 #define FRAME_HEADER_BYTES 24
 
+#define WAL_SUFFIX "-wal"
+#define WAL_SUFFIX_BYTES ((int)sizeof(WAL_SUFFIX) - 1)
+
 struct wal_file {
 	struct upper_file upper;
 	/* The size as this connection saw it last. Another one may have made the file longer since,
@@ -28,13 +31,16 @@ struct wal_file {
 
 extern const sqlite3_io_methods wal_file_methods;
 
-/* Begin to be the file of this path, which SQLite keeps until the file is closed. */
+/* Begin to be the file of this path, which SQLite keeps until the file is closed. It gets the mode
+ * of its database.
+ */
 void wal_file_begin(struct wal_file *wal, const char *path);
 
 /*
  * Make the WAL of this path, which no connection has open, one without frames, and keep its size:
- * zeros in place of its header, synced. Return SQLITE_OK, or SQLITE_IOERR where it has to be
- * deleted: it is shorter than a header, cannot be opened, or zeros save nothing on its filesystem.
+ * zeros in place of its header, synced, and its database's mode. Return SQLITE_OK, or SQLITE_IOERR
+ * where it has to be deleted: it is shorter than a header, cannot be opened, or zeros save nothing
+ * on its filesystem.
  */
 int wal_file_empty(const char *path);
 

@@ -24,8 +24,6 @@
 
 SQLITE_EXTENSION_INIT1
 
-#define WAL_SUFFIX "-wal"
-
 struct database_file {
 	struct upper_file upper;
 	struct database_file *next;

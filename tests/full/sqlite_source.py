@@ -1,11 +1,13 @@
-"""The source package of this machine's SQLite, as its distribution has it, for programs that come
-with SQLite and are linked to its library.
+"""The source package of this machine's SQLite, as its distribution has it: programs that come with
+SQLite and are linked to its library, and its own test program.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 _RELEASES = Path("/etc/os-release")
@@ -41,3 +43,12 @@ def build(source: Path, file: str, out: Path) -> Path:
     command = ["gcc", "-O1", "-w", "-I.", "-o", str(out), file, "-lsqlite3"]
     subprocess.run(command, cwd=source, check=True)
     return out
+
+
+def build_testfixture(source: Path, flags: str = "", objects: Sequence[Path] = ()) -> Path:
+    """Compile SQLite's test program, which has SQLite in it, and link some objects to it."""
+    environment = {**os.environ, "CFLAGS": f"-O1 -g0 {flags}"}
+    make = ["make", f"-j{os.cpu_count()}", "testfixture", f"LIBS={' '.join(map(str, objects))}"]
+    for command in (["./configure"], make):
+        subprocess.run(command, cwd=source, check=True, capture_output=True, env=environment)
+    return source / "testfixture"

@@ -6,6 +6,7 @@ Each test runs Python's own SQLite in a process with LD_PRELOAD, or without it a
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -46,12 +47,30 @@ WRITER = """
 """
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library for LD_PRELOAD, built from this checkout."""
+# The sanitizer's library is the first one that a process loads.
+SANITIZER = "-fsanitize=address,undefined -fno-sanitize-recover=all"
+
+
+def build_library(source: Path, build: Path, compiler: str = "gcc") -> str:
+    """Build the library for LD_PRELOAD; return it, with what it needs before it."""
+    subprocess.run(
+        ["make", "-s", "-C", source, f"BUILD={build}", f"CC={compiler}"], check=True
+    )  # fmt: skip
+    return str(build / "joj_wal_preload.so")
+
+
+@pytest.fixture(
+    scope="session", params=["plain", pytest.param("sanitized", marks=pytest.mark.full)]
+)
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The library, built from this checkout."""
     build = tmp_path_factory.mktemp("vfs")
-    subprocess.run(["make", "-s", "-C", SOURCE, f"BUILD={build}"], check=True)
-    return build / "joj_wal_preload.so"
+    if request.param == "plain":
+        return build_library(SOURCE, build)
+    runtime = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    return f"{runtime}:{build_library(SOURCE, build, f'gcc {SANITIZER}')}"
 
 
 @pytest.fixture
@@ -60,13 +79,14 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("disk")
 
 
-def python(library: Path | None, code: str, *arguments: object) -> list[str]:
+def python(library: str | None, code: str, *arguments: object) -> list[str]:
     """Return a command that runs Python code, with the VFS if a library is given."""
-    preload = [] if library is None else [f"LD_PRELOAD={library}"]
+    # Python itself leaks, and is not built to be looked at.
+    preload = [] if library is None else [f"LD_PRELOAD={library}", "ASAN_OPTIONS=detect_leaks=0"]
     return ["env", *preload, sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
 
 
-def play(library: Path | None, disk: Path, statements: Sequence[str]) -> list[str]:
+def play(library: str | None, disk: Path, statements: Sequence[str]) -> list[str]:
     """Return what each statement gave, played in one process that closes the database."""
     answer = subprocess.run(
         python(library, PLAYER), input="\n".join(statements), cwd=disk,
@@ -96,13 +116,13 @@ BEGIN = ("PRAGMA journal_mode = wal", "CREATE TABLE t(x)")
      (100, 8 * FIRST_STEP_BYTES), (900, MAX_FILL_BYTES), (2500, MAX_FILL_BYTES)],
 )  # fmt: skip
 def test_wal_grows_in_steps_that_double(
-    library: Path, disk: Path, inserts: int, expected_bytes: int
+    library: str, disk: Path, inserts: int, expected_bytes: int
 ) -> None:
     play(library, disk, [*BEGIN, *insert(inserts)])
     assert wal_bytes(disk) == expected_bytes
 
 
-def test_steady_commit_is_two_writes_and_one_fdatasync(library: Path, disk: Path) -> None:
+def test_steady_commit_is_two_writes_and_one_fdatasync(library: str, disk: Path) -> None:
     play(library, disk, [*BEGIN, *insert(20)])
     before_bytes = wal_bytes(disk)
     log = disk / "log"
@@ -122,7 +142,7 @@ def test_steady_commit_is_two_writes_and_one_fdatasync(library: Path, disk: Path
     assert not re.search(r"unlink\(\S*a\.db-wal", log.read_text())
 
 
-def test_closed_database_is_read_and_written_by_stock_sqlite(library: Path, disk: Path) -> None:
+def test_closed_database_is_read_and_written_by_stock_sqlite(library: str, disk: Path) -> None:
     play(library, disk, [*BEGIN, *insert(20)])
     assert (disk / "a.db-wal").read_bytes()[:32] == bytes(32)
     assert play(None, disk, ["SELECT count(*) FROM t", "PRAGMA integrity_check"]) == [
@@ -137,7 +157,7 @@ def test_closed_database_is_read_and_written_by_stock_sqlite(library: Path, disk
 @pytest.mark.parametrize("locking", ["normal", "exclusive"])
 @pytest.mark.parametrize("mode", OTHER_MODES)
 def test_wal_is_deleted_when_the_database_leaves_wal_mode(
-    library: Path, disk: Path, mode: str, locking: str
+    library: str, disk: Path, mode: str, locking: str
 ) -> None:
     leave = [f"PRAGMA locking_mode = {locking}", f"PRAGMA journal_mode = {mode}"]
     assert play(library, disk, [*BEGIN, *insert(3), *leave, *insert(2)])[-3] == f"[('{mode}',)]"
@@ -148,23 +168,88 @@ def test_wal_is_deleted_when_the_database_leaves_wal_mode(
         ]  # fmt: skip
 
 
-def test_commits_go_on_where_there_is_no_room_for_zeros(library: Path, disk: Path) -> None:
+def test_no_room_leaves_the_wal_as_long_as_its_frames(library: str, disk: Path) -> None:
     # No file may be longer than 160 KiB: the third step cannot be filled.
     limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (160 << 10, 160 << 10))\n"
-    statements = [*BEGIN, "PRAGMA wal_autocheckpoint = 20", *insert(60)]
+    statements = [*BEGIN, "PRAGMA wal_autocheckpoint = 35", *insert(60)]
     answer = subprocess.run(
         python(library, limit + textwrap.dedent(PLAYER)), input="\n".join(statements), cwd=disk,
         capture_output=True, text=True, check=False, timeout=HANG_S,
     )  # fmt: skip
     assert answer.returncode == 0, answer.stderr
+    frames_bytes = wal_bytes(disk) - 32
+    assert frames_bytes > 2 * FIRST_STEP_BYTES
+    assert frames_bytes % (4096 + 24) == 0
     assert play(None, disk, ["SELECT count(*) FROM t", "PRAGMA integrity_check"]) == [
         "[(60,)]", "[('ok',)]",
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o660, 0o444 | 0o200])
+def test_wal_gets_the_mode_that_its_database_has_now(library: str, disk: Path, mode: int) -> None:
+    wal = disk / "a.db-wal"
+    play(library, disk, [*BEGIN, *insert(3)])
+    (disk / "a.db").chmod(mode)
+    # When the database is opened again, and where it is changed while it is open.
+    play(library, disk, ["PRAGMA wal_checkpoint", "SELECT count(*) FROM t"])
+    assert wal.stat().st_mode & 0o777 == mode
+    with sqlite3.connect(disk / "a.db") as reader:
+        reader.execute("SELECT count(*) FROM t")
+        (disk / "a.db").chmod(0o640)
+    reader.close()
+    play(library, disk, insert(1))
+    assert wal.stat().st_mode & 0o777 == 0o640
+
+
+FAULTS = {
+    "frames stay valid when the database is closed": (
+        "wal_file.c", "pwrite(fd, zeros, WAL_HEADER_BYTES, 0) == WAL_HEADER_BYTES &&", "",
+        "test_closed_database_is_read_and_written_by_stock_sqlite", (),
+    ),
+    "header is reset without a sync": (
+        "wal_file.c", "== WAL_HEADER_BYTES && fdatasync(fd) == 0;", "== WAL_HEADER_BYTES;",
+        "test_steady_commit_is_two_writes_and_one_fdatasync", (),
+    ),
+    "zeros and frames are never synced": (
+        "wal_file.c", "rc = fdatasync(wal->sync_fd);", "rc = 0;",
+        "test_steady_commit_is_two_writes_and_one_fdatasync", (),
+    ),
+    "WAL stays when the database leaves WAL mode": (
+        "wal_vfs.c", "rc = lower->xDelete(lower, path, 0);",
+        "rc = lower != NULL ? SQLITE_OK : SQLITE_ERROR;",
+        "test_wal_is_deleted_when_the_database_leaves_wal_mode", ("delete", "normal"),
+    ),
+    "zeros go over the last frame": (
+        "wal_file.c", "begin_bytes = wal->size_bytes,", "begin_bytes = wal->size_bytes - 4096,",
+        "test_killed_writers_lose_no_acknowledged_commit", (1,),
+    ),
+    "room for zeros is never given back": (
+        "wal_file.c", "pass_truncate(file, begin_bytes);", "rc = SQLITE_FULL;",
+        "test_no_room_leaves_the_wal_as_long_as_its_frames", (),
+    ),
+    "WAL keeps its mode": (
+        "wal_file.c", "fchmod(fd, database.st_mode & MODE_BITS) != 0", "0",
+        "test_wal_gets_the_mode_that_its_database_has_now", (0o600,),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_fault_is_found(fault: str, disk: Path, tmp_path: Path) -> None:
+    file, before, after, test, arguments = FAULTS[fault]
+    source = tmp_path / "vfs"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build"))
+    text = (source / file).read_text()
+    assert text.count(before) == 1
+    (source / file).write_text(text.replace(before, after))
+    library = build_library(source, tmp_path / "build")
+    with pytest.raises(AssertionError):
+        globals()[test](library, disk, *arguments)
+
+
 @pytest.mark.parametrize("processes", [1, 4])
 def test_killed_writers_lose_no_acknowledged_commit(
-    library: Path, disk: Path, processes: int
+    library: str, disk: Path, processes: int
 ) -> None:
     acknowledged = dict.fromkeys(range(1, processes + 1), 0)
     for rounds in range(3):
@@ -221,7 +306,7 @@ TOLERANT = """
 @settings(max_examples=15)
 @given(st.lists(st.tuples(st.booleans(), st.lists(STATEMENTS, max_size=12)), max_size=6))
 def test_any_program_sees_what_stock_sqlite_shows(
-    library: Path, tmp_path_factory: pytest.TempPathFactory,
+    library: str, tmp_path_factory: pytest.TempPathFactory,
     sessions: list[tuple[bool, list[str]]],
 ) -> None:  # fmt: skip
     ours, stock = (tmp_path_factory.mktemp(name) for name in ("ours", "stock"))
