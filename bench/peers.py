@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import LivePlace, run_agent
-from jojlab.live.bench import live_settings
 from jojlab.live.mobibench import read_flags
+from jojlab.live.runner import live_settings
 from jojlab.model.field import Value
 
 RECORD_BYTES = 4096

@@ -30,7 +30,7 @@ from bench.comparison import (
 )
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import LivePlace, run_agent
-from jojlab.live.bench import live_settings
+from jojlab.live.runner import live_settings
 
 CALLS = 20_000
 FILES = 64

@@ -1,16 +1,13 @@
 """What the memory of a core adds to an experiment's cases: each run again with the model of its
 caches and TLBs, which counts every part of the run.
 
-A result of its own: the tables of the run are left as they are. jojlab/analysis/study/memory_model
-reads what is written here.
+A result of its own: the tables of the run are left as they are.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from jojlab.campaign.jobs import JobRequest
 from jojlab.experiment.cases import Case
@@ -19,20 +16,13 @@ from jojlab.foundation.errors import UseError
 from jojlab.guest.memory_model import CORES, Core
 from jojlab.lab.job import Job
 from jojlab.lab.lab import JobProgress, Lab
-from jojlab.lab.memory_model import Counts, Modelled, ModelledPart, modelled_job, read_modelled
+from jojlab.lab.memory_run import modelled_job, read_modelled, with_added_time
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.model.architecture import X86_64
+from jojlab.trace.memory_counts import CaseMemory, CountedPart, CountedRun, MemoryModel
 
 # Functions of a part that are kept, those that the model adds most to.
 MOST_FUNCTIONS = 12
-
-
-@dataclass(frozen=True)
-class ModelledCase:
-    """One case: by seed, what the model counted."""
-
-    case: Case
-    by_seed: Mapping[int, Modelled]
 
 
 def core_named(name: str) -> Core:
@@ -58,7 +48,7 @@ def refuse_unmodelled(cases: Sequence[Case]) -> None:
 
 def model_run(
     jobs: Sequence[JobRequest], lab: Lab, core: Core, tell: Callable[[str], None]
-) -> list[ModelledCase]:
+) -> MemoryModel:
     """Run every job with the model of a core; the plain ones are in the cache, or run too.
 
     `tell` hears which case is done. Raises what a job fails by.
@@ -67,15 +57,27 @@ def model_run(
     for number, outcome in _run(lab, [each.job for each in jobs]):
         plain[number] = outcome
     modelled = [modelled_job(each.job, plain[n], core) for n, each in enumerate(jobs)]
-    found: dict[str, tuple[Case, dict[int, Modelled]]] = {}
+    seeds: dict[str, dict[int, CountedRun]] = {
+        case.case_id: {} for request in jobs for case, _ in request.answers
+    }
     for done, (number, outcome) in enumerate(_run(lab, modelled), 1):
-        asked = jobs[number]
-        tell(f"[{done}/{len(jobs)}] {asked.answers[0][0].case_id}, seed {asked.answers[0][1]}")
-        for case, seed in asked.answers:
-            counted = read_modelled(plain[number], outcome)
-            found.setdefault(case.case_id, (case, {}))[1][seed] = counted
-    order = dict.fromkeys(case.case_id for asked in jobs for case, _ in asked.answers)
-    return [ModelledCase(found[name][0], dict(sorted(found[name][1].items()))) for name in order]
+        answers = jobs[number].answers
+        tell(f"[{done}/{len(jobs)}] {answers[0][0].case_id}, seed {answers[0][1]}")
+        parts = read_modelled(plain[number], outcome)
+        counts = {name: _costly(with_added_time(part, core)) for name, part in parts.items()}
+        for case, seed in answers:
+            seeds[case.case_id][seed] = counts
+    cases = [
+        CaseMemory(name, {str(seed): counts for seed, counts in sorted(own.items())})
+        for name, own in seeds.items()
+    ]
+    return MemoryModel(core.name, core.title, list(core.sources), cases)
+
+
+def _costly(part: CountedPart) -> CountedPart:
+    """Return a part with those functions alone that the model adds most to, the first first."""
+    order = sorted(part.functions.items(), key=lambda each: (-each[1].added_ns, each[0]))
+    return CountedPart(part.all, part.buffers, dict(order[:MOST_FUNCTIONS]))
 
 
 def _run(lab: Lab, jobs: Sequence[Job]) -> Iterator[tuple[int, Outcome]]:
@@ -84,43 +86,3 @@ def _run(lab: Lab, jobs: Sequence[Job]) -> Iterator[tuple[int, Outcome]]:
             if isinstance(outcome, Failed):
                 raise outcome.error
             yield number, outcome
-
-
-def model_json(core: Core, cases: Sequence[ModelledCase]) -> dict[str, Any]:
-    """Return what the run folder keeps: counts and added times by case, seed and part of the run;
-    of each in all, by buffer, and by function.
-    """
-    return {
-        "core": core.name,
-        "title": core.title,
-        "sources": list(core.sources),
-        "cases": [
-            {
-                "case_id": each.case.case_id,
-                "seeds": {
-                    str(seed): {name: _part(part, core) for name, part in found.items()}
-                    for seed, found in each.by_seed.items()
-                },
-            }
-            for each in cases
-        ],
-    }
-
-
-def _part(part: ModelledPart, core: Core) -> dict[str, Any]:
-    return {
-        "all": _counts(part.all, core),
-        "buffers": {name: _counts(each, core) for name, each in part.buffers.items()},
-        "functions": {name: _counts(part.code[name], core) for name in costly(part, core)},
-    }
-
-
-def costly(part: ModelledPart, core: Core) -> list[str]:
-    """Return the functions that the model adds most to, the first first."""
-    return sorted(part.code, key=lambda name: (-part.code[name].added_ns(core), name))[
-        :MOST_FUNCTIONS
-    ]
-
-
-def _counts(counts: Counts, core: Core) -> dict[str, float]:
-    return {**vars(counts), "added_ns": counts.added_ns(core)}

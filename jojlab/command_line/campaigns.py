@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import click
+import msgspec
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.campaign import Campaign, options_for
 from jojlab.campaign.images import Images, images_of
-from jojlab.campaign.memory_model import core_named, model_json, model_run
+from jojlab.campaign.memory_model import core_named, model_run
 from jojlab.campaign.power_cuts import steps_left
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
@@ -116,7 +117,7 @@ def show_memory_model(name: str, campaign: Campaign, folder: Path, *, silent: bo
     """
     core = core_named(name)
     try:
-        modelled = model_run(
+        model = model_run(
             campaign.jobs, campaign.lab, core, lambda line: click.echo(line, err=True)
         )
     except KeyboardInterrupt as error:
@@ -124,7 +125,7 @@ def show_memory_model(name: str, campaign: Campaign, folder: Path, *, silent: bo
             signal_of(error), f"the run is whole, without the memory model: joj show {folder}"
         ) from None
     path = folder / f"memory-model-{core.name}.json"
-    path.write_text(json_text(model_json(core, modelled)))
+    path.write_text(json_text(msgspec.to_builtins(model)))
     click.echo(f"memory model  {path}", err=True)
     summary = summarise(RunFolder.open(folder), with_traffic=True, cache=campaign.lab.cache)
     write_report(folder / "report.html", summary, str(folder))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jojlab.command_line.options import CLOCKS
 from jojlab.foundation.errors import Signalled, UseError
-from jojlab.live.bench import Bench, run_bench
+from jojlab.live.runner import Bench, run_bench
 from jojlab.report.bench_progress import shown
 from jojlab.trace.run_folder import RunFolder
 
@@ -46,8 +46,8 @@ def run_by_wall_clock(asked: Experiment, node: Path | None, out: Path, *, destro
     """
     from jojlab.foundation.cache import Cache
     from jojlab.live.agent import LivePlace
-    from jojlab.live.experiment import needs_own_build, refuse_cases, run_experiment
     from jojlab.live.raw_nand import load_ubifs, refuse_nand
+    from jojlab.live.runner import needs_own_build, refuse_cases, run_experiment
     from jojlab.report.progress import shown
 
     refuse_cases(asked)

@@ -16,7 +16,7 @@ from jojlab.experiment.input_files import with_recorded
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, Signalled
 from jojlab.foundation.printable import json_text, printable
-from jojlab.live.bench import Bench, live_fields, live_settings
+from jojlab.live.runner import Bench, live_fields, live_settings
 from jojlab.model.field import Field
 from jojlab.model.fields import MAX_SEED
 from jojlab.model.workloads import of_bench
@@ -158,7 +158,7 @@ def _run_fields(name: str, fields: Sequence[Field], options: Mapping[str, Any]) 
 
 def _with_kept_runs(error: Signalled, folder: Path, *, is_kept: bool) -> Signalled:
     """Return the error with what becomes of the runs that had ended before the signal."""
-    # The folder of a bench without any has been removed (jojlab/live/bench.py).
+    # The folder of a bench without any has been removed (jojlab/live/runner.py).
     is_any = (folder / "run.json").exists()
     ended = len(RunFolder.open(folder).cases[0].captures) if is_any else 0
     if not ended:

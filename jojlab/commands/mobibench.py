@@ -11,12 +11,13 @@ import click
 
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.analysis.figures.live_result import live_result, rates_per_second
+from jojlab.campaign.progress import RunProgress
 from jojlab.command_line.group import argument, command
 from jojlab.command_line.live_run import run_with_progress
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError
-from jojlab.live.bench import Bench, BenchProgress, live_settings, run_bench
 from jojlab.live.mobibench import WHERE, MobibenchFlags, read_flags
+from jojlab.live.runner import Bench, live_settings, run_bench
 from jojlab.report import mobibench as lines
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
@@ -88,9 +89,7 @@ def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
         _say(lines.setup_lines(asked.numbers, of_database=asked.of_database))
     bench = Bench("bench-mobibench", asked.directory, settings, [1])
     return (
-        run_bench(bench, folder, BenchProgress())
-        if asked.quiet
-        else run_with_progress(bench, folder)
+        run_bench(bench, folder, RunProgress()) if asked.quiet else run_with_progress(bench, folder)
     )
 
 

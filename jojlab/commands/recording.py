@@ -18,7 +18,7 @@ from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.foundation.printable import json_text
 from jojlab.live.agent import attend
-from jojlab.live.bench import Bench, live_settings
+from jojlab.live.runner import Bench, live_settings
 from jojlab.recording.folder import Recording
 from jojlab.report.page import write_report
 from jojlab.report.replay import print_replay

@@ -25,6 +25,9 @@ from jojlab.lab.tree import pack
 from jojlab.model.architecture import X86_64, Architecture
 
 _CONTENT = "content"
+# What a run with the memory model of a core hands out. Its name stands in the key, and so for the
+# form of its contents.
+FOLDED = "memory_counts.json"
 
 
 class Kind(Enum):
@@ -150,7 +153,7 @@ class Job:
         asked = [self.record.decode(), self.afterwards.decode()]
         parts: list[object] = [basis(self.image, self.machine), *asked, inputs]
         if self.core:
-            parts += [asdict(self.core.tables), source_hash(), list(self.watched)]
+            parts += [asdict(self.core.tables), source_hash(), list(self.watched), FOLDED]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property

@@ -16,7 +16,7 @@ from jojlab.guest.machine import Machine
 from jojlab.guest.virtual_clock import run_by_virtual_clock
 from jojlab.guest.wall_clock import run_by_wall_clock
 from jojlab.lab.job import Job, Kind
-from jojlab.lab.memory_model import fold
+from jojlab.lab.memory_run import fold
 from jojlab.lab.power_cuts import check_handed_disks
 
 _OUTCOME = "outcome.json"

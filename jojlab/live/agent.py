@@ -21,7 +21,6 @@ from types import FrameType
 
 from jojlab.foundation.errors import WRONG_USE, JojError, MachineError, Signalled, UseError
 from jojlab.foundation.places import BUILD_AGENT
-from jojlab.model.field import Value
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -42,7 +41,7 @@ class LivePlace:
 def run_agent(
     agent: Path,
     place: LivePlace,
-    settings: Mapping[str, Value],
+    settings: Mapping[str, object],
     seed: int,
     output: Path,
     on_stage: Callable[[str], None],

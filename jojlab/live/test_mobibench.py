@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jojlab.foundation.errors import UseError
-from jojlab.live.bench import live_settings
 from jojlab.live.mobibench import _NUMBERS, read_flags
+from jojlab.live.runner import live_settings
 from jojlab.model.fields import BY_NAME
 
 NUMBERS = st.dictionaries(st.sampled_from(sorted(_NUMBERS)), st.integers(-3, 5000))

@@ -8,8 +8,8 @@ import pytest
 
 from jojlab.experiment.read import find, read
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.live.experiment import live_case, needs_own_build, refuse_cases
 from jojlab.live.raw_nand import refuse_nand
+from jojlab.live.runner import live_case, needs_own_build, refuse_cases
 
 
 def _mtd(mtd: Path, device: str, **facts: str) -> None:

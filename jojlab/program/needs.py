@@ -11,8 +11,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from jojlab.foundation.elf import Elf, read_elf
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import printable
 
@@ -29,16 +29,6 @@ _CONFIGURATION = Path("/etc/ld.so.conf")
 
 
 @dataclass(frozen=True)
-class Elf:
-    """`needed` are names of libraries; `folders` where it says that they are, before all others."""
-
-    path: Path
-    interpreter: str
-    needed: tuple[str, ...]
-    folders: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class LibraryFolders:
     """Those that the loader knows, and those that this machine's configuration adds."""
 
@@ -48,60 +38,30 @@ class LibraryFolders:
 
 def elf_of(path: Path) -> Elf:
     """Read one; UseError where it is none that an x86-64 guest can run."""
-    # Here, as they take as long to load as all else of joj bill, whose cases have no program.
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.dynamic import DynamicSection
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.segments import InterpSegment
-
     try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
-            if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
-                raise UseError(f"{path}: not of a 64-bit x86 processor", "build it for x86-64")
-            if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
-                raise UseError(f"{path}: neither a program nor a library", "link it")
-            interpreters = [
-                segment.get_interp_name()
-                for segment in elf.iter_segments()
-                if isinstance(segment, InterpSegment)
-            ]
-            tags: list[Any] = [
-                tag
-                for section in elf.iter_sections()
-                if isinstance(section, DynamicSection)
-                for tag in section.iter_tags()
-            ]
-    except (ELFError, ValueError, AssertionError, OverflowError) as error:
+        elf = read_elf(path)
+    except OSError as error:
+        raise UseError(f"{path}: cannot be read: {error.strerror}", "make it readable") from error
+    if elf is None:
         raise UseError(
             f"{path}: neither an ELF program nor a script",
             "name a program; the first line of a script names its interpreter, as #!/bin/sh",
-        ) from error
-    except OSError as error:
-        raise UseError(f"{path}: cannot be read: {error.strerror}", "make it readable") from error
-    return Elf(
-        path,
-        interpreters[0] if interpreters else "",
-        tuple(tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"),
-        tuple(_folders(path, tags)),
-    )
+        )
+    if elf.machine != "EM_X86_64" or elf.word_bits != 64:
+        raise UseError(f"{path}: not of a 64-bit x86 processor", "build it for x86-64")
+    if elf.type_ not in ("ET_EXEC", "ET_DYN"):
+        raise UseError(f"{path}: neither a program nor a library", "link it")
+    return elf
 
 
-def _folders(path: Path, tags: list[Any]) -> list[str]:
-    """Return the folders of DT_RUNPATH, or else of DT_RPATH."""
-    by_tag = {str(tag.entry.d_tag): tag for tag in tags}
-    text = ""
-    if "DT_RUNPATH" in by_tag:
-        text = by_tag["DT_RUNPATH"].runpath
-    elif "DT_RPATH" in by_tag:
-        text = by_tag["DT_RPATH"].rpath
-    origin = str(path.parent)
-    named = [
+def _search_folders(elf: Elf) -> list[str]:
+    """Return the folders where a file says that its libraries are, before all others."""
+    origin = str(elf.path.parent)
+    folders = [
         folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
-        for folder in text.split(":")
-        if folder
+        for folder in elf.search_path.split(":")
     ]
-    return [folder for folder in named if folder.startswith("/")]
+    return [folder for folder in folders if folder.startswith("/")]
 
 
 @functools.cache
@@ -248,7 +208,7 @@ def _add_libraries(members: dict[str, Path | str], real: Path) -> None:
             if name in known:
                 continue
             known.add(name)
-            found = next(_places(name, (*elf.folders, *main.folders)), None)
+            found = next(_places(name, (*_search_folders(elf), *_search_folders(main))), None)
             if found is None:
                 raise UseError(
                     f"{elf.path}: needs the library {printable(name)}, which is not there",

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.status import Status
 
+from jojlab.campaign.progress import RunProgress, Step
 from jojlab.foundation.printable import printable
-from jojlab.live.bench import BenchProgress
 from jojlab.report.shared.console import QuietConsole
 
 # What the agent calls its stages, in words for the user.
@@ -26,7 +26,7 @@ _STAGES = {
 }
 
 
-class ShownBenchProgress(BenchProgress):
+class ShownBenchProgress(RunProgress):
     """Shows every stage and every seed; see `shown`."""
 
     def __init__(self, seeds: int) -> None:
@@ -35,19 +35,19 @@ class ShownBenchProgress(BenchProgress):
         self._done = 0
         self.status = Status("", console=self._console)
 
-    def stage(self, seed: int, stage: str) -> None:
-        """The run of `seed` has come to a stage of the agent's."""
+    def stage(self, case_id: str, seed: int, stage: str) -> None:
+        """Show the stage of the agent that the run of `seed` has come to."""
         if stage.startswith("lasts "):
             self._console.print(f"the recording {stage}, and so does its replay", markup=False)
         elif self._console.is_terminal:
             words = _STAGES.get(stage, stage)
             self.status.update(escape(f"[{self._done + 1}/{self._seeds}] seed {seed} {words}"))
 
-    def finished(self, seed: int) -> None:
-        """The run of `seed` is done."""
+    def finished(self, step: Step) -> None:
+        """Count a run that is done."""
         self._done += 1
         if not self._console.is_terminal:
-            print(f"[{self._done}/{self._seeds}] seed {seed}", file=sys.stderr)
+            print(f"[{self._done}/{self._seeds}] seed {step.seed}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from jojlab.analysis.run.summary import RunSummary
-from jojlab.analysis.study.memory_model import MemoryModel
 from jojlab.report.experiment import table_rows
 from jojlab.report.shared.console import new_table
 from jojlab.report.shared.template import Section, render
 from jojlab.report.statements import print_tables
+from jojlab.trace.memory_counts import MemoryModel
 
 COLUMNS = ("case", "loads", "stores", "micro TLB misses", "levels walked", "L1 misses",
            "L2 misses", "added", "of its time")  # fmt: skip
@@ -57,7 +57,7 @@ def case_rows(summary: RunSummary, model: MemoryModel) -> Iterator[list[str]]:
 def touch_rows(model: MemoryModel) -> Iterator[list[str]]:
     """A row for each buffer, with a cell for each part of the runs."""
     for found in model.touches():
-        yield [found.buffer, *(_touched(found.by_part.get(part)) for part in model.parts)]
+        yield [found.buffer, *(_touched(found.counts_by_part.get(part)) for part in model.parts)]
 
 
 def _touched(counts: tuple[int, int] | None) -> str:

@@ -10,7 +10,7 @@ from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.progress import RunProgress, Step
 from jojlab.experiment.read import find, read
 from jojlab.live.agent import LivePlace
-from jojlab.live.experiment import run_experiment
+from jojlab.live.runner import run_experiment
 from jojlab.trace.run_folder import RunFolder
 
 SETTINGS = ("variant=64K", "seeds=2")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.live.bench import live_settings
+from jojlab.live.runner import live_settings
 from jojlab.trace.capture import Capture
 from tests.full.arm64_guest import run_script
 from tests.live.recordings import (

@@ -14,7 +14,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import CHOSEN_BUFFERS, ready_image
 from jojlab.guest.memory_model import CORES
-from jojlab.lab.memory_model import modelled_job, read_modelled
+from jojlab.lab.memory_run import modelled_job, read_modelled
 from jojlab.model.fields import RAW_NAND_DEVICE
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case

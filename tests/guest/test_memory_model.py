@@ -9,7 +9,7 @@ from pathlib import Path
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.guest.memory_model import CORES
-from jojlab.lab.memory_model import modelled_job, read_modelled
+from jojlab.lab.memory_run import modelled_job, read_modelled
 from tests.guest.conftest import real_case
 from tests.guest.jobs import case_job, run_job
 
@@ -24,6 +24,6 @@ def test_every_part_is_counted_and_the_run_stays_the_same(
     assert list(counted) == ["make", "mount", "prepare", "warm-up", "commit", "settle"]
     commit = counted["commit"]
     assert 0 < commit.all.l1_misses < commit.all.loads + commit.all.stores
-    assert sum(each.loads for each in commit.code.values()) == commit.all.loads
-    assert any(name.startswith("ext4_") for name in commit.code)
+    assert sum(each.loads for each in commit.functions.values()) == commit.all.loads
+    assert any(name.startswith("ext4_") for name in commit.functions)
     assert commit.all.walk_levels >= commit.all.micro_tlb_misses // 100

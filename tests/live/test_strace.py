@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.foundation.places import agent_path
-from jojlab.live.bench import live_settings
+from jojlab.live.runner import live_settings
 from jojlab.model.field import Value
 
 pytestmark = pytest.mark.skipif(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,14 +18,15 @@ from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.analysis.run.observations import observation_of, place_of
 from jojlab.analysis.run.risks import hazard_json, hazards, unknown_json, unknowns, verifiable
 from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
-from jojlab.analysis.study.memory_model import MemoryModel, read_memory_models, with_memory
 from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.study.tables import tables_json
 from jojlab.analysis.traffic.characterisation import Traffic
 from jojlab.foundation.cache import Cache
+from jojlab.model.figures import PASSES, figure_of_pass
 from jojlab.model.hazards import Hazard, Unknown
 from jojlab.trace.dataset import Dataset
+from jojlab.trace.memory_counts import CaseMemory, MemoryModel, read_memory_models
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 
@@ -234,10 +236,41 @@ def _with_memory(cases: Iterable[CaseSummary], model: MemoryModel) -> list[CaseS
     """Return the cases that the model is of, with its time."""
     by_id = {each.case_id: each for each in model.cases}
     return [
-        replace(case, figures=with_memory(case.figures, case.case, by_id[case.case_id]))
+        replace(case, figures=_figures_with_memory(case.figures, case.case, by_id[case.case_id]))
         for case in cases
         if case.case_id in by_id and case.figures.seeds
     ]
+
+
+def _figures_with_memory(
+    figures: CaseFigures, case: Mapping[str, Any], memory: CaseMemory
+) -> CaseFigures:
+    """Return figures whose throughputs have the added time in every transaction.
+
+    The largest throughput has the smallest addition, as each seed has its own.
+    """
+    median, spread = dict(figures.median), dict(figures.spread)
+    for name, part, operations in _throughputs(figures, case):
+        added = [sum(each.all.added_ns for each in seed) for seed in memory.measured(part)]
+        low, high = spread[name]
+        median[name] = _slower(median[name], statistics.median(added) / operations)
+        spread[name] = (
+            _slower(low, max(added) / operations), _slower(high, min(added) / operations),
+        )  # fmt: skip
+    return replace(figures, median=median, spread=spread)
+
+
+def _throughputs(figures: CaseFigures, case: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """Yield each throughput, the part of the run that it is of, and the operations of that."""
+    if "throughput_tps" in figures.median:
+        yield "throughput_tps", "", int(figures.median["transactions"])
+    for verb in PASSES:
+        if figure_of_pass(verb) in figures.median:
+            yield figure_of_pass(verb), verb, case["file_bytes"] // case["record_bytes"]
+
+
+def _slower(throughput: float, added_ns: float) -> float:
+    return 1 / (1 / throughput + added_ns / 1e9)
 
 
 def safety_json(case: CaseSummary) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache
+from jojlab.foundation.elf import read_elf
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256
-from jojlab.foundation.tools import need_tool, package_version, run_tool
+from jojlab.foundation.tools import package_version, run_tool
 from jojlab.guest.kernel.archive import Archive, own_sources
 from jojlab.guest.kernel.kernel import unpack_packages
 from jojlab.model.architecture import Architecture
@@ -95,12 +96,12 @@ class UnpackedPackages:
 
         Raises MachineError where there is none.
         """
-        readelf = str(need_tool("readelf", "binutils"))
-        told = run_tool([readelf, "-W", "-d", "-l", str(path)], f"read {path.name}")
-        needed = re.findall(r"\(NEEDED\).*\[(.+)\]", told)
-        for loader in re.findall(r"program interpreter: (\S+)\]", told):
-            self._add(loader, self._inside(loader), path, files)
-        for name in needed:
+        elf = read_elf(path)
+        if elf is None:
+            raise MachineError(f"{path.name}: no program or library")
+        if elf.interpreter:
+            self._add(elf.interpreter, self._inside(elf.interpreter), path, files)
+        for name in elf.needed:
             places = [self._root / folder / name for folder in self._folders]
             library = next((place for place in places if place.exists()), places[0])
             self._add(f"/{self._folders[0]}/{name}", library, path, files)

@@ -8,62 +8,20 @@ from __future__ import annotations
 import bisect
 import io
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
 from jojlab.foundation.errors import MachineError
 from jojlab.guest.memory_model import COUNTS, Core, Watched
-from jojlab.lab.job import Job, Kind, canonical
+from jojlab.lab.job import FOLDED, Job, Kind, canonical
 from jojlab.lab.outcome import Outcome
+from jojlab.trace.memory_counts import CountedPart, CountedRun, Counts
 
 _SYMBOLS = "symbols"
-# What is kept of both.
-FOLDED = "memory_model.json"
-# Functions of programs are not told apart.
+# All code of user space counts as one function.
 USER = "user space"
 _KERNEL_BEGIN = 1 << 63
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Loads, stores, the bytes that they moved, and what they missed."""
-
-    loads: int = 0
-    stores: int = 0
-    bytes: int = 0
-    micro_tlb_misses: int = 0
-    walk_levels: int = 0
-    l1_misses: int = 0
-    l2_misses: int = 0
-
-    def plus(self, other: Counts) -> Counts:
-        """Return both together."""
-        return Counts(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
-
-    def added_ns(self, core: Core) -> float:
-        """Return misses times what each takes on a core."""
-        return (
-            self.micro_tlb_misses * core.micro_tlb_miss_ns
-            + self.walk_levels * core.walk_level_ns
-            + (self.l1_misses - self.l2_misses) * core.l2_hit_ns
-            + self.l2_misses * core.memory_ns
-        )
-
-
-@dataclass(frozen=True)
-class ModelledPart:
-    """What the model counted of one part of a run: in all, by buffer, by function."""
-
-    all: Counts
-    buffers: Mapping[str, Counts]
-    code: Mapping[str, Counts]
-
-
-# By part, in their order: the steps that prepare a run (make, mount, prepare), and its phases;
-# instead of the phase `commit` its parts, where the workload divides it.
-Modelled = Mapping[str, ModelledPart]
 
 
 def modelled_job(case: Job, plain: Outcome, core: Core) -> Job:
@@ -98,7 +56,7 @@ def fold(files: dict[str, bytes]) -> None:
     files[FOLDED] = msgspec.json.encode(found)
 
 
-def read_modelled(plain: Outcome, outcome: Outcome) -> Modelled:
+def read_modelled(plain: Outcome, outcome: Outcome) -> CountedRun:
     """Read what the model counted.
 
     Raises MachineError where the run is not the plain one's, or the counts are not whole.
@@ -109,12 +67,12 @@ def read_modelled(plain: Outcome, outcome: Outcome) -> Modelled:
             "the run with the memory model is not the run without it", "please report it"
         )
     try:
-        return msgspec.json.decode(outcome.files[FOLDED], type=dict[str, ModelledPart])
+        return msgspec.json.decode(outcome.files[FOLDED], type=CountedRun)
     except (KeyError, ValueError) as error:
         raise MachineError(f"the counts of the memory model are damaged: {error}") from error
 
 
-def parse(text: str, symbols: str) -> dict[str, ModelledPart]:
+def parse(text: str, symbols: str) -> CountedRun:
     """Read the plugin's file, and add instructions up to functions by /proc/kallsyms.
 
     Raises ValueError where the file is not whole.
@@ -122,17 +80,17 @@ def parse(text: str, symbols: str) -> dict[str, ModelledPart]:
     first, *parts = text.split("part ")
     if first or not text.endswith("end\n"):
         raise ValueError(f"{COUNTS} does not begin with a part, or end with its last line")
-    functions = _functions(symbols)
-    found = {}
+    addresses = _functions(symbols)
+    found: CountedRun = {}
     for part in parts:
         name, *lines = part.removesuffix("end\n").splitlines()
-        found[name] = _part(lines, functions)
+        found[name] = _part(lines, addresses)
     return found
 
 
-def _part(lines: list[str], functions: tuple[list[int], list[str]]) -> ModelledPart:
-    addresses, names = functions
-    every, buffers, code = Counts(), dict[str, Counts](), dict[str, Counts]()
+def _part(lines: list[str], symbols: tuple[list[int], list[str]]) -> CountedPart:
+    addresses, names = symbols
+    every, buffers, functions = Counts(), dict[str, Counts](), dict[str, Counts]()
     for line in lines:
         kind, *words = line.split()
         if kind == "all":
@@ -147,8 +105,8 @@ def _part(lines: list[str], functions: tuple[list[int], list[str]]) -> ModelledP
         if address >= _KERNEL_BEGIN:
             place = bisect.bisect_right(addresses, address) - 1
             function = names[place] if place >= 0 else "unknown"
-        code[function] = code.get(function, Counts()).plus(counts)
-    return ModelledPart(every, dict(sorted(buffers.items())), dict(sorted(code.items())))
+        functions[function] = functions.get(function, Counts()).plus(counts)
+    return CountedPart(every, dict(sorted(buffers.items())), dict(sorted(functions.items())))
 
 
 def _functions(symbols: str) -> tuple[list[int], list[str]]:
@@ -161,5 +119,20 @@ def _functions(symbols: str) -> tuple[list[int], list[str]]:
     return [address for address, _ in found], [name for _, name in found]
 
 
-def _values(counts: Counts) -> tuple[int, ...]:
-    return tuple(vars(counts).values())
+def with_added_time(part: CountedPart, core: Core) -> CountedPart:
+    """Return counts of all code with the time that their misses take on a core."""
+    return CountedPart(
+        _priced(part.all, core),
+        {name: _priced(each, core) for name, each in part.buffers.items()},
+        {name: _priced(each, core) for name, each in part.functions.items()},
+    )
+
+
+def _priced(counts: Counts, core: Core) -> Counts:
+    added_ns = (
+        counts.micro_tlb_misses * core.micro_tlb_miss_ns
+        + counts.walk_levels * core.walk_level_ns
+        + (counts.l1_misses - counts.l2_misses) * core.l2_hit_ns
+        + counts.l2_misses * core.memory_ns
+    )
+    return msgspec.structs.replace(counts, added_ns=added_ns)

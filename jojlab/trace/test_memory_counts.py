@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jojlab.analysis.study.memory_model import CaseMemory, Counted, CountedPart, MemoryModel
 from jojlab.report.memory_model import touch_rows
+from jojlab.trace.memory_counts import CaseMemory, CountedPart, Counts, MemoryModel
 
 
-def counted(loads: int) -> Counted:
-    return Counted(loads, 1, 0, 0, 0, 0, 0, 0.0)
+def counted(loads: int) -> Counts:
+    return Counts(loads, 1)
 
 
 def part(**loads: int) -> CountedPart:

@@ -6,8 +6,10 @@ import pytest
 
 from jojlab.foundation.errors import MachineError
 from jojlab.guest.memory_model import CORES, COUNTS
-from jojlab.lab.memory_model import FOLDED, USER, Counts, ModelledPart, fold, parse, read_modelled
+from jojlab.lab.job import FOLDED
+from jojlab.lab.memory_run import USER, fold, parse, read_modelled, with_added_time
 from jojlab.lab.outcome import Outcome
+from jojlab.trace.memory_counts import CountedPart, Counts
 
 TEXT = """\
 part mount
@@ -33,11 +35,11 @@ ffffffffc0000f00 t write_node\t[ubifs]
 def test_instructions_add_up_to_functions() -> None:
     parts = parse(TEXT, SYMBOLS)
     assert list(parts) == ["mount", "commit"]
-    assert parts["mount"] == ModelledPart(Counts(1, 0, 8), {"sbuf": Counts(1, 0, 8)}, {})
+    assert parts["mount"] == CountedPart(Counts(1, 0, 8), {"sbuf": Counts(1, 0, 8)}, {})
     found = parts["commit"]
     assert found.all == Counts(10, 5, 100, 4, 6, 3, 2)
     assert found.buffers == {"sbuf": Counts(1, 1, 16, 0, 0, 1, 1)}
-    assert found.code == {
+    assert found.functions == {
         USER: Counts(2, 0, 16),
         "memcpy": Counts(4, 1, 40, 1, 2, 1, 0),
         "write_node [ubifs]": Counts(1, 1, 16, 1, 1, 1, 1),
@@ -46,9 +48,9 @@ def test_instructions_add_up_to_functions() -> None:
 
 def test_time_is_misses_times_what_each_takes() -> None:
     arm11, a9 = CORES["arm11"], CORES["cortex-a9"]
-    counts = Counts(10, 5, 100, 4, 6, 3, 2)
-    assert counts.added_ns(arm11) == 4 * 4 + 6 * 150 + 1 * 0 + 2 * 150
-    assert counts.added_ns(a9) == 4 * 1.5 + 6 * 20 + 1 * 20 + 2 * 100
+    part = CountedPart(Counts(10, 5, 100, 4, 6, 3, 2))
+    assert with_added_time(part, arm11).all.added_ns == 4 * 4 + 6 * 150 + 1 * 0 + 2 * 150
+    assert with_added_time(part, a9).all.added_ns == 4 * 1.5 + 6 * 20 + 1 * 20 + 2 * 100
 
 
 @pytest.mark.parametrize("text", ["", TEXT.removesuffix("end\n")])

@@ -1,54 +1,61 @@
-"""What does the memory of a core add to each case, by joj run --memory-model?
-
-Reads memory-model-CORE.json of a run folder, which jojlab/campaign/memory_model.py wrote; gives
-what was counted of each part of a run, and the figures of a case with the time that is added.
+"""What the memory of a core adds to each case, by joj run --memory-model: what the model counted of
+each part of a run, as memory-model-CORE.json of a run folder has it.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.foundation.errors import DataError
-from jojlab.model.figures import PASSES, figure_of_pass
 
-FILES = "memory-model-*.json"
+_FILES = "memory-model-*.json"
 # Parts of a run whose time is no transaction's.
 _BESIDE = ("make", "mount", "prepare", "warm-up", "checkpoint", "settle")
 
 
-class Counted(msgspec.Struct, frozen=True):
-    """Loads, stores, the bytes that they moved, what they missed, and the time that that takes."""
+class Counts(msgspec.Struct, frozen=True):
+    """Loads, stores, the bytes that they moved, and what they missed; the time that the misses
+    would take on a core, where that is known.
+    """
 
-    loads: int
-    stores: int
-    bytes: int
-    micro_tlb_misses: int
-    walk_levels: int
-    l1_misses: int
-    l2_misses: int
-    added_ns: float
+    loads: int = 0
+    stores: int = 0
+    bytes: int = 0
+    micro_tlb_misses: int = 0
+    walk_levels: int = 0
+    l1_misses: int = 0
+    l2_misses: int = 0
+    added_ns: float = 0.0
+
+    def plus(self, other: Counts) -> Counts:
+        """Return both together."""
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return Counts(*(one + another for one, another in pairs))
 
 
 class CountedPart(msgspec.Struct, frozen=True):
-    """One part of a run: in all, by buffer, and by the functions that the model adds most to."""
+    """One part of a run: in all, by buffer, and by function."""
 
-    all: Counted
-    buffers: dict[str, Counted] = {}
-    functions: dict[str, Counted] = {}
+    all: Counts
+    buffers: dict[str, Counts] = {}
+    functions: dict[str, Counts] = {}
+
+
+# The parts of a run in their order: the steps that prepare it (make, mount, prepare), and its
+# phases; instead of the phase `commit` its parts, where the workload divides it.
+CountedRun = dict[str, CountedPart]
 
 
 class CaseMemory(msgspec.Struct, frozen=True):
     """What was counted of one case, by seed and part."""
 
     case_id: str
-    seeds: dict[str, dict[str, CountedPart]]
+    seeds: dict[str, CountedRun]
 
     def measured(self, part: str = "") -> list[list[CountedPart]]:
         """Return by seed what was counted while transactions ran: of one part of it, or of all."""
@@ -87,10 +94,10 @@ class MemoryModel(msgspec.Struct, frozen=True):
         names = dict.fromkeys(
             name for parts in every for part in parts.values() for name in part.buffers
         )
-        return [Touches(name, dict(self._of_buffer(name, every))) for name in names]
+        return [Touches(name, dict(self._buffer_touches(name, every))) for name in names]
 
-    def _of_buffer(
-        self, name: str, every: list[dict[str, CountedPart]]
+    def _buffer_touches(
+        self, name: str, every: list[CountedRun]
     ) -> Iterator[tuple[str, tuple[int, int]]]:
         for part in self.parts:
             found = [parts[part].buffers for parts in every if part in parts]
@@ -106,13 +113,13 @@ class Touches:
     """
 
     buffer: str
-    by_part: Mapping[str, tuple[int, int]]
+    counts_by_part: Mapping[str, tuple[int, int]]
 
 
 def read_memory_models(folder: Path) -> tuple[MemoryModel, ...]:
     """Read what is in a run folder; DataError where a file is damaged."""
     found = []
-    for path in sorted(folder.glob(FILES)):
+    for path in sorted(folder.glob(_FILES)):
         try:
             found.append(msgspec.json.decode(path.read_bytes(), type=MemoryModel))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError) as error:
@@ -120,32 +127,3 @@ def read_memory_models(folder: Path) -> tuple[MemoryModel, ...]:
                 f"{path}: {error}", "remove it, or run the experiment with --memory-model again"
             ) from error
     return tuple(found)
-
-
-def with_memory(figures: CaseFigures, case: Mapping[str, Any], found: CaseMemory) -> CaseFigures:
-    """Return figures whose throughputs have the added time in every transaction.
-
-    The largest throughput has the smallest addition, as each seed has its own.
-    """
-    median, spread = dict(figures.median), dict(figures.spread)
-    for name, part, operations in _throughputs(figures, case):
-        added = [sum(each.all.added_ns for each in seed) for seed in found.measured(part)]
-        low, high = spread[name]
-        median[name] = _slower(median[name], statistics.median(added) / operations)
-        spread[name] = (
-            _slower(low, max(added) / operations), _slower(high, min(added) / operations),
-        )  # fmt: skip
-    return replace(figures, median=median, spread=spread)
-
-
-def _throughputs(figures: CaseFigures, case: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """Give each throughput, the part of the run that it is of, and the operations of that."""
-    if "throughput_tps" in figures.median:
-        yield "throughput_tps", "", int(figures.median["transactions"])
-    for verb in PASSES:
-        if figure_of_pass(verb) in figures.median:
-            yield figure_of_pass(verb), verb, case["file_bytes"] // case["record_bytes"]
-
-
-def _slower(throughput: float, added_ns: float) -> float:
-    return 1 / (1 / throughput + added_ns / 1e9)
