@@ -23,6 +23,11 @@ def print_replay(console: Console, found: Replayed) -> None:
         f"[bold]{found.calls:,} of {found.recorded_calls:,} recorded calls made[/bold]; "
         f"fidelity {share} (ended as recorded)"
     )
+    if found.calls_without_end:
+        console.print(
+            f"{text.integer(found.calls_without_end, 'call')} of whose end the recording tells "
+            "nothing: made as begun, and what came of it is compared with nothing"
+        )
     _sums(console, "call", found.by_name, found.first_otherwise)
     if len(found.by_thread) > 1:
         _sums(console, "thread", found.by_thread, {})

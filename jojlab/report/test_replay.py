@@ -14,6 +14,7 @@ def test_threads_of_whose_calls_none_was_made_are_named() -> None:
     found = Replayed(
         recorded_calls=5,
         calls=2,
+        calls_without_end=1,
         fidelity=1.0,
         by_name=(CallSum("write", 2, 3_000, 0),),
         by_thread=(CallSum("7", 2, 3_000, 0),),

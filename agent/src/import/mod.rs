@@ -163,11 +163,13 @@ fn strace_facts(read: strace::Read) -> FormatFacts {
     let began_ns = began_ns.unwrap_or(0);
     let mut facts = times.facts(began_ns);
     facts.push(("times", json!({ "begin": times.begin_word(), "end": end })));
-    let mut notes = Vec::new();
-    if end != "told" {
-        let count = times.without_end;
-        notes.push(format!("{count} calls have no end: strace tells it with -T"));
-    }
+    let mut notes = sentences(&[
+        (times.without_end, "call{s} without the time of {its|their} end: strace tells it with -T"),
+        (
+            times.unseen_ends,
+            "call{s} without an end: a replay makes {it|them}, and compares the result with nothing",
+        ),
+    ]);
     notes.extend(times.note());
     FormatFacts { lines, left_out, doubtful_lines, facts, notes }
 }

@@ -26,9 +26,10 @@ class Replayed:
     """What was done of a recording, and how.
 
     `fidelity` is the share of the calls made that ended as recorded, of those of which the
-    recording tells; None where it tells of none. `idle_threads` are the recorded threads of whose
-    calls none was made. `left_out` are (name, why, calls); `elsewhere` are calls about no file of a
-    disk, `carried` those whose effect is in other calls, both by name.
+    recording tells; None where it tells of none, `calls_without_end` are the others.
+    `idle_threads` are the recorded threads of whose calls none was made. `left_out` are (name, why,
+    calls); `elsewhere` are calls about no file of a disk, `carried` those whose effect is in other
+    calls, both by name.
     `databases_before` are the paths of databases that were there before the first recorded call,
     whose contents a recording does not have.
     `kept_writes` are calls that wrote the recorded contents, `seeded_writes` those whose contents
@@ -39,6 +40,7 @@ class Replayed:
 
     recorded_calls: int
     calls: int
+    calls_without_end: int
     fidelity: float | None
     by_name: tuple[CallSum, ...]
     by_thread: tuple[CallSum, ...]
@@ -84,6 +86,7 @@ def replayed(capture: Capture) -> Replayed:
     return Replayed(
         recorded_calls=found["recorded_calls"],
         calls=found["calls"],
+        calls_without_end=found["calls"] - comparable,
         fidelity=found["as_recorded_calls"] / comparable if comparable else None,
         by_name=tuple(sorted(by_name, key=lambda each: (-each.time_ns, each.name))),
         by_thread=tuple(sorted(by_thread, key=lambda each: (-each.time_ns, each.name))),

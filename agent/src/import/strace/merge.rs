@@ -300,6 +300,8 @@ pub struct Times {
     /// Calls that have an end, and those that returned without one being told.
     pub with_end: u64,
     pub without_end: u64,
+    /// Calls that were begun, and of which the trace does not tell that they returned.
+    pub unseen_ends: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

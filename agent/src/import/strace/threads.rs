@@ -178,6 +178,8 @@ impl Threads {
         if call.row.result.is_some() {
             self.ends.with_end += u64::from(end_ns.is_some());
             self.ends.without_end += u64::from(end_ns.is_none());
+        } else if !matches!(call.system_call.name, "exit" | "exit_group") {
+            self.ends.unseen_ends += 1;
         }
         effects::end_call(book, begun, call, end_ns)
     }

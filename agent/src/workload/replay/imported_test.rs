@@ -50,18 +50,26 @@ impl ImportedTrace {
         self.folder.path().join("private")
     }
 
-    pub fn replay(&self) -> ClosedWorkload {
-        let directory = self.directory();
-        std::fs::create_dir(&directory).unwrap();
-        let settings = ReplaySettings {
+    fn settings(&self) -> ReplaySettings {
+        ReplaySettings {
             workload: ReplayWorkload::Replay,
             recording: self.folder.path().join("recording"),
             script: PathBuf::new(),
             recorded_root: "/".into(),
             timing: Timing::None,
             timing_percent: 100,
-        };
-        let mut replay = Replay::prepare(&directory, &settings, 1).unwrap();
+        }
+    }
+
+    /// Why it cannot be replayed.
+    fn refusal(&self) -> String {
+        Replay::prepare(self.folder.path(), &self.settings(), 1).err().unwrap().to_string()
+    }
+
+    pub fn replay(&self) -> ClosedWorkload {
+        let directory = self.directory();
+        std::fs::create_dir(&directory).unwrap();
+        let mut replay = Replay::prepare(&directory, &self.settings(), 1).unwrap();
         replay.run(&mut NotedPhases::default()).unwrap();
         Box::new(replay).close().unwrap()
     }
@@ -270,6 +278,16 @@ fn a_call_that_was_killed_or_let_go_has_no_end() {
     assert_eq!(ends, [true, false, false, false]);
     assert_eq!(killed.calls()[1].mode, Some(0o644));
     assert_eq!(killed.threads()[0].exit_signal, Some(9));
+    assert!(killed.imported.notes.contains(
+        &"3 calls without an end: a replay makes them, and compares the result with nothing".into()
+    ));
+    // Each is made as it began.
+    let closed = killed.replay();
+    let told = &closed.manifest[0].1;
+    assert_eq!((number(&told["calls"]), number(&told["comparable_calls"])), (4, 1));
+    assert_eq!(syncs(told), 1);
+    assert!(killed.directory().join("k.db-journal").is_file());
+    assert_eq!(closed.incomplete_reasons, [""; 0]);
     let stopped = imported(
         "strace: Process 115 attached\n\
          restart_syscall(<... resuming interrupted clock_nanosleep ...>) = 0\n\
@@ -281,6 +299,25 @@ fn a_call_that_was_killed_or_let_go_has_no_end() {
     let calls = stopped.calls();
     assert_eq!((calls.len(), calls[1].descriptor, calls[1].result), (2, Some(6), None));
     assert_eq!(stopped.threads()[0].tid, 115);
+    let refused = stopped.refusal();
+    assert!(refused.contains("names no file") && refused.contains("-y"), "{refused}");
+}
+
+#[test]
+fn a_lock_and_a_mapping_without_an_end_are_not_made() {
+    let found = imported(
+        r#"66 1711000400.1 openat(AT_FDCWD, "/w.db", O_RDWR|O_CREAT, 0644) = 3
+66 1711000400.2 mmap(NULL, 4096, PROT_READ, MAP_SHARED|MAP_POPULATE, 3, 0 <unfinished ...>) = ?
+67 1711000400.3 openat(AT_FDCWD, "/w.db", O_RDWR) = 4
+67 1711000400.4 flock(4, LOCK_EX <unfinished ...>) = ?
+"#,
+    );
+    assert_eq!(found.imported.reasons, [""; 0], "{:?}", found.imported.bad);
+    let closed = found.replay();
+    let told = &closed.manifest[0].1;
+    assert_eq!(number(&told["calls"]), 2);
+    assert_eq!(told["carried"], json!({"flock": 1}));
+    assert_eq!(told["left_out"][0]["name"], "mmap");
 }
 
 #[test]

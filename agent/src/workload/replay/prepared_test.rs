@@ -148,7 +148,7 @@ fn a_script_that_is_none_is_refused() {
     for (text, words) in [
         ("", "no file system call"),
         ("1 0 ioctl 3", "no file system call"),
-        ("1 0 close 3", "no path is below recorded_root"),
+        ("1 0 close 3", "the recording names no file"),
         ("1 0 close 3\n1 1 write 3 x", "script: line 2, bytes: \"x\" is no whole number"),
         ("1 0 close 3\n1 9000000000000000 close 3", "line 2, microseconds: 9000000000000000 is"),
         ("1 0 open \"/a\" O_RDONLY 3\n1 0 pread 3 17592186044416 10", "must be there before"),

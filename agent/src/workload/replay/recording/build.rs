@@ -190,12 +190,11 @@ impl<'a> Builder<'a> {
         };
         let (name, number, effect) = found?;
         let CallDraft { arguments, resources, .. } = draft;
-        match row.result {
-            None => Err(NoStep::LeftOut("how it ended was not recorded")),
-            // It is made again by the kernel, and recorded again.
-            Some(result) if result < -LAST_ERROR => Err(NoStep::Carried),
-            Some(_) => Ok(PreparedCall { name, number, arguments, effect, resources }),
+        // It is made again by the kernel, and recorded again.
+        if row.result.is_some_and(|result| result < -LAST_ERROR) {
+            return Err(NoStep::Carried);
         }
+        Ok(PreparedCall { name, number, arguments, effect, resources })
     }
 
     fn count(&mut self, row: &RecordedCall, why: NoStep, under_way: &mut StepUnderWay) {

@@ -76,6 +76,11 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
     let too_large = |what| ReadError::new(folder, what);
     let root = recorded_root.as_os_str().as_bytes();
     let names = names_of(&snapshot, &descriptors, root, MOST_BYTES).map_err(too_large)?;
+    if snapshot.is_empty() && descriptors.iter().all(|open| !open.target.starts_with('/')) {
+        let what = "the recording names no file, so that nothing of it can be replayed; record \
+                    the program from its start, or by strace with -y, which names what is open";
+        return Err(ReadError::new(folder, what));
+    }
     if !recorded_root.has_root() || !names.has_any() {
         let root = recorded_root.display();
         let what =

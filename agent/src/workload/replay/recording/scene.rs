@@ -23,6 +23,7 @@ pub enum NoStep {
 pub const NOT_OPENED: NoStep =
     NoStep::LeftOut("its descriptor is one that no recorded call opened");
 pub const NOT_LOOKED_UP: NoStep = NoStep::LeftOut("its path could not be looked up");
+pub const UNKNOWN_END: NoStep = NoStep::LeftOut("how it ended was not recorded");
 pub const TOO_FAR: NoStep = NoStep::LeftOut("it reaches beyond 16 TiB");
 pub const TOO_LONG: NoStep = NoStep::LeftOut("it is of more than 64 MiB at once");
 

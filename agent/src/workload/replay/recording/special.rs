@@ -3,7 +3,7 @@
 
 use super::arguments::{self, CallDraft, FIOCLEX};
 use super::order::Resource;
-use super::scene::{Mapping, NOT_OPENED, NoStep, TOO_FAR};
+use super::scene::{Mapping, NOT_OPENED, NoStep, TOO_FAR, UNKNOWN_END};
 use crate::process::page_bytes;
 use crate::workload::replay::plan::{CallArgument, CallEffect, RecordLock};
 use crate::{open_flags, system_calls};
@@ -96,9 +96,9 @@ fn open(draft: &mut CallDraft) -> Result<Found, NoStep> {
     if let Some((device, inode)) = file {
         draft.resources.push(Resource::File(device, inode));
     }
-    let is_open = row.result.is_some_and(|result| result >= 0);
+    let has_failed = row.result.is_some_and(|result| result < 0);
     let effect =
-        if is_open { CallEffect::Opens(draft.scene.new_slot(file)) } else { CallEffect::Tries };
+        if has_failed { CallEffect::Tries } else { CallEffect::Opens(draft.scene.new_slot(file)) };
     // All ways of opening are one here: the path is from the root of the replay.
     let name = match &*row.name {
         "open" => "open",
@@ -169,6 +169,11 @@ fn control(draft: &mut CallDraft) -> Result<Found, NoStep> {
     }
 }
 
+/// A call that waits for a lock may wait until its program is killed: nothing tells that it got it.
+fn got_lock(draft: &CallDraft) -> Result<(), NoStep> {
+    draft.row.result.map(|_| ()).ok_or(NoStep::Carried)
+}
+
 /// To the kernel, all processes of a replay are one: its record locks never meet. One that met
 /// another's when it was recorded had no effect, and is not made.
 fn record_lock(draft: &mut CallDraft, command: i32, effect: CallEffect) -> Result<Found, NoStep> {
@@ -176,6 +181,7 @@ fn record_lock(draft: &mut CallDraft, command: i32, effect: CallEffect) -> Resul
     if matches!(row.error.as_deref(), Some("EAGAIN" | "EACCES" | "EDEADLK")) {
         return Err(NoStep::Carried);
     }
+    got_lock(draft)?;
     let kind = match row.lock.as_deref() {
         Some("F_RDLCK") => libc::F_RDLCK,
         Some("F_WRLCK") => libc::F_WRLCK,
@@ -197,6 +203,7 @@ fn record_lock(draft: &mut CallDraft, command: i32, effect: CallEffect) -> Resul
 fn lock(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let row = draft.row;
     draft.slot(row.descriptor)?;
+    got_lock(draft)?;
     let operation = match row.command.as_deref() {
         Some("LOCK_SH") => libc::LOCK_SH,
         Some("LOCK_EX") => libc::LOCK_EX,
@@ -242,8 +249,12 @@ fn map(draft: &mut CallDraft) -> Result<Found, NoStep> {
     if row.result >= Some(0) && row.offset_bytes.unwrap_or(0) % page_bytes() as i64 != 0 {
         return Err(NoStep::LeftOut("it maps from within a page of this machine"));
     }
-    let flags = row.flags.unwrap_or(0) as i32;
-    let is_filled = flags & libc::MAP_POPULATE != 0 && row.result >= Some(0);
+    let mut flags = row.flags.unwrap_or(0) as i32;
+    if row.result.ok_or(UNKNOWN_END)? < 0 {
+        // Should it not fail here, it is to take no memory.
+        flags &= !libc::MAP_POPULATE;
+    }
+    let is_filled = flags & libc::MAP_POPULATE != 0;
     let populated_bytes = if is_filled { bytes.max(0).cast_unsigned() } else { 0 };
     if !draft.scene.may_populate(populated_bytes) {
         return Err(NoStep::LeftOut("mappings would be filled with more than 1 GiB of memory"));
@@ -284,7 +295,7 @@ fn remap(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let to = match row.result {
         Some(to @ 0..) => to,
         Some(_) => return Err(NoStep::Carried),
-        None => return Err(NoStep::LeftOut("how it ended was not recorded")),
+        None => return Err(UNKNOWN_END),
     };
     if !(1..=MOST_MAPPED).contains(&bytes) {
         return Err(TOO_FAR);
@@ -324,6 +335,7 @@ fn unmap(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
     match draft.scene.mapping(process, address) {
         Some((mapping, 0)) if pages(mapping.bytes) == pages(bytes.max(0).cast_unsigned()) => {
+            row.result.ok_or(UNKNOWN_END)?;
             note_mapping(draft, mapping);
             draft.arguments.push(CallArgument::Mapped(mapping.number, 0));
             draft.number(bytes);
@@ -338,6 +350,7 @@ fn unmap(draft: &mut CallDraft) -> Result<Found, NoStep> {
                 && offset % page_bytes() as u64 == 0
                 && pages(offset + bytes.max(0).cast_unsigned()) == pages(mapping.bytes) =>
         {
+            row.result.ok_or(UNKNOWN_END)?;
             note_mapping(draft, mapping);
             draft.arguments.push(CallArgument::Mapped(mapping.number, offset));
             draft.number((mapping.bytes - offset).cast_signed());
