@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* By no open descriptor: closing one would drop the locks of this process on the file. */
-static int64_t size_of(const char *path)
+static int64_t file_size(const char *path)
 {
 	struct stat status;
 
@@ -25,7 +25,7 @@ static int64_t size_of(const char *path)
 	return status.st_size;
 }
 
-static int committed(void *context)
+static int on_commit(void *context)
 {
 	struct connection *connection = context;
 	int64_t now = now_ns();
@@ -38,27 +38,27 @@ static int committed(void *context)
 	return is_refused;
 }
 
-void database_opened(struct connection *connection)
+void watch_database(struct connection *connection)
 {
 	const struct library *library = connection->library;
 
-	connection->size_bytes = size_of(library->db_filename(connection->db, "main"));
+	connection->size_bytes = file_size(library->db_filename(connection->db, "main"));
 	if (library->commit_hook)
-		library->commit_hook(connection->db, committed, connection);
+		library->commit_hook(connection->db, on_commit, connection);
 }
 
 EXPORTED void *sqlite3_commit_hook(sqlite3 *db, commit_callback callback, void *context)
 {
 	struct connection *connection = connection_of(db);
 	const struct library *library = connection ? NULL : library_of_caller(CALLER);
-	void *before;
+	void *previous;
 
 	if (!connection)
 		return library ? library->commit_hook(db, callback, context) : NULL;
-	before = connection->program_commit_context;
+	previous = connection->program_commit_context;
 	connection->program_commit = callback;
 	connection->program_commit_context = context;
-	return before;
+	return previous;
 }
 
 void build_options(const struct library *library, char *text, size_t room)
@@ -100,7 +100,7 @@ static bool is_attach(const char *sql)
 	return strncasecmp(sql, "attach", 6) == 0;
 }
 
-void attached_in_log(const struct statement *statement)
+void log_attachment(const struct statement *statement)
 {
 	const struct connection *connection = statement->connection;
 	const struct library *library = connection->library;
@@ -113,7 +113,7 @@ void attached_in_log(const struct statement *statement)
 	for (int i = 0; (next = library->db_name(connection->db, i)); i++)
 		name = next;
 	path = name ? library->db_filename(connection->db, name) : NULL;
-	size_bytes = size_of(path);
+	size_bytes = file_size(path);
 
 	struct piece pieces[] = {
 		PIECE(connection->number), PIECE(now), PIECE(size_bytes),

@@ -10,13 +10,21 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <string.h>
 
 __asm__(".symver dlopen,dlopen@" FIRST_GLIBC);
 __asm__(".symver dlclose,dlclose@" FIRST_GLIBC);
+__asm__(".symver dlvsym,dlvsym@" FIRST_GLIBC);
 
 enum { LIBRARIES = 16, CALLERS = 256 };
 
+/* dlsym.c jumps to it. */
+__attribute__((visibility("hidden"))) symbol_lookup real_dlsym;
+/* sqlite3_step of the SQLite of which the program asked for functions by name. */
+static void *program_step;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct library libraries[LIBRARIES];
 static unsigned count;
 
@@ -26,6 +34,31 @@ static struct {
 	const struct library *library;
 } callers[CALLERS];
 
+void lock_libraries(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void unlock_libraries(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+symbol_lookup real_lookup(void)
+{
+	if (!real_dlsym)
+		real_dlsym = (symbol_lookup)dlvsym(RTLD_NEXT, "dlsym", FIRST_GLIBC);
+	return real_dlsym;
+}
+
+bool note_program_library(void *step)
+{
+	if (program_step && program_step != step)
+		return false;
+	program_step = step;
+	return true;
+}
+
 struct search {
 	const void *address;	/* the object that holds it, or null: a libsqlite3 */
 	char path[4096];
@@ -33,9 +66,9 @@ struct search {
 	bool is_program;
 };
 
-static int look(struct dl_phdr_info *object, size_t size, void *given)
+static int match_object(struct dl_phdr_info *object, size_t size, void *context)
 {
-	struct search *search = given;
+	struct search *search = context;
 	const char *name = object->dlpi_name ? object->dlpi_name : "";
 	const char *base = strrchr(name, '/');
 	bool holds = false;
@@ -62,18 +95,18 @@ bool library_is_loaded(void)
 {
 	struct search search = { .address = NULL };
 
-	dl_iterate_phdr(look, &search);
+	dl_iterate_phdr(match_object, &search);
 	return search.is_found;
 }
 
 /* Words of SQLite's own that nothing else has (OP_AutoCommit in src/vdbe.c). */
 static const char OF_SQLITE[] = "cannot start a transaction within a transaction";
 
-static int look_for_another(struct dl_phdr_info *object, size_t size, void *given)
+static int match_other_sqlite(struct dl_phdr_info *object, size_t size, void *context)
 {
 	const char *name = object->dlpi_name ? object->dlpi_name : "";
 	const char *base = strrchr(name, '/');
-	bool *is_found = given;
+	bool *is_found = context;
 
 	(void)size;
 	if (strncmp(base ? base + 1 : name, "libsqlite3", 10) == 0)
@@ -111,25 +144,25 @@ bool another_is_built_in(void)
 {
 	bool is_found = false;
 
-	dl_iterate_phdr(look_for_another, &is_found);
+	dl_iterate_phdr(match_other_sqlite, &is_found);
 	return is_found;
 }
 
-static void *in_object(const struct search *search)
+static void *step_in_object(const struct search *search)
 {
-	void *handle, *found;
+	void *handle, *step;
 
 	if (!search->is_found || search->is_program)
 		return NULL;
 	handle = dlopen(search->path, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
 		return NULL;
-	found = real_lookup()(handle, "sqlite3_step");
+	step = real_lookup()(handle, "sqlite3_step");
 	dlclose(handle);	/* it stays: the caller is in it */
-	return found;
+	return step;
 }
 
-static const struct library *made(void *step)
+static const struct library *add_library(void *step)
 {
 	struct search search = { .address = step };
 	struct library *library = &libraries[count];
@@ -140,7 +173,7 @@ static const struct library *made(void *step)
 			return &libraries[i];
 	if (count == LIBRARIES)
 		return NULL;
-	dl_iterate_phdr(look, &search);
+	dl_iterate_phdr(match_object, &search);
 	if (search.is_found && !search.is_program)
 		handle = dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
@@ -204,30 +237,30 @@ const struct library *library_of_caller(const void *address)
 	struct search search = { .address = address };
 	void *step;
 
-	state_lock();
+	lock_libraries();
 	if (callers[slot].address == address)
 		library = callers[slot].library;
-	state_unlock();
+	unlock_libraries();
 	if (library)
 		return library;
-	dl_iterate_phdr(look, &search);
-	step = in_object(&search);
+	dl_iterate_phdr(match_object, &search);
+	step = step_in_object(&search);
 	if (!step)
 		step = real_lookup()(RTLD_NEXT, "sqlite3_step");
 	if (!step)
-		step = loaded_by_program();
+		step = program_step;
 	if (!step) {
 		search = (struct search){ .address = NULL };
-		dl_iterate_phdr(look, &search);
-		step = in_object(&search);
+		dl_iterate_phdr(match_object, &search);
+		step = step_in_object(&search);
 	}
 	if (!step)
 		return NULL;
-	state_lock();
-	library = made(step);
+	lock_libraries();
+	library = add_library(step);
 	callers[slot].address = address;
 	callers[slot].library = library;
-	state_unlock();
+	unlock_libraries();
 	return library;
 }
 
@@ -236,7 +269,7 @@ void *own_function(const char *name)
 	static void *own;
 	struct search search = { .address = (const void *)own_function };
 
-	if (!own && (dl_iterate_phdr(look, &search), search.is_found))
+	if (!own && (dl_iterate_phdr(match_object, &search), search.is_found))
 		own = dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD);
 	return own ? real_lookup()(own, name) : NULL;
 }

@@ -36,7 +36,7 @@ struct log_head {
 	int32_t parent_pid;
 	uint32_t counters;
 	int64_t begin_ns;
-	_Atomic uint64_t counted[COUNTERS];
+	_Atomic uint64_t counts[COUNTERS];
 	char executable[2048];	/* as /proc names it; ends with a zero */
 };
 _Static_assert(sizeof(struct log_head) <= PAGE, "the head is one page");
@@ -86,7 +86,7 @@ bool log_is_there(void)
 }
 
 /* Allocates so many bytes behind the file's end, and maps them. Null if that is not possible. */
-static void *extended_by(uint64_t length_bytes, int flags)
+static void *extend_file(uint64_t length_bytes, int flags)
 {
 	static const unsigned char zeros[PAGE];
 	struct rlimit limit;
@@ -116,9 +116,9 @@ static void *extended_by(uint64_t length_bytes, int flags)
 	return mapped;
 }
 
-static void begun(void)
+static void begin_log(void)
 {
-	struct log_head *made;
+	struct log_head *page;
 	ssize_t length;
 
 	uncounted = (struct log_head){ .pid = 0 };
@@ -131,18 +131,18 @@ static void begun(void)
 	if (length < 0 || (size_t)length >= sizeof(path))
 		return;
 	file_bytes = 0;
-	made = extended_by(PAGE, O_CREAT | O_EXCL);
-	if (!made)
+	page = extend_file(PAGE, O_CREAT | O_EXCL);
+	if (!page)
 		return;
-	length = readlink("/proc/self/exe", made->executable, sizeof(made->executable) - 1);
-	made->executable[length < 0 ? 0 : length] = 0;
-	made->pid = getpid();
-	made->parent_pid = getppid();
-	made->counters = COUNTERS;
-	made->begin_ns = now_ns();
-	made->version = LOG_VERSION;
-	memcpy(made->magic, "JOJ-SQL\n", sizeof(made->magic));
-	head = made;
+	length = readlink("/proc/self/exe", page->executable, sizeof(page->executable) - 1);
+	page->executable[length < 0 ? 0 : length] = 0;
+	page->pid = getpid();
+	page->parent_pid = getppid();
+	page->counters = COUNTERS;
+	page->begin_ns = now_ns();
+	page->version = LOG_VERSION;
+	memcpy(page->magic, "JOJ-SQL\n", sizeof(page->magic));
+	head = page;
 	is_broken = false;
 }
 
@@ -157,7 +157,7 @@ static unsigned char *room(uint64_t length_bytes)
 		wanted = wanted < CHUNK ? CHUNK : (wanted + PAGE - 1) / PAGE * PAGE;
 		if (chunk)
 			munmap(chunk, chunk_bytes);
-		chunk = extended_by(wanted, 0);
+		chunk = extend_file(wanted, 0);
 		is_broken = !chunk;
 		if (!chunk)
 			return NULL;
@@ -181,7 +181,7 @@ bool log_append(enum record kind, const struct piece *pieces, unsigned count)
 	length_bytes = (length_bytes + RECORD_ALIGNMENT - 1) & ~(uint64_t)(RECORD_ALIGNMENT - 1);
 	pthread_mutex_lock(&lock);
 	if (!head)
-		begun();
+		begin_log();
 	record = length_bytes <= UINT32_MAX ? room(length_bytes) : NULL;
 	if (record) {
 		memcpy(record + sizeof(uint32_t), &kind_word, sizeof(kind_word));
@@ -195,7 +195,7 @@ bool log_append(enum record kind, const struct piece *pieces, unsigned count)
 		atomic_store_explicit((_Atomic uint32_t *)(void *)record, (uint32_t)length_bytes,
 				      memory_order_release);
 	} else {
-		atomic_fetch_add(&head->counted[LOST_RECORDS], 1);
+		atomic_fetch_add(&head->counts[LOST_RECORDS], 1);
 	}
 	pthread_mutex_unlock(&lock);
 	errno = error;
@@ -208,26 +208,30 @@ void log_count(enum counter counter)
 
 	pthread_mutex_lock(&lock);
 	if (!head)
-		begun();
-	atomic_fetch_add(&head->counted[counter], 1);
+		begin_log();
+	atomic_fetch_add(&head->counts[counter], 1);
 	pthread_mutex_unlock(&lock);
 	errno = error;
 }
 
-static void before_fork(void)
+void configure_log(const char *log_folder, bool has_values)
 {
-	state_lock();
+	if (log_folder)
+		folder = strdup(log_folder);
+	keeps_values = has_values;
+}
+
+void lock_log(void)
+{
 	pthread_mutex_lock(&lock);
 }
 
-static void in_parent(void)
+void unlock_log(void)
 {
 	pthread_mutex_unlock(&lock);
-	state_unlock();
 }
 
-/* A child has a log of its own, once it has something to say. */
-static void in_child(void)
+void leave_log_to_parent(void)
 {
 	if (chunk)
 		munmap(chunk, chunk_bytes);
@@ -238,24 +242,4 @@ static void in_child(void)
 	is_broken = false;
 	thread_id = 0;
 	atomic_fetch_add(&number, 1);
-	in_parent();
-}
-
-__attribute__((constructor)) static void loaded(void)
-{
-	const char *named = getenv("JOJ_STATEMENTS");
-	const char *values = getenv("JOJ_STATEMENT_VALUES");
-
-	if (named)
-		folder = strdup(named);
-	keeps_values = !values || strcmp(values, "shape") != 0;
-	pthread_atfork(before_fork, in_parent, in_child);
-}
-
-__attribute__((destructor)) static void unloaded(void)
-{
-	if (!log_is_there() && library_is_loaded())
-		log_count(LOADED_UNSEEN);
-	if (another_is_built_in())
-		log_count(BUILT_IN_UNSEEN);
 }

@@ -5,10 +5,10 @@
  */
 #include "preload.h"
 
-static void opened(int result, sqlite3 **db, const struct library *library, int flags)
+static void note_opening(int result, sqlite3 **db, const struct library *library, int flags)
 {
 	/* A handle is there even where opening failed (sqlite.org/c3ref/open.html). */
-	if (*db && result == SQLITE_OK && !connection_met(*db, library, flags))
+	if (*db && result == SQLITE_OK && !register_connection(*db, library, flags))
 		log_count(LOST_STATEMENTS);
 }
 
@@ -20,7 +20,7 @@ EXPORTED int sqlite3_open(const char *name, sqlite3 **db)
 	if (!library)
 		return SQLITE_MISUSE;
 	result = REAL(library, sqlite3_open)(name, db);
-	opened(result, db, library, 6);
+	note_opening(result, db, library, 6);
 	return result;
 }
 
@@ -32,7 +32,7 @@ EXPORTED int sqlite3_open16(const void *name, sqlite3 **db)
 	if (!library)
 		return SQLITE_MISUSE;
 	result = REAL(library, sqlite3_open16)(name, db);
-	opened(result, db, library, 6);
+	note_opening(result, db, library, 6);
 	return result;
 }
 
@@ -44,7 +44,7 @@ EXPORTED int sqlite3_open_v2(const char *name, sqlite3 **db, int flags, const ch
 	if (!library)
 		return SQLITE_MISUSE;
 	result = REAL(library, sqlite3_open_v2)(name, db, flags, vfs);
-	opened(result, db, library, flags);
+	note_opening(result, db, library, flags);
 	return result;
 }
 
@@ -59,7 +59,7 @@ EXPORTED int sqlite3_close(sqlite3 *db)
 		return db ? SQLITE_MISUSE : SQLITE_OK;
 	result = REAL(library, sqlite3_close)(db);
 	if (connection && result == SQLITE_OK)
-		connection_forgotten(connection, false);
+		forget_connection(connection, false);
 	return result;
 }
 
@@ -76,7 +76,7 @@ EXPORTED int sqlite3_close_v2(sqlite3 *db)
 	is_zombie = library->next_stmt(db, NULL);
 	result = REAL(library, sqlite3_close_v2)(db);
 	if (connection && result == SQLITE_OK)
-		connection_forgotten(connection, is_zombie);
+		forget_connection(connection, is_zombie);
 	return result;
 }
 
@@ -87,15 +87,15 @@ static const struct library *library_of(sqlite3 *db, const void *caller)
 	return connection ? connection->library : library_of_caller(caller);
 }
 
-static int prepared(int result, struct connection *connection, sqlite3_stmt **stmt,
-		    const struct library *library)
+static int note_preparation(int result, struct connection *connection, sqlite3_stmt **stmt,
+			    const struct library *library)
 {
 	if (connection)
-		frame_popped();
+		pop_frame();
 	if (result == SQLITE_OK && *stmt) {
 		/* One with this address was finalized where we did not see it. */
-		statement_forgotten(*stmt);
-		statement_met(*stmt, library);
+		forget_statement(*stmt);
+		register_statement(*stmt, library);
 	} else if (result != SQLITE_OK && connection && !frame_on(connection)) {
 		log_count(FAILED_PREPARES);
 	}
@@ -103,8 +103,8 @@ static int prepared(int result, struct connection *connection, sqlite3_stmt **st
 }
 
 /* While a statement is prepared, SQLite may read the schema by statements of its own. */
-#define PREPARE(name, text, between, after) \
-	EXPORTED int sqlite3_##name(sqlite3 *db, const text *sql, int length between, \
+#define PREPARE(name, text, parameters, arguments) \
+	EXPORTED int sqlite3_##name(sqlite3 *db, const text *sql, int length parameters, \
 				    sqlite3_stmt **stmt, const text **tail) \
 	{ \
 		const struct library *library = library_of(db, CALLER); \
@@ -114,12 +114,13 @@ static int prepared(int result, struct connection *connection, sqlite3_stmt **st
 		if (!library) \
 			return SQLITE_MISUSE; \
 		if (db) \
-			connection = connection_met(db, library, 0); \
+			connection = register_connection(db, library, 0); \
 		frame.connection = connection; \
 		if (connection) \
-			frame_pushed(&frame); \
-		return prepared(REAL(library, sqlite3_##name)(db, sql, length after, stmt, tail), \
-				connection, stmt, library); \
+			push_frame(&frame); \
+		return note_preparation( \
+			REAL(library, sqlite3_##name)(db, sql, length arguments, stmt, tail), \
+			connection, stmt, library); \
 	}
 #define NOTHING
 #define COMMA ,
@@ -145,7 +146,7 @@ EXPORTED int sqlite3_backup_step(sqlite3_backup *backup, int pages)
 	const struct library *library = library_of_caller(CALLER);
 
 	/* VACUUM copies what it made that way (sqlite3BtreeCopyFile() in src/backup.c). */
-	if (!is_within_call())
+	if (!is_in_call())
 		log_count(BACKUP_STEPS);
 	return library ? REAL(library, sqlite3_backup_step)(backup, pages) : SQLITE_MISUSE;
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A library that is loaded before a program's SQLite and records its statements. Its functions have
- * the names of SQLite's own: each calls the real one, and notes what it did.
+ * the names of SQLite's own: each calls the real one, and notes what it did. A file calls only
+ * those below it:
  *
- *   statements.c, values.c, tracing.c, others.c   the functions of SQLite that a program calls
- *   databases.c                                   the files of a connection, and their commits
- *   state.c                                       what is known of its connections and statements
- *   library.c, by_name.c                          find the real functions, and ours by name
- *   log.c                                         the file of this process, record by record
+ *   process.c                           the begin, the forks and the end of a process
+ *   statements.c, values.c, others.c    the functions of SQLite that a program calls
+ *   registration.c                      registers connections and statements at their first call
+ *   tracing.c                           SQLite's own trace: statements that it runs by itself
+ *   executions.c                        executions of statements, and the record of each
+ *   databases.c                         the files of a connection, and their commits
+ *   dlsym.c                             gives programs our functions by name
+ *   library.c, state.c                  the real functions; the connections and statements
+ *   log.c                               the file of this process, record by record
  *
  * The reader of that file is agent/src/recorder/statements/log.rs. Only symbols of glibc 2.17 and
  * older are used, so that a library built here runs on the systems of others.
@@ -112,8 +117,14 @@ void *own_function(const char *name);
 /* The real dlsym(3): this library has one of its own. */
 typedef void *(*symbol_lookup)(void *, const char *);
 symbol_lookup real_lookup(void);
-/* sqlite3_step of the SQLite of which the program asked for functions by name; null if of none. */
-void *loaded_by_program(void);
+/*
+ * Notes sqlite3_step of the SQLite of which the program asks for functions by name. False if it has
+ * asked another before.
+ */
+bool note_program_library(void *step);
+/* The lock of what was found. */
+void lock_libraries(void);
+void unlock_libraries(void);
 /* Whether a libsqlite3 is loaded in this process. */
 bool library_is_loaded(void);
 /* Whether an object of this process has a SQLite of its own that was not called here. */
@@ -144,7 +155,7 @@ struct connection {
 	legacy_profile program_legacy_profile;
 	void *program_legacy_profile_context;
 	/* A statement that SQLite runs by itself, in no call of sqlite3_step that is seen. */
-	struct statement *alone;
+	struct statement *internal;
 };
 
 struct statement {
@@ -169,20 +180,24 @@ struct statement {
 	char *expanded;		/* of a statement whose values were not seen; SQLite's memory */
 };
 
-/* What is known of a handle; null if it is not, or there is no memory. */
+/* The entry of a handle; null if it has none. */
 struct connection *connection_of(sqlite3 *db);
 struct statement *statement_of(sqlite3_stmt *stmt);
-/* Made known when it is met first; null only without memory. */
-struct connection *connection_met(sqlite3 *db, const struct library *library, int flags);
-struct statement *statement_met(sqlite3_stmt *stmt, const struct library *library);
-/* A statement that belongs to no table. */
-struct statement *statement_made(sqlite3_stmt *stmt, struct connection *connection);
-void statement_freed(struct statement *statement);
-/* Nothing more is known of it. */
-void statement_forgotten(sqlite3_stmt *stmt);
-void connection_forgotten(struct connection *connection, bool is_zombie);
-void state_lock(void);
-void state_unlock(void);
+/* A new entry; null without memory. */
+struct connection *make_connection(sqlite3 *db, const struct library *library, int flags);
+/* A statement that belongs to no table; null without memory. */
+struct statement *make_statement(sqlite3_stmt *stmt, struct connection *connection);
+/* Enters a statement in the table. */
+void remember_statement(struct statement *statement);
+void free_statement(struct statement *statement);
+/* Take an entry out of its table. */
+void forget_statement(sqlite3_stmt *stmt);
+void forget_connection(struct connection *connection, bool is_zombie);
+void lock_state(void);
+void unlock_state(void);
+/* The entry of a handle, made where it has none; null only without memory. */
+struct connection *register_connection(sqlite3 *db, const struct library *library, int flags);
+struct statement *register_statement(sqlite3_stmt *stmt, const struct library *library);
 
 /* Flags of an execution. */
 enum {
@@ -204,30 +219,35 @@ enum {
 };
 
 /* Writes to the log of this process what records of the statement refer to. */
-void announced_in_log(struct statement *statement);
-void execution_begins(struct statement *statement, int64_t now);
-void execution_ends(struct statement *statement, int32_t result, int64_t now);
+void announce_in_log(struct statement *statement);
+void begin_execution(struct statement *statement, int64_t now);
+void end_execution(struct statement *statement, int32_t result, int64_t now);
 /* Installs the trace of this library on a connection. */
-void trace_installed(struct connection *connection);
+void install_trace(struct connection *connection);
 /* Installs the commit hook of this library on a connection, and notes the size of its file. */
-void database_opened(struct connection *connection);
-/* The options that SQLite was built with, in `room` bytes, with blanks between; empty if it does
- * not tell. */
+void watch_database(struct connection *connection);
+/*
+ * Writes the options that SQLite was built with into `room` bytes, with blanks between; none if it
+ * does not tell.
+ */
 void build_options(const struct library *library, char *text, size_t room);
 /* Writes to the log which file an ATTACH has attached. */
-void attached_in_log(const struct statement *statement);
+void log_attachment(const struct statement *statement);
+
 /* A call under way in this thread, in which SQLite may run statements by itself. */
 struct frame {
 	const struct connection *connection;
 	sqlite3_stmt *stmt;	/* that is stepped; null while one is prepared */
 	const struct frame *outer;
 };
-void frame_pushed(struct frame *frame);
-void frame_popped(void);
+void push_frame(struct frame *frame);
+void pop_frame(void);
 /* The innermost one on `connection`; null if there is none. */
 const struct frame *frame_on(const struct connection *connection);
 /* Whether this thread is in a call of SQLite, which calls the functions of its own that way. */
-bool is_within_call(void);
+bool is_in_call(void);
+/* Whether this thread is in a call that runs the statement. */
+bool is_under_way(const sqlite3_stmt *stmt);
 
 /* Records. */
 enum record {
@@ -270,6 +290,12 @@ void log_count(enum counter counter);
 bool log_keeps_values(void);
 /* Whether a log was begun. */
 bool log_is_there(void);
+/* Sets the folder of logs, null for none, and whether they have the values that are bound. */
+void configure_log(const char *log_folder, bool has_values);
+/* A child of fork gets a log of its own, once it has something to say; under the lock. */
+void leave_log_to_parent(void);
+void lock_log(void);
+void unlock_log(void);
 int64_t now_ns(void);
 int32_t thread_number(void);
 

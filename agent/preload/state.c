@@ -24,45 +24,42 @@ static unsigned bucket(const void *handle)
 	return (unsigned)(word ^ word >> 12 ^ word >> 24) % BUCKETS;
 }
 
-void state_lock(void)
+void lock_state(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-void state_unlock(void)
+void unlock_state(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
 struct connection *connection_of(sqlite3 *db)
 {
-	struct connection *found;
+	struct connection *known;
 
-	state_lock();
-	for (found = connections[bucket(db)]; found && found->db != db; found = found->next)
+	lock_state();
+	for (known = connections[bucket(db)]; known && known->db != db; known = known->next)
 		;
-	state_unlock();
-	return found;
+	unlock_state();
+	return known;
 }
 
 struct statement *statement_of(sqlite3_stmt *stmt)
 {
-	struct statement *found;
+	struct statement *known;
 
-	state_lock();
-	for (found = statements[bucket(stmt)]; found && found->stmt != stmt; found = found->next)
+	lock_state();
+	for (known = statements[bucket(stmt)]; known && known->stmt != stmt; known = known->next)
 		;
-	state_unlock();
-	return found;
+	unlock_state();
+	return known;
 }
 
-struct connection *connection_met(sqlite3 *db, const struct library *library, int flags)
+struct connection *make_connection(sqlite3 *db, const struct library *library, int flags)
 {
-	struct connection *connection = connection_of(db);
+	struct connection *connection = calloc(1, sizeof(*connection));
 
-	if (connection)
-		return connection;
-	connection = calloc(1, sizeof(*connection));
 	if (!connection)
 		return NULL;
 	connection->db = db;
@@ -71,24 +68,22 @@ struct connection *connection_met(sqlite3 *db, const struct library *library, in
 	connection->references = 1;
 	connection->flags = flags;
 	connection->open_ns = now_ns();
-	state_lock();
+	lock_state();
 	connection->next = connections[bucket(db)];
 	connections[bucket(db)] = connection;
-	state_unlock();
-	trace_installed(connection);
-	database_opened(connection);
+	unlock_state();
 	return connection;
 }
 
 /* Its memory goes when neither the table nor a statement has it; under the lock. */
-static void released(struct connection *connection)
+static void release(struct connection *connection)
 {
 	if (--connection->references)
 		return;
 	free(connection);
 }
 
-struct statement *statement_made(sqlite3_stmt *stmt, struct connection *connection)
+struct statement *make_statement(sqlite3_stmt *stmt, struct connection *connection)
 {
 	struct statement *statement = calloc(1, sizeof(*statement));
 
@@ -97,62 +92,50 @@ struct statement *statement_made(sqlite3_stmt *stmt, struct connection *connecti
 	statement->stmt = stmt;
 	statement->connection = connection;
 	statement->number = atomic_fetch_add(&next_statement, 1);
-	state_lock();
+	lock_state();
 	connection->references++;
-	state_unlock();
+	unlock_state();
 	return statement;
 }
 
-void statement_freed(struct statement *statement)
+void remember_statement(struct statement *statement)
+{
+	lock_state();
+	statement->next = statements[bucket(statement->stmt)];
+	statements[bucket(statement->stmt)] = statement;
+	unlock_state();
+}
+
+void free_statement(struct statement *statement)
 {
 	struct piece pieces[] = { PIECE(statement->number) };
 
 	if (statement->announced == log_number())
 		log_append(RECORD_FINALIZED, pieces, 1);
-	state_lock();
-	released(statement->connection);
-	state_unlock();
+	lock_state();
+	release(statement->connection);
+	unlock_state();
 	free(statement->pending);
 	free(statement);
 }
 
-struct statement *statement_met(sqlite3_stmt *stmt, const struct library *library)
-{
-	struct statement *statement = statement_of(stmt);
-	struct connection *connection;
-
-	if (statement)
-		return statement;
-	connection = connection_met(library->db_handle(stmt), library, 0);
-	statement = connection ? statement_made(stmt, connection) : NULL;
-	if (!statement) {
-		log_count(LOST_STATEMENTS);
-		return NULL;
-	}
-	state_lock();
-	statement->next = statements[bucket(stmt)];
-	statements[bucket(stmt)] = statement;
-	state_unlock();
-	return statement;
-}
-
-void statement_forgotten(sqlite3_stmt *stmt)
+void forget_statement(sqlite3_stmt *stmt)
 {
 	struct statement **link = &statements[bucket(stmt)];
-	struct statement *found;
+	struct statement *known;
 
-	state_lock();
+	lock_state();
 	while (*link && (*link)->stmt != stmt)
 		link = &(*link)->next;
-	found = *link;
-	if (found)
-		*link = found->next;
-	state_unlock();
-	if (found)
-		statement_freed(found);
+	known = *link;
+	if (known)
+		*link = known->next;
+	unlock_state();
+	if (known)
+		free_statement(known);
 }
 
-void connection_forgotten(struct connection *connection, bool is_zombie)
+void forget_connection(struct connection *connection, bool is_zombie)
 {
 	struct connection **link = &connections[bucket(connection->db)];
 	int64_t now = now_ns();
@@ -160,13 +143,13 @@ void connection_forgotten(struct connection *connection, bool is_zombie)
 
 	if (connection->announced == log_number())
 		log_append(RECORD_CLOSED, pieces, 2);
-	state_lock();
+	lock_state();
 	while (*link && *link != connection)
 		link = &(*link)->next;
 	if (*link)
 		*link = connection->next;
 	/* SQLite goes on tracing a zombie, with this address, until its last statement is gone. */
 	if (!is_zombie)
-		released(connection);
-	state_unlock();
+		release(connection);
+	unlock_state();
 }

@@ -1,143 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Statements stepped, reset, finalized. An execution begins with the first step and ends
- * with the step that returns no row, or with the reset; its record is written then.
+ * The calls that step, reset and finalize statements. An execution begins with the first step and
+ * ends with the step that returns no row, or with the reset; its record is written then.
  */
 #include "preload.h"
 
-#include <string.h>
-
-static __thread const struct frame *innermost __attribute__((tls_model("initial-exec")));
-
-void frame_pushed(struct frame *frame)
-{
-	frame->outer = innermost;
-	innermost = frame;
-}
-
-void frame_popped(void)
-{
-	innermost = innermost->outer;
-}
-
-const struct frame *frame_on(const struct connection *connection)
-{
-	const struct frame *frame = innermost;
-
-	while (frame && frame->connection != connection)
-		frame = frame->outer;
-	return frame;
-}
-
-bool is_within_call(void)
-{
-	return innermost;
-}
-
-/* Whether this thread is in a call that runs the statement. */
-static bool is_under_way(const sqlite3_stmt *stmt)
-{
-	const struct frame *frame = innermost;
-
-	while (frame && frame->stmt != stmt)
-		frame = frame->outer;
-	return frame;
-}
-
-static void entered(const struct connection *connection)
+static void lock_connection(const struct connection *connection)
 {
 	const struct library *library = connection->library;
 
 	library->mutex_enter(library->db_mutex(connection->db));
 }
 
-static void left(const struct connection *connection)
+static void unlock_connection(const struct connection *connection)
 {
 	const struct library *library = connection->library;
 
 	library->mutex_leave(library->db_mutex(connection->db));
 }
 
-/* Writes to the log of this process what its records refer to. */
-void announced_in_log(struct statement *statement)
-{
-	struct connection *connection = statement->connection;
-	const struct library *library = connection->library;
-	const char *file = library->db_filename(connection->db, "main");
-	const char *version = library->libversion();
-	char options[4096];
-	const char *sql;
-	int32_t thread = thread_number();
-	struct piece opened[] = {
-		PIECE(connection->number), PIECE(connection->flags), PIECE(connection->open_ns),
-		PIECE(connection->size_bytes), PIECE(thread), { version, strlen(version) + 1 },
-		{ file ? file : "", 0 }, { options, 0 },
-	};
-	uint32_t parameters;
-	struct piece prepared[] = {
-		PIECE(statement->number), PIECE(connection->number), PIECE(parameters), { NULL, 0 },
-	};
-
-	if (connection->announced != log_number()) {
-		opened[6].length_bytes = strlen(opened[6].data) + 1;
-		build_options(library, options, sizeof(options));
-		opened[7].length_bytes = strlen(options) + 1;
-		if (log_append(RECORD_CONNECTION, opened, 8))
-			connection->announced = log_number();
-	}
-	if (statement->announced != log_number()) {
-		parameters = (uint32_t)library->bind_parameter_count(statement->stmt);
-		sql = statement->expanded ? statement->expanded : library->sql(statement->stmt);
-		prepared[3] = (struct piece){ sql ? sql : "", sql ? strlen(sql) + 1 : 1 };
-		if (log_append(RECORD_PREPARED, prepared, 4))
-			statement->announced = log_number();
-	}
-}
-
-void execution_begins(struct statement *statement, int64_t now)
-{
-	const struct connection *connection = statement->connection;
-	const struct library *library = connection->library;
-
-	statement->is_running = true;
-	statement->begin_ns = now;
-	statement->inside_ns = 0;
-	statement->rows = 0;
-	statement->flags = library->stmt_readonly(statement->stmt) ? IS_READONLY : 0;
-	if (library->get_autocommit(connection->db))
-		statement->flags |= WAS_AUTOCOMMIT;
-	if (statement->is_unseen)
-		statement->flags |= VALUES_UNSEEN;
-	statement->changes_before = library->total_changes(connection->db);
-}
-
-void execution_ends(struct statement *statement, int32_t result, int64_t now)
-{
-	struct connection *connection = statement->connection;
-	int32_t thread = thread_number();
-	int32_t changes = connection->library->total_changes(connection->db) -
-			  statement->changes_before;
-	struct piece pieces[] = {
-		PIECE(statement->number), PIECE(statement->flags), PIECE(thread), PIECE(result),
-		PIECE(statement->begin_ns), PIECE(now), PIECE(statement->inside_ns),
-		PIECE(connection->committed_ns), PIECE(statement->rows), PIECE(changes),
-		PIECE(statement->pending_bytes), { statement->pending, statement->pending_bytes },
-	};
-
-	statement->is_running = false;
-	announced_in_log(statement);
-	log_append(RECORD_EXECUTED, pieces, sizeof(pieces) / sizeof(*pieces));
-	if (result < 0 || result == SQLITE_DONE || result == SQLITE_ROW)
-		attached_in_log(statement);
-	connection->committed_ns = 0;
-	statement->pending_bytes = 0;
-	if (statement->expanded)
-		connection->library->free(statement->expanded);
-	statement->expanded = NULL;
-}
-
 /* A call that runs the statement: `call` is sqlite3_step or sqlite3_reset. */
-static int within(struct statement *statement, int (*call)(sqlite3_stmt *), int64_t begin_ns)
+static int run_statement(struct statement *statement, int (*call)(sqlite3_stmt *), int64_t begin_ns)
 {
 	struct connection *connection = statement->connection;
 	const struct library *library = connection->library;
@@ -145,9 +28,9 @@ static int within(struct statement *statement, int (*call)(sqlite3_stmt *), int6
 	bool before = library->get_autocommit(connection->db), after;
 	int result;
 
-	frame_pushed(&frame);
+	push_frame(&frame);
 	result = call(statement->stmt);
-	frame_popped();
+	pop_frame();
 	after = library->get_autocommit(connection->db);
 	if (before != after)
 		statement->flags |= before ? BEGAN_TRANSACTION : ENDED_TRANSACTION;
@@ -155,7 +38,7 @@ static int within(struct statement *statement, int (*call)(sqlite3_stmt *), int6
 	return result;
 }
 
-static int32_t told(const struct connection *connection, int result)
+static int32_t result_code(const struct connection *connection, int result)
 {
 	if (result == SQLITE_OK || result == SQLITE_ROW || result == SQLITE_DONE)
 		return result;
@@ -193,27 +76,27 @@ EXPORTED int sqlite3_step(sqlite3_stmt *stmt)
 		if (!library || !stmt)
 			return library ? library->step(stmt) : SQLITE_MISUSE;
 		/* It was prepared where we did not see it, and its values may be unseen. */
-		statement = statement_met(stmt, library);
+		statement = register_statement(stmt, library);
 		if (!statement)
 			return library->step(stmt);
 		statement->is_unseen = library->bind_parameter_count(stmt) > 0;
 	}
 	connection = statement->connection;
-	entered(connection);
+	lock_connection(connection);
 	if (is_nested(statement)) {
-		result = within(statement, library->step, begin_ns);
+		result = run_statement(statement, library->step, begin_ns);
 		statement->is_nested = result == SQLITE_ROW;
-		left(connection);
+		unlock_connection(connection);
 		return result;
 	}
 	if (!statement->is_running)
-		execution_begins(statement, begin_ns);
-	result = within(statement, library->step, begin_ns);
+		begin_execution(statement, begin_ns);
+	result = run_statement(statement, library->step, begin_ns);
 	if (result == SQLITE_ROW)
 		statement->rows++;
 	else
-		execution_ends(statement, told(connection, result), now_ns());
-	left(connection);
+		end_execution(statement, result_code(connection, result), now_ns());
+	unlock_connection(connection);
 	return result;
 }
 
@@ -235,15 +118,15 @@ EXPORTED int sqlite3_reset(sqlite3_stmt *stmt)
 	if (is_under_way(stmt))
 		return library->reset(stmt);
 	connection = statement->connection;
-	entered(connection);
+	lock_connection(connection);
 	if (statement->is_running) {
-		result = within(statement, library->reset, begin_ns);
-		execution_ends(statement, SQLITE_ROW, now_ns());
+		result = run_statement(statement, library->reset, begin_ns);
+		end_execution(statement, SQLITE_ROW, now_ns());
 	} else {
 		result = library->reset(stmt);
 	}
 	statement->is_nested = false;
-	left(connection);
+	unlock_connection(connection);
 	return result;
 }
 
@@ -261,12 +144,12 @@ EXPORTED int sqlite3_finalize(sqlite3_stmt *stmt)
 	if (statement) {
 		if (statement->is_running) {
 			/* What finalize does to a statement under way is what reset does. */
-			entered(statement->connection);
-			result = within(statement, library->reset, now_ns());
-			execution_ends(statement, SQLITE_ROW, now_ns());
-			left(statement->connection);
+			lock_connection(statement->connection);
+			result = run_statement(statement, library->reset, now_ns());
+			end_execution(statement, SQLITE_ROW, now_ns());
+			unlock_connection(statement->connection);
 		}
-		statement_forgotten(stmt);
+		forget_statement(stmt);
 	}
 	last = library->finalize(stmt);
 	return result ? result : last;

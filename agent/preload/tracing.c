@@ -8,7 +8,8 @@
 
 enum { OURS = SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE };
 
-static void legacy(const struct connection *connection, unsigned event, void *stmt, void *extra)
+static void call_legacy(const struct connection *connection, unsigned event, void *stmt,
+			void *extra)
 {
 	const struct library *library = connection->library;
 	const char *sql = extra;
@@ -25,44 +26,44 @@ static void legacy(const struct connection *connection, unsigned event, void *st
 						   library->sql(stmt), *(sqlite3_uint64 *)extra);
 }
 
-static void alone_ends(struct connection *connection)
+static void end_internal(struct connection *connection)
 {
-	struct statement *alone = connection->alone;
+	struct statement *internal = connection->internal;
 
-	connection->alone = NULL;
-	if (!alone)
+	connection->internal = NULL;
+	if (!internal)
 		return;
 	if (!connection->library->get_autocommit(connection->db)) {
-		if (alone->flags & WAS_AUTOCOMMIT)
-			alone->flags |= BEGAN_TRANSACTION;
-	} else if (!(alone->flags & WAS_AUTOCOMMIT)) {
-		alone->flags |= ENDED_TRANSACTION;
+		if (internal->flags & WAS_AUTOCOMMIT)
+			internal->flags |= BEGAN_TRANSACTION;
+	} else if (!(internal->flags & WAS_AUTOCOMMIT)) {
+		internal->flags |= ENDED_TRANSACTION;
 	}
-	alone->inside_ns = now_ns() - alone->begin_ns;
+	internal->inside_ns = now_ns() - internal->begin_ns;
 	/* The trace does not tell how it went. */
-	execution_ends(alone, -1, now_ns());
-	statement_freed(alone);
+	end_execution(internal, -1, now_ns());
+	free_statement(internal);
 }
 
-static void alone_begins(struct connection *connection, sqlite3_stmt *stmt)
+static void begin_internal(struct connection *connection, sqlite3_stmt *stmt)
 {
 	const struct library *library = connection->library;
-	struct statement *alone = statement_made(stmt, connection);
+	struct statement *internal = make_statement(stmt, connection);
 
-	if (!alone) {
+	if (!internal) {
 		log_count(LOST_STATEMENTS);
 		return;
 	}
 	if (library->bind_parameter_count(stmt) > 0) {
 		/* The best that is left: reals of 15 digits, text to its first zero. */
-		alone->is_unseen = true;
-		alone->expanded = library->expanded_sql(stmt);
+		internal->is_unseen = true;
+		internal->expanded = library->expanded_sql(stmt);
 	}
-	execution_begins(alone, now_ns());
-	connection->alone = alone;
+	begin_execution(internal, now_ns());
+	connection->internal = internal;
 }
 
-static int traced(unsigned event, void *context, void *stmt, void *extra)
+static int on_trace(unsigned event, void *context, void *stmt, void *extra)
 {
 	struct connection *connection = context;
 	const char *sql = extra;
@@ -71,7 +72,7 @@ static int traced(unsigned event, void *context, void *stmt, void *extra)
 
 	if (connection->program_trace && connection->program_mask & event)
 		connection->program_trace(event, connection->program_context, stmt, extra);
-	legacy(connection, event, stmt, extra);
+	call_legacy(connection, event, stmt, extra);
 	if (frame) {
 		bool is_inner = frame->stmt && frame->stmt != stmt && !statement_of(stmt);
 
@@ -80,23 +81,23 @@ static int traced(unsigned event, void *context, void *stmt, void *extra)
 		return 0;
 	}
 	if (event == SQLITE_TRACE_STMT && !is_trigger) {
-		if (connection->alone)
+		if (connection->internal)
 			log_count(NESTED_STATEMENTS);
 		else
-			alone_begins(connection, stmt);
-	} else if (event == SQLITE_TRACE_PROFILE && connection->alone &&
-		   connection->alone->stmt == stmt) {
-		alone_ends(connection);
+			begin_internal(connection, stmt);
+	} else if (event == SQLITE_TRACE_PROFILE && connection->internal &&
+		   connection->internal->stmt == stmt) {
+		end_internal(connection);
 	}
 	return 0;
 }
 
-void trace_installed(struct connection *connection)
+void install_trace(struct connection *connection)
 {
 	unsigned mask = OURS | (connection->program_trace ? connection->program_mask : 0);
 
 	if (connection->library->trace_v2)	/* since 3.14 */
-		connection->library->trace_v2(connection->db, mask, traced, connection);
+		connection->library->trace_v2(connection->db, mask, on_trace, connection);
 }
 
 EXPORTED int sqlite3_trace_v2(sqlite3 *db, unsigned mask, trace_callback callback, void *context)
@@ -112,36 +113,36 @@ EXPORTED int sqlite3_trace_v2(sqlite3 *db, unsigned mask, trace_callback callbac
 	connection->program_trace = mask ? callback : NULL;
 	connection->program_mask = mask;
 	connection->program_context = context;
-	trace_installed(connection);
+	install_trace(connection);
 	return SQLITE_OK;
 }
 
 EXPORTED void *sqlite3_trace(sqlite3 *db, legacy_trace callback, void *context)
 {
 	struct connection *connection = connection_of(db);
-	void *before;
+	void *previous;
 
 	if (!connection)
 		return NULL;
-	before = connection->program_legacy_trace_context;
+	previous = connection->program_legacy_trace_context;
 	connection->program_trace = NULL;
 	connection->program_legacy_trace = callback;
 	connection->program_legacy_trace_context = context;
-	trace_installed(connection);
-	return before;
+	install_trace(connection);
+	return previous;
 }
 
 EXPORTED void *sqlite3_profile(sqlite3 *db, legacy_profile callback, void *context)
 {
 	struct connection *connection = connection_of(db);
-	void *before;
+	void *previous;
 
 	if (!connection)
 		return NULL;
-	before = connection->program_legacy_profile_context;
+	previous = connection->program_legacy_profile_context;
 	connection->program_trace = NULL;
 	connection->program_legacy_profile = callback;
 	connection->program_legacy_profile_context = context;
-	trace_installed(connection);
-	return before;
+	install_trace(connection);
+	return previous;
 }

@@ -63,13 +63,13 @@ static bool has_room(struct statement *statement, uint32_t more)
 }
 
 /* Notes a value before it is bound: afterwards the memory may be SQLite's. */
-static void noted(struct statement *statement, struct value value, const void *data)
+static void append_value(struct statement *statement, struct value value, const void *data)
 {
-	uint64_t kept = value.kind & WITHOUT_CONTENTS || !data ? 0 : value.length_bytes;
-	uint64_t room = sizeof(value) + kept;
+	uint64_t content_bytes = value.kind & WITHOUT_CONTENTS || !data ? 0 : value.length_bytes;
+	uint64_t room = sizeof(value) + content_bytes;
 	uint32_t bytes = (uint32_t)room;
 	struct piece pieces[] = {
-		PIECE(statement->number), PIECE(bytes), PIECE(value), { data, kept },
+		PIECE(statement->number), PIECE(bytes), PIECE(value), { data, content_bytes },
 	};
 
 	if (room + statement->pending_bytes > MOST_PENDING)
@@ -80,13 +80,14 @@ static void noted(struct statement *statement, struct value value, const void *d
 		return;
 	}
 	memcpy(statement->pending + statement->pending_bytes, &value, sizeof(value));
-	if (kept)
-		memcpy(statement->pending + statement->pending_bytes + sizeof(value), data, kept);
+	if (content_bytes)
+		memcpy(statement->pending + statement->pending_bytes + sizeof(value), data,
+		       content_bytes);
 	statement->pending_bytes += bytes;
 }
 
 /* The statement as it was before the last value. */
-static void withdrawn(struct statement *statement, uint32_t pending_before)
+static void withdraw_value(struct statement *statement, uint32_t pending_before)
 {
 	struct piece pieces[] = { PIECE(statement->number) };
 
@@ -103,14 +104,14 @@ struct binding {
 	uint32_t pending_before;
 };
 
-static struct binding begun(sqlite3_stmt *stmt, int index, const void *caller)
+static struct binding begin_binding(sqlite3_stmt *stmt, int index, const void *caller)
 {
 	struct statement *statement = stmt ? statement_of(stmt) : NULL;
 	struct binding binding = { .statement = statement, .index = (uint32_t)index };
 
 	binding.library = statement ? statement->connection->library : library_of_caller(caller);
 	if (!statement && binding.library && stmt) {
-		statement = statement_met(stmt, binding.library);
+		statement = register_statement(stmt, binding.library);
 		binding.statement = statement;
 	}
 	if (statement) {
@@ -128,17 +129,17 @@ static void note(struct binding *binding, uint32_t kind, const void *data, uint6
 
 	if (!statement)
 		return;
-	announced_in_log(statement);
+	announce_in_log(statement);
 	if (!log_keeps_values() && kind != VALUE_CLEARED)
 		value.kind |= WITHOUT_CONTENTS;
 	/* A value that does not fit beside those that wait sends them ahead. */
 	binding->pending_before = statement->pending_bytes;
 	if (sizeof(value) + length_bytes + statement->pending_bytes > MOST_PENDING)
 		binding->pending_before = 0;
-	noted(statement, value, data);
+	append_value(statement, value, data);
 }
 
-static int ended(struct binding *binding, int result)
+static int end_binding(struct binding *binding, int result)
 {
 	struct statement *statement = binding->statement;
 	const struct library *library = binding->library;
@@ -146,7 +147,7 @@ static int ended(struct binding *binding, int result)
 	if (!statement)
 		return result;
 	if (result != SQLITE_OK)
-		withdrawn(statement, binding->pending_before);
+		withdraw_value(statement, binding->pending_before);
 	library->mutex_leave(library->db_mutex(statement->connection->db));
 	return result;
 }
@@ -159,12 +160,12 @@ static void note_integer(struct binding *binding, sqlite3_int64 value)
 }
 
 #define CALL(function, ...) \
-	ended(&binding, binding.library ? binding.library->function(stmt, __VA_ARGS__) : \
-					  SQLITE_MISUSE)
+	end_binding(&binding, binding.library ? binding.library->function(stmt, __VA_ARGS__) : \
+						SQLITE_MISUSE)
 
 EXPORTED int sqlite3_bind_int(sqlite3_stmt *stmt, int index, int value)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note_integer(&binding, value);
 	return CALL(bind_int, index, value);
@@ -172,7 +173,7 @@ EXPORTED int sqlite3_bind_int(sqlite3_stmt *stmt, int index, int value)
 
 EXPORTED int sqlite3_bind_int64(sqlite3_stmt *stmt, int index, sqlite3_int64 value)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note_integer(&binding, value);
 	return CALL(bind_int64, index, value);
@@ -180,7 +181,7 @@ EXPORTED int sqlite3_bind_int64(sqlite3_stmt *stmt, int index, sqlite3_int64 val
 
 EXPORTED int sqlite3_bind_double(sqlite3_stmt *stmt, int index, double value)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note(&binding, SQLITE_FLOAT, &value, sizeof(value));
 	return CALL(bind_double, index, value);
@@ -188,7 +189,7 @@ EXPORTED int sqlite3_bind_double(sqlite3_stmt *stmt, int index, double value)
 
 EXPORTED int sqlite3_bind_null(sqlite3_stmt *stmt, int index)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note(&binding, SQLITE_NULL, NULL, 0);
 	return CALL(bind_null, index);
@@ -197,7 +198,7 @@ EXPORTED int sqlite3_bind_null(sqlite3_stmt *stmt, int index)
 EXPORTED int sqlite3_bind_text(sqlite3_stmt *stmt, int index, const char *text, int length,
 			       destructor free_text)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note(&binding, text ? SQLITE_TEXT : SQLITE_NULL, text,
 	     !text ? 0 : length < 0 ? strlen(text) : (unsigned)length);
@@ -216,7 +217,7 @@ static uint64_t length16(const void *text)
 EXPORTED int sqlite3_bind_text16(sqlite3_stmt *stmt, int index, const void *text, int length,
 				 destructor free_text)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note(&binding, text ? VALUE_TEXT_UTF16LE : SQLITE_NULL, text,
 	     !text ? 0 : length < 0 ? length16(text) : (unsigned)length & ~1U);
@@ -227,7 +228,7 @@ EXPORTED int sqlite3_bind_text64(sqlite3_stmt *stmt, int index, const char *text
 				 sqlite3_uint64 length, destructor free_text,
 				 unsigned char encoding)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 	uint32_t kind = encoding == SQLITE_UTF8 ? SQLITE_TEXT :
 			encoding == SQLITE_UTF16BE ? VALUE_TEXT_UTF16BE : VALUE_TEXT_UTF16LE;
 
@@ -239,7 +240,7 @@ EXPORTED int sqlite3_bind_text64(sqlite3_stmt *stmt, int index, const char *text
 EXPORTED int sqlite3_bind_blob(sqlite3_stmt *stmt, int index, const void *data, int length,
 			       destructor free_data)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note(&binding, data ? SQLITE_BLOB : SQLITE_NULL, data,
 	     data && length > 0 ? (unsigned)length : 0);
@@ -249,7 +250,7 @@ EXPORTED int sqlite3_bind_blob(sqlite3_stmt *stmt, int index, const void *data, 
 EXPORTED int sqlite3_bind_blob64(sqlite3_stmt *stmt, int index, const void *data,
 				 sqlite3_uint64 length, destructor free_data)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note(&binding, data ? SQLITE_BLOB : SQLITE_NULL, data, data ? length : 0);
 	return CALL(bind_blob64, index, data, length, free_data);
@@ -257,7 +258,7 @@ EXPORTED int sqlite3_bind_blob64(sqlite3_stmt *stmt, int index, const void *data
 
 EXPORTED int sqlite3_bind_zeroblob(sqlite3_stmt *stmt, int index, int length)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note(&binding, VALUE_ZEROBLOB, NULL, length > 0 ? (unsigned)length : 0);
 	return CALL(bind_zeroblob, index, length);
@@ -265,7 +266,7 @@ EXPORTED int sqlite3_bind_zeroblob(sqlite3_stmt *stmt, int index, int length)
 
 EXPORTED int sqlite3_bind_zeroblob64(sqlite3_stmt *stmt, int index, sqlite3_uint64 length)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note(&binding, VALUE_ZEROBLOB, NULL, length);
 	return CALL(bind_zeroblob64, index, length);
@@ -274,17 +275,17 @@ EXPORTED int sqlite3_bind_zeroblob64(sqlite3_stmt *stmt, int index, sqlite3_uint
 EXPORTED int sqlite3_bind_pointer(sqlite3_stmt *stmt, int index, void *pointer, const char *type,
 				  destructor free_pointer)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note(&binding, VALUE_POINTER, NULL, 0);
 	return CALL(bind_pointer, index, pointer, type, free_pointer);
 }
 
 /* Reading a value may convert it: a copy is read. */
-static void note_value(struct binding *binding, const sqlite3_value *given)
+static void note_value(struct binding *binding, const sqlite3_value *original)
 {
 	const struct library *library = binding->library;
-	sqlite3_value *value = binding->statement ? library->value_dup(given) : NULL;
+	sqlite3_value *value = binding->statement ? library->value_dup(original) : NULL;
 	double real;
 
 	if (!binding->statement)
@@ -317,7 +318,7 @@ static void note_value(struct binding *binding, const sqlite3_value *given)
 
 EXPORTED int sqlite3_bind_value(sqlite3_stmt *stmt, int index, const sqlite3_value *value)
 {
-	struct binding binding = begun(stmt, index, CALLER);
+	struct binding binding = begin_binding(stmt, index, CALLER);
 
 	note_value(&binding, value);
 	return CALL(bind_value, index, value);
@@ -325,10 +326,10 @@ EXPORTED int sqlite3_bind_value(sqlite3_stmt *stmt, int index, const sqlite3_val
 
 EXPORTED int sqlite3_clear_bindings(sqlite3_stmt *stmt)
 {
-	struct binding binding = begun(stmt, 0, CALLER);
+	struct binding binding = begin_binding(stmt, 0, CALLER);
 
 	note(&binding, VALUE_CLEARED, NULL, 0);
 	if (!binding.library)
 		return SQLITE_MISUSE;
-	return ended(&binding, binding.library->clear_bindings(stmt));
+	return end_binding(&binding, binding.library->clear_bindings(stmt));
 }

@@ -9,48 +9,31 @@
 #include <dlfcn.h>
 #include <string.h>
 
-__asm__(".symver dlvsym,dlvsym@" FIRST_GLIBC);
-
-static const char OF_SQLITE[] = "sqlite3_";
-
-__attribute__((visibility("hidden"))) symbol_lookup real_dlsym;
-static void *loaded_step;
-
-symbol_lookup real_lookup(void)
-{
-	if (!real_dlsym)
-		real_dlsym = (symbol_lookup)dlvsym(RTLD_NEXT, "dlsym", FIRST_GLIBC);
-	return real_dlsym;
-}
-
-void *loaded_by_program(void)
-{
-	return loaded_step;
-}
+static const char PREFIX[] = "sqlite3_";
 
 /*
- * Our function of this name, where the library has one; null otherwise. Whose calls come from
- * anywhere can be of one SQLite only: those of a second one are not seen, and counted.
+ * Our function of this name, where the library has one; null otherwise. Any object may call a
+ * function that was looked up by name, so that it can belong to one SQLite only: calls of a second
+ * one are not seen, and are counted.
  */
 __attribute__((visibility("hidden"), used)) void *ours_by_name(void *handle, const char *name)
 {
-	symbol_lookup look = real_lookup();
-	void *found, *step, *linked, *ours;
+	symbol_lookup lookup = real_lookup();
+	void *function, *step, *linked, *ours;
 
 	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || !name ||
-	    strncmp(name, OF_SQLITE, sizeof(OF_SQLITE) - 1) != 0)
+	    strncmp(name, PREFIX, sizeof(PREFIX) - 1) != 0)
 		return NULL;
-	found = look(handle, name);
-	step = look(handle, "sqlite3_step");
+	function = lookup(handle, name);
+	step = lookup(handle, "sqlite3_step");
 	ours = own_function(name);
-	if (!found || !step || !ours || found == ours)
+	if (!function || !step || !ours || function == ours)
 		return NULL;
-	linked = look(RTLD_NEXT, "sqlite3_step");
-	if ((linked && linked != step) || (loaded_step && loaded_step != step)) {
+	linked = lookup(RTLD_NEXT, "sqlite3_step");
+	if ((linked && linked != step) || !note_program_library(step)) {
 		log_count(OTHERS_BY_NAME);
 		return NULL;
 	}
-	loaded_step = step;
 	return ours;
 }
 
