@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "disk.h"
+#include "record.h"
 #include "room.h"
 
 bool flash_describe(struct request *rq, struct flash_request *request)
@@ -78,7 +79,6 @@ u64 flash_begin(struct flash_command *command)
 	struct request *rq = blk_mq_rq_from_pdu(command);
 	struct flash *flash = rq->q->queuedata;
 	unsigned long flags;
-	struct flash_record *record;
 	u64 issue_ns, completion_ns;
 
 	/* The record is in the order of issue, and so are the contents. */
@@ -90,9 +90,7 @@ u64 flash_begin(struct flash_command *command)
 	spin_unlock_irqrestore(&flash->lock, flags);
 
 	command->status = flash_move_data(rq, command->request.operation);
-	record = flash_running_record(flash);
-	if (record)
-		flash_record_add(record, &flash->store, command, issue_ns, completion_ns);
+	flash_record_command(flash, command, issue_ns, completion_ns);
 	spin_unlock(&flash->order);
 	return completion_ns;
 }

@@ -8,7 +8,7 @@
 #include "dispatch.h"
 #include "model/flash_model.h"
 #include "power_cut.h"
-#include "record.h"
+#include "records.h"
 #include "room.h"
 #include "store.h"
 
@@ -17,7 +17,7 @@ struct flash {
 	struct blk_mq_tag_set tag_set;
 	struct gendisk *disk;
 	struct flash_store store;
-	struct flash_record records[FLASH_RECORDS];
+	struct flash_records records;
 	struct flash_room room;
 	struct flash_dispatch dispatch;
 	bool untimed;			/* requests end at once: what a cut left is looked at */

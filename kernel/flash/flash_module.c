@@ -146,14 +146,12 @@ static int flash_add(struct flash *flash, unsigned int index)
 {
 	struct blk_mq_tag_set *tag_set = &flash->tag_set;
 	struct gendisk *disk;
-	unsigned int i;
 	int error;
 
 	spin_lock_init(&flash->order);
 	spin_lock_init(&flash->lock);
 	flash_store_init(&flash->store);
-	for (i = 0; i < FLASH_RECORDS; i++)
-		flash_record_init(&flash->records[i]);
+	flash_records_init(&flash->records, &flash_disk_versions);
 	error = flash_init_model(flash);
 	if (error)
 		return error;
@@ -207,15 +205,12 @@ free_tables:
 
 static void flash_remove(struct flash *flash)
 {
-	unsigned int i;
-
 	del_gendisk(flash->disk);
 	flash_room_free(flash);
 	flash_dispatch_stop(flash);
 	flash_put_disk(flash->disk);
 	blk_mq_free_tag_set(&flash->tag_set);
-	for (i = 0; i < FLASH_RECORDS; i++)
-		flash_record_free(&flash->records[i], &flash->store);
+	flash_records_drop(&flash->records, 0);
 	flash_store_free(&flash->store);
 	vfree(flash->tables);
 }

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * See the header. Reads records and changes the store by pointers: layer N + 1 of it holds what
- * record N is of, or a state chosen of it; what is written then goes to the layer above. Sectors of
- * several pieces in one slot are the only thing that is copied.
+ * See the header. Reads records and changes the store by pointers. Sectors of several pieces in one
+ * slot are the only thing that is copied.
  */
 #include "compat.h"
 #include "disk.h"
 #include "power_cut.h"
+
+static struct flash_store *store_of(struct flash_records *records)
+{
+	return &container_of(records, struct flash, records)->store;
+}
+
+static void *find_page(struct flash_records *records, unsigned int layer, u64 slot)
+{
+	return flash_store_find(store_of(records), layer, slot);
+}
+
+static void release_page(struct flash_records *records, void *page)
+{
+	flash_store_put_page(store_of(records), page);
+}
 
 static u64 hash_sector(const u64 *words)
 {
@@ -18,37 +32,79 @@ static u64 hash_sector(const u64 *words)
 	return hash;
 }
 
-static void hash_slot(struct page *page, u64 *hashes)
+static void hash_page(struct flash_records *records, void *page, u64 *hashes)
 {
-	const char *data = page ? kmap_local_page(page) : NULL;
+	const char *data = page ? kmap_local_page((struct page *)page) : NULL;
 	const char *zeroes = page_address(ZERO_PAGE(0));
 	unsigned int i;
 
-	for (i = 0; i < FLASH_SLOT_SECTORS; i++)
+	for (i = 0; i < FLASH_SLOT_PARTS; i++)
 		hashes[i] = hash_sector((const u64 *)((data ?: zeroes) + i * SECTOR_SIZE));
 	if (data)
 		kunmap_local(data);
 }
 
-static void drop_records(struct flash *flash, unsigned int first)
+static int put_page_in_layer(struct flash_records *records, unsigned int layer, u64 slot,
+			     void *page)
 {
-	for (; first < FLASH_RECORDS; first++)
-		flash_record_free(&flash->records[first], &flash->store);
+	return flash_store_put(store_of(records), layer, slot, page);
 }
 
-static void end_records(struct flash *flash)
+static void copy_sector(struct page *to, struct page *from, unsigned int sector)
 {
-	unsigned int number;
-
-	for (number = 0; number < FLASH_RECORDS; number++)
-		flash->records[number].running = false;
+	if (from)
+		memcpy_page(to, sector * SECTOR_SIZE, from, sector * SECTOR_SIZE, SECTOR_SIZE);
+	else
+		memzero_page(to, sector * SECTOR_SIZE, SECTOR_SIZE);
 }
+
+static int put_mixed(struct flash_records *records, unsigned int layer,
+		     const struct flash_chosen_slot *chosen)
+{
+	struct flash_store *store = store_of(records);
+	struct page *page = flash_store_new_page(store);
+	unsigned int sector;
+	int error;
+
+	if (!page)
+		return -ENOMEM;
+	for (sector = 0; sector < FLASH_SLOT_PARTS; sector++) {
+		struct page *from = flash_store_find(store, layer - 1, chosen->slot);
+
+		if (chosen->pieces[sector])
+			from = flash_records_piece(records, layer, chosen->pieces[sector])->version;
+		copy_sector(page, from, sector);
+	}
+	error = flash_store_put(store, layer, chosen->slot, page);
+	flash_store_put_page(store, page);
+	return error;
+}
+
+static int uncover_slot(struct flash_records *records, unsigned int layer, u64 slot)
+{
+	flash_store_erase(store_of(records), layer, slot);
+	return 0;
+}
+
+static int merge_layers(struct flash_records *records)
+{
+	return flash_store_merge(store_of(records));
+}
+
+const struct flash_versions flash_disk_versions = {
+	.find = find_page,
+	.release = release_page,
+	.hash = hash_page,
+	.put = put_page_in_layer,
+	.put_mixed = put_mixed,
+	.uncover = uncover_slot,
+	.merge = merge_layers,
+};
 
 static void begin_record(struct flash *flash, unsigned int number)
 {
-	drop_records(flash, number);
+	flash_records_begin(&flash->records, number);
 	flash_store_begin_layer(&flash->store, number);
-	flash_record_begin(&flash->records[number], &flash->store);
 	flash->untimed = false;
 }
 
@@ -59,8 +115,8 @@ static int change_records(struct flash *flash, const char *text)
 	int error = 0;
 
 	if (sysfs_streq(text, "end"))
-		end_records(flash);
-	else if (!flash_record_of(text, "begin ", &number))
+		flash_records_end(&flash->records);
+	else if (!flash_parse_record(text, "begin ", &number))
 		begin_record(flash, number);
 	else
 		error = -EINVAL;
@@ -72,9 +128,9 @@ static int change_records(struct flash *flash, const char *text)
 int flash_power_cut_command(struct flash *flash, const char *text)
 {
 	unsigned int number;
-	bool clear = !flash_record_of(text, "clear ", &number);
+	bool clear = !flash_parse_record(text, "clear ", &number);
 
-	if (!clear && flash_record_of(text, "restore ", &number) && !sysfs_streq(text, "follow"))
+	if (!clear && flash_parse_record(text, "restore ", &number) && !sysfs_streq(text, "follow"))
 		return change_records(flash, text);
 	if (disk_openers(flash->disk))
 		return -EBUSY;
@@ -82,7 +138,7 @@ int flash_power_cut_command(struct flash *flash, const char *text)
 		flash_store_follow_changes(&flash->store);
 		return 0;
 	}
-	drop_records(flash, number + 1);
+	flash_records_drop(&flash->records, number + 1);
 	if (clear)
 		flash_store_begin_layer(&flash->store, number);
 	flash_store_begin_layer(&flash->store, number + 1);
@@ -90,149 +146,21 @@ int flash_power_cut_command(struct flash *flash, const char *text)
 	return 0;
 }
 
-/* The record of the layer that is written to; null: there is none. */
-static struct flash_record *top_record(struct flash *flash)
-{
-	unsigned int top = flash->store.top;
-
-	return top && top <= FLASH_RECORDS ? &flash->records[top - 1] : NULL;
-}
-
-static int check_readable(struct flash *flash, loff_t offset, size_t row_bytes)
-{
-	struct flash_record *record = top_record(flash);
-	unsigned int i;
-
-	for (i = 0; i < FLASH_RECORDS; i++)
-		if (flash->records[i].overflown)
-			return -EOVERFLOW;
-	if (!record || record->running)
-		return -ENODATA;
-	return offset % row_bytes ? -EINVAL : 0;
-}
-
 ssize_t flash_power_cut_requests(struct flash *flash, char *buffer, loff_t offset, size_t length)
 {
-	struct flash_recorded_request *told = (struct flash_recorded_request *)buffer;
-	int error = check_readable(flash, offset, sizeof(*told));
-	struct flash_record *record;
-	unsigned long number = offset / sizeof(*told);
-	size_t done = 0;
-
-	if (error)
-		return error;
-	record = top_record(flash);
-	for (; number < record->requests.count && done + sizeof(*told) <= length; number++) {
-		*told++ = *(struct flash_recorded_request *)
-			flash_paged_list_at(&record->requests, number);
-		done += sizeof(*told);
-	}
-	return done;
+	return flash_records_requests(&flash->records, flash->store.top, buffer, offset, length);
 }
 
 ssize_t flash_power_cut_pieces(struct flash *flash, char *buffer, loff_t offset, size_t length)
 {
-	struct flash_told_piece *told = (struct flash_told_piece *)buffer;
-	int error = check_readable(flash, offset, sizeof(*told));
-	struct flash_record *record;
-	unsigned long number = offset / sizeof(*told);
-	size_t done = 0;
-
-	if (error)
-		return error;
-	record = top_record(flash);
-	for (; number < record->pieces.count && done + sizeof(*told) <= length; number++, told++) {
-		const struct flash_piece *piece = flash_paged_list_at(&record->pieces, number);
-
-		told->slot = piece->slot;
-		told->sectors = piece->sectors;
-		hash_slot(piece->page, told->after);
-		hash_slot(flash_store_find(&flash->store, flash->store.top - 1, piece->slot),
-			  told->before);
-		done += sizeof(*told);
-		cond_resched();
-	}
-	return done;
-}
-
-static void copy_sector(struct page *to, struct page *from, unsigned int sector)
-{
-	if (from)
-		memcpy_page(to, sector * SECTOR_SIZE, from, sector * SECTOR_SIZE, SECTOR_SIZE);
-	else
-		memzero_page(to, sector * SECTOR_SIZE, SECTOR_SIZE);
-}
-
-static int put_mixed(struct flash *flash, unsigned int layer,
-		     const struct flash_chosen_slot *chosen)
-{
-	struct flash_store *store = &flash->store;
-	struct page *page = flash_store_new_page(store);
-	unsigned int sector;
-	int error;
-
-	if (!page)
-		return -ENOMEM;
-	for (sector = 0; sector < FLASH_SLOT_SECTORS; sector++) {
-		struct page *from = flash_store_find(store, layer - 1, chosen->slot);
-
-		if (chosen->pieces[sector]) {
-			const struct flash_piece *piece =
-				flash_paged_list_at(&flash->records[layer - 1].pieces,
-						    chosen->pieces[sector] - 1);
-			from = piece->page;
-		}
-		copy_sector(page, from, sector);
-	}
-	error = flash_store_put(store, layer, chosen->slot, page);
-	flash_store_put_page(store, page);
-	return error;
-}
-
-static int choose_slot(struct flash *flash, unsigned int layer,
-		       const struct flash_chosen_slot *chosen)
-{
-	const struct flash_paged_list *pieces = &flash->records[layer - 1].pieces;
-	u32 first = chosen->pieces[0];
-	bool is_one = true;
-	unsigned int sector;
-
-	for (sector = 0; sector < FLASH_SLOT_SECTORS; sector++) {
-		u32 number = chosen->pieces[sector];
-
-		is_one &= number == first;
-		if (!number)
-			continue;
-		if (number > pieces->count || ((struct flash_piece *)
-		    flash_paged_list_at(pieces, number - 1))->slot != chosen->slot)
-			return -EINVAL;
-	}
-	if (!is_one)
-		return put_mixed(flash, layer, chosen);
-	if (first)
-		return flash_store_put(&flash->store, layer, chosen->slot, ((struct flash_piece *)
-				       flash_paged_list_at(pieces, first - 1))->page);
-	flash_store_erase(&flash->store, layer, chosen->slot);
-	return 0;
+	return flash_records_pieces(&flash->records, flash->store.top, buffer, offset, length);
 }
 
 ssize_t flash_power_cut_choose(struct flash *flash, const char *buffer, size_t length)
 {
-	const struct flash_chosen_slot *chosen = (const struct flash_chosen_slot *)buffer;
-	unsigned int layer = flash->store.top - 1;
-	size_t done;
-	int error;
-
 	if (disk_openers(flash->disk))
 		return -EBUSY;
-	if (length % sizeof(*chosen) || !flash->store.top || !layer)
-		return -EINVAL;
-	for (done = 0; done < length; done += sizeof(*chosen)) {
-		error = choose_slot(flash, layer, chosen++);
-		if (error)
-			return error;
-	}
-	return length;
+	return flash_records_choose(&flash->records, flash->store.top, buffer, length);
 }
 
 ssize_t flash_power_cut_changes(struct flash *flash, char *buffer, size_t length)

@@ -12,45 +12,11 @@
 #include <linux/mm.h>
 
 #include "command.h"
+#include "disk.h"
 #include "record.h"
 
 static_assert(PAGE_SIZE == FLASH_SLOT_BYTES);
-
-void flash_record_init(struct flash_record *record)
-{
-	flash_paged_list_init(&record->requests, sizeof(struct flash_recorded_request));
-	flash_paged_list_init(&record->pieces, sizeof(struct flash_piece));
-	record->running = record->overflown = false;
-}
-
-void flash_record_free(struct flash_record *record, struct flash_store *store)
-{
-	unsigned long number;
-
-	for (number = 0; number < record->pieces.count; number++) {
-		struct flash_piece *piece = flash_paged_list_at(&record->pieces, number);
-
-		if (piece->page)
-			flash_store_put_page(store, piece->page);
-	}
-	flash_paged_list_free(&record->pieces);
-	flash_paged_list_free(&record->requests);
-	record->running = record->overflown = false;
-}
-
-void flash_record_begin(struct flash_record *record, struct flash_store *store)
-{
-	flash_record_free(record, store);
-	record->running = true;
-}
-
-void flash_record_overflow(struct flash_record *record, struct flash_store *store)
-{
-	flash_record_free(record, store);
-	record->overflown = true;
-	/* If it cannot, the store is full, as the next write will find. */
-	flash_store_merge(store);
-}
+static_assert(FLASH_SLOT_PARTS == FLASH_SLOT_BYTES / SECTOR_SIZE);
 
 /* The sectors of a slot that lie between two offsets of the disk. */
 static u8 sectors_between(u64 slot, u64 offset_bytes, u64 end_bytes)
@@ -79,33 +45,32 @@ static int add_pieces(struct flash_record *record, struct flash_store *store,
 		if (!piece)
 			return -ENOMEM;
 		piece->slot = slot;
-		piece->sectors = sectors_between(slot, request->offset_bytes, end_bytes);
-		piece->page = flash_store_find(store, store->top, slot);
-		if (piece->page)
-			flash_store_get_page(piece->page);
+		piece->parts = sectors_between(slot, request->offset_bytes, end_bytes);
+		piece->version = flash_store_find(store, store->top, slot);
+		if (piece->version)
+			flash_store_get_page(piece->version);
 		recorded->piece_count++;
 	}
 	return 0;
 }
 
-void flash_record_add(struct flash_record *record, struct flash_store *store,
-		      const struct flash_command *command, u64 issue_ns, u64 completion_ns)
+void flash_record_command(struct flash *flash, const struct flash_command *command, u64 issue_ns,
+			  u64 completion_ns)
 {
+	struct flash_record *record = flash_records_running(&flash->records);
 	const struct flash_request *request = &command->request;
 	struct flash_recorded_request *recorded;
 
-	if (request->operation == FLASH_READ || command->status != BLK_STS_OK)
+	if (!record || request->operation == FLASH_READ || command->status != BLK_STS_OK)
 		return;
-	recorded = flash_paged_list_add(&record->requests);
+	recorded = flash_record_add(record, issue_ns, completion_ns);
 	if (!recorded)
 		goto overflow;
-	recorded->issue_ns = issue_ns;
-	recorded->completion_ns = completion_ns;
-	recorded->first_piece = record->pieces.count;
 	recorded->is_flush = request->operation == FLASH_FLUSH;
 	recorded->is_fua = request->fua;
-	if (request->operation == FLASH_FLUSH || !add_pieces(record, store, request, recorded))
+	if (request->operation == FLASH_FLUSH ||
+	    !add_pieces(record, &flash->store, request, recorded))
 		return;
 overflow:
-	flash_record_overflow(record, store);
+	flash_records_give_up(&flash->records, record);
 }

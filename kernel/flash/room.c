@@ -19,16 +19,6 @@
 /* Contents that are less than this share of the memory are not what fills it. */
 #define FLASH_LEAST_SHARE 4
 
-struct flash_record *flash_running_record(struct flash *flash)
-{
-	unsigned int i;
-
-	for (i = 0; i < FLASH_RECORDS; i++)
-		if (flash->records[i].running)
-			return &flash->records[i];
-	return NULL;
-}
-
 /*
  * The machine is there for this disk alone, and what would follow is a device that has failed: a
  * filesystem that aborts its journal, and programs that try for ever.
@@ -41,11 +31,11 @@ static void __noreturn flash_store_is_full(const struct flash *flash)
 
 void flash_make_room(struct flash *flash)
 {
-	struct flash_record *record = flash_running_record(flash);
+	struct flash_record *record = flash_records_running(&flash->records);
 
 	if (!record)
 		flash_store_is_full(flash);
-	flash_record_overflow(record, &flash->store);
+	flash_records_give_up(&flash->records, record);
 }
 
 /* The pages of programs, and of files that are in memory alone. */
@@ -70,11 +60,11 @@ static int flash_out_of_memory(struct notifier_block *notifier, unsigned long un
 	unsigned long *freed = data;
 
 	spin_lock(&flash->order);
-	record = flash_running_record(flash);
+	record = flash_records_running(&flash->records);
 	if (record) {
 		unsigned long before = flash->store.page_count;
 
-		flash_record_overflow(record, &flash->store);
+		flash_records_give_up(&flash->records, record);
 		/* Its lists' pages as well: one at least. */
 		*freed += before - flash->store.page_count + 1;
 	} else if (contents_fill_memory(flash)) {

@@ -6,7 +6,6 @@
 #include <linux/notifier.h>
 
 struct flash;
-struct flash_record;
 
 struct flash_room {
 	struct notifier_block out_of_memory;
@@ -16,9 +15,6 @@ struct flash_room {
 /* From now on the disk hears of it when the kernel finds no page for anybody. */
 int flash_room_init(struct flash *flash);
 void flash_room_free(struct flash *flash);
-
-/* The record that requests are added to; null: none. */
-struct flash_record *flash_running_record(struct flash *flash);
 
 /* The store has no page left: gives up the running record; without one, ends the machine. */
 void flash_make_room(struct flash *flash);

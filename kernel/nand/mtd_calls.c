@@ -77,7 +77,7 @@ static struct raw_nand_result begin_operation(struct raw_nand_device *nand,
 	operation->flipped_bits = result.flipped_bits;
 	if (!nand->cut.untimed && result.outcome != RAW_NAND_OFF &&
 	    result.outcome != RAW_NAND_REFUSED)
-		record_add(&nand->record, *operation, data);
+		operation_log_add(&nand->log, *operation, data);
 	return result;
 }
 

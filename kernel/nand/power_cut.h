@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Puts raw NAND into the state that a power cut leaves: records what a run programmed and erased,
- * tells it, and lets a state be chosen of it. Commands and layouts are those of a disk
- * (../flash/power_cut.h); a slot is a page here, and a sector an eighth of it.
+ * tells it, and lets a state be chosen of it. Commands are those of a disk (../flash/power_cut.h),
+ * and so are records (../flash/records.h): a slot is a page here, and a part an eighth of it.
  *
  * A page whose eighths are of one moment is whole. Any other is torn: it cannot be read (-EBADMSG).
  * Of a block whose erase was cut, each page is as it was, erased, or torn.
@@ -12,23 +12,13 @@
 
 #include <linux/types.h>
 
-#include "../flash/paged_list.h"
-#include "../flash/power_cut.h"
+#include "../flash/records.h"
 #include "model/raw_nand.h"
 
 struct raw_nand_device;
 
-#define POWER_CUT_PARTS FLASH_SLOT_SECTORS
-
-struct changes {
-	struct flash_paged_list requests;
-	struct flash_paged_list pieces;
-	bool running;
-	bool overflown;		/* memory ran out: there is no saying what was changed */
-};
-
 struct power_cut {
-	struct changes changes[FLASH_RECORDS];
+	struct flash_records records;
 	bool untimed;			/* operations take no time, nor wear anything */
 	struct raw_nand_block *blocks;	/* as they were when the run ended */
 	bool has_ended;			/* a run has, and `blocks` is of it */

@@ -9,8 +9,8 @@
 
 #include "contents.h"
 #include "model/raw_nand.h"
+#include "operation_log.h"
 #include "power_cut.h"
-#include "record.h"
 
 struct raw_nand_device {
 	struct raw_nand model;
@@ -19,7 +19,7 @@ struct raw_nand_device {
 	void *tables;
 	struct contents contents;	/* under model_lock */
 	struct power_cut cut;
-	struct record record;
+	struct operation_log log;
 	struct mtd_info mtd;
 	atomic_t in_flight;
 	atomic_t users;		/* who has the MTD device open */

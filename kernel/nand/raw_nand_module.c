@@ -3,7 +3,7 @@
  * Raw NAND as a device of the MTD layer, mtd0, in memory, that takes as long as the model in model/
  * says. Reads its parameters from the module's command line and MTD calls from the kernel; produces
  * their results; statistics in /sys/class/misc/nand0/flash_statistics, beside the files of
- * power_cut.h, and a record of its operations in /dev/nand0.
+ * power_cut.h, and a log of its operations in /dev/nand0.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -45,7 +45,7 @@ static ssize_t flash_statistics_show(struct device *device, struct device_attrib
 				nand.bounced_read_bytes);
 	length += sysfs_emit_at(page, length, "bounced_write_bytes %llu\n",
 				nand.bounced_write_bytes);
-	length += sysfs_emit_at(page, length, "lost_operations %llu\n", nand.record.lost);
+	length += sysfs_emit_at(page, length, "lost_operations %llu\n", nand.log.lost);
 	length += sysfs_emit_at(page, length, "in_flight %d\n", atomic_read(&nand.in_flight));
 	mutex_unlock(&nand.model_lock);
 	return length;
@@ -119,20 +119,20 @@ static const struct attribute_group nand_group = {
 };
 static const struct attribute_group *nand_groups[] = { &nand_group, NULL };
 
-static ssize_t nand_read_record(struct file *file, char __user *to, size_t length, loff_t *at)
+static ssize_t nand_read_log(struct file *file, char __user *to, size_t length, loff_t *at)
 {
-	return record_take(&nand.record, to, length);
+	return operation_log_read(&nand.log, to, length);
 }
 
-static const struct file_operations record_operations = {
+static const struct file_operations log_file_operations = {
 	.owner = THIS_MODULE,
-	.read = nand_read_record,
+	.read = nand_read_log,
 };
 
-static struct miscdevice record_device = {
+static struct miscdevice log_device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "nand0",
-	.fops = &record_operations,
+	.fops = &log_file_operations,
 	.groups = nand_groups,
 	.mode = 0600,
 };
@@ -171,7 +171,7 @@ static int take_parameters(struct raw_nand_config *config)
 
 static void free_all(void)
 {
-	record_free(&nand.record);
+	operation_log_free(&nand.log);
 	power_cut_free(&nand);
 	contents_free(&nand.contents);
 	kfree(nand.die_locks);
@@ -203,12 +203,12 @@ static int __init nand_init(void)
 	if (error)
 		return error;
 	mutex_init(&nand.model_lock);
-	record_init(&nand.record);
+	operation_log_init(&nand.log);
 	error = allocate(&config);
 	if (error)
 		goto free;
 	raw_nand_describe(&nand);
-	error = misc_register(&record_device);
+	error = misc_register(&log_device);
 	if (error)
 		goto free;
 	error = mtd_device_register(&nand.mtd, NULL, 0);
@@ -217,7 +217,7 @@ static int __init nand_init(void)
 	return 0;
 
 deregister:
-	misc_deregister(&record_device);
+	misc_deregister(&log_device);
 free:
 	free_all();
 	return error;
@@ -226,7 +226,7 @@ free:
 static void __exit nand_exit(void)
 {
 	WARN_ON(mtd_device_unregister(&nand.mtd));
-	misc_deregister(&record_device);
+	misc_deregister(&log_device);
 	free_all();
 }
 
