@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::WallClock;
+use super::lives::process_name;
 use super::privacy::Privacy;
-use super::writers::process_name;
 use crate::commits::unit_of_work::MadeTransaction;
 use crate::tables::fleet::Commit;
 use crate::tables::rows::{PageRun, Request};

@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::clock::WallClock;
+use super::lives::{OTHERS, Writers};
 use super::privacy::Privacy;
-use super::writers::{OTHERS, Writers};
 use crate::tables::fleet::{FileSum, IoSum};
 use crate::tables::rows::{File, PageRun, Request, Word};
 use crate::tracer::{Files, FinishedRows};

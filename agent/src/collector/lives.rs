@@ -6,16 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::privacy::Privacy;
-use super::writers::{OTHERS, process_name};
-use crate::commits::call::{Deed, FileCall, PathRoot};
+use crate::commits::call::{Caller, Deed, FileCall, PathRoot};
 use crate::commits::finder::CommitFinder;
 use crate::commits::recent_map::RecentMap;
 use crate::tables::fleet::FileLives as Row;
 use crate::tracer::{FileKey, FileKinds, Files};
 
 /// Files whose creation is kept: so many recent ones, and as many others; and rows of a segment.
-const FILES_KEPT: usize = 16_384;
-const ROWS_KEPT: usize = 20_000;
+const LIVES_LIMIT: usize = 16_384;
+const ROWS_LIMIT: usize = 20_000;
 
 const MILLISECOND_NS: i64 = 1_000_000;
 
@@ -32,7 +31,7 @@ struct LifeKey {
 #[derive(Default)]
 pub struct LifeCounts {
     kinds: FileKinds,
-    created: RecentMap<(String, PathRoot), (FileKey, i64), FILES_KEPT>,
+    created: RecentMap<(String, PathRoot), (FileKey, i64), LIVES_LIMIT>,
     counts: BTreeMap<LifeKey, i64>,
 }
 
@@ -73,7 +72,7 @@ impl LifeCounts {
     ) {
         let file_kind = self.kinds.of(path, &BTreeSet::new());
         let mut key = LifeKey { event, process, file_kind, lived_below_ms, size_below_bytes };
-        if self.counts.len() >= ROWS_KEPT && !self.counts.contains_key(&key) {
+        if self.counts.len() >= ROWS_LIMIT && !self.counts.contains_key(&key) {
             key.process = OTHERS.to_owned();
         }
         *self.counts.entry(key).or_default() += 1;
@@ -96,6 +95,41 @@ impl LifeCounts {
 /// The power of two that is next above.
 fn above(value: i64) -> i64 {
     1_i64.checked_shl(64 - value.max(0).leading_zeros()).filter(|it| *it > 0).unwrap_or(i64::MAX)
+}
+
+// Which process opened a file last to write it, or synced it: kernel threads write most of what
+// processes wrote. Its memory has a bound.
+
+/// Files that are kept: so many recent ones, and as many others.
+const WRITERS_LIMIT: usize = 16_384;
+
+/// Where there are more names than a segment has rows for.
+pub const OTHERS: &str = "(others)";
+
+/// By file.
+#[derive(Debug, Default)]
+pub struct Writers(RecentMap<FileKey, Caller, WRITERS_LIMIT>);
+
+impl Writers {
+    /// A call that opened a file to write it, wrote or synced it.
+    pub fn see(&mut self, call: &FileCall) {
+        let Some(file) = call.file else { return };
+        if !matches!(call.deed, Deed::Open { .. } | Deed::Write { .. } | Deed::Sync { .. }) {
+            return;
+        }
+        self.0.insert(file, call.caller);
+    }
+
+    /// The process that is known of a file.
+    pub fn of(&self, file: FileKey) -> Option<String> {
+        self.0.peek(&file).map(process_name)
+    }
+}
+
+/// The command name of a process.
+pub fn process_name(caller: &Caller) -> String {
+    let end = caller.process.iter().position(|&byte| byte == 0).unwrap_or(caller.process.len());
+    String::from_utf8_lossy(&caller.process[..end]).into_owned()
 }
 
 #[cfg(test)]
@@ -155,7 +189,7 @@ mod tests {
             lives.see(&call, &CommitFinder::default(), None);
         }
         let kept = lives.created.values().count();
-        assert!(kept <= 2 * FILES_KEPT);
+        assert!(kept <= 2 * WRITERS_LIMIT);
         let rows = lives.finish(&Privacy { level: PrivacyLevel::Names, salt: [0; 32] });
         let told: Vec<_> = rows.iter().map(|row| (&*row.event, row.files)).collect();
         assert_eq!(told, [("created", 200_000), ("forgotten", 200_000 - kept as i64)]);

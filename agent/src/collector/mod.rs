@@ -2,24 +2,19 @@
 //! (schema/fleet/) and keeps them in a spool, until the uploader, a process of its own, has sent
 //! them. docs/fleet.md says what a segment has.
 //!
-//! Each file uses only those before it: memory (of this process), clock, privacy, writers (who
-//! writes a file), io_sums, lives and bills (the rows), segment (one file of them), spool, uploader
-//! (starts it), settings, session (all together).
+//! Each file uses only those before it: clock, privacy, lives (of files, and who writes them),
+//! io_sums and bills (the other rows), spool (segments), uploader (starts it), session (settings,
+//! and all together).
 
 mod bills;
 mod clock;
 mod io_sums;
 mod lives;
-mod memory;
 mod privacy;
-mod segment;
 mod session;
-mod settings;
 mod spool;
 mod uploader;
-mod writers;
 
 pub use privacy::PrivacyLevel;
-pub use session::collect;
-pub use settings::CollectorSettings;
+pub use session::{CollectorSettings, collect};
 pub use uploader::Server;

@@ -2,24 +2,23 @@
 //! it, and closes segment after segment into the spool.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::bills::Bills;
 use super::clock::WallClock;
 use super::io_sums::IoSums;
 use super::lives::LifeCounts;
-use super::memory;
-use super::privacy::Privacy;
-use super::segment::Segment;
-use super::settings::CollectorSettings;
+use super::lives::Writers;
+use super::privacy::{Privacy, PrivacyLevel};
+use super::spool::Segment;
 use super::spool::Spool;
-use super::uploader::Uploader;
-use super::writers::Writers;
+use super::uploader::{Server, Uploader};
 use crate::commits::call::FileCall;
 use crate::commits::finder::{CHECKPOINT, COMMIT, CommitFinder};
 use crate::commits::witness::CallWitness;
 use crate::device::disks::Disks;
-use crate::device::{iostats, sysfs};
+use crate::device::{counters, sysfs};
 use crate::messages::say;
 use crate::tables::fleet::{Commit, SegmentFacts};
 use crate::tables::timeline::now_ns;
@@ -52,7 +51,7 @@ const COMMITS: usize = 20_000;
 /// # Errors
 /// If the kernel refuses the tracer, or the spool cannot be used.
 pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
-    memory::keep_little();
+    keep_little();
     let spool = Spool::open(&settings.spool, settings.spool_bytes)?;
     let privacy = Privacy { level: settings.privacy, salt: spool.salt };
     let numbers: Vec<u32> = settings.disks.numbers.iter().copied().collect();
@@ -143,7 +142,7 @@ impl DiskBytes {
     fn of(disks: &Disks) -> Self {
         let mut sum = DiskBytes::default();
         for folder in disks.numbers.iter().map(|&disk| sysfs::device_folder(disk)) {
-            let counters = iostats::read(&folder).unwrap_or_default();
+            let counters = counters::read_iostats(&folder).unwrap_or_default();
             sum.read += counters.get("read_bytes").copied().unwrap_or(0);
             sum.written += counters.get("write_bytes").copied().unwrap_or(0);
             let sectors = std::fs::read_to_string(folder.join("size")).unwrap_or_default();
@@ -316,7 +315,7 @@ impl Collecting {
             self.spool.give_back_dropped(dropped);
         }
         self.begun = next;
-        memory::give_back();
+        give_back();
         Ok(())
     }
 
@@ -396,4 +395,47 @@ fn own_processes(uploader: &mut Option<Uploader>) -> BTreeSet<i64> {
 fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
+}
+
+// Keeps the process about as large as what it holds: glibc's allocator keeps what was freed, up to
+// 64 MiB of it once blocks of 32 MiB were (mallopt(3), M_MMAP_THRESHOLD), and has a heap for each
+// thread.
+
+/// Larger blocks are the kernel's, and go back to it when they are freed: rows, pieces of the ring.
+const MAPPED_BYTES: libc::c_int = 256 << 10;
+
+/// More than that at the end of the heap goes back, too.
+const FREE_BYTES: libc::c_int = 1 << 20;
+
+/// From now on; before there is another thread.
+pub fn keep_little() {
+    for (what, value) in [
+        (libc::M_ARENA_MAX, 1),
+        (libc::M_MMAP_THRESHOLD, MAPPED_BYTES),
+        (libc::M_TRIM_THRESHOLD, FREE_BYTES),
+    ] {
+        // SAFETY: sets a number of the allocator's. Where it refuses, it stays as it was.
+        unsafe { libc::mallopt(what, value) };
+    }
+}
+
+/// Gives back what was freed in the middle of the heap, as when a segment is closed.
+pub fn give_back() {
+    // SAFETY: touches free memory alone.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Of one collector.
+pub struct CollectorSettings {
+    pub disks: Disks,
+    pub spool: PathBuf,
+    /// None: segments stay in the spool.
+    pub server: Option<Server>,
+    pub privacy: PrivacyLevel,
+    /// A segment is closed after this time.
+    pub segment_time: Duration,
+    pub spool_bytes: u64,
+    pub ring_bytes: u32,
+    /// Collects no longer than this.
+    pub duration: Option<Duration>,
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::errors::WrongUse;
 use crate::record::Background;
-use crate::workload::background::process::run as run_load;
+use crate::workload::background::run as run_load;
 
 /// What is on the command line.
 #[derive(clap::Args)]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::call::{Deed, FileCall, PathRoot};
 use super::database::{DatabaseFiles, FileRole};
+use super::database::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WalFrames};
 use super::recent_map::RecentMap;
 pub use super::unit_of_work::{CHECKPOINT, COMMIT};
 use super::unit_of_work::{FoundTransactions, MadeRows, MadeTransaction, UnitOfWork};
-use super::wal_frames::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WalFrames};
 
 /// Of a write to a file opened with O_SYNC or O_DSYNC.
 const SYNCED_WRITE: &str = "write";

@@ -2,16 +2,14 @@
 //! by the rules of its file format, and calls that sync, where there is no SQLite. docs/commits.md
 //! has the rules.
 //!
-//! call -> decode -> witness (sees calls by BPF); recent_map -> database; wal_frames;
-//! unit_of_work; all these -> finder
+//! call (and its record) -> witness (sees calls by BPF); recent_map -> database (its files, and the
+//! frames of its WAL); unit_of_work; all these -> finder
 
 pub mod call;
 mod database;
-mod decode;
 pub mod finder;
 #[cfg(test)]
 mod finder_test;
 pub mod recent_map;
 pub mod unit_of_work;
-mod wal_frames;
 pub mod witness;

@@ -5,7 +5,7 @@
 use std::ptr::NonNull;
 
 use super::call::FileCall;
-use super::decode::{CallRecordError, decode_calls};
+use super::call::{CallRecordError, decode_calls};
 use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols, SymbolsError};
 
 static OBJECTS: Objects = Objects {

@@ -4,8 +4,6 @@ pub mod counters;
 pub mod disk;
 pub mod disks;
 pub mod flash;
-pub mod flash_module;
-pub mod iostats;
 pub mod kernel_log;
 pub mod layers;
 pub mod mounts;

@@ -24,7 +24,7 @@ use crate::tables::rows::{Counter, FlashOperation};
 use crate::tables::timeline::Timeline;
 use crate::tables::timeline::now_ns;
 use crate::tracer::{Capture, Tracer};
-use crate::workload::course;
+use crate::workload;
 use crate::workload::kind::ClosedWorkload;
 
 /// Runs `case` on its disk, or on a device made by the module at `flash_module`; writes its tables,
@@ -52,7 +52,7 @@ pub fn run<'a>(
     let mut observation = Observation::start(&stand.disks, nand, tracer, marks)?;
     let (background, place) = (case.case.background, mounted.directory());
     let sync = || Ok(mounted.sync()?);
-    let closed = match course::run(workload, background, place, &mut observation, sync) {
+    let closed = match workload::run(workload, background, place, &mut observation, sync) {
         Ok(closed) => closed,
         Err(stopped) => return Err(worn_out::explained(&stand, mounted, case, stopped)),
     };
@@ -177,7 +177,7 @@ mod tests {
         let asked = workload::read(&serde_json::from_value(fields).unwrap()).unwrap();
         let workload = asked.prepare(folder.path(), 1).unwrap();
         let case = small_case();
-        let run = course::run(workload, case.case.background, folder.path(), &mut (), || Ok(()));
+        let run = workload::run(workload, case.case.background, folder.path(), &mut (), || Ok(()));
         run.map_err(anyhow::Error::from).unwrap()
     }
 

@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
 
+use crate::device::disk;
 use crate::device::disk::Disk;
-use crate::device::flash_module;
 use crate::errors::WrongUse;
 use crate::filesystem::mount::{Mounted, drop_caches};
 use crate::filesystem::{FilesystemError, tools};
@@ -194,7 +194,7 @@ fn device_of(filesystem: Filesystem, disk: &Disk) -> PathBuf {
 pub fn insert_raw_nand(flash_module: &Path, model: Option<&DeviceModel>) -> anyhow::Result<Disk> {
     let wrong = || WrongUse("the job: ubifs needs the device_model of raw NAND".to_owned());
     let model = model.filter(|model| model.contains_key("page_bytes")).ok_or_else(wrong)?;
-    Ok(flash_module::insert_raw_nand(flash_module, model)?)
+    Ok(disk::insert_raw_nand(flash_module, model)?)
 }
 
 /// Inserts modelled disks, one for each model.
@@ -209,5 +209,5 @@ pub fn insert(
     if models.is_empty() {
         return Err(WrongUse("the job: neither disk nor device_model".to_owned()).into());
     }
-    Ok(flash_module::insert(flash_module, models, completion.word())?)
+    Ok(disk::insert_flash_module(flash_module, models, completion.word())?)
 }

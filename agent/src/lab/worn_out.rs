@@ -14,7 +14,7 @@ use crate::raw_nand::ubi;
 use crate::record::Case;
 use crate::tables::timeline::now_ns;
 use crate::workload;
-use crate::workload::course::Stopped;
+use crate::workload::Stopped;
 use crate::workload::kind::ClosedWorkload;
 use crate::workload::ledger::is_commit;
 use crate::workload::power_cut::{Cut, CutOutcome};

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::device::counters::Reading;
 use crate::device::mounts::{self, MOUNTINFO, Mount};
-use crate::device::{iostats, sysfs};
+use crate::device::{counters, sysfs};
 use crate::tables::timeline::{Counters, Timeline, Watch};
 use crate::workload::threads::task::Observer;
 
@@ -74,7 +74,7 @@ impl Location {
 
     /// What the disk counted, of everybody's requests; nothing where there is no disk.
     pub fn statistics(&self) -> BTreeMap<String, i64> {
-        let counted = self.disk.as_ref().and_then(|disk| iostats::read(disk).ok());
+        let counted = self.disk.as_ref().and_then(|disk| counters::read_iostats(disk).ok());
         counted.unwrap_or_default()
     }
 }

@@ -18,8 +18,8 @@ use super::location::{LiveProgress, Location, print_stage};
 use crate::record::LiveCase;
 use crate::tables::capture::{Manifest, Origin, Tables};
 use crate::tables::timeline::Timeline;
+use crate::workload;
 use crate::workload::kind::ClosedWorkload;
-use crate::workload::{self, course};
 
 /// Runs `case` in `directory`; writes its tables to `output`. `nand` is the configuration of raw
 /// NAND, where the directory is on it.
@@ -65,7 +65,7 @@ fn run_and_write(
     let mut progress = LiveProgress::start(&location)?;
     let (background, path) = (case.case.background, directory.path());
     let sync = || directory.sync();
-    let closed = course::run(workload, background, path, &mut progress, sync)?;
+    let closed = workload::run(workload, background, path, &mut progress, sync)?;
     let timeline = progress.finish()?;
 
     print_stage("check");

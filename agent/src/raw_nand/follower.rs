@@ -160,10 +160,6 @@ fn cause(operation: &Operation, pieces: &[Extent]) -> OperationCause {
     OperationCause::Filesystem
 }
 
-#[cfg(test)]
-#[path = "follower_test.rs"]
-mod tests;
-
 /// Raw NAND, what was programmed into it before, and what it did while it was traced.
 pub struct NandWatch<'a> {
     nand: &'a Disk,
@@ -201,5 +197,207 @@ impl<'a> NandWatch<'a> {
 
     fn take(&self) -> anyhow::Result<Vec<Operation>> {
         operation::take(self.nand.node()).context("the record of NAND")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    // Headers and nodes as UBI and UBIFS lay them out, worked out by hand.
+    use super::*;
+
+    const PAGE: u32 = 2048;
+
+    fn node(kind: u8, sequence: u64, length_bytes: usize, key: [u32; 2]) -> Vec<u8> {
+        let mut bytes = vec![0x55; length_bytes];
+        bytes[..4].copy_from_slice(&0x0610_1831_u32.to_le_bytes());
+        bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
+        bytes[16..20].copy_from_slice(&(length_bytes as u32).to_le_bytes());
+        bytes[20] = kind;
+        bytes[24..28].copy_from_slice(&key[0].to_le_bytes());
+        if length_bytes >= 32 {
+            bytes[28..32].copy_from_slice(&key[1].to_le_bytes());
+        }
+        bytes
+    }
+
+    fn operation(kind: OperationKind, block: u32, offset_bytes: u32, data: &[u8]) -> Operation {
+        let length_bytes = data.len() as u32;
+        let (comm, data) = ("app".to_owned(), data.to_vec());
+        Operation { kind, block, offset_bytes, length_bytes, comm, data, ..Operation::default() }
+    }
+
+    fn program(block: u32, offset_bytes: u32, data: &[u8]) -> Operation {
+        operation(OperationKind::Program, block, offset_bytes, data)
+    }
+
+    fn headers(block: u32, volume: u32, logical_block: u32) -> [Operation; 2] {
+        let mut counter = vec![0; 512];
+        counter[..4].copy_from_slice(b"UBI#");
+        counter[8..16].copy_from_slice(&9_u64.to_be_bytes());
+        let mut of_volume = vec![0; 512];
+        of_volume[..4].copy_from_slice(b"UBI!");
+        of_volume[8..12].copy_from_slice(&volume.to_be_bytes());
+        of_volume[12..16].copy_from_slice(&logical_block.to_be_bytes());
+        [program(block, 0, &counter), program(block, 512, &of_volume)]
+    }
+
+    /// Kinds and lengths of the pieces of one operation.
+    fn pieces(told: &TracedOperation) -> Vec<(NodeSubject, u32)> {
+        told.pieces.iter().map(|piece| (piece.what, piece.length_bytes)).collect()
+    }
+
+    #[test]
+    fn a_node_that_goes_on_in_the_next_page_is_told_in_both() {
+        let mut bytes = node(0, 1, 160, [65, 0]);
+        bytes.extend(node(1, 2, 3000, [65, 1 << 29 | 3]));
+        bytes.extend(node(5, 3, 28, [908, 0]));
+        bytes.resize(4096, 0);
+        let mut follower = Follower::default();
+        follower.remember(headers(7, 0, 40).to_vec());
+        let (first, second) = bytes.split_at(PAGE as usize);
+        follower.trace(vec![program(7, PAGE, first), program(7, 2 * PAGE, second)]);
+        let told = follower.tell().operations;
+        let data = NodeSubject::Data { inode: 65, offset_bytes: 3 * 4096 };
+        assert_eq!(pieces(&told[0]), [(NodeSubject::Inode { inode: 65 }, 160), (data, 1888)]);
+        assert_eq!(pieces(&told[1]), [(data, 1112), (NodeSubject::Padding, 936)]);
+        assert_eq!(
+            (told[0].volume, told[0].logical_block, told[0].erases),
+            (Some(0), Some(40), Some(9))
+        );
+    }
+
+    #[test]
+    fn what_was_programmed_before_the_trace_is_known_when_it_is_read() {
+        let mut follower = Follower::default();
+        follower.remember(headers(7, 0, 40).to_vec());
+        follower.remember(vec![program(7, PAGE, &node(2, 5, 2048, [1, 0]))]);
+        let mut read = operation(OperationKind::Read, 7, PAGE, &[0; 4096]);
+        read.data.clear();
+        follower.trace(vec![read]);
+        let told = follower.tell().operations;
+        assert_eq!(
+            pieces(&told[0]),
+            [(NodeSubject::Entry { inode: 1 }, 2048), (NodeSubject::Erased, 2048)]
+        );
+    }
+
+    #[test]
+    fn a_node_with_a_number_that_was_seen_before_was_moved() {
+        let mut follower = Follower::default();
+        follower.remember(headers(7, 0, 40).to_vec());
+        let data = node(1, 2, 2048, [65, 1 << 29]);
+        follower.remember(vec![program(7, PAGE, &data)]);
+        follower.trace(headers(8, 0, 41).to_vec());
+        follower.trace(vec![program(8, PAGE, &data), operation(OperationKind::Erase, 7, 0, &[])]);
+        follower.trace(vec![program(7, PAGE, &node(8, 9, 64, [0, 0]))]);
+        let told = follower.tell().operations;
+        assert_eq!(pieces(&told[0]), [(NodeSubject::EraseCounter, 512)]);
+        assert_eq!(pieces(&told[1]), [(NodeSubject::VolumeHeader, 512)]);
+        let causes: Vec<_> = told.iter().map(|it| it.cause).collect();
+        let none = OperationCause::Filesystem;
+        assert_eq!(causes, [none, none, OperationCause::GarbageCollection, none, none]);
+        // Nothing is left of what the block held before its erase.
+        assert_eq!((pieces(&told[4]), told[4].volume), (vec![(NodeSubject::Reference, 64)], None));
+    }
+
+    #[test]
+    fn what_ubis_thread_does_is_its_own() {
+        let mut follower = Follower::default();
+        let by_thread = |operation| Operation { comm: "ubi_bgt0d".into(), ..operation };
+        let [counter, of_volume] = headers(7, 0, 40);
+        let erase = operation(OperationKind::Erase, 7, 0, &[]);
+        follower.trace(vec![by_thread(erase), by_thread(counter), by_thread(of_volume)]);
+        let causes: Vec<_> = follower.tell().operations.iter().map(|it| it.cause).collect();
+        let (reclaim, wear) = (OperationCause::Reclaim, OperationCause::WearLevelling);
+        assert_eq!(causes, [reclaim, reclaim, wear]);
+    }
+
+    #[test]
+    fn the_areas_of_the_superblock_are_heeded() {
+        let mut superblock = node(6, 1, 4096, [0, 0]);
+        superblock[56..60].copy_from_slice(&4_u32.to_le_bytes()); // 3 to 6: the log
+        superblock[60..64].copy_from_slice(&2_u32.to_le_bytes()); // 7 and 8: the properties
+        let mut follower = Follower::default();
+        follower.remember(headers(1, 0, 0).to_vec());
+        follower.remember(vec![program(1, PAGE, &superblock)]);
+        follower.remember(headers(2, 0, 8).to_vec());
+        follower.remember(headers(3, 0, 9).to_vec());
+        follower.remember(headers(4, crate::raw_nand::nodes::LAYOUT_VOLUME, 0).to_vec());
+        let bytes = [0x12; 2048];
+        follower.trace([2, 3, 4].map(|block| program(block, PAGE, &bytes)).to_vec());
+        let told = follower.tell().operations;
+        let found: Vec<NodeSubject> = told.iter().map(|it| it.pieces[0].what).collect();
+        assert_eq!(
+            found,
+            [NodeSubject::Properties, NodeSubject::Unknown, NodeSubject::VolumeTable]
+        );
+    }
+
+    /// An entry of a directory, padded to the next node.
+    fn entry(sequence: u64, directory: u32, name: &str, inode: u64) -> Vec<u8> {
+        let mut bytes = node(2, sequence, 57 + name.len(), [directory, 2 << 29]);
+        bytes[40..48].copy_from_slice(&inode.to_le_bytes());
+        bytes[49] = 0;
+        bytes[50..52].copy_from_slice(&(name.len() as u16).to_le_bytes());
+        bytes[56..56 + name.len()].copy_from_slice(name.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    #[test]
+    fn a_file_has_the_name_of_its_entry_even_one_that_goes_on_in_the_next_page() {
+        let name = "a-name-that-is-long-enough-to-go-on-in-the-next-page";
+        let mut bytes = node(1, 1, 2048 - 64, [70, 1 << 29]);
+        bytes.extend(entry(2, 1, name, 70));
+        bytes.extend(node(1, 3, 64, [71, 1 << 29]));
+        bytes.resize(2 * PAGE as usize, 0xff);
+        let mut follower = Follower::default();
+        follower.remember(headers(7, 0, 40).to_vec());
+        let (first, second) = bytes.split_at(PAGE as usize);
+        follower.trace(vec![program(7, PAGE, first), program(7, 2 * PAGE, second)]);
+        let told = follower.tell();
+        let [of_entry, named, unnamed] = &told.inodes[..] else { panic!("{:?}", told.inodes) };
+        assert_eq!((of_entry.inode, of_entry.path.as_str(), of_entry.is_directory), (1, "/", true));
+        assert_eq!((named.inode, named.path.as_str()), (70, format!("/{name}").as_str()));
+        assert_eq!((unnamed.inode, unnamed.path.as_str()), (71, ""));
+        assert_eq!(pieces(&told.operations[1])[0].0, NodeSubject::Entry { inode: 1 });
+    }
+
+    mod any_bytes {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn pieces_add_up_whatever_was_programmed(
+                programs in prop::collection::vec(
+                    (0_u32..16, prop::collection::vec(any::<u8>(), 0..3000), any::<bool>()), 1..12),
+                at in 0_u32..40_000,
+                length in 1_u32..20_000,
+            ) {
+                let mut follower = Follower::default();
+                for (page, bytes, as_node) in programs {
+                    let mut bytes = bytes;
+                    if as_node && bytes.len() >= 32 {
+                        let head = node(bytes[20] % 14, u64::from(bytes[8]), bytes.len(), [7, 0]);
+                        bytes[..24].copy_from_slice(&head[..24]);
+                    }
+                    follower.remember(vec![program(0, page * PAGE, &bytes)]);
+                }
+                let read = Operation {
+                    offset_bytes: at, length_bytes: length, ..Operation::default()
+                };
+                follower.trace(vec![read]);
+                let told = follower.tell().operations;
+                let mut next = at;
+                for piece in &told[0].pieces {
+                    prop_assert_eq!(piece.offset_bytes, next);
+                    prop_assert!(piece.length_bytes > 0);
+                    next += piece.length_bytes;
+                }
+                prop_assert_eq!(next, at + length);
+            }
+        }
     }
 }

@@ -1,9 +1,7 @@
 //! Records by ptrace(2), which needs no root: a seccomp filter stops the calls that are recorded,
 //! at their begin and at their end.
 
-mod attach;
 mod filter;
-mod stopped;
 mod stops;
 mod watch;
 
@@ -21,11 +19,11 @@ pub fn record(program: &RecordedProgram, recording: &mut Recording) -> anyhow::R
     let (mut waiting, threads) = match program {
         RecordedProgram::Command(command) => {
             let waiting = start::command(command, Starts::Filtered(filter::program()))?;
-            attach::command(waiting.pid)?;
+            stops::seize_command(waiting.pid)?;
             let threads = vec![waiting.pid];
             (Some(waiting), threads)
         }
-        RecordedProgram::Process(pid) => (None, attach::process(*pid)?),
+        RecordedProgram::Process(pid) => (None, stops::seize_process(*pid)?),
     };
     signals::catch()?;
     let command = waiting.as_ref().map(|it| it.pid);

@@ -5,14 +5,15 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::super::recording::{CallBegin, Recording, UnderWay};
-use super::super::signals::Caught;
+use super::super::snapshot::FoundPath;
 use super::super::{start, words};
-use super::filter;
-use super::stopped::StoppedThread;
-use super::stops::{self, Stop};
-use crate::recorder::signals::{self, Waited};
+use super::stops::Stop;
+use super::{filter, stops};
+use crate::recorder::contents::{ProcessMemory, ProgramMemory};
+use crate::recorder::signals::{self, Caught, Waited};
 use crate::recorder::snapshot;
-use crate::tables::recording::RecordedThread;
+use crate::recorder::snapshot::{CallPath, Sight};
+use crate::tables::recording::{PathState, RecordedThread};
 use crate::tables::timeline::now_ns;
 
 /// The event of ptrace(2) in the upper half of a status, PTRACE_EVENT_STOP (linux/ptrace.h).
@@ -297,4 +298,37 @@ struct Creation {
     thread_id: i64,
     call_id: i64,
     flags: i64,
+}
+
+// A thread that stands at the begin or the end of a call: what it knows is looked at in /proc and
+// in its memory.
+
+pub struct StoppedThread {
+    tid: i32,
+    memory: ProcessMemory,
+}
+
+impl StoppedThread {
+    pub fn new(tid: i32) -> Self {
+        StoppedThread { tid, memory: ProcessMemory(tid) }
+    }
+}
+
+impl Sight for StoppedThread {
+    fn directory(&self, _named: CallPath, descriptor: Option<i64>) -> Option<Vec<u8>> {
+        snapshot::directory(self.tid, descriptor)
+    }
+
+    /// The call has not been made yet: what is found is what was there.
+    fn before(&self, _named: CallPath, _absolute: &[u8], found: FoundPath) -> PathState {
+        found.row
+    }
+
+    fn opened(&self, descriptor: i64) -> Option<(i64, i64)> {
+        snapshot::identity(self.tid, descriptor)
+    }
+
+    fn memory(&self) -> &dyn ProgramMemory {
+        &self.memory
+    }
 }

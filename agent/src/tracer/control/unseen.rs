@@ -1,6 +1,6 @@
 //! Requests whose completion was not seen: asks the kernel and the disks about them.
 
-use crate::device::{iostats, sysfs};
+use crate::device::{counters, sysfs};
 use crate::tracer::assembly::Assembler;
 use crate::tracer::program::Attribution;
 use crate::tracer::requests::Overdue;
@@ -16,7 +16,7 @@ pub fn free(assembler: &mut Assembler, program: &Attribution, before_ns: u64) ->
 /// driver that takes bios.
 pub fn believe_disks(assembler: &mut Assembler) {
     for disk in assembler.joiner().busy_disks() {
-        if iostats::is_at_rest(&sysfs::device_folder(disk)) {
+        if counters::is_at_rest(&sysfs::device_folder(disk)) {
             assembler.joiner().end_all_unseen(disk);
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::output::PHASE;
 use crate::device::layers::Layer;
-use crate::device::{iostats, sysfs};
+use crate::device::{counters, sysfs};
 use crate::tables::rows::Counter;
 use crate::tables::timeline::now_ns;
 use crate::tracer::requests::completions::{Completions, Direction, Span};
@@ -47,8 +47,8 @@ impl Counted {
             let takes_bios = Layer::new(&folder).takes_bios();
             let count = DiskCount {
                 name: sysfs::device_name(disk).ok()?,
-                counters: iostats::read(&folder).ok()?,
-                is_comparable: !takes_bios && iostats::counts_all(&folder),
+                counters: counters::read_iostats(&folder).ok()?,
+                is_comparable: !takes_bios && counters::counts_all(&folder),
             };
             Some((disk, count))
         };

@@ -1,15 +1,15 @@
-//! The child process of a background load, and what it does: a CPU hog, which computes without a
-//! pause, and does no I/O at all; HD video recording, 1920x1080 at 30 frames a second, of which
-//! each frame takes a share of the CPU, and its bytes go to the end of a file with a plain write,
-//! as recorders do not sync while they record; a second app that uses SQLite, which inserts a row a
-//! transaction into a database of its own, with a rollback journal that is truncated and every
-//! commit synced, as apps of Android 4 did. After a power cut, every insert that had returned must
-//! be there, and none by half.
+//! Background load: a second process of the agent's program that does what a phone does besides the
+//! measured workload. Starts it before the warm-up, ends it after the last transaction, and returns
+//! what it did. The tables show its name, joj-background, as its requests' submitter.
+//!
+//! The parent holds the child's standard input open. End of file is the signal to stop; it also
+//! comes when the parent dies.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,150 @@ use crate::sqlite::pragmas::{JournalMode, Pragmas};
 use crate::sqlite::wal::Database;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
-use crate::workload::power_cut::{CutOutcome, Survival};
+use crate::workload::kind::Remains;
+use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+
+/// Its files' directory, in the filesystem's root.
+const DIRECTORY: &str = "background";
+
+/// A load that is on.
+pub struct BackgroundLoad {
+    kind: Background,
+    directory: PathBuf,
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl BackgroundLoad {
+    /// Starts the load; its files go to a directory of their own in `directory`. None for `none`.
+    ///
+    /// # Errors
+    /// If the process cannot be started, or does not begin.
+    pub fn start(kind: Background, directory: &Path) -> anyhow::Result<Option<Self>> {
+        if kind == Background::None {
+            return Ok(None);
+        }
+        let (parent, directory) = (directory, directory.join(DIRECTORY));
+        let name = || directory.display().to_string();
+        std::fs::create_dir(&directory).with_context(name)?;
+        if kind == Background::Sqlite {
+            // An app's directory is there long before its commits, which do not make it durable.
+            File::open(parent).and_then(|parent| parent.sync_all()).with_context(name)?;
+        }
+        let mut child = Command::new("/proc/self/exe")
+            .args(["background", kind.word()])
+            .arg(&directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting the background load")?;
+        let output = child.stdout.take().context("the background load's output")?;
+        let output = BufReader::new(output);
+        let mut background = Self { kind, directory, child, output };
+        let first = background.line()?;
+        anyhow::ensure!(first == READY, "the background load {kind} did not begin");
+        Ok(Some(background))
+    }
+
+    /// Ends the load; gives what it did, for the manifest, and what it left.
+    ///
+    /// # Errors
+    /// If it failed.
+    pub fn stop(mut self) -> anyhow::Result<(Value, BackgroundLeft)> {
+        drop(self.child.stdin.take());
+        let report = self.line()?;
+        let status = self.child.wait().context("waiting for the background load")?;
+        anyhow::ensure!(status.success(), "the background load {} failed: {status}", self.kind);
+        let what = "the background load's report";
+        let mut did: Value = serde_json::from_str(&report).context(what)?;
+        let times = did.as_object_mut().and_then(|did| did.remove(TIMES));
+        let left = match (self.kind, times) {
+            (Background::Sqlite, Some(times)) => {
+                let times = serde_json::from_value(times).context(what)?;
+                BackgroundLeft::App(AppLeft { directory: self.directory.clone(), times })
+            }
+            (kind, _) => BackgroundLeft::NothingPromised(kind),
+        };
+        let did = json!({ "kind": self.kind.word(), "pid": self.child.id(), "did": did });
+        Ok((did, left))
+    }
+
+    fn line(&mut self) -> anyhow::Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).context("reading from the background load")?;
+        Ok(line)
+    }
+}
+
+impl Drop for BackgroundLoad {
+    /// On an error of the workload, the load ends with it.
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// What a background load left.
+pub enum BackgroundLeft {
+    /// A database whose every commit was synced.
+    App(AppLeft),
+    /// Files that nobody synced, or none.
+    NothingPromised(Background),
+}
+
+/// What a workload and the load beside it left.
+pub struct RemainsOfBoth {
+    pub workload: Box<dyn Remains>,
+    pub background: BackgroundLeft,
+}
+
+impl Remains for RemainsOfBoth {
+    fn check(&self) -> Result<(), WorkloadError> {
+        self.workload.check()?;
+        match &self.background {
+            BackgroundLeft::App(app) => app.check(),
+            BackgroundLeft::NothingPromised(_) => Ok(()),
+        }
+    }
+
+    fn check_oracle(&self) -> Result<(), WorkloadError> {
+        self.workload.check_oracle()
+    }
+
+    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
+        let of_workload = self.workload.survived(cut)?;
+        Ok(match &self.background {
+            BackgroundLeft::App(app) => {
+                [of_workload, app.survived(cut.at_ns)?].into_iter().collect()
+            }
+            BackgroundLeft::NothingPromised(_) => of_workload,
+        })
+    }
+
+    fn promise_times_ns(&self) -> Vec<i64> {
+        let mut times = self.workload.promise_times_ns();
+        if let BackgroundLeft::App(app) = &self.background {
+            times.extend(app.times.promises_ns());
+        }
+        times
+    }
+
+    fn unchecked(&self) -> Vec<String> {
+        let mut unchecked = self.workload.unchecked();
+        if let BackgroundLeft::NothingPromised(kind @ Background::Video) = self.background {
+            unchecked.push(format!("the file of background {kind}: it is never synced"));
+        }
+        unchecked
+    }
+}
+
+// The child process of a background load, and what it does: a CPU hog, which computes without a
+// pause, and does no I/O at all; HD video recording, 1920x1080 at 30 frames a second, of which
+// each frame takes a share of the CPU, and its bytes go to the end of a file with a plain write,
+// as recorders do not sync while they record; a second app that uses SQLite, which inserts a row a
+// transaction into a database of its own, with a rollback journal that is truncated and every
+// commit synced, as apps of Android 4 did. After a power cut, every insert that had returned must
+// be there, and none by half.
 
 /// The process's name; the longest the kernel keeps has 15 bytes.
 const NAME: &std::ffi::CStr = c"joj-background";
@@ -273,5 +416,50 @@ impl AppLeft {
 }
 
 #[cfg(test)]
-#[path = "sqlite_test.rs"]
-mod tests;
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    fn left(rows: u64) -> (tempfile::TempDir, AppLeft) {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = Connection::open(database_path(directory.path())).unwrap();
+        connection
+            .execute_batch("CREATE TABLE record (key INTEGER PRIMARY KEY, value TEXT NOT NULL)")
+            .unwrap();
+        for _ in 0..rows {
+            connection.execute("INSERT INTO record (value) VALUES (?1)", [value()]).unwrap();
+        }
+        let times =
+            AppTimes { ready_ns: 5, begin_ns: vec![10, 20, 30], return_ns: vec![15, 25, 35] };
+        let left = AppLeft { directory: directory.path().to_owned(), times };
+        (directory, left)
+    }
+
+    #[test]
+    fn an_insert_that_returned_must_be_there_and_one_under_way_may() {
+        let outcome = |rows, at_ns| {
+            let (_directory, left) = left(rows);
+            left.survived(at_ns).map(|it| (it.outcome, it.lost)).ok()
+        };
+        assert_eq!(outcome(0, 12), Some((CutOutcome::Kept, 0)));
+        assert_eq!(outcome(1, 12), Some((CutOutcome::Kept, 0)));
+        assert_eq!(outcome(2, 12), None);
+        assert_eq!(outcome(1, 40), Some((CutOutcome::Lost, 2)));
+        assert_eq!(outcome(3, 40), Some((CutOutcome::Kept, 0)));
+    }
+
+    #[test]
+    fn half_a_row_and_a_gap_are_damage_and_before_the_table_nothing_is_due() {
+        for change in
+            ["UPDATE record SET value = 'aa' WHERE key = 2", "DELETE FROM record WHERE key = 1"]
+        {
+            let (directory, left) = left(3);
+            assert!(left.check().is_ok());
+            let connection = Connection::open(database_path(directory.path())).unwrap();
+            connection.execute(change, []).unwrap();
+            assert!(left.survived(40).is_err() && left.check().is_err(), "{change}");
+            assert_eq!(left.survived(4).unwrap(), Survival::kept());
+        }
+    }
+}
