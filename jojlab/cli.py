@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Iterator
-from types import FrameType
 from typing import NoReturn
 
 import click
 
 from jojlab.command_line.group import Group, Subcommand
-from jojlab.foundation.errors import FINE, MACHINE_CANNOT, EndAsked, JojError, Signalled, signal_of
+from jojlab.foundation.errors import FINE, MACHINE_CANNOT, JojError
 from jojlab.foundation.printable import printable
+from jojlab.foundation.signals import Signalled, raise_at_signals
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -294,8 +293,8 @@ def exit_codes() -> Iterator[None]:
         print(f"joj: {printable(str(error))}", file=sys.stderr)
         raise click.exceptions.Exit(error.exit_code) from None
     except KeyboardInterrupt as error:
-        ended = Signalled(signal_of(error))
-        print(f"joj: {ended}", file=sys.stderr)
+        ended = error if isinstance(error, Signalled) else Signalled(error)
+        print(f"joj: {printable(str(ended))}", file=sys.stderr)
         raise click.exceptions.Exit(ended.exit_code) from None
     except BrokenPipeError:
         _forget_output()
@@ -312,13 +311,6 @@ def exit_codes() -> Iterator[None]:
         traceback.print_exc()
         print("joj: a fault of joj's own, which the lines above locate", file=sys.stderr)
         raise click.exceptions.Exit(MACHINE_CANNOT) from None
-
-
-def _end(number: int, _: FrameType | None) -> NoReturn:
-    """Raise what a signal asks for, once: a second signal must not interrupt the clean-up."""
-    for each in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
-    raise EndAsked(number)
 
 
 def _forget_output() -> None:
@@ -342,8 +334,6 @@ app = click.version_option(
 
 def main() -> NoReturn:
     """Run `joj`; SIGTERM and SIGHUP end it as Ctrl-C does."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup(1) has it
-            signal.signal(number, _end)
+    raise_at_signals()
     app(prog_name="joj")  # with _JOJ_COMPLETE it completes a shell's line: docs/install.md
     sys.exit(0)

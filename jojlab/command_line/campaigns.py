@@ -20,8 +20,9 @@ from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import JojError, Signalled, signal_of
+from jojlab.foundation.errors import JojError
 from jojlab.foundation.printable import json_text
+from jojlab.foundation.signals import Signalled
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.report.memory_model import print_memory_models
@@ -99,11 +100,11 @@ def interruption(
     except JojError:
         is_any_finished = False
     if not is_any_finished:
-        return Signalled(signal_of(error), "nothing was finished yet")
+        return Signalled(error, "nothing was finished yet")
     is_cached = campaign.lab.options.use_cache and not by_wall_clock(campaign.cases)
     way = "" if out or is_cached else f" with --out {folder}"
     return Signalled(
-        signal_of(error),
+        error,
         f"what was finished is kept: joj show {folder}",
         f"the same command{way} goes on from there",
     )
@@ -122,7 +123,7 @@ def show_memory_model(name: str, campaign: Campaign, folder: Path, *, silent: bo
         )
     except KeyboardInterrupt as error:
         raise Signalled(
-            signal_of(error), f"the run is whole, without the memory model: joj show {folder}"
+            error, f"the run is whole, without the memory model: joj show {folder}"
         ) from None
     path = folder / f"memory-model-{core.name}.json"
     path.write_text(json_text(msgspec.to_builtins(model)))

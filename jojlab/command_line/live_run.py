@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jojlab.command_line.options import CLOCKS
-from jojlab.foundation.errors import Signalled, UseError
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.signals import Signalled
 from jojlab.live.runner import Bench, run_bench
 from jojlab.report.bench_progress import shown
 from jojlab.trace.run_folder import RunFolder
@@ -59,4 +60,4 @@ def run_by_wall_clock(asked: Experiment, node: Path | None, out: Path, *, destro
         with shown(asked.question, steps) as watcher:
             run_experiment(asked, LivePlace(node, is_nand=True), out, watcher)
     except Signalled as error:
-        raise Signalled(error.number, f"kept so far: joj show {out}") from None
+        raise Signalled(error, f"kept so far: joj show {out}") from None

@@ -25,14 +25,9 @@ from jojlab.command_line.options import (
 )
 from jojlab.command_line.out_folder import out_folder
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import (
-    EXPECTATION_FAILED,
-    FINE,
-    Signalled,
-    UseError,
-    signal_of,
-)
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, UseError
 from jojlab.foundation.printable import json_text, printable
+from jojlab.foundation.signals import Signalled
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.report.advice import advice_json, in_short, print_advice, print_found
@@ -189,7 +184,7 @@ def advise(
             print_found(terminal(), adviser.advice, within, asked.space)
             at = f"not finished: {adviser.under_way}; " if adviser.under_way else ""
             raise Signalled(
-                signal_of(error),
+                error,
                 f"{at}what was measured is in the cache",
                 "the same command goes on from there",
             ) from None

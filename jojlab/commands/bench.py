@@ -14,8 +14,9 @@ from jojlab.command_line.live_run import run_with_progress
 from jojlab.command_line.options import PATH, field_options, field_values, json_option
 from jojlab.experiment.input_files import with_recorded
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import FINE, INCOMPLETE, Signalled
+from jojlab.foundation.errors import FINE, INCOMPLETE
 from jojlab.foundation.printable import json_text, printable
+from jojlab.foundation.signals import Signalled
 from jojlab.live.runner import Bench, live_fields, live_settings
 from jojlab.model.field import Field
 from jojlab.model.fields import MAX_SEED
@@ -162,11 +163,11 @@ def _with_kept_runs(error: Signalled, folder: Path, *, is_kept: bool) -> Signall
     is_any = (folder / "run.json").exists()
     ended = len(RunFolder.open(folder).cases[0].captures) if is_any else 0
     if not ended:
-        return Signalled(error.number, "no run had ended yet")
+        return Signalled(error, "no run had ended yet")
     runs = "1 run that had ended" if ended == 1 else f"{ended} runs that had ended"
     if is_kept:
-        return Signalled(error.number, f"kept: {runs}: joj show {folder}")
-    return Signalled(error.number, f"not kept: {runs}", "--out RUN keeps them")
+        return Signalled(error, f"kept: {runs}: joj show {folder}")
+    return Signalled(error, f"not kept: {runs}", "--out RUN keeps them")
 
 
 def _show(run: RunFolder, *, as_json: bool) -> int:

@@ -36,16 +36,9 @@ from jojlab.device.profile import read_profile
 from jojlab.device.ranges import numbers
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
-from jojlab.foundation.errors import (
-    EXPECTATION_FAILED,
-    FINE,
-    INCOMPLETE,
-    MACHINE_CANNOT,
-    Signalled,
-    UseError,
-    signal_of,
-)
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import json_text, nearest
+from jojlab.foundation.signals import Signalled
 from jojlab.lab.options import Options
 from jojlab.model.figures import FIGURES
 from jojlab.report.device import print_device, print_sensitivity, write_page
@@ -328,7 +321,7 @@ def sensitivity(
         run = run_with_progress(campaign, folder, title)
     except KeyboardInterrupt as error:
         raise Signalled(
-            signal_of(error), f"what was finished is kept in {folder}", "run it again to go on"
+            error, f"what was finished is kept in {folder}", "run it again to go on"
         ) from None
     found = compared(run, asked, name, tried, figure)
     words = ["joj", "device", "sensitivity", name]

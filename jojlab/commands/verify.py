@@ -35,11 +35,10 @@ from jojlab.foundation.errors import (
     INCOMPLETE,
     MACHINE_CANNOT,
     MachineError,
-    Signalled,
     UseError,
-    signal_of,
 )
 from jojlab.foundation.printable import json_text
+from jojlab.foundation.signals import Signalled
 from jojlab.guest.kernel.choose import INSTALLED, check_kernel
 from jojlab.lab.attribution import STACKS
 from jojlab.lab.options import Options
@@ -346,10 +345,10 @@ def durability(
     except KeyboardInterrupt as error:
         kept, guests = campaign.judged_guests(states)
         if not kept:
-            raise Signalled(signal_of(error), "nothing was judged yet") from None
+            raise Signalled(error, "nothing was judged yet") from None
         way = " without --no-cache" if no_cache else ""
         raise Signalled(
-            signal_of(error),
+            error,
             f"what {kept} of {guests} guests judged is kept",
             f"the same command{way} goes on from there",
         ) from None

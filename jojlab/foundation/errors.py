@@ -9,7 +9,6 @@ import errno
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from signal import SIGINT, Signals
 
 # Exit codes, as scripts may rely on them (docs/at-a-glance.md, "Exit codes").
 FINE = 0
@@ -17,7 +16,11 @@ EXPECTATION_FAILED = 1
 WRONG_USE = 2
 MACHINE_CANNOT = 3
 INCOMPLETE = 4
-INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
+
+
+def with_remedy(message: str, remedy: str) -> str:
+    """Return a message as the user sees it, with the remedy below it if there is one."""
+    return f"{message}\n  remedy: {remedy}" if remedy else message
 
 
 class JojError(Exception):
@@ -31,7 +34,7 @@ class JojError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.message}\n  remedy: {self.remedy}" if self.remedy else self.message
+        return with_remedy(self.message, self.remedy)
 
 
 class UseError(JojError):
@@ -50,48 +53,6 @@ class DataError(JojError):
     """The data are damaged or incomplete: a truncated table, lost events."""
 
     exit_code = INCOMPLETE
-
-
-class Interrupted(JojError):
-    """The user pressed Ctrl-C; what was finished by then is kept."""
-
-    exit_code = INTERRUPTED
-
-
-class Signalled(Interrupted):
-    """A signal asked to end, of the keyboard or another's; `rest` says what became of the work."""
-
-    def __init__(self, number: int, rest: str = "", remedy: str = "") -> None:
-        how = "interrupted" if number == SIGINT else f"ended by {signal_name(number)}"
-        super().__init__(f"{how}; {rest}" if rest else how, remedy)
-        self.number = number
-        self.exit_code = 128 + number  # as a shell reports it
-
-
-class EndAsked(KeyboardInterrupt):
-    """A signal asked to end, as Ctrl-C does: what handles that handles this.
-
-    `last` is the number of the last one, 0 before any: signals.py says who forgets it.
-    """
-
-    last = 0
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal_name(number))
-        self.number = EndAsked.last = number
-
-
-def signal_of(error: KeyboardInterrupt) -> int:
-    """Return the number of the signal behind it."""
-    return error.number if isinstance(error, EndAsked) else int(SIGINT)
-
-
-def signal_name(number: int) -> str:
-    """Return a signal's name, such as SIGTERM."""
-    try:
-        return Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 # A tool that failed with less left than this wanted more: the flash module takes 1 MiB to build.

@@ -8,15 +8,14 @@ from typing import NoReturn
 import duckdb
 import pytest
 
-from jojlab.foundation.errors import EndAsked, signal_of
-from jojlab.foundation.signals import interruptible
+from jojlab.foundation.signals import Signalled, interruptible
 
 # DuckDB looks for signals between its tasks: this one ends late in the query, or after it.
 QUERY = "SELECT count(*) FROM range(100_000_000) t(a) WHERE a % 7 = 3"
 
 
 def end(number: int, _: object) -> NoReturn:
-    raise EndAsked(number)
+    raise Signalled(number)
 
 
 def by_ctrl_c(_: int, __: object) -> NoReturn:
@@ -37,8 +36,8 @@ def test_a_signal_ends_a_query_as_itself(handler: signal.Handlers, number: int) 
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, own)
-        EndAsked.last = 0
-    assert signal_of(ended.value) == number
+        Signalled.last = 0
+    assert Signalled(ended.value).number == number
 
 
 def test_other_errors_stay() -> None:

@@ -19,7 +19,6 @@ import contextlib
 import functools
 import multiprocessing
 import os
-import signal
 import threading
 import time
 import uuid
@@ -33,7 +32,7 @@ from typing import Any
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256
-from jojlab.foundation.signals import ENDING
+from jojlab.foundation.signals import leave_signals_to_parent, masked_signals
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.process import kill_all
 from jojlab.lab.job import Job, kept
@@ -59,7 +58,7 @@ class Processes:
 
     def submit(self, number: int, job: Job) -> Future[dict[str, bytes]]:
         """Have a job done; `tell` hears its stages with its number."""
-        with _signals_wait():  # a process that is just starting would die of them
+        with masked_signals():  # a process that is just starting would die of them
             try:
                 return self._pool.submit(self._job, number, job)
             except BrokenProcessPool:  # one was killed, and took the others along
@@ -97,15 +96,6 @@ def _pass_on(stages: Connection, tell: Callable[[int, str], None]) -> None:
             tell(*stages.recv())
 
 
-@contextlib.contextmanager
-def _signals_wait() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 # In a worker process: where its stages are told.
 _to_tell: Connection | None = None
 
@@ -114,10 +104,7 @@ def _begin(to_tell: Connection, lifeline: Connection) -> None:
     """Prepare a worker process."""
     global _to_tell
     _to_tell = to_tell
-    for number in ENDING:  # The parent handles them for all.
-        # A function: what is ignored would be so in the programs that it starts too.
-        signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    leave_signals_to_parent()
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
 
 

@@ -14,15 +14,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
-from jojlab.foundation.errors import WRONG_USE, JojError, MachineError, Signalled, UseError
+from jojlab.foundation.errors import WRONG_USE, JojError, MachineError, UseError
 from jojlab.foundation.places import BUILD_AGENT
-
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from jojlab.foundation.signals import Handler, Signalled, handled_signals, relayed_signals
 
 
 @dataclass(frozen=True)
@@ -53,20 +51,20 @@ def run_agent(
     command = [str(agent), "bench", place.option, str(place.path), "--output", str(output)]
     command += ["--parent", str(os.getpid())]
     with (
-        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said,
-        _passing_on() as passing,
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as messages,
+        relayed_signals() as relay,
     ):
         try:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=messages,
                 text=True,
             )
         except OSError as error:
             raise MachineError(f"{agent}: cannot be run: {error.strerror}", BUILD_AGENT) from error
-        passing.to(process)
+        relay.lead_to(process)
         with process:
             assert process.stdin
             assert process.stdout
@@ -75,10 +73,10 @@ def run_agent(
                 process.stdin.close()
             for line in process.stdout:
                 on_stage(line.removeprefix("stage ").strip())
-        said.seek(0)
-        words = said.read().replace("joj-agent: ", "").strip()
-        if passing.signal:
-            raise Signalled(passing.signal)
+        messages.seek(0)
+        words = messages.read().replace("joj-agent: ", "").strip()
+        if relay.number:
+            raise Signalled(relay.number)
         if process.returncode:
             raise _error(process.returncode, words)
     if words:
@@ -100,49 +98,13 @@ def _error(code: int, words: str) -> JojError:
     return MachineError(f"the agent ended with {code} and said nothing", "run it again")
 
 
-class _Passing:
-    """Hands signals on to a process; keeps the first one."""
-
-    def __init__(self) -> None:
-        self.signal = 0
-        self._process: subprocess.Popen[str] | None = None
-
-    def to(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        if self.signal:
-            process.send_signal(self.signal)
-
-    def take(self, number: int, _: FrameType | None) -> None:
-        self.signal = self.signal or number
-        if self._process:
-            self._process.send_signal(number)
-
-
-@contextlib.contextmanager
-def _passing_on() -> Iterator[_Passing]:
-    passing = _Passing()
-    before = {
-        number: signal.signal(number, passing.take)
-        for number in _PASSED_ON
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-    try:
-        yield passing
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def attend(arguments: list[str]) -> int:
     """Run the agent to its end; a Ctrl-C or a kill is its to answer, by keeping what it has."""
     agent = subprocess.Popen(arguments)
-    handlers = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: agent.terminate()),
+    handlers: dict[int, Handler] = {
+        signal.SIGINT: signal.SIG_IGN,
+        signal.SIGTERM: lambda *_: agent.terminate(),
     }
-    try:
+    with handled_signals(handlers):
         code = agent.wait()
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
     return 128 - code if code < 0 else code

@@ -20,9 +20,10 @@ from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.devices import chooses_buffers, is_on_raw_nand
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import JojError, MachineError, Signalled, UseError, signal_of
+from jojlab.foundation.errors import JojError, MachineError, UseError
 from jojlab.foundation.hashing import sha256_file
 from jojlab.foundation.places import agent_path
+from jojlab.foundation.signals import Signalled
 from jojlab.live.agent import LivePlace, run_agent
 from jojlab.model.field import Field, FieldKind, Value
 from jojlab.model.fields import BY_NAME, FIELDS
@@ -106,20 +107,20 @@ def run_bench(bench: Bench, out: Path, progress: RunProgress) -> RunFolder:
             on_stage = partial(progress.stage, CASE_ID, seed)
             _add_run(run, agent, LivePlace(bench.directory), CASE_ID, seed, on_stage)
             progress.finished(Step(CASE_ID, seed))
-    except KeyboardInterrupt as error:  # between two runs; an agent answers a signal itself
-        ended = Signalled(signal_of(error))
-        _end_early(run, was_there, ended)
+    except KeyboardInterrupt as error:
+        ended = Signalled(error)
+        _end_early(run, was_there, ended.message)
         raise ended from None
     except JojError as error:
-        _end_early(run, was_there, error)
+        _end_early(run, was_there, error.message)
         raise
     return run
 
 
-def _end_early(run: RunFolder, was_there: bool, error: JojError) -> None:
+def _end_early(run: RunFolder, was_there: bool, why: str) -> None:
     """Keep a run that has captures, with the reason why it has no more; remove an empty one."""
     if run.cases[0].captures:
-        run.mark(CASE_ID, "failed", error.message)
+        run.mark(CASE_ID, "failed", why)
         return
     shutil.rmtree(run.path)
     if was_there:
@@ -199,8 +200,8 @@ def run_experiment(
                 for case in experiment.cases:
                     if not case.skip:
                         progress.finished(_step(run, agent, place, case.case_id, seed, progress))
-        except KeyboardInterrupt as error:  # between two cases; an agent answers a signal itself
-            raise Signalled(signal_of(error)) from None
+        except KeyboardInterrupt as error:
+            raise Signalled(error) from None
     return run
 
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError, Signalled
+from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import agent_path
 from jojlab.guest.handout import unpack
 from jojlab.guest.kernel.choose import INSTALLED
@@ -60,7 +58,7 @@ def verify_on_host(filesystem: str) -> Verdict:
     something failed: the agent, losetup, mkfs.
     """
     _need(filesystem)
-    with _ended_by_signals(), _made(filesystem) as (device, directory):
+    with _made(filesystem) as (device, directory):
         found = run_self_test(agent_path(), filesystem, device, directory)
         addresses = compare.check(filesystem, Path(device), found["writers"])
         return Verdict.of(filesystem, found).with_addresses(addresses)
@@ -84,26 +82,6 @@ def _need(filesystem: str) -> None:
     subprocess.run(["modprobe", "--quiet", filesystem], check=False)
     if filesystem not in Path("/proc/filesystems").read_text().split():
         raise LackingError(f"this kernel has no {filesystem}")
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end what is done meanwhile as Ctrl-C does: all is removed."""
-
-    def end(number: int, _: FrameType | None) -> None:
-        for each in before:  # Once: what is removed is removed to the end.
-            signal.signal(each, signal.SIG_IGN)
-        raise Signalled(number)
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -8,8 +8,7 @@ import threading
 
 import pytest
 
-from jojlab.foundation.errors import EndAsked
-from jojlab.foundation.signals import ENDING, held_signals
+from jojlab.foundation.signals import ENDING, Signalled, held_signals
 
 
 def _handlers() -> list[object]:
@@ -41,12 +40,12 @@ def test_the_first_of_two_signals_counts_and_its_own_handler_is_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def end(number: int, _: object) -> None:
-        raise EndAsked(number)
+        raise Signalled(number)
 
-    monkeypatch.setattr(EndAsked, "last", 0)
+    monkeypatch.setattr(Signalled, "last", 0)
     before = signal.signal(signal.SIGTERM, end)
     try:
-        with pytest.raises(EndAsked) as raised, held_signals():
+        with pytest.raises(Signalled) as raised, held_signals():
             os.kill(os.getpid(), signal.SIGTERM)
             os.kill(os.getpid(), signal.SIGINT)
         assert raised.value.number == signal.SIGTERM
