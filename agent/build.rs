@@ -3,8 +3,9 @@
 //! (kernel/bpf/kernel_age.bpf.h), into OUT_DIR/NAME_before_5_17.bpf.o. An object depends on the
 //! sources and the compiler only: its DWARF, which holds the paths of this machine, is stripped;
 //! BTF stays. Compiles agent/preload with gcc into OUT_DIR/preload.so, which the agent embeds too:
-//! it is for other programs, and linked to their C library alone. Links what this machine's libelf
-//! needs beside libz. All of it is for the processor that the agent is for.
+//! it is for other programs, and linked to their C library alone. Compiles the VFS of vfs/ and
+//! links it, and what this machine's libelf needs beside libz. All of it is for the processor that
+//! the agent is for.
 
 #[path = "src/system_calls/generator.rs"]
 mod generator;
@@ -27,6 +28,7 @@ fn main() {
         compile(&sources, name, &format!("{name}_before_5_17"), &["-DBEFORE_5_17"]);
     }
     preload(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("preload"));
+    sqlite_vfs(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../vfs"));
     libelf(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("libelf"));
 }
 
@@ -91,6 +93,23 @@ fn preload(folder: &Path) {
         .args(sources)
         .arg("-o")
         .arg(Path::new(&variable("OUT_DIR")).join("preload.so")));
+}
+
+/// The VFS of vfs/ as a program has it that links SQLite. Its syncs are calls of
+/// src/sqlite/sync_call.rs, which counts them and may leave them out, as SQLite's own are.
+fn sqlite_vfs(folder: &Path) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for name in ["lower_file", "wal_file", "wal_vfs"] {
+        let object = Path::new(&variable("OUT_DIR")).join(format!("{name}.o"));
+        run(gcc()
+            .current_dir(folder)
+            .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC"])
+            .args(["-DSQLITE_CORE", "-Dfdatasync=joj_wal_sync_call"])
+            .arg(format!("-I{}", variable("DEP_SQLITE3_INCLUDE")))
+            .args(["-c", &format!("{name}.c"), "-o"])
+            .arg(&object));
+        println!("cargo::rustc-link-arg={}", object.display());
+    }
 }
 
 /// From elfutils 0.189 on libelf unpacks sections by zstd too, where a distribution chose so; what

@@ -4,10 +4,12 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::{SqliteError, failed};
+use super::vfs::Vfs;
 
 /// The sum of all rows' hashes. It means something within one process alone.
 pub type ContentsDigest = u64;
@@ -105,14 +107,39 @@ fn of_query(
     Ok(sum)
 }
 
-/// A connection to an existing database that passes integrity_check.
+/// The digest of a closed database whose app has a VFS: as plain SQLite recovers and reads it, and
+/// as SQLite does it with that VFS, which has to be the same.
+///
+/// # Errors
+/// If one of the two cannot open it, or reads other rows than the other.
+pub fn of_closed(path: &Path, vfs: Vfs) -> Result<ContentsDigest, SqliteError> {
+    let plain = open(path)?;
+    let digest = of_database(&plain, "main", path)?;
+    if vfs == Vfs::None {
+        return Ok(digest);
+    }
+    // What the power cut left of the WAL stays for the other.
+    let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    plain.set_db_config(option, true).map_err(failed("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", path))?;
+    drop(plain);
+    if of_database(&open_by(vfs, path)?, "main", path)? == digest {
+        return Ok(digest);
+    }
+    Err(SqliteError::Readers { path: path.into(), vfs })
+}
+
+/// A connection of plain SQLite to an existing database that passes integrity_check.
 ///
 /// # Errors
 /// If it is not there, cannot be read, or does not pass.
 pub fn open(path: &Path) -> Result<Connection, SqliteError> {
+    open_by(Vfs::None, path)
+}
+
+fn open_by(vfs: Vfs, path: &Path) -> Result<Connection, SqliteError> {
     // Not read-only: the first reader after a crash is the one that recovers.
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .map_err(failed("open", path))?;
+    let connection =
+        vfs.open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed("open", path))?;
     let report: String = connection
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .map_err(failed("integrity_check", path))?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthContext, Authorization};
-use rusqlite::{CachedStatement, Connection, Statement, ffi};
+use rusqlite::{CachedStatement, Connection, OpenFlags, Statement, ffi};
 use serde_json::{Map, Value, json};
 
 use super::error::{SqliteError, failed};
@@ -64,7 +64,8 @@ impl Databases {
 
     /// Closes the connection and opens it again, with the same settings. Where no other connection
     /// has a database open, SQLite copies its WAL back and deletes it (sqlite.org/wal.html,
-    /// section 2.2). Gives the databases that had a WAL and have none between the two.
+    /// section 2.2), unless the VFS of vfs/ keeps it. Gives the databases that had a WAL and have
+    /// none between the two.
     ///
     /// # Errors
     /// If SQLite fails.
@@ -250,7 +251,8 @@ impl Databases {
 /// Opens the first database, attaches the others, and sets each one's settings.
 fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, SqliteError> {
     let path = &databases[0].path;
-    let mut connection = Connection::open(path).map_err(failed("open", path))?;
+    let mut connection =
+        pragmas.vfs.open(path, OpenFlags::default()).map_err(failed("open", path))?;
     connection.set_prepared_statement_cache_capacity(MOST_STATEMENTS);
     connection.busy_handler(Some(wait)).map_err(failed("busy_handler", path))?;
     for Database { name, path, .. } in &databases[1..] {

@@ -10,6 +10,7 @@ use rusqlite::ffi;
 use rustix::fs::statvfs;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
+use super::vfs::Vfs;
 use crate::errors::WrongUse;
 
 /// A failure, with the file that it is about.
@@ -23,6 +24,8 @@ pub enum SqliteError {
     Wal { path: PathBuf, source: std::io::Error },
     #[error("{path} fails SQLite's integrity_check: {report}")]
     Integrity { path: PathBuf, report: String },
+    #[error("{path} has other rows with vfs = {vfs} than without it")]
+    Readers { path: PathBuf, vfs: Vfs },
     /// The case asks for what SQLite refuses.
     #[error("{0}")]
     WrongUse(#[source] WrongUse),

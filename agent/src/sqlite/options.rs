@@ -11,7 +11,7 @@ use super::pragmas::{
     Synchronous, TempStore,
 };
 use super::sync_call::{self, DroppedSync, SyncChoice};
-use super::vfs;
+use super::vfs::{self, Vfs};
 use super::wal::Database;
 use crate::record::{Switch, words};
 
@@ -32,6 +32,7 @@ pub struct SqliteOptions {
     pub auto_vacuum: AutoVacuum,
     pub temp_store: TempStore,
     pub attached_settings: AttachedSettings,
+    pub vfs: Vfs,
 }
 
 words! {
@@ -64,6 +65,7 @@ impl SqliteOptions {
     /// How each database is opened.
     pub fn pragmas(&self) -> Pragmas {
         Pragmas {
+            vfs: self.vfs,
             page_size_bytes: self.page_size_bytes,
             auto_vacuum: self.auto_vacuum,
             locking_mode: self.locking_mode,
@@ -91,6 +93,7 @@ impl SqliteOptions {
         configuration["sync_call"] = self.sync_call.word().into();
         configuration["dropped_sync"] = self.dropped_sync.word().into();
         configuration["batch_atomic_write"] = self.batch_atomic_write.word().into();
+        configuration["vfs"] = self.vfs.word().into();
         Ok(configuration)
     }
 }
@@ -116,6 +119,7 @@ pub mod tests {
             auto_vacuum: AutoVacuum::None,
             temp_store: TempStore::Default,
             attached_settings: AttachedSettings::Set,
+            vfs: Vfs::None,
         }
     }
 }

@@ -5,6 +5,7 @@ use rusqlite::types::Value as SqlValue;
 use serde_json::{Map, Value};
 
 use super::error::{SqliteError, failed};
+use super::vfs::Vfs;
 use super::wal::Database;
 use crate::errors::WrongUse;
 use crate::record::words;
@@ -22,9 +23,10 @@ const READ_BACK: [&str; 9] = [
     "cache_size",
 ];
 
-/// The settings of every database of a connection.
+/// The settings of every database of a connection, and the VFS that opens them.
 #[derive(Debug, Clone, Copy)]
 pub struct Pragmas {
+    pub vfs: Vfs,
     pub page_size_bytes: u64,
     pub auto_vacuum: AutoVacuum,
     pub locking_mode: LockingMode,
@@ -46,6 +48,7 @@ impl Pragmas {
     /// Of a database that is synced at every commit, and has SQLite's defaults else.
     pub fn synced(journal_mode: JournalMode) -> Self {
         Self {
+            vfs: Vfs::None,
             page_size_bytes: 4096,
             auto_vacuum: AutoVacuum::None,
             locking_mode: LockingMode::Normal,

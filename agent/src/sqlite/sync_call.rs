@@ -117,6 +117,18 @@ pub fn count() -> u32 {
     CALLS.get()
 }
 
+/// What the VFS of vfs/ calls for fdatasync(), whatever SQLite was built to call: fdatasync(2), or
+/// nothing where syncs of a WAL are left out.
+#[unsafe(no_mangle)]
+extern "C" fn joj_wal_sync_call(descriptor: c_int) -> c_int {
+    if is_dropped(descriptor) {
+        return 0;
+    }
+    CALLS.set(CALLS.get() + 1);
+    // SAFETY: a plain system call on a descriptor that the VFS owns.
+    unsafe { libc::fdatasync(descriptor) }
+}
+
 /// What SQLite calls for fdatasync(); 0, or -1 with errno set, as fsync(2).
 #[unsafe(no_mangle)]
 extern "C" fn joj_sync_call(descriptor: c_int) -> c_int {

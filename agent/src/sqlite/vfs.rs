@@ -1,6 +1,6 @@
-//! What SQLite asks of the operating system, as this process gives it: system calls that are
-//! replaced by ours, to see every write and to count batch atomic writes of F2FS; and randomness
-//! that depends on the seed alone.
+//! What SQLite asks of the operating system, as this process gives it: by its own VFS or by that of
+//! vfs/; system calls that are replaced by ours, to see every write and to count batch atomic
+//! writes of F2FS; and randomness that depends on the seed alone.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_ulong, c_void};
@@ -9,7 +9,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use libc::{off_t, size_t, ssize_t};
-use rusqlite::ffi;
+use rusqlite::{Connection, OpenFlags, ffi};
+
+use crate::record::words;
+
+words! {
+    /// What stands between SQLite and its own VFS: nothing, or what keeps a WAL and fills it with
+    /// zeros (docs/cure.md).
+    Vfs { None = "none", Wal = "wal" }
+}
+
+unsafe extern "C" {
+    // vfs/wal_vfs.h
+    fn joj_wal_register(make_default: c_int) -> c_int;
+}
+
+/// Serialises registrations: the VFS is one for the whole process.
+static REGISTRATION: Mutex<()> = Mutex::new(());
+
+impl Vfs {
+    /// Opens a database, and so those that are attached to it later.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn open(self, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+        match self {
+            Self::None => Connection::open_with_flags(path, flags),
+            Self::Wal => {
+                let registration = REGISTRATION.lock().unwrap_or_else(PoisonError::into_inner);
+                // SAFETY: it takes a number; SQLite's own functions, which it calls, are linked.
+                let result = unsafe { joj_wal_register(0) };
+                drop(registration);
+                match result {
+                    ffi::SQLITE_OK => Connection::open_with_flags_and_vfs(path, flags, c"joj_wal"),
+                    code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
+                }
+            }
+        }
+    }
+}
 
 /// A function of whichever type: SQLite casts it back before it calls it.
 pub type Pointer = unsafe extern "C" fn();

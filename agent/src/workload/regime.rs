@@ -16,6 +16,7 @@ use crate::sqlite::databases::{self, Databases};
 use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
 use crate::sqlite::pragmas::JournalMode;
 use crate::sqlite::sync_call;
+use crate::sqlite::vfs::Vfs;
 use crate::sqlite::wal::{self, CommitCheckpoint, Database, FileSize, SharedWal};
 use crate::tables::timeline::now_ns;
 use crate::workload::ledger::CHECKPOINT;
@@ -101,15 +102,17 @@ pub fn regime_findings(regime: Regime, grown: &GrownFiles, reopenings: Reopening
 /// Why the measured transactions were not in the regime that was asked for; empty where they were.
 pub fn missed(
     regime: Regime,
-    journal_mode: JournalMode,
+    options: &SqliteOptions,
     grown: &GrownFiles,
     Reopenings { wals_deleted, wals_due, .. }: Reopenings,
 ) -> Vec<String> {
-    let has_wal = journal_mode == JournalMode::Wal;
+    let has_wal = options.journal_mode == JournalMode::Wal;
+    // That of vfs/ keeps a WAL, but where zeros save nothing.
+    let is_deleted = has_wal && options.vfs == Vfs::None;
     match regime {
         Regime::Fresh => Vec::new(),
         Regime::Steady => grown.not_steady(has_wal),
-        Regime::Reopened if has_wal && wals_deleted < wals_due => {
+        Regime::Reopened if is_deleted && wals_deleted < wals_due => {
             vec![format!(
                 "not reopened: {wals_deleted} WALs were deleted where {wals_due} were due"
             )]

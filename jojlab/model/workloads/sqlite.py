@@ -255,6 +255,16 @@ FIELDS: tuple[Field, ...] = (
         group=SQLITE,
     ),
     Field(
+        "vfs",
+        "what stands between SQLite and its own VFS. wal: joj_wal, which fills a WAL with zeros as "
+        "it grows, keeps it when the database is closed, and syncs it by fdatasync on ext4 and XFS "
+        "(docs/cure.md)",
+        "none",
+        ("none", "wal"),
+        group=SQLITE,
+        changes=Changes.MEANS,
+    ),
+    Field(
         "scripts",
         "folder of SQL scripts: schema.sql, setup.sql, and transaction.sql, or for several "
         "connections transaction-NAME.sql (docs/own-sql.md); beneath the folder of the experiment "

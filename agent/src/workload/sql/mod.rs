@@ -357,9 +357,9 @@ impl Workload for SqlScripts {
             incomplete_reasons
                 .push(format!("{transactions} rolled back: without an end, or COMMIT failed"));
         }
-        let (regime, journal_mode) = (fields.regime.regime, fields.options.journal_mode);
+        let regime = fields.regime.regime;
         let regime_found = regime::regime_findings(regime, &grown, reopenings);
-        incomplete_reasons.extend(regime::missed(regime, journal_mode, &grown, reopenings));
+        incomplete_reasons.extend(regime::missed(regime, &fields.options, &grown, reopenings));
         fields.think_time = ThinkTime::None;
         fields.regime.regime = Regime::Fresh;
         fields.options.journal_mode = JournalMode::Memory;
@@ -379,6 +379,7 @@ impl Workload for SqlScripts {
             remains: Box::new(SqlRemains {
                 files,
                 directory,
+                vfs: fields.options.vfs,
                 threads,
                 again: Box::new(ScriptsAgain { fields, plan, seed }),
                 histories: OnceCell::new(),

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sqlite::contents::{self, of_database, of_file};
+use crate::sqlite::contents::{self, of_file};
+use crate::sqlite::vfs::Vfs;
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{Cut, CutOutcome, DatabaseStates, Progress, Survival, survival};
@@ -16,6 +17,7 @@ pub struct SqlRemains {
     /// All of them, and the directory that they are in.
     pub files: Vec<PathBuf>,
     pub directory: PathBuf,
+    pub vfs: Vfs,
     pub threads: Vec<PlayedThread>,
     pub again: Box<dyn PlayAgain>,
     /// Played again when it is asked for: it takes a while, and few runs are cut.
@@ -33,7 +35,7 @@ impl SqlRemains {
 
     fn survived_at(&self, at_ns: i64) -> Result<Survival, WorkloadError> {
         let of_sharers = |sharers: &Sharers| {
-            let digest = |path: &PathBuf| of_database(&contents::open(path)?, "main", path);
+            let digest = |path: &PathBuf| contents::of_closed(path, self.vfs);
             let digests = sharers.files.iter().map(digest).collect::<Result<Vec<_>, _>>()?;
             let found: Vec<_> = sharers.states.iter().zip(digests).collect();
             Ok(survival(&found, sharers.progress(at_ns)))

@@ -194,9 +194,9 @@ impl Workload for Sqlite {
             let (first, states) = (thread as u64, OnceCell::new());
             left.push(DatabasesLeft { paths, rows, first, order, times, states });
         }
-        let (regime, journal_mode) = (settings.regime.regime, settings.options.journal_mode);
+        let regime = settings.regime.regime;
         let regime_found = regime::regime_findings(regime, &grown, reopenings);
-        let incomplete_reasons = regime::missed(regime, journal_mode, &grown, reopenings);
+        let incomplete_reasons = regime::missed(regime, &settings.options, &grown, reopenings);
         Ok(ClosedWorkload {
             transactions,
             operation_hash: hash_of(hashes),

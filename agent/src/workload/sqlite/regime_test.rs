@@ -9,6 +9,7 @@ use super::settings::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
 use crate::sqlite::options::tests::options;
 use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
 use crate::sqlite::pragmas::{JournalMode, SecureDelete, Synchronous};
+use crate::sqlite::vfs::Vfs;
 use crate::workload::kind::{Asked, ClosedWorkload};
 use crate::workload::regime::{GrownFiles, Regime, RegimeFields, Reopenings, missed};
 
@@ -112,7 +113,7 @@ fn what_grew_was_not_steady() {
     let mut grown = GrownFiles::new([directory.path().join("main.db")].into());
     let mut workload = fresh.prepare(directory.path(), 5).unwrap();
     workload.run(&mut grown.beside(&mut ())).unwrap();
-    let reasons = missed(Regime::Steady, JournalMode::Wal, &grown, Reopenings::default());
+    let reasons = missed(Regime::Steady, &fresh.options, &grown, Reopenings::default());
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[0].starts_with("not steady: main.db grew in the measured part, from "));
     assert!(reasons[1].starts_with("not steady: main.db-wal grew"));
@@ -134,11 +135,31 @@ fn a_connection_is_opened_again_around_each_burst_and_its_wal_deleted() {
     assert!(rows.iter().filter(|row| row.kind == "reopening").all(|row| row.wal_frames > 0));
     let reopenings = Reopenings { count: 22, wals_deleted: 21, wals_due: 22 };
     let grown = GrownFiles::new([].into());
-    let kept = missed(Regime::Reopened, JournalMode::Wal, &grown, reopenings);
+    let kept = missed(Regime::Reopened, &settings.options, &grown, reopenings);
     assert_eq!(kept, ["not reopened: 21 WALs were deleted where 22 were due"]);
 
     let settings = many(JournalMode::Truncate, Regime::Reopened);
     assert_eq!(found(&run(&settings))["reopenings"], 213); // a burst of one
+}
+
+#[test]
+fn the_vfs_of_the_cure_fills_a_wal_and_keeps_it() {
+    let mut settings = many(JournalMode::Wal, Regime::Reopened);
+    settings.options.vfs = Vfs::Wal;
+    let directory = tempfile::tempdir().unwrap();
+    let mut workload = settings.prepare(directory.path(), 5).unwrap();
+    workload.run(&mut ()).unwrap();
+    let closed = workload.close().unwrap();
+    assert!(closed.incomplete_reasons.is_empty(), "{}", found(&closed));
+    assert_eq!(found(&closed)["wals_deleted"], 0);
+    // The first step of the filling (vfs/wal_file.c), as no burst writes more.
+    assert_eq!(sizes(&closed, "-wal"), Some((64 << 10, 64 << 10)));
+    // Plain SQLite reads what the VFS reads, and leaves the WAL that it is to open after it.
+    closed.remains.check_oracle().unwrap();
+
+    settings.regime.regime = Regime::Fresh;
+    // 100 frames and those of one transaction more: the fourth step.
+    assert_eq!(sizes(&run(&settings), "-wal").unwrap().1, 512 << 10);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::operations::{
     Operations, PlannedTransaction, RowOperation, create_table, initial_rows, table_name,
 };
 use super::settings::{SqliteSettings, SqliteWorkload};
-use crate::sqlite::contents::{self, ContentsDigest, of_database, of_made_schema, of_row};
+use crate::sqlite::contents::{self, ContentsDigest, of_made_schema, of_row};
 use crate::sqlite::error::failed;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
@@ -63,8 +63,8 @@ impl DatabasesLeft {
                 self.states.get_or_init(|| states)
             }
         };
-        let digest =
-            |path: &PathBuf| Ok((states, of_database(&contents::open(path)?, "main", path)?));
+        let vfs = settings.options.vfs;
+        let digest = |path: &PathBuf| Ok((states, contents::of_closed(path, vfs)?));
         let found: Result<Vec<_>, WorkloadError> = self.paths.iter().map(digest).collect();
         Ok(survival(&found?, progress))
     }
