@@ -79,7 +79,7 @@ cure: packages ## vfs/build: the VFS that makes commits cheap, for both processo
 	@$(MAKE) -s -C vfs
 	@$(MAKE) -s -C vfs CC=aarch64-linux-gnu-gcc BUILD=build/arm64
 
-wheel: python agent ## dist/*.whl: joj with all that it needs; pipx install dist/*.whl
+wheel: python agent cure ## dist/*.whl: joj with all that it needs; pipx install dist/*.whl
 	@rm -rf dist
 	@.venv/bin/hatchling build -t wheel
 

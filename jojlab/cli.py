@@ -254,6 +254,10 @@ COMMANDS: dict[str, Subcommand | Group] = {
         "jojlab.commands.machine:cache",
         "Show the size of the cache by kind, or empty it.",
     ),
+    "cure": Subcommand(
+        "jojlab.commands.machine:cure",
+        "Say where the VFS is that keeps a WAL from growing.",
+    ),
     "bench": BENCH,
     "verify": VERIFY,
     "import": IMPORT,

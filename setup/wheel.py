@@ -31,6 +31,9 @@ FILES = (
     "kernel/guest_stop/*",
     "kernel/memory_model/*",
     "setup/packages.txt",
+    "vfs/*.[ch]",
+    "vfs/build/*.so",
+    "vfs/build/arm64/*.so",
 )
 AGENT = "x86_64-unknown-linux-gnu/release/joj-agent"
 
@@ -39,7 +42,7 @@ class CustomBuildHook(BuildHookInterface):
     """Adds the files and names the platform, that of the agent."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Fill `build_data`; raises FileNotFoundError when there is no agent yet."""
+        """Fill `build_data`; raises FileNotFoundError when there is no agent or no VFS yet."""
         if version == "editable":
             return
         root = Path(self.root)
@@ -48,6 +51,8 @@ class CustomBuildHook(BuildHookInterface):
         agent = Path(os.environ.get("CARGO_TARGET_DIR") or root / "target") / AGENT
         if not agent.is_file():
             raise FileNotFoundError(f"no agent at {agent}: make agent")
+        if not (root / "vfs/build/joj_wal.so").is_file():
+            raise FileNotFoundError(f"no joj_wal.so in {root}/vfs/build: make cure")
         included[str(agent)] = "jojlab/data/joj-agent"
         build_data["force_include"] |= included
         build_data["pure_python"] = False

@@ -1,4 +1,6 @@
-"""joj doctor and joj cache: what this machine lacks, and what the cache holds."""
+"""joj doctor, joj cache and joj cure: what this machine lacks, what the cache holds, and where the
+VFS for SQLite is.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from jojlab.command_line.options import json_option
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseError
+from jojlab.foundation.places import cure_folder
 from jojlab.foundation.printable import json_text
 from jojlab.guest.health import checks, packages
 from jojlab.model.fields import BY_NAME
@@ -82,3 +85,25 @@ def cache(empty: bool, as_json: bool) -> None:
     print(f"  {'all':<10} {sum(sizes.values()) / 1e6:10.1f} MB")
     if left:
         print(f"{len(left)} kept: a running command uses them")
+
+
+@command()
+@option("--path", is_flag=True, help="Only print the folder of the libraries.")
+def cure(path: bool) -> None:
+    """Say how an app gets a WAL that does not grow: joj_wal, a VFS for SQLite.
+
+    It changes no journal mode and no file format. docs/cure.md says what it changes, and when not
+    to use it.
+
+    \b
+    Examples:
+      joj cure
+      LD_PRELOAD=$(joj cure --path)/joj_wal_preload.so python3 app.py
+      sqlite3 :memory: -cmd ".load $(joj cure --path)/joj_wal" ".open app.db"
+    """
+    folder = cure_folder()
+    if path:
+        print(folder)
+        return
+    print(f"{folder}/joj_wal.so          for a SQLite that loads extensions")
+    print(f"{folder}/joj_wal_preload.so  LD_PRELOAD for a program that one cannot change")

@@ -1,5 +1,5 @@
 """Where the files are that come with jojlab and are not Python: experiments, devices, schema,
-sources of the kernel zone, and the agent.
+sources of the kernel zone, the agent, and the VFS for SQLite.
 
 A checkout uses its own files, beside the package. A wheel holds them as package data.
 """
@@ -33,6 +33,8 @@ DEBIAN_PACKAGES = tuple(
     for name in ("packages.txt", *(() if INSTALLED else ("packages-agent.txt",)))
 )
 AGENT_CARGO = _ROOT / "agent" / "Cargo.toml"
+# joj_wal.so and joj_wal_preload.so, as `make cure` builds them.
+_CURE = _ROOT / "vfs" / "build"
 # By the field `machine` of a case: Rust's name of the target, and the remedy where it is missing. A
 # wheel holds the agent of its own machine alone.
 _AGENTS = {
@@ -52,3 +54,12 @@ def agent_path(machine: str = "x86-64") -> Path:
     if not agent.is_file():
         raise MachineError(f"no agent at {agent}", remedy)
     return agent
+
+
+def cure_folder() -> Path:
+    """Return the folder of the VFS's libraries; MachineError with the remedy when they are not
+    there.
+    """
+    if not (_CURE / "joj_wal.so").is_file():
+        raise MachineError(f"no joj_wal.so in {_CURE}", RESTORE if INSTALLED else "make cure")
+    return _CURE

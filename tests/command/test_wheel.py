@@ -68,6 +68,7 @@ def files(folder: Path) -> set[Path]:
 def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """The wheel in a new environment. Libraries are those of this one: nothing is downloaded."""
     folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(["make", "-s", "-C", CHECKOUT / "vfs"], check=True)
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, cwd=CHECKOUT, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
@@ -114,6 +115,22 @@ def test_what_comes_with_jojlab_is_listed(installed: Installed, tmp_path: Path) 
     assert "rust" not in checks
     # A machine that runs tests may be short of these two; all else came with jojlab.
     assert {name for name, ok in checks.items() if not ok} <= {"disk", "memory"}
+
+
+def test_the_cure_is_loaded_from_where_it_says(installed: Installed, tmp_path: Path) -> None:
+    folder = installed.run("joj", "cure", "--path", folder=tmp_path).stdout.strip()
+    assert folder.startswith(str(installed.packages))
+    code = f"""import sqlite3
+loader = sqlite3.connect(":memory:")
+loader.enable_load_extension(True)
+loader.load_extension("{folder}/joj_wal")
+app = sqlite3.connect("app.db")
+app.execute("PRAGMA journal_mode = wal")
+app.execute("CREATE TABLE t(x)")"""
+    installed.run("python", "-c", code, folder=tmp_path)
+    assert (tmp_path / "app.db-wal").stat().st_size == 64 << 10
+    sources = {path.name for path in (Path(folder).parent).glob("*.c")}
+    assert {"lower_file.c", "wal_file.c", "wal_vfs.c"} <= sources
 
 
 def test_an_experiment_is_run_by_its_name(installed: Installed, tmp_path: Path) -> None:
