@@ -42,6 +42,7 @@ _OF_SQLITE: Mapping[str, tuple[Value, ...]] = {
     "page_size_bytes": (1024, 4096, 8192, 16384),
     "wal_autocheckpoint_pages": (100, 1000, 4000),
     "locking_mode": ("normal", "exclusive"),
+    "vfs": ("none", "wal"),
 }
 MAIN = "main"
 # Rows that one transaction may change where they may wait for one another.
@@ -180,7 +181,7 @@ class Space:
         batch = settings["batch_atomic_write"] == "on" and (
             is_wal or settings["journal_mode"] == "off"
         )
-        return (frames and not is_wal) or batch
+        return (frames and not is_wal) or batch or (settings["vfs"] == "wal" and not is_wal)
 
 
 def space(

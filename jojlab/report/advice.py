@@ -47,6 +47,8 @@ def settings_label(settings: Mapping[str, Value]) -> str:
         words.append("batch atomic writes")
     if settings.get("locking_mode") == "exclusive":
         words.append("exclusive")
+    if settings.get("vfs") == "wal":
+        words.append("vfs=wal")
     if "page_size_bytes" in settings:
         words.append(f"pages of {text.size(int(settings['page_size_bytes']))}")
     if settings.get("journal_mode") == "wal":
@@ -70,11 +72,18 @@ def lines_to_paste(
     """
     set_ones = schemas[:1] if settings.get("attached_settings") == "sqlite" else schemas
     return [
+        *_vfs_lines(settings),
         *_database_lines(settings, changed, schemas),
         *_app_lines(settings, changed, set_ones),
         *_build_lines(settings, changed),
         *_disk_lines(settings, changed),
     ]
+
+
+def _vfs_lines(settings: Mapping[str, Value]) -> Iterator[str]:
+    if settings.get("vfs") == "wal":
+        yield "# the app keeps its code; docs/cure.md has the lines for C, Rust, Go and others"
+        yield "LD_PRELOAD=$(joj cure --path)/joj_wal_preload.so APP"
 
 
 def _database_lines(
@@ -185,6 +194,8 @@ def concessions(
                 )
             case "sync_call" if new == "fdatasync":
                 found.append("a SQLite that is built with fdatasync; a file's times may be old")
+            case "vfs" if new == "wal":
+                found.append("a library in the app's process; the WAL stays, of up to 4 MiB")
             case "batch_atomic_write" if new == "on":
                 found.append("a SQLite that is built with batch atomic writes")
             case "statements" if int(new) > int(own):
