@@ -25,6 +25,11 @@ def json_option(help: str = "Print JSON.") -> Decorator:
     return option("--json", "as_json", is_flag=True, help=help)
 
 
+figures_option = option(
+    "--figures", is_flag=True, help="Print all figures, not only those that answer most."
+)
+
+
 def run_folder_option(help: str) -> Decorator:
     """Return the option --out of a command that makes a run folder."""
     return option("--out", metavar="DIR", type=PATH, help=help)

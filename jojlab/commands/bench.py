@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jojlab.analysis.run.summary import summarise, summary_json
+from jojlab.analysis.run.summary import summarise
 from jojlab.command_line.group import Decorator, argument, command, option
 from jojlab.command_line.live_run import run_with_progress
 from jojlab.command_line.options import PATH, field_options, field_values, json_option
@@ -21,8 +21,9 @@ from jojlab.live.runner import Bench, live_fields, live_settings
 from jojlab.model.field import Field
 from jojlab.model.fields import MAX_SEED
 from jojlab.model.workloads import of_bench
+from jojlab.report.answer import answer_json
 from jojlab.report.page import write_report
-from jojlab.report.shared.console import terminal
+from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.summary import print_live
 from jojlab.trace.run_folder import RunFolder
 
@@ -177,7 +178,7 @@ def _show(run: RunFolder, *, as_json: bool) -> int:
     summary = summarise(run)
     write_report(run.path / "report.html", summary, str(run.path))
     if as_json:
-        print(json_text(summary_json(summary)))
+        print(json_text(answer_json(summary)))
     else:
-        print_live(terminal(), summary)
+        print_live(terminal(READABLE), summary)
     return INCOMPLETE if summary.incomplete else FINE

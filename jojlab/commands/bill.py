@@ -22,6 +22,7 @@ from jojlab.command_line.options import (
     durability_option,
     field_options,
     field_values,
+    figures_option,
     json_option,
     states_option,
     timeout_option,
@@ -35,7 +36,8 @@ from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.options import Options
 from jojlab.model.fields import FIELDS, MAX_SEED
 from jojlab.report import bill as program
-from jojlab.report.shared.console import terminal
+from jojlab.report.answer import answer_lines, print_answer
+from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.text import clocks
 from jojlab.report.summary import print_case, print_warnings
 
@@ -58,6 +60,7 @@ from jojlab.report.summary import print_case, print_warnings
 @cluster_option
 @durability_option
 @states_option
+@figures_option
 @json_option()
 def bill(
     *,
@@ -67,6 +70,7 @@ def bill(
     cluster: str,
     durability: bool,
     states: int,
+    figures: bool,
     as_json: bool,
     settings: tuple[str, ...],
     argument: tuple[str, ...],
@@ -119,26 +123,29 @@ def bill(
             if not cluster and (words := campaign.estimate_power_cuts(states)):
                 click.echo(words, err=True)
             cut_power_with_progress(campaign, run, states)
-        code = _show(run, as_json=as_json, refutable=durability)
+        code = _show(run, figures=figures, as_json=as_json, refutable=durability)
         if durability and code == FINE and steps_left(run, campaign.cases):
             code = MACHINE_CANNOT
         return code
 
 
-def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
+def _show(run: Any, *, figures: bool = False, as_json: bool, refutable: bool) -> int:
     summary = summarise(run, cache=Cache.default())
     case = summary.cases[0]
     lack = "" if case.bill else program.no_bill(case.programs, case.apart)
+    lines = answer_lines(summary)
     if as_json:
         billed = bill_json(case.bill) if case.bill else {
             "case_id": case.case_id, "transactions": 0, "no_bill": lack,
             "apart": apart_json(case.apart)}  # fmt: skip
-        print(json_text({**billed, **safety_json(case), "notes": summary.notes}))
+        short = {"in_short": list(lines)}
+        print(json_text({**short, **billed, **safety_json(case), "notes": summary.notes}))
     else:
-        print_case(terminal(), case)
+        print_answer(terminal(READABLE), lines)
+        print_case(terminal(READABLE), case, figures=figures)
         for note in summary.notes:
             print(printable(note))
-        print_warnings(terminal(), summary)
+        print_warnings(terminal(READABLE), summary)
         if summary.clocks != ("virtual",):
             print(clocks(summary.clocks))
     if lack:

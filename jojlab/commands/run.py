@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from jojlab.analysis.run.summary import summarise, summary_json
+from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.memory_model import core_named, refuse_unmodelled
 from jojlab.campaign.power_cuts import steps_left
 from jojlab.command_line.campaigns import (
@@ -31,6 +31,7 @@ from jojlab.command_line.options import (
     durability_option,
     experiment_argument,
     field_values,
+    figures_option,
     jobs_option,
     json_option,
     memory_model_option,
@@ -55,8 +56,9 @@ from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.options import TIMEOUT_S, Options
 from jojlab.model.fields import FIELDS
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
+from jojlab.report.answer import answer_json
 from jojlab.report.page import write_report
-from jojlab.report.shared.console import terminal
+from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.summary import print_summary
 from jojlab.trace.capture import Capture
 from jojlab.trace.run_folder import RunFolder
@@ -107,6 +109,7 @@ _PROGRAM = "A program of your own"
 @clock_option
 @nand_option
 @destroy_option
+@figures_option
 @json_option("Print the figures as JSON.")
 def run(
     experiment: str,
@@ -126,6 +129,7 @@ def run(
     clock: str,
     nand: Path | None,
     destroy_data: bool,
+    figures: bool,
     as_json: bool,
 ) -> int:
     """Run an experiment in guests; show its figures, write its report.
@@ -163,7 +167,7 @@ def run(
         here = _experiment(experiment, program, argument, fields, settings)
         folder = out or free_folder(Path("runs") / here.name)
         run_by_wall_clock(here, nand, folder, destroy=destroy_data)
-        return show_run(folder, as_json=as_json)
+        return show_run(folder, figures=figures, as_json=as_json)
     if memory_model:
         core_named(memory_model)  # refused before anything runs
     asked = _experiment(experiment, program, argument, fields, settings)
@@ -182,7 +186,9 @@ def run(
             if not cluster and (words := campaign.estimate_power_cuts(states)):
                 click.echo(words, err=True)
             cut_power_with_progress(campaign, made, states)
-    code = show_run(folder, as_json=as_json, checked=made.checked, refutable=durability)
+    code = show_run(
+        folder, figures=figures, as_json=as_json, checked=made.checked, refutable=durability
+    )
     if memory_model and code in (FINE, INCOMPLETE):
         show_memory_model(memory_model, campaign, folder, silent=as_json)
     if durability and code == FINE and steps_left(made, campaign.cases):
@@ -228,6 +234,7 @@ def of_program(
 def show_run(
     folder: Path,
     *,
+    figures: bool,
     as_json: bool,
     checked: Mapping[str, Capture] | None = None,
     refutable: bool = False,
@@ -243,9 +250,9 @@ def show_run(
     report = folder / "report.html"
     write_report(report, summary, str(folder))
     if as_json:
-        print(json_text(summary_json(summary)))
+        print(json_text(answer_json(summary)))
     else:
-        print_summary(terminal(), summary)
+        print_summary(terminal(READABLE), summary, figures=figures)
         print(f"\nrun     {folder}\nreport  {report}")
     if any(case.status == "failed" for case in run.cases):
         return MACHINE_CANNOT

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from jojlab.analysis.commit.story import story
 from jojlab.analysis.run.pivot import by_figure, pivot, pivot_json
-from jojlab.analysis.run.summary import RunSummary, summarise, summary_json
+from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.analysis.traffic.characterisation import characterisation_json, characterisations
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, json_option
+from jojlab.command_line.options import PATH, figures_option, json_option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
 from jojlab.foundation.printable import json_text
+from jojlab.report.answer import answer_json, answer_lines, print_answer
 from jojlab.report.commits import print_story, without_requests
-from jojlab.report.shared.console import terminal
+from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.summary import (
     print_case,
     print_fingerprint,
@@ -33,7 +34,7 @@ from jojlab.trace.run_folder import RunFolder
 
 @command()
 @argument("run", type=PATH, help="Run folder.")
-@option("--case", metavar="CASE_ID", default="", help="Show every figure and the bill of one case.")
+@option("--case", metavar="CASE_ID", default="", help="Show the bill of one case.")
 @option("--characterise", is_flag=True, help="Count reads and writes by kind.")
 @option("--by", metavar="FIELD,FIELD", default="", help="Tabulate figures by these fields.")
 @option(
@@ -43,6 +44,7 @@ from jojlab.trace.run_folder import RunFolder
     help="Figures for --by, comma-separated.",
 )
 @option("--sort", metavar="NAME", default="", help="Sort by a figure or field; -NAME: descending.")
+@figures_option
 @option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per case.")
 @json_option()
 @option("--hash", "hash_only", is_flag=True, help="Print only the SHA-256 of the tables' contents.")
@@ -53,11 +55,12 @@ def show(
     by: str,
     figure: str,
     sort: str,
+    figures: bool,
     as_csv: bool,
     as_json: bool,
     hash_only: bool,
 ) -> int:
-    """Show a run's figures: the median over the seeds, and the spread.
+    """Show what a run answers, and a line per case: medians over the seeds.
 
     \b
     Examples:
@@ -92,7 +95,8 @@ def show(
         return FINE
 
     # What a list of cases does not show takes most of the time.
-    listed = by or as_csv or as_json or (not case and len(folder.cases) > 1)
+    several = sum(bool(entry.captures) for entry in folder.cases) > 1
+    listed = by or as_csv or (not case and several)
     cache = Cache.default()
     summary = summarise(folder, only=case, figures_only=bool(listed), cache=cache)
     if sort:
@@ -105,13 +109,14 @@ def show(
     elif captured and (characterise or not (summary.measured or as_json)):
         _show_kinds(folder, summary, as_json=as_json)
     elif as_json:
-        print(json_text(summary_json(summary)))
+        print(json_text(answer_json(summary)))
     elif len(summary.cases) == 1:
-        print_case(terminal(), summary.cases[0])
-        print_warnings(terminal(), summary)
-        print_fingerprint(terminal(), summary)
+        print_answer(terminal(READABLE), answer_lines(summary))
+        print_case(terminal(READABLE), summary.cases[0], figures=figures)
+        print_warnings(terminal(READABLE), summary)
+        print_fingerprint(terminal(READABLE), summary)
     else:
-        print_summary(terminal(), summary)
+        print_summary(terminal(READABLE), summary, figures=figures)
     return INCOMPLETE if summary.incomplete or summary.unfinished else FINE
 
 
@@ -144,7 +149,7 @@ def _show_pivots(
         else:
             print_pivot(terminal(), each, summary)
     if not as_csv:
-        print_warnings(terminal(), summary)
+        print_warnings(terminal(READABLE), summary)
 
 
 def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> None:
@@ -152,6 +157,7 @@ def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> Non
 
     found = characterisations(Dataset.of(folder))
     cases = [case for case in summary.cases if case.case_id in found]
+    lines = answer_lines(summary, found)
     if as_json:
         document = [
             {
@@ -163,12 +169,13 @@ def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> Non
             }
             for case in cases
         ]
-        print(json_text({"cases": document}))
+        print(json_text({"in_short": list(lines), "cases": document}))
         return
+    print_answer(terminal(READABLE), lines)
     for case in cases:
         print_kinds(terminal(), case.label, found[case.case_id])
         print()
-    print_warnings(terminal(), summary)
+    print_warnings(terminal(READABLE), summary)
 
 
 @command()
@@ -216,5 +223,5 @@ def explain(run: Path, case: str, as_json: bool) -> int:
         print(json_text(document))
     else:
         print_story(terminal(), found)
-        print_warnings(terminal(), summary)
+        print_warnings(terminal(READABLE), summary)
     return INCOMPLETE if summary.incomplete else FINE

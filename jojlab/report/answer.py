@@ -1,132 +1,403 @@
-"""The report's first screen: what one commit costs, where it goes, its safety, what is cheaper."""
+"""The short answer that every command opens with: what one commit costs, where it goes, whether it
+is safe, what makes it cheaper, and what is incomplete, in at most six lines.
+
+Terminal, `--json` and page say these lines and no others. Nothing is called safe beyond what the
+manuals say, and what was not measured is said not to be.
+"""
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jojlab.analysis.run.answer import Answer, CheaperCase, TimeShares, answer
-from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from rich.console import Console
+from rich.markup import escape
+
+from jojlab.analysis.run.answer import Answer, Factor, answer
+from jojlab.analysis.run.summary import CaseSummary, RunSummary, summary_json
+from jojlab.analysis.study.parts import verdicts
+from jojlab.analysis.traffic.characterisation import Characterisation
+from jojlab.model.figures import Number
 from jojlab.report import hazards, survival
-from jojlab.report.bill import apart_words, deferred_words
 from jojlab.report.shared import text
 from jojlab.report.shared.template import Section, render
 from jojlab.report.shared.vega import COLOURS
-from jojlab.report.survival import card
+
+MOST_LINES = 6
+MOST_COLUMNS = 100
+_DIGITS = 3
 
 
-def short_answer(summary: RunSummary, run: str) -> Section | None:
-    """Return the section, or None where no case has a bill."""
-    found = answer(summary)
-    if found is None:
-        return None
+def answer_lines(
+    summary: RunSummary, kinds: Mapping[str, Characterisation] | None = None
+) -> tuple[str, ...]:
+    """Return the short answer. `kinds` are of the I/O of cases without transactions, by case_id,
+    where the summary has no traffic.
+    """
+    incomplete = _incomplete(summary)
+    if summary.is_composed:
+        lines = _of_study(summary)
+    elif found := answer(summary):
+        lines = _of_several(found) if len(found.measured) > 1 else _of_one(found)
+    else:
+        lines = [*_of_traffic(summary, kinds or {})]
+    # What can best be spared stands last of what explains; that data is missing is never spared.
+    room = MOST_LINES - bool(incomplete)
+    kept = sorted(sorted(range(len(lines)), key=lambda place: lines[place][0])[:room])
+    told = [lines[place][1] for place in kept]
+    return tuple(_cut(line) for line in (*told, incomplete) if line)
+
+
+def answer_json(summary: RunSummary) -> dict[str, Any]:
+    """Return what `--json` prints of a run: the short answer, then all figures."""
+    return {"in_short": list(answer_lines(summary)), **summary_json(summary)}
+
+
+def print_answer(console: Console, lines: Iterable[str]) -> None:
+    """Print the short answer, and an empty line after it."""
+    for place, line in enumerate(lines):
+        shown = escape(line)
+        console.print(f"[bold]{shown}[/bold]" if place == 0 else shown)
+    console.print()
+
+
+def answer_section(summary: RunSummary, run: str) -> Section:
+    """Return the page's first section: the lines, and the first case's bytes as a bar."""
+    found = None if summary.is_composed else answer(summary)
+    moved = [share for share in found.classes if share.bytes] if found else []
+    whole = sum(share.bytes for share in moved)
     html = render(
         "report/answer.html",
-        cost=_cost(found),
-        where=_where(found),
-        safe=card(found),
-        cheaper=_cheaper(found),
-        command=f"joj show {run} --case {shlex.quote(found.case.case_id)}",
-    )
-    return Section("answer", html)
-
-
-def _cost(found: Answer) -> dict[str, Any]:
-    median = found.case.figures.median
-    return {
-        "title": f"What one {text.transaction_name([found.case])} costs",
-        "big": text.duration(median["latency_ns_p50"]),
-        "label": found.case.label,
-        "risk": hazards.risk_mark(found.case),
-        "regimes": [
-            f"{text.regime_meaning(each)}: {text.duration(each.figures.median['latency_ns_p50'])}"
-            for each in (found.case, *found.regimes)
-            if text.regime_meaning(each)
-        ],
-        "p99": text.duration(median["latency_ns_p99"]),
-        "rate": text.digits(median["throughput_tps"]),
-        "each": f"{text.count(median['requests_per_commit'], 'request')}, "
-        f"including {text.count(median['flushes_per_commit'], 'flush', 'flushes')}, and "
-        f"{text.size(median['bytes_per_commit'])}",
-        "deferred": deferred_words(median),
-        "beside": apart_words(found.case.apart),
-    }
-
-
-def _where(found: Answer) -> dict[str, Any]:
-    moved = [share for share in found.classes if share.bytes]
-    whole = sum(share.bytes for share in moved)
-    if not whole:
-        return {"big": "nowhere yet", "parts": ()}
-    return {
-        "big": f"{_percent(moved[0].bytes / whole)} {moved[0].name}",
-        "parts": [
+        lines=answer_lines(summary),
+        parts=[
             {
                 "name": share.name,
                 "colour": COLOURS[share.name],
                 "width": f"{share.bytes / whole * 100:.2f}%",
-                "share": _percent(share.bytes / whole),
                 "size": text.size(share.bytes),
             }
             for share in moved
         ],
-        "time": _of_time(found.time) if found.time else "",
-    }
+        label=found.case.label if found and len(found.measured) > 1 else "",
+        command=f"joj show {run}",
+    )
+    return Section("answer", html)
 
 
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f}\N{NO-BREAK SPACE}%"
+# A line with its rank: the lines of the highest rank are left out where there are too many.
+_Line = tuple[int, str]
 
 
-def _of_time(time: TimeShares) -> str:
+def _of_one(found: Answer) -> list[_Line]:
+    return [
+        (0, _cost(found)),
+        (2, _apart(found.case)),
+        (1, _where(found)),
+        (3, _time(found)),
+        (0, _safety(found.measured)),
+        (1, _nothing_compared(found)),
+    ]
+
+
+def _cost(found: Answer) -> str:
+    """Return the headline of one case."""
+    median = found.case.figures.median
+    name = text.transaction_name([found.case])
+    words = f"One {name} takes {_ns(median['latency_ns_p50'])}"
+    words += f" (p99 {_ns(median['latency_ns_p99'])})"
+    if "bytes_per_commit" not in median:
+        return f"{words}: {_number(median['throughput_tps'])} a second; its I/O was not traced."
+    if not median["requests_per_commit"]:
+        return f"{words} and sends nothing to the device."
+    words += f" and sends {_bytes(median['bytes_per_commit'])} to the device"
+    share = found.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
+    return f"{words}{f', {_percent(share[1])} of it deferred' if share and share[1] else ''}."
+
+
+def _apart(case: CaseSummary) -> str:
+    """Say what transactions there were beside commits; empty where there were none."""
+    told = [
+        f"{each.transactions:,} "
+        f"{'were rolled back' if each.kind == 'rollback' else 'changed nothing'} "
+        f"(p50 {_ns(each.latency_ns_p50)})"
+        for each in case.apart
+    ]
+    return f"Of other transactions, {' and '.join(told)}; no figure counts them." if told else ""
+
+
+def _where(found: Answer) -> str:
+    moved = [share for share in found.classes if share.bytes]
+    whole = sum(share.bytes for share in moved)
+    parts = []
+    for place, share in enumerate(moved):
+        of = " " if place else " of the bytes are "
+        words = f"{_percent(share.bytes / whole)}{of}{_class_words(share.name, found.case)}"
+        if share.name == "filesystem journal" and found.journal_reason:
+            words += f" (because {_reason(found.journal_reason.reason)})"
+        parts.append(words)
+    return _sentence(parts, between=", ")
+
+
+def _class_words(name: str, case: CaseSummary) -> str:
+    filesystem = case.case.get("filesystem")
+    own = f"{filesystem}'s" if filesystem else "the filesystem's"
+    return {
+        "filesystem journal": f"{own} journal",
+        "filesystem metadata": f"{own} metadata",
+        "unknown": "of an unknown owner",
+        "other data": "other data",
+    }.get(name, f"the {name}")
+
+
+def _reason(reason: str) -> str:
+    """Return "main.db-wal: grew, times" as a clause; of several files the first."""
+    first, *others = reason.split("; ")
+    file, colon, changes = first.partition(": ")
+    clause = f"{file} {changes.split(', ')[0]}" if colon else first
+    return f"{clause} and others changed" if others else clause
+
+
+def _time(found: Answer) -> str:
+    flushes = found.case.figures.median.get("flushes_per_commit")
+    if flushes is None:
+        return ""
+    parts = [f"It makes {_count(flushes, 'flush', 'flushes')}"]
+    if time := found.time:
+        parts.append(
+            f"of a typical one's time {_percent(time.flushing)} is flushing, "
+            f"{_percent(time.moving)} moving data, {_percent(time.elsewhere)} neither"
+        )
+    return _sentence(parts)
+
+
+def _nothing_compared(found: Answer) -> str:
+    searches = "; joj advise searches, and cuts the power of what it finds"
+    return f"Cheaper: not measured here{searches if 'filesystem' in found.case.case else ''}."
+
+
+def _of_several(found: Answer) -> list[_Line]:
+    first, *others = found.factors or (None,)
+    return [
+        (0, _range(found)),
+        (1, _decides(first)),
+        (3, _then(others)),
+        (2, _where_of_several(found)),
+        (1, _cheapest(found)),
+        (0, _safety(found.measured)),
+    ]
+
+
+def _range(found: Answer) -> str:
+    ends = found.ends("latency_ns_p50")
+    assert ends
+    name = text.transaction_name(found.measured)
+    words = f"One {name} takes {_ends(ends, _ns)}"
+    cases = f"{len(found.measured)} cases."
+    sent = found.ends("bytes_per_commit")
+    if not sent:
+        return f"{words} in {cases} Their I/O was not traced."
+    words += f" and sends {_ends(sent, _bytes)}"
+    deferred = found.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
+    if deferred and deferred[1]:
+        words += f" (up to {_percent(deferred[1])} deferred)"
+    return f"{words}: {cases}"
+
+
+def _decides(factor: Factor | None) -> str:
+    if factor is None:
+        return ""
     return (
-        f"In a typical transaction, the device flushes for {_percent(time.flushing)} of the time, "
-        f"moves data for {_percent(time.moving)}, and is idle for {_percent(time.elsewhere)}."
+        f"{factor.name} decides most: {factor.fastest} is {_times(factor)} times as fast as "
+        f"{factor.slowest}."
     )
 
 
-def _cheaper(found: Answer) -> dict[str, Any]:
+def _times(factor: Factor) -> str:
+    return _ends((factor.least, factor.most), _number)
+
+
+def _then(factors: Sequence[Factor | None]) -> str:
+    told = (f"{each.name}, {each.fastest} {_times(each)} times" for each in factors if each)
+    return _sentence(told, "Then ")
+
+
+def _where_of_several(found: Answer) -> str:
+    flushes = found.ends("flushes_per_commit")
+    if not flushes:
+        return ""
+    parts = [f"Each makes {_ends(flushes, _number)} flushes"]
+    share = found.share_ends("fs_journal_bytes_per_commit", "bytes_per_commit")
+    if share:
+        parts.append(f"{_ends(share, _percent)} of the bytes are the filesystem's journal")
+    return _sentence(parts)
+
+
+def _cheapest(found: Answer) -> str:
     if not found.compared:
-        line = "This run has no other case with the same work."
-        return {"big": "not compared", "cases": (), "line": line}
+        return "Cheaper: no other case does the same work as the first."
     if not found.cheaper:
-        many = f"{found.compared} other case{'s' if found.compared > 1 else ''}"
-        line = f"Of {many} with the same work, none is faster."
-        return {"big": "nothing in this run", "cases": (), "line": line}
-    first = found.cheaper[0]
-    return {
-        "big": "only riskier settings" if first.is_riskier else first.case.label,
-        "cases": [_alternative(each, found.case) for each in found.cheaper],
-    }
+        return "Cheaper: none of the others is faster than the first case."
+    best = found.cheaper[0]
+    words = "Cheaper, but riskier" if best.is_riskier else "Cheaper at no more risk"
+    regimes = [
+        f"{each.case['regime']}: {_ns(each.figures.median['latency_ns_p50'])}"
+        for each in best.regimes
+    ]
+    return _sentence([f"{words}: {best.case.label}, {_number(best.times)} times as fast", *regimes])
 
 
-def _alternative(each: CheaperCase, base: CaseSummary) -> dict[str, str]:
-    ours, theirs = each.case.figures.median, base.figures.median
-    return {
-        "label": each.case.label,
-        "words": f"{text.duration(ours['latency_ns_p50'])}, "
-        f"{text.times(each.times)} times as fast: "
-        f"{text.count(ours['flushes_per_commit'], 'flush', 'flushes')} "
-        f"instead of {text.digits(theirs['flushes_per_commit'])}, "
-        f"{text.size(ours['bytes_per_commit'])} instead of {text.size(theirs['bytes_per_commit'])}"
-        + "".join(
-            f"; regime {other.case['regime']}: "
-            f"{text.duration(other.figures.median['latency_ns_p50'])}"
-            for other in each.regimes
-        ),
-        "risks": _risks(each),
-    }
+def _safety(cases: Sequence[CaseSummary]) -> str:
+    """Return what the manuals say and what power cuts left; never more than that."""
+    if len(cases) > 1:
+        return f"{_by_manuals(cases)}; {_by_power_cuts(cases)}."
+    [case] = cases
+    if not case.figures.median.get("bytes_per_commit", 1) and not (case.hazards or case.unknowns):
+        return "Nothing to lose: it writes nothing to the device."
+    if case.unknowns and not case.hazards:
+        return _sentence([f"Safety not known: {hazards.doubt_sentences(case.unknowns)[0]}",
+                          _by_power_cuts(cases)])  # fmt: skip
+    manuals = (
+        f"At risk by the manuals: {hazards.manuals(case)}"
+        if case.hazards
+        else "Safe by the manuals"
+    )
+    return f"{manuals}; {_by_power_cuts(cases)}."
 
 
-def _risks(each: CheaperCase) -> str:
-    """Return what a case puts at risk: in full where that is more than what the first case does."""
-    if not each.is_riskier:
-        return hazards.risk_mark(each.case)
-    sentences = (*hazards.by_sentence([each.case]), _seen(each.case))
-    riskier = "riskier: " if each.case.hazards or _seen(each.case) else ""
-    return f"{riskier}{'; '.join(filter(None, sentences))}"
+def _by_manuals(cases: Sequence[CaseSummary]) -> str:
+    risky = [case for case in cases if case.hazards]
+    unknown = [case for case in cases if case.unknowns and not case.hazards]
+    safe = len(cases) - len(risky) - len(unknown)
+    if safe == len(cases):
+        return f"All {safe} cases are safe by the manuals"
+    counts = (
+        (safe, f"of {len(cases)} cases are safe by the manuals"),
+        (len(risky), "at risk"),
+        (len(unknown), "not known"),
+    )
+    return ", ".join(f"{count} {words}" for count, words in counts if count or words[:2] == "of")
 
 
-def _seen(case: CaseSummary) -> str:
-    """Return the harm that power cuts did; empty where they did none or there were none."""
-    return survival.outcome_words(case) if case.survival and case.survival.is_unsafe else ""
+def _by_power_cuts(cases: Sequence[CaseSummary]) -> str:
+    tested = [case for case in cases if case.survival]
+    if not tested:
+        # Power is cut of cases of the lab that are no programs of one's own.
+        can_be = all(
+            "filesystem" in case.case and case.case.get("workload") != "program" for case in cases
+        )
+        return "power cuts were not tested" + " (--durability)" * can_be
+    if len(cases) == 1:
+        [case] = cases
+        verdict = "proven unsafe" if case.survival and case.survival.is_unsafe else "not refuted"
+        return f"after power cuts {verdict}: {survival.outcome_words(case)}"
+    return f"after power cuts {survival.summarise_survivals(cases)}"
+
+
+def _of_study(summary: RunSummary) -> list[_Line]:
+    """Return the answer of a run of several experiments: how far the papers were reproduced."""
+    found = verdicts(summary.parts)
+    whole, error = found.whole, found.whole.median_error
+    orderings = (
+        f"{whole.reproduced} of {_count(whole.orderings, 'published ordering')} are reproduced."
+        if whole.orderings
+        else "No published ordering was measured."
+    )
+    predictions = (
+        f"{_count(len(whole.errors), 'prediction')} of published numbers: {found.close} within "
+        f"10 %, median error {_percent(error)}; {found.missing} numbers are not available."
+        if error is not None
+        else ""
+    )
+    anchors = _count(len(found.anchors), "number")
+    fitted = f"The device is fitted to {anchors}, which count as no prediction."
+    return [
+        (0, orderings),
+        (0, predictions),
+        (0, fitted if found.anchors else ""),
+        (0, _safety(summary.measured) if summary.measured else ""),
+    ]
+
+
+def _of_traffic(summary: RunSummary, kinds: Mapping[str, Characterisation]) -> Iterator[_Line]:
+    """Yield what is known of the I/O of a run whose commits are not."""
+    known = {case.case_id: case.traffic.kinds for case in summary.cases if case.traffic}
+    found = list({**known, **kinds}.values())
+    if not found:
+        yield 0, "No case of this run has a figure."
+        return
+    first = found[0]
+    parts = []
+    for operation, verb in (("write", "written"), ("read", "read")):
+        requests, length = first.operations.get(operation, (0, 0))
+        if requests or operation == "write":
+            parts.append(f"{_bytes(length)} was {verb} in {_count(requests, 'request')}")
+    flushes, _ = first.operations.get("flush", (0, 0))
+    parts[0] += f", with {_count(flushes, 'flush', 'flushes')}"
+    yield 0, _sentence(parts, f"Of {len(found)} cases, the first: " * (len(found) > 1))
+    _, written = first.operations.get("write", (0, 0))
+    for attribute, suffix in (("block_type", ""), ("file_kind", "by kind of file: ")):
+        parts = [
+            f"{_percent(share.bytes / written)} {share.value}"
+            for share in first.of("write", attribute)
+            if share.bytes and written
+        ]
+        if parts:
+            yield 1, _sentence(parts, f"Of the bytes written, {suffix}")
+    yield 0, "No transaction is in the tables: what one commit costs is not known."
+
+
+def _incomplete(summary: RunSummary) -> str:
+    """Say how much is missing, and what of the first; empty where nothing is."""
+    told = []
+    if lacking := summary.incomplete:
+        of = f"{len(lacking)} of {len(summary.cases)} cases lack data, {lacking[0].label}: "
+        told.append(of * (len(summary.cases) > 1) + "; ".join(lacking[0].missing.in_words))
+    for status in ("failed", "pending"):
+        if cases := [case for case in summary.cases if case.status == status]:
+            told.append(f"{text.integer(len(cases), 'case')} {status}")
+    return f"Incomplete: {'; '.join(told)}." if told else ""
+
+
+def _sentence(parts: Iterable[str], begin: str = "", between: str = "; ") -> str:
+    """Return as many parts as fit into a line, as a sentence; empty where there are none."""
+    told = ""
+    for part in filter(None, parts):
+        longer = f"{told}{between}{part}" if told else begin + part
+        if told and len(longer) + 1 > MOST_COLUMNS:
+            break
+        told = longer
+    return f"{told}." if told else ""
+
+
+def _cut(line: str) -> str:
+    """Return a line that is no longer than MOST_COLUMNS: names may be of any length."""
+    return line if len(line) <= MOST_COLUMNS else f"{line[: MOST_COLUMNS - 1]}…"
+
+
+def _ends(ends: tuple[Number, Number], shown: Any) -> str:
+    """Return "2.84 to 25.8 ms", or one value where the ends show alike."""
+    low, high = (str(shown(end)) for end in ends)
+    if low == high:
+        return low
+    number, _, unit = low.partition(" ")
+    return f"{number if unit and high.endswith(f' {unit}') else low} to {high}"
+
+
+def _ns(value_ns: Number) -> str:
+    return text.duration(value_ns, _DIGITS)
+
+
+def _bytes(value_bytes: Number) -> str:
+    return text.size(value_bytes, _DIGITS)
+
+
+def _number(value: Number) -> str:
+    return text.digits(value, _DIGITS)
+
+
+def _count(value: Number, one: str, several: str = "") -> str:
+    return f"{_number(value)} {one if value == 1 else several or one + 's'}"
+
+
+def _percent(share: float) -> str:
+    return f"{_number(round(share * 100, 1))} %"

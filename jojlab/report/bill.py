@@ -316,7 +316,7 @@ def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
         "label": case.label,
         "soft": f"{text.count(bill.per_commit(total.requests), 'request')}, "
         f"{text.kib(bill.per_commit(total.bytes))} KiB, over {plural(bill.transactions, 'commit')}",
-        "risks": hazards.by_sentence([case]),
+        "risk": hazards.risk_mark(case),
         "survives": survival.verdict_sentence(case),
         "programs": [
             (f"seed {seed}: {program_sentence(ended)}", program_output(ended))

@@ -1,17 +1,28 @@
-"""The overview of a run: its figures in order, what is missing, and one line for every case."""
+"""The cases of a run, one row each: the six figures that answer most, or all of the overview."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from jojlab.analysis.run.answer import times_as_fast
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.model.figures import FIGURES
 from jojlab.report import hazards, survival
 from jojlab.report.shared import text
 from jojlab.report.shared.template import Cell, Noted, Section, case_anchor, case_ids, render
 
-# The figures of the overview: column title, figure.
+# The figures that a case's row always has, where some case has them: column title, figure.
+_FEW = (
+    ("p50", "latency_ns_p50"),
+    ("p99", "latency_ns_p99"),
+    ("I/O time", "io_time_ns"),
+    ("KiB", "bytes_per_commit"),
+    ("flushes", "flushes_per_commit"),
+)
+_DIGITS = 3
+# Those that it has on request: column title, figure.
 OVERVIEW = (
     ("transactions/s", "throughput_tps"),
     ("I/O time", "io_time_ns"),
@@ -35,6 +46,55 @@ _OF_CHECKPOINTS = {
     "paying_latency_ns_p99",
     "checkpoint_ns_per_commit",
 }
+
+
+class CaseTable(NamedTuple):
+    """A row for each case. `titles` are those of the fields that vary, or "case"; `heads` of the
+    figures, of which each is a number or a dash; `rows` the case, its values and its figures.
+    """
+
+    titles: tuple[str, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[CaseSummary, tuple[str, ...], tuple[str, ...]], ...]
+
+
+def case_table(summary: RunSummary) -> CaseTable:
+    """Return the cases with the six figures that answer most, without those of no case; a case
+    without figures has its status.
+    """
+    known = set().union(*(case.figures.median for case in summary.measured))
+    columns = [column for column in _FEW if column[1] in known]
+    is_timed = "latency_ns_p50" in known
+    times = times_as_fast(summary)
+    part = summary.parts[0] if len(summary.parts) == 1 else None
+    titles = part.named_by if part else ()
+    rows = []
+    for case in summary.cases:
+        values = part.values(case.case_id, case.case) if part and titles else (case.label,)
+        cells = [_few(figure, case) for _, figure in columns]
+        if is_timed:
+            own = times.get(case.case_id)
+            cells.insert(2, "–" if own is None else text.digits(own, _DIGITS))
+        if not case.figures.seeds:
+            cells = [case.status, *("–" for _ in cells[1:])]
+        rows.append((case, values, tuple(cells)))
+    heads = [title for title, _ in columns]
+    if is_timed:
+        heads[0] = f"{text.transaction_name(summary.measured).lower()} p50"
+        heads.insert(2, "times as fast")
+    return CaseTable(titles or ("case",), tuple(heads), tuple(rows))
+
+
+def _few(figure: str, case: CaseSummary) -> str:
+    """Return a figure in three digits; bytes in KiB, which the column's title says."""
+    if figure not in case.figures.median:
+        return "–"
+    value = case.figures.median[figure]
+    if figure == "bytes_per_commit":
+        return text.digits(value / 1024, _DIGITS)
+    if FIGURES[figure].unit == "ns":
+        return text.duration(value, _DIGITS)
+    return text.digits(value, _DIGITS)
 
 
 def case_title(summary: RunSummary) -> str:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.study.parts import Part
 from jojlab.report import experiment
-from jojlab.report.answer import short_answer
+from jojlab.report.answer import answer_section
 from jojlab.report.bill import bill_section
 from jojlab.report.commits import commits_section
 from jojlab.report.comparison import case_data, compare_section
@@ -75,7 +75,7 @@ class SectionKind(NamedTuple):
 
 # In the order of the page. A section is a module and a row.
 SECTIONS = (
-    SectionKind("answer", "In short", lambda page: short_answer(page.summary, page.run)),
+    SectionKind("answer", "In short", lambda page: answer_section(page.summary, page.run)),
     SectionKind(
         "overview",
         "At a glance",

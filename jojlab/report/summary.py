@@ -12,6 +12,7 @@ from typing import TextIO
 
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from jojlab.analysis.run.compare import flatten
@@ -20,37 +21,59 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import CsvStream
 from jojlab.model.figures import FIGURES
 from jojlab.report import hazards, survival
+from jojlab.report.answer import answer_lines, print_answer
 from jojlab.report.bill import apart_words, print_bill, program_output, program_sentence
 from jojlab.report.memory_model import print_memory_models
-from jojlab.report.overview import case_title, overview_columns, paying_note
+from jojlab.report.overview import (
+    CaseTable,
+    case_table,
+    case_title,
+    overview_columns,
+    paying_note,
+)
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table, print_beside, print_some
 from jojlab.report.statements import print_statements, print_tables
 
 _TITLE = 16  # letters of a column's title in one line
+_HEAD = 8  # of a column of few digits
 _SURVIVES = 30  # letters of what survives in one line
+_UNLIMITED = 10_000  # columns: more than any table has
 _NOTES = 100  # letters of a note in one line
 
 
-def print_summary(console: Console, summary: RunSummary) -> None:
-    """Print the question with the author's notes, one line per case, and what is missing."""
-    if summary.question:
-        console.print(f"[bold]{escape(summary.question)}[/bold]")
-    _print_notes(console, summary.notes)
+def print_summary(console: Console, summary: RunSummary, *, figures: bool = False) -> None:
+    """Print the short answer, one line per case, what was asked and noted, and what is missing.
+
+    With `figures` the lines have all figures of the overview, not the few that answer most.
+    """
+    print_answer(console, answer_lines(summary))
     for part in summary.parts:
         if summary.is_composed:
             console.print(f"\n[bold]{escape(part.name)}[/bold]: {escape(part.question)}")
             _print_notes(console, part.notes)
-        _print_overview(console, summary.of_part(part))
+        own = summary.of_part(part)
+        if figures:
+            _print_figures(console, own)
+        else:
+            _print_cases(console, own)
+        _print_risks(console, own)
         print_tables(console, part.tables)
         print_statements(console, part)
+    if summary.question:
+        console.print(f"\n[bold]{escape(summary.question)}[/bold]")
+    _print_notes(console, summary.notes)
     seeds = len(summary.seeds)
-    over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
-    note = f"per commit; {over}; deferred, as a part of bytes: checkpoints and the sync at the end"
+    over = f"median{' [min–max]' * figures} of {seeds} seeds" if seeds > 1 else "one seed"
+    note = f"per commit; {over}"
+    if figures:
+        note += "; deferred, as a part of bytes: checkpoints and the sync at the end"
+    else:
+        note += "; all figures: --figures"
     console.print(f"[dim]{escape(note)}[/dim]")
     if found := sorted(filter(None, {text.regime_meaning(case) for case in summary.measured})):
         console.print(f"[dim]regime {escape('; '.join(found))}[/dim]")
-    if paying := paying_note(summary):
+    if figures and (paying := paying_note(summary)):
         console.print(f"[dim]{escape(paying)}[/dim]")
     print_memory_models(console, summary)
     print_warnings(console, summary)
@@ -72,33 +95,83 @@ def _print_notes(console: Console, notes: Iterable[str]) -> None:
         console.print(escape("\n".join(lines)), soft_wrap=True)
 
 
-def _print_overview(console: Console, summary: RunSummary) -> None:
+def _print_cases(console: Console, summary: RunSummary) -> None:
+    """Print one table of the cases that were reached, no wider than the terminal."""
+    found = case_table(summary)
+    rows = [row for row in found.rows if _is_shown(row[0])]
+    wide = _table_of_cases(summary, found, rows, is_named=False)
+    unlimited = console.options.update(max_width=_UNLIMITED)
+    if Measurement.get(console, unlimited, wide).maximum > console.width:
+        wide = _table_of_cases(summary, found, rows, is_named=True)
+    console.print(wide)
+    if any(summary.partial(case) for case, _, _ in rows):
+        console.print("[yellow]*[/yellow] not every seed was measured")
+
+
+def _table_of_cases(
+    summary: RunSummary,
+    found: CaseTable,
+    rows: Sequence[tuple[CaseSummary, tuple[str, ...], tuple[str, ...]]],
+    *,
+    is_named: bool,
+) -> Table:
+    """Return the table, with a column for each field, or with one of names that may be wrapped."""
+    titles = ("case",) if is_named else found.titles
+    table = new_table(
+        *((title.replace("_", "_\n"), "left") for title in titles),
+        *((textwrap.fill(head, _HEAD), "right") for head in found.heads),
+        ("survives", "left"),
+    )
+    # A mark before the names stays beside them where they are wrapped.
+    has_risks = any(map(_is_marked, (case for case, _, _ in rows)))
+    for case, values, cells in rows:
+        names = [escape(name) for name in ((case.label,) if is_named else values)]
+        mark = "[yellow]![/yellow] " if _is_marked(case) else "  "
+        names[0] = mark * has_risks + names[0]
+        names[-1] += " [yellow]*[/yellow]" * bool(summary.partial(case))
+        survives = _survives(case) if case.figures.seeds else ""
+        table.add_row(*names, *cells, survives)
+    return table
+
+
+def _is_marked(case: CaseSummary) -> bool:
+    """Return whether a measured case's settings put something at risk, or may."""
+    return bool(case.figures.seeds and (case.hazards or case.unknowns))
+
+
+def _is_shown(case: CaseSummary) -> bool:
+    """Return whether a case has a row: print_warnings() counts those that were not reached."""
+    return bool(case.status != "pending" or case.figures.seeds)
+
+
+def _print_figures(console: Console, summary: RunSummary) -> None:
+    """Print the overview's figures with their spread; where it is wider than the terminal, several
+    tables below one another.
+    """
     columns = overview_columns(summary)
-    risky = any(case.hazards or case.unknowns for case in summary.measured)
     # A long title is wrapped, so that the table is no wider than its numbers need.
     titles = [
         *((textwrap.fill(title, _TITLE), "right") for title, _ in columns),
-        *([("at risk", "left")] * risky),
         ("survives", "left"),
     ]
     rows = []
-    for case in summary.cases:
-        if case.status == "pending" and not case.figures.seeds:
-            continue  # print_warnings() counts them
+    for case in filter(_is_shown, summary.cases):
         if not case.figures.seeds:
             rows.append([escape(case.label), f"[dim]{case.status}[/dim]"])
             continue
-        label = escape(case.label)
+        mark = "[yellow]![/yellow] " * _is_marked(case)
+        label = mark + escape(case.label)
         if partial := summary.partial(case):
             label += f"\n[yellow]{partial}[/yellow]"
-        cells = [_with_spread(case, figure) for _, figure in columns]
-        at_risk = hazards.manuals(case) if case.hazards or case.unknowns else ""
-        marks = [f"[yellow]{at_risk}[/yellow]"] * risky
-        rows.append([label, *cells, *marks, _survives(case)])
+        rows.append([label, *(_with_spread(case, name) for _, name in columns), _survives(case)])
     print_beside(console, [(case_title(summary), "left"), *titles], rows)
+
+
+def _print_risks(console: Console, summary: RunSummary) -> None:
+    """Print what the marks of cases mean, once for all, and where power cuts showed otherwise."""
     for sentence, labels in hazards.by_sentence(summary.measured).items():
         where = hazards.summarise_labels(labels, len(summary.measured))
-        console.print(f"[yellow]at risk[/yellow] {escape(f'{sentence} ({where})')}")
+        console.print(f"[yellow]! at risk[/yellow] {escape(f'{sentence} ({where})')}")
     for case in summary.measured:
         if words := survival.contradiction(case):
             told = f"{case.label}: {words}; {survival.verdict_sentence(case)}"
@@ -149,8 +222,34 @@ def _without_result(summary: RunSummary) -> dict[str, list[CaseSummary]]:
     return found
 
 
-def print_case(console: Console, case: CaseSummary) -> None:
-    """Print every figure of one case, what it puts at risk, and its bill."""
+def print_case(console: Console, case: CaseSummary, *, figures: bool = False) -> None:
+    """Print one case: its bill, what it puts at risk, and with `figures`, or without a bill, every
+    figure.
+    """
+    if case.bill:
+        is_of_files = str(case.case.get("workload")).startswith("file-")
+        print_bill(console, case.bill, "operation" if is_of_files else "commit")
+    if figures or not case.bill:
+        _print_every_figure(console, case)
+    for sentence in hazards.hazard_sentences(case.hazards):
+        console.print(f"[bold yellow]at risk[/bold yellow] {escape(sentence)}")
+    for sentence in hazards.doubt_sentences(case.unknowns):
+        console.print(f"[bold yellow]safety not known[/bold yellow] {escape(sentence)}")
+    _print_survival(console, case)
+    if figures:
+        for seed, hashed in case.operation_hashes.items():
+            console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
+    for seed, load in case.backgrounds.items():
+        did = ", ".join(f"{name} {value}" for name, value in load.get("did", {}).items())
+        console.print(escape(f"background of seed {seed}: {load.get('kind')}: {did}"))
+    if not case.bill and (told := apart_words(case.apart)):
+        console.print(escape(told))
+    for seed, ended in case.programs.items():
+        console.print(escape(f"seed {seed}: {program_sentence(ended)}"))
+        console.print(escape(program_output(ended)))
+
+
+def _print_every_figure(console: Console, case: CaseSummary) -> None:
     table = new_table(("figure", "left"), ("median", "right"), ("[min–max]", "left"), ("", "left"))
     for name, each in FIGURES.items():
         if name in case.figures.median:
@@ -161,24 +260,6 @@ def print_case(console: Console, case: CaseSummary) -> None:
                 f"[dim]{each.meaning}[/dim]",
             )
     console.print(table)
-    for sentence in hazards.hazard_sentences(case.hazards):
-        console.print(f"[bold yellow]at risk[/bold yellow] {escape(sentence)}")
-    for sentence in hazards.doubt_sentences(case.unknowns):
-        console.print(f"[bold yellow]safety not known[/bold yellow] {escape(sentence)}")
-    _print_survival(console, case)
-    for seed, hashed in case.operation_hashes.items():
-        console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
-    for seed, load in case.backgrounds.items():
-        did = ", ".join(f"{name} {value}" for name, value in load.get("did", {}).items())
-        console.print(escape(f"background of seed {seed}: {load.get('kind')}: {did}"))
-    if not case.bill and (told := apart_words(case.apart)):
-        console.print(escape(told))
-    for seed, ended in case.programs.items():
-        console.print(escape(f"seed {seed}: {program_sentence(ended)}"))
-        console.print(escape(program_output(ended)))
-    if case.bill:
-        is_of_files = str(case.case.get("workload")).startswith("file-")
-        print_bill(console, case.bill, "operation" if is_of_files else "commit")
 
 
 def _print_survival(console: Console, case: CaseSummary) -> None:
@@ -265,7 +346,8 @@ _LEFT_OUT = ("sqlite_compile_options",)
 
 
 def print_live(console: Console, summary: RunSummary) -> None:
-    """Print every case of a live run in full."""
+    """Print the short answer, and every case of a live run in full."""
+    print_answer(console, answer_lines(summary))
     for case in summary.cases:
         print_configuration(console, case)
         print_case(console, case)

@@ -1,5 +1,5 @@
-"""Says what survives a power cut: the words of every column, mark and sentence about it, the card
-of the first screen, and the section with every case whose power was cut.
+"""Says what survives a power cut: the words of every column, mark and sentence about it, and
+the section with the risks by the manuals and every case whose power was cut.
 
 Gets what power cuts left (jojlab/analysis/run/survival.py) and what the manuals say. Nothing that
 was not tested is called safe, and no number of states proves anything safe.
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jojlab.analysis.run.answer import Answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Contradiction, Moment, Survival
 from jojlab.report import hazards
@@ -340,94 +339,27 @@ _HOW_OF_PROGRAM = (
 _FEW = 4  # cases whose strips stand open
 
 
-def card(found: Answer) -> dict[str, Any]:
-    """Return what the first screen says: what power cuts left, and the risks by the manuals."""
-    cases = found.measured
-    told = hazards.by_sentence(cases)
-    unsafe = [case for case in cases if case.survival and case.survival.is_unsafe]
-    several = len(cases) > 1
-    by_manuals = _risky(found, told) if told else _not_risky(found)
-    if unsafe:
-        whole = f"No: {len(unsafe)} of {len(cases)} cases proven unsafe"
-        by_manuals["big"] = whole if several else "No: proven unsafe"
-    others = (case for case in cases if not (case.survival and case.survival.is_unsafe))
-    differing = [case for case in others if contradiction(case)]
-    seen = [_differing(case) for case in (*unsafe, *differing)]
-    only_programs = all(case.case.get("workload") == "program" for case in cases)
-    return {
-        **by_manuals,
-        "power_cuts": f"By power cuts: {summarise_survivals(cases)}.",
-        "seen": seen[:_FEW],
-        "more": max(0, len(seen) - _FEW),
-        "strip": strip(found.case),
-        "of": found.case.label if several else "",
-        "tested": any(case.survival for case in cases),
-        "how": _HOW_OF_PROGRAM if only_programs else "joj run --durability tests it.",
-    }
-
-
-def _differing(case: CaseSummary) -> str:
-    """Say what power cuts left of a case, and how the manuals differ."""
-    words = (contradiction(case), outcome_words(case))
-    return f"{case.label}: {'; '.join(filter(None, words))}"
-
-
-def _risky(found: Answer, told: dict[str, list[str]]) -> dict[str, Any]:
-    cases = found.measured
-    risky = sum(bool(case.hazards or case.unknowns) for case in cases)
-    several = len(cases) > 1
-    alone = "Not entirely" if any(case.hazards for case in cases) else "Not known"
-    return {
-        "big": f"{len(cases) - risky} of {len(cases)} cases are, by the manuals"
-        if several
-        else alone,
-        "risks": [
-            (sentence, hazards.summarise_labels(labels, len(cases)) if several else "")
-            for sentence, labels in told.items()
-        ],
-        "line": "The manuals warn of no other." if several and risky < len(cases) else "",
-    }
-
-
-def _not_risky(found: Answer) -> dict[str, Any]:
-    """Say of settings that risk nothing what the first case does for it."""
-    cases, median = found.measured, found.case.figures.median
-    if not median.get("bytes_per_commit", 1):
-        return {"big": "Nothing to lose", "risks": (), "line": "It writes nothing to the device."}
-    calls = text.count(median["sync_calls_per_commit"], "sync call")
-    flushes = text.count(median["flushes_per_commit"], "flush", "flushes")
-    word = "a commit" if text.has_commit([found.case]) else "an operation"
-    several = f"the manuals warn of none of {len(cases)} cases"
-    told = several if len(cases) > 1 else "the manuals warn of nothing"
-    tested = "Not refuted" if any(case.survival for case in cases) else "Not tested"
-    return {
-        "big": f"{tested}; {told}",
-        "risks": (),
-        "line": f"By the manuals, {word} that returned survives a power cut {_with(cases)}, "
-        f"if the device keeps flushed data. {found.case.label} makes {calls} and {flushes} each.",
-    }
-
-
-def _with(cases: Sequence[CaseSummary]) -> str:
-    """Return what shows that: the settings, or what was seen of a program whose nobody knows."""
-    if any(case.case.get("workload") in ("program", "replay") for case in cases):
-        return "where it is synced as all were that were seen"
-    return "with these settings"
-
-
 def safety(summary: RunSummary, run: str) -> Section | None:
-    """Return the section on power cuts, or None where no case was tested."""
-    cut = [(case, case.survival) for case in summary.measured if case.survival]
-    if not cut:
+    """Return the section on risks and power cuts, or None where there is neither."""
+    cases = summary.measured
+    cut = [(case, case.survival) for case in cases if case.survival]
+    risks = [
+        (sentence, hazards.summarise_labels(labels, len(cases)) if len(cases) > 1 else "")
+        for sentence, labels in hazards.by_sentence(cases).items()
+    ]
+    if not (cut or risks):
         return None
+    only_programs = all(case.case.get("workload") == "program" for case in cases)
     html = render(
         "report/survival.html",
+        risks=risks,
         columns=["case", "by the manuals", "verdict", "states", *OUTCOMES],
-        rows=[_row(case) for case in summary.measured],
-        ids=case_ids(summary.measured),
+        rows=[_row(case) for case in cases],
+        ids=case_ids(cases),
         cases=[_case(case, found) for case, found in cut],
         is_open=len(cut) <= _FEW,
-        several=summarise_survivals(summary.measured),
+        several=summarise_survivals(cases),
+        how=_HOW_OF_PROGRAM if only_programs else "joj run --durability tests it.",
         bound=BOUND,
         shares=SHARES,
         not_modelled=sorted({not_in_model(*each) for each in cut}),

@@ -1,23 +1,29 @@
 """What does one commit cost here, where does it go, is it safe, and what would make it cheaper?
 
-The four answers that a report opens with, about the first measured case of an experiment. Cheaper
-is said of cases of the same run alone, which do the same work by other means.
+The figures of the short answer that every command opens with (jojlab/report/answer.py has its
+words). Of several cases it is the range, and the fields whose values decide. Cheaper is said of
+cases of the same run alone, which do the same work by other means than the first.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from jojlab.analysis.commit.bill import ClassShare, caused_shares
+from jojlab.analysis.commit.reasons import ReasonShare
 from jojlab.analysis.commit.trace import CommitTrace
 from jojlab.analysis.run.compare import differences
 from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import is_worse
 from jojlab.model.fields import same_work
+from jojlab.model.figures import Number
 
+_P50 = "latency_ns_p50"
 _MOST_CHEAPER = 3
 # What is faster by less is not worth a word: the timer's phase moves a measurement as far.
 _FASTER = 1.02
@@ -46,39 +52,126 @@ class CheaperCase:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The answers about `case`; `classes` are of all that a commit causes, dearest first.
+class Factor:
+    """A field that the run varies, and how much its value decides.
 
-    `measured` are all cases with figures, of which each has its hazards.
+    `fastest` and `slowest` are the values of the least and the largest p50, by the geometric mean
+    over cases that differ in this field alone. Of two such cases the one with `fastest` is at least
+    `least` and at most `most` times as fast as that with `slowest`.
+    """
+
+    name: str
+    fastest: str
+    slowest: str
+    least: float
+    most: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answers about `measured`, of which each has its hazards; `case` is the first of them.
+
+    `classes` are of all that a commit of `case` causes, dearest first; none without a bill.
+    `journal_reason` is why its filesystem's journal wrote most; None where that is not known.
+    `factors` are what decides between several cases, what decides most first.
     """
 
     case: CaseSummary
     classes: tuple[ClassShare, ...]
+    journal_reason: ReasonShare | None
     time: TimeShares | None
     measured: tuple[CaseSummary, ...]
     cheaper: tuple[CheaperCase, ...]
     compared: int
-    # The same in SQLite's other regimes.
-    regimes: tuple[CaseSummary, ...] = ()
+    factors: tuple[Factor, ...] = ()
+
+    def ends(self, figure: str) -> tuple[Number, Number] | None:
+        """Return the smallest and the largest of a figure, or None where no case has it."""
+        found = [c.figures.median[figure] for c in self.measured if figure in c.figures.median]
+        return (min(found), max(found)) if found else None
+
+    def share_ends(self, part: str, whole: str) -> tuple[float, float] | None:
+        """Return the smallest and the largest share that one figure is of another."""
+        found = [
+            case.figures.median[part] / case.figures.median[whole]
+            for case in self.measured
+            if part in case.figures.median and case.figures.median.get(whole)
+        ]
+        return (min(found), max(found)) if found else None
 
 
 def answer(summary: RunSummary) -> Answer | None:
-    """Return the answers, or None where no case has a bill."""
-    billed = [case for case in summary.measured if case.bill]
-    if not billed:
+    """Return the answers, or None where no case has a transaction that was timed."""
+    timed = tuple(case for case in summary.measured if _P50 in case.figures.median)
+    if not timed:
         return None
-    base = billed[0]
-    assert base.bill
-    others = [case for case in billed[1:] if _same_work(base.case, case.case)]
+    base, *others = timed
+    others = [case for case in others if _same_work(base.case, case.case)]
+    bill = base.bill
     return Answer(
         base,
-        caused_shares(base.bill),
+        caused_shares(bill) if bill else (),
+        _journal_reason(bill.reasons) if bill else None,
         time_shares(base.trace) if base.trace and not base.trace.is_checkpoint else None,
-        summary.measured,
-        _cheaper(base, others, billed),
+        timed,
+        _cheaper(base, others, timed),
         len(others),
-        _other_regimes(base, billed),
+        factors(summary, timed),
     )
+
+
+def _journal_reason(reasons: Iterable[ReasonShare]) -> ReasonShare | None:
+    """Return for what the filesystem's journal wrote most while commits ran."""
+    found = (each for each in reasons if (each.part, each.block_type) == ("commit", "fs-journal"))
+    return max(found, key=lambda each: each.bytes, default=None)
+
+
+def factors(summary: RunSummary, cases: Sequence[CaseSummary]) -> tuple[Factor, ...]:
+    """Return the fields by which cases are named, as far as some differ in one of them alone."""
+    if len(cases) < 2 or summary.is_composed:
+        return ()
+    [part] = summary.parts
+    places = {case.case_id: part.values(case.case_id, case.case) for case in cases}
+    found = (
+        _factor(name, place, [(places[c.case_id], c.figures.median[_P50]) for c in cases])
+        for place, name in enumerate(part.named_by)
+    )
+    return tuple(sorted(filter(None, found), key=lambda each: -each.mean))
+
+
+def _factor(
+    name: str, place: int, cases: Iterable[tuple[tuple[str, ...], Number]]
+) -> Factor | None:
+    """Return how much the field at `place` of each case's values decides; None where no cases
+    differ in it alone.
+    """
+    groups: dict[tuple[str, ...], dict[str, float]] = {}
+    for values, p50_ns in cases:
+        if p50_ns > 0:
+            others = values[:place] + values[place + 1 :]
+            groups.setdefault(others, {})[values[place]] = math.log(p50_ns)
+    every = list(dict.fromkeys(value for group in groups.values() for value in group))
+    # Values are compared within groups that have all of them: a mean over others is no comparison.
+    whole = [group for group in groups.values() if len(group) == len(every) > 1]
+    if not whole:
+        return None
+    means = {value: fmean(group[value] for group in whole) for value in every}
+    fastest, slowest = min(every, key=means.__getitem__), max(every, key=means.__getitem__)
+    times = [math.exp(group[slowest] - group[fastest]) for group in whole]
+    mean = math.exp(means[slowest] - means[fastest])
+    return Factor(name, fastest, slowest, min(times), max(times), mean)
+
+
+def times_as_fast(summary: RunSummary) -> dict[str, float]:
+    """Return how many times as fast as the first measured case each is, by case_id, of p50."""
+    p50_ns = {
+        case.case_id: case.figures.median[_P50]
+        for case in summary.measured
+        if case.figures.median.get(_P50)
+    }
+    first_ns = next(iter(p50_ns.values()), 0)
+    return {case_id: first_ns / each for case_id, each in p50_ns.items()}
 
 
 def time_shares(trace: CommitTrace) -> TimeShares | None:
@@ -117,10 +210,10 @@ def _cheaper(
     base: CaseSummary, others: Iterable[CaseSummary], cases: Sequence[CaseSummary]
 ) -> tuple[CheaperCase, ...]:
     """Return the fastest cases: those that risk no more than `base`, then the fastest that does."""
-    base_ns = base.figures.median["latency_ns_p50"]
+    base_ns = base.figures.median[_P50]
     found = []
     for case in others:
-        case_ns = case.figures.median["latency_ns_p50"]
+        case_ns = case.figures.median[_P50]
         if 0 < case_ns * _FASTER <= base_ns:
             riskier = (
                 risks_more(case.hazards, than=base.hazards)

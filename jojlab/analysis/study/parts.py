@@ -78,6 +78,13 @@ class Part:
     # What the labels are made of, in their order; empty where they are case_ids.
     named_by: tuple[str, ...] = ()
 
+    def values(self, case_id: str, case: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return a case's values of what names are made of, in the order of `named_by`."""
+        return tuple(
+            self.variant_of.get(case_id, "") if name == "variant" else str(case.get(name, ""))
+            for name in self.named_by
+        )
+
     def unsafe(self, case_id: str) -> str:
         """Return what the author says of this case's risk; empty where nothing."""
         name = self.variant_of.get(case_id, "")

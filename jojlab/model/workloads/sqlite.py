@@ -84,6 +84,7 @@ FIELDS: tuple[Field, ...] = (
         "fresh",
         REGIMES,
         group=SQLITE,
+        names_itself=True,
     ),
     Field(
         "burst_transactions",

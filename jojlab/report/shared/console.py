@@ -36,9 +36,16 @@ class QuietConsole(Console):
         raise BrokenPipeError
 
 
-def terminal() -> QuietConsole:
-    """Return the console of standard output; piped text is never cut."""
-    width = None if sys.stdout.isatty() else 10_000
+# The columns of lines that people read, where they are not on a terminal.
+READABLE = 100
+_UNCUT = 10_000
+
+
+def terminal(piped: int = _UNCUT) -> QuietConsole:
+    """Return the console of standard output; piped text has so many columns, and is else not
+    cut.
+    """
+    width = None if sys.stdout.isatty() else piped
     return QuietConsole(width=width, highlight=False)
 
 

@@ -27,12 +27,13 @@ _AXIS_UNITS: dict[str, tuple[str, float]] = {
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 
 
-def duration(value_ns: Number) -> str:
-    """Return nanoseconds as 5.034 ms."""
+def duration(value_ns: Number, most: int = 4) -> str:
+    """Return nanoseconds as 5.034 ms, with so many digits that count."""
     for size, unit in _TIMES:
-        if abs(value_ns) >= size:
-            return f"{_four(value_ns / size)} {unit}" if size > 1 else f"{digits(value_ns)} ns"
-    return f"{digits(value_ns)} ns"
+        if abs(value_ns) >= size > 1:
+            shown = _rounded if most > 3 else digits
+            return f"{shown(value_ns / size, most)} {unit}"
+    return f"{digits(value_ns, most)} ns"
 
 
 def kib(value_bytes: Number) -> str:
@@ -40,22 +41,24 @@ def kib(value_bytes: Number) -> str:
     return digits(value_bytes / 1024)
 
 
-def size(value_bytes: Number) -> str:
+def size(value_bytes: Number, most: int = 4) -> str:
     """Return bytes as 68 KiB, or as 40.59 B below one KiB."""
     if 0 < abs(value_bytes) < 1024:
-        return f"{digits(value_bytes)} B"
-    return f"{kib(value_bytes)} KiB"
+        return f"{digits(value_bytes, most)} B"
+    return f"{digits(value_bytes / 1024, most)} KiB"
 
 
-def digits(value: Number) -> str:
-    """Return four digits that count; fewer where those say it exactly (9, 0.5)."""
+def digits(value: Number, most: int = 4) -> str:
+    """Return `most` digits that count, 3 or 4; fewer where those say it exactly (9, 0.5)."""
     if abs(value) >= 1e6:
         return f"{value:,.0f}"
+    if most < 4 and value != round(value) and 0.001 <= abs(value) < 999.5:
+        return f"{value:#.{most}g}".rstrip(".")
     if value == round(value, 2):
         return f"{value:g}" if abs(value) < 1e4 else f"{value:,.2f}".rstrip("0").rstrip(".")
     if 0 < abs(value) < 0.001:
         return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}"
-    return _four(value)
+    return _rounded(value, most)
 
 
 def upper_bound(value: float) -> str:
@@ -68,9 +71,9 @@ def upper_bound(value: float) -> str:
     return f"{bound:.{max(0, places)}f}"
 
 
-def _four(value: Number) -> str:
+def _rounded(value: Number, most: int) -> str:
     whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    return f"{value:,.0f}" if whole > 4 else f"{value:.{4 - whole}f}"
+    return f"{value:,.0f}" if whole >= most else f"{value:.{most - whole}f}"
 
 
 def figure(name: str, value: Number) -> str:
