@@ -16,7 +16,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 /// Filesystems made so far by this program.
-static MADE: AtomicU32 = AtomicU32::new(0);
+static FILESYSTEM_COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A new filesystem; None where this machine has no tracer or no such filesystem, with the reason
 /// told. Whatever else goes wrong fails the test.
@@ -89,7 +89,7 @@ impl Mounted {
     /// is not 0.
     fn new(filesystem: &str, options: &str, max_sectors_kb: u32) -> Result<Self, String> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let number = FILESYSTEM_COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{filesystem}-{}-{number}", std::process::id());
         let (image, mountpoint) = (folder.join(format!("{name}.img")), folder.join(name));
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the program of calls.bpf.c tells user space: one record for each call of a program that is
- * watched, in the order of their ends. agent/src/commits/decode.rs decodes the same layout, and
+ * watched, in the order of their ends. agent/src/commits/call.rs decodes the same layout, and
  * both sides check the sizes. Times are CLOCK_BOOTTIME in ns.
  */
 #ifndef JOJ_CALL_RECORD_H

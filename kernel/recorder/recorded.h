@@ -2,7 +2,7 @@
 /*
  * What the program of recorder.bpf.c tells user space of the threads that are recorded, and what it
  * is told of calls. A call is a record of its begin and one of its end; before each come the pieces
- * of memory that belong to it. agent/src/recorder/by_ebpf has the same layout, and both sides check
+ * of memory that belong to it. agent/src/recorder/ebpf has the same layout, and both sides check
  * the sizes. Times are CLOCK_BOOTTIME in ns, numbers of calls this processor's.
  */
 #ifndef JOJ_RECORDED_H
@@ -22,7 +22,7 @@ enum record_kind {
 	RECORD_EXIT,
 };
 
-/* What is read for an argument: agent/src/recorder/by_ebpf/plan.rs makes these of roles. */
+/* What is read for an argument: agent/src/recorder/ebpf/program.rs makes these of roles. */
 enum argument_kind {
 	ARGUMENT_NUMBER,
 	ARGUMENT_TEXT,

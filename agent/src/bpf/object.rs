@@ -48,7 +48,7 @@ pub fn check(step: &'static str, result: c_int) -> Result<(), BpfError> {
 /// Types of programs that are attached to nothing, but asked: the second where the kernel has not
 /// the first (Linux 5.14). Those that are attached to a tracepoint are of another, as they know the
 /// types of its arguments.
-const ASKED: [bpf::bpf_prog_type; 2] =
+const QUERY_TYPES: [bpf::bpf_prog_type; 2] =
     [bpf::BPF_PROG_TYPE_SYSCALL, bpf::BPF_PROG_TYPE_RAW_TRACEPOINT];
 
 /// An open object.
@@ -119,7 +119,7 @@ impl Object {
         let mut links = Vec::new();
         for program in self.loaded_programs() {
             // SAFETY: `program` is of this object.
-            if ASKED.contains(&unsafe { bpf::bpf_program__type(program) }) {
+            if QUERY_TYPES.contains(&unsafe { bpf::bpf_program__type(program) }) {
                 continue;
             }
             // SAFETY: `program` is of this loaded object.

@@ -150,8 +150,8 @@ impl Program {
     }
 
     /// A piece of what was collected, the oldest: (length u32, record) one after the other.
-    pub fn take(&mut self) -> Option<Vec<u8>> {
-        self.drain.take()
+    pub fn take_piece(&mut self) -> Option<Vec<u8>> {
+        self.drain.take_piece()
     }
 
     /// Bytes collected and not taken.

@@ -197,7 +197,7 @@ impl Drain {
     }
 
     /// A piece of what was read, the oldest; none where nothing is left.
-    pub fn take(&mut self) -> Option<Vec<u8>> {
+    pub fn take_piece(&mut self) -> Option<Vec<u8>> {
         let mut backlog = self.shared.lock();
         let piece = backlog.pieces.pop_front()?;
         backlog.bytes -= piece.len();

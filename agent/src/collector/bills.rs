@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::clock::WallClock;
 use super::lives::process_name;
 use super::privacy::Privacy;
-use crate::commits::unit_of_work::MadeTransaction;
+use crate::commits::unit_of_work::DetectedTransaction;
 use crate::tables::fleet::Commit;
 use crate::tables::rows::{PageRun, Request};
 use crate::tracer::FinishedRows;
@@ -16,8 +16,8 @@ use crate::tracer::FinishedRows;
 const LATE_NS: i64 = 5_000_000_000;
 
 /// Parts of bills, and commits, that are kept: memory has a bound.
-const PARTS_KEPT: usize = 65_536;
-const COMMITS_KEPT: usize = 32_768;
+const PARTS_LIMIT: usize = 65_536;
+const COMMITS_LIMIT: usize = 32_768;
 
 /// The longest JSON list of databases.
 const LIST_BYTES: usize = 65_536;
@@ -35,7 +35,7 @@ struct BillPart {
 /// A commit, with the paths of its databases.
 #[derive(Debug)]
 struct Waiting {
-    made: MadeTransaction,
+    transaction: DetectedTransaction,
     databases: Vec<String>,
     end_unix_ns: i64,
 }
@@ -54,7 +54,7 @@ pub struct Bills {
 
 impl Bills {
     /// Adds the requests that somebody waits for by a call.
-    pub fn take(&mut self, rows: &FinishedRows) {
+    pub fn add_requests(&mut self, rows: &FinishedRows) {
         let mut runs = rows.page_runs.as_slice();
         for request in &rows.requests {
             let first = runs.partition_point(|run| run.request_id < request.request_id);
@@ -63,7 +63,7 @@ impl Bills {
             runs = &runs[first + count..];
             let asker = request.asker_tid.zip(request.asker_begin_ns);
             let Some(asker) = asker.filter(|_| request.operation != "read") else { continue };
-            if self.parts.len() >= PARTS_KEPT && !self.parts.contains_key(&asker) {
+            if self.parts.len() >= PARTS_LIMIT && !self.parts.contains_key(&asker) {
                 self.complete_from_ns = self.complete_from_ns.max(asker.1 + 1);
                 continue;
             }
@@ -72,19 +72,24 @@ impl Bills {
     }
 
     /// A commit was made; its databases are `databases`.
-    pub fn add(&mut self, made: MadeTransaction, databases: Vec<String>, clock: &WallClock) {
-        if self.waiting.len() >= COMMITS_KEPT {
+    pub fn add(
+        &mut self,
+        transaction: DetectedTransaction,
+        databases: Vec<String>,
+        clock: &WallClock,
+    ) {
+        if self.waiting.len() >= COMMITS_LIMIT {
             self.dropped += 1;
             return;
         }
-        let end_unix_ns = clock.unix_ns(made.row.return_ns);
-        self.waiting.push_back(Waiting { made, databases, end_unix_ns });
+        let end_unix_ns = clock.unix_ns(transaction.row.return_ns);
+        self.waiting.push_back(Waiting { transaction, databases, end_unix_ns });
     }
 
     /// Commits whose requests are all there, as of now.
     pub fn finish(&mut self, now_ns: i64, is_exact: bool, privacy: &Privacy) -> Vec<Commit> {
         let rows = self.settle(now_ns - LATE_NS, is_exact, privacy);
-        let oldest_ns = self.waiting.front().map_or(now_ns, |it| it.made.row.begin_ns);
+        let oldest_ns = self.waiting.front().map_or(now_ns, |it| it.transaction.row.begin_ns);
         let from_ns = oldest_ns.min(now_ns - LATE_NS) - LATE_NS;
         self.parts.retain(|(_, begin_ns), _| *begin_ns >= from_ns);
         self.complete_from_ns = self.complete_from_ns.max(from_ns);
@@ -98,17 +103,17 @@ impl Bills {
 
     fn settle(&mut self, before_ns: i64, is_exact: bool, privacy: &Privacy) -> Vec<Commit> {
         let mut rows = Vec::new();
-        while self.waiting.front().is_some_and(|it| it.made.row.return_ns < before_ns) {
+        while self.waiting.front().is_some_and(|it| it.transaction.row.return_ns < before_ns) {
             let next = self.waiting.pop_front().expect("there is one");
-            let part = self.part(&next.made);
+            let part = self.part(&next.transaction);
             rows.push(row(next, part.filter(|_| is_exact), privacy));
         }
         rows
     }
 
     /// What its thread waited for; None where it waited and no request is known, or not all are.
-    fn part(&self, made: &MadeTransaction) -> Option<BillPart> {
-        let (tid, row) = (made.row.tid, &made.row);
+    fn part(&self, transaction: &DetectedTransaction) -> Option<BillPart> {
+        let (tid, row) = (transaction.row.tid, &transaction.row);
         if row.sync_calls > 0 && row.commit_ns < self.complete_from_ns {
             return None;
         }
@@ -148,8 +153,8 @@ impl BillPart {
 }
 
 fn row(waiting: Waiting, part: Option<BillPart>, privacy: &Privacy) -> Commit {
-    let Waiting { made, databases, end_unix_ns } = waiting;
-    let several = made.super_journal.is_some();
+    let Waiting { transaction, databases, end_unix_ns } = waiting;
+    let several = transaction.super_journal.is_some();
     let names: Option<Vec<String>> = databases.iter().map(|path| privacy.path(path)).collect();
     let first = names.as_ref().and_then(|names| names.first().cloned()).unwrap_or_default();
     let list = names.filter(|_| several).map(|mut names| {
@@ -161,17 +166,22 @@ fn row(waiting: Waiting, part: Option<BillPart>, privacy: &Privacy) -> Commit {
     });
     Commit {
         end_unix_ns,
-        duration_ns: made.row.return_ns - made.row.commit_ns,
-        process: privacy.process(&process_name(&made.caller)),
-        kind: made.row.kind.into(),
-        journal_mode: if made.journal_mode.is_empty() { "wal" } else { made.journal_mode }.into(),
+        duration_ns: transaction.row.return_ns - transaction.row.commit_ns,
+        process: privacy.process(&process_name(&transaction.caller)),
+        kind: transaction.row.kind.into(),
+        journal_mode: if transaction.journal_mode.is_empty() {
+            "wal"
+        } else {
+            transaction.journal_mode
+        }
+        .into(),
         database: first,
-        super_journal: made.super_journal.map(|path| privacy.super_journal(&path)),
+        super_journal: transaction.super_journal.map(|path| privacy.super_journal(&path)),
         databases: list,
-        database_count: made.row.databases,
-        sync_call: made.sync_call.name().into(),
-        sync_calls: made.row.sync_calls,
-        written_bytes: made.written_bytes as i64,
+        database_count: transaction.row.databases,
+        sync_call: transaction.sync_call.name().into(),
+        sync_calls: transaction.row.sync_calls,
+        written_bytes: transaction.written_bytes as i64,
         requests: part.map(|it| it.requests),
         database_bytes: part.map(|it| it.database_bytes),
         journal_bytes: part.map(|it| it.journal_bytes),
@@ -187,12 +197,14 @@ mod tests {
 
     const PRIVACY: Privacy = Privacy { level: PrivacyLevel::Names, salt: [0; 32] };
 
-    fn made(begin_ns: i64, return_ns: i64) -> MadeTransaction {
-        let mut made = MadeTransaction { journal_mode: "delete", ..MadeTransaction::default() };
-        (made.row.tid, made.row.begin_ns, made.row.return_ns) = (7, begin_ns, return_ns);
-        made.row.commit_ns = begin_ns;
-        (made.row.sync_calls, made.row.kind) = (1, "commit".into());
-        made
+    fn transaction(begin_ns: i64, return_ns: i64) -> DetectedTransaction {
+        let mut transaction =
+            DetectedTransaction { journal_mode: "delete", ..DetectedTransaction::default() };
+        (transaction.row.tid, transaction.row.begin_ns, transaction.row.return_ns) =
+            (7, begin_ns, return_ns);
+        transaction.row.commit_ns = begin_ns;
+        (transaction.row.sync_calls, transaction.row.kind) = (1, "commit".into());
+        transaction
     }
 
     fn request(id: i64, begin_ns: i64, kind: &'static str, bytes: i64) -> Request {
@@ -212,8 +224,8 @@ mod tests {
     fn a_bill_has_the_requests_of_the_calls_within_the_commit() {
         let mut bills = Bills::default();
         let clock = WallClock::read();
-        bills.add(made(100, 200), vec!["/a.db".into()], &clock);
-        bills.add(made(300, 400), vec!["/a.db".into()], &clock);
+        bills.add(transaction(100, 200), vec!["/a.db".into()], &clock);
+        bills.add(transaction(300, 400), vec!["/a.db".into()], &clock);
         let requests = vec![
             request(0, 110, "db-journal", 512),
             request(1, 150, "db", 4096),
@@ -221,7 +233,7 @@ mod tests {
             request(3, 150, "none", 0),
             request(4, 250, "db", 9999),
         ];
-        bills.take(&FinishedRows { requests, page_runs: Vec::new() });
+        bills.add_requests(&FinishedRows { requests, page_runs: Vec::new() });
         assert!(bills.finish(LATE_NS + 100, true, &PRIVACY).is_empty());
         let rows = bills.finish_all(true, &PRIVACY);
         let bill = |row: &Commit| {
@@ -237,21 +249,24 @@ mod tests {
         let mut bills = Bills::default();
         let rows = |bills: &mut Bills, begin_ns: i64, asked_ns: i64| {
             let requests = vec![request(0, asked_ns, "db", 4096)];
-            bills.take(&FinishedRows { requests, page_runs: Vec::new() });
-            bills.add(made(begin_ns, asked_ns), vec!["/a.db".into()], &WallClock::read());
+            bills.add_requests(&FinishedRows { requests, page_runs: Vec::new() });
+            bills.add(transaction(begin_ns, asked_ns), vec!["/a.db".into()], &WallClock::read());
             bills.finish_all(true, &PRIVACY).remove(0).requests
         };
         // What was asked for just now is kept though a segment ends.
-        bills.take(&FinishedRows { requests: vec![request(0, 900, "db", 512)], page_runs: vec![] });
+        bills.add_requests(&FinishedRows {
+            requests: vec![request(0, 900, "db", 512)],
+            page_runs: vec![],
+        });
         assert!(bills.finish_all(true, &PRIVACY).is_empty());
         assert_eq!(rows(&mut bills, 800, 1000), Some(2));
         let late_ns = 3 * LATE_NS;
         assert!(bills.finish(late_ns, true, &PRIVACY).is_empty());
         assert_eq!(rows(&mut bills, 1100, late_ns), None);
         assert_eq!(rows(&mut bills, late_ns - 1, late_ns), Some(2));
-        let calls = 0..=PARTS_KEPT as i64;
+        let calls = 0..=PARTS_LIMIT as i64;
         let requests = calls.map(|number| request(number, late_ns + 1 + number, "db", 512));
-        bills.take(&FinishedRows { requests: requests.collect(), page_runs: Vec::new() });
+        bills.add_requests(&FinishedRows { requests: requests.collect(), page_runs: Vec::new() });
         assert_eq!(rows(&mut bills, late_ns + 2, late_ns + 3), None);
     }
 }

@@ -16,12 +16,12 @@ const TEN_MINUTES: i64 = 10;
 const SMALL_BYTES: i64 = 4096;
 
 /// Rows with the name of a process.
-const SUMS_KEPT: usize = 20_000;
+const SUMS_LIMIT: usize = 20_000;
 /// Files that are summed one by one, and those of which the segment has the path.
-const FILES_KEPT: usize = 65_536;
-const FILES_NAMED: usize = 4096;
+const FILES_LIMIT: usize = 65_536;
+const PATHS_LIMIT: usize = 4096;
 /// Processes that are told apart of a file.
-const WRITERS_KEPT: usize = 16;
+const WRITERS_LIMIT: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct SumKey {
@@ -49,7 +49,7 @@ impl WrittenFile {
     fn add(&mut self, process: &str, bytes: i64) {
         let place = |name: &str| self.0.iter().position(|(known, _)| &**known == name);
         let name = match place(process) {
-            None if self.0.len() >= WRITERS_KEPT => OTHERS,
+            None if self.0.len() >= WRITERS_LIMIT => OTHERS,
             _ => process,
         };
         match place(name) {
@@ -61,7 +61,7 @@ impl WrittenFile {
         }
     }
 
-    fn named(self, path: &str, kind: &str) -> NamedFile {
+    fn into_file(self, path: &str, kind: &str) -> NamedFile {
         let bytes = Reverse(self.0.iter().map(|(_, bytes)| bytes).sum());
         let most =
             self.0.into_iter().max_by(|one, other| (one.1, &one.0).cmp(&(other.1, &other.0)));
@@ -102,7 +102,7 @@ pub struct IoSums {
 
 impl IoSums {
     /// Adds finished requests; `own` are the processes of the collector.
-    pub fn take(
+    pub fn add(
         &mut self,
         rows: &FinishedRows,
         files: &Files,
@@ -124,11 +124,11 @@ impl IoSums {
             if request.operation == "read" {
                 self.observed.read_bytes += request.length_bytes;
             }
-            self.add(request, of_request, files, writers, clock);
+            self.add_request(request, of_request, files, writers, clock);
         }
     }
 
-    fn add(
+    fn add_request(
         &mut self,
         request: &Request,
         runs: &[PageRun],
@@ -171,14 +171,14 @@ impl IoSums {
     }
 
     fn sum(&mut self, mut key: SumKey) -> &mut RequestSum {
-        if self.sums.len() >= SUMS_KEPT && !self.sums.contains_key(&key) {
+        if self.sums.len() >= SUMS_LIMIT && !self.sums.contains_key(&key) {
             key.process = OTHERS.to_owned();
         }
         self.sums.entry(key).or_default()
     }
 
     fn wrote(&mut self, file_id: i64, key: &SumKey, bytes: i64) {
-        if self.files.len() >= FILES_KEPT && !self.files.contains_key(&file_id) {
+        if self.files.len() >= FILES_LIMIT && !self.files.contains_key(&file_id) {
             let other = self.others.entry((key.file_kind.to_string(), OTHERS.to_owned()));
             let other = other.or_default();
             *other = (other.0 + 1, other.1 + bytes);
@@ -191,11 +191,11 @@ impl IoSums {
     pub fn let_go(&mut self, gone: &[File]) {
         for file in gone {
             let written = self.files.remove(&file.file_id);
-            self.gone.extend(written.map(|it| it.named(&file.path, &file.file_kind)));
+            self.gone.extend(written.map(|it| it.into_file(&file.path, &file.file_kind)));
         }
-        if self.gone.len() > 2 * FILES_NAMED {
+        if self.gone.len() > 2 * PATHS_LIMIT {
             self.gone.sort();
-            let rest = self.gone.split_off(FILES_NAMED);
+            let rest = self.gone.split_off(PATHS_LIMIT);
             rest.into_iter().for_each(|file| self.sum_other(file));
         }
     }
@@ -221,12 +221,12 @@ impl IoSums {
         });
         let mut named = std::mem::take(&mut self.gone);
         for (number, written) in std::mem::take(&mut self.files) {
-            named.push(written.named(files.path(number), files.kind(number)));
+            named.push(written.into_file(files.path(number), files.kind(number)));
         }
         named.sort();
         let mut rows = Vec::new();
         for (place, file) in named.into_iter().enumerate() {
-            let may_be_named = place < FILES_NAMED && !file.path.is_empty();
+            let may_be_named = place < PATHS_LIMIT && !file.path.is_empty();
             match privacy.path(&file.path).filter(|_| may_be_named) {
                 Some(path) => rows.push(FileSum {
                     path: Some(path),
@@ -267,7 +267,8 @@ fn process(request: &Request, file_id: Option<i64>, files: &Files, writers: &Wri
         return comm.clone();
     }
     let key = file_id.and_then(|number| files.key(number));
-    let writer = key.filter(|_| request.operation == "write").and_then(|key| writers.of(key));
+    let writer =
+        key.filter(|_| request.operation == "write").and_then(|key| writers.last_writer(key));
     writer.unwrap_or_else(|| match request.submitter_comm.split_once('/') {
         // Of the kernel's workers there are many, with numbers.
         Some(("kworker", _)) => "kworker".to_owned(),
@@ -309,7 +310,7 @@ mod tests {
 
     fn sums(sums: &mut IoSums, rows: FinishedRows) {
         let own = BTreeSet::from([99]);
-        sums.take(&rows, &Files::default(), (&own, &Writers::default()), &WallClock::read());
+        sums.add(&rows, &Files::default(), (&own, &Writers::default()), &WallClock::read());
     }
 
     const PRIVACY: Privacy = Privacy { level: PrivacyLevel::Names, salt: [0; 32] };
@@ -341,7 +342,7 @@ mod tests {
 
     #[test]
     fn files_that_were_let_go_are_named_as_if_they_were_kept() {
-        let count = 5 * FILES_NAMED as i64;
+        let count = 5 * PATHS_LIMIT as i64;
         let mut all = IoSums::default();
         for first in (0..count).step_by(1000) {
             let ids = first..count.min(first + 1000);
@@ -355,15 +356,15 @@ mod tests {
                 ..File::default()
             };
             all.let_go(&ids.map(gone).collect::<Vec<_>>());
-            assert!(all.files.is_empty() && all.gone.len() <= 2 * FILES_NAMED);
+            assert!(all.files.is_empty() && all.gone.len() <= 2 * PATHS_LIMIT);
         }
         let (_, rows) = all.finish(&Files::default(), &PRIVACY);
         let (named, others): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| row.path.is_some());
-        let largest = (0..count).rev().take(FILES_NAMED).map(|id| Some(format!("/f{id}")));
+        let largest = (0..count).rev().take(PATHS_LIMIT).map(|id| Some(format!("/f{id}")));
         assert!(named.iter().map(|row| row.path.clone()).eq(largest));
         assert_eq!(others.len(), 2);
-        assert_eq!(others.iter().map(|row| row.files).sum::<i64>(), count - FILES_NAMED as i64);
+        assert_eq!(others.iter().map(|row| row.files).sum::<i64>(), count - PATHS_LIMIT as i64);
         let written = |rows: &[FileSum]| rows.iter().map(|row| row.write_bytes).sum::<i64>();
         assert_eq!(written(&named) + written(&others), 512 * count * (count + 1) / 2);
     }
@@ -373,19 +374,19 @@ mod tests {
         let mut file = WrittenFile::default();
         (0..100).for_each(|number| file.add(&format!("p{number:02}"), 1));
         file.add("p03", 200);
-        assert!(file.0.len() <= WRITERS_KEPT + 1);
-        let file = file.named("/f", "other");
+        assert!(file.0.len() <= WRITERS_LIMIT + 1);
+        let file = file.into_file("/f", "other");
         assert_eq!((file.bytes.0, &*file.process), (300, "p03"));
     }
 
     #[test]
     fn more_processes_than_there_are_rows_for_are_summed_as_others() {
         let mut all = IoSums::default();
-        let count = SUMS_KEPT as i64 + 500;
+        let count = SUMS_LIMIT as i64 + 500;
         let requests = (0..count).map(|id| request(id, "write", 512, id + 1000)).collect();
         sums(&mut all, FinishedRows { requests, page_runs: Vec::new() });
         let (io, _) = all.finish(&Files::default(), &PRIVACY);
         assert_eq!(io.iter().map(|row| row.requests).sum::<i64>(), count);
-        assert!(io.len() <= SUMS_KEPT + 1 && io.iter().any(|row| row.process == OTHERS));
+        assert!(io.len() <= SUMS_LIMIT + 1 && io.iter().any(|row| row.process == OTHERS));
     }
 }

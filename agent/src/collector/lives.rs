@@ -121,7 +121,7 @@ impl Writers {
     }
 
     /// The process that is known of a file.
-    pub fn of(&self, file: FileKey) -> Option<String> {
+    pub fn last_writer(&self, file: FileKey) -> Option<String> {
         self.0.peek(&file).map(process_name)
     }
 }
@@ -164,13 +164,16 @@ mod tests {
             (17_000_000, unlink("/a.db-journal")),
         ] {
             let call = call(end_ns, deed);
-            finder.take(&call);
+            finder.see(&call);
             lives.see(&call, &finder, None);
         }
         let rows = lives.finish(&Privacy { level: PrivacyLevel::Names, salt: [0; 32] });
-        let told: Vec<_> =
+        let summaries: Vec<_> =
             rows.iter().map(|row| (&*row.event, row.lived_below_ms, row.files)).collect();
-        assert_eq!(told, [("created", None, 2), ("deleted", None, 1), ("deleted", Some(8), 2)]);
+        assert_eq!(
+            summaries,
+            [("created", None, 2), ("deleted", None, 1), ("deleted", Some(8), 2)]
+        );
         assert_eq!((&*rows[0].file_kind, &*rows[0].process), ("db-journal", "app"));
     }
 
@@ -188,10 +191,13 @@ mod tests {
             let call = call(number, Deed::Open { path, is_created: true });
             lives.see(&call, &CommitFinder::default(), None);
         }
-        let kept = lives.created.values().count();
-        assert!(kept <= 2 * WRITERS_LIMIT);
+        let created_count = lives.created.values().count();
+        assert!(created_count <= 2 * WRITERS_LIMIT);
         let rows = lives.finish(&Privacy { level: PrivacyLevel::Names, salt: [0; 32] });
-        let told: Vec<_> = rows.iter().map(|row| (&*row.event, row.files)).collect();
-        assert_eq!(told, [("created", 200_000), ("forgotten", 200_000 - kept as i64)]);
+        let summaries: Vec<_> = rows.iter().map(|row| (&*row.event, row.files)).collect();
+        assert_eq!(
+            summaries,
+            [("created", 200_000), ("forgotten", 200_000 - created_count as i64)]
+        );
     }
 }

@@ -27,7 +27,7 @@ pub struct Privacy {
 const MOST_BYTES: usize = 4096;
 
 /// Endings by which SQLite's files are known (schema/file_kinds.toml).
-const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
+const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-wal", "-shm"];
 const DATABASES: [&str; 4] = [".db", ".db3", ".sqlite", ".sqlite3"];
 /// -mj and nine digits of a super-journal.
 const SUPER_BYTES: usize = 12;
@@ -92,7 +92,7 @@ impl Privacy {
 
 /// What lies beside a database: its name, and the ending.
 fn split(part: &str) -> (&str, &str) {
-    if let Some(ending) = BESIDE.iter().find(|ending| part.ends_with(*ending)) {
+    if let Some(ending) = SQLITE_SUFFIXES.iter().find(|ending| part.ends_with(*ending)) {
         return part.split_at(part.len() - ending.len());
     }
     match part.rfind("-mj") {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn of_a_path_that_is_too_long_the_end_stays() {
         let long = format!("/{}/name.db", "é".repeat(4000));
-        let kept = privacy(PrivacyLevel::Names).path(&long).unwrap();
-        assert!(kept.len() <= MOST_BYTES && kept.ends_with("/name.db"));
+        let path = privacy(PrivacyLevel::Names).path(&long).unwrap();
+        assert!(path.len() <= MOST_BYTES && path.ends_with("/name.db"));
     }
 }

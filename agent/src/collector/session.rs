@@ -26,25 +26,25 @@ use crate::tracer::Tracer;
 use crate::tracer::live_trace::{End, Lives, Until};
 
 /// Between two looks at what was seen, and between two rounds of rows.
-const TICK: Duration = Duration::from_millis(100);
-const ROUND: Duration = Duration::from_secs(2);
-const ROUND_REQUESTS: usize = 4096;
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const ROWS_INTERVAL: Duration = Duration::from_secs(2);
+const REQUESTS_PER_ROUND: usize = 4096;
 
 /// Where so many bytes of records wait, the next look is at once.
-const MUCH_BYTES: usize = 1 << 20;
+const BACKLOG_TO_SKIP_SLEEP_BYTES: usize = 1 << 20;
 
 /// Records that wait beside the ring, the ring of calls, and files: memory has a bound.
 const BACKLOG_BYTES: usize = 16 << 20;
 const CALLS_RING_BYTES: u32 = 4 << 20;
 const CALLS_BACKLOG_BYTES: usize = 8 << 20;
-const FILES_KEPT: usize = 32_768;
+const FILES_LIMIT: usize = 32_768;
 
 /// A commit may be added to for so long: its journals end, its directory is synced.
 const SETTLED_NS: i64 = 200_000_000;
 
 /// Commits of a segment, some 400 bytes each and as much again while it is written; it is closed
 /// then.
-const COMMITS: usize = 20_000;
+const MAX_COMMITS_PER_SEGMENT: usize = 20_000;
 
 /// Collects until it is told to end.
 ///
@@ -56,7 +56,7 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
     let privacy = Privacy { level: settings.privacy, salt: spool.salt };
     let numbers: Vec<u32> = settings.disks.numbers.iter().copied().collect();
     let mut tracer = Tracer::load(settings.ring_bytes)?;
-    tracer.keep_files(FILES_KEPT);
+    tracer.keep_files(FILES_LIMIT);
     let mut witness = CallWitness::load(CALLS_RING_BYTES)?;
     let mut until = Until::new(None, settings.duration)?;
     let server = settings.server.clone();
@@ -131,15 +131,15 @@ impl BegunSegment {
             clock,
             day: clock.day(clock.unix_ns(boot_ns)),
             lost: lost + witness.lost(),
-            other_syncs: witness.of_others(),
+            other_syncs: witness.foreign_calls(),
             unattributed: gaps.unattributed_bytes,
-            disk_bytes: DiskBytes::of(disks),
+            disk_bytes: DiskBytes::read(disks),
         })
     }
 }
 
 impl DiskBytes {
-    fn of(disks: &Disks) -> Self {
+    fn read(disks: &Disks) -> Self {
         let mut sum = DiskBytes::default();
         for folder in disks.numbers.iter().map(|&disk| sysfs::device_folder(disk)) {
             let counters = counters::read_iostats(&folder).unwrap_or_default();
@@ -177,11 +177,11 @@ impl Collecting {
     fn watch(&mut self, until: &mut Until) -> anyhow::Result<End> {
         let mut round = Instant::now();
         loop {
-            let is_late = self.tracer.backlog_bytes() > MUCH_BYTES;
-            if let Some(end) = until.wait(if is_late { Duration::ZERO } else { TICK })? {
+            let is_late = self.tracer.backlog_bytes() > BACKLOG_TO_SKIP_SLEEP_BYTES;
+            if let Some(end) = until.wait(if is_late { Duration::ZERO } else { LOOK_INTERVAL })? {
                 return Ok(end);
             }
-            if self.digest()? || round.elapsed() >= ROUND {
+            if self.digest()? || round.elapsed() >= ROWS_INTERVAL {
                 self.round(SETTLED_NS)?;
                 round = Instant::now();
                 if self.is_due() {
@@ -196,15 +196,15 @@ impl Collecting {
     /// what waits for long is made into them in small parts.
     fn digest(&mut self) -> anyhow::Result<bool> {
         self.look()?;
-        let kept = self.tracer.digest(ROUND_REQUESTS)?;
-        Ok(kept >= ROUND_REQUESTS || self.tracer.is_crowded())
+        let pending_rows = self.tracer.digest(REQUESTS_PER_ROUND)?;
+        Ok(pending_rows >= REQUESTS_PER_ROUND || self.tracer.is_crowded())
     }
 
     /// What calls were seen.
     fn look(&mut self) -> anyhow::Result<()> {
-        for call in self.witness.seen()? {
+        for call in self.witness.read_calls()? {
             if !self.own.contains(&i64::from(call.pid)) && self.is_here(&call) {
-                self.finder.take(&call);
+                self.finder.see(&call);
                 self.writers.see(&call);
                 self.lives.see(&call, &self.finder, self.tracer.files().map(|it| &*it));
             }
@@ -232,17 +232,17 @@ impl Collecting {
         self.own = own_processes(&mut self.uploader);
         let (rows, gone) = self.tracer.take();
         if let Some(files) = self.tracer.files() {
-            self.sums.take(&rows, files, (&self.own, &self.writers), &self.clock);
+            self.sums.add(&rows, files, (&self.own, &self.writers), &self.clock);
             self.sums.let_go(&gone);
             files.forget_changed();
         }
-        self.bills.take(&rows);
+        self.bills.add_requests(&rows);
         let now_ns = now_ns();
-        for made in self.finder.made(now_ns.saturating_sub(settled_ns)) {
-            if [COMMIT, CHECKPOINT].contains(&made.row.kind.as_str()) {
+        for transaction in self.finder.take_finished(now_ns.saturating_sub(settled_ns)) {
+            if [COMMIT, CHECKPOINT].contains(&transaction.row.kind.as_str()) {
                 let name = |&number: &usize| self.finder.database(number);
-                let databases = made.databases.iter().map(name).collect();
-                self.bills.add(made, databases, &self.clock);
+                let databases = transaction.databases.iter().map(name).collect();
+                self.bills.add(transaction, databases, &self.clock);
             }
         }
         let is_exact = self.is_exact()?;
@@ -259,7 +259,7 @@ impl Collecting {
     fn is_due(&self) -> bool {
         let day = self.clock.day(self.clock.unix_ns(now_ns()));
         self.begun.since.elapsed() >= self.settings.segment_time
-            || self.commits.len() >= COMMITS
+            || self.commits.len() >= MAX_COMMITS_PER_SEGMENT
             || day != self.begun.day
             || self.clock.utc_offset_s != self.begun.clock.utc_offset_s
     }
@@ -369,7 +369,7 @@ impl Collecting {
     /// Takes what is left, and closes the last segment.
     fn finish(mut self) -> anyhow::Result<()> {
         self.tracer.end();
-        while self.tracer.backlog_bytes() > MUCH_BYTES {
+        while self.tracer.backlog_bytes() > BACKLOG_TO_SKIP_SLEEP_BYTES {
             if self.digest()? {
                 self.round(SETTLED_NS)?;
             }

@@ -54,9 +54,9 @@ pub struct Arguments {
 /// If the disks cannot be traced, or the spool not be used.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let disks = match (arguments.device.as_slice(), &arguments.directory) {
-        (devices @ [_, ..], _) => Disks::of_devices(devices)?,
-        ([], Some(directory)) => Disks::of_directory(directory)?,
-        ([], None) => Disks::of_machine()?,
+        (devices @ [_, ..], _) => Disks::from_devices(devices)?,
+        ([], Some(directory)) => Disks::from_directory(directory)?,
+        ([], None) => Disks::from_machine()?,
     };
     if disks.numbers.is_empty() {
         return Err(WrongUse("no disk has a mounted filesystem; name a --device".into()).into());

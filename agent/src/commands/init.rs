@@ -80,11 +80,11 @@ fn run_job(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()>
     match Job::parse(json).map_err(|error| WrongUse(format!("the job: {error}")))? {
         Job::Case(case) => {
             let finished = case::run(&case, module, clock, tracer, results)?;
-            let asked = afterwards()?;
-            if asked.symbols {
+            let wanted = afterwards()?;
+            if wanted.symbols {
                 fs::copy(SYMBOLS, results.join("symbols")).context(SYMBOLS)?;
             }
-            match asked.power_cuts {
+            match wanted.power_cuts {
                 Some(cuts) => power_cut::run(&cuts, &case, finished, results),
                 None => Ok(()),
             }

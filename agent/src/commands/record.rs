@@ -12,7 +12,7 @@ use crate::errors::{INCOMPLETE, WrongUse, code_of};
 use crate::messages::{plural, print, say};
 use crate::process;
 use crate::recorder::{
-    By, Data, RecordedProgram, RecordingOptions, RecordingOutcome, StatementsOutcome, Values,
+    Data, Method, RecordedProgram, RecordingOptions, RecordingOutcome, StatementsOutcome, Values,
     record, record_statements,
 };
 
@@ -26,8 +26,8 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "command")]
     pid: Option<i32>,
     /// How calls are seen: eBPF costs the program less, and needs root or CAP_BPF and CAP_PERFMON
-    #[arg(long, value_enum, default_value_t = By::Auto)]
-    by: By,
+    #[arg(long, value_enum, default_value_t = Method::Auto)]
+    by: Method,
     /// With eBPF: size of the ring that calls wait in, in MiB, rounded up to a power of two
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring_mib: u32,

@@ -69,10 +69,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Err(WrongUse("name a command after --, a --pid or a --duration".into()).into());
     }
     let disks = match arguments.device.as_slice() {
-        devices @ [_, ..] => Disks::of_devices(devices)?,
+        devices @ [_, ..] => Disks::from_devices(devices)?,
         [] => {
             let here = Path::new(".").to_owned();
-            Disks::of_directory(arguments.directory.as_ref().unwrap_or(&here))?
+            Disks::from_directory(arguments.directory.as_ref().unwrap_or(&here))?
         }
     };
     for unknown in &disks.unknown_types {

@@ -24,9 +24,9 @@ pub enum FileRole {
 
 /// Files of which paths are kept: so many recent ones, and as many others; and databases beyond
 /// which idle ones are forgotten. Memory has a bound, however long calls come.
-const FILES_KEPT: usize = 16_384;
-const LASTING_KEPT: usize = 8_192;
-const DATABASES_KEPT: usize = 32_768;
+const FILES_LIMIT: usize = 16_384;
+const LASTING_FILES_LIMIT: usize = 8_192;
+const DATABASES_LIMIT: usize = 32_768;
 
 /// A path, and what it means to those that gave it.
 type Place = (String, PathRoot);
@@ -39,18 +39,18 @@ pub struct DatabaseFiles {
     /// By number: the place that it was met by first, and the file that was there last.
     known: BTreeMap<usize, (Place, FileKey)>,
     next: usize,
-    numbers: RecentMap<FileKey, usize, LASTING_KEPT>,
-    places: RecentMap<FileKey, Place, FILES_KEPT>,
+    numbers: RecentMap<FileKey, usize, LASTING_FILES_LIMIT>,
+    places: RecentMap<FileKey, Place, FILES_LIMIT>,
     /// Likewise of databases, WALs and their shared memory, which a process keeps open: others, of
     /// which there are many, put none of them out.
-    lasting_places: RecentMap<FileKey, Place, LASTING_KEPT>,
+    lasting_places: RecentMap<FileKey, Place, LASTING_FILES_LIMIT>,
 }
 
 impl DatabaseFiles {
     /// Of all calls that there are.
-    pub fn of(calls: &[FileCall]) -> Self {
+    pub fn from_calls(calls: &[FileCall]) -> Self {
         let mut places: BTreeMap<FileKey, (&str, PathRoot)> = BTreeMap::new();
-        let mut found: BTreeMap<Place, FileKey> = BTreeMap::new();
+        let mut file_by_place: BTreeMap<Place, FileKey> = BTreeMap::new();
         for call in calls {
             match (&call.deed, call.file) {
                 (Deed::Open { path, .. }, Some(file)) => {
@@ -58,13 +58,13 @@ impl DatabaseFiles {
                 }
                 (Deed::Lock { offset_bytes, .. }, Some(file)) if LOCKS.contains(offset_bytes) => {
                     let place = places.get(&file).map(|(path, root)| ((*path).to_owned(), *root));
-                    found.extend(place.map(|place| (place, file)));
+                    file_by_place.extend(place.map(|place| (place, file)));
                 }
                 _ => {}
             }
         }
         let mut files = Self::default();
-        found.into_iter().for_each(|(place, file)| files.learn(place, file));
+        file_by_place.into_iter().for_each(|(place, file)| files.learn(place, file));
         files
     }
 
@@ -112,7 +112,7 @@ impl DatabaseFiles {
 
     /// There are more databases than are kept.
     pub fn is_crowded(&self) -> bool {
-        self.databases.len() > DATABASES_KEPT
+        self.databases.len() > DATABASES_LIMIT
     }
 
     /// Forgets the databases but these, and those of which files are known; gives what is left. One

@@ -8,7 +8,7 @@ use super::database::{DatabaseFiles, FileRole};
 use super::database::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WalFrames};
 use super::recent_map::RecentMap;
 pub use super::unit_of_work::{CHECKPOINT, COMMIT};
-use super::unit_of_work::{FoundTransactions, MadeRows, MadeTransaction, UnitOfWork};
+use super::unit_of_work::{DetectedTransaction, FoundTransactions, TransactionRows, UnitOfWork};
 
 /// Of a write to a file opened with O_SYNC or O_DSYNC.
 const SYNCED_WRITE: &str = "write";
@@ -28,14 +28,14 @@ const ROLLBACK_VERSION: u8 = 1;
 const OVER_NS: i64 = 10_000_000_000;
 
 /// What processes do to databases is kept of so many, but for what is under way.
-const UNITS_KEPT: usize = 16_384;
+const UNITS_LIMIT: usize = 16_384;
 
 /// Finds what there is in calls that are in the order of their ends.
 pub fn find(calls: &[FileCall]) -> FoundTransactions {
-    let files = DatabaseFiles::of(calls);
+    let files = DatabaseFiles::from_calls(calls);
     let databases = files.count() as u64;
     let mut finder = CommitFinder { files, ..CommitFinder::default() };
-    calls.iter().for_each(|call| finder.take(call));
+    calls.iter().for_each(|call| finder.see(call));
     finder.end_all(i64::MAX);
     finder.rows.finish(calls, databases)
 }
@@ -44,7 +44,7 @@ pub fn find(calls: &[FileCall]) -> FoundTransactions {
 #[derive(Debug, Default)]
 pub struct CommitFinder {
     files: DatabaseFiles,
-    rows: MadeRows,
+    rows: TransactionRows,
     units: BTreeMap<(u32, usize), UnitOfWork>,
     wals: WalFrames,
     /// By thread: the super-journal that it opened last.
@@ -53,17 +53,17 @@ pub struct CommitFinder {
 
 impl CommitFinder {
     /// What was made and ended before a time; nothing that comes later belongs to it.
-    pub fn made(&mut self, before_ns: i64) -> Vec<MadeTransaction> {
+    pub fn take_finished(&mut self, before_ns: i64) -> Vec<DetectedTransaction> {
         self.end_all(before_ns.saturating_sub(OVER_NS));
         self.units.retain(|_, unit| !unit.is_idle() || unit.begin_ns.is_some());
-        if self.units.len() > UNITS_KEPT {
+        if self.units.len() > UNITS_LIMIT {
             self.units.retain(|_, unit| !unit.is_idle());
         }
         if self.files.is_crowded() {
             let busy = self.units.keys().map(|(_, database)| *database).collect();
             self.wals.keep(&self.files.forget_idle(busy));
         }
-        self.rows.take(before_ns)
+        self.rows.take_ended(before_ns)
     }
 
     /// The path of a database by its number; with its inode where that path leads to several.
@@ -77,7 +77,7 @@ impl CommitFinder {
     }
 
     /// Takes the next call, in the order of their ends.
-    pub fn take(&mut self, call: &FileCall) {
+    pub fn see(&mut self, call: &FileCall) {
         self.rows.see(call);
         let root = call.caller.root;
         let role = match (&call.deed, call.file) {
@@ -247,7 +247,7 @@ impl CommitFinder {
             }
             Deed::Sync { .. } => {
                 let unit = self.unit(call, database);
-                let is_checkpoint = unit.made.is_none() && unit.frames == 0;
+                let is_checkpoint = unit.transaction.is_none() && unit.frames == 0;
                 if unit.checkpoint.is_some() || is_checkpoint {
                     self.checkpointed(call, database, false);
                 } else {
@@ -308,10 +308,10 @@ impl CommitFinder {
         }
         joined.sort_by_key(|(number, _)| (*number != database, *number));
         let databases: Vec<usize> = joined.iter().map(|(number, _)| *number).collect();
-        let all = UnitOfWork::of_several(joined.iter().map(|(_, unit)| &**unit));
+        let all = UnitOfWork::merged_from(joined.iter().map(|(_, unit)| &**unit));
         joined.into_iter().for_each(|(_, unit)| unit.in_super = true);
-        let made = self.rows.row(call, COMMIT, &all, databases);
-        self.rows.emit(MadeTransaction { super_journal: Some(path.clone()), ..made });
+        let transaction = self.rows.row(call, COMMIT, &all, databases);
+        self.rows.emit(DetectedTransaction { super_journal: Some(path.clone()), ..transaction });
     }
 
     fn on_other(&mut self, call: &FileCall) {
@@ -323,7 +323,7 @@ impl CommitFinder {
         // The directory of a database, whose journal was made or unlinked.
         for database in call.file.map_or_else(Vec::new, |file| self.files.beneath(file)) {
             let unit = self.unit(call, database);
-            if unit.made.is_some() || unit.has_journal || unit.frames > 0 {
+            if unit.transaction.is_some() || unit.has_journal || unit.frames > 0 {
                 self.synced(call, database);
                 return;
             }
@@ -367,7 +367,7 @@ impl CommitFinder {
             self.commit(call, database, journal_mode);
         } else if unit.has_journal {
             *unit = UnitOfWork::default();
-            self.rows.found.rollbacks += 1;
+            self.rows.totals.rollbacks += 1;
         }
     }
 
@@ -378,38 +378,41 @@ impl CommitFinder {
         // What the thread has just committed in another database, and not given back, is a part of
         // the same transaction, if both were begun by then.
         for ((pid, _), other) in &mut self.units {
-            if let Some(made) = &mut other.made
+            if let Some(transaction) = &mut other.transaction
                 && *pid == call.pid
-                && made.row.tid == i64::from(call.tid)
-                && unit.begin_ns.is_some_and(|begin_ns| begin_ns < made.row.return_ns)
+                && transaction.row.tid == i64::from(call.tid)
+                && unit.begin_ns.is_some_and(|begin_ns| begin_ns < transaction.row.return_ns)
             {
-                made.guards.several_databases = true;
+                transaction.guards.several_databases = true;
                 unit.guards.several_databases = true;
             }
         }
-        let made = self.rows.row(call, COMMIT, &unit, vec![database]);
-        let made = Some(MadeTransaction { journal_mode, ..made });
+        let transaction = self.rows.row(call, COMMIT, &unit, vec![database]);
+        let transaction = Some(DetectedTransaction { journal_mode, ..transaction });
         let (tid, checkpoint) = (call.tid, unit.checkpoint);
-        *self.unit(call, database) = UnitOfWork { made, checkpoint, tid, ..UnitOfWork::default() };
+        *self.unit(call, database) =
+            UnitOfWork { transaction, checkpoint, tid, ..UnitOfWork::default() };
     }
 
     /// The call belongs to a commit that was just made; false where there is none.
     fn extend(&mut self, call: &FileCall, database: usize, is_sync: bool) -> bool {
-        let Some(made) = &mut self.unit(call, database).made else { return false };
-        made.row.return_ns = call.end_ns;
+        let Some(transaction) = &mut self.unit(call, database).transaction else { return false };
+        transaction.row.return_ns = call.end_ns;
         if is_sync {
-            made.row.sync_calls += 1;
-            made.sync_call.add(call.sync_name());
-            made.guards.end_synced = true;
+            transaction.row.sync_calls += 1;
+            transaction.sync_call.add(call.sync_name());
+            transaction.guards.end_synced = true;
         }
-        made.written_bytes += call.written_bytes();
+        transaction.written_bytes += call.written_bytes();
         true
     }
 
     /// No further call belongs to the commit that was made.
     fn end(&mut self, pid: u32, database: usize) {
-        if let Some(made) = self.units.get_mut(&(pid, database)).and_then(|unit| unit.made.take()) {
-            self.rows.emit(made);
+        if let Some(transaction) =
+            self.units.get_mut(&(pid, database)).and_then(|unit| unit.transaction.take())
+        {
+            self.rows.emit(transaction);
         }
     }
 
@@ -431,11 +434,12 @@ impl CommitFinder {
 
     fn checkpointed(&mut self, call: &FileCall, database: usize, is_write: bool) {
         self.end(call.pid, database);
-        let mut made = self.rows.row(call, CHECKPOINT, &UnitOfWork::default(), vec![database]);
+        let mut transaction =
+            self.rows.row(call, CHECKPOINT, &UnitOfWork::default(), vec![database]);
         let unit = self.unit(call, database);
         let begin_ns = unit.begin_ns.take().unwrap_or(call.begin_ns);
-        (made.row.begin_ns, made.row.commit_ns) = (begin_ns, begin_ns);
-        let checkpoint = unit.checkpoint.get_or_insert(made);
+        (transaction.row.begin_ns, transaction.row.commit_ns) = (begin_ns, begin_ns);
+        let checkpoint = unit.checkpoint.get_or_insert(transaction);
         checkpoint.row.return_ns = call.end_ns;
         checkpoint.row.wal_frames += i64::from(is_write && matches!(call.deed, Deed::Write { .. }));
         if !is_write {
@@ -449,8 +453,8 @@ impl CommitFinder {
     fn end_checkpoint(&mut self, pid: u32, database: usize) {
         let unit = self.units.get_mut(&(pid, database));
         let checkpoint = unit.and_then(|unit| unit.checkpoint.take());
-        if let Some(made) = checkpoint.filter(|made| made.row.wal_frames > 0) {
-            self.rows.emit(made);
+        if let Some(transaction) = checkpoint.filter(|transaction| transaction.row.wal_frames > 0) {
+            self.rows.emit(transaction);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::call::{Caller, Deed, FileCall, PathRoot};
 use super::finder::{CommitFinder, find};
-use super::unit_of_work::{FoundTransactions, MadeTransaction, ModeCounts};
+use super::unit_of_work::{DetectedTransaction, FoundTransactions, ModeCounts};
 use crate::tracer::FileKey;
 
 fn file(inode: u64) -> Option<FileKey> {
@@ -18,7 +18,7 @@ const OTHER: u64 = 5;
 const PENDING: u64 = 0x4000_0000;
 
 /// Calls one after another, 10 ns each.
-fn found(deeds: &[(u64, Deed)]) -> FoundTransactions {
+fn find_in(deeds: &[(u64, Deed)]) -> FoundTransactions {
     let opened = [
         (DB, "/app/a.db"),
         (JOURNAL, "/app/a.db-journal"),
@@ -86,12 +86,12 @@ fn a_commit_ends_with_its_journal_and_what_belongs_to_that() {
         (vec![(JOURNAL, zeroed), (JOURNAL, sync())], 3),
     ] {
         let deeds = rollback_journal(&end);
-        let found = found(&[deeds.clone(), deeds].concat());
-        assert_eq!((found.commits, found.rollbacks, found.syncs), (2, 0, 0), "{end:?}");
-        let (first, calls) = (&found.rows[0], 7 + end.len() as i64);
+        let totals = find_in(&[deeds.clone(), deeds].concat());
+        assert_eq!((totals.commits, totals.rollbacks, totals.syncs), (2, 0, 0), "{end:?}");
+        let (first, calls) = (&totals.rows[0], 7 + end.len() as i64);
         assert_eq!((first.begin_ns, first.commit_ns), (50, 80));
         assert_eq!((first.return_ns, first.sync_calls), (50 + calls * 10 - 1, syncs));
-        assert_eq!(found.rows[1].begin_ns, 50 + calls * 10);
+        assert_eq!(totals.rows[1].begin_ns, 50 + calls * 10);
     }
 }
 
@@ -108,7 +108,7 @@ fn guarded(synced: &str, end: &(u64, Deed), sync_of_end: (u64, Deed)) -> ModeCou
     add('d', (DB, write(0, 4096, b"SQLite format 3\0")), (DB, sync()));
     add('e', end.clone(), sync_of_end);
     deeds.push((DB, unlock(0)));
-    let modes = found(&deeds).modes;
+    let modes = find_in(&deeds).modes;
     assert_eq!(modes.len(), 1, "{modes:?}");
     modes.into_values().next().unwrap()
 }
@@ -151,12 +151,12 @@ fn a_wals_commit_without_a_sync_after_its_frame_and_one_over_two_wals_are_seen()
         deeds.extend(is_synced.then_some((WAL, sync())));
         deeds.push((SHM, unlock(120)));
     }
-    let found = found(&deeds);
-    let wal = found.modes["wal"];
+    let totals = find_in(&deeds);
+    let wal = totals.modes["wal"];
     let wanted =
         ModeCounts { commits: 4, end_unsynced: 3, several_databases: 2, ..Default::default() };
-    assert_eq!(wal, wanted, "{found:?}");
-    assert_eq!(found.counts()["journal_modes"]["wal"]["end_unsynced"], 3);
+    assert_eq!(wal, wanted, "{totals:?}");
+    assert_eq!(totals.counts()["journal_modes"]["wal"]["end_unsynced"], 3);
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn a_journal_that_was_played_back_or_came_to_nothing_is_a_rollback() {
         (DB, unlock(0)),
     ];
     for deeds in [&played[..], &nothing] {
-        let found = found(deeds);
-        assert_eq!((found.commits, found.rollbacks), (0, 1));
+        let totals = find_in(deeds);
+        assert_eq!((totals.commits, totals.rollbacks), (0, 1));
     }
 }
 
@@ -182,8 +182,8 @@ fn without_a_journal_file_the_databases_sync_is_the_commit() {
         (DB, sync()),
         (DB, unlock(0)),
     ];
-    let found = found(&deeds);
-    assert_eq!((found.commits, found.syncs, found.rows[0].sync_calls), (1, 0, 1));
+    let totals = find_in(&deeds);
+    assert_eq!((totals.commits, totals.syncs, totals.rows[0].sync_calls), (1, 0, 1));
 }
 
 #[test]
@@ -210,12 +210,12 @@ fn a_wal_commits_with_the_frame_that_has_the_databases_size() {
     deeds.extend([(SHM, unlock(120)), (SHM, unlock(123))]);
     deeds.extend([(SHM, lock(121)), (WAL, sync()), (DB, write(0, 4096, &[])), (DB, sync())]);
     deeds.push((SHM, unlock(121)));
-    let found = found(&deeds);
-    assert_eq!((found.commits, found.checkpoints, found.syncs), (2, 1, 0));
-    let rows: Vec<_> = found.rows.iter().map(|row| (row.wal_frames, row.sync_calls)).collect();
+    let totals = find_in(&deeds);
+    assert_eq!((totals.commits, totals.checkpoints, totals.syncs), (2, 1, 0));
+    let rows: Vec<_> = totals.rows.iter().map(|row| (row.wal_frames, row.sync_calls)).collect();
     assert_eq!(rows, [(2, 3), (3, 0), (1, 2)]);
-    assert_eq!((found.rows[0].begin_ns, found.rows[0].commit_ns), (50, 100));
-    assert_eq!(found.rows[2].phase, "checkpoint");
+    assert_eq!((totals.rows[0].begin_ns, totals.rows[0].commit_ns), (50, 100));
+    assert_eq!(totals.rows[2].phase, "checkpoint");
 }
 
 #[test]
@@ -223,12 +223,12 @@ fn of_other_files_a_sync_is_a_transaction_since_the_last() {
     let saved = Deed::Write { offset_bytes: 0, length_bytes: 9, head: vec![], is_synced: true };
     let deeds =
         [(OTHER, write(0, 5, &[])), (OTHER, sync()), (OTHER, saved), (OTHER, write(0, 7, &[]))];
-    let found = found(&deeds);
-    assert_eq!((found.commits, found.syncs), (0, 2));
+    let totals = find_in(&deeds);
+    assert_eq!((totals.commits, totals.syncs), (0, 2));
     let rows: Vec<_> =
-        found.rows.iter().map(|row| (row.kind.as_str(), row.begin_ns, row.return_ns)).collect();
+        totals.rows.iter().map(|row| (row.kind.as_str(), row.begin_ns, row.return_ns)).collect();
     assert_eq!(rows, [("fdatasync", 0, 69), ("write", 69, 79)]);
-    assert_eq!((found.writes_after, found.bytes_after), (1, 7));
+    assert_eq!((totals.writes_after, totals.bytes_after), (1, 7));
 }
 
 #[test]
@@ -246,9 +246,9 @@ fn one_commit_of_two_databases_ends_with_the_super_journal() {
     deeds.push((JOURNAL, unlink()));
     deeds.push((21, Deed::Unlink { path: "/app/b.db-journal".into() }));
     deeds.extend([(DB, unlock(0)), (20, unlock(0))]);
-    let found = found(&deeds);
-    assert_eq!((found.commits, found.databases, found.syncs, found.rollbacks), (1, 2, 0, 0));
-    assert_eq!((found.rows[0].databases, found.rows[0].sync_calls), (2, 5));
+    let totals = find_in(&deeds);
+    assert_eq!((totals.commits, totals.databases, totals.syncs, totals.rollbacks), (1, 2, 0, 0));
+    assert_eq!((totals.rows[0].databases, totals.rows[0].sync_calls), (2, 5));
 }
 
 /// As `joj-agent collect` uses it: call by call, and databases are known by their first lock.
@@ -283,16 +283,22 @@ fn a_super_journal_names_its_databases_by_what_their_journals_hold() {
         file: file(inode),
         deed,
     };
-    (0..).zip(deeds).for_each(|it| finder.take(&call(it)));
-    let made = finder.made(i64::MAX);
-    let names = |made: &MadeTransaction| -> Vec<String> {
-        made.databases.iter().map(|&number| finder.database(number)).collect()
+    (0..).zip(deeds).for_each(|it| finder.see(&call(it)));
+    let transaction = finder.take_finished(i64::MAX);
+    let names = |transaction: &DetectedTransaction| -> Vec<String> {
+        transaction.databases.iter().map(|&number| finder.database(number)).collect()
     };
-    assert_eq!(made.len(), 2);
-    assert_eq!((made[0].journal_mode, made[0].super_journal.as_deref()), ("delete", Some(NAME)));
-    assert_eq!(names(&made[0]), ["/app/a.db", "/app/b.db"]);
-    assert_eq!(made[0].written_bytes, 2 * (512 + 4096 + NAME.len() as u64));
-    assert_eq!((made[1].journal_mode, names(&made[1])), ("delete", vec!["/app/c.db".to_owned()]));
+    assert_eq!(transaction.len(), 2);
+    assert_eq!(
+        (transaction[0].journal_mode, transaction[0].super_journal.as_deref()),
+        ("delete", Some(NAME))
+    );
+    assert_eq!(names(&transaction[0]), ["/app/a.db", "/app/b.db"]);
+    assert_eq!(transaction[0].written_bytes, 2 * (512 + 4096 + NAME.len() as u64));
+    assert_eq!(
+        (transaction[1].journal_mode, names(&transaction[1])),
+        ("delete", vec!["/app/c.db".to_owned()])
+    );
 }
 
 #[test]
@@ -304,15 +310,15 @@ fn a_super_journal_of_a_crash_before_is_no_commit() {
         (22, Deed::Unlink { path: name.into() }),
         (JOURNAL, unlink()),
     ]);
-    let found = found(&deeds);
-    assert_eq!((found.commits, found.rollbacks), (0, 1));
+    let totals = find_in(&deeds);
+    assert_eq!((totals.commits, totals.rollbacks), (0, 1));
 }
 
 /// The finder takes calls of a process, 10 ns each, from a time on.
-fn taken(finder: &mut CommitFinder, begin_ns: i64, deeds: &[(u64, Deed)]) {
+fn feed(finder: &mut CommitFinder, begin_ns: i64, deeds: &[(u64, Deed)]) {
     for (number, (inode, deed)) in (0..).zip(deeds) {
         let begin_ns = begin_ns + number * 10;
-        finder.take(&FileCall {
+        finder.see(&FileCall {
             pid: 7,
             tid: 8,
             caller: Caller::default(),
@@ -345,11 +351,11 @@ fn wal_commit() -> [(u64, Deed); 4] {
 #[test]
 fn a_database_that_is_idle_while_many_files_are_made_is_not_forgotten() {
     let mut finder = CommitFinder::default();
-    taken(&mut finder, 0, &wal_opened());
+    feed(&mut finder, 0, &wal_opened());
     let others = (100..100_100).map(|file| (file, opened(&format!("/tmp/{file}-journal"))));
-    taken(&mut finder, 1000, &others.collect::<Vec<_>>());
-    taken(&mut finder, 2_000_000, &wal_commit());
-    assert_eq!(finder.made(i64::MAX).len(), 1);
+    feed(&mut finder, 1000, &others.collect::<Vec<_>>());
+    feed(&mut finder, 2_000_000, &wal_commit());
+    assert_eq!(finder.take_finished(i64::MAX).len(), 1);
 }
 
 #[test]
@@ -357,10 +363,10 @@ fn a_commit_whose_lock_is_kept_is_told_when_it_is_over() {
     let mut finder = CommitFinder::default();
     let mut deeds = wal_opened();
     deeds.extend_from_slice(&wal_commit()[..3]);
-    taken(&mut finder, 0, &deeds);
-    assert!(finder.made(1_000_000_000).is_empty());
-    assert_eq!(finder.made(11_000_000_000).len(), 1);
-    assert!(finder.made(i64::MAX).is_empty());
+    feed(&mut finder, 0, &deeds);
+    assert!(finder.take_finished(1_000_000_000).is_empty());
+    assert_eq!(finder.take_finished(11_000_000_000).len(), 1);
+    assert!(finder.take_finished(i64::MAX).is_empty());
 }
 
 /// The first page of a database, as it says which journal it has.
@@ -418,8 +424,8 @@ fn commits_are_found_after_the_journal_mode_is_another() {
         deeds.extend(rollback_journal(&[(JOURNAL, zeroed), (JOURNAL, sync())]));
         deeds.extend(without_journal(2));
         deeds.extend(wal_commit());
-        let found = found(&deeds);
-        let counts = (found.commits, found.checkpoints, found.rollbacks, found.syncs);
+        let totals = find_in(&deeds);
+        let counts = (totals.commits, totals.checkpoints, totals.rollbacks, totals.syncs);
         assert_eq!(counts, (10, 1, 0, 0), "{is_wal_kept}");
     }
 }
@@ -430,8 +436,8 @@ fn the_checkpoint_of_a_wal_that_was_there_before_is_no_commit() {
     deeds.extend([(SHM, lock(123)), (WAL, Deed::Read), (SHM, unlock(123))]);
     deeds.extend(last_checkpoint(false));
     deeds.push((DB, unlock(0)));
-    let found = found(&deeds);
-    assert_eq!((found.commits, found.checkpoints, found.syncs), (0, 1, 0));
+    let totals = find_in(&deeds);
+    assert_eq!((totals.commits, totals.checkpoints, totals.syncs), (0, 1, 0));
 }
 
 #[test]
@@ -460,7 +466,7 @@ fn one_path_in_two_containers_is_two_databases_and_one_file_by_two_paths_is_one(
     let elsewhere = journal(10, 3, 65536, "/mnt/volume/app.db");
     let turns = first.into_iter().zip(second).flat_map(|(one, other)| [one, other]);
     for (number, (inode, namespace, deed)) in (0..).zip(turns.chain(elsewhere)) {
-        finder.take(&FileCall {
+        finder.see(&FileCall {
             pid: 7 + namespace,
             tid: 7 + namespace,
             caller: Caller { root: root(namespace), ..Caller::default() },
@@ -470,9 +476,10 @@ fn one_path_in_two_containers_is_two_databases_and_one_file_by_two_paths_is_one(
             deed,
         });
     }
-    let made = finder.made(i64::MAX);
+    let transaction = finder.take_finished(i64::MAX);
     let names = |number: usize| finder.database(number);
-    let told: Vec<_> = made.iter().map(|it| (names(it.databases[0]), it.row.wal_frames)).collect();
+    let told: Vec<_> =
+        transaction.iter().map(|it| (names(it.databases[0]), it.row.wal_frames)).collect();
     let (one, other) = ("inode 10 of 0:1: /data/app.db", "inode 20 of 0:1: /data/app.db");
     let frames = |name: &str| {
         let mut frames: Vec<i64> =

@@ -9,7 +9,7 @@ use crate::tables::rows::Transaction;
 
 /// A transaction that was made, and what its row does not have.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct MadeTransaction {
+pub struct DetectedTransaction {
     pub row: Transaction,
     pub pid: u32,
     pub caller: Caller,
@@ -117,7 +117,7 @@ impl FoundTransactions {
             ("writes_after_last", self.writes_after),
             ("bytes_after_last", self.bytes_after),
         ];
-        let mut found: Map<String, Value> =
+        let mut totals: Map<String, Value> =
             counts.map(|(name, count)| (name.to_owned(), count.into())).into_iter().collect();
         let modes = self.modes.iter().map(|(mode, counts)| {
             let counts = json!({
@@ -129,8 +129,8 @@ impl FoundTransactions {
             });
             ((*mode).to_owned(), counts)
         });
-        found.insert("journal_modes".to_owned(), Value::Object(modes.collect()));
-        found
+        totals.insert("journal_modes".to_owned(), Value::Object(modes.collect()));
+        totals
     }
 }
 
@@ -154,15 +154,15 @@ pub struct UnitOfWork {
     /// Number of its last frame in the WAL; 1 once the header of a new WAL is written.
     pub frames: i64,
     /// The commit is made, and may go on with calls that belong to it.
-    pub made: Option<MadeTransaction>,
-    pub checkpoint: Option<MadeTransaction>,
+    pub transaction: Option<DetectedTransaction>,
+    pub checkpoint: Option<DetectedTransaction>,
     /// A super-journal was unlinked: this database's journal ends with that commit.
     pub in_super: bool,
 }
 
 impl UnitOfWork {
     /// What several databases have in common that are committed at once.
-    pub fn of_several<'a>(units: impl Iterator<Item = &'a UnitOfWork>) -> UnitOfWork {
+    pub fn merged_from<'a>(units: impl Iterator<Item = &'a UnitOfWork>) -> UnitOfWork {
         let earliest = |one: Option<i64>, other: Option<i64>| one.into_iter().chain(other).min();
         let mut is_synced = true;
         units.fold(UnitOfWork::default(), |mut all, unit| {
@@ -187,14 +187,14 @@ impl UnitOfWork {
 
     /// What was made had its last call before a time.
     pub fn is_over(&self, before_ns: i64) -> bool {
-        let mut made = self.made.iter().chain(&self.checkpoint);
-        made.all(|made| made.row.return_ns < before_ns)
+        let mut transaction = self.transaction.iter().chain(&self.checkpoint);
+        transaction.all(|transaction| transaction.row.return_ns < before_ns)
     }
 
     /// Nothing of it is under way.
     pub fn is_idle(&self) -> bool {
         let is_under_way = self.has_journal || self.wrote_database || self.in_super;
-        !is_under_way && self.frames == 0 && self.made.is_none() && self.checkpoint.is_none()
+        !is_under_way && self.frames == 0 && self.transaction.is_none() && self.checkpoint.is_none()
     }
 }
 
@@ -206,15 +206,15 @@ pub const CHECKPOINT: &str = "checkpoint";
 const THREAD_IDLE_NS: i64 = 60_000_000_000;
 
 #[derive(Debug, Default)]
-pub struct MadeRows {
+pub struct TransactionRows {
     /// Its rows are empty up to the end.
-    pub found: FoundTransactions,
-    rows: Vec<MadeTransaction>,
+    pub totals: FoundTransactions,
+    rows: Vec<DetectedTransaction>,
     /// Of each thread: its place, and when its last transaction ended or its first call began.
     threads: BTreeMap<u32, (i64, i64)>,
 }
 
-impl MadeRows {
+impl TransactionRows {
     /// A thread makes a call.
     pub fn see(&mut self, call: &FileCall) {
         let place = self.threads.len() as i64;
@@ -228,7 +228,7 @@ impl MadeRows {
         kind: &'static str,
         unit: &UnitOfWork,
         databases: Vec<usize>,
-    ) -> MadeTransaction {
+    ) -> DetectedTransaction {
         let (thread, last_ns) = self.threads[&call.tid];
         let begin_ns = unit.begin_ns.unwrap_or(call.begin_ns).max(last_ns);
         let row = Transaction {
@@ -245,7 +245,7 @@ impl MadeRows {
             wal_frames: unit.frames,
             busy_retries: 0,
         };
-        MadeTransaction {
+        DetectedTransaction {
             row,
             pid: call.pid,
             caller: call.caller,
@@ -253,29 +253,29 @@ impl MadeRows {
             written_bytes: unit.written_bytes,
             sync_call: unit.sync_call,
             guards: unit.guards,
-            ..MadeTransaction::default()
+            ..DetectedTransaction::default()
         }
     }
 
     /// A call that syncs a file that is not SQLite's.
     pub fn sync(&mut self, call: &FileCall, name: &'static str) {
-        self.found.syncs += 1;
+        self.totals.syncs += 1;
         let begin_ns = Some(self.threads[&call.tid].1);
         let commit_ns = Some(call.begin_ns);
         let unit = UnitOfWork { begin_ns, commit_ns, sync_calls: 1, ..UnitOfWork::default() };
-        let made = self.row(call, name, &unit, Vec::new());
-        self.emit(made);
+        let transaction = self.row(call, name, &unit, Vec::new());
+        self.emit(transaction);
     }
 
     /// It is over.
-    pub fn emit(&mut self, made: MadeTransaction) {
-        self.note_end(made.row.tid as u32, made.row.return_ns);
-        match made.row.kind.as_str() {
-            COMMIT => self.found.commits += 1,
-            CHECKPOINT => self.found.checkpoints += 1,
+    pub fn emit(&mut self, transaction: DetectedTransaction) {
+        self.note_end(transaction.row.tid as u32, transaction.row.return_ns);
+        match transaction.row.kind.as_str() {
+            COMMIT => self.totals.commits += 1,
+            CHECKPOINT => self.totals.checkpoints += 1,
             _ => {}
         }
-        self.rows.push(made);
+        self.rows.push(transaction);
     }
 
     /// The call belongs to what the thread made last, though that was told already: the sync after
@@ -295,9 +295,9 @@ impl MadeRows {
         }
     }
 
-    fn last(&mut self, call: &FileCall) -> Option<&mut MadeTransaction> {
+    fn last(&mut self, call: &FileCall) -> Option<&mut DetectedTransaction> {
         let tid = i64::from(call.tid);
-        let last = self.rows.iter_mut().rev().find(|made| made.row.tid == tid)?;
+        let last = self.rows.iter_mut().rev().find(|transaction| transaction.row.tid == tid)?;
         last.row.return_ns = call.end_ns;
         if let Some((_, last_ns)) = self.threads.get_mut(&call.tid) {
             *last_ns = call.end_ns.max(*last_ns);
@@ -312,29 +312,29 @@ impl MadeRows {
     }
 
     /// Hands out what ended before a time.
-    pub fn take(&mut self, before_ns: i64) -> Vec<MadeTransaction> {
+    pub fn take_ended(&mut self, before_ns: i64) -> Vec<DetectedTransaction> {
         self.threads.retain(|_, (_, last_ns)| *last_ns > before_ns - THREAD_IDLE_NS);
-        self.rows.extract_if(.., |made| made.row.return_ns < before_ns).collect()
+        self.rows.extract_if(.., |transaction| transaction.row.return_ns < before_ns).collect()
     }
 
     /// All rows in order, with the counts.
     pub fn finish(self, calls: &[FileCall], databases: u64) -> FoundTransactions {
-        let mut found = FoundTransactions { databases, ..self.found };
-        for made in self.rows.iter().filter(|made| made.row.kind == COMMIT) {
-            found.modes.entry(made.journal_mode).or_default().add(made.guards);
+        let mut totals = FoundTransactions { databases, ..self.totals };
+        for transaction in self.rows.iter().filter(|transaction| transaction.row.kind == COMMIT) {
+            totals.modes.entry(transaction.journal_mode).or_default().add(transaction.guards);
         }
-        found.rows.extend(self.rows.into_iter().map(|made| made.row));
-        found.rows.sort_by_key(|row| (row.begin_ns, row.thread));
-        for (id, row) in (0..).zip(&mut found.rows) {
+        totals.rows.extend(self.rows.into_iter().map(|transaction| transaction.row));
+        totals.rows.sort_by_key(|row| (row.begin_ns, row.thread));
+        for (id, row) in (0..).zip(&mut totals.rows) {
             row.transaction_id = id;
         }
-        let last_ns = found.rows.iter().map(|row| row.return_ns).max().unwrap_or(i64::MIN);
+        let last_ns = totals.rows.iter().map(|row| row.return_ns).max().unwrap_or(i64::MIN);
         for call in calls.iter().filter(|call| call.end_ns > last_ns) {
             if let Deed::Write { length_bytes, .. } = call.deed {
-                found.writes_after += 1;
-                found.bytes_after += length_bytes;
+                totals.writes_after += 1;
+                totals.bytes_after += length_bytes;
             }
         }
-        found
+        totals
     }
 }

@@ -78,10 +78,10 @@ impl CallWitness {
     ///
     /// # Errors
     /// If a record is damaged.
-    pub fn seen(&mut self) -> Result<Vec<FileCall>, WitnessError> {
+    pub fn read_calls(&mut self) -> Result<Vec<FileCall>, WitnessError> {
         self.program.collect();
         let mut calls = Vec::new();
-        while let Some(bytes) = self.program.take() {
+        while let Some(bytes) = self.program.take_piece() {
             decode_calls(&bytes, &mut calls)?;
         }
         calls.sort_by_key(|call: &FileCall| call.end_ns);
@@ -95,7 +95,7 @@ impl CallWitness {
     }
 
     /// Calls of 32-bit and x32 programs, which are not told; where everybody is watched, syncs.
-    pub fn of_others(&self) -> u64 {
+    pub fn foreign_calls(&self) -> u64 {
         // SAFETY: as above.
         unsafe { (&raw const (*self.watched.as_ptr()).others).read_volatile() }
     }
@@ -113,7 +113,7 @@ impl CallWitness {
     /// If a record is damaged.
     pub fn finish(&mut self) -> Result<Vec<FileCall>, WitnessError> {
         self.watch(0);
-        self.seen()
+        self.read_calls()
     }
 }
 

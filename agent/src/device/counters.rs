@@ -15,7 +15,7 @@ const TICK_NS: i64 = 10_000_000;
 impl Reading {
     /// A reading of given values.
     #[cfg(test)]
-    pub fn of<'a>(values: impl IntoIterator<Item = (&'static str, &'a str, i64)>) -> Self {
+    pub fn from_values<'a>(values: impl IntoIterator<Item = (&'static str, &'a str, i64)>) -> Self {
         Self(values.into_iter().map(|(source, name, v)| ((source, name.into()), v)).collect())
     }
 
@@ -23,7 +23,7 @@ impl Reading {
     ///
     /// # Errors
     /// If /proc is not mounted.
-    pub fn take(devices: &[(&'static str, BTreeMap<String, i64>)]) -> io::Result<Self> {
+    pub fn read(devices: &[(&'static str, BTreeMap<String, i64>)]) -> io::Result<Self> {
         let mut values = BTreeMap::new();
         for (source, statistics) in devices {
             for (name, value) in statistics {
@@ -201,8 +201,8 @@ mod tests {
 
     #[test]
     fn a_reading_tells_its_increase() {
-        let before = Reading::of([("device", "write_bytes", 10)]);
-        let after = Reading::of([("device", "write_bytes", 4106)]);
+        let before = Reading::from_values([("device", "write_bytes", 10)]);
+        let after = Reading::from_values([("device", "write_bytes", 4106)]);
         assert_eq!(after.since(&before), [("device", "write_bytes".to_string(), 4096)]);
     }
 

@@ -64,7 +64,7 @@ impl Disk {
     ///
     /// # Errors
     /// If it does not appear.
-    pub fn of_kernel(name: &str) -> Result<Self, DiskError> {
+    pub fn find(name: &str) -> Result<Self, DiskError> {
         // A name in /sys/block has an exclamation mark where the node has a folder.
         if name.is_empty() || name.contains(['/', '!', '.']) {
             return Err(DiskError::Name(name.to_owned()));
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_name_that_leaves_the_folder_of_devices_is_refused() {
         for name in ["", "../sda", "mapper/x", "cciss!c0d0", "."] {
-            assert!(matches!(Disk::of_kernel(name), Err(DiskError::Name(_))), "{name}");
+            assert!(matches!(Disk::find(name), Err(DiskError::Name(_))), "{name}");
         }
     }
 

@@ -34,7 +34,7 @@ impl Disks {
     ///
     /// # Errors
     /// If one is no block device, or not one that requests are made for.
-    pub fn of_devices(paths: &[PathBuf]) -> anyhow::Result<Self> {
+    pub fn from_devices(paths: &[PathBuf]) -> anyhow::Result<Self> {
         let numbers = paths.iter().map(|path| disk_of_node(path)).collect::<Result<_, _>>()?;
         with_mounts(numbers, &mounts()?)
     }
@@ -44,10 +44,11 @@ impl Disks {
     ///
     /// # Errors
     /// If the mount table or a disk cannot be read.
-    pub fn of_machine() -> anyhow::Result<Self> {
+    pub fn from_machine() -> anyhow::Result<Self> {
         let mounts = mounts()?;
         let (mut found, mut left_out) = (BTreeSet::new(), Vec::new());
-        for mount in mounts.iter().filter(|mount| Filesystem::of_mount_type(&mount.kind).is_some())
+        for mount in
+            mounts.iter().filter(|mount| Filesystem::from_mount_type(&mount.kind).is_some())
         {
             match disks_of_mount(mount) {
                 Ok(disks) => found.extend(disks),
@@ -74,7 +75,7 @@ impl Disks {
     ///
     /// # Errors
     /// If the directory is not there, or not on a disk.
-    pub fn of_directory(path: &Path) -> anyhow::Result<Self> {
+    pub fn from_directory(path: &Path) -> anyhow::Result<Self> {
         let cannot = |error| WrongUse(format!("{}: {error}", path.display()));
         let directory = fs::canonicalize(path).map_err(cannot)?;
         let mounts = mounts()?;
@@ -95,7 +96,7 @@ fn with_mounts(numbers: BTreeSet<u32>, mounts: &[Mount]) -> anyhow::Result<Disks
         }
         let Mount { source, point, kind, filesystem_options, .. } = mount;
         disks.mounts.push(format!("{source} {point} {kind} {filesystem_options}"));
-        if Filesystem::of_mount_type(kind).is_none() {
+        if Filesystem::from_mount_type(kind).is_none() {
             disks.unknown_types.insert(kind.clone());
         }
     }
@@ -113,7 +114,7 @@ fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
 }
 
 fn disks_of_mount(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
-    if Filesystem::of_mount_type(&mount.kind).is_some_and(Filesystem::spans_disks) {
+    if Filesystem::from_mount_type(&mount.kind).is_some_and(Filesystem::spans_disks) {
         return disks_of_members(mount);
     }
     // Major number 0: of filesystems without a device (Documentation/admin-guide/devices.txt).
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn what_is_no_block_device_is_named() {
         for path in ["/dev/null", "/no/such/node"] {
-            let error = Disks::of_devices(&[PathBuf::from(path)]).unwrap_err();
+            let error = Disks::from_devices(&[PathBuf::from(path)]).unwrap_err();
             assert!(error.is::<WrongUse>() && error.to_string().starts_with(path), "{error}");
         }
     }

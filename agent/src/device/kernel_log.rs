@@ -43,7 +43,7 @@ impl KernelLog {
         loop {
             match self.0.read(&mut record) {
                 Ok(length @ 1..) => {
-                    lines.extend(LogLine::of(&String::from_utf8_lossy(&record[..length])));
+                    lines.extend(LogLine::parse(&String::from_utf8_lossy(&record[..length])));
                 }
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => {}
                 _ => return lines,
@@ -54,7 +54,7 @@ impl KernelLog {
 
 impl LogLine {
     /// Of a record "priority,sequence,time,flags;text"; the priority has the facility above it.
-    fn of(record: &str) -> Option<Self> {
+    fn parse(record: &str) -> Option<Self> {
         let (prefix, text) = record.split_once(';')?;
         let priority: u32 = prefix.split(',').next()?.parse().ok()?;
         let text = text.lines().next()?.to_owned();
@@ -73,10 +73,12 @@ mod tests {
 
     #[test]
     fn a_record_has_a_priority_and_a_line() {
-        let line = LogLine::of("11,339,5140900,-;flash: no timers\n SUBSYSTEM=acpi\n").unwrap();
+        let line = LogLine::parse("11,339,5140900,-;flash: no timers\n SUBSYSTEM=acpi\n").unwrap();
         assert_eq!(line, LogLine { priority: 3, text: "flash: no timers".into() });
         assert!(line.is_error());
-        assert!(!LogLine::of("6,1,2,-;EXT4-fs (flash0): recovery complete\n").unwrap().is_error());
-        assert_eq!(LogLine::of("no record"), None);
+        assert!(
+            !LogLine::parse("6,1,2,-;EXT4-fs (flash0): recovery complete\n").unwrap().is_error()
+        );
+        assert_eq!(LogLine::parse("no record"), None);
     }
 }

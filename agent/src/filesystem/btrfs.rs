@@ -10,7 +10,7 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
     checker: Some(Checker {
         program: "btrfs",
         arguments: &["check", "--readonly"],
-        ..Checker::OF_BLOCKS
+        ..Checker::BLOCK_DEFAULTS
     }),
-    ..FilesystemFacts::OF_BLOCKS
+    ..FilesystemFacts::BLOCK_DEFAULTS
 };

@@ -28,6 +28,10 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
             mount_option: "",
         }),
     }),
-    checker: Some(Checker { program: "e2fsck", arguments: &["-f", "-n"], ..Checker::OF_BLOCKS }),
-    ..FilesystemFacts::OF_BLOCKS
+    checker: Some(Checker {
+        program: "e2fsck",
+        arguments: &["-f", "-n"],
+        ..Checker::BLOCK_DEFAULTS
+    }),
+    ..FilesystemFacts::BLOCK_DEFAULTS
 };

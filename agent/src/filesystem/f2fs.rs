@@ -9,7 +9,7 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
     checker: Some(Checker {
         program: "fsck.f2fs",
         arguments: &["--dry-run"],
-        ..Checker::OF_BLOCKS
+        ..Checker::BLOCK_DEFAULTS
     }),
-    ..FilesystemFacts::OF_BLOCKS
+    ..FilesystemFacts::BLOCK_DEFAULTS
 };

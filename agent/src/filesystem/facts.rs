@@ -19,7 +19,7 @@ pub struct FilesystemFacts {
 
 impl FilesystemFacts {
     /// What most on block devices have in common.
-    pub const OF_BLOCKS: Self = Self {
+    pub const BLOCK_DEFAULTS: Self = Self {
         word: "",
         mount_types: &[],
         is_on_raw_nand: false,
@@ -67,6 +67,6 @@ pub struct Checker {
 
 impl Checker {
     /// What most checkers have in common.
-    pub const OF_BLOCKS: Self =
+    pub const BLOCK_DEFAULTS: Self =
         Self { program: "", arguments: &[], journal_option: "-j", file_option: "" };
 }

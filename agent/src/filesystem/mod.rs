@@ -45,7 +45,7 @@ impl Filesystem {
     }
 
     /// Return the filesystem that mounts of this type have, as the kernel names types.
-    pub fn of_mount_type(name: &str) -> Option<Self> {
+    pub fn from_mount_type(name: &str) -> Option<Self> {
         ALL.iter().find(|facts| facts.mount_types.contains(&name)).map(|facts| Self(facts))
     }
 
@@ -164,16 +164,16 @@ mod tests {
                 mount_option: "",
             }),
         }),
-        checker: Some(Checker { program: "false", arguments: &[], ..Checker::OF_BLOCKS }),
+        checker: Some(Checker { program: "false", arguments: &[], ..Checker::BLOCK_DEFAULTS }),
         is_recovery_message: |line| line == "addedfs: recovering",
-        ..FilesystemFacts::OF_BLOCKS
+        ..FilesystemFacts::BLOCK_DEFAULTS
     };
 
     #[test]
     fn an_added_filesystem_is_read_made_checked_and_known_by_its_facts_alone() {
         let added: Filesystem = serde_json::from_str("\"addedfs\"").unwrap();
         assert_eq!(serde_json::to_string(&added).unwrap(), "\"addedfs\"");
-        assert_eq!(Filesystem::of_mount_type("addedfs"), Some(added));
+        assert_eq!(Filesystem::from_mount_type("addedfs"), Some(added));
         assert!(Filesystem::words_on_block_devices().ends_with(" or addedfs"));
         let (device, journal) = (std::path::Path::new("/x"), std::path::Path::new("/y"));
         tools::make(added, device, Some(journal), "").unwrap();
@@ -184,10 +184,10 @@ mod tests {
     #[test]
     fn a_type_of_mounts_is_of_one_filesystem() {
         for (name, word) in [("ext3", Some("ext4")), ("xfs", Some("xfs")), ("tmpfs", None)] {
-            assert_eq!(Filesystem::of_mount_type(name).map(Filesystem::word), word);
+            assert_eq!(Filesystem::from_mount_type(name).map(Filesystem::word), word);
         }
         // It is on no disk that could be traced.
-        assert_eq!(Filesystem::of_mount_type("ubifs"), None);
+        assert_eq!(Filesystem::from_mount_type("ubifs"), None);
     }
 
     #[test]

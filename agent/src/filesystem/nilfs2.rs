@@ -6,5 +6,5 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
     word: "nilfs2",
     mount_types: &["nilfs2"],
     mkfs: Some(Mkfs { program: "mkfs.nilfs2", arguments: &["-q", "-f"], journal: None }),
-    ..FilesystemFacts::OF_BLOCKS
+    ..FilesystemFacts::BLOCK_DEFAULTS
 };

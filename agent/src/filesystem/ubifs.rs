@@ -7,7 +7,7 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
     word: "ubifs",
     is_on_raw_nand: true,
     is_recovery_message: is_about_torn_page,
-    ..FilesystemFacts::OF_BLOCKS
+    ..FilesystemFacts::BLOCK_DEFAULTS
 };
 
 /// Whether a line is about a page that a power cut tore: UBI and UBIFS report it as an error, while

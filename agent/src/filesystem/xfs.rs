@@ -22,5 +22,5 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
         journal_option: "-l",
         file_option: "-f",
     }),
-    ..FilesystemFacts::OF_BLOCKS
+    ..FilesystemFacts::BLOCK_DEFAULTS
 };

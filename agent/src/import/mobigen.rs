@@ -247,7 +247,7 @@ impl<'a> CallFields<'a> {
             | "lstat" | "access" | "unlink" => name,
             _ => return Ok(None),
         };
-        let call = SystemCall::named(recorded_name).expect("each of them is recorded");
+        let call = SystemCall::find_name(recorded_name).expect("each of them is recorded");
         let mut call = TracedCall::new(call);
         let mut result = 0;
         // Why a call failed a script does not tell: the commonest reason stands for it.

@@ -39,7 +39,7 @@ pub fn run<'a>(
     tracer: &mut Tracer,
     output: &Path,
 ) -> anyhow::Result<Finished<'a>> {
-    let stand = Stand::of_case(case, flash_module)?;
+    let stand = Stand::for_case(case, flash_module)?;
     let mut marks = Marks::open()?;
     let Prepared { mounted, workload, mut configuration } =
         stand.prepare(case, &mut |step| marks.begin(step))?;
@@ -56,14 +56,15 @@ pub fn run<'a>(
         Ok(closed) => closed,
         Err(stopped) => return Err(worn_out::explained(&stand, mounted, case, stopped)),
     };
-    let (timeline, told) = observation.finish()?;
+    let (timeline, nand_operations) = observation.finish()?;
     let end_ns = now_ns();
     stand.disks.iter().try_for_each(Disk::end_record)?;
 
     closed.remains.check()?;
-    let flash_operations =
-        told.as_ref().map(|told| observation::flash_operation_rows(&told.operations));
-    tracer.add_operations(told.unwrap_or_default());
+    let flash_operations = nand_operations
+        .as_ref()
+        .map(|nand_operations| observation::flash_operation_rows(&nand_operations.operations));
+    tracer.add_operations(nand_operations.unwrap_or_default());
     let capture = tracer.finish().context("making requests of the tracer's events")?;
     let (disks, configured) = (stand.disks.as_slice(), configuration.clone());
     let about = About { case, clock, disks, configuration: configured, flash_operations };
@@ -174,8 +175,8 @@ mod tests {
             "workload": "replay", "script": "", "recording": recording, "timing": "recorded",
             "timing_percent": 100, "recorded_root": "/",
         });
-        let asked = workload::read(&serde_json::from_value(fields).unwrap()).unwrap();
-        let workload = asked.prepare(folder.path(), 1).unwrap();
+        let request = workload::read(&serde_json::from_value(fields).unwrap()).unwrap();
+        let workload = request.prepare(folder.path(), 1).unwrap();
         let case = small_case();
         let run = workload::run(workload, case.case.background, folder.path(), &mut (), || Ok(()));
         run.map_err(anyhow::Error::from).unwrap()

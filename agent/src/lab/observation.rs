@@ -9,7 +9,7 @@ use anyhow::Context;
 use super::channel::marks::Marks;
 use crate::device::counters::Reading;
 use crate::device::disk::Disk;
-use crate::raw_nand::follower::{NandWatch, ToldOperations, TracedOperation};
+use crate::raw_nand::follower::{AttributedOperations, NandWatch, TracedOperation};
 use crate::tables::rows::FlashOperation;
 use crate::tables::timeline::{Counters, Timeline, Watch};
 use crate::tracer::Tracer;
@@ -73,7 +73,7 @@ impl<'a> Observation<'a> {
                 }
                 let after = statistics(disks)?;
                 if before == after {
-                    let watch = Watch::new(disks, Reading::take(&after)?);
+                    let watch = Watch::new(disks, Reading::read(&after)?);
                     return Ok(Self { disks, tracer, watch, nand, marks, part: "", counted: None });
                 }
                 tracer.finish().context("dropping events of an untimely start")?;
@@ -88,7 +88,7 @@ impl<'a> Observation<'a> {
     ///
     /// # Errors
     /// If they never rest, or the record of raw NAND cannot be read.
-    pub fn finish(mut self) -> anyhow::Result<(Timeline, Option<ToldOperations>)> {
+    pub fn finish(mut self) -> anyhow::Result<(Timeline, Option<AttributedOperations>)> {
         self.marks.end();
         for _ in 0..SETTLE_LOOKS {
             let before = statistics(self.disks)?;
@@ -100,7 +100,7 @@ impl<'a> Observation<'a> {
                 if before == after {
                     self.tracer.stop();
                     let operations = self.nand.map(|nand| nand.watch.finish());
-                    return Ok((self.watch.finish(&Reading::take(&after)?), operations));
+                    return Ok((self.watch.finish(&Reading::read(&after)?), operations));
                 }
             }
             std::thread::sleep(SETTLE);
@@ -120,7 +120,7 @@ fn at_rest(statistics: &Statistics) -> bool {
 
 impl Counters for &[Disk] {
     fn read(&self) -> anyhow::Result<Reading> {
-        Ok(Reading::take(&statistics(self)?)?)
+        Ok(Reading::read(&statistics(self)?)?)
     }
 }
 

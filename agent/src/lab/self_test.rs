@@ -25,7 +25,7 @@ pub fn run(
     tracer: &mut Tracer,
     output: &Path,
 ) -> anyhow::Result<()> {
-    let Ground { stand, traced, first_sector } = Ground::of(test, flash_module)?;
+    let Ground { stand, traced, first_sector } = Ground::new(test, flash_module)?;
     let (mounted, mtd) = (stand.make(&mut |_| ())?, Path::new(ubi::MTD));
     let mut verdict = match stand.raw_nand() {
         Some(nand) => verify::run_on_raw_nand(mounted, nand, mtd, tracer)?,
@@ -55,7 +55,7 @@ struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    fn of(test: &'a SelfTest, flash_module: &Path) -> anyhow::Result<Self> {
+    fn new(test: &'a SelfTest, flash_module: &Path) -> anyhow::Result<Self> {
         if test.filesystem.is_on_raw_nand() {
             return Self::on_raw_nand(test, flash_module);
         }
@@ -107,7 +107,7 @@ fn disks(test: &SelfTest, flash_module: &Path) -> anyhow::Result<Vec<Disk>> {
     let count = test.stack.map_or(1, Stack::disks) + usize::from(test.external_journal);
     match (&test.disk, &test.device_model) {
         (Some(name), None) if count == 1 => {
-            let disk = Disk::of_kernel(name)?;
+            let disk = Disk::find(name)?;
             disk.forbid_discards()?;
             Ok(vec![disk])
         }

@@ -56,10 +56,10 @@ impl<'a> Stand<'a> {
     ///
     /// # Errors
     /// If there is none, or the kernel refuses it.
-    pub fn of_case(case: &'a Case, flash_module: &Path) -> anyhow::Result<Self> {
+    pub fn for_case(case: &'a Case, flash_module: &Path) -> anyhow::Result<Self> {
         let settings = &case.case;
         let disks = match &case.disk {
-            Some(name) => vec![Disk::of_kernel(name)?],
+            Some(name) => vec![Disk::find(name)?],
             None if settings.filesystem.is_on_raw_nand() => {
                 let model = case.device_model.as_ref();
                 vec![insert_raw_nand(flash_module, model)?]
@@ -148,10 +148,10 @@ impl<'a> Stand<'a> {
     /// # Errors
     /// If a step fails, or a setting is refused.
     pub fn prepare(&self, case: &Case, begin: &mut dyn FnMut(&str)) -> anyhow::Result<Prepared> {
-        let asked = workload::read(&case.case.workload)?;
+        let request = workload::read(&case.case.workload)?;
         let mounted = self.make(begin)?;
         begin("prepare");
-        let workload = asked.prepare(mounted.directory(), case.seed)?;
+        let workload = request.prepare(mounted.directory(), case.seed)?;
         let mut configuration = workload.configuration()?;
         configuration["mount"] = mounted.line()?.into();
         if let Some((ubi, ubifs)) = self.allocators {

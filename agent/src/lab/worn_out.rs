@@ -32,14 +32,16 @@ pub fn explained(stand: &Stand, mounted: Mounted, case: &Case, stopped: Stopped)
     };
     let Stopped { error, close } = stopped;
     let at_ns = now_ns();
-    let told = match workload::read(&case.case.workload).map(|asked| asked.refuses_power_cut()) {
+    let remains = match workload::read(&case.case.workload)
+        .map(|request| request.refuses_power_cut())
+    {
         Ok(None) => close()
             .map_err(anyhow::Error::from)
             .and_then(|closed| left(stand, mounted, closed, at_ns))
             .unwrap_or_else(|error| format!("What is left could not be read: {}", text(&error))),
         _ => "What is left was not looked at: this workload could not tell".to_owned(),
     };
-    error.context(format!("{reason}. {told}. {REMEDY}"))
+    error.context(format!("{reason}. {remains}. {REMEDY}"))
 }
 
 /// Says what is left, of a workload that knows what had returned.

@@ -97,10 +97,11 @@ impl PrivateDirectory {
 
     /// Whether its name still leads to it.
     fn is_still_there(&self) -> bool {
-        let named = rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        let held = rustix::fs::fstat(&self.directory);
-        matches!((named, held), (Ok(named), Ok(held))
-            if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino))
+        let name_stat = rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let directory_stat = rustix::fs::fstat(&self.directory);
+        let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+        matches!((name_stat, directory_stat), (Ok(one), Ok(other))
+            if identity(one) == identity(other))
     }
 
     /// Directories of killed runs beside this one, sorted: those that nobody holds locked.

@@ -40,7 +40,7 @@ impl Location {
     ///
     /// # Errors
     /// If the kernel does not tell how it is mounted.
-    pub fn of(directory: &Path) -> anyhow::Result<Self> {
+    pub fn find(directory: &Path) -> anyhow::Result<Self> {
         let wanted = StatxFlags::from_bits_retain(libc::STATX_MNT_ID);
         let found = rustix::fs::statx(CWD, directory, AtFlags::empty(), wanted)
             .with_context(|| format!("statx of {}", directory.display()))?;
@@ -95,7 +95,7 @@ fn device_of(mount: &Mount, directory: &Path) -> Option<u32> {
 pub struct LiveProgress<'a> {
     location: &'a Location,
     watch: Watch<&'a Location>,
-    told: Vec<&'static str>,
+    stages: Vec<&'static str>,
 }
 
 impl<'a> LiveProgress<'a> {
@@ -104,7 +104,7 @@ impl<'a> LiveProgress<'a> {
     /// # Errors
     /// If /proc is not mounted.
     pub fn start(location: &'a Location) -> anyhow::Result<Self> {
-        Ok(Self { location, watch: Watch::new(location, location.read()?), told: Vec::new() })
+        Ok(Self { location, watch: Watch::new(location, location.read()?), stages: Vec::new() })
     }
 
     /// Ends now; gives the timeline, with the counters of the whole as phase `all`.
@@ -124,14 +124,14 @@ pub fn print_stage(stage: &str) {
 
 impl Counters for &Location {
     fn read(&self) -> anyhow::Result<Reading> {
-        Ok(Reading::take(&[("device", self.statistics())])?)
+        Ok(Reading::read(&[("device", self.statistics())])?)
     }
 }
 
 impl Observer for LiveProgress<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
-        if !self.told.contains(&phase) {
-            self.told.push(phase);
+        if !self.stages.contains(&phase) {
+            self.stages.push(phase);
             print_stage(phase);
         }
         self.watch.enter(phase)
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn memory_has_a_mount_and_no_disk() {
-        let location = Location::of(Path::new("/dev/shm")).unwrap();
+        let location = Location::find(Path::new("/dev/shm")).unwrap();
         assert_eq!(location.configuration()["filesystem"], "tmpfs");
         assert_eq!(location.disk_name(), None);
         assert_eq!(location.statistics(), BTreeMap::new());

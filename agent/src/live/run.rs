@@ -42,11 +42,11 @@ fn run_and_write(
     nand: Option<&Value>,
     output: &Path,
 ) -> anyhow::Result<()> {
-    let asked = workload::read(&case.case.workload)?;
-    let location = Location::of(directory.path())?;
-    refuse_unless_free(directory.path(), asked.space_needed())?;
+    let request = workload::read(&case.case.workload)?;
+    let location = Location::find(directory.path())?;
+    refuse_unless_free(directory.path(), request.space_needed())?;
     print_stage("prepare");
-    let workload = asked.prepare(directory.path(), case.seed)?;
+    let workload = request.prepare(directory.path(), case.seed)?;
     let mut configuration = workload.configuration()?;
     if let Some(us) = configuration["lasts_us"].as_u64() {
         print_stage(&format!("lasts {} s", us.div_ceil(1_000_000)));

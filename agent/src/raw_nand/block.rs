@@ -91,10 +91,10 @@ impl BlockLife {
     fn tell_pending(&mut self, known: &mut KnownNodes) {
         loop {
             if let Some((what, is_copy, left)) = self.left.take() {
-                let taken = left.min(self.pending.len());
-                self.advance(taken, what, is_copy);
-                if taken < left {
-                    self.left = Some((what, is_copy, left - taken));
+                let used_bytes = left.min(self.pending.len());
+                self.advance(used_bytes, what, is_copy);
+                if used_bytes < left {
+                    self.left = Some((what, is_copy, left - used_bytes));
                     return;
                 }
                 continue;

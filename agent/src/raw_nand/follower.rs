@@ -58,7 +58,7 @@ pub struct NamedInode {
 
 /// All that was told.
 #[derive(Debug, Clone, Default)]
-pub struct ToldOperations {
+pub struct AttributedOperations {
     /// In the order of their issue.
     pub operations: Vec<TracedOperation>,
     /// Those that they are of.
@@ -118,9 +118,9 @@ impl Follower {
     }
 
     /// What all traced operations are of, now that the nodes they begin are whole.
-    pub fn tell(self) -> ToldOperations {
+    pub fn tell(self) -> AttributedOperations {
         let Self { known, lives, places, .. } = self;
-        let told = |PlacedOperation { operation, life }| {
+        let traced = |PlacedOperation { operation, life }| {
             let life = &lives[life];
             let pieces = match operation.kind {
                 OperationKind::Erase => Vec::new(),
@@ -135,7 +135,7 @@ impl Follower {
                 pieces,
             }
         };
-        let operations: Vec<TracedOperation> = places.into_iter().map(told).collect();
+        let operations: Vec<TracedOperation> = places.into_iter().map(traced).collect();
         let pieces = operations.iter().flat_map(|traced| &traced.pieces);
         let inodes: BTreeSet<u64> = pieces.filter_map(|piece| piece.what.inode()).collect();
         let named = |inode| NamedInode {
@@ -143,7 +143,7 @@ impl Follower {
             path: known.names.path(inode).unwrap_or_default(),
             is_directory: known.names.is_directory(inode),
         };
-        ToldOperations { operations, inodes: inodes.into_iter().map(named).collect() }
+        AttributedOperations { operations, inodes: inodes.into_iter().map(named).collect() }
     }
 }
 
@@ -177,7 +177,7 @@ impl<'a> NandWatch<'a> {
     /// # Errors
     /// If its record cannot be read.
     pub fn begin(&mut self) -> anyhow::Result<()> {
-        self.follower.remember(self.take()?);
+        self.follower.remember(self.read_operations()?);
         Ok(())
     }
 
@@ -186,17 +186,17 @@ impl<'a> NandWatch<'a> {
     /// # Errors
     /// If its record cannot be read.
     pub fn collect(&mut self) -> anyhow::Result<()> {
-        self.follower.trace(self.take()?);
+        self.follower.trace(self.read_operations()?);
         Ok(())
     }
 
     /// The operations of the traced part.
-    pub fn finish(self) -> ToldOperations {
+    pub fn finish(self) -> AttributedOperations {
         self.follower.tell()
     }
 
-    fn take(&self) -> anyhow::Result<Vec<Operation>> {
-        operation::take(self.nand.node()).context("the record of NAND")
+    fn read_operations(&self) -> anyhow::Result<Vec<Operation>> {
+        operation::read_operations(self.nand.node()).context("the record of NAND")
     }
 }
 
@@ -242,8 +242,8 @@ mod tests {
     }
 
     /// Kinds and lengths of the pieces of one operation.
-    fn pieces(told: &TracedOperation) -> Vec<(NodeSubject, u32)> {
-        told.pieces.iter().map(|piece| (piece.what, piece.length_bytes)).collect()
+    fn pieces(operation: &TracedOperation) -> Vec<(NodeSubject, u32)> {
+        operation.pieces.iter().map(|piece| (piece.what, piece.length_bytes)).collect()
     }
 
     #[test]
@@ -256,12 +256,12 @@ mod tests {
         follower.remember(headers(7, 0, 40).to_vec());
         let (first, second) = bytes.split_at(PAGE as usize);
         follower.trace(vec![program(7, PAGE, first), program(7, 2 * PAGE, second)]);
-        let told = follower.tell().operations;
+        let operations = follower.tell().operations;
         let data = NodeSubject::Data { inode: 65, offset_bytes: 3 * 4096 };
-        assert_eq!(pieces(&told[0]), [(NodeSubject::Inode { inode: 65 }, 160), (data, 1888)]);
-        assert_eq!(pieces(&told[1]), [(data, 1112), (NodeSubject::Padding, 936)]);
+        assert_eq!(pieces(&operations[0]), [(NodeSubject::Inode { inode: 65 }, 160), (data, 1888)]);
+        assert_eq!(pieces(&operations[1]), [(data, 1112), (NodeSubject::Padding, 936)]);
         assert_eq!(
-            (told[0].volume, told[0].logical_block, told[0].erases),
+            (operations[0].volume, operations[0].logical_block, operations[0].erases),
             (Some(0), Some(40), Some(9))
         );
     }
@@ -274,9 +274,9 @@ mod tests {
         let mut read = operation(OperationKind::Read, 7, PAGE, &[0; 4096]);
         read.data.clear();
         follower.trace(vec![read]);
-        let told = follower.tell().operations;
+        let operations = follower.tell().operations;
         assert_eq!(
-            pieces(&told[0]),
+            pieces(&operations[0]),
             [(NodeSubject::Entry { inode: 1 }, 2048), (NodeSubject::Erased, 2048)]
         );
     }
@@ -290,14 +290,17 @@ mod tests {
         follower.trace(headers(8, 0, 41).to_vec());
         follower.trace(vec![program(8, PAGE, &data), operation(OperationKind::Erase, 7, 0, &[])]);
         follower.trace(vec![program(7, PAGE, &node(8, 9, 64, [0, 0]))]);
-        let told = follower.tell().operations;
-        assert_eq!(pieces(&told[0]), [(NodeSubject::EraseCounter, 512)]);
-        assert_eq!(pieces(&told[1]), [(NodeSubject::VolumeHeader, 512)]);
-        let causes: Vec<_> = told.iter().map(|it| it.cause).collect();
+        let operations = follower.tell().operations;
+        assert_eq!(pieces(&operations[0]), [(NodeSubject::EraseCounter, 512)]);
+        assert_eq!(pieces(&operations[1]), [(NodeSubject::VolumeHeader, 512)]);
+        let causes: Vec<_> = operations.iter().map(|it| it.cause).collect();
         let none = OperationCause::Filesystem;
         assert_eq!(causes, [none, none, OperationCause::GarbageCollection, none, none]);
         // Nothing is left of what the block held before its erase.
-        assert_eq!((pieces(&told[4]), told[4].volume), (vec![(NodeSubject::Reference, 64)], None));
+        assert_eq!(
+            (pieces(&operations[4]), operations[4].volume),
+            (vec![(NodeSubject::Reference, 64)], None)
+        );
     }
 
     #[test]
@@ -325,8 +328,8 @@ mod tests {
         follower.remember(headers(4, crate::raw_nand::nodes::LAYOUT_VOLUME, 0).to_vec());
         let bytes = [0x12; 2048];
         follower.trace([2, 3, 4].map(|block| program(block, PAGE, &bytes)).to_vec());
-        let told = follower.tell().operations;
-        let found: Vec<NodeSubject> = told.iter().map(|it| it.pieces[0].what).collect();
+        let operations = follower.tell().operations;
+        let found: Vec<NodeSubject> = operations.iter().map(|it| it.pieces[0].what).collect();
         assert_eq!(
             found,
             [NodeSubject::Properties, NodeSubject::Unknown, NodeSubject::VolumeTable]
@@ -355,12 +358,14 @@ mod tests {
         follower.remember(headers(7, 0, 40).to_vec());
         let (first, second) = bytes.split_at(PAGE as usize);
         follower.trace(vec![program(7, PAGE, first), program(7, 2 * PAGE, second)]);
-        let told = follower.tell();
-        let [of_entry, named, unnamed] = &told.inodes[..] else { panic!("{:?}", told.inodes) };
+        let operations = follower.tell();
+        let [of_entry, named, unnamed] = &operations.inodes[..] else {
+            panic!("{:?}", operations.inodes)
+        };
         assert_eq!((of_entry.inode, of_entry.path.as_str(), of_entry.is_directory), (1, "/", true));
         assert_eq!((named.inode, named.path.as_str()), (70, format!("/{name}").as_str()));
         assert_eq!((unnamed.inode, unnamed.path.as_str()), (71, ""));
-        assert_eq!(pieces(&told.operations[1])[0].0, NodeSubject::Entry { inode: 1 });
+        assert_eq!(pieces(&operations.operations[1])[0].0, NodeSubject::Entry { inode: 1 });
     }
 
     mod any_bytes {
@@ -389,9 +394,9 @@ mod tests {
                     offset_bytes: at, length_bytes: length, ..Operation::default()
                 };
                 follower.trace(vec![read]);
-                let told = follower.tell().operations;
+                let operations = follower.tell().operations;
                 let mut next = at;
-                for piece in &told[0].pieces {
+                for piece in &operations[0].pieces {
                     prop_assert_eq!(piece.offset_bytes, next);
                     prop_assert!(piece.length_bytes > 0);
                     next += piece.length_bytes;

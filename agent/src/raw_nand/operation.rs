@@ -74,7 +74,7 @@ impl Operation {
 ///
 /// # Errors
 /// If it cannot be read, or is not of this version.
-pub fn take(node: &Path) -> io::Result<Vec<Operation>> {
+pub fn read_operations(node: &Path) -> io::Result<Vec<Operation>> {
     let mut file = File::open(node)?;
     let mut operations = Vec::new();
     let mut piece = vec![0; PIECE_BYTES];
@@ -144,7 +144,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let node = folder.path().join("nand0");
         std::fs::write(&node, [record(1, b"UBI#"), record(2, b"")].concat()).unwrap();
-        let found = take(&node).unwrap();
+        let found = read_operations(&node).unwrap();
         let kinds: Vec<_> = found.iter().map(|operation| operation.kind).collect();
         assert_eq!(kinds, [OperationKind::Program, OperationKind::Erase]);
         let first = &found[0];
@@ -162,7 +162,7 @@ mod tests {
         let node = folder.path().join("nand0");
         for bytes in [record(4, b""), record(1, b"x")[..88].to_vec(), vec![0; 9]] {
             std::fs::write(&node, bytes).unwrap();
-            assert!(take(&node).is_err());
+            assert!(read_operations(&node).is_err());
         }
     }
 }

@@ -90,7 +90,7 @@ static ALL: &[(i64, &str, &[Role], Does)] =
 /// Larger than every number.
 const MOST: usize = 512;
 
-static BY_NUMBER: LazyLock<[Option<SystemCall>; MOST]> = LazyLock::new(|| {
+static CALLS_BY_NUMBER: LazyLock<[Option<SystemCall>; MOST]> = LazyLock::new(|| {
     let mut table = [None; MOST];
     for &(number, name, roles, does) in ALL {
         table[number as usize] = Some(SystemCall { number, name, roles, does });
@@ -100,26 +100,28 @@ static BY_NUMBER: LazyLock<[Option<SystemCall>; MOST]> = LazyLock::new(|| {
 
 impl SystemCall {
     /// The call of a number; none if it is not recorded.
-    pub fn of(number: u64) -> Option<&'static Self> {
-        BY_NUMBER.get(usize::try_from(number).ok()?)?.as_ref()
+    pub fn find(number: u64) -> Option<&'static Self> {
+        CALLS_BY_NUMBER.get(usize::try_from(number).ok()?)?.as_ref()
     }
 
     /// The call that this kernel has of a number, in a 64-bit program; none if it is not recorded.
-    pub fn of_kernel(number: u64) -> Option<&'static Self> {
-        Self::of(system_calls::of_kernel(i64::try_from(number).ok()?)?.try_into().ok()?)
+    pub fn find_in_kernel(number: u64) -> Option<&'static Self> {
+        Self::find(system_calls::from_kernel(i64::try_from(number).ok()?)?.try_into().ok()?)
     }
 
     /// Every call that is recorded and that this kernel has, with the number it has there.
     pub fn in_kernel() -> impl Iterator<Item = (i64, &'static Self)> {
         let number = |call: &&'static Self| system_calls::to_kernel(call.number);
-        BY_NUMBER.iter().flatten().filter_map(move |call| Some((number(&call)?, call)))
+        CALLS_BY_NUMBER.iter().flatten().filter_map(move |call| Some((number(&call)?, call)))
     }
 
     /// The call of a name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        static BY_NAME: LazyLock<HashMap<&'static str, &'static SystemCall>> =
-            LazyLock::new(|| BY_NUMBER.iter().flatten().map(|call| (call.name, call)).collect());
-        BY_NAME.get(name).copied()
+    pub fn find_name(name: &str) -> Option<&'static Self> {
+        static CALLS_BY_NAME: LazyLock<HashMap<&'static str, &'static SystemCall>> =
+            LazyLock::new(|| {
+                CALLS_BY_NUMBER.iter().flatten().map(|call| (call.name, call)).collect()
+            });
+        CALLS_BY_NAME.get(name).copied()
     }
 
     /// Whether its result is the number of a thread or process that it made.
@@ -179,15 +181,15 @@ mod tests {
 
     #[test]
     fn calls_are_found_by_their_number_and_by_their_name() {
-        assert_eq!(SystemCall::of(1).unwrap().name, "write");
-        assert_eq!(SystemCall::named("pwrite64").unwrap().number, system_calls::SYS_pwrite64);
-        assert!(SystemCall::of(39).is_none());
-        assert!(SystemCall::of(u64::MAX).is_none());
+        assert_eq!(SystemCall::find(1).unwrap().name, "write");
+        assert_eq!(SystemCall::find_name("pwrite64").unwrap().number, system_calls::SYS_pwrite64);
+        assert!(SystemCall::find(39).is_none());
+        assert!(SystemCall::find(u64::MAX).is_none());
         let mut numbers: Vec<i64> = ALL.iter().map(|call| call.0).collect();
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), ALL.len());
-        assert_eq!(BY_NUMBER.iter().flatten().count(), ALL.len());
+        assert_eq!(CALLS_BY_NUMBER.iter().flatten().count(), ALL.len());
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Keeper {
     }
 
     /// What is new since the last time.
-    pub fn take(&mut self) -> PendingContents {
+    pub fn take_new(&mut self) -> PendingContents {
         std::mem::take(&mut self.new)
     }
 }
@@ -138,7 +138,7 @@ pub enum RecordedProgram<'a> {
 /// How it is recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordingOptions {
-    pub by: By,
+    pub by: Method,
     pub data: Data,
     /// Of the ring that the kernel's program fills.
     pub ring_bytes: u32,
@@ -146,7 +146,7 @@ pub struct RecordingOptions {
 
 /// How calls are seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum By {
+pub enum Method {
     /// By eBPF where that is allowed, else by ptrace
     Auto,
     Ebpf,
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(keeper.note(own, &[(8, 5)]).1, 5);
         let both = keeper.note(own, &[piece(0), piece(3)]).0.unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let new = keeper.take();
+        let new = keeper.take_new();
         let row = new.rows.iter().find(|row| row.data == both).unwrap().clone();
         assert_eq!((row.offset_bytes, row.length_bytes), (3, 6));
         new.append_to(directory.path(), &Segments::new(directory.path())).unwrap();

@@ -8,11 +8,11 @@ use crate::system_calls::{SYS_open, SYS_open_by_handle_at, SYS_openat, SYS_opena
 use crate::tables::recording::RecordedCall;
 
 /// Calls whose flags are those of open(2).
-const OF_OPEN: [i64; 5] = [SYS_open, SYS_openat, SYS_openat2, SYS_open_by_handle_at, SYS_pipe2];
+const OPEN_CALLS: [i64; 5] = [SYS_open, SYS_openat, SYS_openat2, SYS_open_by_handle_at, SYS_pipe2];
 
 /// A call that begins.
 #[derive(Debug, Default)]
-pub struct Begun {
+pub struct CallStart {
     pub row: RecordedCall,
     /// The bytes of its paths.
     pub path: Option<Vec<u8>>,
@@ -25,16 +25,16 @@ pub struct Begun {
     pub unread: u64,
 }
 
-impl Begun {
+impl CallStart {
     /// Reads the arguments of a call from what they point to.
-    pub fn of(memory: &dyn ProgramMemory, call: &SystemCall, arguments: &[u64; 6]) -> Self {
-        let mut begun = Begun::default();
+    pub fn read(memory: &dyn ProgramMemory, call: &SystemCall, arguments: &[u64; 6]) -> Self {
+        let mut begun = CallStart::default();
         begun.row.name = call.name.into();
         for (index, role) in call.roles.iter().enumerate() {
             begun.argument(memory, *role, index, arguments);
         }
         let row = &mut begun.row;
-        if OF_OPEN.contains(&call.number) || row.command.as_deref() == Some("F_SETFL") {
+        if OPEN_CALLS.contains(&call.number) || row.command.as_deref() == Some("F_SETFL") {
             row.flags = row.flags.map(open_flags::of_kernel);
         }
         begun
@@ -159,10 +159,10 @@ mod tests {
     use super::*;
     use crate::recorder::contents::ProcessMemory;
 
-    fn begun(name: &str, arguments: [u64; 6]) -> Begun {
-        Begun::of(
+    fn begun(name: &str, arguments: [u64; 6]) -> CallStart {
+        CallStart::read(
             &ProcessMemory(std::process::id() as i32),
-            SystemCall::named(name).unwrap(),
+            SystemCall::find_name(name).unwrap(),
             &arguments,
         )
     }

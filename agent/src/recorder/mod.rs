@@ -3,15 +3,15 @@
 //! (`statements`). Writes the tables of schema/recording/. docs/recording.md says what is recorded,
 //! and what is not.
 //!
-//! start -> by_ebpf, by_ptrace (signals) -> recording (calls, decode, snapshot, contents) -> output
+//! start -> ebpf, ptrace (signals) -> recording (calls, decode, snapshot, contents) -> output
 
-mod by_ebpf;
-mod by_ptrace;
 pub mod calls;
 mod contents;
 mod decode;
+mod ebpf;
 pub mod missed;
 pub mod output;
+mod ptrace;
 mod recording;
 mod signals;
 mod snapshot;
@@ -22,7 +22,7 @@ pub mod words;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use by_ebpf::{KernelRecorder, obstacle};
+use ebpf::{KernelRecorder, obstacle};
 use serde_json::{Value, json};
 
 use self::contents::Keeper;
@@ -31,7 +31,7 @@ use self::recording::Recording;
 use crate::errors::WrongUse;
 use crate::process::page_bytes;
 
-pub use contents::{By, Data, RecordedProgram, RecordingOptions};
+pub use contents::{Data, Method, RecordedProgram, RecordingOptions};
 pub use snapshot::{DatabaseBefore, note_of};
 pub use statements::{StatementsOutcome, Values, record_statements};
 
@@ -65,8 +65,8 @@ pub fn record(
     let output = RecordingOutput::create(folder, &facts)?;
     let mut recording = Recording::new(output, Keeper::new(options.data));
     let done = match way {
-        RecordingWay::Ebpf(kernel) => by_ebpf::record(program, &mut recording, *kernel),
-        RecordingWay::Ptrace => by_ptrace::record(program, &mut recording),
+        RecordingWay::Ebpf(kernel) => ebpf::record(program, &mut recording, *kernel),
+        RecordingWay::Ptrace => ptrace::record(program, &mut recording),
     };
     let status = match done {
         Ok(status) => status,
@@ -141,7 +141,7 @@ impl RecordingWay {
     /// If eBPF is asked for and cannot be had.
     pub fn choose(options: RecordingOptions) -> anyhow::Result<(Self, Option<String>)> {
         let RecordingOptions { by, data, ring_bytes } = options;
-        if by == By::Ptrace {
+        if by == Method::Ptrace {
             return Ok((RecordingWay::Ptrace, None));
         }
         let obstacle = (data != Data::None).then_some(CONTENTS).or_else(obstacle);
@@ -151,7 +151,7 @@ impl RecordingWay {
         };
         match loaded {
             Ok(kernel) => Ok((RecordingWay::Ebpf(Box::new(kernel)), None)),
-            Err(why) if by == By::Ebpf => {
+            Err(why) if by == Method::Ebpf => {
                 let message = format!("cannot record by eBPF: {why}; use --by ptrace");
                 Err(WrongUse(message).into())
             }

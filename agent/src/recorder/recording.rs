@@ -2,7 +2,7 @@
 
 use super::calls::{Does, SystemCall};
 use super::contents::{self, Keeper};
-use super::decode::Begun;
+use super::decode::CallStart;
 use super::missed::Missed;
 use super::output::{RecordingOutput, Round};
 use super::snapshot::{self, CallPath, DatabaseBefore, FoundPath, Sight, Snapshot};
@@ -26,7 +26,7 @@ pub struct CallBegin<'a> {
 
 /// A call whose end is waited for.
 pub struct UnderWay {
-    begun: Begun,
+    begun: CallStart,
     call: &'static SystemCall,
 }
 
@@ -78,7 +78,7 @@ impl Recording {
         let is_anonymous = arguments[3] & libc::MAP_ANONYMOUS as u64 != 0;
         let is_of_file =
             |call: &&SystemCall| call.number != system_calls::SYS_mmap || !is_anonymous;
-        SystemCall::of_kernel(number).filter(is_of_file)
+        SystemCall::find_in_kernel(number).filter(is_of_file)
     }
 
     /// The number of a call that begins now.
@@ -90,7 +90,7 @@ impl Recording {
     /// A call begins; none if it has no end.
     pub fn begin(&mut self, beginning: &CallBegin, sight: &dyn Sight) -> Option<UnderWay> {
         let &CallBegin { thread_id, call, arguments, past } = beginning;
-        let mut begun = Begun::of(sight.memory(), call, arguments);
+        let mut begun = CallStart::read(sight.memory(), call, arguments);
         self.missed.unread_arguments += begun.unread;
         begun.row.call_id = past.map_or_else(|| self.take_call_id(), |(call_id, _)| call_id);
         begun.row.thread_id = thread_id;
@@ -106,7 +106,7 @@ impl Recording {
         Some(UnderWay { begun, call })
     }
 
-    fn look_up(&mut self, sight: &dyn Sight, begun: &mut Begun) {
+    fn look_up(&mut self, sight: &dyn Sight, begun: &mut CallStart) {
         let call_id = begun.row.call_id;
         let mut id = |named, descriptor, path: &Option<Vec<u8>>| {
             let path = path.as_ref().filter(|path| !path.is_empty())?;
@@ -159,7 +159,7 @@ impl Recording {
         self.add(under_way.begun);
     }
 
-    fn add(&mut self, begun: Begun) {
+    fn add(&mut self, begun: CallStart) {
         self.calls += 1;
         self.round.calls.push(begun.row);
         if self.round.calls.len() >= ROUND_CALLS || self.keeper.waiting_bytes() >= ROUND_BYTES {
@@ -170,8 +170,8 @@ impl Recording {
     /// Hands over what waits.
     pub fn write(&mut self) {
         let mut round = std::mem::take(&mut self.round);
-        round.snapshot = self.snapshot.take();
-        round.contents = self.keeper.take();
+        round.snapshot = self.snapshot.take_new();
+        round.contents = self.keeper.take_new();
         round.threads = self.threads.clone();
         round.descriptors = self.descriptors.clone();
         self.failed |= !self.output.add(round);

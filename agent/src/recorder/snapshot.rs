@@ -178,7 +178,7 @@ impl Snapshot {
     }
 
     /// The rows since the last time.
-    pub fn take(&mut self) -> Vec<PathState> {
+    pub fn take_new(&mut self) -> Vec<PathState> {
         std::mem::take(&mut self.rows)
     }
 }
@@ -319,13 +319,13 @@ mod tests {
         assert_eq!(snapshot.path_id(name.to_vec(), 7, now), 0);
         fs::write(&file, "1234").unwrap();
         assert_eq!(snapshot.path_id(name.to_vec(), 8, now), 0);
-        let rows = snapshot.take();
+        let rows = snapshot.take_new();
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].first_call_id, &*rows[0].kind), (7, "absent"));
         assert_eq!(rows[0].size_bytes, None);
         let mut later = Snapshot::new();
         later.path_id(name.to_vec(), 0, now);
-        assert_eq!(later.take()[0].size_bytes, Some(4));
+        assert_eq!(later.take_new()[0].size_bytes, Some(4));
         assert!(later.find(name).is_as_before);
         fs::write(&file, "12345").unwrap();
         let changed = later.find(name);
@@ -344,7 +344,7 @@ mod tests {
             snapshot.path_id(path.into_os_string().into_encoded_bytes(), 0, |_, found| found.row)
         };
         assert_eq!([id("link"), id("file"), id("ring")], [0, 1, 2]);
-        let kinds: Vec<_> = snapshot.take().into_iter().map(|row| row.kind).collect();
+        let kinds: Vec<_> = snapshot.take_new().into_iter().map(|row| row.kind).collect();
         assert_eq!(kinds, ["symlink", "file", "symlink"]);
     }
 

@@ -46,13 +46,13 @@ pub fn row(number: i64) -> Option<&'static SystemCallRow> {
 const IS_ARM64: bool = cfg!(target_arch = "aarch64");
 
 /// The number on x86_64 of arm64's call of a number; none where none of ours is the same.
-pub fn of_arm64(number: i64) -> Option<i64> {
+pub fn from_arm64(number: i64) -> Option<i64> {
     ROWS.iter().find(|row| row.arm64 == Some(number)).map(|row| row.number)
 }
 
 /// The number of this kernel's call, of a 64-bit program, on x86_64; none where it is none of ours.
-pub fn of_kernel(number: i64) -> Option<i64> {
-    if IS_ARM64 { of_arm64(number) } else { Some(number) }
+pub fn from_kernel(number: i64) -> Option<i64> {
+    if IS_ARM64 { from_arm64(number) } else { Some(number) }
 }
 
 /// The number that this kernel has for the call of a number on x86_64; none where it has none.
@@ -65,12 +65,12 @@ pub fn to_kernel(number: i64) -> Option<i64> {
 
 /// How this kernel makes a call of a number on x86_64: the number it has, and the arguments; none
 /// where it cannot.
-pub fn made_here(number: i64, arguments: [i64; 6]) -> Option<(i64, [i64; 6])> {
-    if IS_ARM64 { made_on_arm64(number, arguments) } else { Some((number, arguments)) }
+pub fn native_call(number: i64, arguments: [i64; 6]) -> Option<(i64, [i64; 6])> {
+    if IS_ARM64 { arm64_call(number, arguments) } else { Some((number, arguments)) }
 }
 
-/// As `made_here`, on arm64: what it lacks it does by the call that takes a directory.
-pub fn made_on_arm64(number: i64, arguments: [i64; 6]) -> Option<(i64, [i64; 6])> {
+/// As `native_call`, on arm64: what it lacks it does by the call that takes a directory.
+pub fn arm64_call(number: i64, arguments: [i64; 6]) -> Option<(i64, [i64; 6])> {
     let [a, b, c, ..] = arguments;
     let here = i64::from(libc::AT_FDCWD);
     let no_follow = i64::from(libc::AT_SYMLINK_NOFOLLOW);
@@ -113,7 +113,7 @@ mod tests {
             (SYS_openat2, libc::SYS_openat2),
         ];
         for (ours, libc) in libc {
-            assert_eq!((to_kernel(ours), of_kernel(libc)), (Some(libc), Some(ours)));
+            assert_eq!((to_kernel(ours), from_kernel(libc)), (Some(libc), Some(ours)));
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn arm64_does_by_another_call_what_it_lacks() {
         let here = i64::from(libc::AT_FDCWD);
-        let made = |number| made_on_arm64(number, [7, 8, 9, 0, 0, 0]);
+        let made = |number| arm64_call(number, [7, 8, 9, 0, 0, 0]);
         assert_eq!(made(SYS_pwrite64), Some((68, [7, 8, 9, 0, 0, 0])));
         assert_eq!(made(SYS_rename), Some((38, [here, 7, here, 8, 0, 0])));
         assert_eq!(made(SYS_rmdir), Some((35, [here, 7, 0x200, 0, 0, 0])));
@@ -158,11 +158,11 @@ mod tests {
 
     #[test]
     fn arm64_has_numbers_of_its_own() {
-        assert_eq!(of_arm64(56), Some(SYS_openat));
-        assert_eq!(of_arm64(68), Some(SYS_pwrite64));
-        assert_eq!(of_arm64(2), Some(SYS_io_submit));
+        assert_eq!(from_arm64(56), Some(SYS_openat));
+        assert_eq!(from_arm64(68), Some(SYS_pwrite64));
+        assert_eq!(from_arm64(2), Some(SYS_io_submit));
         // Its getpid.
-        assert_eq!(of_arm64(172), None);
+        assert_eq!(from_arm64(172), None);
         let mut numbers: Vec<_> = ROWS.iter().filter_map(|row| row.arm64).collect();
         let all = numbers.len();
         numbers.sort_unstable();

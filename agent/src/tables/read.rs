@@ -157,7 +157,7 @@ type PanicText = Box<dyn FnOnce(String)>;
 
 thread_local! {
     /// Where this thread's panic is told; only in threads of `as_error`.
-    static TOLD: RefCell<Option<PanicText>> = const { RefCell::new(None) };
+    static PANIC_SINK: RefCell<Option<PanicText>> = const { RefCell::new(None) };
 }
 
 /// Runs `work`; its panic is an error with the panic's words.
@@ -180,9 +180,9 @@ pub fn as_error<Value: Send + 'static>(
     let run = move || {
         let on_panic: Sender<Result<Value, String>> = sender.clone();
         let tell = move |words| drop(on_panic.send(Err(words)));
-        TOLD.set(Some(Box::new(tell)));
+        PANIC_SINK.set(Some(Box::new(tell)));
         let outcome = work();
-        TOLD.set(None);
+        PANIC_SINK.set(None);
         let _ = sender.send(outcome);
     };
     thread::Builder::new().name("reader".to_owned()).spawn(run).map_err(|it| it.to_string())?;
@@ -191,7 +191,7 @@ pub fn as_error<Value: Send + 'static>(
 
 /// In a thread of `as_error`: tells, and sleeps for ever where a panic aborts. In others: false.
 fn tell(panic: &PanicHookInfo) -> bool {
-    let Ok(Some(tell)) = TOLD.try_with(RefCell::take) else { return false };
+    let Ok(Some(tell)) = PANIC_SINK.try_with(RefCell::take) else { return false };
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied();
     let words = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));

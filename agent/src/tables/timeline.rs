@@ -145,7 +145,7 @@ mod tests {
     use std::cell::Cell;
 
     fn reading(writes: i64) -> Reading {
-        Reading::of([("device", "write_requests", writes)])
+        Reading::from_values([("device", "write_requests", writes)])
     }
 
     #[test]
@@ -172,16 +172,17 @@ mod tests {
     impl Counters for Ticks {
         fn read(&self) -> anyhow::Result<Reading> {
             self.0.set(self.0.get() + 1);
-            Ok(Reading::of([("device", "ticks", self.0.get())]))
+            Ok(Reading::from_values([("device", "ticks", self.0.get())]))
         }
     }
 
     #[test]
     fn counters_are_of_each_phase_and_of_the_whole() {
-        let mut watch = Watch::new(Ticks(Cell::new(10)), Reading::of([("device", "ticks", 7)]));
+        let mut watch =
+            Watch::new(Ticks(Cell::new(10)), Reading::from_values([("device", "ticks", 7)]));
         watch.enter("commit").unwrap();
         watch.leave().unwrap();
-        let timeline = watch.finish(&Reading::of([("device", "ticks", 20)]));
+        let timeline = watch.finish(&Reading::from_values([("device", "ticks", 20)]));
         let counters = timeline.counters();
         let found: Vec<_> = counters.iter().map(|row| (&*row.phase, row.value)).collect();
         assert_eq!(found, [("all", 13), ("commit", 1)]);

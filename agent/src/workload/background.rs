@@ -378,7 +378,7 @@ impl AppLeft {
     pub fn survived(&self, at_ns: i64) -> Result<Survival, WorkloadError> {
         if at_ns < self.times.ready_ns {
             // Nothing had returned yet: it may not be there at all.
-            return Ok(Survival::kept());
+            return Ok(Survival::unharmed());
         }
         let by_then = |times: &[i64]| times.iter().filter(|time| **time <= at_ns).count() as u64;
         let (returned, begun) = (by_then(&self.times.return_ns), by_then(&self.times.begin_ns));
@@ -387,10 +387,10 @@ impl AppLeft {
             return Err(self.wrong(format!("holds {found} rows where {begun} had begun")));
         }
         Ok(match returned.saturating_sub(found) {
-            0 => Survival::kept(),
+            0 => Survival::unharmed(),
             lost => {
                 let message = format!("of the background load {lost} inserts that had returned");
-                Survival { lost, ..Survival::untold(CutOutcome::Lost, message) }
+                Survival { lost, ..Survival::without_states(CutOutcome::Lost, message) }
             }
         })
     }
@@ -459,7 +459,7 @@ mod tests {
             let connection = Connection::open(database_path(directory.path())).unwrap();
             connection.execute(change, []).unwrap();
             assert!(left.survived(40).is_err() && left.check().is_err(), "{change}");
-            assert_eq!(left.survived(4).unwrap(), Survival::kept());
+            assert_eq!(left.survived(4).unwrap(), Survival::unharmed());
         }
     }
 }

@@ -38,7 +38,7 @@ impl WorkloadError {
     }
 
     /// What a failure to read back what was left is, in a word or two.
-    pub fn named(&self) -> &'static str {
+    pub fn kind_words(&self) -> &'static str {
         match self {
             Self::Sqlite(error) => error.named(),
             Self::File { .. } if self.is_disk_full() => "full filesystem",
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_back_is_named_by_the_reason() {
-        let of = |code| error(std::io::Error::from_raw_os_error(code)).named();
+        let of = |code| error(std::io::Error::from_raw_os_error(code)).kind_words();
         assert_eq!(of(libc::ENOSPC), "full filesystem");
         assert_eq!(of(libc::EROFS), "read-only filesystem");
         assert_eq!(of(libc::ENOENT), "missing file");

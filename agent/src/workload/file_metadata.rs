@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::error::WorkloadError;
 use super::files::remains::{Damage, FilesOfThread, own_name};
 use super::files::threads::FileThreads;
-use super::kind::{Asked, Space, Workload, WorkloadKind};
+use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use super::threads::task::Plan;
 use crate::record::{Switch, words};
 use crate::tables::timeline::now_ns;
@@ -27,7 +27,7 @@ use crate::workload::threads::task::Task;
 pub const KIND: WorkloadKind =
     WorkloadKind::new::<FileMetadataSettings>(FileMetadataWorkload::WORDS);
 
-impl Asked for FileMetadataSettings {
+impl WorkloadRequest for FileMetadataSettings {
     fn space_needed(&self) -> Space {
         self.space()
     }
@@ -391,7 +391,7 @@ pub mod tests {
     use super::*;
     use crate::record::Switch;
     use crate::workload::files::watched::{OPERATIONS, refusal, run, run_in, sync_calls};
-    use crate::workload::kind::Asked;
+    use crate::workload::kind::WorkloadRequest;
 
     #[test]
     fn every_change_of_names_is_made_and_synced_as_asked() {

@@ -16,7 +16,7 @@ use super::draw::hash_of;
 use super::error::{WorkloadError, failed};
 use super::files::engine::AlignedBuffer;
 use super::files::remains;
-use super::kind::{Asked, ClosedWorkload, Space, Workload, WorkloadKind};
+use super::kind::{ClosedWorkload, Space, Workload, WorkloadKind, WorkloadRequest};
 use super::ledger::{self, Ledger};
 use super::threads;
 use super::threads::task::{Observer, Plan};
@@ -31,7 +31,7 @@ use crate::workload::threads::task::{Task, Worker};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FilePassesSettings>(FilePassesWorkload::WORDS);
 
-impl Asked for FilePassesSettings {
+impl WorkloadRequest for FilePassesSettings {
     fn space_needed(&self) -> Space {
         self.space()
     }

@@ -13,7 +13,7 @@ use super::error::WorkloadError;
 use super::files::engine::{self, AlignedBuffer, FileSettings};
 use super::files::remains::{self, FilesOfThread, Records};
 use super::files::threads::FileThreads;
-use super::kind::{Asked, Space, Workload, WorkloadKind};
+use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use crate::record::words;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
@@ -25,7 +25,7 @@ use crate::workload::threads::task::Task;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FileReadSettings>(FileReadWorkload::WORDS);
 
-impl Asked for FileReadSettings {
+impl WorkloadRequest for FileReadSettings {
     fn space_needed(&self) -> Space {
         self.space()
     }
@@ -157,7 +157,7 @@ pub mod tests {
     use crate::workload::files::engine::tests::file_settings;
     use crate::workload::files::stream::Access;
     use crate::workload::files::watched::{OPERATIONS, refusal, run, run_in};
-    use crate::workload::kind::Asked;
+    use crate::workload::kind::WorkloadRequest;
 
     #[test]
     fn reads_read_each_record_once() {

@@ -20,14 +20,14 @@ pub struct WorkloadKind {
     /// The words of a record's field `workload` that ask for it.
     pub words: &'static [&'static str],
     /// Reads all of the workload's fields.
-    pub read: fn(&WorkloadFields) -> Result<Box<dyn Asked>, serde_json::Error>,
+    pub read: fn(&WorkloadFields) -> Result<Box<dyn WorkloadRequest>, serde_json::Error>,
 }
 
 impl WorkloadKind {
     /// Of the struct that the fields are read into, and its words.
     pub const fn new<Settings>(words: &'static [&'static str]) -> Self
     where
-        Settings: Asked + DeserializeOwned + Serialize + 'static,
+        Settings: WorkloadRequest + DeserializeOwned + Serialize + 'static,
     {
         Self { words, read: |fields| Ok(Box::new(fields.read::<Settings>()?)) }
     }
@@ -41,7 +41,7 @@ pub struct Space {
 }
 
 /// A workload as a record asks for it.
-pub trait Asked: std::fmt::Debug {
+pub trait WorkloadRequest: std::fmt::Debug {
     /// What it takes at the least; where a time decides how much is done, what there is at first.
     fn space_needed(&self) -> Space;
 

@@ -29,7 +29,7 @@ use std::path::Path;
 
 use background::{BackgroundLeft, BackgroundLoad, RemainsOfBoth};
 use error::WorkloadError;
-use kind::{Asked, ClosedWorkload, Workload, WorkloadKind};
+use kind::{ClosedWorkload, Workload, WorkloadKind, WorkloadRequest};
 use serde_json::Value;
 use threads::task::Observer;
 
@@ -52,7 +52,7 @@ const KINDS: [WorkloadKind; 9] = [
 ///
 /// # Errors
 /// If no kind has the word, or a field is not as the kind has it.
-pub fn read(fields: &WorkloadFields) -> Result<Box<dyn Asked>, WorkloadError> {
+pub fn read(fields: &WorkloadFields) -> Result<Box<dyn WorkloadRequest>, WorkloadError> {
     let word = fields.word();
     let kind = KINDS.iter().find(|kind| kind.words.contains(&word));
     let kind = kind.ok_or_else(|| {
@@ -150,7 +150,7 @@ mod tests {
         ]
     }
 
-    fn read_fields(fields: Map<String, Value>) -> Result<Box<dyn Asked>, WorkloadError> {
+    fn read_fields(fields: Map<String, Value>) -> Result<Box<dyn WorkloadRequest>, WorkloadError> {
         read(&WorkloadFields::new(fields).unwrap())
     }
 

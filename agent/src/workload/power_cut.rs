@@ -39,7 +39,7 @@ impl Progress {
     /// Of transactions on the same databases in the order in which they committed, by when each did
     /// and when it returned: one that has returned has those before it in the same file, and none
     /// is there before its COMMIT.
-    pub fn of_sharers(times: impl IntoIterator<Item = (i64, i64)>, at_ns: i64) -> Self {
+    pub fn from_sharers(times: impl IntoIterator<Item = (i64, i64)>, at_ns: i64) -> Self {
         let mut progress = Self { returned: 0, begun: 0 };
         for ((commit_ns, return_ns), number) in times.into_iter().zip(1..) {
             if commit_ns <= at_ns {
@@ -90,20 +90,20 @@ pub struct Survival {
 
 impl Survival {
     /// Nothing of it can be told, for the reason that the kernel or SQLite gave.
-    pub fn untold(outcome: CutOutcome, message: String) -> Self {
+    pub fn without_states(outcome: CutOutcome, message: String) -> Self {
         Self { outcome, found: Vec::new(), lost: 0, message }
     }
 
     /// Nothing was there that could be lost.
-    pub fn kept() -> Self {
-        Self::untold(CutOutcome::Kept, String::new())
+    pub fn unharmed() -> Self {
+        Self::without_states(CutOutcome::Kept, String::new())
     }
 }
 
 /// Of several parts of what was left: as bad as the worst.
 impl FromIterator<Survival> for Survival {
     fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
-        parts.into_iter().fold(Self::kept(), |mut all, part| {
+        parts.into_iter().fold(Self::unharmed(), |mut all, part| {
             if (part.outcome as u8) > (all.outcome as u8) || all.message.is_empty() {
                 all.message = part.message;
             }
@@ -206,7 +206,7 @@ mod tests {
         let progress = |at_ns| {
             let order = in_commit_order(&all, |thread| thread < 2);
             let times = order.iter().map(|it| (it.commit_ns, it.return_ns));
-            let Progress { returned, begun } = Progress::of_sharers(times, at_ns);
+            let Progress { returned, begun } = Progress::from_sharers(times, at_ns);
             (returned, begun)
         };
         assert_eq!(progress(14), (0, 0));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     /// Of databases that hold 0, 10, 20 ... after 0, 1, 2 ... transactions.
-    fn of(found: &[ContentsDigest], returned: u64) -> (CutOutcome, u64, Vec<Option<u64>>) {
+    fn outcome_of(found: &[ContentsDigest], returned: u64) -> (CutOutcome, u64, Vec<Option<u64>>) {
         let states = DatabaseStates((0..20).map(|number| number * 10).collect());
         let found: Vec<_> = found.iter().map(|digest| (&states, *digest)).collect();
         let found = survival(&found, Progress { returned, begun: returned + 1 });
@@ -244,32 +244,32 @@ mod tests {
 
     #[test]
     fn the_transaction_under_way_may_be_there_and_an_acknowledged_one_must() {
-        assert_eq!(of(&[50], 5), (CutOutcome::Kept, 0, vec![Some(5)]));
-        assert_eq!(of(&[60], 5), (CutOutcome::Kept, 0, vec![Some(6)]));
-        assert_eq!(of(&[40], 7), (CutOutcome::Lost, 3, vec![Some(4)]));
-        assert_eq!(of(&[70], 5), (CutOutcome::Corrupt, 0, vec![None]));
+        assert_eq!(outcome_of(&[50], 5), (CutOutcome::Kept, 0, vec![Some(5)]));
+        assert_eq!(outcome_of(&[60], 5), (CutOutcome::Kept, 0, vec![Some(6)]));
+        assert_eq!(outcome_of(&[40], 7), (CutOutcome::Lost, 3, vec![Some(4)]));
+        assert_eq!(outcome_of(&[70], 5), (CutOutcome::Corrupt, 0, vec![None]));
     }
 
     #[test]
     fn databases_that_disagree_are_torn_and_strange_rows_are_corrupt() {
-        assert_eq!(of(&[50, 50], 5).0, CutOutcome::Kept);
-        assert_eq!(of(&[50, 60], 5).0, CutOutcome::Torn);
-        assert_eq!(of(&[50, 55], 5).0, CutOutcome::Corrupt);
+        assert_eq!(outcome_of(&[50, 50], 5).0, CutOutcome::Kept);
+        assert_eq!(outcome_of(&[50, 60], 5).0, CutOutcome::Torn);
+        assert_eq!(outcome_of(&[50, 55], 5).0, CutOutcome::Corrupt);
     }
 
     #[test]
     fn what_a_transaction_left_as_it_was_tells_nothing() {
         let (one, other) =
             (DatabaseStates(vec![0, 1, 1, 1, 4]), DatabaseStates(vec![0, 0, 2, 2, 2]));
-        let of = |found: (u64, u64), returned| {
+        let measured = |found: (u64, u64), returned| {
             let found = [(&one, found.0), (&other, found.1)];
             let found = survival(&found, Progress { returned, begun: 4 });
             (found.outcome, found.lost)
         };
         // The third changed nothing: whoever reads cannot miss it.
-        assert_eq!(of((1, 2), 3), (CutOutcome::Kept, 0));
-        assert_eq!(of((1, 0), 3), (CutOutcome::Lost, 1));
-        assert_eq!(of((0, 0), 4), (CutOutcome::Lost, 3));
-        assert_eq!(of((4, 0), 4).0, CutOutcome::Torn);
+        assert_eq!(measured((1, 2), 3), (CutOutcome::Kept, 0));
+        assert_eq!(measured((1, 0), 3), (CutOutcome::Lost, 1));
+        assert_eq!(measured((0, 0), 4), (CutOutcome::Lost, 3));
+        assert_eq!(measured((4, 0), 4).0, CutOutcome::Torn);
     }
 }

@@ -93,7 +93,7 @@ impl Reopenings {
 pub fn regime_findings(regime: Regime, grown: &GrownFiles, reopenings: Reopenings) -> Value {
     json!({
         "regime": regime.word(),
-        "files": grown.found(),
+        "files": grown.changes(),
         "reopenings": reopenings.count,
         "wals_deleted": reopenings.wals_deleted,
     })
@@ -220,7 +220,7 @@ struct Look {
 }
 
 impl Look {
-    fn take(databases: &BTreeSet<PathBuf>) -> std::io::Result<Self> {
+    fn read(databases: &BTreeSet<PathBuf>) -> std::io::Result<Self> {
         let (mut sizes, mut sequences) = (Vec::new(), Vec::new());
         for database in databases {
             sizes.extend(wal::sizes(database)?);
@@ -245,12 +245,12 @@ impl GrownFiles {
     }
 
     /// Looks when the measured part begins and ends, beside another observer.
-    pub fn beside<'a>(&'a mut self, observer: &'a mut dyn Observer) -> impl Observer + 'a {
-        Beside { grown: self, observer, is_measured: false }
+    pub fn observe_with<'a>(&'a mut self, observer: &'a mut dyn Observer) -> impl Observer + 'a {
+        TwoObservers { grown: self, observer, is_measured: false }
     }
 
     /// Every file that was there, and the number in each WAL's header, before and after.
-    pub fn found(&self) -> Value {
+    pub fn changes(&self) -> Value {
         let (Some(before), Some(after)) = (&self.before, &self.after) else {
             return Value::Null;
         };
@@ -298,17 +298,17 @@ impl GrownFiles {
 }
 
 /// The observer of a run, and ours beside it.
-struct Beside<'a> {
+struct TwoObservers<'a> {
     grown: &'a mut GrownFiles,
     observer: &'a mut dyn Observer,
     is_measured: bool,
 }
 
-impl Observer for Beside<'_> {
+impl Observer for TwoObservers<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
         self.is_measured = phase == MEASURED;
         if self.is_measured && self.grown.before.is_none() {
-            self.grown.before = Some(Look::take(&self.grown.databases)?);
+            self.grown.before = Some(Look::read(&self.grown.databases)?);
         }
         self.observer.enter(phase)
     }
@@ -316,7 +316,7 @@ impl Observer for Beside<'_> {
     fn leave(&mut self) -> anyhow::Result<()> {
         self.observer.leave()?;
         if self.is_measured {
-            self.grown.after = Some(Look::take(&self.grown.databases)?);
+            self.grown.after = Some(Look::read(&self.grown.databases)?);
         }
         Ok(())
     }
@@ -349,7 +349,7 @@ mod tests {
 
     /// Has a reader keep its transaction open over 30 commits, and end it before 30 more; gives the
     /// frames that were written, those that checkpoints copied, and what is told of the WAL.
-    fn beside_a_reader(autocheckpoint: Autocheckpoint) -> (u32, u32, Value) {
+    fn run_with_a_reader(autocheckpoint: Autocheckpoint) -> (u32, u32, Value) {
         let folder = tempfile::tempdir().unwrap();
         let of = |name: &str| Database::new("main".into(), folder.path().join(name));
         let (writer, options) = open(vec![of("a.db")], autocheckpoint);
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn a_reader_keeps_the_wal_from_being_begun_anew_and_no_frame_counts_twice() {
         for autocheckpoint in [Autocheckpoint::Workload, Autocheckpoint::Sqlite] {
-            let (written, copied, wal) = beside_a_reader(autocheckpoint);
+            let (written, copied, wal) = run_with_a_reader(autocheckpoint);
             // The frames of the schema, and of 30 commits, were all in it at once.
             assert!(wal["longest_frames"].as_u64() >= Some(30), "{wal}");
             assert_eq!(wal["longest_bytes"], wal["longest_frames"].as_u64().unwrap() * 4120);

@@ -16,7 +16,7 @@ use clap::Parser;
 
 use queue::Queue;
 use server::{Server, WrongUse};
-use state::Told;
+use state::Status;
 use uploading::Uploading;
 
 /// The exit code of a wrong use, and that where the machine cannot.
@@ -59,7 +59,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let server = Server::new(&arguments.server, &arguments.token_file, ca_file)?;
     let queue = Queue::open(&arguments.spool)?;
     rights::restrict(&arguments.spool, &arguments.token_file)?;
-    let told = Told::new(&arguments.spool, server.url());
+    let told = Status::new(&arguments.spool, server.url());
     let mut uploading = Uploading::new(server, queue, told);
     if arguments.once {
         let is_all = uploading.send_all()?;

@@ -32,16 +32,16 @@ struct Document<'a> {
 }
 
 /// Tells how sending goes, on standard error and in the file; the same only once.
-pub struct Told {
+pub struct Status {
     path: PathBuf,
     server: String,
     last: Option<(Going, String)>,
 }
 
-impl Told {
+impl Status {
     /// Nothing is told yet.
     pub fn new(spool: &Path, server: &str) -> Self {
-        Told { path: spool.join("uploader.json"), server: server.to_owned(), last: None }
+        Status { path: spool.join("uploader.json"), server: server.to_owned(), last: None }
     }
 
     /// How it goes now; `reason` is empty where it goes well.
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn what_changes_is_in_the_file() {
         let spool = tempfile::tempdir().unwrap();
-        let mut told = Told::new(spool.path(), "https://fleet.example");
+        let mut told = Status::new(spool.path(), "https://fleet.example");
         let file = || fs::read_to_string(spool.path().join("uploader.json")).unwrap();
         told.tell(Going::WrongServer, "answered \"404\"".into());
         assert!(file().starts_with(r#"{"sending":"wrong-server","since_unix_s":"#), "{}", file());

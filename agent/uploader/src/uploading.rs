@@ -9,13 +9,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::queue::{Queue, Segment};
 use crate::server::{Answer, Server};
-use crate::state::{Going, Told};
+use crate::state::{Going, Status};
 
 /// Between two attempts, at first, and at most, as where the token or the address is wrong; and
 /// what a server may ask for.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(600);
-const ASKED_AT_MOST: Duration = Duration::from_secs(3600);
+const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(3600);
 
 /// Without a word of the collector the spool is looked at so often.
 const IDLE: Duration = Duration::from_secs(300);
@@ -38,12 +38,12 @@ pub struct Uploading {
     queue: Queue,
     pause: Duration,
     garbled: BTreeMap<String, u32>,
-    told: Told,
+    told: Status,
 }
 
 impl Uploading {
     /// Nothing is sent yet.
-    pub fn new(server: Server, queue: Queue, told: Told) -> Self {
+    pub fn new(server: Server, queue: Queue, told: Status) -> Self {
         let garbled = BTreeMap::new();
         Uploading { server, queue, pause: FIRST, garbled, told }
     }
@@ -121,7 +121,7 @@ impl Uploading {
             }
             Answer::Later(reason, wait) => {
                 self.told.tell(Going::Later, reason);
-                wait.map(|asked| asked.clamp(FIRST, ASKED_AT_MOST))
+                wait.map(|asked| asked.clamp(FIRST, LONGEST_ASKED_WAIT))
             }
         };
         let pause = wait.unwrap_or(self.pause);

@@ -486,7 +486,7 @@ pub fn call(name: &str) -> Option<(&'static SystemCall, ArgumentShape)> {
         | "sendfile64" | "statfs64" | "fstatfs64" => (&name[..name.len() - 2], ArgumentShape::Same),
         _ => (name, ArgumentShape::Same),
     };
-    SystemCall::named(name).map(|call| (call, shape))
+    SystemCall::find_name(name).map(|call| (call, shape))
 }
 
 #[cfg(test)]

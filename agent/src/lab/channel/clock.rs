@@ -38,10 +38,10 @@ impl Clock {
     /// # Errors
     /// If the command line names a clock that there is not.
     pub fn here() -> anyhow::Result<Self> {
-        Self::of_line(&fs::read_to_string("/proc/cmdline").context("/proc/cmdline")?)
+        Self::from_line(&fs::read_to_string("/proc/cmdline").context("/proc/cmdline")?)
     }
 
-    fn of_line(line: &str) -> anyhow::Result<Self> {
+    fn from_line(line: &str) -> anyhow::Result<Self> {
         match line.split_ascii_whitespace().find_map(|word| word.strip_prefix(FIELD)) {
             None => Ok(Self::Virtual),
             Some("wall") => Ok(Self::Wall),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_command_line_says_which() {
-        let of = |line| Clock::of_line(line).ok();
+        let of = |line| Clock::from_line(line).ok();
         assert_eq!(of("quiet joj.handout=0x1:0x2\n"), Some(Clock::Virtual));
         assert_eq!(of("quiet joj.clock=wall panic=-1\n"), Some(Clock::Wall));
         assert_eq!(of("joj.clock=sun"), None);

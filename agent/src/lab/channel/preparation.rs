@@ -71,9 +71,9 @@ struct RandomPool {
 /// # Errors
 /// If the kernel refuses the seed: only root may give one.
 pub fn seed_random_numbers() -> io::Result<()> {
-    let given = RandomPool { entropy_bits: 256, seed_bytes: 32, seed: SEED };
+    let pool = RandomPool { entropy_bits: 256, seed_bytes: 32, seed: SEED };
     let file = File::open("/dev/urandom")?;
     // SAFETY: the call reads a rand_pool_info and as many bytes behind it as its length says.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), RNDADDENTROPY, &raw const given) };
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), RNDADDENTROPY, &raw const pool) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

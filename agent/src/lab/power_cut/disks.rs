@@ -53,7 +53,7 @@ impl<'a> CutDisks<'a> {
             let pieces = flash::read_pieces(disk.folder()).map_err(user_error)?;
             records.push((*model, requests, pieces));
         }
-        Ok(WrittenRun::of(records))
+        Ok(WrittenRun::from_records(records))
     }
 
     /// Puts the disks into a state of the run.
@@ -194,7 +194,7 @@ impl<'a> HandedDisks<'a> {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn take(&mut self) -> anyhow::Result<bool> {
+    pub fn hand_out(&mut self) -> anyhow::Result<bool> {
         if self.is_full {
             return Ok(false);
         }

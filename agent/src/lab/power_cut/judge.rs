@@ -75,7 +75,7 @@ impl<'a> Judge<'a> {
     /// Checks what is there, or hands it out to be checked.
     fn check(&mut self) -> anyhow::Result<Checked> {
         if let Some(handed) = &mut self.handed
-            && handed.take()?
+            && handed.hand_out()?
         {
             return Ok(Checked::HandedOut);
         }
@@ -112,16 +112,17 @@ impl<'a> Judge<'a> {
     }
 
     fn survival(&self, cut: &Cut) -> anyhow::Result<Survival> {
-        let untold = |outcome, error: anyhow::Error| Survival::untold(outcome, text(&error));
+        let without_states =
+            |outcome, error: anyhow::Error| Survival::without_states(outcome, text(&error));
         match self.stand.attach() {
             Ok(()) => {}
             Err(error) if is_attach_failure_of_machine(&error) => return Err(error),
-            Err(error) => return Ok(untold(CutOutcome::Unmountable, error)),
+            Err(error) => return Ok(without_states(CutOutcome::Unmountable, error)),
         }
         let mounted = match self.stand.mount() {
             Ok(mounted) => mounted,
             Err(error) if is_failure_of_machine(&error) => return Err(error.into()),
-            Err(error) => return Ok(untold(CutOutcome::Unmountable, error.into())),
+            Err(error) => return Ok(without_states(CutOutcome::Unmountable, error.into())),
         };
         let survival = match self.remains.survived(cut) {
             Ok(survival) => survival,
@@ -130,13 +131,13 @@ impl<'a> Judge<'a> {
             }
             Err(error @ WorkloadError::WrongUse(_)) => return Err(error.into()),
             Err(error) => {
-                let named = error.named();
-                untold(CutOutcome::Corrupt, anyhow::Error::from(error).context(named))
+                let named = error.kind_words();
+                without_states(CutOutcome::Corrupt, anyhow::Error::from(error).context(named))
             }
         };
         Ok(match mounted.unmount() {
             Ok(()) => survival,
-            Err(error) => untold(CutOutcome::Corrupt, error.into()),
+            Err(error) => without_states(CutOutcome::Corrupt, error.into()),
         })
     }
 }

@@ -41,8 +41,12 @@ use writes::DurabilityModel;
 /// If a step fails; what a power cut destroys is none, but in the verdict.
 pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> anyhow::Result<()> {
     refuse(case)?;
-    let models: Vec<DurabilityModel> =
-        case.device_model.iter().chain(&case.journal_model).map(DurabilityModel::of).collect();
+    let models: Vec<DurabilityModel> = case
+        .device_model
+        .iter()
+        .chain(&case.journal_model)
+        .map(DurabilityModel::from_profile)
+        .collect();
     let Finished { stand, mounted, mut closed, configuration, end_ns } = finished;
     closed.transactions.retain(|transaction| is_commit(&transaction.kind));
     closed.remains.check_oracle()?;
@@ -50,7 +54,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     stand.detach()?;
     let mut disks = CutDisks::new(&stand.disks, &models);
     let written = disks.record()?;
-    let times = PromiseTimes::of(&closed.transactions, &closed.remains.promise_times_ns());
+    let times = PromiseTimes::new(&closed.transactions, &closed.remains.promise_times_ns());
     let chooser = Chooser {
         written: &written,
         times: &times,

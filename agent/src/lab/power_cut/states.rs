@@ -65,7 +65,7 @@ pub struct PromiseTimes {
 impl PromiseTimes {
     /// Of transactions, of which each promises something as it returns, and what is promised by
     /// anything else at these moments.
-    pub fn of(transactions: &[Transaction], other_ns: &[i64]) -> Self {
+    pub fn new(transactions: &[Transaction], other_ns: &[i64]) -> Self {
         let sorted = |at_ns: fn(&Transaction) -> i64| {
             let mut all: Vec<i64> = transactions.iter().map(at_ns).collect();
             all.sort_unstable();
@@ -221,11 +221,11 @@ fn keep_evenly(states: &mut Vec<State>, most: usize) -> Vec<State> {
         states.iter().partition(|state| state.after_promise);
     let of_after =
         most.min(after.len()).min(most.div_ceil(2).max(most.saturating_sub(between.len())));
-    let (mut kept, mut rest) = spread(after, of_after);
-    let (more, others) = spread(between, most - kept.len());
-    kept.extend(more);
+    let (mut chosen, mut rest) = spread(after, of_after);
+    let (more, others) = spread(between, most - chosen.len());
+    chosen.extend(more);
     rest.extend(others);
-    *states = kept;
+    *states = chosen;
     rest
 }
 
@@ -233,10 +233,10 @@ fn keep_evenly(states: &mut Vec<State>, most: usize) -> Vec<State> {
 fn spread(states: Vec<State>, count: usize) -> (Vec<State>, Vec<State>) {
     let total = states.len();
     let is_kept = |place: usize| (place + 1) * count / total > place * count / total;
-    let (kept, rest): (Vec<_>, Vec<_>) =
+    let (chosen, rest): (Vec<_>, Vec<_>) =
         states.into_iter().enumerate().partition(|(place, _)| is_kept(*place));
     let bare = |all: Vec<(usize, State)>| all.into_iter().map(|(_, state)| state).collect();
-    (bare(kept), bare(rest))
+    (bare(chosen), bare(rest))
 }
 
 /// Marks `count` states for a second cut, at even distances, half of them after promises, where
@@ -303,7 +303,7 @@ mod tests {
             let (begin_ns, return_ns) = (at - 1, at + 55);
             transactions.push(Transaction { begin_ns, return_ns, ..Transaction::default() });
         }
-        (written(&requests), PromiseTimes::of(&transactions, &[]))
+        (written(&requests), PromiseTimes::new(&transactions, &[]))
     }
 
     fn states(commits: i64, asked: usize, seed: u64) -> States {
@@ -378,7 +378,7 @@ mod tests {
             Transaction { begin_ns: 5, return_ns: 90, ..Transaction::default() },
         );
         let at_ns = |other_ns: &[i64]| {
-            let times = PromiseTimes::of(std::slice::from_ref(&transaction), other_ns);
+            let times = PromiseTimes::new(std::slice::from_ref(&transaction), other_ns);
             let span = times.span(100);
             let chooser =
                 Chooser { written: &written, times: &times, span, state_limit: 100, seed: 1 };
@@ -389,7 +389,7 @@ mod tests {
         };
         assert_eq!(at_ns(&[]), [(90, 1, true)]);
         assert_eq!(at_ns(&[50]), [(50, 1, false), (90, 2, true)]);
-        assert_eq!(PromiseTimes::of(&[transaction], &[3]).span(100), 3..=100);
+        assert_eq!(PromiseTimes::new(&[transaction], &[3]).span(100), 3..=100);
     }
 
     #[test]
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_run_without_transactions_or_writes_has_one_state() {
-        let (written, times) = (WrittenRun::default(), PromiseTimes::of(&[], &[]));
+        let (written, times) = (WrittenRun::default(), PromiseTimes::new(&[], &[]));
         let span = times.span(50);
         let chooser = Chooser { written: &written, times: &times, span, state_limit: 9, seed: 1 };
         assert_eq!(chooser.choose().chosen.len(), 1);

@@ -104,14 +104,14 @@ impl Choice {
             StateKind::Subset | StateKind::Torn => {
                 // Few, half and most survive equally often.
                 let share = 1 + below(7);
-                let mut kept: Vec<u8> =
+                let mut survivors: Vec<u8> =
                     (0..count).map(|_| if below(8) < share { WHOLE } else { 0 }).collect();
                 let torn = if self.kind == StateKind::Torn { open.tearable() } else { Vec::new() };
                 if !torn.is_empty() {
                     let place = torn[below(torn.len())];
-                    kept[place] = u8::try_from(1 + below((1 << SECTORS) - 2)).expect("a byte");
+                    survivors[place] = u8::try_from(1 + below((1 << SECTORS) - 2)).expect("a byte");
                 }
-                kept
+                survivors
             }
         }
     }
@@ -177,7 +177,7 @@ impl<'a> Walk<'a> {
         }
         let torn = self.survivors(choice);
         let hash = self.hash_of(&torn);
-        let is_whole = |kept: u8| kept == 0 || kept == WHOLE;
+        let is_whole = |survivors: u8| survivors == 0 || survivors == WHOLE;
         let is_torn = [0, WHOLE].iter().all(|sectors| {
             let untorn = torn.iter().map(|kept| if is_whole(*kept) { *kept } else { *sectors });
             self.hash_of(&untorn.collect::<Vec<u8>>()) != hash
@@ -241,7 +241,7 @@ mod tests {
     ];
     const OPEN: OpenPieces = OpenPieces(&REQUESTS);
 
-    fn kept(kind: StateKind, seed: u64) -> Vec<u8> {
+    fn survivors(kind: StateKind, seed: u64) -> Vec<u8> {
         Choice { kind, seed }.survivors(OPEN)
     }
 
@@ -249,23 +249,23 @@ mod tests {
     fn all_none_and_a_fresh_draw_for_each_seed() {
         assert_eq!(Choice::ALL.survivors(OPEN), [WHOLE; 7]);
         assert_eq!(Choice::NONE.survivors(OPEN), [0; 7]);
-        let subsets: HashSet<_> = (0..400).map(|seed| kept(StateKind::Subset, seed)).collect();
+        let subsets: HashSet<_> = (0..400).map(|seed| survivors(StateKind::Subset, seed)).collect();
         assert!(subsets.len() > 100, "{}", subsets.len());
-        assert_eq!(kept(StateKind::Subset, 3), kept(StateKind::Subset, 3));
+        assert_eq!(survivors(StateKind::Subset, 3), survivors(StateKind::Subset, 3));
     }
 
     proptest! {
         #[test]
         fn each_kind_is_what_its_word_says(seed in any::<u64>()) {
-            let dropped = kept(StateKind::DropOne, seed).iter().filter(|it| **it == 0).count();
+            let dropped = survivors(StateKind::DropOne, seed).iter().filter(|it| **it == 0).count();
             prop_assert!([1, 2, 4].contains(&dropped));
-            let prefix = kept(StateKind::Prefix, seed);
+            let prefix = survivors(StateKind::Prefix, seed);
             prop_assert!(prefix.is_sorted_by(|one, next| one >= next));
-            let torn = kept(StateKind::Torn, seed);
+            let torn = survivors(StateKind::Torn, seed);
             let is_torn = |sectors: &u8| ![0, WHOLE].contains(sectors);
             prop_assert_eq!(torn.iter().filter(|it| is_torn(it)).count(), 1);
             prop_assert!(torn[5..].iter().any(is_torn), "only what may be torn");
-            let subset = kept(StateKind::Subset, seed);
+            let subset = survivors(StateKind::Subset, seed);
             prop_assert!(subset.iter().all(|it| [0, WHOLE].contains(it)));
         }
 
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn what_is_durable_when_it_completes_is_torn_under_way_alone() {
         let direct = DurabilityModel { is_volatile: false, ..CACHED };
-        let run = WrittenRun::of(vec![record_of(direct, &[(Some(1), 10, 20, 5)])]);
+        let run = WrittenRun::from_records(vec![record_of(direct, &[(Some(1), 10, 20, 5)])]);
         assert_eq!(torn(&run, 15).len(), 1);
         assert_eq!(torn(&run, 20), BTreeSet::new());
     }
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn a_disk_that_keeps_slots_whole_is_not_torn_beside_one_that_does_not() {
         let whole = DurabilityModel { torn_bytes: 4096, ..CACHED };
-        let run = WrittenRun::of(
+        let run = WrittenRun::from_records(
             [whole, CACHED].map(|promise| record_of(promise, &[(Some(1), 10, 20, 5)])).into(),
         );
         let of_second = BTreeSet::from([(1, BTreeSet::from([0, 2]))]);

@@ -31,7 +31,7 @@ pub struct DurabilityModel {
 
 impl DurabilityModel {
     /// As the device's profile says (devices/README.md).
-    pub fn of(model: &DeviceModel) -> Self {
+    pub fn from_profile(model: &DeviceModel) -> Self {
         let value = |name| model.get(name).copied().unwrap_or(0);
         Self {
             is_volatile: value("cache_bytes") != 0 && value("power_loss_protection") == 0,
@@ -111,7 +111,9 @@ pub struct WrittenRun {
 
 impl WrittenRun {
     /// Of the records of the disks, each with its promise.
-    pub fn of(records: Vec<(DurabilityModel, Vec<RecordedRequest>, Vec<RecordedPiece>)>) -> Self {
+    pub fn from_records(
+        records: Vec<(DurabilityModel, Vec<RecordedRequest>, Vec<RecordedPiece>)>,
+    ) -> Self {
         let mut written = Self::default();
         let mut known = BTreeMap::new();
         for (disk, (promise, requests, pieces)) in records.into_iter().enumerate() {
@@ -232,7 +234,7 @@ pub(super) mod tests {
 
     /// Writes of one slot each, and flushes, on one disk with a cache.
     pub fn written(requests: &[SlotRequest]) -> WrittenRun {
-        WrittenRun::of(vec![record_of(CACHED, requests)])
+        WrittenRun::from_records(vec![record_of(CACHED, requests)])
     }
 
     /// The record of a disk.
@@ -284,7 +286,7 @@ pub(super) mod tests {
     fn a_profile_says_what_is_promised() {
         let of = |keys: &[(&str, i64)]| {
             let model = keys.iter().map(|(name, value)| ((*name).to_owned(), *value));
-            DurabilityModel::of(&model.collect())
+            DurabilityModel::from_profile(&model.collect())
         };
         assert!(of(&[("cache_bytes", 1), ("fua", 1)]).is_volatile);
         assert!(!of(&[("cache_bytes", 1), ("power_loss_protection", 1)]).is_volatile);

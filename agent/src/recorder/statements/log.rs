@@ -111,7 +111,7 @@ impl ProcessLog {
         file.read_exact(&mut page).map_err(unreadable)?;
         let damaged = |what| LogError::Damaged { path: path.to_owned(), at: 0, what };
         let mut head = LogFields(&page);
-        let is_ours = head.take(MAGIC.len()) == Some(MAGIC) && head.u32() == Some(VERSION);
+        let is_ours = head.split_off(MAGIC.len()) == Some(MAGIC) && head.u32() == Some(VERSION);
         let pid = head.i32().filter(|_| is_ours).ok_or(damaged("no log of this release"))?;
         let mut counted = [0; COUNTERS];
         let mut fields = LogFields(&page[COUNTERS_AT..]);
@@ -270,7 +270,7 @@ pub enum Binding {
 /// Their length in bytes, and the values.
 pub fn bindings(fields: &mut LogFields) -> Option<Vec<Binding>> {
     let length = fields.u32()? as usize;
-    let mut values = LogFields(fields.take(length)?);
+    let mut values = LogFields(fields.split_off(length)?);
     let mut bindings = Vec::new();
     while !values.0.is_empty() {
         bindings.push(binding(&mut values)?);
@@ -283,7 +283,7 @@ fn binding(fields: &mut LogFields) -> Option<Binding> {
     let has_contents = kind & WITHOUT_CONTENTS == 0;
     let mut contents = || {
         let length = if has_contents { usize::try_from(length_bytes).ok()? } else { 0 };
-        fields.take(length)
+        fields.split_off(length)
     };
     let value = match kind & !WITHOUT_CONTENTS {
         1 if has_contents => {
@@ -345,14 +345,14 @@ fn stored_bytes(value: i64) -> u64 {
 pub struct LogFields<'a>(pub &'a [u8]);
 
 impl<'a> LogFields<'a> {
-    pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
+    pub fn split_off(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        Some(taken)
+        Some(front)
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
+        self.split_off(N)?.try_into().ok()
     }
 
     pub fn u32(&mut self) -> Option<u32> {
@@ -374,7 +374,7 @@ impl<'a> LogFields<'a> {
     /// To the next zero, which goes too.
     pub fn text(&mut self) -> Option<Vec<u8>> {
         let length = self.0.iter().position(|byte| *byte == 0)?;
-        let text = self.take(length + 1)?;
+        let text = self.split_off(length + 1)?;
         Some(text[..length].to_vec())
     }
 }

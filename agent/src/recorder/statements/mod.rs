@@ -209,52 +209,52 @@ impl LibraryCounts {
         self
     }
 
-    fn of(&self, name: &str) -> u64 {
+    fn get(&self, name: &str) -> u64 {
         let number = Self::NAMES.iter().position(|it| *it == name);
         number.map_or(0, |number| self.0[number])
     }
 
     fn reasons(&self, written: &WrittenStatements) -> Vec<String> {
         let mut reasons = sentences(&[
-            (self.of("lost_records"), "record{s} could not be written to the logs: disk full?"),
+            (self.get("lost_records"), "record{s} could not be written to the logs: disk full?"),
             (
-                self.of("lost_statements"),
+                self.get("lost_statements"),
                 "statement{s} or connection{s} {was|were} lost: no memory",
             ),
             (written.values_unseen, "statement{s} whose values were bound unseen"),
             (
-                self.of("blob_writes"),
+                self.get("blob_writes"),
                 "call{s} of sqlite3_blob_write, which {is|are} no statement{s}",
             ),
             (
-                self.of("backup_steps"),
+                self.get("backup_steps"),
                 "call{s} of sqlite3_backup_step, which {is|are} no statement{s}",
             ),
             (
-                self.of("deserialized"),
+                self.get("deserialized"),
                 "call{s} of sqlite3_deserialize, which {is|are} no statement{s}",
             ),
             (
-                self.of("loaded_unseen"),
+                self.get("loaded_unseen"),
                 "process{|es} loaded libsqlite3 by {itself|themselves} (dlopen) and called its \
                  functions by \
                  addresses that were not seen",
             ),
             (
-                self.of("others_by_name"),
+                self.get("others_by_name"),
                 "function{s} of another SQLite beside the first {was|were} asked for by name: not \
                  all of \
                  the calls were seen",
             ),
             (
-                self.of("built_in_unseen"),
+                self.get("built_in_unseen"),
                 "process{|es} had a SQLite of {its|their} own built in: whether it ran statements \
                  is not \
                  known",
             ),
         ]);
         if written.statements == 0 {
-            let why = if self.of("failed_prepares") > 0 {
+            let why = if self.get("failed_prepares") > 0 {
                 "SQLite could prepare none of the texts".into()
             } else {
                 format!("no process called a dynamically linked SQLite; {INSTEAD}")
@@ -267,15 +267,15 @@ impl LibraryCounts {
     fn notes(&self, written: &WrittenStatements) -> Vec<String> {
         let mut notes = sentences(&[
             (written.failed, "statement{s} failed"),
-            (self.of("failed_prepares"), "text{s} could not be prepared and never ran"),
+            (self.get("failed_prepares"), "text{s} could not be prepared and never ran"),
             (
-                self.of("nested_statements"),
+                self.get("nested_statements"),
                 "statement{s} ran within others (CREATE, full-text index, functions): {it \
                  runs|they run} again \
                  with those",
             ),
             (
-                self.of("checkpoint_calls"),
+                self.get("checkpoint_calls"),
                 "call{s} of sqlite3_wal_checkpoint {is|are} no statement{s}",
             ),
         ]);

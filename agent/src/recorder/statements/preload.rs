@@ -94,7 +94,7 @@ fn private_folder() -> io::Result<PathBuf> {
 }
 
 /// Words of SQLite's own that nothing else has (OP_AutoCommit in src/vdbe.c).
-const OF_SQLITE: &[u8] = b"cannot start a transaction within a transaction\0";
+const SQLITE_WORDS: &[u8] = b"cannot start a transaction within a transaction\0";
 /// What a program that is linked to SQLite's library has.
 const SQLITE_LIBRARY: &[u8] = b"libsqlite3.so";
 /// Scripts whose interpreter is a script (execve(2)).
@@ -146,7 +146,7 @@ impl ProgramFile {
     /// Whether its SQLite is built in, and not that of the library: what cannot be read is not.
     pub fn has_sqlite_built_in(&self) -> bool {
         let has = |wanted| File::open(&self.path).and_then(|file| holds(file, wanted));
-        has(OF_SQLITE).unwrap_or(false) && !has(SQLITE_LIBRARY).unwrap_or(false)
+        has(SQLITE_WORDS).unwrap_or(false) && !has(SQLITE_LIBRARY).unwrap_or(false)
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
     fn this_test_has_sqlite_built_in_and_the_shell_has_not() {
         let own = std::env::current_exe().unwrap();
         assert_eq!(ProgramFile::look(&own).unwrap().linking, Linking::Static);
-        assert!(holds(File::open(&own).unwrap(), OF_SQLITE).unwrap());
+        assert!(holds(File::open(&own).unwrap(), SQLITE_WORDS).unwrap());
         assert!(!ProgramFile::look(Path::new("/bin/sh")).unwrap().has_sqlite_built_in());
     }
 }

@@ -57,29 +57,29 @@ pub fn write(
     logs: Vec<ProcessLog>,
     segments: &mut Segments,
 ) -> Result<WrittenStatements, WriteError> {
-    let mut made = Made::default();
+    let mut pending = PendingRows::default();
     let mut processes: Vec<Process> = logs.into_iter().map(Process::new).collect();
     let mut ends = BinaryHeap::new();
     for (number, process) in processes.iter_mut().enumerate() {
-        process.advance(&mut made);
+        process.advance(&mut pending);
         ends.extend(process.end_ns().map(|end_ns| Reverse((end_ns, number))));
     }
     while let Some(Reverse((_, number))) = ends.pop() {
         let process = &mut processes[number];
-        process.add(&mut made);
-        if made.statements.len() >= ROUND_STATEMENTS || made.waiting_bytes >= ROUND_BYTES {
-            made.write(segments)?;
+        process.add(&mut pending);
+        if pending.statements.len() >= ROUND_STATEMENTS || pending.waiting_bytes >= ROUND_BYTES {
+            pending.write(segments)?;
         }
-        process.advance(&mut made);
+        process.advance(&mut pending);
         ends.extend(process.end_ns().map(|end_ns| Reverse((end_ns, number))));
     }
-    made.write(segments)?;
-    segments.replace(&made.connections)?;
-    made.databases.sort_by_key(|it| it.open_ns);
-    made.written.there_before = there_before(&made.databases);
-    segments.replace(&made.databases)?;
-    made.written.connections = made.connections.len() as u64;
-    Ok(made.written)
+    pending.write(segments)?;
+    segments.replace(&pending.connections)?;
+    pending.databases.sort_by_key(|it| it.open_ns);
+    pending.written.there_before = there_before(&pending.databases);
+    segments.replace(&pending.databases)?;
+    pending.written.connections = pending.connections.len() as u64;
+    Ok(pending.written)
 }
 
 /// A file that was opened first when something was in it.
@@ -96,7 +96,7 @@ fn there_before(databases: &[RecordedDatabase]) -> Vec<String> {
 
 /// Rows that wait to be written.
 #[derive(Default)]
-struct Made {
+struct PendingRows {
     statements: Vec<RecordedStatement>,
     values: Vec<BoundValue>,
     waiting_bytes: usize,
@@ -106,7 +106,7 @@ struct Made {
     written: WrittenStatements,
 }
 
-impl Made {
+impl PendingRows {
     fn write(&mut self, segments: &mut Segments) -> Result<(), WriteError> {
         segments.append(&self.values)?;
         // Last, so that what belongs to them is there.
@@ -173,17 +173,17 @@ impl Process {
     }
 
     /// Reads on to the next execution.
-    fn advance(&mut self, made: &mut Made) {
+    fn advance(&mut self, pending: &mut PendingRows) {
         while self.next.is_none() {
             match self.log.next() {
-                Ok(Some(record)) => self.take(record, made),
+                Ok(Some(record)) => self.apply(record, pending),
                 Ok(None) => return,
-                Err(error) => return made.written.damaged.push(error),
+                Err(error) => return pending.written.damaged.push(error),
             }
         }
     }
 
-    fn take(&mut self, record: LogRecord, made: &mut Made) {
+    fn apply(&mut self, record: LogRecord, pending: &mut PendingRows) {
         match record {
             LogRecord::Opened {
                 connection,
@@ -195,8 +195,8 @@ impl Process {
                 path,
                 build_options,
             } => {
-                let connection_id = made.connections.len() as i64;
-                made.databases.push(RecordedDatabase {
+                let connection_id = pending.connections.len() as i64;
+                pending.databases.push(RecordedDatabase {
                     connection_id,
                     name: "main".into(),
                     path: words::text(&path),
@@ -205,7 +205,7 @@ impl Process {
                 });
                 self.connections
                     .insert(connection, Connection { connection_id, transaction_id: None });
-                made.connections.push(RecordedConnection {
+                pending.connections.push(RecordedConnection {
                     connection_id,
                     pid: self.log.pid.into(),
                     tid: tid.into(),
@@ -220,14 +220,15 @@ impl Process {
             }
             LogRecord::Closed { connection, close_ns } => {
                 let closed = self.connections.remove(&connection);
-                let row = closed.and_then(|it| made.connections.get_mut(it.connection_id as usize));
+                let row =
+                    closed.and_then(|it| pending.connections.get_mut(it.connection_id as usize));
                 if let Some(row) = row {
                     row.close_ns = Some(close_ns);
                 }
             }
             LogRecord::Prepared { statement, connection, parameters, sql } => {
-                let prepared_id = made.next_prepared;
-                made.next_prepared += 1;
+                let prepared_id = pending.next_prepared;
+                pending.next_prepared += 1;
                 let prepared = Statement {
                     prepared_id,
                     connection,
@@ -247,7 +248,7 @@ impl Process {
             LogRecord::Finalized { statement } => drop(self.statements.remove(&statement)),
             LogRecord::Attached { connection, attached_ns, size_bytes, name, path } => {
                 if let Some(connection) = self.connections.get(&connection) {
-                    made.databases.push(RecordedDatabase {
+                    pending.databases.push(RecordedDatabase {
                         connection_id: connection.connection_id,
                         name: words::text(&name),
                         path: words::text(&path),
@@ -261,7 +262,7 @@ impl Process {
     }
 
     /// Makes rows of the execution.
-    fn add(&mut self, made: &mut Made) {
+    fn add(&mut self, pending: &mut PendingRows) {
         let Some(mut execution) = self.next.take() else { return };
         let Some(statement) = self.statements.get_mut(&execution.statement) else {
             // Its text could not be written: the log counts that record.
@@ -271,20 +272,20 @@ impl Process {
         let Some(connection) = self.connections.get_mut(&statement.connection) else { return };
         let error = error(execution.result);
         let (transaction_id, transaction_end) =
-            transaction(connection, &execution, &statement.sql, error.is_some(), made);
+            transaction(connection, &execution, &statement.sql, error.is_some(), pending);
         let values_seen = execution.flags & VALUES_UNSEEN == 0;
-        let statement_id = made.written.statements as i64;
-        made.written.statements += 1;
-        made.written.failed += u64::from(error.is_some());
-        made.written.values_unseen += u64::from(!values_seen);
-        made.waiting_bytes += statement.sql.len();
+        let statement_id = pending.written.statements as i64;
+        pending.written.statements += 1;
+        pending.written.failed += u64::from(error.is_some());
+        pending.written.values_unseen += u64::from(!values_seen);
+        pending.waiting_bytes += statement.sql.len();
         for (parameter, value) in &statement.values {
             let row = bound_value(statement_id, *parameter, value);
-            made.waiting_bytes += row.text.as_ref().map_or(0, String::len);
-            made.waiting_bytes += row.blob.as_ref().map_or(0, Vec::len);
-            made.values.push(row);
+            pending.waiting_bytes += row.text.as_ref().map_or(0, String::len);
+            pending.waiting_bytes += row.blob.as_ref().map_or(0, Vec::len);
+            pending.values.push(row);
         }
-        made.statements.push(RecordedStatement {
+        pending.statements.push(RecordedStatement {
             statement_id,
             connection_id: connection.connection_id,
             tid: execution.tid.into(),
@@ -322,7 +323,7 @@ fn transaction(
     execution: &LoggedExecution,
     sql: &str,
     failed: bool,
-    made: &mut Made,
+    pending: &mut PendingRows,
 ) -> (Option<i64>, Option<Word>) {
     let has = |flag: u32| execution.flags & flag != 0;
     let ends = has(ENDED_TRANSACTION);
@@ -332,8 +333,8 @@ fn transaction(
         return (None, None);
     }
     let transaction_id = connection.transaction_id.unwrap_or_else(|| {
-        made.written.transactions += 1;
-        made.written.transactions as i64 - 1
+        pending.written.transactions += 1;
+        pending.written.transactions as i64 - 1
     });
     connection.transaction_id = (!is_alone && !ends).then_some(transaction_id);
     let is_rollback = |(_, _, word): (_, _, &str)| word.eq_ignore_ascii_case("rollback");
@@ -388,21 +389,22 @@ mod tests {
 
     #[test]
     fn transactions_begin_and_end_where_autocommit_changes() {
-        let mut made = Made::default();
+        let mut pending = PendingRows::default();
         let mut connection = Connection { connection_id: 0, transaction_id: None };
-        let mut told = |flags, sql: &str, failed| {
-            let (id, end) = transaction(&mut connection, &execution(flags), sql, failed, &mut made);
+        let mut outcome = |flags, sql: &str, failed| {
+            let (id, end) =
+                transaction(&mut connection, &execution(flags), sql, failed, &mut pending);
             (id, end.unwrap_or_default().into_owned())
         };
-        assert_eq!(told(1 | IS_READONLY, "select 1", false), (None, String::new()));
-        assert_eq!(told(1, "insert", false), (Some(0), "commit".into()));
-        assert_eq!(told(1, "insert", true), (Some(1), "rollback".into()));
-        assert_eq!(told(1 | BEGAN_TRANSACTION, "begin", false), (Some(2), String::new()));
-        assert_eq!(told(IS_READONLY, "select 1", false), (Some(2), String::new()));
-        assert_eq!(told(ENDED_TRANSACTION, "commit", false), (Some(2), "commit".into()));
-        assert_eq!(told(1 | BEGAN_TRANSACTION, "savepoint a", false), (Some(3), String::new()));
+        assert_eq!(outcome(1 | IS_READONLY, "select 1", false), (None, String::new()));
+        assert_eq!(outcome(1, "insert", false), (Some(0), "commit".into()));
+        assert_eq!(outcome(1, "insert", true), (Some(1), "rollback".into()));
+        assert_eq!(outcome(1 | BEGAN_TRANSACTION, "begin", false), (Some(2), String::new()));
+        assert_eq!(outcome(IS_READONLY, "select 1", false), (Some(2), String::new()));
+        assert_eq!(outcome(ENDED_TRANSACTION, "commit", false), (Some(2), "commit".into()));
+        assert_eq!(outcome(1 | BEGAN_TRANSACTION, "savepoint a", false), (Some(3), String::new()));
         let sql = "/* x */ -- y\n RollBack";
-        assert_eq!(told(ENDED_TRANSACTION, sql, false), (Some(3), "rollback".into()));
+        assert_eq!(outcome(ENDED_TRANSACTION, sql, false), (Some(3), "rollback".into()));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::sequence::Sequence;
 use super::tables::{Capture, FinishedRows};
 use super::totals::{Sums, Totals};
 use crate::bpf::Symbols;
-use crate::raw_nand::follower::{NamedInode, ToldOperations, TracedOperation};
+use crate::raw_nand::follower::{AttributedOperations, NamedInode, TracedOperation};
 use crate::tracer::causes::Causes;
 use crate::tracer::classify::layout::Layout;
 use crate::tracer::classify::{Class, RunOwner, classify};
@@ -84,7 +84,7 @@ impl Assembler {
     }
 
     /// What raw NAND did while it was traced: each is fed before the records of later times.
-    pub fn add_operations(&mut self, told: ToldOperations) {
+    pub fn add_operations(&mut self, told: AttributedOperations) {
         self.operations.extend(told.operations);
         self.inodes.extend(told.inodes);
     }

@@ -15,7 +15,7 @@ use super::unseen;
 use crate::bpf::Symbols;
 use crate::device::layers::Layer;
 use crate::device::sysfs;
-use crate::raw_nand::follower::ToldOperations;
+use crate::raw_nand::follower::AttributedOperations;
 use crate::tables::rows;
 use crate::tables::timeline::now_ns;
 use crate::tracer::assembly::{Assembler, Capture, FinishedRows, NEVER_NS, Totals};
@@ -126,7 +126,7 @@ impl Tracer {
     }
 
     /// What raw NAND did while it was traced, in order; before `finish`.
-    pub fn add_operations(&mut self, told: ToldOperations) {
+    pub fn add_operations(&mut self, told: AttributedOperations) {
         if let Some(assembler) = &mut self.assembler {
             assembler.add_operations(told);
         }
@@ -230,7 +230,7 @@ impl Tracer {
     /// Ties up a piece of what was moved out of the ring; gives how many requests wait to be taken
     /// then, and None where there was no piece.
     fn feed(&mut self) -> Result<Option<usize>, TracerError> {
-        let Some(bytes) = self.program.take() else { return Ok(None) };
+        let Some(bytes) = self.program.take_piece() else { return Ok(None) };
         let Some(assembler) = &mut self.assembler else { return Ok(Some(0)) };
         if self.mounts.as_ref().is_some_and(MountWatch::is_changed) {
             assembler.read_mounts();

@@ -197,7 +197,7 @@ fn own_pid() -> i64 {
 /// The folder for the tables.
 fn open(folder: &Path, command: &[String], disks: &Disks) -> anyhow::Result<TraceOutput> {
     let output = TraceOutput::create(folder, facts::manifest(command, disks, own_pid()))?;
-    let own = Disks::of_directory(folder);
+    let own = Disks::from_directory(folder);
     if own.is_ok_and(|own| !own.numbers.is_disjoint(&disks.numbers)) {
         say(format_args!(
             "joj-agent: {}: on a traced disk; what the tracer writes there is traced too, and \

@@ -15,7 +15,7 @@ use super::error::WorkloadError;
 use super::files::engine::{self, AlignedBuffer, FileSettings, MappedFile};
 use super::files::remains::{self, FilesOfThread, Records};
 use super::files::threads::FileThreads;
-use super::kind::{Asked, Space, Workload, WorkloadKind};
+use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use crate::record::words;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
@@ -27,7 +27,7 @@ use crate::workload::threads::task::Task;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FileWriteSettings>(FileWriteWorkload::WORDS);
 
-impl Asked for FileWriteSettings {
+impl WorkloadRequest for FileWriteSettings {
     fn space_needed(&self) -> Space {
         self.space()
     }

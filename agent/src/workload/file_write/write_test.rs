@@ -10,7 +10,7 @@ use crate::workload::files::engine::FileSettings;
 use crate::workload::files::engine::tests::file_settings;
 use crate::workload::files::stream::Access;
 use crate::workload::files::watched::{OPERATIONS, refusal, run, run_in, sync_calls};
-use crate::workload::kind::Asked;
+use crate::workload::kind::WorkloadRequest;
 use crate::workload::threads::noted_phases::NotedPhases;
 
 const SYNC_MODES: [SyncMode; 12] = [

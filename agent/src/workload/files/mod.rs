@@ -16,7 +16,7 @@ pub mod watched {
     use std::collections::BTreeMap;
 
     use crate::workload::error::WorkloadError;
-    use crate::workload::kind::{Asked, ClosedWorkload, Workload};
+    use crate::workload::kind::{ClosedWorkload, Workload, WorkloadRequest};
     use crate::workload::threads::noted_phases::NotedPhases;
 
     /// Warm-up and measured ones of the settings for tests.
@@ -30,8 +30,8 @@ pub mod watched {
     }
 
     /// Makes the files, runs the operations, and gives what they left.
-    pub fn run_in(directory: &std::path::Path, asked: &dyn Asked) -> ClosedWorkload {
-        run(asked.prepare(directory, 5).unwrap()).0
+    pub fn run_in(directory: &std::path::Path, request: &dyn WorkloadRequest) -> ClosedWorkload {
+        run(request.prepare(directory, 5).unwrap()).0
     }
 
     /// Runs the operations, checks what they left, and gives what the kernel counted meanwhile.

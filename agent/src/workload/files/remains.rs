@@ -297,7 +297,7 @@ mod tests {
         file
     }
 
-    fn found(
+    fn sector_state(
         stream: &RecordStream,
         made: u64,
         file: &[u8],
@@ -313,7 +313,8 @@ mod tests {
     #[test]
     fn a_record_holds_its_last_write_that_returned_or_one_under_way() {
         let stream = stream(Access::Sequential);
-        let lost = |writers: &[u64], counts| found(&stream, 3, &records(&stream, writers), counts);
+        let lost =
+            |writers: &[u64], counts| sector_state(&stream, 3, &records(&stream, writers), counts);
         assert_eq!(lost(&[3, 1, 2], (4, 5)), Some(0));
         assert_eq!(lost(&[3, 4, 2], (4, 5)), Some(0));
         assert_eq!(lost(&[0, 1, 2], (4, 5)), Some(1));
@@ -329,11 +330,11 @@ mod tests {
         let stream = stream(Access::Sequential);
         let (old, new) = (records(&stream, &[0, 1, 2]), records(&stream, &[3, 1, 2]));
         let half = [&new[..512], &old[512..]].concat();
-        assert_eq!(found(&stream, 3, &half, (3, 4)), Some(0));
-        assert_eq!(found(&stream, 3, &half, (4, 4)), Some(1));
+        assert_eq!(sector_state(&stream, 3, &half, (3, 4)), Some(0));
+        assert_eq!(sector_state(&stream, 3, &half, (4, 4)), Some(1));
         let mut strange = new;
         strange[600] ^= 1;
-        assert_eq!(found(&stream, 3, &strange, (4, 4)), None);
+        assert_eq!(sector_state(&stream, 3, &strange, (4, 4)), None);
     }
 
     #[test]
@@ -354,10 +355,10 @@ mod tests {
         let length = RECORD_BYTES as usize;
         let zeros = [&whole[..2 * length], &vec![0; length][..]].concat();
         for file in [&whole[..2 * length], &whole[..2 * length + 700], &zeros] {
-            assert_eq!(found(&stream, 0, file, (2, 3)), Some(0));
-            assert_eq!(found(&stream, 0, file, (3, 3)), Some(1));
+            assert_eq!(sector_state(&stream, 0, file, (2, 3)), Some(0));
+            assert_eq!(sector_state(&stream, 0, file, (3, 3)), Some(1));
         }
-        assert_eq!(found(&stream, 0, &whole, (3, 3)), Some(0));
-        assert_eq!(found(&stream, 0, &whole, (2, 2)), None);
+        assert_eq!(sector_state(&stream, 0, &whole, (3, 3)), Some(0));
+        assert_eq!(sector_state(&stream, 0, &whole, (2, 2)), None);
     }
 }

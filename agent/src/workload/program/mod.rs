@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::error::WorkloadError;
-use super::kind::{Asked, Space, Workload, WorkloadKind};
+use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use super::threads::task::Observer;
 use crate::commits::finder::find;
 use crate::commits::unit_of_work::FoundTransactions;
@@ -30,7 +30,7 @@ use crate::workload::power_cut::{Cut, Survival};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<ProgramCase>(ProgramWorkload::WORDS);
 
-impl Asked for ProgramCase {
+impl WorkloadRequest for ProgramCase {
     /// What it writes is known to itself alone.
     fn space_needed(&self) -> Space {
         Space::default()
@@ -222,7 +222,7 @@ impl Workload for PreparedProgram {
         if let Some(mut witness) = self.witness.take() {
             let calls = witness.finish()?;
             (self.calls, self.lost_calls) = (calls.len(), witness.lost());
-            self.calls_of_others = witness.of_others();
+            self.calls_of_others = witness.foreign_calls();
             self.found = find(&calls);
         }
         Ok(())
@@ -270,7 +270,7 @@ impl Remains for ProgramRemains {
 }
 
 /// What is kept of it.
-const KEPT_BYTES: usize = 64 << 10;
+const HEAD_BYTES: usize = 64 << 10;
 /// After so many bytes nobody reads any more, and who writes on gets SIGPIPE.
 const MOST_BYTES: u64 = 16 << 20;
 /// Between two looks at the tracer's memory.
@@ -279,7 +279,7 @@ const OUTPUT_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// Reads until nobody writes any more.
 #[derive(Debug, Default)]
 pub struct ProgramOutput {
-    kept: Vec<u8>,
+    head: Vec<u8>,
     pub bytes: u64,
 }
 
@@ -299,8 +299,8 @@ impl ProgramOutput {
         let mut piece = [0; 16 << 10];
         let length = pipe.read(&mut piece)?;
         self.bytes += length as u64;
-        let room = KEPT_BYTES - self.kept.len();
-        self.kept.extend_from_slice(&piece[..length.min(room)]);
+        let room = HEAD_BYTES - self.head.len();
+        self.head.extend_from_slice(&piece[..length.min(room)]);
         Ok(length > 0)
     }
 
@@ -311,6 +311,6 @@ impl ProgramOutput {
 
     /// The beginning, as text.
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.kept).into_owned()
+        String::from_utf8_lossy(&self.head).into_owned()
     }
 }

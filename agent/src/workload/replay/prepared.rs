@@ -27,7 +27,7 @@ use crate::record::words;
 use crate::tables::timeline::now_ns;
 use crate::workload::draw::hash_of;
 use crate::workload::error::WorkloadError;
-use crate::workload::kind::{Asked, ClosedWorkload, Space, Workload, WorkloadKind};
+use crate::workload::kind::{ClosedWorkload, Space, Workload, WorkloadKind, WorkloadRequest};
 use crate::workload::ledger::{self, Done, Ledger};
 use crate::workload::threads;
 use crate::workload::threads::task::{Length, Observer, Plan as Share, Task, Worker};
@@ -78,7 +78,7 @@ impl ReplaySettings {
     }
 }
 
-impl Asked for ReplaySettings {
+impl WorkloadRequest for ReplaySettings {
     /// What its files take is known once its recording is read.
     fn space_needed(&self) -> Space {
         Space::default()

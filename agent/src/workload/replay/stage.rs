@@ -212,7 +212,7 @@ fn opened(result: i64) -> Option<OwnedFd> {
 
 /// Makes a call, by its number on x86_64; gives its result, -errno if it failed.
 fn system_call(number: i64, numbers: [i64; 6]) -> i64 {
-    let Some((number, numbers)) = system_calls::made_here(number, numbers) else {
+    let Some((number, numbers)) = system_calls::native_call(number, numbers) else {
         return -i64::from(libc::ENOSYS);
     };
     let [a, b, c, d, e, f] = numbers;

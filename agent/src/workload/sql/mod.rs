@@ -28,7 +28,7 @@ use stream::{Course, SqlStream};
 
 use super::draw::hash_of;
 use super::error::WorkloadError;
-use super::kind::{Asked, Space, Workload, WorkloadKind};
+use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use super::regime::{self, GrownFiles};
 use super::threads::task::{Length, Observer, Plan};
 use crate::messages::plural;
@@ -46,7 +46,7 @@ pub const KIND: WorkloadKind = WorkloadKind::new::<SqlSettings>(SqlWorkload::WOR
 pub const RECORDED_KIND: WorkloadKind =
     WorkloadKind::new::<RecordedSqlSettings>(RecordedSqlWorkload::WORDS);
 
-impl Asked for SqlSettings {
+impl WorkloadRequest for SqlSettings {
     /// What its databases take only its scripts say.
     fn space_needed(&self) -> Space {
         Space::default()
@@ -61,7 +61,7 @@ impl Asked for SqlSettings {
     }
 }
 
-impl Asked for RecordedSqlSettings {
+impl WorkloadRequest for RecordedSqlSettings {
     fn space_needed(&self) -> Space {
         Space::default()
     }
@@ -299,7 +299,7 @@ impl Workload for SqlScripts {
         let own = || self.workers.iter().filter_map(|worker| worker.own).sum();
         let once = || Plan { warmup: 0, measured: Length::Count(own()) };
         let plan = self.plan.unwrap_or_else(once);
-        let mut observer = self.grown.beside(observer);
+        let mut observer = self.grown.observe_with(observer);
         threads::run_noting(&mut self.workers, plan, &mut observer, &mut self.ledgers)
     }
 

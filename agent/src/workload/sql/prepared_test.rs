@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::folder::tests::{recorded_sql_settings, sql_settings};
 use super::folder::{RecordedSqlSettings, SqlSettings};
 use super::*;
-use crate::workload::kind::Asked;
+use crate::workload::kind::WorkloadRequest;
 use crate::workload::threads::noted_phases::NotedPhases;
 
 /// A folder of scripts, and beside it the directory of the databases.
@@ -41,7 +41,7 @@ impl Folders {
         recorded_sql_settings(self.scripts())
     }
 
-    fn run(&self, asked: &dyn Asked) -> (NotedPhases, ClosedWorkload) {
+    fn run(&self, asked: &dyn WorkloadRequest) -> (NotedPhases, ClosedWorkload) {
         let mut workload = asked.prepare(&self.directory(), 5).unwrap();
         workload.configuration().unwrap();
         let mut notes = NotedPhases::default();
@@ -51,7 +51,7 @@ impl Folders {
         (notes, closed)
     }
 
-    fn refusal(&self, asked: &dyn Asked) -> String {
+    fn refusal(&self, asked: &dyn WorkloadRequest) -> String {
         let error = asked.prepare(&self.directory(), 5).err().unwrap();
         assert!(error.is_wrong_use(), "{error}");
         error.to_string()

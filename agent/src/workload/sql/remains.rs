@@ -34,13 +34,13 @@ impl SqlRemains {
     }
 
     fn survived_at(&self, at_ns: i64) -> Result<Survival, WorkloadError> {
-        let of_sharers = |sharers: &Sharers| {
+        let from_sharers = |sharers: &Sharers| {
             let digest = |path: &PathBuf| contents::of_closed(path, self.vfs);
             let digests = sharers.files.iter().map(digest).collect::<Result<Vec<_>, _>>()?;
             let found: Vec<_> = sharers.states.iter().zip(digests).collect();
             Ok(survival(&found, sharers.progress(at_ns)))
         };
-        self.histories()?.iter().map(of_sharers).collect()
+        self.histories()?.iter().map(from_sharers).collect()
     }
 }
 
@@ -126,7 +126,7 @@ pub struct Sharers {
 impl Sharers {
     /// How far their commits had come.
     pub fn progress(&self, at_ns: i64) -> Progress {
-        Progress::of_sharers(self.commits.iter().copied(), at_ns)
+        Progress::from_sharers(self.commits.iter().copied(), at_ns)
     }
 }
 

@@ -4,7 +4,7 @@
 use rusqlite::Connection;
 
 use super::*;
-use crate::workload::kind::{Asked, ClosedWorkload};
+use crate::workload::kind::{ClosedWorkload, WorkloadRequest};
 use crate::workload::sql::folder::tests::{recorded_sql_settings, sql_settings};
 use crate::workload::threads::noted_phases::NotedPhases;
 
@@ -21,7 +21,7 @@ struct PlayedApp {
 
 impl PlayedApp {
     /// Of scripts in a folder, in a directory beside it.
-    fn new(scripts: &[(&str, &str)], ask: impl Fn(PathBuf) -> Box<dyn Asked>) -> Self {
+    fn new(scripts: &[(&str, &str)], ask: impl Fn(PathBuf) -> Box<dyn WorkloadRequest>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
         for name in ["scripts", "run"] {

@@ -21,7 +21,7 @@ use transactions::Runner;
 
 use super::draw::hash_of;
 use super::error::WorkloadError;
-use super::kind::{Asked, Space, Workload, WorkloadKind};
+use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use super::regime::{self, GrownFiles};
 use super::threads::task::Observer;
 use crate::sqlite::databases::{Databases, allocate};
@@ -35,7 +35,7 @@ use crate::workload::threads::task::Worker;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<SqliteSettings>(SqliteWorkload::WORDS);
 
-impl Asked for SqliteSettings {
+impl WorkloadRequest for SqliteSettings {
     fn space_needed(&self) -> Space {
         self.space()
     }
@@ -153,7 +153,7 @@ impl Workload for Sqlite {
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
-        let mut observer = self.grown.beside(observer);
+        let mut observer = self.grown.observe_with(observer);
         let plan = self.settings.plan();
         threads::run_noting(&mut self.workers, plan, &mut observer, &mut self.ledgers)
     }

@@ -10,7 +10,7 @@ use crate::sqlite::options::tests::options;
 use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
 use crate::sqlite::pragmas::{JournalMode, SecureDelete, Synchronous};
 use crate::sqlite::vfs::Vfs;
-use crate::workload::kind::{Asked, ClosedWorkload};
+use crate::workload::kind::{ClosedWorkload, WorkloadRequest};
 use crate::workload::regime::{GrownFiles, Regime, RegimeFields, Reopenings, missed};
 
 fn run(settings: &SqliteSettings) -> ClosedWorkload {
@@ -112,7 +112,7 @@ fn what_grew_was_not_steady() {
     let fresh = many(JournalMode::Wal, Regime::Fresh);
     let mut grown = GrownFiles::new([directory.path().join("main.db")].into());
     let mut workload = fresh.prepare(directory.path(), 5).unwrap();
-    workload.run(&mut grown.beside(&mut ())).unwrap();
+    workload.run(&mut grown.observe_with(&mut ())).unwrap();
     let reasons = missed(Regime::Steady, &fresh.options, &grown, Reopenings::default());
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[0].starts_with("not steady: main.db grew in the measured part, from "));

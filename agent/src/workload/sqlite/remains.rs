@@ -99,7 +99,7 @@ impl Remains for SqliteRemains {
 
     fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
         let of_one = |left: &DatabasesLeft| {
-            let progress = Progress::of_sharers(left.times.iter().copied(), cut.at_ns);
+            let progress = Progress::from_sharers(left.times.iter().copied(), cut.at_ns);
             left.survived(&self.settings, self.seed, progress)
         };
         self.left.iter().map(of_one).collect()

@@ -43,14 +43,14 @@ impl Turns {
     /// Sleeps for a time, or until no turn will come any more. False where `shall_stop` cut it
     /// short; it is asked again after each `rouse`.
     pub fn sleep(&self, time: Duration, shall_stop: &dyn Fn() -> bool) -> bool {
-        let held = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
         let is_on = |(): &mut ()| !self.has_ended() && !shall_stop();
         // What a thread that panicked left behind is no value.
-        let (held, timeout) = self
+        let (guard, timeout) = self
             .alarm
-            .wait_timeout_while(held, time, is_on)
+            .wait_timeout_while(guard, time, is_on)
             .unwrap_or_else(PoisonError::into_inner);
-        drop(held);
+        drop(guard);
         timeout.timed_out() || self.has_ended()
     }
 
@@ -61,10 +61,10 @@ impl Turns {
             |wait: &Wait| self.made[wait.lane as usize].load(Ordering::SeqCst) >= wait.steps;
         let is_due = || waits.iter().all(is_made) || self.has_ended();
         if !is_due() {
-            let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             self.waiting.fetch_add(1, Ordering::SeqCst);
             while !is_due() && !shall_stop() {
-                held = self.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
+                guard = self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
             }
             self.waiting.fetch_sub(1, Ordering::SeqCst);
         }
@@ -79,9 +79,9 @@ impl Turns {
     /// All who wait or sleep look whether they shall stop.
     pub fn rouse(&self) {
         self.tell();
-        let held = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
         self.alarm.notify_all();
-        drop(held);
+        drop(guard);
     }
 
     /// A lane has made a step.
@@ -99,9 +99,9 @@ impl Turns {
     /// Who waits has said so before looking at what was changed here before.
     fn tell(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             self.changed.notify_all();
-            drop(held);
+            drop(guard);
         }
     }
 }

@@ -3,7 +3,7 @@
 -- Files whose names are numbered, one for each transaction, stand as one: what a transaction costs
 -- is asked, not what the seventeenth did. They are SQLite's super-journals ("%s-mj%06X9%02X" in
 -- vdbeCommit(), src/vdbeaux.c) and those of the workload file-metadata
--- (agent/src/workload/file_metadata/names_left.rs).
+-- (agent/src/workload/file_metadata.rs).
 SELECT
     capture,
     file_id,

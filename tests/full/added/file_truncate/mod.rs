@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::error::{WorkloadError, failed};
 use super::files::left::{Damage, FilesOfThread, own_name};
 use super::files::threads::{FileTask, FileThreads};
-use super::kind::{Asked, Space, Workload, WorkloadKind};
+use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use super::ledger::Done;
 use super::power_cut::Progress;
 use super::threads::plan::Plan;
@@ -50,7 +50,7 @@ impl FileTruncateSettings {
     }
 }
 
-impl Asked for FileTruncateSettings {
+impl WorkloadRequest for FileTruncateSettings {
     fn space_needed(&self) -> Space {
         let files = self.threads.get();
         Space { bytes: self.truncated_bytes.saturating_mul(files), files }

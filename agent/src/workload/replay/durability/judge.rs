@@ -44,7 +44,7 @@ pub fn survived(
         {
             let name = String::from_utf8_lossy(&rename.to.1);
             let message = format!("{name} has its old name too");
-            return Ok(Survival::untold(CutOutcome::Torn, message));
+            return Ok(Survival::without_states(CutOutcome::Torn, message));
         }
     }
     let outcome = if lost.is_empty() { CutOutcome::Kept } else { CutOutcome::Lost };
@@ -198,8 +198,9 @@ mod tests {
             }
         }
         let found = survived(tree, folder.path(), &[], Expected::AfterCut { at_ns });
-        let found =
-            found.unwrap_or_else(|error| Survival::untold(CutOutcome::Corrupt, error.to_string()));
+        let found = found.unwrap_or_else(|error| {
+            Survival::without_states(CutOutcome::Corrupt, error.to_string())
+        });
         (found.outcome, found.lost)
     }
 

@@ -7,7 +7,7 @@ use super::super::calls::SystemCall;
 use crate::system_calls;
 
 /// AUDIT_ARCH_AARCH64 or AUDIT_ARCH_X86_64 of linux/audit.h: of 64-bit programs of this machine.
-const OF_64_BITS: u32 = if cfg!(target_arch = "aarch64") { 0xC000_00B7 } else { 0xC000_003E };
+const ARCHITECTURE_64: u32 = if cfg!(target_arch = "aarch64") { 0xC000_00B7 } else { 0xC000_003E };
 /// Set in the numbers of x32 programs (asm/unistd.h of x86); no call of arm64 has such a number.
 const X32_BIT: u32 = 0x4000_0000;
 
@@ -25,7 +25,7 @@ const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
 /// Whether a call is one of a 64-bit program's, whose numbers we know.
 pub fn is_decoded(architecture: u32, number: u64) -> bool {
-    architecture == OF_64_BITS && number & u64::from(X32_BIT) == 0
+    architecture == ARCHITECTURE_64 && number & u64::from(X32_BIT) == 0
 }
 
 fn step(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
@@ -45,7 +45,7 @@ pub fn program() -> Vec<sock_filter> {
     let to_mmap = u8::try_from(numbers.len() + 1).expect("as above");
     let mut steps = vec![
         step(LOAD, 0, 0, ARCHITECTURE),
-        step(IF_EQUAL, 0, to_stop(1), OF_64_BITS),
+        step(IF_EQUAL, 0, to_stop(1), ARCHITECTURE_64),
         step(LOAD, 0, 0, NUMBER),
         step(IF_AT_LEAST, to_stop(3), 0, X32_BIT),
         step(IF_EQUAL, to_mmap, 0, libc::SYS_mmap as u32),
@@ -93,14 +93,14 @@ mod tests {
     #[test]
     fn only_calls_that_are_recorded_stop() {
         for number in 0..500_u32 {
-            let wanted = SystemCall::of_kernel(number.into()).is_some();
-            let stops = answer(OF_64_BITS, number, 0) == libc::SECCOMP_RET_TRACE;
+            let wanted = SystemCall::find_in_kernel(number.into()).is_some();
+            let stops = answer(ARCHITECTURE_64, number, 0) == libc::SECCOMP_RET_TRACE;
             assert_eq!(stops, wanted, "{number}");
         }
         let mmap = libc::SYS_mmap as u32;
         let anonymous = (libc::MAP_ANONYMOUS | libc::MAP_PRIVATE) as u32;
-        assert_eq!(answer(OF_64_BITS, mmap, anonymous), libc::SECCOMP_RET_ALLOW);
+        assert_eq!(answer(ARCHITECTURE_64, mmap, anonymous), libc::SECCOMP_RET_ALLOW);
         assert_eq!(answer(0x4000_0003, 20, 0), libc::SECCOMP_RET_TRACE);
-        assert_eq!(answer(OF_64_BITS, X32_BIT | 39, 0), libc::SECCOMP_RET_TRACE);
+        assert_eq!(answer(ARCHITECTURE_64, X32_BIT | 39, 0), libc::SECCOMP_RET_TRACE);
     }
 }

@@ -43,7 +43,7 @@ pub struct OpenedFile {
 
 /// What a record tells.
 #[derive(Debug, PartialEq, Eq)]
-pub enum KernelTold {
+pub enum KernelRecord {
     /// Memory of the program, or one of the places above.
     Piece {
         address: u64,
@@ -84,20 +84,20 @@ pub enum KernelTold {
 /// If one is unknown.
 pub fn decode(
     mut bytes: &[u8],
-    mut tell: impl FnMut(i32, KernelTold),
+    mut tell: impl FnMut(i32, KernelRecord),
 ) -> Result<(), UnknownRecord> {
     while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
         let length = u32::from_le_bytes(*length) as usize;
         let damaged = UnknownRecord { kind: 0, length };
         let (record, after) = rest.split_at_checked(length).ok_or(damaged)?;
-        let (tid, told) = record_of(record)?;
-        tell(tid, told);
+        let (tid, content) = record_of(record)?;
+        tell(tid, content);
         bytes = after;
     }
     Ok(())
 }
 
-fn record_of(record: &[u8]) -> Result<(i32, KernelTold), UnknownRecord> {
+fn record_of(record: &[u8]) -> Result<(i32, KernelRecord), UnknownRecord> {
     let length = record.len();
     if length < PIECE_HEAD_BYTES {
         return Err(UnknownRecord { kind: 0, length });
@@ -115,11 +115,11 @@ fn record_of(record: &[u8]) -> Result<(i32, KernelTold), UnknownRecord> {
         knowledge: u32_at(at + 28),
     };
     let kind = u32_at(0);
-    let told = match (kind, length) {
+    let content = match (kind, length) {
         (1, _) => {
-            KernelTold::Piece { address: u64_at(8), bytes: record[PIECE_HEAD_BYTES..].to_vec() }
+            KernelRecord::Piece { address: u64_at(8), bytes: record[PIECE_HEAD_BYTES..].to_vec() }
         }
-        (2, BEGIN_BYTES) => KernelTold::Begin {
+        (2, BEGIN_BYTES) => KernelRecord::Begin {
             begin_ns: i64_at(8),
             number: u32_at(16),
             is_other_abi: u16_at(20) != 0,
@@ -127,26 +127,28 @@ fn record_of(record: &[u8]) -> Result<(i32, KernelTold), UnknownRecord> {
             arguments: std::array::from_fn(|place| u64_at(24 + 8 * place)),
         },
         (3, END_HEAD_BYTES) => {
-            KernelTold::End { end_ns: i64_at(8), result: i64_at(16), file: OpenedFile::default() }
+            KernelRecord::End { end_ns: i64_at(8), result: i64_at(16), file: OpenedFile::default() }
         }
-        (3, END_BYTES) => {
-            KernelTold::End { end_ns: i64_at(8), result: i64_at(16), file: file_at(END_HEAD_BYTES) }
-        }
-        (4, FORK_BYTES) => KernelTold::Fork {
+        (3, END_BYTES) => KernelRecord::End {
+            end_ns: i64_at(8),
+            result: i64_at(16),
+            file: file_at(END_HEAD_BYTES),
+        },
+        (4, FORK_BYTES) => KernelRecord::Fork {
             time_ns: i64_at(8),
             creator: u32_at(16).cast_signed(),
             pid: u32_at(20).cast_signed(),
             umask: u32_at(24),
         },
         (5, EXEC_BYTES) => {
-            KernelTold::Exec { time_ns: i64_at(8), former_tid: u32_at(16).cast_signed() }
+            KernelRecord::Exec { time_ns: i64_at(8), former_tid: u32_at(16).cast_signed() }
         }
         (6, EXIT_BYTES) => {
-            KernelTold::Exit { time_ns: i64_at(8), status: u32_at(16).cast_signed() }
+            KernelRecord::Exit { time_ns: i64_at(8), status: u32_at(16).cast_signed() }
         }
         _ => return Err(UnknownRecord { kind, length }),
     };
-    Ok((u32_at(4).cast_signed(), told))
+    Ok((u32_at(4).cast_signed(), content))
 }
 
 #[cfg(test)]
@@ -158,9 +160,9 @@ mod tests {
         [&(record.len() as u32).to_le_bytes()[..], &record].concat()
     }
 
-    fn told(bytes: &[u8]) -> Result<Vec<(i32, KernelTold)>, UnknownRecord> {
+    fn decode_all(bytes: &[u8]) -> Result<Vec<(i32, KernelRecord)>, UnknownRecord> {
         let mut all = Vec::new();
-        decode(bytes, |tid, told| all.push((tid, told)))?;
+        decode(bytes, |tid, content| all.push((tid, content)))?;
         Ok(all)
     }
 
@@ -176,7 +178,7 @@ mod tests {
         let wanted = [
             (
                 77,
-                KernelTold::Begin {
+                KernelRecord::Begin {
                     begin_ns: 8,
                     number: 0,
                     is_other_abi: false,
@@ -184,16 +186,16 @@ mod tests {
                     arguments,
                 },
             ),
-            (77, KernelTold::Exec { former_tid: 78, time_ns: 9 }),
-            (77, KernelTold::Piece { address: 3, bytes: vec![b'b', 0, b'a', 0] }),
+            (77, KernelRecord::Exec { former_tid: 78, time_ns: 9 }),
+            (77, KernelRecord::Piece { address: 3, bytes: vec![b'b', 0, b'a', 0] }),
         ];
-        assert_eq!(told(&[begin, exec, piece].concat()).unwrap(), wanted);
+        assert_eq!(decode_all(&[begin, exec, piece].concat()).unwrap(), wanted);
     }
 
     #[test]
     fn what_is_no_record_is_an_error() {
-        assert_eq!(told(&framed(&[5, 77, 9, 0])), Err(UnknownRecord { kind: 5, length: 16 }));
-        assert_eq!(told(&framed(&[1])), Err(UnknownRecord { kind: 0, length: 4 }));
-        assert!(told(&[200, 0, 0, 0, 1]).is_err());
+        assert_eq!(decode_all(&framed(&[5, 77, 9, 0])), Err(UnknownRecord { kind: 5, length: 16 }));
+        assert_eq!(decode_all(&framed(&[1])), Err(UnknownRecord { kind: 0, length: 4 }));
+        assert!(decode_all(&[200, 0, 0, 0, 1]).is_err());
     }
 }

@@ -7,13 +7,13 @@ use std::io;
 use std::time::Duration;
 
 use super::super::calls::{Does, Role, SystemCall};
-use super::super::decode::Begun;
+use super::super::decode::CallStart;
 use super::super::recording::{CallBegin, Recording};
 use super::super::signals::Caught;
 use super::super::{start, words};
+use super::observations::{EarlyNames, KnownFiles, SeenCall, SeenMemory};
 use super::program::KernelRecorder;
-use super::records::{EXECUTABLE, KernelTold, OpenedFile, WORKING_DIRECTORY, decode};
-use super::seen::{EarlyNames, KnownFiles, SeenCall, SeenMemory};
+use super::records::{EXECUTABLE, KernelRecord, OpenedFile, WORKING_DIRECTORY, decode};
 use crate::recorder::{signals, snapshot};
 use crate::tables::recording::RecordedThread;
 use crate::tables::timeline::now_ns;
@@ -123,11 +123,11 @@ impl<'a> WatchedProgram<'a> {
             if takes_all {
                 self.kernel.collect();
             }
-            let has_told = self.take(takes_all)?;
+            let has_records = self.take_records(takes_all)?;
             if has_left || (is_over && (self.command.is_none() || self.status.is_some())) {
                 break;
             }
-            if !has_told {
+            if !has_records {
                 std::thread::sleep(PAUSE);
             }
         }
@@ -208,39 +208,39 @@ impl<'a> WatchedProgram<'a> {
 
     /// Makes rows of what was told, or of its oldest part: a program that calls faster than rows
     /// are made never stops to tell. False if nothing was told.
-    fn take(&mut self, all: bool) -> anyhow::Result<bool> {
-        let mut has_told = false;
-        while let Some(bytes) = self.kernel.take() {
-            has_told = true;
-            decode(&bytes, |tid, told| self.told(tid, told))?;
+    fn take_records(&mut self, all: bool) -> anyhow::Result<bool> {
+        let mut has_records = false;
+        while let Some(bytes) = self.kernel.take_records() {
+            has_records = true;
+            decode(&bytes, |tid, record| self.apply(tid, record))?;
             if !all {
                 break;
             }
         }
-        Ok(has_told)
+        Ok(has_records)
     }
 
-    fn told(&mut self, tid: i32, told: KernelTold) {
-        match told {
-            KernelTold::Piece { address, bytes } => {
+    fn apply(&mut self, tid: i32, record: KernelRecord) {
+        match record {
+            KernelRecord::Piece { address, bytes } => {
                 self.pieces.entry(tid).or_default().0.push((address, bytes));
             }
-            KernelTold::Begin { is_other_abi: true, .. } => {
+            KernelRecord::Begin { is_other_abi: true, .. } => {
                 self.recording.missed.other_abi_calls += 1;
             }
-            KernelTold::Begin { begin_ns, number, pieces, arguments, .. } => {
+            KernelRecord::Begin { begin_ns, number, pieces, arguments, .. } => {
                 let mut own = self.pieces.remove(&tid).unwrap_or_default();
                 own.keep_last(pieces.into());
                 self.begun(tid, own, (begin_ns, number, arguments));
             }
-            KernelTold::End { end_ns, result, file } => {
+            KernelRecord::End { end_ns, result, file } => {
                 self.ended_call(tid, &CallEnd { end_ns, result, file });
             }
-            KernelTold::Fork { time_ns, creator, pid, umask } => {
-                self.made(tid, time_ns, creator, pid, umask);
+            KernelRecord::Fork { time_ns, creator, pid, umask } => {
+                self.add_thread(tid, time_ns, creator, pid, umask);
             }
-            KernelTold::Exec { time_ns, former_tid } => self.executed(tid, time_ns, former_tid),
-            KernelTold::Exit { time_ns, status } => self.ended(tid, time_ns, status),
+            KernelRecord::Exec { time_ns, former_tid } => self.executed(tid, time_ns, former_tid),
+            KernelRecord::Exit { time_ns, status } => self.ended(tid, time_ns, status),
         }
     }
 
@@ -304,7 +304,7 @@ impl<'a> WatchedProgram<'a> {
         }
     }
 
-    fn made(&mut self, tid: i32, time_ns: i64, creator: i32, pid: i32, umask: u32) {
+    fn add_thread(&mut self, tid: i32, time_ns: i64, creator: i32, pid: i32, umask: u32) {
         let pieces = self.pieces.remove(&tid).unwrap_or_default();
         let path = |place| words::text(&pieces.path(place).unwrap_or_default());
         let (executable, directory) = (path(EXECUTABLE), path(WORKING_DIRECTORY));
@@ -320,7 +320,7 @@ impl<'a> WatchedProgram<'a> {
         if let Some(creator) = self.watched.get(&creator) {
             thread.creator_id = Some(creator.thread_id);
             if let Some(pending) = &creator.pending {
-                let call = Begun::of(&pending.pieces, pending.call, &pending.arguments);
+                let call = CallStart::read(&pending.pieces, pending.call, &pending.arguments);
                 let has = |flag: i32| call.row.flags.unwrap_or(0) & i64::from(flag) != 0;
                 thread.created_by_call_id = Some(pending.call_id);
                 thread.shares_descriptors = has(libc::CLONE_FILES);

@@ -19,7 +19,7 @@ use crate::tables::recording::PathState;
 /// Of struct stat, STAT_BYTES of kernel/bpf/processor.bpf.h.
 const STAT_BYTES: usize = size_of::<libc::stat>();
 
-const TOLD: &str = "told";
+const STATED: &str = "told";
 const INFERRED: &str = "inferred";
 
 /// Memory of a program, piece by piece.
@@ -138,16 +138,16 @@ impl Sight for SeenCall<'_> {
         if self.file.knowledge & WAS_THERE != 0 {
             return self.opened_before(found.row, early);
         }
-        if let Some(row) = self.by_stat(&found.row) {
+        if let Some(row) = self.state_from_stat(&found.row) {
             return row;
         }
         let error = self.result.filter(|it| *it < 0).map(|it| -it as i32);
         match error {
             Some(libc::ENOENT | libc::ENOTDIR) if named == CallPath::First => {
-                absent(found.row, TOLD)
+                absent(found.row, STATED)
             }
             Some(libc::EEXIST) | None if self.result.is_some() => {
-                self.by_success(named, found, early)
+                self.state_from_success(named, found, early)
             }
             _ => early.cloned().unwrap_or(found.row),
         }
@@ -190,7 +190,7 @@ impl SeenCall<'_> {
     }
 
     /// Of what the call itself was told (stat(2), statx(2)).
-    fn by_stat(&self, found: &PathState) -> Option<PathState> {
+    fn state_from_stat(&self, found: &PathState) -> Option<PathState> {
         let address = |role| {
             let place = self.call.roles.iter().position(|it| *it == role)?;
             Some(self.arguments[place])
@@ -228,14 +228,14 @@ impl SeenCall<'_> {
             inode: Some(inode),
             link_target: found.link_target.clone().filter(|_| is_found),
             made_by_recording: found.made_by_recording.filter(|_| is_found).or(Some(made)),
-            basis: TOLD.into(),
+            basis: STATED.into(),
             path: found.path.clone(),
             ..PathState::default()
         })
     }
 
     /// The call succeeded, or failed because something was there.
-    fn by_success(
+    fn state_from_success(
         &self,
         named: CallPath,
         found: FoundPath,
@@ -253,19 +253,19 @@ impl SeenCall<'_> {
         ];
         let succeeded = self.result.is_some_and(|it| it >= 0);
         if succeeded && makes.contains(&number) {
-            return absent(row, TOLD);
+            return absent(row, STATED);
         }
         if let Some(early) = early {
             return early.clone();
         }
         if succeeded && named == CallPath::Second {
-            return absent(row, TOLD);
+            return absent(row, STATED);
         }
         if row.kind == ABSENT {
             // It was there, and is gone.
             let directories = [system_calls::SYS_rmdir, system_calls::SYS_chdir];
             let kind = if directories.contains(&number) { "directory" } else { "file" };
-            return PathState { kind: kind.into(), basis: TOLD.into(), ..row };
+            return PathState { kind: kind.into(), basis: STATED.into(), ..row };
         }
         if row.made_by_recording == Some(true) || row.kind != "file" {
             return row;

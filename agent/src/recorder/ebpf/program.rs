@@ -156,8 +156,8 @@ impl KernelRecorder {
     }
 
     /// Records that were told, the oldest; none where nothing is left.
-    pub fn take(&mut self) -> Option<Vec<u8>> {
-        self.program.take()
+    pub fn take_records(&mut self) -> Option<Vec<u8>> {
+        self.program.take_piece()
     }
 
     /// Calls that were under way when their threads were joined.
@@ -171,7 +171,8 @@ impl KernelRecorder {
         for (number, lost) in self.watch().lost_calls.iter().enumerate() {
             let lost = lost.load(Ordering::SeqCst);
             if lost > 0 {
-                let name = SystemCall::of_kernel(number as u64).map_or("other", |call| call.name);
+                let name =
+                    SystemCall::find_in_kernel(number as u64).map_or("other", |call| call.name);
                 *calls.entry(name).or_default() += lost;
             }
         }

@@ -1,11 +1,11 @@
 //! Records by a program in the kernel, which nothing waits for: it tells of calls, and the rows are
 //! made behind them. Linux 5.10 or newer, with BTF; root, or CAP_BPF and CAP_PERFMON.
 //!
-//! plan (what is read of each call) -> program -> records -> watch (seen, early) -> ../recording
+//! plan (what is read of each call) -> program -> records -> watch (observations) -> ../recording
 
+mod observations;
 mod program;
 mod records;
-mod seen;
 mod watch;
 
 use super::contents::RecordedProgram;

@@ -170,7 +170,7 @@ impl<'a> FollowedProgram<'a> {
         let is_call = signal == AT_CALL || event == libc::PTRACE_EVENT_SECCOMP;
         let makes = [libc::PTRACE_EVENT_CLONE, libc::PTRACE_EVENT_FORK, libc::PTRACE_EVENT_VFORK];
         if makes.contains(&event) {
-            self.made_another(tid);
+            self.add_child(tid);
         } else if event == libc::PTRACE_EVENT_EXEC {
             self.executed(tid);
         }
@@ -233,7 +233,7 @@ impl<'a> FollowedProgram<'a> {
         }
     }
 
-    fn made_another(&mut self, tid: i32) {
+    fn add_child(&mut self, tid: i32) {
         let Ok(new) = stops::event_message(tid) else { return };
         let Some(followed) = self.followed.get(&tid) else { return };
         let creation = followed.under_way.as_ref().map(|call| Creation {
