@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import click
 
-from jojlab.command_line.group import Group, Subcommand
+from jojlab.command_line.group import Group, Subcommand, short_helps
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, JojError
 from jojlab.foundation.printable import printable
 from jojlab.foundation.signals import Signalled, raise_at_signals
@@ -188,82 +188,97 @@ Examples:
     },
 )
 
-# Every subcommand, in the order of `joj --help`.
-COMMANDS: dict[str, Subcommand | Group] = {
-    "run": Subcommand(
-        "jojlab.commands.run:run",
-        "Run an experiment in guests; show its figures, write its report.",
-    ),
-    "bill": Subcommand(
-        "jojlab.commands.bill:bill",
-        "Print what one commit costs, by block type, file and cause.",
-    ),
-    "advise": Subcommand(
-        "jojlab.commands.advise:advise",
-        "Find the cheapest settings that keep a guarantee.",
-    ),
-    "trace": Subcommand(
-        "jojlab.commands.trace:trace",
-        "Trace a real disk and attribute every byte of its I/O.",
-    ),
-    "record": Subcommand(
-        "jojlab.commands.recording:record",
-        "Record every file system call of a program, or its SQL.",
-    ),
-    "replay": Subcommand(
-        "jojlab.commands.recording:replay",
-        "Replay the recorded calls of a program on a disk of this machine.",
-    ),
-    "list": Subcommand(
-        "jojlab.commands.list_:list_",
-        "List experiments, devices, kernels, fields or figures.",
-    ),
-    "show": Subcommand(
-        "jojlab.commands.show:show",
-        "Show a run's figures: the median over the seeds, and the spread.",
-    ),
-    "explain": Subcommand(
-        "jojlab.commands.show:explain",
-        "Describe the typical commit of a case in sentences, write by write.",
-    ),
-    "report": Subcommand(
-        "jojlab.commands.run:report",
-        "Write the report of a run: one HTML file that needs no network.",
-    ),
-    "diff": Subcommand(
-        "jojlab.commands.diff:diff",
-        "Compare two runs, figure by figure, and the parts that made them.",
-    ),
-    "gate": Subcommand(
-        "jojlab.commands.gate:gate",
-        "Compare a run with budgets, and list what grew.",
-    ),
-    "query": Subcommand(
-        "jojlab.commands.query:query",
-        "Query the tables of a run with SQL.",
-    ),
-    "export": Subcommand(
-        "jojlab.commands.export:export",
-        "Write a capture or a recording in the format of another tool.",
-    ),
-    "doctor": Subcommand(
-        "jojlab.commands.machine:doctor",
-        "Check this machine and print how to install what is missing.",
-    ),
-    "cache": Subcommand(
-        "jojlab.commands.machine:cache",
-        "Show the size of the cache by kind, or empty it.",
-    ),
-    "cure": Subcommand(
-        "jojlab.commands.machine:cure",
-        "Say where the VFS is that keeps a WAL from growing.",
-    ),
-    "bench": BENCH,
-    "verify": VERIFY,
-    "import": IMPORT,
-    "device": DEVICE,
-    "fleet": FLEET,
+# Every subcommand by what a person wants, in the order of `joj --help`.
+HEADINGS: dict[str, dict[str, Subcommand | Group]] = {
+    "Measure in the lab": {
+        "run": Subcommand(
+            "jojlab.commands.run:run",
+            "Run an experiment in guests; show its figures, write its report.",
+        ),
+        "bill": Subcommand(
+            "jojlab.commands.bill:bill",
+            "Print what one commit costs, by block type, file and cause.",
+        ),
+        "show": Subcommand(
+            "jojlab.commands.show:show",
+            "Show a run's answer, and one line per case.",
+        ),
+        "explain": Subcommand(
+            "jojlab.commands.show:explain",
+            "Describe the typical commit of a case in sentences, write by write.",
+        ),
+        "report": Subcommand(
+            "jojlab.commands.run:report",
+            "Write the report of a run: one HTML file that needs no network.",
+        ),
+        "diff": Subcommand(
+            "jojlab.commands.diff:diff",
+            "Compare two runs, figure by figure, and the parts that made them.",
+        ),
+        "query": Subcommand(
+            "jojlab.commands.query:query",
+            "Query the tables of a run with SQL.",
+        ),
+    },
+    "Watch this machine": {
+        "trace": Subcommand(
+            "jojlab.commands.trace:trace",
+            "Trace a real disk and attribute every byte of its I/O.",
+        ),
+        "record": Subcommand(
+            "jojlab.commands.recording:record",
+            "Record every file system call of a program, or its SQL.",
+        ),
+        "replay": Subcommand(
+            "jojlab.commands.recording:replay",
+            "Replay the recorded calls of a program on a disk of this machine.",
+        ),
+        "bench": BENCH,
+    },
+    "Is it safe": {
+        "verify": VERIFY,
+    },
+    "Choose settings, and keep a commit cheap": {
+        "advise": Subcommand(
+            "jojlab.commands.advise:advise",
+            "Find the cheapest settings that keep a guarantee.",
+        ),
+        "cure": Subcommand(
+            "jojlab.commands.machine:cure",
+            "Say where the VFS is that keeps a WAL from growing.",
+        ),
+        "gate": Subcommand(
+            "jojlab.commands.gate:gate",
+            "Compare a run with budgets, and list what grew.",
+        ),
+    },
+    "Devices, one or many": {
+        "device": DEVICE,
+        "fleet": FLEET,
+    },
+    "Files of others": {
+        "import": IMPORT,
+        "export": Subcommand(
+            "jojlab.commands.export:export",
+            "Write a capture or a recording in the format of another tool.",
+        ),
+    },
+    "This installation": {
+        "list": Subcommand(
+            "jojlab.commands.list_:list_",
+            "List experiments, devices, kernels, fields or figures.",
+        ),
+        "doctor": Subcommand(
+            "jojlab.commands.machine:doctor",
+            "Check this machine and print how to install what is missing.",
+        ),
+        "cache": Subcommand(
+            "jojlab.commands.machine:cache",
+            "Show the size of the cache by kind, or empty it.",
+        ),
+    },
 }
+COMMANDS = {name: row for rows in HEADINGS.values() for name, row in rows.items()}
 
 HELP = """Measure what one COMMIT really costs on flash, and where it goes.
 
@@ -279,6 +294,12 @@ Examples:
 
 class Joj(Group):
     """The command joj: what ends a subcommand becomes a message and an exit code."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands under the headings of what a person wants."""
+        for heading, rows in HEADINGS.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(short_helps(rows).items()))
 
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Run the subcommand that was named, and exit with its code."""

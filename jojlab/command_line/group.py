@@ -77,24 +77,18 @@ class Group(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the subcommands, of which none is loaded."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(self._short_helps().items()))
+            formatter.write_dl(list(short_helps(self.subcommands).items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the subcommands and options that begin so; no subcommand is loaded."""
         return [
             *(
                 CompletionItem(name, help=text)
-                for name, text in self._short_helps().items()
+                for name, text in short_helps(self.subcommands).items()
                 if name.startswith(incomplete)
             ),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
-
-    def _short_helps(self) -> dict[str, str]:
-        return {
-            name: row.help if isinstance(row, Subcommand) else (row.help or "").partition("\n")[0]
-            for name, row in self.subcommands.items()
-        }
 
 
 command = partial(click.command, cls=Command)
@@ -114,3 +108,11 @@ def parameters_by_heading(
             groups.setdefault(heading, []).append(record)
     last = groups.pop("Options", [])
     return {**groups, **({"Options": last} if last else {})}
+
+
+def short_helps(rows: Mapping[str, Subcommand | Group]) -> dict[str, str]:
+    """Return the help of each subcommand in one line, without loading any."""
+    return {
+        name: row.help if isinstance(row, Subcommand) else (row.help or "").partition("\n")[0]
+        for name, row in rows.items()
+    }

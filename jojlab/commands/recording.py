@@ -20,9 +20,10 @@ from jojlab.foundation.printable import json_text
 from jojlab.live.agent import attend
 from jojlab.live.runner import Bench, live_settings
 from jojlab.recording.folder import Recording
+from jojlab.report.answer import answer_lines, print_answer
 from jojlab.report.page import write_report
 from jojlab.report.replay import print_replay
-from jojlab.report.shared.console import terminal
+from jojlab.report.shared.console import READABLE, terminal
 
 BY = ("auto", "ebpf", "ptrace")
 DATA = ("none", "hash", "keep")
@@ -192,12 +193,14 @@ def replay(
         )
         (_, _, capture) = next(run.captures())
         found = replayed(capture)
+        summary = summarise(run)
         if out:
-            write_report(run.path / "report.html", summarise(run), str(run.path))
+            write_report(run.path / "report.html", summary, str(run.path))
         if as_json:
-            print(json_text(found.json()))
+            print(json_text({"in_short": list(answer_lines(summary)), **found.json()}))
         else:
-            print_replay(terminal(), found)
+            print_answer(terminal(READABLE), answer_lines(summary))
+            print_replay(terminal(READABLE), found)
     if out and not as_json:
         print(f"\nrun     {out}\nreport  {out / 'report.html'}")
     return INCOMPLETE if capture.incomplete else FINE

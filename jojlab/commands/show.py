@@ -60,7 +60,9 @@ def show(
     as_json: bool,
     hash_only: bool,
 ) -> int:
-    """Show what a run answers, and a line per case: medians over the seeds.
+    """Show a run's answer, and one line per case.
+
+    Figures are medians over the seeds.
 
     \b
     Examples:

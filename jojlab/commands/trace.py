@@ -7,12 +7,17 @@ from pathlib import Path
 
 import click
 
+from jojlab.analysis.run.summary import summarise
+from jojlab.analysis.traffic.characterisation import characterisations
 from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import PATH, json_option
 from jojlab.command_line.out_folder import free_folder
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import attend
+from jojlab.report.answer import answer_lines, print_answer
+from jojlab.report.shared.console import READABLE, terminal
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import begin, close
 
 
@@ -101,5 +106,10 @@ def trace(
     code = attend(arguments)
     close(run)
     if run.path.exists():
+        if not as_json:
+            print()
+            summary = summarise(run, figures_only=True)
+            lines = answer_lines(summary, characterisations(Dataset.of(run)))
+            print_answer(terminal(READABLE), lines)
         click.echo(f"run {run.path}: joj show {run.path}", err=True)
     return code

@@ -322,8 +322,13 @@ def _of_traffic(summary: RunSummary, kinds: Mapping[str, Characterisation]) -> I
     """Yield what is known of the I/O of a run whose commits are not."""
     known = {case.case_id: case.traffic.kinds for case in summary.cases if case.traffic}
     found = list({**known, **kinds}.values())
+    took = [
+        c.figures.median["io_time_ns"] for c in summary.measured if "io_time_ns" in c.figures.median
+    ]
+    if took:
+        yield 0, f"The calls of the replay took {_ends((min(took), max(took)), _ns)} in all."
     if not found:
-        yield 0, "No case of this run has a figure."
+        yield 0, "No transaction was timed: what one commit costs is not known."
         return
     first = found[0]
     parts = []
@@ -335,14 +340,14 @@ def _of_traffic(summary: RunSummary, kinds: Mapping[str, Characterisation]) -> I
     parts[0] += f", with {_count(flushes, 'flush', 'flushes')}"
     yield 0, _sentence(parts, f"Of {len(found)} cases, the first: " * (len(found) > 1))
     _, written = first.operations.get("write", (0, 0))
-    for attribute, suffix in (("block_type", ""), ("file_kind", "by kind of file: ")):
+    for attribute, suffix in (("block_type", ""), ("file_kind", ", by kind of file")):
         parts = [
             f"{_percent(share.bytes / written)} {share.value}"
-            for share in first.of("write", attribute)
+            for share in sorted(first.of("write", attribute), key=lambda each: -each.bytes)
             if share.bytes and written
         ]
         if parts:
-            yield 1, _sentence(parts, f"Of the bytes written, {suffix}")
+            yield 1, _sentence(parts, f"Of the bytes written{suffix}: ")
     yield 0, "No transaction is in the tables: what one commit costs is not known."
 
 
@@ -388,6 +393,9 @@ def _ns(value_ns: Number) -> str:
 
 
 def _bytes(value_bytes: Number) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20)):
+        if value_bytes >= size:
+            return f"{_number(value_bytes / size)} {unit}"
     return text.size(value_bytes, _DIGITS)
 
 

@@ -164,7 +164,7 @@ def test_a_run_without_transactions_says_what_was_written(tmp_path: Path) -> Non
     folder = run_of(tmp_path, builder).path
     lines = printed("show", str(folder)).splitlines()
     assert lines[0] == ("16 KiB was written in 2 requests, with 0 flushes.")
-    assert lines[1] == "Of the bytes written, 25 % data; 75 % fs-journal."
+    assert lines[1] == "Of the bytes written: 75 % fs-journal; 25 % data."
     assert "No transaction is in the tables: what one commit costs is not known." in lines
     document = json.loads(printed("show", str(folder), "--characterise", "--json"))
     assert document["in_short"] == lines[: len(document["in_short"])]

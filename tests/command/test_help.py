@@ -22,7 +22,7 @@ def test_joj_shows_its_commands_and_examples(lab: Lab) -> None:
 
 @pytest.mark.parametrize("group", [[], ["bench"], ["device"], ["import"], ["verify"], ["fleet"]])
 def test_no_summary_is_cut(lab: Lab, group: list[str]) -> None:
-    commands = lab.inside(*group, "--help").stdout.split("Commands:")[1]
+    commands = lab.inside(*group, "--help").stdout.split("Options:")[1]
     assert "..." not in commands
 
 
