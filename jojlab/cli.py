@@ -245,7 +245,7 @@ HEADINGS: dict[str, dict[str, Subcommand | Group]] = {
         ),
         "cure": Subcommand(
             "jojlab.commands.machine:cure",
-            "Say where the VFS is that keeps a WAL from growing.",
+            "Say how an app gets a WAL that does not grow: joj_wal, a VFS for SQLite.",
         ),
         "gate": Subcommand(
             "jojlab.commands.gate:gate",
