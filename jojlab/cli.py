@@ -221,6 +221,10 @@ HEADINGS: dict[str, dict[str, Subcommand | Group]] = {
         ),
     },
     "Watch this machine": {
+        "inspect": Subcommand(
+            "jojlab.commands.inspect:inspect",
+            "Show what lies under a database or a folder, and what it means.",
+        ),
         "trace": Subcommand(
             "jojlab.commands.trace:trace",
             "Trace a real disk and attribute every byte of its I/O.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from jojlab.command_line.campaigns import (
 )
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
+    PATH,
     cluster_option,
     durability_option,
     field_options,
@@ -33,6 +35,7 @@ from jojlab.experiment.read import Experiment, apply
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import json_text, printable
+from jojlab.inspection.target import case_like, inspect_target
 from jojlab.lab.options import Options
 from jojlab.model.fields import FIELDS, MAX_SEED
 from jojlab.report import bill as program
@@ -54,6 +57,12 @@ from jojlab.report.summary import print_case, print_warnings
 @option(
     "--argument", metavar="TEXT", multiple=True, help="One argument of --program; may be repeated."
 )
+@option(
+    "--like",
+    metavar="FILE",
+    type=PATH,
+    help="Take the fields of a database or a folder of this machine (joj inspect).",
+)
 @option("--seed", metavar="N", type=click.IntRange(0, MAX_SEED), default=1, help="Seed.")
 @option("--no-cache", is_flag=True, help="Run it, even if it is cached.")
 @timeout_option
@@ -74,6 +83,7 @@ def bill(
     as_json: bool,
     settings: tuple[str, ...],
     argument: tuple[str, ...],
+    like: Path | None,
     **fields: Any,
 ) -> int:
     """Print what one commit costs, by block type, file and cause.
@@ -88,6 +98,7 @@ def bill(
       joj bill --workload sqlite-update --transactions 37 --seed 7
       joj bill --set device.mapping_program_ns=0
       joj bill --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)' --filesystem f2fs
+      joj bill --like app.db   # its journal mode, page size, filesystem and mount options
       joj bill --cluster tcp://10.0.0.2:8786   # docs/cluster.md
       joj bill --journal-mode wal --durability   # also cut the power: what survives?
 
@@ -103,6 +114,9 @@ def bill(
         fields["arguments"] = shlex.join(argument)
     fixed, note = with_recorded(field_values(FIELDS, fields, where), settings)
     notes = (note,) if note else ()
+    if like is not None:
+        found, taken = case_like(inspect_target(like))
+        fixed, notes = {**found, **fixed}, (*taken, *notes)
     experiment = Experiment(
         "bill", "What does one commit cost?", (seed,), fixed, {}, notes=notes, where=where
     )

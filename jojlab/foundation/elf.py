@@ -64,3 +64,24 @@ def read_elf(path: Path) -> Elf | None:
             )
     except (ELFError, ValueError, AssertionError, OverflowError):
         return None
+
+
+def imported_symbols(path: Path) -> frozenset[str]:
+    """Return the names that a library takes from others; empty where it is no ELF file, or damaged.
+
+    Raises OSError when it cannot be read.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
+
+    try:
+        with path.open("rb") as file:
+            table = ELFFile(file).get_section_by_name(".dynsym")
+            if not isinstance(table, SymbolTableSection):
+                return frozenset()
+            return frozenset(
+                symbol.name for symbol in table.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"
+            )
+    except (ELFError, ValueError, AssertionError, OverflowError):
+        return frozenset()

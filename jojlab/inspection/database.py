@@ -1,0 +1,121 @@
+"""A database file of SQLite as it lies there: its header, and its WAL or rollback journal.
+
+The layout is that of sqlite.org/fileformat2.html: the header (1.3), the rollback journal (3), and
+the WAL (4.1). Nothing is opened by SQLite, which might recover the database.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+HEADER_BYTES = 100
+_MAGIC = b"SQLite format 3\0"
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+_WAL_VERSION = 2
+_WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
+_LARGEST_PAGE_BYTES = 65536
+_AUTO_VACUUM = ("none", "full", "incremental")
+
+
+class JournalMode(StrEnum):
+    """A journal mode as far as files show it: only WAL stands in the database itself."""
+
+    WAL = "wal"
+    TRUNCATE = "truncate"
+    PERSIST = "persist"
+    NO_JOURNAL_FILE = "delete, memory or off"
+    IN_A_TRANSACTION = "delete, truncate or persist"
+
+
+@dataclass(frozen=True)
+class Database:
+    """What the files of one database say.
+
+    `wal_bytes` and `journal_bytes` are the sizes of its WAL and rollback journal, None where there
+    is no such file. `pages` is the size that the header names, 0 in files of SQLite before 3.7.0.
+    """
+
+    path: Path
+    file_bytes: int
+    page_bytes: int
+    pages: int
+    journal_mode: JournalMode
+    auto_vacuum: str
+    application_id: int
+    user_version: int
+    writer_version: int
+    wal_bytes: int | None
+    journal_bytes: int | None
+    is_hot: bool
+
+    @property
+    def wal_frames(self) -> int:
+        """Return how many frames the WAL has room for; old ones may lie among them."""
+        body = (self.wal_bytes or 0) - _WAL_HEADER_BYTES
+        return max(body // (self.page_bytes + _FRAME_HEADER_BYTES), 0)
+
+
+def read_database(path: Path) -> Database | None:
+    """Return what a database's files say; None where the file is no database of SQLite that one can
+    read, or is encrypted.
+
+    Raises OSError when a file cannot be read.
+    """
+    path = Path(os.path.realpath(path))  # SQLite's journals lie beside what a link leads to
+    with path.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    if len(header) < HEADER_BYTES or not header.startswith(_MAGIC):
+        return None
+    # 1 stands for 65536, which two bytes cannot hold.
+    page_bytes = int.from_bytes(header[16:18], "big")
+    page_bytes = _LARGEST_PAGE_BYTES if page_bytes == 1 else page_bytes
+    if page_bytes < 512 or page_bytes & (page_bytes - 1):
+        return None
+    pages, = struct.unpack_from(">I", header, 28)  # fmt: skip
+    largest_root, = struct.unpack_from(">I", header, 52)  # fmt: skip
+    user_version, incremental, application_id = struct.unpack_from(">iIi", header, 60)
+    writer_version, = struct.unpack_from(">I", header, 96)  # fmt: skip
+    journal = path.with_name(path.name + "-journal")
+    journal_bytes = _size(journal)
+    is_hot = bool(journal_bytes) and _begins_with(journal, _JOURNAL_MAGIC)
+    return Database(
+        path=path,
+        file_bytes=path.stat().st_size,
+        page_bytes=page_bytes,
+        pages=pages,
+        journal_mode=_journal_mode(header, journal_bytes, is_hot),
+        auto_vacuum=_AUTO_VACUUM[0 if not largest_root else 2 if incremental else 1],
+        application_id=application_id,
+        user_version=user_version,
+        writer_version=writer_version,
+        wal_bytes=_size(path.with_name(path.name + "-wal")),
+        journal_bytes=journal_bytes,
+        is_hot=is_hot,
+    )
+
+
+def _journal_mode(header: bytes, journal_bytes: int | None, is_hot: bool) -> JournalMode:
+    if header[18] == _WAL_VERSION:
+        return JournalMode.WAL
+    if journal_bytes is None:
+        return JournalMode.NO_JOURNAL_FILE
+    if is_hot:
+        return JournalMode.IN_A_TRANSACTION
+    # TRUNCATE leaves an empty file behind, PERSIST one whose header is zeros.
+    return JournalMode.PERSIST if journal_bytes else JournalMode.TRUNCATE
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic

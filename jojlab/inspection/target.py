@@ -1,0 +1,116 @@
+"""What lies under a path: its database, mount, device and SQLite; and a case of the lab like it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jojlab.foundation.errors import UseError
+from jojlab.inspection.database import Database, JournalMode, read_database
+from jojlab.inspection.sqlite_library import DEFAULT_LIBRARY, SqliteLibrary, read_library
+from jojlab.inspection.storage import BlockDevice, Mount, device_under, mount_under
+from jojlab.model.field import Value
+from jojlab.model.filesystems import FILESYSTEMS
+
+_SYNCS, _SYNC_BYTES = 64, 4096
+# Options that every mount has, or that cost nothing.
+_USUAL_OPTIONS = frozenset({"rw", "ro", "relatime"})
+_FIELDS_OF_MODES = {
+    JournalMode.WAL: "wal",
+    JournalMode.TRUNCATE: "truncate",
+    JournalMode.PERSIST: "persist",
+    # SQLite's default, where no journal file shows another.
+    JournalMode.NO_JOURNAL_FILE: "delete",
+    JournalMode.IN_A_TRANSACTION: "delete",
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a path leads to; `device` is None where its filesystem is on none.
+
+    `sync_ns` is the median time of a sync that was tried there, None where none was.
+    """
+
+    path: Path
+    database: Database | None
+    mount: Mount
+    device: BlockDevice | None
+    library: SqliteLibrary | None
+    sync_ns: int | None = None
+
+
+def inspect_target(path: Path, library: str = DEFAULT_LIBRARY, *, try_sync: bool = False) -> Target:
+    """Return what lies under a file or a directory.
+
+    Raises UseError for what is neither, and OSError for what cannot be read.
+    """
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        raise UseError(f"{path}: there is no such file or directory", "check the path") from None
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise UseError(f"{path} is neither a file nor a directory", "name a database or a folder")
+    mount = mount_under(path)
+    folder = path if stat.S_ISDIR(kind) else path.parent
+    return Target(
+        path,
+        read_database(path) if stat.S_ISREG(kind) else None,
+        mount,
+        device_under(mount),
+        read_library(library),
+        median_sync_ns(folder) if try_sync else None,
+    )
+
+
+def median_sync_ns(folder: Path) -> int:
+    """Return what an overwrite of 4 KiB with its fdatasync takes in a folder: the median of 64, in
+    a file that is removed.
+
+    Raises OSError where the folder takes no file.
+    """
+    with tempfile.NamedTemporaryFile(prefix=".joj-inspect-", dir=folder) as file:
+        descriptor = file.fileno()
+        times = []
+        for number in range(_SYNCS + 1):
+            begin = time.monotonic_ns()
+            os.pwrite(descriptor, bytes([number]) * _SYNC_BYTES, 0)
+            os.fdatasync(descriptor)
+            times.append(time.monotonic_ns() - begin)
+    # The first one allocates the block.
+    return round(statistics.median(times[1:]))
+
+
+def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
+    """Return the fields of a case like a target, and notes of what was taken and what was not."""
+    fields: dict[str, Value] = {}
+    notes = []
+    filesystem = FILESYSTEMS.get(target.mount.filesystem)
+    if filesystem:
+        fields["filesystem"] = filesystem.name
+        if options := [each for each in target.mount.options if _is_taken(filesystem.name, each)]:
+            fields["mount_options"] = ",".join(options)
+    else:
+        notes.append(f"the lab has no {target.mount.filesystem}: give --filesystem yourself")
+    if target.database:
+        fields["journal_mode"] = _FIELDS_OF_MODES[target.database.journal_mode]
+        fields["page_size_bytes"] = target.database.page_bytes
+        if target.database.journal_mode is JournalMode.NO_JOURNAL_FILE:
+            notes.append("no journal lies beside it: DELETE, SQLite's default, is assumed")
+    taken = ", ".join(f"{name}={value}" for name, value in fields.items())
+    notes.insert(0, f"as {target.path}: {taken or 'nothing'}")
+    notes.append(
+        "no file tells synchronous, the sync call and the device: give them, or defaults hold"
+    )
+    return fields, tuple(notes)
+
+
+def _is_taken(filesystem: str, option: str) -> bool:
+    settings: Mapping[str, Value] = {"mount_options": option, "mkfs_options": ""}
+    return option not in _USUAL_OPTIONS and not FILESYSTEMS[filesystem].refusal(settings)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from jojlab.inspection.storage import Mount, device_under, mount_under, read_mounts
+
+TABLE = r"""36 35 98:0 / / rw,noatime shared:1 - ext4 /dev/root rw,data=writeback
+37 36 179:2 /sub /mnt/my\040card rw - f2fs /dev/mmcblk1p2 rw,discard
+no mount
+"""
+
+
+def test_a_table_of_mounts_is_read_with_its_escapes() -> None:
+    root, card = read_mounts(TABLE)
+    assert root.options == ("rw", "noatime", "data=writeback")
+    assert card == Mount(
+        Path("/mnt/my card"), "f2fs", "/dev/mmcblk1p2", ("rw", "discard"), (179, 2)
+    )
+
+
+def test_the_mount_under_this_file_is_one_of_this_machine() -> None:
+    mount = mount_under(Path(__file__))
+    assert Path(__file__).resolve().is_relative_to(mount.point)
+
+
+def make_disk(sysfs: Path, files: dict[str, str]) -> Path:
+    disk = sysfs / "devices" / "mmcblk1"
+    for name, text in {"queue/write_cache": "write back\n", **files}.items():
+        (disk / name).parent.mkdir(parents=True, exist_ok=True)
+        (disk / name).write_text(text)
+    partition = disk / "mmcblk1p2"
+    partition.mkdir()
+    (partition / "partition").write_text("2\n")
+    link = sysfs / "dev" / "block" / "179:2"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(partition)
+    return disk
+
+
+def test_a_partition_is_of_its_disk(tmp_path: Path) -> None:
+    counters = " ".join(str(number) for number in range(1, 18))
+    make_disk(
+        tmp_path,
+        {
+            "queue/fua": "1\n",
+            "queue/rotational": "0\n",
+            "queue/logical_block_size": "512\n",
+            "stat": counters,
+            "device/life_time": "0x01 0x02\n",
+            "device/pre_eol_info": "0x01\n",
+        },
+    )
+    _, card = read_mounts(TABLE)
+    device = device_under(card, tmp_path)
+    assert device
+    assert (device.name, device.interface) == ("mmcblk1", "eMMC or SD")
+    assert (device.write_cache, device.fua, device.rotational) == (True, True, False)
+    assert (device.written_bytes, device.flushes) == (7 * 512, 16)
+    assert device.wear == "life_time 0x01 0x02, pre_eol_info 0x01"
+
+
+def test_what_the_kernel_does_not_say_is_not_known(tmp_path: Path) -> None:
+    make_disk(tmp_path, {"stat": "1 2 3"})
+    _, card = read_mounts(TABLE)
+    device = device_under(card, tmp_path)
+    assert device
+    assert device.fua is None
+    assert device.written_bytes is None
+    assert device.flushes is None
+    assert device.wear is None
+
+
+def test_a_filesystem_without_a_device_has_none(tmp_path: Path) -> None:
+    mount = Mount(Path("/tmp"), "tmpfs", "tmpfs", ("rw",), (0, 31))
+    assert device_under(mount, tmp_path) is None

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from jojlab.foundation.errors import UseError
+from jojlab.inspection.database import read_database
+from jojlab.inspection.sqlite_library import read_library
+from jojlab.inspection.storage import Mount
+from jojlab.inspection.target import Target, case_like, inspect_target, median_sync_ns
+
+
+def target_of(path: Path, filesystem: str, *options: str) -> Target:
+    mount = Mount(path.parent, filesystem, "/dev/vda", options, (254, 0))
+    database = read_database(path) if path.is_file() else None
+    return Target(path, database, mount, None, None)
+
+
+def wal_database(folder: Path) -> Path:
+    path = folder / "app.db"
+    with sqlite3.connect(path, isolation_level=None) as connection:
+        connection.execute("PRAGMA page_size = 1024")
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("CREATE TABLE phone_book (name)")
+    return path
+
+
+def test_a_case_like_a_database_has_its_fields(tmp_path: Path) -> None:
+    target = target_of(wal_database(tmp_path), "ext4", "rw", "relatime", "data=writeback", "odd=1")
+    fields, notes = case_like(target)
+    assert fields == {
+        "filesystem": "ext4",
+        "mount_options": "data=writeback",
+        "journal_mode": "wal",
+        "page_size_bytes": 1024,
+    }
+    assert notes[0].startswith(f"as {target.path}: filesystem=ext4, mount_options=data=writeback")
+    assert "synchronous" in notes[-1]
+
+
+def test_a_filesystem_that_the_lab_lacks_is_said(tmp_path: Path) -> None:
+    fields, notes = case_like(target_of(tmp_path, "overlay", "rw"))
+    assert fields == {}
+    assert notes[1] == "the lab has no overlay: give --filesystem yourself"
+
+
+def test_a_missing_file_is_a_use_error(tmp_path: Path) -> None:
+    with pytest.raises(UseError, match="no such file"):
+        inspect_target(tmp_path / "none.db")
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UseError, match="neither a file nor a directory"):
+        inspect_target(tmp_path / "pipe")
+
+
+def test_a_tried_sync_leaves_no_file(tmp_path: Path) -> None:
+    assert median_sync_ns(tmp_path) > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_library_is_none() -> None:
+    assert read_library("libno-such-sqlite.so") is None
