@@ -16,7 +16,7 @@ from tests.captures import CaptureBuilder, run_of
 
 
 def test_every_field_has_an_option_and_no_other_has() -> None:
-    own = {"seed", "no_cache", "timeout", "as_json", "settings", "argument", "cluster",
+    own = {"seed", "no_cache", "timeout", "as_json", "settings", "argument", "cluster", "like",
            "durability", "states", "figures"}  # fmt: skip
     assert {option.name for option in bill.params} - own == {field.name for field in FIELDS}
 

@@ -26,7 +26,7 @@ _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
 
 @dataclass(frozen=True)
-class Fact:
+class Reading:
     """One thing that was read, and what it means; `command` would measure it."""
 
     name: str
@@ -61,11 +61,11 @@ def answer(target: Target) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def facts(target: Target) -> Iterator[Fact]:
+def facts(target: Target) -> Iterator[Reading]:
     """Yield what was read, from the database down to the device."""
     if target.database:
         yield from _database_facts(target.database)
-    yield Fact("filesystem", target.mount.filesystem, f"mounted on {target.mount.point}")
+    yield Reading("filesystem", target.mount.filesystem, f"mounted on {target.mount.point}")
     yield from _mount_facts(target)
     if target.device:
         yield from _device_facts(target.device)
@@ -75,11 +75,11 @@ def facts(target: Target) -> Iterator[Fact]:
         meaning = f"{sync}{build}. An app may carry another one"
         if library.syncs_by == "fsync":
             meaning += "; fsync also writes the inode, where fdatasync need not"
-        yield Fact("SQLite", library.version, meaning, "joj bill --sync-call fdatasync")
+        yield Reading("SQLite", library.version, meaning, "joj bill --sync-call fdatasync")
     else:
-        yield Fact("SQLite", "not found", "the loader knows no library of that name")
+        yield Reading("SQLite", "not found", "the loader knows no library of that name")
     if target.sync_ns is not None:
-        yield Fact("sync", duration(target.sync_ns), _sync_meaning(target))
+        yield Reading("sync", duration(target.sync_ns), _sync_meaning(target))
 
 
 _MODES = {
@@ -125,7 +125,7 @@ def _safety(target: Target) -> Iterator[str]:
         yield sentence[0].upper() + sentence[1:] + "."
 
 
-def _database_facts(database: Database) -> Iterator[Fact]:
+def _database_facts(database: Database) -> Iterator[Reading]:
     modes = {
         JournalMode.WAL: "stands in the file; a commit is one sync of the WAL with synchronous "
         "FULL; with NORMAL only checkpoints sync",
@@ -134,28 +134,28 @@ def _database_facts(database: Database) -> Iterator[Fact]:
         JournalMode.PERSIST: "a journal with a cleared header lies beside it",
         JournalMode.IN_A_TRANSACTION: "a journal that is in use or was left by a crash lies there",
     }
-    yield Fact(
+    yield Reading(
         "journal mode",
         _MODES[database.journal_mode],
         modes[database.journal_mode],
         "joj advise",
     )
-    yield Fact("database", size(database.file_bytes), f"pages of {size(database.page_bytes)}")
+    yield Reading("database", size(database.file_bytes), f"pages of {size(database.page_bytes)}")
     if database.wal_bytes is not None:
-        yield Fact(
+        yield Reading(
             "WAL",
             size(database.wal_bytes),
             f"room for {count(database.wal_frames, 'frame')}: the app runs, ended without closing "
             "it, or keeps it",
         )
     if database.auto_vacuum != "none":
-        yield Fact(
+        yield Reading(
             "auto_vacuum", database.auto_vacuum, "a commit that frees pages moves others to them"
         )
 
 
-def _mount_facts(target: Target) -> Iterator[Fact]:
-    yield Fact("mount options", ",".join(target.mount.options))
+def _mount_facts(target: Target) -> Iterator[Reading]:
+    yield Reading("mount options", ",".join(target.mount.options))
     filesystem = FILESYSTEMS.get(target.mount.filesystem)
     if not filesystem:
         return
@@ -166,28 +166,30 @@ def _mount_facts(target: Target) -> Iterator[Fact]:
     risks = (sentence for each in ("full", "normal") for sentence in
              hazard_sentences(hazards({**case, "synchronous": each})))  # fmt: skip
     for sentence in dict.fromkeys(risks):
-        yield Fact("at risk", sentence, "", "joj verify durability")
+        yield Reading("at risk", sentence, "", "joj verify durability")
     if {"sync", "dirsync"} & set(mount_words(fields)):
-        yield Fact("sync option", "set", "each write or change of a name is synced by itself")
+        yield Reading("sync option", "set", "each write or change of a name is synced by itself")
 
 
-def _device_facts(device: BlockDevice) -> Iterator[Fact]:
-    yield Fact("device", device.name, device.interface)
+def _device_facts(device: BlockDevice) -> Iterator[Reading]:
+    yield Reading("device", device.name, device.interface)
     if device.below:
-        yield Fact("made of", ", ".join(device.below), "flushes go to each of them")
-    yield Fact("volatile cache", _yes(device.write_cache))
-    yield Fact(
+        yield Reading("made of", ", ".join(device.below), "flushes go to each of them")
+    yield Reading("volatile cache", _yes(device.write_cache))
+    yield Reading(
         "FUA", _yes(device.fua), "" if device.fua else "a write with FUA is a write and a flush"
     )
     if device.rotational:
-        yield Fact("rotational", "yes", "by its own word; virtual disks often say so without cause")
+        yield Reading(
+            "rotational", "yes", "by its own word, which a virtual disk often says wrongly"
+        )
     if device.written_bytes is not None:
         flushed = (
             "" if device.flushes is None else f", and {count(device.flushes, 'flush', 'flushes')}"
         )
         written = f"{device.written_bytes / _GIB:.1f} GiB written{flushed}"
-        yield Fact("since boot", written, "by its counters", "joj trace tells by whom")
-    yield Fact("wear", device.wear or "not told by /sys; a drive of NVMe tells it to nvme-cli")
+        yield Reading("since boot", written, "by its counters", "joj trace tells by whom")
+    yield Reading("wear", device.wear or "not told by /sys; a drive of NVMe tells it to nvme-cli")
 
 
 def _sync_meaning(target: Target) -> str:
