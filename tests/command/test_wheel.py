@@ -120,14 +120,9 @@ def test_what_comes_with_jojlab_is_listed(installed: Installed, tmp_path: Path) 
 def test_the_cure_is_loaded_from_where_it_says(installed: Installed, tmp_path: Path) -> None:
     folder = installed.run("joj", "cure", "--path", folder=tmp_path).stdout.strip()
     assert folder.startswith(str(installed.packages))
-    code = f"""import sqlite3
-loader = sqlite3.connect(":memory:")
-loader.enable_load_extension(True)
-loader.load_extension("{folder}/joj_wal")
-app = sqlite3.connect("app.db")
-app.execute("PRAGMA journal_mode = wal")
-app.execute("CREATE TABLE t(x)")"""
-    installed.run("python", "-c", code, folder=tmp_path)
+    statements = "PRAGMA journal_mode = wal; CREATE TABLE t(x)"
+    load = ["-cmd", f".load {folder}/joj_wal", "-cmd", ".open app.db"]
+    subprocess.run(["sqlite3", ":memory:", *load, statements], cwd=tmp_path, check=True)
     assert (tmp_path / "app.db-wal").stat().st_size == 64 << 10
     sources = {path.name for path in (Path(folder).parent).glob("*.c")}
     assert {"lower_file.c", "wal_file.c", "wal_vfs.c"} <= sources
