@@ -127,6 +127,19 @@ def test_an_app_that_sets_its_pragmas_before_it_attaches_sets_main_alone() -> No
     assert "PRAGMA db2.synchronous = FULL;" in advised(of_both.own, of_both)
 
 
+def test_the_vfs_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
+    found = of_app(journal_mode="wal")
+    candidate = found.changed(found.own, "vfs", "wal")
+    assert found.can_run(candidate)
+    assert found.is_allowed(candidate)
+    assert "LD_PRELOAD=$(joj cure --path)/joj_wal_preload.so APP" in advised(candidate, found)
+    assert "LD_PRELOAD" not in "".join(advised(found.own, found))
+    told = concessions(found.settings(candidate), found.differences(candidate))
+    assert told == ["a library in the app's process; the WAL stays, of up to 4 MiB"]
+    of_truncate = of_app(journal_mode="truncate")
+    assert not of_truncate.can_run(of_truncate.changed(of_truncate.own, "vfs", "wal"))
+
+
 def test_settings_that_split_a_transaction_of_scripts_are_left_out(tmp_path: Path) -> None:
     found = of_scripts(tmp_path)
     modes = {dict(each)["journal_mode"] for each in found.candidates}
