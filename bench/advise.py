@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from jojlab.advise.advice import Adviser
-from jojlab.advise.request import AdviceRequest, asked_for, given_fields
+from jojlab.advise.request import AdviceRequest, advice_request, given_fields
 from jojlab.advise.space import Candidate
 from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.progress import RunProgress
@@ -69,7 +69,7 @@ class App:
         if "workload=sql-recorded" not in texts:
             texts.append(f"transactions={_MEASURED}")
         names = {text.partition("=")[0] for text in self.fixed}
-        return asked_for(given_fields(texts), names, "durable", states=states, answers=1)
+        return advice_request(given_fields(texts), names, "durable", states=states, answers=1)
 
 
 APPS = (

@@ -109,7 +109,7 @@ async def _judge_as_peer(cache: Cache, image: Image) -> float:
     """Return the same of the peer, from its first stop to its second."""
     with cache.work_dir() as folder:
         ours, theirs = socket.socketpair()
-        memory = Memory(folder / "memory", kept=False)
+        memory = Memory(folder / "memory", is_kept=False)
         with memory.path.open("wb") as file:
             file.truncate(_PEER_MACHINE.whole_memory_mib * MIB)
         command = qemu.command(image, _PEER_MACHINE, memory, CONSOLE, theirs.fileno())

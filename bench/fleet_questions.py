@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.process_memory import peak_bytes
-from jojlab.fleet.simulation.segments import MadeFleet, write_fleet
+from jojlab.fleet.simulation.segments import SimulatedFleet, write_fleet
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import EngineName, FleetEngine, Row, fleet_ask, fleet_files
 from jojlab.fleet.study.engines import fleet_engine
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _make(folder: Path, rows: int) -> Path:
     days = max(1, round(rows / _ROWS_A_DAY / _DEVICES))
     began = time.perf_counter()
-    made = list(write_fleet(MadeFleet(devices=_DEVICES, days=days), folder))
+    made = list(write_fleet(SimulatedFleet(devices=_DEVICES, days=days), folder))
     print(
         f"made: {sum(day.rows for day in made):,} rows, {len(made):,} device-days, "
         f"{sum(day.written_bytes for day in made) / 1e6:,.0f} MB, "

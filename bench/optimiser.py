@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from jojlab.advise.search import Measure, ranking, search
 from jojlab.advise.space import Candidate, Space
-from jojlab.advise.test_search import cost, of_insert
+from jojlab.advise.test_search import cost, insert_space
 from jojlab.analysis.run.risks import Guarantee
 
 NEAR = 1.05
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.optimiser", description=__doc__)
     parser.add_argument("--matrices", type=int, default=20, help="made matrices (20)")
     asked = parser.parse_args(arguments)
-    space = of_insert(Guarantee.DURABLE)
+    space = insert_space(Guarantee.DURABLE)
     ways: dict[str, Callable[[Space, Cost, int, int], float]] = {"random draws": _drawn}
     try:
         importlib.import_module("optuna")

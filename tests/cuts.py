@@ -60,10 +60,10 @@ def states(kept: int, **harmful: int) -> list[dict[str, Any]]:
 
 
 def answer(
-    found: Iterable[dict[str, Any]], tables: dict[str, str], seed: int = 1, **more: Any
+    states: Iterable[dict[str, Any]], tables: dict[str, str], seed: int = 1, **more: Any
 ) -> dict[str, Any]:
     """Return an answer that has these states."""
-    rows = list(found)
+    rows = list(states)
     boundaries = sum(row["kind"] in BOUNDARIES for row in rows)
     return {
         "seed": seed,
@@ -82,10 +82,10 @@ def answer(
     }
 
 
-def cut(run: RunFolder, case_id: str, found: Iterable[dict[str, Any]], **more: Any) -> None:
+def cut(run: RunFolder, case_id: str, states: Iterable[dict[str, Any]], **more: Any) -> None:
     """Put an answer of the case's first seed into a run folder."""
     entry, seed, folder = next(it for it in run.capture_folders() if it[0].case_id == case_id)
     sums = {path.name: known for path, known in (read_checksums(folder) or {}).items()}
     tables = {name: sums[name] for name in ("transactions.parquet", "requests.parquet")}
-    content = json.dumps(answer(found, tables, seed, **more)).encode()
+    content = json.dumps(answer(states, tables, seed, **more)).encode()
     run.add_power_cuts(entry.case_id, seed, content)

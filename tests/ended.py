@@ -14,18 +14,18 @@ HANG_S = 840
 SHOWS_STACKS = {"PYTHONFAULTHANDLER": "1"}
 
 
-def ended(process: subprocess.Popen[str], within_s: float = HANG_S) -> tuple[str, str]:
+def ended(process: subprocess.Popen[str], timeout_s: float = HANG_S) -> tuple[str, str]:
     """Return what a program printed on stdout and stderr up to its end.
 
     One that does not end within the time is aborted, and the test fails with what it printed.
     """
     try:
-        return process.communicate(timeout=within_s)
+        return process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGABRT)
     try:
-        out, err = process.communicate(timeout=within_s)
+        out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:  # another process holds its output open
         process.kill()
         out, err = "", "and its output was held open"
-    pytest.fail(f"{process.args!r} did not end within {within_s:g} s\n{out}\n{err}")
+    pytest.fail(f"{process.args!r} did not end within {timeout_s:g} s\n{out}\n{err}")

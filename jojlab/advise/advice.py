@@ -94,7 +94,7 @@ class Advice:
     run: RunFolder | None = None
 
     @property
-    def named(self) -> Iterator[tuple[str, Choice]]:
+    def choices_by_name(self) -> Iterator[tuple[str, Choice]]:
         """The choices by the names that they have in the run folder."""
         if self.present:
             yield "present", self.present
@@ -106,7 +106,7 @@ class Advice:
     def incomplete(self) -> dict[str, list[str]]:
         """Why measured runs do not count in full: the names of the choices by each reason."""
         found: dict[str, list[str]] = {}
-        for name, each in self.named:
+        for name, each in self.choices_by_name:
             for reason in each.incomplete:
                 found.setdefault(reason, []).append(name)
         return found
@@ -119,14 +119,14 @@ class Adviser:
 
     def __init__(
         self,
-        asked: AdviceRequest,
+        request: AdviceRequest,
         lab: Lab,
         work: Path,
-        shown: Shown,
+        show_progress: Shown,
         make_images: Callable[[Plan, Cache], Images] = images_of,
     ) -> None:
-        self.asked, self.space = asked, asked.space
-        self.lab, self.work, self.shown = lab, work, shown
+        self.asked, self.space = request, request.space
+        self.lab, self.work, self.shown = lab, work, show_progress
         self._make_images = make_images
         self.scores: dict[Candidate, Score] = {}
         self.advice = Advice()
@@ -141,7 +141,7 @@ class Adviser:
         if advice.answers and self._cuts:
             self._refuse_tempting(advice.answers[0])
         advice.present = self.judged(self.space.own, "present")
-        named = {name: each.candidate for name, each in advice.named}
+        named = {name: each.candidate for name, each in advice.choices_by_name}
         planned = self._plan(named)
         with self._step("the choices, from the cache", planned, "capture") as (campaign, watcher):
             advice.run = campaign.run(out, watcher)
@@ -216,14 +216,14 @@ class Adviser:
             except KeyboardInterrupt:
                 # What has ended by now is found. There is no run folder before the first guest.
                 with contextlib.suppress(JojError):
-                    self._take(RunFolder.open(folder), planned, named)
+                    self._take_scores(RunFolder.open(folder), planned, named)
                 raise
-        found = self._take(run, planned, named)
+        found = self._take_scores(run, planned, named)
         shutil.rmtree(folder, ignore_errors=True)
         return found
 
-    def _take(
-        self, run: RunFolder, planned: Plan, named: Mapping[str, Candidate]
+    def _take_scores(
+        self, run: RunFolder, planned: Plan, candidates: Mapping[str, Candidate]
     ) -> Mapping[Candidate, float]:
         """Take the scores of a round; return the time of a row, in ns, of those that have one."""
         summary = summarise(run, figures_only=True, cache=self.lab.cache)
@@ -231,15 +231,15 @@ class Adviser:
         by_id = {case.case_id: case for case in planned.experiment.cases}
         for case in summary.cases:
             name = by_id[case.case_id].variant
-            reasons = self._incomplete.setdefault(named[name], {})
+            reasons = self._incomplete.setdefault(candidates[name], {})
             reasons.update(dict.fromkeys(case.missing.in_words))
             if case.figures.median:
                 regime = str(case.case.get("regime", "")) if "" not in self.asked.shares else ""
                 figures.setdefault(name, {})[regime] = case.figures.median
             elif case.status == "failed":
-                self.advice.failed[named[name]] = case.reason
+                self.advice.failed[candidates[name]] = case.reason
         found = {}
-        for name, candidate in named.items():
+        for name, candidate in candidates.items():
             if figures.get(name, {}).keys() >= self.asked.shares.keys():
                 rows = int(self.space.settings(candidate).get("statements", 1))
                 self.scores[candidate] = score(figures[name], self.asked.shares, rows)
@@ -350,7 +350,7 @@ class Adviser:
 
     def _plan(
         self,
-        named: Mapping[str, Candidate],
+        candidates: Mapping[str, Candidate],
         regimes: Sequence[str] | None = None,
         changed: Mapping[str, Value] | None = None,
     ) -> Plan:
@@ -359,9 +359,9 @@ class Adviser:
         """
         if regimes is None:
             regimes = tuple(regime for regime in self.asked.shares if regime)
-        given = {**self.asked.given, **(changed or {})}
+        given = {**self.asked.settings, **(changed or {})}
         seeds, notes = self.asked.seeds, self.asked.notes
-        return plan(experiment(self.space, given, tuple(regimes), named, seeds, notes))
+        return plan(experiment(self.space, given, tuple(regimes), candidates, seeds, notes))
 
     @cached_property
     def images(self) -> Images:
@@ -384,12 +384,12 @@ def speed_up(choice: Choice, other: Choice) -> float:
     return other.score.row_ns / choice.score.row_ns if choice.score.row_ns else math.inf
 
 
-def saved(summary: RunSummary, asked: AdviceRequest) -> dict[str, tuple[LineDelta, ...]]:
+def saved(summary: RunSummary, request: AdviceRequest) -> dict[str, tuple[LineDelta, ...]]:
     """Return the lines by the names that the choices have in the run, in the commonest regime.
 
     `line` is the present one, `before` that of the choice, both of one row.
     """
-    regime = max(asked.shares, key=lambda each: asked.shares[each])
+    regime = max(request.shares, key=lambda each: request.shares[each])
     bills = {
         case.case_id.removesuffix(f"-{regime}"): (case.bill, int(case.case.get("statements", 1)))
         for case in summary.cases
@@ -411,28 +411,30 @@ def _is_less(each: LineDelta) -> bool:
     return chosen is None or (now.requests >= chosen.requests and now.bytes >= chosen.bytes)
 
 
-def outlook(asked: AdviceRequest, jobs: int) -> str:
+def outlook(request: AdviceRequest, jobs: int) -> str:
     """Say how many settings are to be measured and how many states judged, and how long `jobs`
     guests at a time take for that where each case is a usual one.
     """
-    space, regimes = asked.space, len(asked.shares)
+    space, regimes = request.space, len(request.shares)
     first = first_round(space)
     most = len(first) + KEPT * (len(neighbours(space, first[-1])) + 1)
     most = min(most, len({space.own, *space.candidates}))
     promised = space.guarantee is not Guarantee.NONE
-    cut = asked.answers + 1 + MOST_REFUSED if promised and asked.states else 0
-    judged = cut * regimes * asked.states
+    cut = request.answers + 1 + MOST_REFUSED if promised and request.states else 0
+    judged = cut * regimes * request.states
     # An answer whose run has too few states is judged twice more, by four thirds as many each; of a
     # recording once, by twice as many.
-    again = 8 / 3 * asked.answers * regimes * asked.states if cut else 0
+    again = 8 / 3 * request.answers * regimes * request.states if cut else 0
     seconds = (most * regimes * USUAL_CASE_S + (judged + again) * USUAL_STATE_S) / jobs
     among = f" that the manuals allow for {space.guarantee}" if promised else ""
-    states = f"; then {cut * regimes} times {asked.states:,} states after power cuts" if cut else ""
+    states = (
+        f"; then {cut * regimes} times {request.states:,} states after power cuts" if cut else ""
+    )
     if promised and not cut:
         states = "; no power is cut (--states 0)"
     return (
         f"{len(space.candidates):,} settings{among}; {len(first)} in the first round, some {most} "
-        f"in all, each in {' and '.join(filter(None, asked.shares)) or 'one run'}{states}: "
+        f"in all, each in {' and '.join(filter(None, request.shares)) or 'one run'}{states}: "
         f"by {USUAL_CASE_S:g} s for a usual case and {USUAL_STATE_S:g} s a state some "
         f"{format_duration(seconds)} on {plural(jobs, 'core')}, longer where the app's own run is, "
         "less what the cache has; Ctrl-C keeps what is finished"

@@ -13,24 +13,24 @@ from jojlab.model.field import Value
 
 
 def experiment(
-    found: Space,
-    given: Mapping[str, Value],
+    space: Space,
+    settings: Mapping[str, Value],
     regimes: tuple[str, ...],
-    named: Mapping[str, Candidate],
+    candidates: Mapping[str, Candidate],
     seeds: tuple[int, ...],
     notes: tuple[str, ...] = (),
 ) -> Experiment:
     """Return the experiment of some candidates by name, in each of the regimes; without regimes,
     in the one that the fields say.
     """
-    chosen = {*found.values, "regime"} if regimes else {*found.values}
+    chosen = {*space.values, "regime"} if regimes else {*space.values}
     return Experiment(
         "advise",
         "Which settings are the cheapest that keep the guarantee?",
         seeds,
-        {name: value for name, value in given.items() if name not in chosen},
+        {name: value for name, value in settings.items() if name not in chosen},
         {"regime": regimes} if regimes else {},
-        tuple(Variant(name, dict(candidate)) for name, candidate in named.items()),
+        tuple(Variant(name, dict(candidate)) for name, candidate in candidates.items()),
         notes=notes,
         where="joj advise",
     ).expanded()

@@ -35,13 +35,13 @@ REOPENED = 0.1
 
 @dataclass(frozen=True)
 class AdviceRequest:
-    """`given` are the fields that the user gave; `shares` of commits are made in each regime, ""
+    """`settings` are the fields that the user gave; `shares` of commits are made in each regime, ""
     where the workload has none. `states` are judged of each answer, in each regime and seed.
     `doubtful` are statements of its scripts that may write other rows in a second run.
     """
 
     space: Space
-    given: Mapping[str, Value]
+    settings: Mapping[str, Value]
     shares: Mapping[str, float]
     seeds: tuple[int, ...]
     limits: Limits
@@ -72,8 +72,8 @@ def given_fields(texts: list[str]) -> dict[str, Value]:
     return given
 
 
-def asked_for(
-    given: Mapping[str, Value],
+def advice_request(
+    settings: Mapping[str, Value],
     fixed: Set[str],
     guarantee: str,
     *,
@@ -85,9 +85,10 @@ def asked_for(
     states: int = 1000,
     answers: int = 3,
 ) -> AdviceRequest:
-    """Return what is asked of an app with the `given` fields, those in `fixed` unchanged; UseError
-    where that cannot be measured, or no power cut can test it. Without a `reopened_share` a tenth
-    of the commits are made in the regime `reopened`.
+    """Return what is asked of an app with the fields `settings`, those in `fixed` unchanged.
+
+    Raises UseError where that cannot be measured, or no power cut can test it. Without a
+    `reopened_share` a tenth of the commits are made in the regime `reopened`.
     """
     names = [each.value for each in Guarantee]
     if guarantee not in names:
@@ -105,9 +106,9 @@ def asked_for(
         if not math.isfinite(number):
             raise UseError(f"{option} {number}: no finite number", "give a number; 0: no limit")
     wanted = Guarantee(guarantee)
-    given, note = with_recorded(given)
-    present = complete(given)
-    refuse_useless(given, [present["workload"]], "joj advise")
+    settings, note = with_recorded(settings)
+    present = complete(settings)
+    refuse_useless(settings, [present["workload"]], "joj advise")
     if str(present["device"]) in EMULATED:
         raise UseError(
             f"device {present['device']} is measured in real time, and its power cannot be cut",
@@ -122,7 +123,7 @@ def asked_for(
         if workload_of(present).has(ROWS):
             why = f"chooses `statements`, which --fixed statements={present['statements']} keeps"
         raise UseError(f"--most-rows {why}", "give one of them")
-    shares = _shares(given, present, reopened_share)
+    shares = _shares(settings, present, reopened_share)
     for regime in shares:
         if why := impossible({**present, **({"regime": regime} if regime else {})}):
             raise UseError(
@@ -133,7 +134,7 @@ def asked_for(
                   journal_device=journal_device)  # fmt: skip
     # What a plan refuses, such as a folder that is not there, is said before anything is run.
     planned = plan(
-        experiment(found, given, tuple(filter(None, shares)), {"present": found.own}, (1,))
+        experiment(found, settings, tuple(filter(None, shares)), {"present": found.own}, (1,))
     )
     case = planned.experiment.cases[0]
     facts = script_facts(case.inputs["scripts"]) if "scripts" in case.inputs else ScriptFacts()
@@ -151,16 +152,16 @@ def asked_for(
     notes = (note,) if note else ()
     doubtful = facts.doubtful
     return AdviceRequest(
-        found, given, shares, (1,), limits, flash, states, answers, doubtful, notes
+        found, settings, shares, (1,), limits, flash, states, answers, doubtful, notes
     )
 
 
-def _more(found: tuple[Unrepeatable, ...]) -> str:
-    return f", and {plural(len(found) - 1, 'statement')} more" if len(found) > 1 else ""
+def _more(statements: tuple[Unrepeatable, ...]) -> str:
+    return f", and {plural(len(statements) - 1, 'statement')} more" if len(statements) > 1 else ""
 
 
 def _shares(
-    given: Mapping[str, Value], present: Mapping[str, Value], reopened: float | None
+    settings: Mapping[str, Value], present: Mapping[str, Value], reopened: float | None
 ) -> dict[str, float]:
     """Return the share of the commits that each regime has."""
     if not workload_of(present).has(SQLITE):
@@ -169,14 +170,14 @@ def _shares(
                 f"--reopened-share: workload {present['workload']} has no regimes", "drop it"
             )
         return {"": 1.0}
-    if "regime" in given:
+    if "regime" in settings:
         if reopened is not None:
             raise UseError(
-                f"--reopened-share shares commits out among regimes, and regime={given['regime']} "
-                "counts one alone",
+                "--reopened-share shares commits out among regimes, and "
+                f"regime={settings['regime']} counts one alone",
                 "give one of them",
             )
-        return {str(given["regime"]): 1.0}
+        return {str(settings["regime"]): 1.0}
     reopened = REOPENED if reopened is None else reopened
     shares = {"steady": 1 - reopened, "reopened": reopened}
     return {regime: share for regime, share in shares.items() if share}

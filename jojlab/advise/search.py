@@ -26,7 +26,7 @@ SHARE = 0.2
 EQUAL = 1.01
 
 
-def search(space: Space, measure: Measure, kept: int = KEPT) -> dict[Candidate, float]:
+def search(space: Space, measure: Measure, survivors: int = KEPT) -> dict[Candidate, float]:
     """Return the cost of every candidate that was measured, the present settings among them."""
     costs: dict[Candidate, float] = {}
 
@@ -39,7 +39,7 @@ def search(space: Space, measure: Measure, kept: int = KEPT) -> dict[Candidate, 
         return min((costs[each] for each in _best(space, costs, 1)), default=math.inf)
 
     ask(first_round(space))
-    going = _best(space, costs, min(kept, _affordable(space, len(costs))))
+    going = _best(space, costs, min(survivors, _affordable(space, len(costs))))
     while going:
         before = least()
         ask([near for each in going for near in neighbours(space, each)])
@@ -82,12 +82,12 @@ def neighbours(space: Space, candidate: Candidate) -> list[Candidate]:
     ]
 
 
-def _affordable(space: Space, asked: int) -> int:
+def _affordable(space: Space, count: int) -> int:
     """Return how many candidates may go on after so many were asked for; one at least. Each asks
     for its neighbours and what is combined of them, and what is cheaper does so once more.
     """
     each = 2 * (len(neighbours(space, space.own)) + 1)
-    return max(1, int(SHARE * len(space.candidates) - asked) // each)
+    return max(1, int(SHARE * len(space.candidates) - count) // each)
 
 
 def _best(space: Space, costs: Mapping[Candidate, float], count: int) -> list[Candidate]:

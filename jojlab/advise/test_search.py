@@ -28,33 +28,33 @@ _FACTORS: Mapping[str, Mapping[object, float]] = {
 }
 
 
-def of_insert(guarantee: Guarantee, **fields: str | int) -> Space:
+def insert_space(guarantee: Guarantee, **fields: str | int) -> Space:
     return space(complete({"workload": "sqlite-insert", **fields}), frozenset(), guarantee)
 
 
-def cost(found: Space, salt: str) -> Callable[[Candidate], float]:
+def cost(space: Space, salt: str) -> Callable[[Candidate], float]:
     """Return a cost with a factor of each field, and a tenth that comes of fields together."""
 
-    def of(candidate: Candidate) -> float:
-        settings = found.settings(candidate)
+    def row_cost(candidate: Candidate) -> float:
+        settings = space.settings(candidate)
         total = 20e6 * math.prod(
             _FACTORS.get(name, {}).get(value, 1.0) for name, value in candidate
         )
         pair = f"{salt}{settings['filesystem']}{settings['sync_call']}{settings['locking_mode']}"
         return total * (1 + 0.1 * hashlib.sha256(pair.encode()).digest()[0] / 255)
 
-    return of
+    return row_cost
 
 
 def measured(
-    known: Callable[[Candidate], float],
+    cost_ns: Callable[[Candidate], float],
 ) -> Callable[[Sequence[Candidate]], Mapping[Candidate, float]]:
-    return lambda asked: {each: known(each) for each in asked}
+    return lambda asked: {each: cost_ns(each) for each in asked}
 
 
 @pytest.fixture(scope="module")
 def durable() -> Space:
-    return of_insert(Guarantee.DURABLE)
+    return insert_space(Guarantee.DURABLE)
 
 
 @pytest.mark.parametrize("salt", [str(number) for number in range(10)])
@@ -89,7 +89,7 @@ def test_of_a_small_matrix_it_asks_for_a_fifth_too() -> None:
 
 
 def test_the_present_settings_are_measured_though_they_are_not_allowed() -> None:
-    found = of_insert(Guarantee.DURABLE, journal_mode="off")
+    found = insert_space(Guarantee.DURABLE, journal_mode="off")
     costs = search(found, lambda candidates: dict.fromkeys(candidates, 1.0))
     assert found.own in costs
     assert not found.is_allowed(found.own)
@@ -97,13 +97,13 @@ def test_the_present_settings_are_measured_though_they_are_not_allowed() -> None
 
 
 def test_of_equal_costs_the_fewest_changes_come_first() -> None:
-    found = of_insert(Guarantee.DURABLE)
+    found = insert_space(Guarantee.DURABLE)
     costs = search(found, lambda candidates: dict.fromkeys(candidates, 1.0))
     assert ranking(found, costs)[0] == found.own
 
 
 def test_what_cannot_be_measured_is_no_answer() -> None:
-    found = of_insert(Guarantee.DURABLE)
+    found = insert_space(Guarantee.DURABLE)
     ext4 = [each for each in found.candidates if dict(each)["filesystem"] == "ext4"]
     costs = search(found, lambda asked: {each: 1.0 for each in asked if each in ext4})
     assert {dict(each)["filesystem"] for each in ranking(found, costs)} == {"ext4"}
@@ -111,7 +111,7 @@ def test_what_cannot_be_measured_is_no_answer() -> None:
 
 def test_guarantees_decide_what_the_manuals_allow() -> None:
     def modes(guarantee: Guarantee) -> set[tuple[object, object]]:
-        candidates = (dict(each) for each in of_insert(guarantee).candidates)
+        candidates = (dict(each) for each in insert_space(guarantee).candidates)
         return {(each["journal_mode"], each["synchronous"]) for each in candidates}
 
     durable, consistent = modes(Guarantee.DURABLE), modes(Guarantee.CONSISTENT)
@@ -127,22 +127,22 @@ def test_guarantees_decide_what_the_manuals_allow() -> None:
 def test_a_filesystem_on_which_nothing_is_allowed_is_left_out_with_its_hazard(
     guarantee: Guarantee,
 ) -> None:
-    found = of_insert(guarantee).left_out
+    found = insert_space(guarantee).left_out
     assert {name: {each.cause for each in why} for name, why in found.items()} == {
         "f2fs": {f2fs.ROLL_FORWARD},
         "nilfs2": {nilfs2.LOG_ACROSS_SEGMENTS},
     }
-    assert not of_insert(Guarantee.NONE).left_out
+    assert not insert_space(Guarantee.NONE).left_out
     for name, other in (("f2fs", "nilfs2"), ("nilfs2", "f2fs")):
         for synchronous in ("full", "off"):  # whatever it syncs now, it is on that filesystem
-            there = of_insert(guarantee, filesystem=name, synchronous=synchronous)
+            there = insert_space(guarantee, filesystem=name, synchronous=synchronous)
             assert {there.filesystem(each) for each in there.candidates} >= {name}
             assert set(there.left_out) == {other}
 
 
 def test_batches_are_no_choice_for_who_needs_every_commit() -> None:
     def batches(guarantee: Guarantee) -> bool:
-        found = map(dict, of_insert(guarantee, filesystem="f2fs").candidates)
+        found = map(dict, insert_space(guarantee, filesystem="f2fs").candidates)
         return any(each["batch_atomic_write"] == "on" for each in found)
 
     assert not batches(Guarantee.DURABLE)
@@ -150,7 +150,7 @@ def test_batches_are_no_choice_for_who_needs_every_commit() -> None:
 
 
 def test_options_are_those_of_the_filesystem() -> None:
-    found = of_insert(
+    found = insert_space(
         Guarantee.NONE, mkfs_options="-J size=16", mount_options="noatime,data=journal"
     )
     by_filesystem: dict[object, set[object]] = {}

@@ -18,7 +18,7 @@ from jojlab.campaign.jobs import JobRequest, jobs_of, named_here
 from jojlab.campaign.power_cuts import Answer, PowerCutRequest
 from jojlab.campaign.progress import NumberedJobs, RunProgress, Step
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import by_wall_clock
+from jojlab.experiment.devices import runs_by_wall_clock
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, MachineError, UseError
@@ -82,7 +82,7 @@ class Campaign:
         """
         experiment = self.planned.experiment
         fingerprint = self.images.fingerprint
-        if by_wall_clock(experiment.cases):
+        if runs_by_wall_clock(experiment.cases):
             from jojlab.guest.wall_clock import host  # loads asyncio
 
             fingerprint["host"] = host()
@@ -205,7 +205,7 @@ def options_for(planned: Plan, options: Options) -> Options:
     By the clock on the wall guests take turns: one beside another would slow it down. Raises
     UseError where they are to be measured on other machines than this one.
     """
-    if not by_wall_clock(planned.experiment.cases):
+    if not runs_by_wall_clock(planned.experiment.cases):
         return options
     if options.cluster:
         what = "cases of emulated devices are measured on this machine alone"

@@ -61,7 +61,9 @@ def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
             entry = run.cases[0]
             if entry.status != "ok":
                 raise MachineError(f"the anchor cannot be measured: {entry.reason}")
-            return float(case_figures(Dataset.of(run))[entry.case_id].median["throughput_tps"])
+            return float(
+                case_figures(Dataset.from_runs(run))[entry.case_id].median["throughput_tps"]
+            )
 
     return throughput_tps
 
@@ -95,7 +97,7 @@ class Sensitivity:
         """Return the largest change that any value of a number makes in any case."""
         return max((abs(row.change or 0) for row in self.effects if row.key == key), default=0.0)
 
-    def by_effect(self) -> list[Tried]:
+    def numbers_by_effect(self) -> list[Tried]:
         """Return the numbers that were tried, the one that moves most first."""
         tried = [number for number in self.numbers if number.values]
         return sorted(tried, key=lambda number: -self.largest(number.key))
@@ -107,7 +109,7 @@ class Sensitivity:
 
 def varied(experiment: Experiment, device: str, numbers: Sequence[Tried]) -> Experiment:
     """Return the experiment with the cases of `device`, each as it is and with every value."""
-    cases = [case for case in experiment.cases if device in _named(case)]
+    cases = [case for case in experiment.cases if device in _device_names(case)]
     tried = [
         _with(case, device, number.key, value)
         for number in numbers
@@ -117,7 +119,7 @@ def varied(experiment: Experiment, device: str, numbers: Sequence[Tried]) -> Exp
     return replace(experiment, cases=(*cases, *tried), own=None, published=(), charts=())
 
 
-def _named(case: Case) -> list[str]:
+def _device_names(case: Case) -> list[str]:
     return [str(case.settings[owner]) for owner in OWNERS]
 
 
@@ -139,7 +141,7 @@ def compared(
     run: RunFolder, experiment: Experiment, device: str, numbers: Sequence[Tried], figure: str
 ) -> Sensitivity:
     """Read the figure of every case that `varied` made out of the run of them."""
-    figures = case_figures(Dataset.of(run))
+    figures = case_figures(Dataset.from_runs(run))
     reasons = {case.case_id: case.reason for case in run.cases}
 
     def value_of(case_id: str) -> float | None:
@@ -147,7 +149,9 @@ def compared(
         return None if found is None else found.median.get(figure)
 
     base = {
-        case.case_id: value_of(case.case_id) for case in experiment.cases if device in _named(case)
+        case.case_id: value_of(case.case_id)
+        for case in experiment.cases
+        if device in _device_names(case)
     }
     known = {case_id: value for case_id, value in base.items() if value}
     effects = []

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import by_wall_clock, chooses_buffers, is_on_raw_nand
+from jojlab.experiment.devices import chooses_buffers, is_on_raw_nand, runs_by_wall_clock
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import NO_EXTRAS, Extras, Image
@@ -50,16 +50,16 @@ def _extras(settings: Mapping[str, Value]) -> Extras:
 class Images:
     """Images by their names (name_of)."""
 
-    by_name: Mapping[str, Image]
+    images_by_name: Mapping[str, Image]
 
-    def of(self, case: Case) -> Image:
+    def image_of(self, case: Case) -> Image:
         """Return the image that a case runs in."""
-        return self.by_name[name_of(case)]
+        return self.images_by_name[name_of(case)]
 
     @property
     def fingerprint(self) -> dict[str, Any]:
         """What results depend on: each part by its name; one that differs, by image and name."""
-        parts = {k: {"image": i.fingerprint, **i.manifest} for k, i in self.by_name.items()}
+        parts = {k: {"image": i.fingerprint, **i.manifest} for k, i in self.images_by_name.items()}
         first, *others = parts.values()
         names = dict.fromkeys(name for each in parts.values() for name in each)
         return {
@@ -80,7 +80,7 @@ def images_of(
     """
     cases = planned.experiment.cases
     needed = {name_of(case): case.settings for case in cases if not case.skip}
-    live = by_wall_clock(cases)
+    live = runs_by_wall_clock(cases)
     images = dict[str, Image]()
     for name, settings in needed.items():
         kernel, machine = str(settings["kernel"]), str(settings["machine"])

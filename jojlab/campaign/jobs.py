@@ -38,7 +38,7 @@ class CaseInputs:
         self._cache = cache
         self._read: dict[tuple[str, Path, object], Input] = {}
 
-    def of(self, case: Case) -> tuple[Input, ...]:
+    def inputs_for(self, case: Case) -> tuple[Input, ...]:
         """Return those of a case; UseError where one cannot be read, or is too large."""
         return tuple(self._input(case, name, path) for name, path in case.inputs.items())
 
@@ -47,9 +47,9 @@ class CaseInputs:
         if key not in self._read:
             members = _members(case, name, path)
             if members is None:
-                self._read[key] = Input.of(self._cache, name, path)
+                self._read[key] = Input.from_file(self._cache, name, path)
             else:
-                self._read[key] = Input.of_tree(
+                self._read[key] = Input.from_tree(
                     self._cache, name, members, is_shared=BY_NAME[name].kind is FieldKind.PROGRAM
                 )
         return self._read[key]
@@ -61,10 +61,10 @@ def named_here(text: str, case: Case) -> str:
     The folder in which a guest has a program is none of this machine.
     """
 
-    def here(found: re.Match[str]) -> str:
-        name, slash = found.groups()
+    def here(match: re.Match[str]) -> str:
+        name, slash = match.groups()
         is_known = name in case.inputs and not (slash and BY_NAME[name].kind is FieldKind.PROGRAM)
-        return f"{case.inputs[name]}{slash}" if is_known else found[0]
+        return f"{case.inputs[name]}{slash}" if is_known else match[0]
 
     return _IN_GUEST.sub(here, text)
 
@@ -110,11 +110,11 @@ def jobs_of(planned: Plan, images: Images, cache: Cache) -> list[JobRequest]:
         for case in planned.experiment.cases:
             if case.skip:
                 continue
-            inputs = inputs_of.of(case)
+            inputs = inputs_of.inputs_for(case)
             job = Job(
                 Kind.CASE,
                 case_json(case, seed, planned.profiles),
-                images.of(case),
+                images.image_of(case),
                 machine_of(case, planned.profiles),
                 inputs,
             )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from jojlab.campaign.jobs import JobRequest
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import by_wall_clock
+from jojlab.experiment.devices import runs_by_wall_clock
 from jojlab.foundation.errors import UseError
 from jojlab.guest.memory_model import CORES, Core
 from jojlab.lab.job import Job
@@ -39,7 +39,7 @@ def refuse_unmodelled(cases: Sequence[Case]) -> None:
             f"--memory-model: the plugin is for machine={X86_64.name}, not {', '.join(others)}",
             f"drop --memory-model, or add --set machine={X86_64.name}",
         )
-    if by_wall_clock(cases):
+    if runs_by_wall_clock(cases):
         raise UseError(
             "--memory-model: cases of emulated devices run by the clock on the wall",
             "drop --memory-model, or use a modelled device",

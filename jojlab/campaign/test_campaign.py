@@ -27,7 +27,7 @@ from tests.images import unbootable_image
 SEEDS = (1, 2)
 
 
-class Heard(RunProgress):
+class RecordingProgress(RunProgress):
     """A watcher that keeps what it hears, and may be interrupted at the first finished step."""
 
     def __init__(self, *, interrupted: bool = False) -> None:
@@ -69,7 +69,7 @@ class Bench:
         cases[number] = replace(cases[number], case_id=case_id)
         self.asked = replace(self.asked, cases=tuple(cases))
 
-    def known(self, number: int, seed: int, *, cut_bytes: int = 0) -> None:
+    def put_result(self, number: int, seed: int, *, cut_bytes: int = 0) -> None:
         """Put the result of a case into the cache; its requests may be cut short."""
         case = self.asked.cases[number]
         jobs = jobs_of(self.planned, self.images, self.lab.cache)
@@ -82,7 +82,7 @@ class Bench:
             files["requests.parquet"] = files["requests.parquet"][:-cut_bytes]
         self.lab.cache.store(job.key, files)
 
-    def run(self, watcher: Heard) -> RunFolder:
+    def run(self, watcher: RecordingProgress) -> RunFolder:
         run = Campaign(self.planned, self.images, self.lab).run(self.folder / "run", watcher)
         assert RunFolder.open(run.path) == run  # what is on disk is what was returned
         return run
@@ -96,8 +96,8 @@ def bench(tmp_path: Path) -> Bench:
 def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
     for number in (0, 1):
         for seed in SEEDS:
-            bench.known(number, seed)
-    heard = Heard()
+            bench.put_result(number, seed)
+    heard = RecordingProgress()
     run = bench.run(heard)
     assert [case.status for case in run.cases] == ["ok", "ok"]
     assert all(step.cached and not step.failure for step in heard.steps)
@@ -107,7 +107,7 @@ def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
     ]  # fmt: skip
     assert run.fingerprint == {
         "image": "fingerprint",
-        **bench.images.by_name["installed"].manifest,
+        **bench.images.images_by_name["installed"].manifest,
     }
     assert list((bench.lab.cache.root / "work").iterdir()) == []
 
@@ -119,7 +119,7 @@ def test_the_estimate_counts_guests_that_are_not_cached(
     monkeypatch.setattr(campaign, "USUAL_CASE_S", 60.0)
     words = Campaign(bench.planned, bench.images, bench.lab).estimate()
     assert words.startswith("4 guests to run, 1 at a time: some 4 min, by 60 s"), words
-    bench.known(0, 1)
+    bench.put_result(0, 1)
     words = Campaign(bench.planned, bench.images, bench.lab).estimate()
     assert words.startswith("3 guests to run"), words
 
@@ -131,10 +131,10 @@ def test_spans_are_told_in_seconds_minutes_or_hours() -> None:
 
 
 def test_a_case_that_fails_harms_no_other(bench: Bench) -> None:
-    bench.known(0, 1)
-    bench.known(1, 1)
-    bench.known(1, 2)
-    heard = Heard()
+    bench.put_result(0, 1)
+    bench.put_result(1, 1)
+    bench.put_result(1, 2)
+    heard = RecordingProgress()
     run = bench.run(heard)  # seed 2 of the first case needs a guest, which cannot boot
     assert [case.status for case in run.cases] == ["failed", "ok"]
     assert run.cases[0].reason.startswith("seed 2: QEMU")
@@ -149,17 +149,17 @@ def test_a_case_may_have_a_long_name(bench: Bench) -> None:
     bench.name(0, long)
     for number in (0, 1):
         for seed in SEEDS:
-            bench.known(number, seed)
-    run = bench.run(Heard())
+            bench.put_result(number, seed)
+    run = bench.run(RecordingProgress())
     assert [case.status for case in run.cases] == ["ok", "ok"]
     assert run.cases[0].case_id == long
 
 
 def test_a_damaged_result_fails_its_case(bench: Bench) -> None:
     for number in (0, 1):
-        bench.known(number, 1, cut_bytes=50 * number)
-        bench.known(number, 2)
-    run = bench.run(Heard())
+        bench.put_result(number, 1, cut_bytes=50 * number)
+        bench.put_result(number, 2)
+    run = bench.run(RecordingProgress())
     assert [case.status for case in run.cases] == ["ok", "failed"]
     assert "requests.parquet: damaged or cut short" in run.cases[1].reason
 
@@ -167,9 +167,9 @@ def test_a_damaged_result_fails_its_case(bench: Bench) -> None:
 def test_an_interrupted_run_can_be_read(bench: Bench) -> None:
     for number in (0, 1):
         for seed in SEEDS:
-            bench.known(number, seed)
+            bench.put_result(number, seed)
     with pytest.raises(KeyboardInterrupt):
-        bench.run(Heard(interrupted=True))
+        bench.run(RecordingProgress(interrupted=True))
     run = RunFolder.open(bench.folder / "run")
     assert [case.status for case in run.cases] == ["pending", "pending"]
     assert sum(len(case.captures) for case in run.cases) == 1
@@ -180,37 +180,37 @@ def test_an_interrupted_run_can_be_read(bench: Bench) -> None:
 def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Bench) -> None:
     for number in (0, 1):
         for seed in SEEDS:
-            bench.known(number, seed)
+            bench.put_result(number, seed)
     with pytest.raises(KeyboardInterrupt):
-        bench.run(Heard(interrupted=True))
+        bench.run(RecordingProgress(interrupted=True))
     (_, _, kept), *_ = RunFolder.open(bench.folder / "run").captures()
     # What a killed run had moved into place, and not told of.
     left = kept.folder.with_name("seed-2")
     left.mkdir(exist_ok=True)
     (left / "requests.parquet").write_bytes(b"half")
     inode = kept.folder.stat().st_ino
-    heard = Heard()
+    heard = RecordingProgress()
     run = bench.run(heard)
     assert [case.status for case in run.cases] == ["ok", "ok"]
     assert [step.is_there for step in heard.steps] == [True, False, False, False]
     assert kept.folder.stat().st_ino == inode
     with pytest.raises(UseError, match="a run is already there"):
-        bench.run(Heard())
+        bench.run(RecordingProgress())
 
 
 def test_another_run_that_was_cut_short_is_left_alone(bench: Bench) -> None:
-    bench.known(0, 1)
+    bench.put_result(0, 1)
     with pytest.raises(KeyboardInterrupt):
-        bench.run(Heard(interrupted=True))
+        bench.run(RecordingProgress(interrupted=True))
     bench.asked = replace(bench.asked, question="Why?")
     with pytest.raises(UseError, match="another run is already there"):
-        bench.run(Heard())
+        bench.run(RecordingProgress())
 
 
 def test_a_run_folder_that_cannot_be_written_is_told(bench: Bench) -> None:
     (bench.folder / "run").symlink_to("/dev/null/nowhere")
     with pytest.raises(MachineError, match="cannot write"):
-        bench.run(Heard())
+        bench.run(RecordingProgress())
 
 
 def test_a_filesystem_too_large_for_the_device_is_skipped(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from jojlab.campaign.jobs import case_json
 from jojlab.device.emulated import EMULATED
-from jojlab.experiment.devices import by_wall_clock
+from jojlab.experiment.devices import runs_by_wall_clock
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.errors import UseError
@@ -19,26 +19,26 @@ POLLED: dict[str, Value] = {
 }
 
 
-def asked(matrix: dict[str, tuple[Value, ...]], **fixed: Value) -> Experiment:
+def make_experiment(matrix: dict[str, tuple[Value, ...]], **fixed: Value) -> Experiment:
     return Experiment("asked", "What?", (1,), fixed, matrix, where="here").expanded()
 
 
 def test_a_case_names_its_disk_in_place_of_a_model() -> None:
-    planned, profiles = plan(asked({}, device="qemu-nvme"))
-    assert by_wall_clock(planned.cases)
+    planned, profiles = plan(make_experiment({}, device="qemu-nvme"))
+    assert runs_by_wall_clock(planned.cases)
     assert profiles == {}
     record = case_json(planned.cases[0], 1, profiles)
     assert b'"disk":"nvme0n1"' in record
     assert b"model" not in record
-    planned, profiles = plan(asked({}))
-    assert not by_wall_clock(planned.cases)
+    planned, profiles = plan(make_experiment({}))
+    assert not runs_by_wall_clock(planned.cases)
     assert b'"disk"' not in case_json(planned.cases[0], 1, profiles)
 
 
 def test_two_clocks_are_not_in_one_experiment() -> None:
     with pytest.raises(UseError, match="in real time"):
-        plan(asked({"device": ("emmc-galaxy-s3", "qemu-nvme")}))
-    planned, _ = plan(asked({"device": tuple(EMULATED)}))
+        plan(make_experiment({"device": ("emmc-galaxy-s3", "qemu-nvme")}))
+    planned, _ = plan(make_experiment({"device": tuple(EMULATED)}))
     assert not any(case.skip for case in planned.cases)
 
 
@@ -52,11 +52,11 @@ def test_two_clocks_are_not_in_one_experiment() -> None:
 )
 def test_what_an_emulated_device_cannot_is_told(fields: dict[str, Value], words: str) -> None:
     with pytest.raises(UseError, match=f"here: .*{words}"):
-        plan(asked({}, device="qemu-nvme", **fields))
+        plan(make_experiment({}, device="qemu-nvme", **fields))
 
 
 def test_polling_is_for_devices_with_queues_for_it() -> None:
-    planned, _ = plan(asked({"device": tuple(EMULATED)}, **POLLED))
+    planned, _ = plan(make_experiment({"device": tuple(EMULATED)}, **POLLED))
     skipped = {str(case.settings["device"]): case.skip for case in planned.cases}
     assert skipped["qemu-nvme"] == ""
     for name in ("qemu-scsi", "qemu-sd"):
@@ -72,4 +72,4 @@ def test_what_no_guest_has_memory_for_is_told() -> None:
         "device.capacity_bytes": 64 << 30,
     }
     with pytest.raises(UseError, match=r"here: the case writes .* GB, and a guest's memory"):
-        plan(asked({}, **fields))
+        plan(make_experiment({}, **fields))

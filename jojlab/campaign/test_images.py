@@ -31,7 +31,7 @@ def test_cases_on_raw_nand_have_an_image_of_their_own() -> None:
     block, nand = image("block"), image("nand")
     assert (name_of(case("ext4")), name_of(case("ubifs"))) == ("installed", "installed, raw NAND")
     images = Images({name_of(case("ext4")): block, name_of(case("ubifs")): nand})
-    assert (images.of(case("ext4")), images.of(case("ubifs"))) == (block, nand)
+    assert (images.image_of(case("ext4")), images.image_of(case("ubifs"))) == (block, nand)
     assert images.fingerprint == {
         "image": {"installed": "block", "installed, raw NAND": "nand"},
         "agent": "same",
@@ -51,4 +51,4 @@ def test_an_image_that_is_not_there_is_told_of_before_it_is_made(
     monkeypatch.setattr(ready, "build_image", build_image)
     asked = Experiment("asked", "What?", (1,), {"filesystem": "ubifs"}, {}).expanded()
     images = images_of(plan(asked), Cache(tmp_path / "cache"), told.append)
-    assert list(images.by_name) == told
+    assert list(images.images_by_name) == told

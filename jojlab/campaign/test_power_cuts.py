@@ -55,7 +55,7 @@ class Kitchen:
     def run(self, out: Path, **options: Any) -> RunFolder:
         return self.campaign.run(out, RunProgress(), **options)
 
-    def known(self, number: int, tables: dict[str, bytes], **outcomes: int) -> None:
+    def put_answer(self, number: int, tables: dict[str, bytes], **outcomes: int) -> None:
         """Put the answer of a case into the cache: the first part has it, the others nothing."""
         hashes = {name: sha256(tables[name]) for name in ("requests.parquet",)}
         parts = power_cuts(self.jobs[number], STATES)
@@ -73,7 +73,7 @@ def kitchen(tmp_path: Path) -> Kitchen:
 
 
 def test_a_run_gets_what_the_cache_knows_and_no_more(kitchen: Kitchen, tmp_path: Path) -> None:
-    kitchen.known(0, kitchen.tables, kept=7, lost=1)
+    kitchen.put_answer(0, kitchen.tables, kept=7, lost=1)
     run = kitchen.run(tmp_path / "run")
     kitchen.campaign.take_known_power_cuts(run, STATES)
     first, second = summarise(RunFolder.open(run.path)).cases
@@ -102,7 +102,7 @@ def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
 
 
 def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Path) -> None:
-    kitchen.known(0, kitchen.tables, kept=8)
+    kitchen.put_answer(0, kitchen.tables, kept=8)
     run = kitchen.run(tmp_path / "run")
     campaign = kitchen.campaign
     steps = {step.case_id: step for step in campaign.cut_power(run, STATES, RunProgress())}
@@ -111,14 +111,14 @@ def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Pat
     assert len(failed) == 1
     assert failed[0].failure in RunFolder.open(run.path).case(failed[0].case_id).uncut
     again = kitchen.run(run.path, power_cuts=True)
-    kitchen.known(1, kitchen.tables, kept=8)
+    kitchen.put_answer(1, kitchen.tables, kept=8)
     assert [step.cached for step in campaign.cut_power(again, STATES, RunProgress())] == [True]
     assert not RunFolder.open(run.path).case(failed[0].case_id).uncut
 
 
 def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path) -> None:
     other = {**kitchen.tables, "requests.parquet": b"another"}
-    kitchen.known(0, other, kept=8)
+    kitchen.put_answer(0, other, kept=8)
     run = kitchen.run(tmp_path / "run")
     kitchen.campaign.take_known_power_cuts(run, STATES)
     assert "of the run that was cut is not that of" in run.cases[0].uncut
@@ -127,7 +127,7 @@ def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path
 
 def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
     for number, outcomes in enumerate(({"kept": 8}, {"kept": 7, "corrupt": 1})):
-        kitchen.known(number, kitchen.tables, **outcomes)
+        kitchen.put_answer(number, kitchen.tables, **outcomes)
     campaign = kitchen.campaign
     answers = {
         step.case_id: [found]

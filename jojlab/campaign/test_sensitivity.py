@@ -52,5 +52,5 @@ def test_what_moves_most_comes_first() -> None:
         Effect("case", "b", 4, -0.2),
     )
     found = Sensitivity("x", "throughput_tps", {"case": 1.0}, numbers_, effects)
-    assert [number.key for number in found.by_effect()] == ["b", "a"]
+    assert [number.key for number in found.numbers_by_effect()] == ["b", "a"]
     assert found.largest("b") == 0.2

@@ -17,7 +17,7 @@ from jojlab.campaign.images import Images, images_of
 from jojlab.campaign.memory_model import core_named, model_run
 from jojlab.campaign.power_cuts import steps_left
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import by_wall_clock
+from jojlab.experiment.devices import runs_by_wall_clock
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError
@@ -101,7 +101,7 @@ def interruption(
         is_any_finished = False
     if not is_any_finished:
         return Signalled(error, "nothing was finished yet")
-    is_cached = campaign.lab.options.use_cache and not by_wall_clock(campaign.cases)
+    is_cached = campaign.lab.options.use_cache and not runs_by_wall_clock(campaign.cases)
     way = "" if out or is_cached else f" with --out {folder}"
     return Signalled(
         error,

@@ -23,16 +23,16 @@ def run_with_progress(bench: Bench, folder: Path) -> RunFolder:
         return run_bench(bench, folder, progress)
 
 
-def is_by_wall_clock(clock: str, *, given: bool, refused: dict[str, bool]) -> bool:
+def is_by_wall_clock(clock: str, *, has_own_option: bool, refused: dict[str, bool]) -> bool:
     """Whether cases run on this machine.
 
-    `given`: an option that only such a run has. `refused`: options that it does not have, and
-    whether they were given. Raises UseError for an unknown clock, and for these.
+    `has_own_option`: an option was given that only such a run has. `refused`: options that it does
+    not have, and whether they were given. Raises UseError for an unknown clock, and for these.
     """
     if clock not in CLOCKS:
         raise UseError(f"--clock {clock}", f"one of: {', '.join(CLOCKS)}")
     if clock == CLOCKS[0]:
-        if given:
+        if has_own_option:
             raise UseError("--nand and --destroy-data: the clock is virtual", "add --clock wall")
         return False
     if wrong := [name for name, is_there in refused.items() if is_there]:
@@ -40,7 +40,9 @@ def is_by_wall_clock(clock: str, *, given: bool, refused: dict[str, bool]) -> bo
     return True
 
 
-def run_by_wall_clock(asked: Experiment, node: Path | None, out: Path, *, destroy: bool) -> None:
+def run_by_wall_clock(
+    experiment: Experiment, node: Path | None, out: Path, *, destroy: bool
+) -> None:
     """Run an experiment on raw NAND of this machine, into the run folder `out`.
 
     Raises UseError and MachineError where that cannot be, before anything is changed.
@@ -51,13 +53,13 @@ def run_by_wall_clock(asked: Experiment, node: Path | None, out: Path, *, destro
     from jojlab.live.runner import needs_own_build, refuse_cases, run_experiment
     from jojlab.report.progress import shown
 
-    refuse_cases(asked)
+    refuse_cases(experiment)
     refuse_nand(node, may_destroy=destroy)
     assert node
-    load_ubifs(Cache.default(), chosen_buffers=needs_own_build(asked))
-    steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
+    load_ubifs(Cache.default(), chosen_buffers=needs_own_build(experiment))
+    steps = sum(not case.skip for case in experiment.cases) * len(experiment.seeds)
     try:
-        with shown(asked.question, steps) as watcher:
-            run_experiment(asked, LivePlace(node, is_nand=True), out, watcher)
+        with shown(experiment.question, steps) as watcher:
+            run_experiment(experiment, LivePlace(node, is_nand=True), out, watcher)
     except Signalled as error:
         raise Signalled(error, f"kept so far: joj show {out}") from None

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from jojlab.advise.advice import Adviser, outlook, saved
-from jojlab.advise.request import asked_for, given_fields
+from jojlab.advise.request import advice_request, given_fields
 from jojlab.advise.score import Limits
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.progress import RunProgress
@@ -154,7 +154,7 @@ def advise(
     """
     if years and not commits_a_day:
         raise UseError("--years needs --commits-a-day", "say how often the app commits")
-    asked = asked_for(
+    asked = advice_request(
         given_fields([*(settings or []), *(fixed or [])]),
         {text.partition("=")[0] for text in fixed or []},
         guarantee,

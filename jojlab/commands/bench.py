@@ -20,7 +20,7 @@ from jojlab.foundation.signals import Signalled
 from jojlab.live.runner import Bench, live_fields, live_settings
 from jojlab.model.field import Field
 from jojlab.model.fields import MAX_SEED
-from jojlab.model.workloads import of_bench
+from jojlab.model.workloads import bench_workloads
 from jojlab.report.answer import answer_json
 from jojlab.report.page import write_report
 from jojlab.report.shared.console import READABLE, terminal
@@ -57,7 +57,7 @@ def _bench_options(fields: Iterable[Field]) -> Decorator:
     return decorate
 
 
-_SQLITE = live_fields(of_bench("sqlite"))
+_SQLITE = live_fields(bench_workloads("sqlite"))
 
 
 @command()
@@ -82,7 +82,7 @@ def sqlite(**options: Any) -> int:
     return _run_fields("sqlite", _SQLITE, options)
 
 
-_SQL = live_fields(of_bench("sql"))
+_SQL = live_fields(bench_workloads("sql"))
 
 
 @command()
@@ -108,7 +108,7 @@ def sql(**options: Any) -> int:
     return _run_fields("sql", _SQL, options)
 
 
-_FILES = live_fields(of_bench("file"))
+_FILES = live_fields(bench_workloads("file"))
 
 
 @command()

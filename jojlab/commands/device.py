@@ -231,7 +231,7 @@ def calibrate(name: str, write: bool, cluster: str, as_json: bool) -> int:
     """
     profile = read_profile(name)
     result = fit_parameter(profile, anchor_throughput(profile, cluster))
-    if write and result.met:
+    if write and result.is_met:
         write_value(profile, result.value)
     if as_json:
         print(json_text(result.record()))
@@ -239,11 +239,11 @@ def calibrate(name: str, write: bool, cluster: str, as_json: bool) -> int:
         for step in result.steps:
             print(f"{result.parameter} = {step.value:>12,}  {step.throughput_tps:8.2f} tps")
         wanted = f"{text.digits(result.wanted_tps)} tps of {result.source}"
-        if result.met:
+        if result.is_met:
             print(f"{result.parameter} = {result.value} meets {wanted}")
         else:
             print(f"no {result.parameter} in the range meets {wanted}")
-    return FINE if result.met else EXPECTATION_FAILED
+    return FINE if result.is_met else EXPECTATION_FAILED
 
 
 @command()

@@ -20,7 +20,7 @@ from jojlab.command_line.options import (
 from jojlab.fleet.demo.demo import run_demo
 from jojlab.fleet.report.page import day_page, study_page
 from jojlab.fleet.report.terminal import print_day, print_study
-from jojlab.fleet.simulation.segments import MadeFleet, write_fleet
+from jojlab.fleet.simulation.segments import SimulatedFleet, write_fleet
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import (
     EngineName,
@@ -212,7 +212,7 @@ def simulate(
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UseError(f"{out}: is there, and is no empty folder", "name a new folder with --out")
-    fleet = MadeFleet(devices, days, seed, first_day.date(), segments_a_day)
+    fleet = SimulatedFleet(devices, days, seed, first_day.date(), segments_a_day)
     rows = written = 0
     console = terminal()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -267,11 +267,11 @@ def demo(out: Path, transactions: int, seed: int) -> int:
     done = run_demo(out.absolute(), transactions, seed, console.print)
     study = fleet_study(DuckDbEngine(fleet_files(open_store(str(done.data)))))
     reported = {row["device"]: row["transactions"] for row in study.users}
-    for name, made in done.made.items():
+    for name, made in done.simulated.items():
         console.print(
             f"{name}: {made:,} multi-file transactions made, {reported.get(name, 0):,} reported"
         )
     if done.unsent:
         console.print(f"{done.unsent} segments were not sent")
     console.print(f"joj fleet report --data {out}/data")
-    return FINE if reported == done.made else INCOMPLETE
+    return FINE if reported == done.simulated else INCOMPLETE

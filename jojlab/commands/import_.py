@@ -8,7 +8,7 @@ from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import PATH, json_option
 from jojlab.command_line.out_folder import out_folder
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
-from jojlab.foundation.printable import json_text, nearest, plural
+from jojlab.foundation.printable import json_text, nearest, plural, public_fields
 from jojlab.recording import sql_import
 from jojlab.recording.folder import import_trace
 from jojlab.trace.imports.trace_file import FORMATS
@@ -152,13 +152,13 @@ def blocks(file: Path, format_name: str, out: Path | None, as_json: bool) -> int
     with out_folder(out, Path("runs") / (file.stem or "trace"), removed_on_error=True) as folder:
         _, imported = import_block_trace(file, folder, format_name)
     if as_json:
-        print(json_text({"run": str(folder), **vars(imported)}))
+        print(json_text({"run": str(folder), **public_fields(imported, limits="untold")}))
     else:
         counts = [f"{n} {name.replace('_', ' ')}" for name, n in imported.counts.items() if n]
         print(f"{imported.lines} lines of {imported.format}: {imported.requests} requests")
         print("\n".join([", ".join(counts), f"run  {folder}"]).lstrip())
         for reason in imported.reasons:
             print(f"incomplete: {reason}")
-        for note in imported.untold:
+        for note in imported.limits:
             print(f"note: {note}")
     return INCOMPLETE if imported.reasons else FINE

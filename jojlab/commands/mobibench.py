@@ -86,7 +86,7 @@ def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
         settings = asked.settings
     else:
         settings = live_settings(asked.settings, WHERE)
-        _say(lines.setup_lines(asked.numbers, of_database=asked.of_database))
+        _say(lines.setup_lines(asked.numbers, of_database=asked.is_database))
     bench = Bench("bench-mobibench", asked.directory, settings, [1])
     return (
         run_bench(bench, folder, RunProgress()) if asked.quiet else run_with_progress(bench, folder)
@@ -95,12 +95,12 @@ def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
 
 def _print(run: RunFolder, asked: MobibenchFlags) -> int:
 
-    data = Dataset.of(run)
+    data = Dataset.from_runs(run)
     (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
     configuration: dict[str, Any] = capture.manifest["configuration"]
     result = live_result(data)
-    numbers, of_database = asked.numbers, asked.of_database
+    numbers, of_database = asked.numbers, asked.is_database
     _say(lines.database_lines(configuration))
     _say(lines.result_lines(result, numbers, figures.median, of_database=of_database))
     _say(["Err string : No error"])
@@ -116,7 +116,7 @@ def _print(run: RunFolder, asked: MobibenchFlags) -> int:
 
 def _print_replay(run: RunFolder, asked: MobibenchFlags) -> int:
 
-    data = Dataset.of(run)
+    data = Dataset.from_runs(run)
     (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
     result = live_result(data)

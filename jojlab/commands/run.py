@@ -163,7 +163,7 @@ def run(
         "--timeout": timeout != TIMEOUT_S,
         "--memory-model": bool(memory_model),
     }
-    if is_by_wall_clock(clock, given=bool(nand) or destroy_data, refused=refused):
+    if is_by_wall_clock(clock, has_own_option=bool(nand) or destroy_data, refused=refused):
         here = _experiment(experiment, program, argument, fields, settings)
         folder = out or free_folder(Path("runs") / here.name)
         run_by_wall_clock(here, nand, folder, destroy=destroy_data)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from jojlab.analysis.commit.story import story
-from jojlab.analysis.run.pivot import by_figure, pivot, pivot_json
+from jojlab.analysis.run.pivot import pivot, pivot_json, sorted_cases
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.analysis.traffic.characterisation import characterisation_json, characterisations
 from jojlab.command_line.group import argument, command, option
@@ -102,7 +102,7 @@ def show(
     cache = Cache.default()
     summary = summarise(folder, only=case, figures_only=bool(listed), cache=cache)
     if sort:
-        summary = replace(summary, cases=tuple(by_figure(summary, sort)))
+        summary = replace(summary, cases=tuple(sorted_cases(summary, sort)))
     captured = any(entry.seeds for entry in summary.cases)
     if by:
         _show_pivots(summary, by.split(","), figure.split(","), as_csv=as_csv, as_json=as_json)
@@ -157,7 +157,7 @@ def _show_pivots(
 def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> None:
     """Print what kind of I/O the cases of `summary` made."""
 
-    found = characterisations(Dataset.of(folder))
+    found = characterisations(Dataset.from_runs(folder))
     cases = [case for case in summary.cases if case.case_id in found]
     lines = answer_lines(summary, found)
     if as_json:

@@ -109,7 +109,7 @@ def trace(
         if not as_json:
             print()
             summary = summarise(run, figures_only=True)
-            lines = answer_lines(summary, characterisations(Dataset.of(run)))
+            lines = answer_lines(summary, characterisations(Dataset.from_runs(run)))
             print_answer(terminal(READABLE), lines)
         click.echo(f"run {run.path}: joj show {run.path}", err=True)
     return code

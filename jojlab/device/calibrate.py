@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jojlab.device.profile import Calibration, Profile
 from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.printable import public_fields
 
 # The anchor is printed in two digits, and a measurement of one seed moves by as much.
 WITHIN = 0.005
@@ -29,18 +30,19 @@ class Trial:
 
 @dataclass(frozen=True)
 class Fit:
-    """What came of it: `value` is the nearest that was tried, `met` whether it is near enough."""
+    """The result: `value` is the nearest that was tried, `is_met` whether it is near enough."""
 
     parameter: str
     value: int
     wanted_tps: float
     source: str
-    met: bool
+    is_met: bool
     steps: tuple[Trial, ...]
 
     def record(self) -> dict[str, Any]:
         """Return the same for JSON."""
-        return asdict(self)
+        steps = [vars(step) for step in self.steps]
+        return {**public_fields(self, is_met="met"), "steps": steps}
 
 
 def fit(profile: Profile, throughput_tps: Callable[[int], float]) -> Fit:
@@ -85,8 +87,8 @@ def fit(profile: Profile, throughput_tps: Callable[[int], float]) -> Fit:
     )
 
 
-def _is_met(step: Trial, asked: Calibration) -> bool:
-    return abs(step.throughput_tps / asked.throughput_tps - 1) <= WITHIN
+def _is_met(step: Trial, calibration: Calibration) -> bool:
+    return abs(step.throughput_tps / calibration.throughput_tps - 1) <= WITHIN
 
 
 def write_value(profile: Profile, value: int) -> Path:

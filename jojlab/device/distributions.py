@@ -117,7 +117,7 @@ def read_answer(text: str, size_bytes: int, kind: str, gap_us: int) -> Distribut
         ) from error
 
 
-def mechanisms(found: Sequence[Distribution]) -> dict[str, int]:
+def mechanisms(distributions: Sequence[Distribution]) -> dict[str, int]:
     """Return keys of a profile that the distributions tell: a tail of flushes, and a sleep.
 
     Of flushes after a write of 4 KiB: a tenth takes longer than the 90th percentile, half of that
@@ -125,7 +125,7 @@ def mechanisms(found: Sequence[Distribution]) -> dict[str, int]:
     writes without any are left out, as a device may still be busy with the one before.
     """
     keys: dict[str, int] = {}
-    of = {(row.kind, row.gap_us): row for row in found if row.size_bytes == SIZES_BYTES[0]}
+    of = {(row.kind, row.gap_us): row for row in distributions if row.size_bytes == SIZES_BYTES[0]}
     flush = of["flush", 0]
     tail_ns = (flush.percentiles_ns[PERCENTILES.index(95)] or 0) - flush.median_ns
     if tail_ns > 0:

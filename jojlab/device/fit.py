@@ -58,25 +58,25 @@ def fit(base: Mapping[str, int], measured: Mapping[str, int]) -> Fitted:
     return Fitted(model, figures, off)
 
 
-def _turned(value: int, kind: str, shown: int, wanted: int, limits: tuple[int, int]) -> int:
+def _turned(value: int, kind: str, measured: int, wanted: int, limits: tuple[int, int]) -> int:
     if kind == "bandwidth":
-        new = value * wanted // max(1, shown)
+        new = value * wanted // max(1, measured)
     elif kind == "rate":
-        new = value + 1_000_000_000 // wanted - 1_000_000_000 // max(1, shown)
+        new = value + 1_000_000_000 // wanted - 1_000_000_000 // max(1, measured)
     else:
-        new = value + wanted - shown
+        new = value + wanted - measured
     return min(limits[1], max(limits[0], new))
 
 
 def profile_text(
-    name: str, base: Profile, found: Fitted, measured: Mapping[str, int], device: str
+    name: str, base: Profile, fit_result: Fitted, measured: Mapping[str, int], device: str
 ) -> str:
     """Return the file: what was fitted names the measurement, what was not names `base`; a figure
     that the model does not reach is told with what it misses it by.
 
     Every stated figure names the parameter that was turned for it: it checks nothing.
     """
-    model = found.model
+    model = fit_result.model
     fitted = {KNOBS[figure][0]: figure for figure in measured}
     keys = [key for key in LIMITS if key not in MECHANISMS or model[key]]
     lines = [
@@ -96,8 +96,8 @@ def profile_text(
     for key in keys:
         if key in fitted:
             said = f"fitted to {fitted[key]} of {device}"
-            if fitted[key] in found.unmet:
-                said += f", which the model misses by {found.off[fitted[key]] * 100:+.1f} %"
+            if fitted[key] in fit_result.unmet:
+                said += f", which the model misses by {fit_result.off[fitted[key]] * 100:+.1f} %"
         elif key in MECHANISMS and model[key] != base.model[key]:
             said = f"measured: distributions of {device}, by fio"
         else:

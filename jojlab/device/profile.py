@@ -192,9 +192,9 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
         )
     interface = INTERFACES[asked.interface]
     limits, figures = interface.limits, interface.figures
-    cpu = _within(path, "cpu", asked.cpu, CPU_LIMITS)
+    cpu = _checked_limits(path, "cpu", asked.cpu, CPU_LIMITS)
     left_out = [key for key in interface.mechanisms if key not in asked.model]
-    model = _within(path, "model", {**asked.model, **dict.fromkeys(left_out, 0)}, limits)
+    model = _checked_limits(path, "model", {**asked.model, **dict.fromkeys(left_out, 0)}, limits)
     interface.check_together(f"{path}: model", model)
     sourced = [key for key in (*CPU_LIMITS, *limits) if key not in left_out]
     sources = _only(path, "sources", asked.sources, sourced)
@@ -230,23 +230,23 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
 
 
 def _only(
-    path: Path, place: str, table: Mapping[str, Kind], known: Iterable[str]
+    path: Path, place: str, table: Mapping[str, Kind], names: Iterable[str]
 ) -> dict[str, Kind]:
-    """Return the table in the order of `known`, whose keys it has, each of them and no other."""
-    known = tuple(known)
+    """Return the table in the order of `names`, whose keys it has, each of them and no other."""
+    names = tuple(names)
     for key in table:
-        if key not in known:
+        if key not in names:
             raise UseError(
-                f"{path}: {place} has no key {key!r}{nearest(key, known)}",
-                f"known: {', '.join(known)}",
+                f"{path}: {place} has no key {key!r}{nearest(key, names)}",
+                f"known: {', '.join(names)}",
             )
-    for key in known:
+    for key in names:
         if key not in table:
             raise UseError(f"{path}: {place} lacks {key}", f"add it; {FORM}")
-    return {key: table[key] for key in known}
+    return {key: table[key] for key in names}
 
 
-def _within(
+def _checked_limits(
     path: Path, place: str, table: Mapping[str, int], limits: Mapping[str, tuple[int, int]]
 ) -> dict[str, int]:
     """Return the table in the order of `limits`, every value within its own."""
@@ -264,27 +264,27 @@ def _refuse_beyond(where: str, key: str, number: int, limits: tuple[int, int]) -
 
 
 def _check_range(
-    path: Path, key: str, asked: Range, of_model: Mapping[str, tuple[int, int]]
+    path: Path, key: str, wanted: Range, model_limits: Mapping[str, tuple[int, int]]
 ) -> None:
-    limits = {**CPU_LIMITS, **of_model}
+    limits = {**CPU_LIMITS, **model_limits}
     if key not in limits:
         raise UseError(f"{path}: no parameter {key!r} to range{nearest(key, limits)}", FORM)
-    for number in (asked.low, asked.high):
+    for number in (wanted.low, wanted.high):
         _refuse_beyond(f"{path}: ranges", key, number, limits[key])
-    if asked.low >= asked.high:
+    if wanted.low >= wanted.high:
         raise UseError(f"{path}: ranges.{key}.low is not below high", "exchange them")
 
 
-def _check_calibration(path: Path, asked: Calibration) -> None:
-    if asked.parameter not in LIMITS:
+def _check_calibration(path: Path, wanted: Calibration) -> None:
+    if wanted.parameter not in LIMITS:
         raise UseError(
-            f"{path}: calibration.parameter is {asked.parameter!r}"
-            f"{nearest(asked.parameter, LIMITS)}",
+            f"{path}: calibration.parameter is {wanted.parameter!r}"
+            f"{nearest(wanted.parameter, LIMITS)}",
             "give a key of [model]",
         )
-    for key, end in (("least", asked.least), ("greatest", asked.greatest)):
-        _refuse_beyond(f"{path}: calibration", key, end, LIMITS[asked.parameter])
-    if asked.least >= asked.greatest:
+    for key, end in (("least", wanted.least), ("greatest", wanted.greatest)):
+        _refuse_beyond(f"{path}: calibration", key, end, LIMITS[wanted.parameter])
+    if wanted.least >= wanted.greatest:
         raise UseError(f"{path}: calibration.least is not below greatest", "exchange them")
 
 

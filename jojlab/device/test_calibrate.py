@@ -14,7 +14,7 @@ GOOD = (DEVICES / "emmc-galaxy-s3.toml").read_text()
 def test_a_straight_line_is_met_at_once() -> None:
     profile = read_profile("emmc-galaxy-s3")
     found = fit(profile, lambda value: 1 / (0.016 + 8e-9 * value))
-    assert found.met
+    assert found.is_met
     assert found.value == pytest.approx((1 / 39 - 0.016) / 8e-9, rel=0.01)
     assert len(found.steps) == 3
 
@@ -22,7 +22,7 @@ def test_a_straight_line_is_met_at_once() -> None:
 def test_a_crooked_line_is_met_in_a_few_steps() -> None:
     profile = read_profile("emmc-galaxy-s3")
     found = fit(profile, lambda value: 1 / (0.001 + 0.1 * (value / 4e6) ** 5))
-    assert found.met
+    assert found.is_met
     assert len(found.steps) <= MOST_STEPS
     assert abs(found.steps[-1].throughput_tps / 39 - 1) <= 0.005
 
@@ -30,7 +30,7 @@ def test_a_crooked_line_is_met_in_a_few_steps() -> None:
 @pytest.mark.parametrize("tps", [38.0, 40.0])
 def test_an_anchor_out_of_reach_is_not_met(tps: float) -> None:
     found = fit(read_profile("emmc-galaxy-s3"), lambda value: tps)
-    assert not found.met
+    assert not found.is_met
     assert len(found.steps) == 2
 
 

@@ -44,7 +44,7 @@ def test_what_fio_does_not_print_is_refused(text: str) -> None:
         read_answer(text, 4096, "plain", 0)
 
 
-def made(sleepy_gap_us: int) -> list[Distribution]:
+def make_distributions(sleepy_gap_us: int) -> list[Distribution]:
     return [
         Distribution(
             size, kind, gap, 9, 1.0, (100 + 900 * (gap >= sleepy_gap_us), 110, 400, 500, 600), 700
@@ -57,6 +57,6 @@ def made(sleepy_gap_us: int) -> list[Distribution]:
 
 def test_a_tail_and_a_sleep_become_keys_of_a_profile() -> None:
     tail = {"flush_tail_permille": 100, "flush_tail_ns": 300}
-    assert mechanisms(made(10**9)) == tail
+    assert mechanisms(make_distributions(10**9)) == tail
     slept = {"sleep_after_ns": 5_000_000, "wake_up_ns": 900}
-    assert mechanisms(made(100_000)) == {**tail, **slept}
+    assert mechanisms(make_distributions(100_000)) == {**tail, **slept}

@@ -49,7 +49,7 @@ def test_a_fitted_profile_can_be_read_and_says_what_was_not_measured(tmp_path: P
     }
 
 
-def made(tmp_path: Path, size_bytes: int) -> Path:
+def make_disk(tmp_path: Path, size_bytes: int) -> Path:
     path = tmp_path / "disk"
     path.write_bytes(os.urandom(size_bytes))
     return path
@@ -63,7 +63,7 @@ def probed(path: Path, *, write: bool) -> Probe:
 
 
 def test_reads_change_nothing(tmp_path: Path) -> None:
-    path = made(tmp_path, 2 << 20)
+    path = make_disk(tmp_path, 2 << 20)
     before = path.read_bytes()
     with probed(path, write=False) as probe:
         figures = probe.reads()
@@ -73,7 +73,7 @@ def test_reads_change_nothing(tmp_path: Path) -> None:
 
 
 def test_writes_are_measured_where_they_are_asked_for(tmp_path: Path) -> None:
-    path = made(tmp_path, 2 << 20)
+    path = make_disk(tmp_path, 2 << 20)
     before = path.read_bytes()
     with probed(path, write=True) as probe:
         figures = probe.reads() | probe.writes()
@@ -87,4 +87,4 @@ def test_what_is_no_device_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UseError):
             Probe(path, write=False, effort=QUICK)
     with pytest.raises(UseError, match="1 MiB"):
-        probed(made(tmp_path, 4096), write=False)
+        probed(make_disk(tmp_path, 4096), write=False)

@@ -22,7 +22,7 @@ from jojlab.model.workloads import workload_of
 _FILESYSTEM_BYTES = 128 * MIB
 
 
-def by_wall_clock(cases: Sequence[Case]) -> bool:
+def runs_by_wall_clock(cases: Sequence[Case]) -> bool:
     """Whether the cases run in real time, as those of emulated devices do.
 
     Raises UseError when some do and some do not: their times cannot be compared.

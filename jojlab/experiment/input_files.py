@@ -100,7 +100,7 @@ _ALLOWED = (
 
 
 def with_recorded(
-    given: Mapping[str, Value], elsewhere: Sequence[str] = ()
+    settings: Mapping[str, Value], elsewhere: Sequence[str] = ()
 ) -> tuple[dict[str, Value], str]:
     """Return the fields that were given, and those of the folder of scripts that were not; and a
     sentence that says which are the folder's, empty where it has none. `elsewhere` are KEY=VALUE
@@ -108,13 +108,13 @@ def with_recorded(
 
     Raises UseError for a file that is not as it should be.
     """
-    path = Path(str(given.get("scripts", ""))) / NAME
+    path = Path(str(settings.get("scripts", ""))) / NAME
     if (
-        given.get("workload") not in with_group(SCRIPTS)
-        or not given.get("scripts")
+        settings.get("workload") not in with_group(SCRIPTS)
+        or not settings.get("scripts")
         or not path.is_file()
     ):
-        return dict(given), ""
+        return dict(settings), ""
     _, document = read_toml(path, "docs/own-sql.md has the form")
     found: dict[str, Value] = {}
     for name, value in document.items():
@@ -124,11 +124,11 @@ def with_recorded(
                 f"drop it; there are {', '.join(_ALLOWED)}",
             )
         found[name] = BY_NAME[name].check(value, str(path))
-    by_option = {name: str(value) for name, value in given.items()}
+    by_option = {name: str(value) for name, value in settings.items()}
     by_option |= {name: value for name, _, value in (each.partition("=") for each in elsewhere)}
     recorded = [f"{name}={value}" for name, value in found.items() if name not in by_option]
     options = [f"{name}={by_option[name]}" for name in found if name in by_option]
     note = f"settings of {path}: {', '.join(recorded) or 'none'}"
     if options:
         note += f"; by option, in the place of the recorded ones: {', '.join(options)}"
-    return {**found, **given}, note
+    return {**found, **settings}, note

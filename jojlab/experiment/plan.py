@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile, read_profile
 from jojlab.experiment.cases import refuse_alone
-from jojlab.experiment.devices import by_wall_clock, refuse_devices
+from jojlab.experiment.devices import refuse_devices, runs_by_wall_clock
 from jojlab.experiment.input_files import check_inputs
 from jojlab.experiment.read import Experiment
 from jojlab.guest.kernel.choose import check_kernel
@@ -31,7 +31,7 @@ def plan(experiment: Experiment) -> Plan:
     Raises UseError for a bad profile, an unknown kernel, a file that is not there or may not be
     named, for devices of two clocks, or when no case is left.
     """
-    by_wall_clock(experiment.cases)
+    runs_by_wall_clock(experiment.cases)
     fields = [(case.settings["kernel"], case.settings["machine"]) for case in experiment.cases]
     for kernel, machine in dict.fromkeys(fields):
         check_kernel(str(kernel), ARCHITECTURES[str(machine)])

@@ -201,14 +201,14 @@ def read(path: Path, settings: Sequence[str] = ()) -> Experiment:
     return apply(_with_own_cases(asked), settings).expanded()
 
 
-def _with_own_cases(asked: Experiment) -> Experiment:
+def _with_own_cases(experiment: Experiment) -> Experiment:
     """Remember the cases that what was published is about; UseError where it is about none."""
-    if not (asked.published or asked.tables):
-        return asked
-    cases = asked.expanded().cases
-    refuse_idle(asked.published, cases, asked.where)
-    refuse_idle_tables(asked.tables, cases, asked.where)
-    return replace(asked, own=frozenset(map(_identity, cases)))
+    if not (experiment.published or experiment.tables):
+        return experiment
+    cases = experiment.expanded().cases
+    refuse_idle(experiment.published, cases, experiment.where)
+    refuse_idle_tables(experiment.tables, cases, experiment.where)
+    return replace(experiment, own=frozenset(map(_identity, cases)))
 
 
 def _load(path: Path, part_of: str = "") -> Experiment:

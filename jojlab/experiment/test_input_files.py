@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-def asked(folder: Path, text: str, *settings: str) -> Experiment:
+def plan_experiment(folder: Path, text: str, *settings: str) -> Experiment:
     (folder / "experiment.toml").write_text(text)
     return plan(read(folder / "experiment.toml", settings)).experiment
 
@@ -36,7 +36,7 @@ def test_a_script_lies_beneath_the_experiment(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
-    [case] = asked(folder, CASE + 'script = "scripts/script"\n').cases
+    [case] = plan_experiment(folder, CASE + 'script = "scripts/script"\n').cases
     assert case.inputs == {"script": folder / "scripts/script"}
     assert case.settings["script"] == "scripts/script"
     # It is what it is: nothing of it is drawn or counted.
@@ -47,9 +47,9 @@ def test_on_the_command_line_it_may_lie_anywhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    [case] = asked(folder, CASE, "script=../other/script").cases
+    [case] = plan_experiment(folder, CASE, "script=../other/script").cases
     assert case.inputs["script"].samefile(folder.parent / "other/script")
-    two = asked(folder, CASE, "script=scripts/script,../other/script").cases
+    two = plan_experiment(folder, CASE, "script=scripts/script,../other/script").cases
     assert len({case.inputs["script"] for case in two}) == 2
 
 
@@ -61,7 +61,7 @@ def test_a_recording_takes_the_place_of_the_file_s_script(
     rows = [{"key": "recording_version", "value": "1"}]
     pq.write_table(pa.Table.from_pylist(rows), folder / "recording/manifest.parquet")
     text = 'question = "?"\n[case]\nworkload = "replay"\n[matrix]\nscript = ["a", "b"]\n'
-    [case] = asked(folder, text, "recording=recording").cases
+    [case] = plan_experiment(folder, text, "recording=recording").cases
     assert case.inputs == {"recording": folder / "recording"}
     assert case.settings["script"] == ""
 
@@ -77,7 +77,7 @@ def test_a_recording_takes_the_place_of_the_file_s_script(
 )
 def test_a_path_that_leads_out_is_refused(folder: Path, text: str, script: str) -> None:
     with pytest.raises(UseError, match=r"experiment\.toml.*script.*not beneath"):
-        asked(folder, 'question = "?"\n' + text.format(script))
+        plan_experiment(folder, 'question = "?"\n' + text.format(script))
 
 
 def test_so_is_a_link_that_does(folder: Path) -> None:
@@ -85,24 +85,24 @@ def test_so_is_a_link_that_does(folder: Path) -> None:
     (folder / "out").symlink_to(folder.parent / "other")
     for script in ("scripts/link", "out/script"):
         with pytest.raises(UseError, match="not beneath the experiment's folder"):
-            asked(folder, CASE + f'script = "{script}"\n')
+            plan_experiment(folder, CASE + f'script = "{script}"\n')
     (folder / "within").symlink_to(folder / "scripts")
-    assert asked(folder, CASE + 'script = "within/script"\n').cases
+    assert plan_experiment(folder, CASE + 'script = "within/script"\n').cases
 
 
 @pytest.mark.parametrize("script", ["scripts", "nothing"])
 def test_what_is_no_file_is_told(folder: Path, script: str) -> None:
     with pytest.raises(UseError, match=f"{script} is no file"):
-        asked(folder, CASE + f'script = "{script}"\n')
+        plan_experiment(folder, CASE + f'script = "{script}"\n')
 
 
 def test_a_replay_needs_a_script_and_others_have_none(folder: Path) -> None:
     with pytest.raises(UseError, match="replay needs recording"):
-        asked(folder, CASE)
+        plan_experiment(folder, CASE)
     with pytest.raises(UseError, match="sqlite-insert has no field script"):
-        asked(folder, 'question = "?"\n[case]\nscript = "scripts/script"\n')
+        plan_experiment(folder, 'question = "?"\n[case]\nscript = "scripts/script"\n')
     with pytest.raises(UseError, match="replay has no field transactions"):
-        asked(folder, CASE + 'script = "scripts/script"\ntransactions = 3\n')
+        plan_experiment(folder, CASE + 'script = "scripts/script"\ntransactions = 3\n')
 
 
 PROGRAM = 'question = "?"\n[case]\nworkload = "program"\n'
@@ -110,17 +110,17 @@ PROGRAM = 'question = "?"\n[case]\nworkload = "program"\n'
 
 def test_an_unknown_program_is_told_with_file_and_field(folder: Path) -> None:
     with pytest.raises(UseError, match=r"experiment\.toml: program = no-such-app: no such program"):
-        asked(folder, PROGRAM + 'program = "no-such-app"\n')
+        plan_experiment(folder, PROGRAM + 'program = "no-such-app"\n')
     with pytest.raises(UseError, match="needs program = NAME"):
-        asked(folder, PROGRAM)
+        plan_experiment(folder, PROGRAM)
 
 
 def test_other_programs_are_the_systems_but_on_the_command_line(folder: Path) -> None:
     text = PROGRAM + 'program = "sh"\n'
     for other in ("/home/other/app", "../app", "cat ./app"):
         with pytest.raises(UseError, match=r"other_programs.*none of the system's programs"):
-            asked(folder, text + f'other_programs = "{other}"\n')
-    [case] = asked(folder, text, "other_programs=cat ../app").cases
+            plan_experiment(folder, text + f'other_programs = "{other}"\n')
+    [case] = plan_experiment(folder, text, "other_programs=cat ../app").cases
     assert case.settings["other_programs"] == "cat ../app"
 
 
@@ -128,14 +128,14 @@ def test_other_programs_are_the_systems_but_on_the_command_line(folder: Path) ->
 def test_a_variable_has_a_name_and_a_value(folder: Path, environment: str) -> None:
     text = PROGRAM + 'program = "sh"\n'
     with pytest.raises(UseError, match=r"environment: '.*' is no variable"):
-        asked(folder, text + f'environment = "{environment}"\n')
+        plan_experiment(folder, text + f'environment = "{environment}"\n')
     with pytest.raises(UseError, match=r"environment: '.*' is no variable"):
-        asked(folder, text, f"environment={environment}")
+        plan_experiment(folder, text, f"environment={environment}")
 
 
 def test_a_list_of_arguments_is_written_as_one_text(folder: Path) -> None:
     with pytest.raises(UseError, match=r"arguments has several values[^$]*as in a shell"):
-        asked(folder, PROGRAM + 'program = "sh"\narguments = ["a", "b"]\n')
+        plan_experiment(folder, PROGRAM + 'program = "sh"\narguments = ["a", "b"]\n')
 
 
 def test_settings_of_the_folder_are_taken_where_no_option_is_given(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_stranger_sets_nothing_else(tmp_path: Path, line: str) -> None:
 SQL_SCRIPTS_CASE = 'question = "?"\n[case]\nworkload = "{}"\n'
 
 
-def asked_of_sql_scripts(folder: Path, workload: str, more: str, *settings: str) -> Experiment:
+def plan_sql_scripts(folder: Path, workload: str, more: str, *settings: str) -> Experiment:
     (folder / "app").mkdir(exist_ok=True)
     (folder / "app/transaction.sql").write_text("SELECT 1;\n")
     (folder / "experiment.toml").write_text(SQL_SCRIPTS_CASE.format(workload) + more)
@@ -184,10 +184,10 @@ def asked_of_sql_scripts(folder: Path, workload: str, more: str, *settings: str)
 
 
 def test_scripts_that_go_round_have_a_length_and_recorded_ones_have_none(tmp_path: Path) -> None:
-    [drawn] = asked_of_sql_scripts(tmp_path, "sql", 'scripts = "app"\n').cases
+    [drawn] = plan_sql_scripts(tmp_path, "sql", 'scripts = "app"\n').cases
     assert drawn.inputs == {"scripts": tmp_path / "app"}
     assert drawn.settings["transactions"] == 200
-    [recorded] = asked_of_sql_scripts(tmp_path, "sql-recorded", 'scripts = "app"\n').cases
+    [recorded] = plan_sql_scripts(tmp_path, "sql-recorded", 'scripts = "app"\n').cases
     assert "transactions" not in recorded.settings
     # Those of rows that are made up belong to neither.
     assert not {"initial_rows", "value_bytes", "tables"} & drawn.settings.keys()
@@ -206,4 +206,4 @@ def test_scripts_that_go_round_have_a_length_and_recorded_ones_have_none(tmp_pat
 )
 def test_what_cannot_run_is_told(tmp_path: Path, more: str, words: str) -> None:
     with pytest.raises(UseError, match=words):
-        asked_of_sql_scripts(tmp_path, "sql", more)
+        plan_sql_scripts(tmp_path, "sql", more)

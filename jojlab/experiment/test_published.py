@@ -170,7 +170,7 @@ rows = [{ name = "R", values = [1.5, -2] }]
 """
 
 
-def asked(folder: Path, old: str = "", new: str = "") -> Path:
+def write_experiment(folder: Path, old: str = "", new: str = "") -> Path:
     path = folder / "asked.toml"
     assert old in TEXT
     path.write_text(TEXT.replace(old, new) if old else TEXT)
@@ -178,7 +178,7 @@ def asked(folder: Path, old: str = "", new: str = "") -> Path:
 
 
 def test_a_table_is_read_whatever_the_command_line_leaves_of_it(tmp_path: Path) -> None:
-    [table] = read(asked(tmp_path), ["tables=1"]).tables
+    [table] = read(write_experiment(tmp_path), ["tables=1"]).tables
     assert table["group"][0]["rows"][0]["values"] == [1.5, -2]
 
 
@@ -195,6 +195,6 @@ def test_a_table_is_read_whatever_the_command_line_leaves_of_it(tmp_path: Path) 
 )
 def test_a_slip_is_told_with_its_place(old: str, new: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(UseError) as refused:
-        read(asked(tmp_path, old, new))
+        read(write_experiment(tmp_path, old, new))
     assert "asked.toml: [[table]] number 1" in str(refused.value)
     assert words in str(refused.value)

@@ -94,7 +94,7 @@ def _mismatch(reason: str, owner: str, value: object, kind: Any) -> Mismatch:
     if found := re.fullmatch(r"Object missing required field `(.*)`", reason):
         return Mismatch(f"{owner} lacks {found[1]}", f"add {found[1]}")
     if found := re.fullmatch(r"Object contains unknown field `(.*)`", reason, re.DOTALL):
-        known = list(get_type_hints(_member(kind, type)))
+        known = list(_field_types(_member(kind, type)))
         hint = nearest(found[1], known)
         return Mismatch(f"{owner} has no key {found[1]!r}{hint}", f"known: {', '.join(known)}")
     told = reprlib.repr(value)
@@ -135,15 +135,24 @@ def _walk(path: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
             continue
         if step["key"]:
             key = step["key"]
-            kind = get_type_hints(_member(kind, type), include_extras=True)[key]
+            kind = _field_types(_member(kind, type))[key]
         else:  # a value of a table, whose key msgspec does not name
             kind = get_args(_member(kind, dict))[1]
-            key = _unfit(value, kind)
+            key = _wrong_key(value, kind)
         place, value = f"{place}.{key}".lstrip("."), value[key]
     return place, value, kind
 
 
-def _unfit(table: Mapping[str, Any], kind: Any) -> str:
+def _field_types(kind: type) -> dict[str, Any]:
+    """Return the types of a class's fields by the names that documents have for them."""
+    names = {}
+    if issubclass(kind, msgspec.Struct):
+        names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    hints = get_type_hints(kind, include_extras=True)
+    return {names.get(name, name): type_ for name, type_ in hints.items()}
+
+
+def _wrong_key(table: Mapping[str, Any], kind: Any) -> str:
     """Return the first key whose value is not of `kind`."""
     for key, value in table.items():
         try:

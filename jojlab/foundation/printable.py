@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterable
-from typing import TextIO
+from typing import Any, TextIO
 
 _KEPT = "\n\t"
 # Control characters have pictures of their own at U+2400; those of 8 bits and of direction none.
@@ -56,7 +56,12 @@ def json_text(document: object, default: Callable[[object], object] | None = Non
     return text.translate(_ESCAPED)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, choices: Iterable[str]) -> str:
     """Return ' (did you mean ...?)' for the known word nearest to `word`, or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.5)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def public_fields(record: object, **names: str) -> dict[str, Any]:
+    """Return the fields of a record as scripts read them: by their own names, or those given."""
+    return {names.get(name, name): value for name, value in vars(record).items()}

@@ -142,13 +142,13 @@ def test_an_entry_that_is_dropped_while_the_cache_is_emptied_is_no_error(
     unused = cache.entry_unused
 
     @contextlib.contextmanager
-    def dropped_within(path: Path) -> Iterator[bool]:
+    def drop_meanwhile(path: Path) -> Iterator[bool]:
         with unused(path) as free:
             if path.name == "key":
                 Cache(own.root).drop("results", "key")
             yield free
 
-    monkeypatch.setattr(cache, "entry_unused", dropped_within)
+    monkeypatch.setattr(cache, "entry_unused", drop_meanwhile)
     assert own.empty() == []
     assert not own.has("other")
 

@@ -18,11 +18,13 @@ def end(number: int, _: object) -> NoReturn:
     raise Signalled(number)
 
 
-def by_ctrl_c(_: int, __: object) -> NoReturn:
+def raise_as_ctrl_c(_: int, __: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(("handler", "number"), [(end, signal.SIGALRM), (by_ctrl_c, signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("handler", "number"), [(end, signal.SIGALRM), (raise_as_ctrl_c, signal.SIGINT)]
+)
 def test_a_signal_ends_a_query_as_itself(handler: signal.Handlers, number: int) -> None:
     own = signal.signal(signal.SIGALRM, handler)
     try:

@@ -98,14 +98,14 @@ def parse_limit(text: str, where: str) -> Limit:
     return Limit(text.strip(), name, value * units[found["unit"]], found["sign"] == ">=")
 
 
-def _guarantee(text: str, found: re.Match[str], where: str) -> Limit:
+def _guarantee(text: str, match: re.Match[str], where: str) -> Limit:
     words = [each.value for each in Guarantee if each is not Guarantee.NONE]
-    if found["value"] or found["sign"] != "=" or found["unit"] not in words:
+    if match["value"] or match["sign"] != "=" or match["unit"] not in words:
         raise UseError(
             f"{where}: {text!r}: what survives is {' or '.join(words)}",
             f"write survives = {words[0]}",
         )
-    return Limit(text.strip(), SURVIVES, guarantee=Guarantee(found["unit"]))
+    return Limit(text.strip(), SURVIVES, guarantee=Guarantee(match["unit"]))
 
 
 FORM = "docs/gate.md has the form"
@@ -171,7 +171,9 @@ def read_budgets(path: Path) -> Budgets:
         _budget(entry, f"{path}: [[budget]] number {number}")
         for number, entry in enumerate(asked.budget, 1)
     )
-    return Budgets(path, _beside(path, asked.experiment), tuple(asked.set), asked.states, budgets)
+    return Budgets(
+        path, _experiment_path(path, asked.experiment), tuple(asked.set), asked.states, budgets
+    )
 
 
 def _budget(entry: _Budget, where: str) -> Budget:
@@ -183,7 +185,7 @@ def _budget(entry: _Budget, where: str) -> Budget:
     return Budget(where, entry.case, tuple(parse_limit(text, where) for text in entry.limits))
 
 
-def _beside(path: Path, experiment: str) -> str:
+def _experiment_path(path: Path, experiment: str) -> str:
     """Return an experiment's path as seen from here: in the file it is relative to the file."""
     beside = path.parent / experiment
     return str(beside) if experiment and beside.exists() else experiment

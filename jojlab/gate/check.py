@@ -89,7 +89,7 @@ def guarded(budgets: Iterable[Budget], settings: Mapping[str, Any]) -> bool:
 
 def _verdict(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> LimitVerdict:
     if limit.guarantee:
-        return _of_guarantee(case, limit)
+        return _guarantee_verdict(case, limit)
     value, why = _value(case, limit, case.figures.median)
     if value is None:
         return LimitVerdict(case, limit, LimitOutcome.NOT_MEASURED, why=why)
@@ -107,7 +107,7 @@ def _verdict(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> Li
     )  # fmt: skip
 
 
-def _of_guarantee(case: CaseSummary, limit: Limit) -> LimitVerdict:
+def _guarantee_verdict(case: CaseSummary, limit: Limit) -> LimitVerdict:
     assert limit.guarantee
     found = case.survival
     if found is None:

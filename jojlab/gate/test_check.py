@@ -33,7 +33,7 @@ def checked(folder: Path, summary: RunSummary, *entries: str) -> tuple[LimitVerd
     return check(summary, asked.budgets, read_accepted(asked.accepted_path))
 
 
-def of_one(folder: Path, builder: CaptureBuilder) -> RunSummary:
+def summary_of_one(folder: Path, builder: CaptureBuilder) -> RunSummary:
     return summarise(run_of(folder, builder))
 
 
@@ -62,12 +62,12 @@ def test_a_budget_chooses_cases_by_their_fields(tmp_path: Path) -> None:
 
 def test_the_lines_that_grew_are_told_against_the_accepted_bill(tmp_path: Path) -> None:
     budget = 'limits = ["bytes_per_commit <= 30 KiB", "requests_per_commit <= 10"]'
-    before = of_one(tmp_path / "before", wal_capture(EXT4_WAL, 1, 10))
+    before = summary_of_one(tmp_path / "before", wal_capture(EXT4_WAL, 1, 10))
     assert {each.outcome for each in checked(tmp_path, before, budget)} == {LimitOutcome.KEPT}
     write_accepted(tmp_path / "budgets.accepted.json", accept(before))
     case = {"filesystem": "ext4", "journal_mode": "truncate"}
     size, requests = checked(
-        tmp_path, of_one(tmp_path / "after", truncate_capture(case, 1, 10)), budget
+        tmp_path, summary_of_one(tmp_path / "after", truncate_capture(case, 1, 10)), budget
     )
     assert requests.outcome is LimitOutcome.KEPT
     assert (requests.before, requests.value) == (3.3, 9.1)
@@ -92,7 +92,7 @@ def test_what_is_deferred_breaks_a_limit_too(tmp_path: Path) -> None:
     builder.transaction(
         lambda: builder.request([("data", "", database, 350 * 1024)]), kind="checkpoint"
     )
-    summary = of_one(tmp_path, builder)
+    summary = summary_of_one(tmp_path, builder)
     (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 2 KiB"]')
     assert (verdict.outcome, verdict.value) == (LimitOutcome.BROKEN, 35 * 1024)
     assert gate.details(verdict) == ["dear line: deferred: data, /test.db, by joj-agent: "
@@ -102,13 +102,13 @@ def test_what_is_deferred_breaks_a_limit_too(tmp_path: Path) -> None:
 def test_a_case_without_a_commit_keeps_no_limit(tmp_path: Path) -> None:
     builder = CaptureBuilder(EXT4_WAL, 1)
     builder.add_transaction("rollback", "rollback", 0, 5, 10)
-    summary = of_one(tmp_path, builder)
+    summary = summary_of_one(tmp_path, builder)
     (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 2 KiB"]')
     assert (verdict.outcome, verdict.why) == (LimitOutcome.NOT_MEASURED, "no commit was measured")
 
 
 def test_without_an_accepted_bill_the_dearest_lines_are_told(tmp_path: Path) -> None:
-    summary = of_one(tmp_path, wal_capture(EXT4_WAL, 1, 10))
+    summary = summary_of_one(tmp_path, wal_capture(EXT4_WAL, 1, 10))
     (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 1 KiB"]')
     assert gate.details(verdict)[0] == (
         "dear line: fs-journal, fdatasync of test.db-wal: 2 requests, 20 KiB"
@@ -118,10 +118,10 @@ def test_without_an_accepted_bill_the_dearest_lines_are_told(tmp_path: Path) -> 
 def test_a_halved_batch_shows_by_the_row(tmp_path: Path) -> None:
     budget = 'limits = ["bytes_per_row <= 3 KiB", "bytes_per_commit <= 30 KiB"]'
     rows = {"statements": 10, "databases": 1}
-    before = of_one(tmp_path / "before", wal_capture({**EXT4_WAL, **rows}, 1, 10))
+    before = summary_of_one(tmp_path / "before", wal_capture({**EXT4_WAL, **rows}, 1, 10))
     write_accepted(tmp_path / "budgets.accepted.json", accept(before))
     halved = wal_capture({**EXT4_WAL, **rows, "statements": 5}, 1, 10)
-    row, commit = checked(tmp_path, of_one(tmp_path / "after", halved), budget)
+    row, commit = checked(tmp_path, summary_of_one(tmp_path / "after", halved), budget)
     assert commit.outcome is LimitOutcome.KEPT
     assert row.outcome is LimitOutcome.BROKEN
     assert row.value == 2 * (row.before or 0)
@@ -134,7 +134,7 @@ def test_what_was_not_measured_is_not_kept(tmp_path: Path) -> None:
     builder = wal_capture(EXT4_WAL, 1, 10)
     builder.lost_events = 3
     entry = 'limits = ["bytes_per_commit <= 30 KiB", "bytes_per_row <= 1 B", "survives = durable"]'
-    verdicts = checked(tmp_path, of_one(tmp_path, builder), entry)
+    verdicts = checked(tmp_path, summary_of_one(tmp_path, builder), entry)
     assert [each.outcome for each in verdicts] == [LimitOutcome.NOT_MEASURED] * 3
     assert [each.why for each in verdicts] == [
         "the capture is incomplete",

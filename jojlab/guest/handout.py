@@ -71,10 +71,10 @@ def read_archive(archive: bytes, header: Header) -> dict[str, bytes]:
     return files
 
 
-def _check(member: tarfile.TarInfo, seen: dict[str, bytes]) -> None:
+def _check(member: tarfile.TarInfo, files: dict[str, bytes]) -> None:
     if not member.isreg() or not _NAME.fullmatch(member.name):
         raise GuestError(f"the guest hands out {member.name!r}, which is not a plain file")
-    if member.name in seen or len(seen) >= _MOST_FILES:
+    if member.name in files or len(files) >= _MOST_FILES:
         raise GuestError(f"the guest hands out {member.name!r} twice, or too many files")
 
 

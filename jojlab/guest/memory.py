@@ -73,18 +73,19 @@ _ZEROES = bytes(_PAGE_BYTES)
 
 @dataclass(frozen=True)
 class Memory:
-    """Where a guest's memory is; what it writes is `kept` there, or else is its own until it ends.
+    """Where a guest's memory is; with `is_kept` what it writes stays there, or else is its own
+    until it ends.
 
     docs of QEMU: qemu-options, memory-backend-file, share=on|off.
     """
 
     path: Path
-    kept: bool
+    is_kept: bool
 
     def backend(self, length_mib: int) -> str:
         """QEMU's words for it; a comma of the path is written twice."""
         path = str(self.path).replace(",", ",,")
-        share = "on" if self.kept else "off"
+        share = "on" if self.is_kept else "off"
         return f"memory-backend-file,id=ram,size={length_mib}M,mem-path={path},share={share}"
 
 

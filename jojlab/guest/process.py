@@ -43,13 +43,13 @@ _alive: dict[int, int] = {}
 _alive_lock = threading.Lock()
 
 
-def kill_all(of_thread: int | None = None) -> None:
+def kill_all(thread_id: int | None = None) -> None:
     """Kills every guest of this process, or of one of its threads; what waits for them raises
     GuestError.
     """
     with _alive_lock:
         for group, thread in _alive.items():
-            if of_thread in (None, thread):
+            if thread_id in (None, thread):
                 _kill_group(group)
 
 
@@ -151,12 +151,12 @@ class Guest:
         return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]), final=final)
 
     @contextlib.asynccontextmanager
-    async def _patience(self, what: str) -> AsyncIterator[None]:
+    async def _patience(self, action: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(_COMMAND_TIMEOUT_S):
                 yield
         except TimeoutError as error:
-            raise self.error(f"{what} took more than {_COMMAND_TIMEOUT_S} s") from error
+            raise self.error(f"{action} took more than {_COMMAND_TIMEOUT_S} s") from error
 
     async def _let_it_end(self) -> None:
         """A QEMU that fails says why at its end: waits for that, not for long."""

@@ -127,12 +127,12 @@ def command(
 
 
 def watched(
-    given: list[str], console: str, qmp_descriptor: int, architecture: Architecture = X86_64
+    command: list[str], console: str, qmp_descriptor: int, architecture: Architecture = X86_64
 ) -> list[str]:
     """The program and its arguments, with what every machine has so that we can steer it."""
     return [
         str(need_tool(architecture.qemu, architecture.qemu_package)),
-        *given,
+        *command,
         "-S",
         *("-serial", f"file:{console}"),
         *("-chardev", f"socket,id=qmp,fd={qmp_descriptor}", "-mon", "chardev=qmp,mode=control"),

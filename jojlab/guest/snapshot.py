@@ -68,7 +68,7 @@ def _sound(saved: Path, _modified_ns: tuple[int, ...]) -> bool:
 
 async def _boot_and_save(image: Image, machine: Machine, work: Path, folder: Path) -> None:
     ours, theirs = socket.socketpair()
-    memory = Memory(folder / MEMORY, kept=True)
+    memory = Memory(folder / MEMORY, is_kept=True)
     with memory.path.open("wb") as file:  # a disk that cannot have it says so here
         file.truncate(machine.whole_memory_mib * MIB)
     command = qemu.command(image, machine, memory, CONSOLE, theirs.fileno())

@@ -9,7 +9,7 @@ from jojlab.guest.memory import drop_zeroes, sha256_sparse
 LENGTH = 3 << 20
 
 
-def made(path: Path, *written: tuple[int, bytes]) -> Path:
+def make_memory(path: Path, *written: tuple[int, bytes]) -> Path:
     with path.open("wb") as file:
         file.truncate(LENGTH)
         for place, content in written:
@@ -20,8 +20,8 @@ def made(path: Path, *written: tuple[int, bytes]) -> Path:
 
 def test_holes_and_zeroes_have_one_hash(tmp_path: Path) -> None:
     content = (1 << 20, b"content" * 1000)
-    with_holes = made(tmp_path / "holes", content)
-    full = made(tmp_path / "full", (0, bytes(LENGTH)), content)
+    with_holes = make_memory(tmp_path / "holes", content)
+    full = make_memory(tmp_path / "full", (0, bytes(LENGTH)), content)
     assert with_holes.read_bytes() == full.read_bytes()
     assert with_holes.stat().st_blocks < full.stat().st_blocks
     assert sha256_sparse(with_holes) == sha256_sparse(full)
@@ -32,11 +32,11 @@ def test_holes_and_zeroes_have_one_hash(tmp_path: Path) -> None:
 
 def test_another_place_length_or_byte_is_another_hash(tmp_path: Path) -> None:
     files = [
-        made(tmp_path / "one", (4096, b"a")),
-        made(tmp_path / "moved", (8192, b"a")),
-        made(tmp_path / "changed", (4096, b"b")),
-        made(tmp_path / "more", (4096, b"a"), (LENGTH - 1, b"a")),
-        made(tmp_path / "longer", (4096, b"a"), (LENGTH, b"\0")),
-        made(tmp_path / "empty"),
+        make_memory(tmp_path / "one", (4096, b"a")),
+        make_memory(tmp_path / "moved", (8192, b"a")),
+        make_memory(tmp_path / "changed", (4096, b"b")),
+        make_memory(tmp_path / "more", (4096, b"a"), (LENGTH - 1, b"a")),
+        make_memory(tmp_path / "longer", (4096, b"a"), (LENGTH, b"\0")),
+        make_memory(tmp_path / "empty"),
     ]
     assert len({sha256_sparse(file) for file in files}) == len(files)

@@ -55,5 +55,5 @@ def test_impossible_machines_are_refused(machine: tuple[int, int]) -> None:
 
 
 def test_a_path_with_a_comma_is_one_word_of_qemu(tmp_path: Path) -> None:
-    words = Memory(tmp_path / "a,b", kept=False).backend(7)
+    words = Memory(tmp_path / "a,b", is_kept=False).backend(7)
     assert words.endswith(f",mem-path={tmp_path}/a,,b,share=off")

@@ -26,7 +26,7 @@ def run_by_virtual_clock(
     cache: Cache,
     image: Image,
     machine: Machine,
-    given: GuestInput,
+    guest_input: GuestInput,
     *,
     timeout_s: float,
     tell: Callable[[str], None],
@@ -51,7 +51,9 @@ def run_by_virtual_clock(
         beside = memory_model.arguments(cache, core, machine, watched) if core else []
         try:
             with cache.work_dir() as work:
-                return asyncio.run(_run(image, machine, saved, given, work, patience_s, beside))
+                return asyncio.run(
+                    _run(image, machine, saved, guest_input, work, patience_s, beside)
+                )
         except ContentsTooLarge:
             larger = next_larger(machine.memory_mib)
             if larger is None:
@@ -63,19 +65,19 @@ async def _run(
     image: Image,
     machine: Machine,
     saved: Path,
-    given: GuestInput,
+    guest_input: GuestInput,
     work: Path,
     timeout_s: float,
-    beside: list[str],
+    plugin: list[str],
 ) -> dict[str, bytes]:
     ours, theirs = socket.socketpair()
-    memory = Memory(saved / MEMORY, kept=False)
+    memory = Memory(saved / MEMORY, is_kept=False)
     command = qemu.command(image, machine, memory, CONSOLE, theirs.fileno())
-    added = [*qemu.incoming(), *given.write(work), *beside]
+    added = [*qemu.incoming(), *guest_input.write(work), *plugin]
     async with start([*command, *added], ours, theirs, work) as guest:
         await guest.restore(saved / STATE)
         await guest.run_until_stop(timeout_s)
         files = await handout.collect(guest, machine.handout_address, HANDOUT_BYTES)
-    if beside:
+    if plugin:
         files[COUNTS] = counts_of(work)
     return files

@@ -44,7 +44,7 @@ def run_by_wall_clock(
     cache: Cache,
     image: Image,
     machine: WallMachine,
-    given: GuestInput,
+    guest_input: GuestInput,
     *,
     timeout_s: float,
     tell: Callable[[str], None],
@@ -57,7 +57,7 @@ def run_by_wall_clock(
     with cache.work_dir() as work:
         with (work / _DISK_FILE).open("wb") as disk:
             disk.truncate(machine.capacity_bytes)
-        return asyncio.run(_run(image, machine.device, given, work, timeout_s))
+        return asyncio.run(_run(image, machine.device, guest_input, work, timeout_s))
 
 
 def arguments(device: str, kernel: str, initramfs: str) -> list[str]:
@@ -91,11 +91,11 @@ def host() -> dict[str, Any]:
 
 
 async def _run(
-    image: Image, device: str, given: GuestInput, work: Path, timeout_s: float
+    image: Image, device: str, guest_input: GuestInput, work: Path, timeout_s: float
 ) -> dict[str, bytes]:
     ours, theirs = socket.socketpair()
     machine = arguments(device, str(image.kernel), str(image.initramfs))
-    command = qemu.watched([*machine, *given.write(work)], CONSOLE, theirs.fileno())
+    command = qemu.watched([*machine, *guest_input.write(work)], CONSOLE, theirs.fileno())
     async with start(command, ours, theirs, work) as guest:
         await guest.run_until_stop(timeout_s)
         return await handout.collect(guest, _HANDOUT_ADDRESS, HANDOUT_BYTES)

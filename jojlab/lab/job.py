@@ -66,7 +66,7 @@ class Input:
     is_tree: bool = False
 
     @classmethod
-    def of(cls, cache: Cache, name: str, path: Path) -> Input:
+    def from_file(cls, cache: Cache, name: str, path: Path) -> Input:
         """Keep the contents of `path` in the cache as they are now.
 
         Raises UseError when there is no such file, or it is too large.
@@ -82,10 +82,10 @@ class Input:
             raise UseError(
                 f"{path}: cannot be read: {error.strerror}", "make it readable"
             ) from error
-        return cls(name, sha256(content), kept(cache, content))
+        return cls(name, sha256(content), keep_content(cache, content))
 
     @classmethod
-    def of_tree(
+    def from_tree(
         cls,
         cache: Cache,
         name: str,
@@ -99,7 +99,7 @@ class Input:
         Raises UseError as pack() does.
         """
         content = pack(members, is_shared=is_shared)
-        return cls(name, sha256(content), kept(cache, content), is_tree=True)
+        return cls(name, sha256(content), keep_content(cache, content), is_tree=True)
 
     @property
     def identity(self) -> str:
@@ -114,7 +114,7 @@ class Input:
         return content
 
 
-def kept(cache: Cache, content: bytes) -> Path:
+def keep_content(cache: Cache, content: bytes) -> Path:
     """Return a file of the cache with this content, made if need be; its folder is its hash."""
 
     def build(folder: Path) -> None:
@@ -161,7 +161,7 @@ class Job:
         """What its guest runs on."""
         return self.machine.architecture if isinstance(self.machine, Machine) else X86_64
 
-    def given(self) -> GuestInput:
+    def guest_input(self) -> GuestInput:
         """Return what the guest is given; MachineError when an input file is damaged."""
         files, trees = (
             {each.name: each.content() for each in self.inputs if each.is_tree == is_tree}

@@ -59,7 +59,7 @@ class Lab:
         """
         left = []
         for number, job in enumerate(jobs):
-            if known := self._known(job):
+            if known := self._cached(job):
                 progress.stage(number, "cached")
                 yield number, known
             else:
@@ -105,7 +105,7 @@ class Lab:
 
         return processes(self.cache, self.options, progress.stage)
 
-    def _known(self, job: Job) -> Outcome | None:
+    def _cached(self, job: Job) -> Outcome | None:
         if not self.options.use_cache or not (key := job.key):
             return None
         files = self.cache.lookup(key)

@@ -140,7 +140,7 @@ def check_handed_disks(cache: Cache, image: Image, files: dict[str, bytes]) -> N
     if len(waiting) != len(states.states):
         raise GuestError(f"{len(states.states)} states of disks for {len(waiting)} that wait")
     with cache.work_dir() as work, disk_errors(work):
-        checker = _Checker.of(image, states, work)
+        checker = _Checker.from_image(image, states, work)
         for state, _ in zip(waiting, _put(states, pages or b"", work), strict=True):
             _judge(state, checker.complaint(), states.program)
     answer["outcomes"] = _outcomes(answer["states"])
@@ -203,7 +203,7 @@ class _Checker:
     folder: Path
 
     @classmethod
-    def of(cls, image: Image, states: _DiskStates, work: Path) -> _Checker:
+    def from_image(cls, image: Image, states: _DiskStates, work: Path) -> _Checker:
         """Take it out of the image, with all libraries that are there, if it runs on this machine.
 
         Raises MachineError when it does not, and this machine has another version.
@@ -213,7 +213,7 @@ class _Checker:
         asked = [*states.arguments, *option, *journal, _disk(0)]
         limited = [str(need_tool("prlimit", "util-linux")), _CHECKER_LIMIT]
         if "architecture" in image.manifest:
-            return cls([*limited, str(_of_this_machine(image, states.program)), *asked], work)
+            return cls([*limited, str(_local_checker(image, states.program)), *asked], work)
         root = work / "image"
         loader = None
         for name, content in files_of(image.initramfs.read_bytes()):
@@ -247,7 +247,7 @@ class _Checker:
         return f"({_ending(done.returncode)}): {printed[-_MOST_CHARACTERS:]}"
 
 
-def _of_this_machine(image: Image, program: str) -> Path:
+def _local_checker(image: Image, program: str) -> Path:
     """Return this machine's checker, of the version that the image has of another architecture.
 
     A package that was built again has +bN behind its version (Debian Policy, 5.6.12).

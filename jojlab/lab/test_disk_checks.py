@@ -63,7 +63,7 @@ def _handed(tmp_path: Path) -> dict[str, bytes]:
     }
 
 
-def _of_arm64(version: str) -> Image:
+def _arm64_image(version: str) -> Image:
     """An image whose programs do not run on this machine, and which is not read."""
     manifest = {"architecture": "arm64", "mkfs_package_versions": {"e2fsprogs": version}}
     return Image("", Path(), Path("/nowhere"), manifest)
@@ -72,8 +72,8 @@ def _of_arm64(version: str) -> Image:
 def test_disks_of_arm64_are_checked_by_this_machine_if_it_has_that_version(tmp_path: Path) -> None:
     files, here = _handed(tmp_path), package_version("e2fsprogs").partition("+b")[0]
     with pytest.raises(MachineError, match=r"the guest has e2fsprogs 0\.1, this machine"):
-        check_handed_disks(Cache(tmp_path / "cache"), _of_arm64("0.1"), dict(files))
-    check_handed_disks(Cache(tmp_path / "cache"), _of_arm64(f"{here}+b7"), files)
+        check_handed_disks(Cache(tmp_path / "cache"), _arm64_image("0.1"), dict(files))
+    check_handed_disks(Cache(tmp_path / "cache"), _arm64_image(f"{here}+b7"), files)
     outcomes = [state["outcome"] for state in json.loads(files["power_cuts.json"])["states"]]
     assert outcomes == ["kept", "unmountable", "corrupt", "lost"]
 

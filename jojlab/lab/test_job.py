@@ -13,7 +13,7 @@ from jojlab.foundation.hashing import sha256
 from jojlab.guest.guest_input import MOST_INPUT_BYTES, GuestInput
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import WallMachine
-from jojlab.lab.job import Input, Job, Kind, kept, record_of, virtual
+from jojlab.lab.job import Input, Job, Kind, keep_content, record_of, virtual
 from jojlab.lab.power_cuts import power_cuts
 
 
@@ -38,7 +38,7 @@ def job(image: Image, *inputs: Input, shift: int = 0, **fields: object) -> Job:
 
 def script(cache: Cache, folder: Path, text: str) -> Input:
     (folder / "script").write_text(text)
-    return Input.of(cache, "script", folder / "script")
+    return Input.from_file(cache, "script", folder / "script")
 
 
 def test_the_contents_of_an_input_file_are_part_of_the_key(
@@ -50,9 +50,9 @@ def test_the_contents_of_an_input_file_are_part_of_the_key(
     assert first.key == again.key != other.key
     assert first.key != job(image).key
     # Whatever becomes of the file: a job has what there was when it was made.
-    assert other.given() == GuestInput(other.record, {"script": b"1 0 close 4"})
+    assert other.guest_input() == GuestInput(other.record, {"script": b"1 0 close 4"})
     (tmp_path / "script").unlink()
-    assert first.given().inputs == {"script": b"1 0 close 3"}
+    assert first.guest_input().inputs == {"script": b"1 0 close 3"}
     name = replace(first.inputs[0], name="other")
     assert replace(first, inputs=(name,)).key != first.key
 
@@ -81,9 +81,9 @@ def test_all_that_a_job_needs_can_be_elsewhere(own: Cache, image: Image, tmp_pat
     contents = {sha: path.read_bytes() for sha, path in here.contents().items()}
     assert all(sha256(content) == sha for sha, content in contents.items())
     other = Cache(tmp_path / "other")
-    there = here.with_files({sha: kept(other, it) for sha, it in contents.items()})
+    there = here.with_files({sha: keep_content(other, it) for sha, it in contents.items()})
     assert there.key == here.key
-    assert there.given() == here.given()
+    assert there.guest_input() == here.guest_input()
     paths = [there.image.kernel, there.image.initramfs, *(it.path for it in there.inputs)]
     assert all(path.is_relative_to(other.root) for path in paths)
     assert there.image.kernel.read_text() == "kernel"
@@ -91,20 +91,20 @@ def test_all_that_a_job_needs_can_be_elsewhere(own: Cache, image: Image, tmp_pat
 
 def test_a_file_that_is_none_or_too_large_is_refused(own: Cache, tmp_path: Path) -> None:
     with pytest.raises(UseError, match="no such file"):
-        Input.of(own, "script", tmp_path)
+        Input.from_file(own, "script", tmp_path)
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(MOST_INPUT_BYTES + 1)
     with pytest.raises(UseError, match="larger than 64 MiB"):
-        Input.of(own, "script", large)
+        Input.from_file(own, "script", large)
 
 
 def test_a_damaged_copy_is_told_and_made_anew(own: Cache, image: Image, tmp_path: Path) -> None:
     made = job(image, script(own, tmp_path, "text"))
     made.inputs[0].path.write_text("else")
     with pytest.raises(MachineError, match="damaged"):
-        made.given()
-    assert job(image, script(own, tmp_path, "text")).given().inputs == {"script": b"text"}
+        made.guest_input()
+    assert job(image, script(own, tmp_path, "text")).guest_input().inputs == {"script": b"text"}
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a,b", "x" * 33, "A"])

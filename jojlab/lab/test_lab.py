@@ -28,7 +28,7 @@ from tests.images import unbootable_image
 FILES = {"manifest.parquet": b"table"}
 
 
-class Heard(JobProgress):
+class RecordingProgress(JobProgress):
     """Keeps what it hears; may kill the worker of a job that begins."""
 
     def __init__(self, *, kills: int = 0) -> None:
@@ -58,7 +58,7 @@ def job(lab: Lab, seed: int) -> Job:
 
 
 def test_what_is_cached_needs_no_process(lab: Lab) -> None:
-    jobs, heard = [job(lab, 1), job(lab, 2)], Heard()
+    jobs, heard = [job(lab, 1), job(lab, 2)], RecordingProgress()
     for each in jobs:
         lab.cache.store(each.key, FILES)
         assert lab.is_cached(each)
@@ -71,7 +71,7 @@ def test_what_is_cached_needs_no_process(lab: Lab) -> None:
 
 
 def test_a_guest_that_does_not_start_is_tried_twice_and_harms_no_other(lab: Lab) -> None:
-    jobs, heard = [job(lab, 1), job(lab, 2)], Heard()
+    jobs, heard = [job(lab, 1), job(lab, 2)], RecordingProgress()
     lab.cache.store(jobs[1].key, FILES)
     outcomes = dict(lab.run(jobs, heard))
     assert outcomes[1] == Outcome(FILES, from_cache=True)
@@ -86,7 +86,7 @@ def test_a_guest_that_does_not_start_is_tried_twice_and_harms_no_other(lab: Lab)
 
 
 def test_a_damaged_image_runs_nothing(lab: Lab) -> None:
-    heard, damaged = Heard(), job(lab, 1)
+    heard, damaged = RecordingProgress(), job(lab, 1)
     damaged.image.initramfs.write_bytes(b"initramFs")
     with pytest.raises(MachineError, match="initramfs: damaged"):
         list(lab.run([damaged], heard))
@@ -94,7 +94,7 @@ def test_a_damaged_image_runs_nothing(lab: Lab) -> None:
 
 
 def test_a_process_that_is_killed_is_replaced(lab: Lab) -> None:
-    heard = Heard(kills=1)
+    heard = RecordingProgress(kills=1)
     [(_, outcome)] = lab.run([job(lab, 1)], heard)
     assert [why for _, why in heard.retried] == [
         "the process that ran it ended abruptly: was it killed for lack of memory?"
@@ -104,7 +104,7 @@ def test_a_process_that_is_killed_is_replaced(lab: Lab) -> None:
 
 
 def test_what_waits_is_dropped_when_the_caller_leaves(lab: Lab) -> None:
-    jobs, heard = [job(lab, number) for number in range(50)], Heard()
+    jobs, heard = [job(lab, number) for number in range(50)], RecordingProgress()
     lab.cache.store(jobs[0].key, FILES)
     with contextlib.closing(lab.run(jobs, heard)) as outcomes:
         assert next(outcomes)[0] == 0
@@ -124,7 +124,7 @@ def test_a_signal_while_it_waits_ends_the_run(lab: Lab, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("jojlab.lab.lab.wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        list(lab.run([job(lab, seed) for seed in range(4)], Heard()))
+        list(lab.run([job(lab, seed) for seed in range(4)], RecordingProgress()))
     assert multiprocessing.active_children() == []
     assert list(lab.cache.folder("work").iterdir()) == []
 
@@ -133,4 +133,4 @@ def test_a_cluster_that_does_not_answer_is_told(lab: Lab) -> None:
     pytest.importorskip("distributed")
     there = Lab(lab.cache, Options(cluster="nowhere"))
     with pytest.raises(MachineError, match="--cluster nowhere: no scheduler of Dask answers"):
-        list(there.run([job(lab, 1)], Heard()))
+        list(there.run([job(lab, 1)], RecordingProgress()))

@@ -43,7 +43,7 @@ def test_a_state_that_two_guests_found_counts_once() -> None:
     assert found["draws"] == 8
     assert found["outcomes"] == {"kept": 2, "lost": 1}
     assert found["by_kind"]["subset"] == {"lost": 1}
-    fields = set(PowerCuts.__struct_fields__)
+    fields = set(PowerCuts.__struct_encode_fields__)
     assert fields <= set(found), fields - set(found)
 
 

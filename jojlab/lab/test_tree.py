@@ -88,9 +88,9 @@ def test_a_link_stays_in_its_tree(name: str, target: str, confined: bool) -> Non
 
 def test_a_tree_and_a_file_of_its_bytes_are_not_the_same(tree: Path, tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
-    made = Input.of_tree(cache, "files", members_of(tree))
+    made = Input.from_tree(cache, "files", members_of(tree))
     (tmp_path / "packed").write_bytes(made.content())
-    same = Input.of(cache, "files", tmp_path / "packed")
+    same = Input.from_file(cache, "files", tmp_path / "packed")
     assert made.sha256 == same.sha256
     assert made.identity != same.identity
 

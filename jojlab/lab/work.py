@@ -22,7 +22,7 @@ from jojlab.lab.power_cuts import check_handed_disks
 _OUTCOME = "outcome.json"
 
 
-class _Said(msgspec.Struct):
+class _AgentOutcome(msgspec.Struct):
     """What the agent writes there (agent/src/commands/init.rs)."""
 
     status: Literal["ok", "error"]
@@ -38,7 +38,7 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
     Raises UseError when the agent finds the record wrong, or no guest is large enough; GuestError
     when the guest hangs, dies or cannot do it; MachineError when this machine lacks something.
     """
-    given = job.given()
+    given = job.guest_input()
     if isinstance(job.machine, Machine):
         files = run_by_virtual_clock(
             cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell, core=job.core,
@@ -61,7 +61,7 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
 def _check(raw: bytes | None) -> None:
     """Raise what the agent reports; GuestError when it reports nothing that can be read."""
     try:
-        said = msgspec.json.decode(raw or b"", type=_Said)
+        said = msgspec.json.decode(raw or b"", type=_AgentOutcome)
     except (ValueError, RecursionError) as error:
         raise GuestError(f"the guest's {_OUTCOME} is missing or damaged: {error}") from error
     if said.status == "ok":

@@ -35,7 +35,7 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.signals import leave_signals_to_parent, masked_signals
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.process import kill_all
-from jojlab.lab.job import Job, kept
+from jojlab.lab.job import Job, keep_content
 from jojlab.lab.options import Options
 from jojlab.lab.work import work
 
@@ -207,7 +207,7 @@ def _at_worker(
             f"worker {worker.address} has another jojlab or QEMU ({there}; wanted: {wanted})",
             "install the same versions on every worker",
         )
-    found = {sha256(content): kept(cache, content) for content in contents}
+    found = {sha256(content): keep_content(cache, content) for content in contents}
     try:
         with _killed_when_unwanted(worker):
             return work(

@@ -55,7 +55,7 @@ class MobibenchFlags:
 
     directory: Path
     numbers: Mapping[str, int]
-    of_database: bool
+    is_database: bool
     random_keys: bool
     quiet: bool
     latency_file: Path | None
@@ -67,12 +67,12 @@ class MobibenchFlags:
         """The fields of the case; the others have their defaults."""
         if self.script:
             return _replay(self.script)
-        return _database(self) if self.of_database else _file(self)
+        return _database(self) if self.is_database else _file(self)
 
     @property
     def reads(self) -> bool:
         """Whether a file is read."""
-        return not self.of_database and self.numbers["a"] in _READS
+        return not self.is_database and self.numbers["a"] in _READS
 
 
 def read_flags(arguments: Sequence[str]) -> MobibenchFlags | None:
@@ -92,7 +92,7 @@ def read_flags(arguments: Sequence[str]) -> MobibenchFlags | None:
     asked = MobibenchFlags(
         Path(flags.get("p", "./mobibench")),
         numbers,
-        of_database="d" in flags,
+        is_database="d" in flags,
         random_keys="R" in flags,
         quiet="q" in flags,
         latency_file=Path(flags["L"]) if "L" in flags else None,
@@ -116,14 +116,14 @@ def _number(letter: str, text: str | None) -> int:
     return number
 
 
-def _refuse(asked: MobibenchFlags) -> None:
+def _refuse(flags: MobibenchFlags) -> None:
     """Refuse what Mobibench would do otherwise than it says, or we cannot."""
-    numbers = asked.numbers
-    if asked.script:
-        if not asked.script.is_file():
-            raise UseError(f"{WHERE}: -g {asked.script}: no such file", "name MobiGen's output")
+    numbers = flags.numbers
+    if flags.script:
+        if not flags.script.is_file():
+            raise UseError(f"{WHERE}: -g {flags.script}: no such file", "name MobiGen's output")
         return
-    if asked.of_database:
+    if flags.is_database:
         if numbers["n"] < numbers["t"]:
             raise UseError(
                 f"{WHERE}: -n {numbers['n']} is less than -t {numbers['t']}",
@@ -136,7 +136,7 @@ def _refuse(asked: MobibenchFlags) -> None:
             "Linux has",
             "-y 2 is fsync, -y 8 fdatasync",
         )
-    if asked.reads and numbers["y"] not in _READ_MODES:
+    if flags.reads and numbers["y"] not in _READ_MODES:
         raise UseError(
             f"{WHERE}: -a {numbers['a']} with -y {numbers['y']}: mapped memory is not read",
             "read with -y 0, or -y 3 past the page cache",
@@ -167,9 +167,9 @@ def _replay(script: Path) -> dict[str, Value]:
     }
 
 
-def _database(asked: MobibenchFlags) -> dict[str, Value]:
-    numbers = asked.numbers
-    in_order = numbers["d"] == 0 and not asked.random_keys
+def _database(flags: MobibenchFlags) -> dict[str, Value]:
+    numbers = flags.numbers
+    in_order = numbers["d"] == 0 and not flags.random_keys
     return {
         "workload": _WORKLOADS[numbers["d"]],
         "transactions": numbers["n"],
@@ -189,8 +189,8 @@ def _database(asked: MobibenchFlags) -> dict[str, Value]:
     }
 
 
-def _file(asked: MobibenchFlags) -> dict[str, Value]:
-    numbers = asked.numbers
+def _file(flags: MobibenchFlags) -> dict[str, Value]:
+    numbers = flags.numbers
     record_bytes = numbers["r"] * 1024
     access = _ACCESS[numbers["a"]]
     settings: dict[str, Value] = {
@@ -203,6 +203,6 @@ def _file(asked: MobibenchFlags) -> dict[str, Value]:
     }
     if access == "shuffled":
         settings["overlap_percent"] = numbers["v"]
-    if asked.reads:
+    if flags.reads:
         return {"workload": "file-read", "read_mode": _READ_MODES[numbers["y"]], **settings}
     return {"workload": "file-write", "sync_mode": _SYNC_MODES[numbers["y"]], **settings}

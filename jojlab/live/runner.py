@@ -48,27 +48,27 @@ def live_fields(workloads: tuple[str, ...]) -> list[Field]:
     return fields
 
 
-def live_settings(given: Mapping[str, Value], where: str) -> dict[str, Value]:
+def live_settings(chosen: Mapping[str, Value], where: str) -> dict[str, Value]:
     """Return the record of a live case: what was given, and the defaults.
 
     Raises UseError for a field that the workload does not have, or lacks, and for a folder that is
     not there.
     """
-    workload = given.get("workload", BY_NAME["workload"].default)
+    workload = chosen.get("workload", BY_NAME["workload"].default)
     assert workload is not None
-    for name in given:
+    for name in chosen:
         if not BY_NAME[name].applies(workload):
             raise UseError(
                 f"{where}: {workload} has no field {name}",
                 f"drop it; it is for {', '.join(BY_NAME[name].workloads)}",
             )
     need = WORKLOADS[str(workload)].needs
-    if need and not given.get(need):
+    if need and not chosen.get(need):
         raise UseError(f"{where}: {workload} needs {need} = FOLDER", f"give it: --{need} FOLDER")
-    for name, value in given.items():
+    for name, value in chosen.items():
         if BY_NAME[name].kind is FieldKind.FOLDER and value and not Path(str(value)).is_dir():
             raise UseError(f"{where}: {name} = {value!r}: no such folder", "name a folder")
-    return {name: value for name, value in complete(given).items() if name not in OF_THE_LAB}
+    return {name: value for name, value in complete(chosen).items() if name not in OF_THE_LAB}
 
 
 CASE_ID = "live"

@@ -67,7 +67,7 @@ class DiskMap:
     unit_bytes: int = SECTOR
     # Whether the offsets of data are those of whole blocks of a file, and do not grow within them:
     # the nodes of UBIFS have heads, and are compressed.
-    of_blocks: bool = False
+    has_blocks: bool = False
 
 
 class ToolError(Exception):

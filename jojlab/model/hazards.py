@@ -218,7 +218,7 @@ class Stakes:
     is_lazy: bool
     reads_only: bool
 
-    def of_a_sync(self, cause: Cause, value: str = "") -> tuple[Hazard, ...]:
+    def sync_hazards(self, cause: Cause, value: str = "") -> tuple[Hazard, ...]:
         """Return the hazards of a sync that does not do what it should."""
         hazard = Hazard(self.last, cause, value)
         return (hazard, Hazard(Harm.DATABASE, cause, value)) if self.has_database else (hazard,)

@@ -21,7 +21,7 @@ CONTENTS = {
 _PROTOTYPE = "boot\n0 0\nd--755 0 0\na ---644 0 0 {0}/a\nb ---644 0 0 {0}/b\n$\n$\n"
 
 
-def made(folder: Path, *commands: str) -> Path:
+def make_filesystem(folder: Path, *commands: str) -> Path:
     """Make a filled filesystem; DISK, ROOT and PROTO in the commands stand for the paths."""
     root, proto, disk = folder / "root", folder / "proto", folder / "disk"
     root.mkdir()
@@ -53,7 +53,7 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_the_files_bytes_are_where_they_are_told_to_be(name: str, tmp_path: Path) -> None:
     tell, commands = MADE[name]
-    disk = made(tmp_path, *commands)
+    disk = make_filesystem(tmp_path, *commands)
     told = tell(disk)
     content = disk.read_bytes()
     files: dict[int, dict[int, bytes]] = {}
@@ -86,7 +86,7 @@ def test_a_disk_without_the_filesystem_is_told_as_such(tmp_path: Path) -> None:
 
 
 def test_the_orphan_file_of_ext4_is_metadata(tmp_path: Path) -> None:
-    disk = made(tmp_path, "mkfs.ext4 -q -F -O orphan_file DISK")
+    disk = make_filesystem(tmp_path, "mkfs.ext4 -q -F -O orphan_file DISK")
     facts = [fact for _, fact in ext4.read_disk_map(disk).exact.facts.values()]
     assert Fact(("fs-metadata",), ("orphan-file",)) in facts
     assert not [fact for fact in facts if fact.block_types == ("data",)]

@@ -307,7 +307,7 @@ def advice_json(
     """Return what `joj advise --json` prints; `gone` as for the terminal."""
     assert advice.present
     found: dict[str, list[dict[str, Any]]] = {"present": [], "answer": [], "refused": []}
-    for name, choice in advice.named:
+    for name, choice in advice.choices_by_name:
         record = _choice_json(choice, advice.present, asked, gone.get(name, ()))
         wanted = asked.states if choice in advice.answers else 0
         found[name.partition("-")[0]].append(
@@ -317,7 +317,7 @@ def advice_json(
     return {
         "workload": app["workload"],
         "device": app["device"],
-        "given": dict(asked.given),
+        "given": dict(asked.settings),
         "seeds": list(asked.seeds),
         "limits": vars(asked.limits),
         "guarantee": asked.space.guarantee.value,
@@ -428,7 +428,7 @@ def _holds(asked: AdviceRequest) -> str:
     # What is free to choose or stands in the line of the present settings is no condition.
     means = {name for name, field in BY_NAME.items() if not field.changes_work and "." not in name}
     named = {"workload", "regime", *means - {"kernel"}, *asked.space.values}
-    more = [f"{name}={value}" for name, value in asked.given.items() if name not in named]
+    more = [f"{name}={value}" for name, value in asked.settings.items() if name not in named]
     shares = [
         f"{text.digits(share * 100)} % {regime}" for regime, share in asked.shares.items() if regime
     ]
@@ -493,7 +493,7 @@ def print_advice(
         *([("years", "right")] if asked.limits.commits_a_day else []),
         ("after power cuts", "left"),
     )
-    for name, choice in advice.named:
+    for name, choice in advice.choices_by_name:
         found = choice.score
         years = asked.flash.years(found.nand_bytes, asked.limits.commits_a_day)
         table.add_row(

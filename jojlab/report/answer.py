@@ -343,7 +343,7 @@ def _of_traffic(summary: RunSummary, kinds: Mapping[str, Characterisation]) -> I
     for attribute, suffix in (("block_type", ""), ("file_kind", ", by kind of file")):
         parts = [
             f"{_percent(share.bytes / written)} {share.value}"
-            for share in sorted(first.of("write", attribute), key=lambda each: -each.bytes)
+            for share in sorted(first.shares_of("write", attribute), key=lambda each: -each.bytes)
             if share.bytes and written
         ]
         if parts:

@@ -74,7 +74,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
                 text.figure(change.figure, change.old),
                 text.figure(change.figure, change.new),
                 text.change(change.change),
-                "[dim]within the seeds' spread[/dim]" if change.within_spread else "",
+                "[dim]within the seeds' spread[/dim]" if change.is_within_spread else "",
                 escape(_moved_by(change.steps)),
             )
         console.print(table)

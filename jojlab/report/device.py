@@ -91,7 +91,7 @@ def print_sensitivity(found: Sensitivity) -> None:
         table.add_column(escape(title), justify="left" if title == "number" else "right")
     table.add_row(found.figure, "", "", *(f"{value:,.2f}" for value in found.base.values()))
     changes = {(row.key, row.value, row.case_id): row for row in found.effects}
-    for number in found.by_effect():
+    for number in found.numbers_by_effect():
         for value in number.values:
             cells = []
             for case in found.base:
@@ -113,7 +113,7 @@ def tornado_svg(found: Sensitivity) -> str:
 
     shown = {
         number.key: number.value
-        for number in found.by_effect()[:MOST_NUMBERS]
+        for number in found.numbers_by_effect()[:MOST_NUMBERS]
         if found.largest(number.key) > 0
     }
     rows = [
@@ -212,7 +212,7 @@ def _effects(found: Sensitivity) -> str:
     usual = ["as it is", "", "", *(f"{found.base[case]:,.2f}" for case in cases)]
     rows = [head, ["---"] * len(head), usual]
     changes = {(row.key, row.value, row.case_id): row for row in found.effects}
-    for number in found.by_effect():
+    for number in found.numbers_by_effect():
         if not _moves(found, number):
             continue
         for value in number.values:
@@ -228,7 +228,7 @@ def _change(effect: Effect) -> str:
 
 
 def _unmoved(found: Sensitivity) -> str:
-    still = [f"`{number.key}`" for number in found.by_effect() if not _moves(found, number)]
+    still = [f"`{number.key}`" for number in found.numbers_by_effect() if not _moves(found, number)]
     untried = [
         f"`{number.key}`"
         for number in found.numbers

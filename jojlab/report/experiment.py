@@ -52,9 +52,9 @@ def grouped_rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> l
         return []
     _, per_unit = text.axis_unit(figure)
     stated = {
-        point.label: found.theirs / per_unit
+        point.label: found.published_value / per_unit
         for found in part.statements
-        if found.kind == "value" and found.figure == figure and found.theirs is not None
+        if found.kind == "value" and found.figure == figure and found.published_value is not None
         for point in found.points
     }
     found = []
@@ -237,7 +237,7 @@ def anchor_of(name: str) -> str:
 
 def experiment_section(part: Part, summary: RunSummary, run: str, specs: Specs) -> Section:
     """Everything about one of several experiments in one section."""
-    own = summary.of_part(part)
+    own = summary.part_summary(part)
     html = render(
         "report/part.html",
         id=anchor(part),
@@ -316,11 +316,11 @@ def table_rows(tables: Iterable[ComparedTable]) -> list[dict[str, Any]]:
                 rows.append([first, row.name])
                 for cell in row.cells:
                     rows[-1] += [
-                        percent_change(cell.theirs),
+                        percent_change(cell.published_change),
                         measured_cell(cell),
                     ]
             rows.append(["", "mean"])
-            for theirs, ours in zip(group.theirs, group.ours, strict=True):
+            for theirs, ours in zip(group.published_change, group.measured_change, strict=True):
                 rows[-1] += [percent_change(theirs), percent_change(ours)]
         found.append(
             {

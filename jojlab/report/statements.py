@@ -36,13 +36,13 @@ def published_value(found: Statement) -> str:
 
 def measured_value(found: Statement, point: Point) -> str:
     """Return our value in the statement's unit; a dash where none was measured."""
-    if point.ours is None:
+    if point.measured is None:
         return ABSENT
-    if point.than is not None:
-        return f"{_change(found, point.ours)}, the other {_change(found, point.than)}"
+    if point.other_change is not None:
+        return f"{_change(found, point.measured)}, the other {_change(found, point.other_change)}"
     if found.kind in ("value", "missing") and not point.against:
-        return text.figure(found.figure, point.ours)
-    return _change(found, point.ours)
+        return text.figure(found.figure, point.measured)
+    return _change(found, point.measured)
 
 
 def error(point: Point) -> str:
@@ -57,7 +57,7 @@ def compared(point: Point) -> str:
 
 def statement_verdict(found: Statement) -> str:
     """Return the verdict, with the number of cases where they are several."""
-    held, known = found.held
+    held, known = found.bound_counts
     words = found.verdict
     if found.kind == "bound" and known > 1:
         words += f", {held} of {known}"
@@ -81,9 +81,11 @@ def percent_change(value: float | None) -> str:
 
 def measured_cell(found: TableCell) -> str:
     """Ours in per cent, and whether it is none; a dash where it was not measured."""
-    if found.ours is None:
+    if found.measured_change is None:
         return "–"
-    return f"none ({found.ours:+.3f})" if found.is_none else f"{found.ours:+.3f}"
+    return (
+        f"none ({found.measured_change:+.3f})" if found.is_none else f"{found.measured_change:+.3f}"
+    )
 
 
 def table_verdict(table: ComparedTable) -> str:
@@ -170,9 +172,14 @@ def print_tables(console: Console, tables: Iterable[ComparedTable]) -> None:
             *((f"{name}, {whose}", "right") for name in found.columns for whose in _BOTH),
         )
         for group in found.groups:
-            measured = [row for row in group.rows if any(c.ours is not None for c in row.cells)]
+            measured = [
+                row for row in group.rows if any(c.measured_change is not None for c in row.cells)
+            ]
             for place, row in enumerate(measured):
-                cells = [(percent_change(cell.theirs), measured_cell(cell)) for cell in row.cells]
+                cells = [
+                    (percent_change(cell.published_change), measured_cell(cell))
+                    for cell in row.cells
+                ]
                 table.add_row(
                     escape(f"{group.name}: {group.note}" if place == 0 else ""),
                     escape(row.name),
@@ -180,7 +187,7 @@ def print_tables(console: Console, tables: Iterable[ComparedTable]) -> None:
                 )
             if len(measured) < len(group.rows):
                 continue  # their mean is of all rows
-            means = zip(group.theirs, group.ours, strict=True)
+            means = zip(group.published_change, group.measured_change, strict=True)
             table.add_row(
                 "", "mean", *(percent_change(value) for both in means for value in both),
                 style="bold",

@@ -52,7 +52,7 @@ def print_summary(console: Console, summary: RunSummary, *, figures: bool = Fals
         if summary.is_composed:
             console.print(f"\n[bold]{escape(part.name)}[/bold]: {escape(part.question)}")
             _print_notes(console, part.notes)
-        own = summary.of_part(part)
+        own = summary.part_summary(part)
         if figures:
             _print_figures(console, own)
         else:

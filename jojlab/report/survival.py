@@ -184,7 +184,7 @@ def torn_alone(case: CaseSummary) -> str:
         return ""
     kinds = {
         kind
-        for kind, counts in found.by_kind.items()
+        for kind, counts in found.outcomes_by_kind.items()
         if any(count for name, count in counts.items() if name != "kept")
     }
     if not kinds <= _TORN_OR_SECOND:
@@ -220,7 +220,7 @@ def state_words(case: CaseSummary, state: JudgedState) -> str:
     if state.outcome == "lost":
         what = f"{state.lost} of {state.acknowledged} acknowledged {_commit(case)}s lost"
     elif state.outcome == "torn" and not what:
-        what = _as_after(state.found)
+        what = _as_after(state.transactions)
     left = _LEFT[state.kind]
     if state.kind == "second" and state.is_torn:
         left += ", and a write was torn"
@@ -390,7 +390,7 @@ def _case(case: CaseSummary, found: Survival) -> dict[str, Any]:
         "strip": strip(case),
         "kinds": [
             [kind, *(f"{counts[name]:,}" for name in OUTCOMES)]
-            for kind, counts in found.by_kind.items()
+            for kind, counts in found.outcomes_by_kind.items()
         ],
         "kind_columns": ["state", *OUTCOMES],
     }

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from jojlab.advise.advice import Advice, Choice
-from jojlab.advise.request import asked_for
+from jojlab.advise.request import advice_request
 from jojlab.advise.score import Limits, Score
 from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.run.risks import Guarantee
@@ -40,7 +40,7 @@ def advised(candidate: Candidate, found: Space) -> list[str]:
 
 
 def of_app(guarantee: str = "durable", journal_device: str = "", **given: Value) -> Space:
-    return asked_for(given, set(), guarantee, journal_device=journal_device).space
+    return advice_request(given, set(), guarantee, journal_device=journal_device).space
 
 
 def sql(told: list[str]) -> str:
@@ -269,7 +269,7 @@ def test_what_is_lost_alone_is_not_called_harm() -> None:
 
 def test_what_comes_closest_to_limits_is_named() -> None:
     limits = Limits(p99_ns=1e6, years=50, commits_a_day=10_000)
-    asked = asked_for({"filesystem": "ext4"}, {"filesystem"}, "durable", limits=limits)
+    asked = advice_request({"filesystem": "ext4"}, {"filesystem"}, "durable", limits=limits)
     own = asked.space.own
     advice = Advice(Choice(own, Score(1, 1, 1, 1, 1)), over_limits=2)
     assert over_limits(advice, asked) == "2 candidates over the limits"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jojlab.advise.advice import Advice, Choice
-from jojlab.advise.request import AdviceRequest, asked_for
+from jojlab.advise.request import AdviceRequest, advice_request
 from jojlab.advise.score import Limits, Score
 from jojlab.model.field import Value
 from jojlab.report.advice import in_short, speed
@@ -13,7 +13,7 @@ SLOW, FAST = Score(2e7, 2e7, 3e7, 8192, 9000), Score(1e7, 5e6, 2e7, 4096, 5000)
 
 def asked_of(guarantee: str = "durable", states: int = 10, most_rows: int = 0) -> AdviceRequest:
     given: dict[str, Value] = {"filesystem": "ext4", "transactions": 40}
-    return asked_for(
+    return advice_request(
         given, {"filesystem"}, guarantee, limits=Limits(p99_ns=5e7), states=states,
         most_rows=most_rows,
     )  # fmt: skip
@@ -62,7 +62,7 @@ def test_a_dearer_answer_says_what_the_present_settings_lose() -> None:
         ("normal", "none: your present settings may lose commits; keeping them costs 10 times as "),
         ("off", "none: your present settings put at risk: last commits, database; keeping that "),
     ):
-        asked = asked_for({**given, "synchronous": synchronous}, {"filesystem"}, "durable")
+        asked = advice_request({**given, "synchronous": synchronous}, {"filesystem"}, "durable")
         own = asked.space.own
         full = asked.space.changed(own, "synchronous", "full")
         dear = Score(2e8, 2e8, 3e8, 8192, 9000)

@@ -7,14 +7,14 @@ import io
 from rich.console import Console
 
 from jojlab.advise.advice import Advice, Choice
-from jojlab.advise.request import asked_for
+from jojlab.advise.request import advice_request
 from jojlab.advise.score import Limits, Score
 from jojlab.report.advice import print_advice
 
 
 def test_choices_fit_on_a_terminal() -> None:
     limits = Limits(commits_a_day=20_000)
-    asked = asked_for({"filesystem": "ext4"}, set(), "durable", limits=limits)
+    asked = advice_request({"filesystem": "ext4"}, set(), "durable", limits=limits)
     own = asked.space.own
     wal = asked.space.changed(own, "journal_mode", "wal")
     off = asked.space.changed(wal, "synchronous", "off")

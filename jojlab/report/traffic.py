@@ -45,7 +45,7 @@ def characterisation_cells(kinds: Characterisation) -> list[list[str]]:
     for attribute, title in ATTRIBUTE_TITLES.items():
         by_value: dict[str, dict[str, Share]] = {}
         for operation in OPERATIONS:
-            for share in kinds.of(operation, attribute):
+            for share in kinds.shares_of(operation, attribute):
                 by_value.setdefault(share.value, {})[operation] = share
         values = sorted(by_value, key=int) if attribute == "size" else list(by_value)
         for place, value in enumerate(values):
@@ -99,7 +99,7 @@ def chart_rows(
             "amount": amount,
             "order": _order(attribute, share.value),
         }
-        for share in kinds.of(operation, attribute)
+        for share in kinds.shares_of(operation, attribute)
         for by, amount in (("requests", share.requests), ("KiB", share.bytes / 1024))
     ]
 

@@ -149,11 +149,11 @@ def _inspected(paths: Mapping[str, list[Path]], *, decode: bool) -> _Contents:
     return _Contents(counts, _manifest(path, _read(path, "manifest")))
 
 
-def _check_columns(path: Path, table: str, found: pa.Schema) -> None:
+def _check_columns(path: Path, table: str, schema: pa.Schema) -> None:
     wanted = table_schema(table).arrow()
-    if found.names != wanted.names:
-        missing = sorted(set(wanted.names) - set(found.names))
-        extra = sorted(set(found.names) - set(wanted.names))
+    if schema.names != wanted.names:
+        missing = sorted(set(wanted.names) - set(schema.names))
+        extra = sorted(set(schema.names) - set(wanted.names))
         order = "" if missing or extra else "; same columns in another order"
         raise DataError(
             f"{path}: columns differ from schema/{table}.toml: "
@@ -161,9 +161,9 @@ def _check_columns(path: Path, table: str, found: pa.Schema) -> None:
             "use the joj and joj-agent of one and the same version",
         )
     for field in wanted:
-        if found.field(field.name).type != field.type:
+        if schema.field(field.name).type != field.type:
             raise DataError(
-                f"{path}: column {field.name} is {found.field(field.name).type}, "
+                f"{path}: column {field.name} is {schema.field(field.name).type}, "
                 f"schema/{table}.toml says {field.type}",
                 "use the joj and joj-agent of one and the same version",
             )

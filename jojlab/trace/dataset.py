@@ -38,7 +38,7 @@ class Dataset:
     captured: tuple[Captured, ...]
 
     @classmethod
-    def of(cls, *runs: RunFolder) -> Dataset:
+    def from_runs(cls, *runs: RunFolder) -> Dataset:
         """Return all captures of `runs`; raises DataError when there is none."""
         captured = tuple(
             Captured(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import DataError
@@ -68,7 +68,7 @@ class JudgedState(Struct, kw_only=True):
     begun: int
     promises: int = 0
     outcome: CutOutcome
-    found: list[int | None]
+    transactions: list[int | None] = field(name="found")
     lost: int
     message: str
     fsck: str
@@ -94,7 +94,7 @@ class PowerCuts(Struct, kw_only=True):
     seed: int
     tables: dict[str, str]
     model: dict[str, Any]
-    asked_states: int
+    requested_states: int = field(name="asked_states")
     boundary_states: int
     boundary_states_left_out: int
     sampled_states: int

@@ -100,7 +100,7 @@ class RunFolder:
     fingerprint: dict[str, Any]
     # Those that this process has checked already, by their folder in run.json.
     checked: dict[str, Capture] = field(default_factory=dict, repr=False, compare=False)
-    _by_id: dict[str, CaseEntry] = field(default_factory=dict, repr=False, compare=False)
+    _entries_by_id: dict[str, CaseEntry] = field(default_factory=dict, repr=False, compare=False)
     _save_every_s: float = field(default=_SAVE_EVERY_S, repr=False, compare=False)
     _last_save_s: float | None = field(default=None, repr=False, compare=False)
 
@@ -146,8 +146,8 @@ class RunFolder:
             for entry in there.cases
         ):
             raise UseError(f"{self.path}: a run is already there", "name a new folder with --out")
-        if there._asked() != self._asked():
-            is_ours = there._asked()[:-1] == self._asked()[:-1]
+        if there._identity() != self._identity():
+            is_ours = there._identity()[:-1] == self._identity()[:-1]
             what = "this run, of another image or machine," if is_ours else "another run"
             raise UseError(f"{self.path}: {what} is already there", "name a new folder with --out")
         for entry in there.cases:
@@ -157,7 +157,7 @@ class RunFolder:
                 entry.status, entry.reason = "pending", ""
         return there
 
-    def _asked(self) -> list[Any]:
+    def _identity(self) -> list[Any]:
         """Return what makes this run another one than others, as JSON has it."""
         cases = [(entry.case_id, entry.case) for entry in self.cases]
         asked = [self.experiment, self.seeds, cases, self.fingerprint]
@@ -192,9 +192,9 @@ class RunFolder:
 
     def case(self, case_id: str) -> CaseEntry:
         """Return one case; raises UseError naming the cases there are."""
-        if not self._by_id:
-            self._by_id.update((entry.case_id, entry) for entry in self.cases)
-        if entry := self._by_id.get(case_id):
+        if not self._entries_by_id:
+            self._entries_by_id.update((entry.case_id, entry) for entry in self.cases)
+        if entry := self._entries_by_id.get(case_id):
             return entry
         known = "\n    ".join(entry.case_id for entry in self.cases)
         raise UseError(f"{self.path}: no case {case_id!r}", f"name one of\n    {known}")

@@ -40,7 +40,7 @@ class Published(Struct, kw_only=True, forbid_unknown_fields=True):
     anchor: bool = False
     case: Selector = {}
     against: Selector | UnsetType = UNSET
-    than: Selector | UnsetType = UNSET
+    other_change: Selector | UnsetType = field(default=UNSET, name="than")
 
     def __post_init__(self) -> None:
         """Check that the keys make one of the forms."""
@@ -50,11 +50,11 @@ class Published(Struct, kw_only=True, forbid_unknown_fields=True):
         if not missing and not bound and self.value is None:
             raise Mismatch("lacks value", 'give it, or status = "missing"')
         if self.against is UNSET:
-            for key in ("holds", "than"):
-                if getattr(self, key) is not UNSET:
+            for key, value in (("holds", self.holds), ("than", self.other_change)):
+                if value is not UNSET:
                     raise Mismatch(f"{key} without against", "say against which cases")
             return
-        if self.than is not UNSET and (self.value is not None or not bound):
+        if self.other_change is not UNSET and (self.value is not None or not bound):
             raise Mismatch(
                 "than compares two changes", 'with holds = "above" or "below", and no value'
             )

@@ -301,11 +301,11 @@ CaptureRows = Mapping[tuple[str, int], Mapping[str, Any]]
 
 
 def query(
-    run: RunFolder, sql: str, made: Mapping[str, Callable[[], CaptureRows]] | None = None
+    run: RunFolder, sql: str, extra_tables: Mapping[str, Callable[[], CaptureRows]] | None = None
 ) -> pa.Table:
     """Run one SELECT; raises UseError when it is not one, or DuckDB refuses it.
 
-    `made` are further tables by name; a value that a capture lacks is null.
+    `extra_tables` are further tables by name; a value that a capture lacks is null.
     """
     found = list(run.captures())
     if not found:
@@ -324,9 +324,9 @@ def query(
                 f"JOIN owners_of_{table} AS owners USING (capture)"
             )
             readable += [path for _, path in files_of(captures, table)]
-        for table, make in (made or {}).items():
+        for table, make in (extra_tables or {}).items():
             if table in _words(sql):
-                connection.register("made", _made_table(make(), [entry for entry, _ in entries]))
+                connection.register("made", _rows_table(make(), [entry for entry, _ in entries]))
                 connection.execute(f"CREATE TABLE {table} AS SELECT * FROM made")
                 connection.unregister("made")
         lock_down(connection, readable)
@@ -374,7 +374,7 @@ def _words(sql: str) -> set[str]:
     return set(re.findall(r"\w+", sql.lower()))
 
 
-def _made_table(rows: CaptureRows, entries: Sequence[CaseEntry]) -> pa.Table:
+def _rows_table(rows: CaptureRows, entries: Sequence[CaseEntry]) -> pa.Table:
     """Return one row per capture: case_id, seed, the fields of its case, and what was made."""
     cases = {entry.case_id: entry.case for entry in entries}
     names = list(dict.fromkeys(name for row in rows.values() for name in row))

@@ -14,7 +14,7 @@ CASES = ["filesystem=ext4,journal_mode=truncate", "filesystem=ext4,journal_mode=
 
 def test_runs_stand_side_by_side(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / name, seeds=[1], transactions=1) for name in ("old", "new")]
-    data = Dataset.of(*runs)
+    data = Dataset.from_runs(*runs)
     counted = data.columns(
         "SELECT run, case_id, count(*) AS requests FROM requests JOIN captures USING (capture) "
         "GROUP BY ALL ORDER BY run DESC, case_id"
@@ -25,7 +25,7 @@ def test_runs_stand_side_by_side(tmp_path: Path) -> None:
 
 
 def test_one_run_keeps_its_names(tmp_path: Path) -> None:
-    data = Dataset.of(make_run(tmp_path / "run", seeds=[1], transactions=1))
+    data = Dataset.from_runs(make_run(tmp_path / "run", seeds=[1], transactions=1))
     assert data.columns("SELECT case_id FROM captures ORDER BY capture")["case_id"] == CASES
 
 
@@ -34,4 +34,4 @@ def test_a_run_without_captures_is_refused(tmp_path: Path) -> None:
         tmp_path / "run", experiment={}, seeds=[1], cases=[("a", {})], fingerprint={}
     )
     with pytest.raises(DataError, match="no case of this run has finished"):
-        Dataset.of(run)
+        Dataset.from_runs(run)

@@ -11,7 +11,7 @@ from jojlab.trace.power_cuts import JudgedState, TornBlock
 from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, XFS_LOG, state
 
 
-def found(log: str, *place: str, **more: Any) -> TornBlock | None:
+def torn_block(log: str, *place: str, **more: Any) -> TornBlock | None:
     return msgspec.convert(state(1, *place, kernel_log=log, **more), JudgedState).torn_block
 
 
@@ -31,13 +31,15 @@ def found(log: str, *place: str, **more: Any) -> TornBlock | None:
     ],
 )
 def test_the_kernel_says_which_block_was_torn(log: str, block: TornBlock | None) -> None:
-    assert found(log, "torn", "unmountable") is block
+    assert torn_block(log, "torn", "unmountable") is block
     # A tear at the second cut, and answers of before, which did not say it.
-    assert found(log, "second", "unmountable", is_torn=True) is block
-    assert found(log, "torn", "unmountable", is_torn=False) is block
+    assert torn_block(log, "second", "unmountable", is_torn=True) is block
+    assert torn_block(log, "torn", "unmountable", is_torn=False) is block
 
 
 @pytest.mark.parametrize("log", [SUPERBLOCK_LOG, COMMIT_BLOCK_LOG, XFS_LOG])
 def test_without_a_tear_or_with_a_mount_it_is_another_harm(log: str) -> None:
-    assert found(log, "second", "unmountable") is found(log, "subset", "unmountable") is None
-    assert found(log, "torn", "corrupt") is found(log, "torn", "lost") is None
+    assert (
+        torn_block(log, "second", "unmountable") is torn_block(log, "subset", "unmountable") is None
+    )
+    assert torn_block(log, "torn", "corrupt") is torn_block(log, "torn", "lost") is None

@@ -225,7 +225,7 @@ def test_cases_of_one_folder_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_pattern_characters_works(tmp_path: Path) -> None:
-    data = Dataset.of(make_run(tmp_path / "r[1]*?", seeds=[1], transactions=1))
+    data = Dataset.from_runs(make_run(tmp_path / "r[1]*?", seeds=[1], transactions=1))
     counted = "SELECT capture, count(*) AS n FROM requests GROUP BY capture ORDER BY capture"
     assert data.columns(counted)["n"] == [10, 4]
 
@@ -233,7 +233,7 @@ def test_a_folder_with_pattern_characters_works(tmp_path: Path) -> None:
 def test_a_relative_folder_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_run(tmp_path / "run", seeds=[1], transactions=1)
     monkeypatch.chdir(tmp_path)
-    data = Dataset.of(RunFolder.open(Path("run")))
+    data = Dataset.from_runs(RunFolder.open(Path("run")))
     assert data.rows("SELECT count(*) AS n FROM requests") == [{"n": 14}]
 
 

@@ -58,7 +58,7 @@ def verify_on_host(filesystem: str) -> Verdict:
     something failed: the agent, losetup, mkfs.
     """
     _need(filesystem)
-    with _made(filesystem) as (device, directory):
+    with _new_filesystem(filesystem) as (device, directory):
         found = run_self_test(agent_path(), filesystem, device, directory)
         addresses = compare.check(filesystem, Path(device), found["writers"])
         return Verdict.of(filesystem, found).with_addresses(addresses)
@@ -85,7 +85,7 @@ def _need(filesystem: str) -> None:
 
 
 @contextlib.contextmanager
-def _made(filesystem: str) -> Iterator[tuple[str, Path]]:
+def _new_filesystem(filesystem: str) -> Iterator[tuple[str, Path]]:
     """A new filesystem on a loop device, and an empty folder; all is removed at the end."""
     with contextlib.ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="joj-verify-"))

@@ -59,7 +59,7 @@ def compare(disk_map: DiskMap, writers: Iterable[Mapping[str, Any]]) -> Addresse
             else:
                 found.untold_bytes += unit
                 continue
-            reported = _reported(writer, at, of_blocks=disk_map.of_blocks)
+            reported = _reported(writer, at, of_blocks=disk_map.has_blocks)
             if not _agree(fact, reported):
                 place = f"sector {position // SECTOR}" if unit == SECTOR else f"byte {position}"
                 wrong.append(f"{place} is {_words(fact)}, but the tables say {_words(reported)}")

@@ -92,7 +92,7 @@ class Lab:
         return lines
 
 
-def said_until(words: str, joj: subprocess.Popen[str]) -> str:
+def read_until(words: str, joj: subprocess.Popen[str]) -> str:
     """Read what a started joj says on stderr up to the line with `words`; return it."""
     assert joj.stderr
     said = ""

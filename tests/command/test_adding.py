@@ -152,7 +152,7 @@ def test_the_largest_write_of_a_commit_counts(tmp_path: Path) -> None:
         run = [("data", "", None, length_bytes)]
         builder.transaction(lambda: builder.request(run))
     builder.settle()
-    (figures,) = case_figures(Dataset.of(run_of(tmp_path, builder))).values()
+    (figures,) = case_figures(Dataset.from_runs(run_of(tmp_path, builder))).values()
     assert figures.median["largest_write_bytes"] == 12288
 """,
     )

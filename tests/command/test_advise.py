@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 
-from tests.command.conftest import JOJ, Lab, said_until
+from tests.command.conftest import JOJ, Lab, read_until
 from tests.ended import ended
 
 # Short runs, of which SQLite's sync call may be chosen.
@@ -72,7 +72,7 @@ def test_ctrl_c_on_a_terminal_shows_the_round_and_what_was_found(lab: Lab) -> No
     ) as joj:  # fmt: skip
         os.close(ours)
         # Two of more than ten settings have figures.
-        said = said_until("round 1, ", joj) + said_until("[2/", joj)
+        said = read_until("round 1, ", joj) + read_until("[2/", joj)
         os.write(terminal, b"\x03")
         _, rest = ended(joj)
     shown = _all_of(terminal)

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 
-from tests.command.conftest import Lab, said_until
+from tests.command.conftest import Lab, read_until
 from tests.ended import ended
 
 # A case that ends soon, and one that is running when the key is pressed.
@@ -19,7 +19,7 @@ ASKED = (
 
 def test_what_was_finished_is_kept(lab: Lab) -> None:
     with lab.start(*ASKED) as joj:
-        said = said_until("[1/2]", joj)
+        said = read_until("[1/2]", joj)
         os.killpg(joj.pid, signal.SIGINT)
         _, rest = ended(joj)
     assert joj.returncode == 130, said + rest

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from tests.command.conftest import Lab, said_until
+from tests.command.conftest import Lab, read_until
 from tests.ended import HANG_S, ended
 
 # A case that ends soon, and one that is running when joj is killed; no other test asks them, as
@@ -21,7 +21,7 @@ ASKED = (
 
 def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(lab: Lab) -> None:
     with lab.start(*ASKED) as joj:
-        said_until("[1/2]", joj)
+        read_until("[1/2]", joj)
         os.kill(joj.pid, signal.SIGKILL)
     assert joj.returncode == -signal.SIGKILL
     deadline = time.monotonic() + HANG_S

@@ -16,7 +16,7 @@ from jojlab.trace.run_folder import RunFolder
 SETTINGS = ("variant=64K", "seeds=2")
 
 
-class Heard(RunProgress):
+class RecordingProgress(RunProgress):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Heard(RunProgress):
 def test_every_case_has_figures_and_fills_its_cells(tmp_path: Path) -> None:
     asked = read(find("ubifs-allocation"), SETTINGS)
     # A directory in place of raw NAND: who makes the filesystem is all that differs.
-    heard, place, out = Heard(), LivePlace(tmp_path), tmp_path / "run"
+    heard, place, out = RecordingProgress(), LivePlace(tmp_path), tmp_path / "run"
     run_experiment(asked, place, out, heard)
     wanted = [(case.case_id, seed) for seed in (1, 2) for case in asked.cases]
     assert [(step.case_id, step.seed) for step in heard.steps] == wanted
@@ -50,7 +50,7 @@ def test_every_case_has_figures_and_fills_its_cells(tmp_path: Path) -> None:
 
 def test_a_case_that_fails_is_marked_and_the_others_run(tmp_path: Path) -> None:
     asked = read(find("ubifs-allocation"), (*SETTINGS, "ubi_allocator=vmalloc"))
-    heard = Heard()
+    heard = RecordingProgress()
     run_experiment(asked, LivePlace(Path("/sys/kernel")), tmp_path / "run", heard)
     assert len(heard.steps) == 4
     assert all(step.failure for step in heard.steps)

@@ -17,12 +17,12 @@ from tests.fleet.serving import (
     DAY,
     JOJ,
     Serving,
-    made_tables,
-    named,
     rows_in,
     rows_of,
     segments_of,
+    simulated_tables,
     token_of,
+    with_name,
 )
 
 _SEGMENTS_A_ROUND = 10
@@ -37,11 +37,11 @@ def kill_at_random(folder: Path, rounds: int, seed: int) -> None:
     token = token_of(str(data), "phone-1")
     made: list[Tables] = []
     for number in range(-(-rounds * _SEGMENTS_A_ROUND // 96)):
-        made += made_tables(96, seed=number, day=DAY + timedelta(days=number))
+        made += simulated_tables(96, seed=number, day=DAY + timedelta(days=number))
     made = made[: rounds * _SEGMENTS_A_ROUND]
     names = set()
     for tables in made:
-        name, segment = named(packed(tables)[1])
+        name, segment = with_name(packed(tables)[1])
         (spool / f"{name}.tar").write_bytes(segment)
         names.add(name)
 

@@ -32,18 +32,20 @@ DAY = date(2026, 1, 1)
 
 
 @cache
-def made_tables(count: int, seed: int = 1, day: date = DAY) -> list[Tables]:
+def simulated_tables(count: int, seed: int = 1, day: date = DAY) -> list[Tables]:
     """The tables of so many segments of one day."""
     generator = np.random.default_rng(seed)
     return list(day_tables(generator.bytes(16).hex(), day, 0, 8, count, generator))
 
 
-def made_segments(count: int, seed: int = 1, day: date = DAY) -> dict[str, bytes]:
+def simulated_segments(count: int, seed: int = 1, day: date = DAY) -> dict[str, bytes]:
     """So many segments of one day, by their names."""
-    return dict(map(named, (packed(tables)[1] for tables in made_tables(count, seed, day))))
+    return dict(
+        map(with_name, (packed(tables)[1] for tables in simulated_tables(count, seed, day)))
+    )
 
 
-def named(segment: bytes) -> tuple[str, bytes]:
+def with_name(segment: bytes) -> tuple[str, bytes]:
     """A segment with its name."""
     return hashlib.sha256(segment).hexdigest(), segment
 
@@ -67,7 +69,7 @@ class Answer:
         return f"{self.status} {self.document}"
 
     @property
-    def told(self) -> tuple[int, str]:
+    def answer(self) -> tuple[int, str]:
         """The status, and the reason of a refusal."""
         return self.status, str(self.document.get("reason", self.document.get("status")))
 
@@ -112,7 +114,7 @@ class Serving:
         headers: Mapping[str, str] = {},
     ) -> Answer:
         """Send a segment by its own name or another."""
-        path = f"/v1/segments/{named(segment)[0] if name is None else name}"
+        path = f"/v1/segments/{with_name(segment)[0] if name is None else name}"
         wanted = {**({} if token is None else {"Authorization": f"Bearer {token}"}), **headers}
         connection = self.connection()
         try:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from moto.server import ThreadedMotoServer
 
-from jojlab.fleet.simulation.segments import MadeFleet, packed, write_fleet
+from jojlab.fleet.simulation.segments import SimulatedFleet, packed, write_fleet
 from jojlab.fleet.store.compaction import compact
 from jojlab.fleet.store.dataset import live_units
 from jojlab.fleet.store.devices import devices, enrol, revoke
@@ -23,7 +23,7 @@ from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.fleet.study.study import fleet_json, fleet_study
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import json_text
-from tests.fleet.serving import JOJ, Serving, made_tables, rows_in, rows_of, segments_of
+from tests.fleet.serving import JOJ, Serving, rows_in, rows_of, segments_of, simulated_tables
 
 BUCKET = "s3://bucket/of/a-fleet"
 ANOTHER = "s3://bucket/of/another-fleet"  # moto keeps what was put
@@ -55,16 +55,16 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
 def test_a_bucket_is_as_good_as_a_folder(settings: dict[str, str]) -> None:
     store = open_store(BUCKET)
     token = enrol(store, "phone-1", 0)
-    made = made_tables(4)
+    made = simulated_tables(4)
     segments = [packed(tables)[1] for tables in made]
     with Serving(BUCKET) as server:
         for segment in segments:
-            assert server.put(segment, token).told == (201, "stored")
-        assert server.put(b"no segment", token).told == (422, "not-a-segment")
+            assert server.put(segment, token).answer == (201, "stored")
+        assert server.put(b"no segment", token).answer == (422, "not-a-segment")
         assert rows_of(store) == rows_in(made)
         assert compact(store, 2e9, grace_s=0, all_days=True).segments == 4
         assert compact(store, 2e9, grace_s=0).deleted_files == 20
-        assert server.put(segments[0], token).told == (200, "known")
+        assert server.put(segments[0], token).answer == (200, "known")
     [unit] = live_units(store)
     assert unit.is_compacted
     assert len(segments_of(store)) == 4
@@ -75,25 +75,25 @@ def test_a_bucket_is_as_good_as_a_folder(settings: dict[str, str]) -> None:
 
 
 def test_a_report_of_a_bucket_is_that_of_a_folder(settings: dict[str, str], tmp_path: Path) -> None:
-    for _ in write_fleet(MadeFleet(devices=2, days=2, segments_a_day=2), tmp_path):
+    for _ in write_fleet(SimulatedFleet(devices=2, days=2, segments_a_day=2), tmp_path):
         pass
     bucket, folder = open_store(ANOTHER), open_store(str(tmp_path))
     for path in sorted(tmp_path.rglob("*.parquet")):
         bucket.put_bytes(str(path.relative_to(tmp_path)), path.read_bytes())
 
-    def said(*arguments: str) -> Any:
+    def run_joj(*arguments: str) -> Any:
         ran = subprocess.run([*JOJ, *arguments, "--json"], capture_output=True, check=True)
         return json.loads(ran.stdout)
 
     here = DuckDbEngine(fleet_files(folder))
-    assert said("fleet", "report", "--data", ANOTHER) == decoded(fleet_json(fleet_study(here)))
+    assert run_joj("fleet", "report", "--data", ANOTHER) == decoded(fleet_json(fleet_study(here)))
     day = decoded(device_day_json(device_day(here, "made-0002", "2026-01-02")))
     asked = ("made-0002", "--day", "2026-01-02")
-    assert said("fleet", "device", *asked, "--data", ANOTHER) == day
+    assert run_joj("fleet", "device", *asked, "--data", ANOTHER) == day
     sql = "SELECT device, day, count(super_journal) AS n FROM commits GROUP BY ALL ORDER BY ALL"
-    assert said("query", ANOTHER, sql) == here.rows(sql) != []
+    assert run_joj("query", ANOTHER, sql) == here.rows(sql) != []
     compact(bucket, 2e9, grace_s=0, all_days=True)
-    assert said("query", ANOTHER, sql) == here.rows(sql)
+    assert run_joj("query", ANOTHER, sql) == here.rows(sql)
 
 
 def decoded(document: object) -> Any:

@@ -29,7 +29,14 @@ from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES
 from jojlab.fleet.store.worker import MEMORY_BYTES
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 from tests.ended import HANG_S
-from tests.fleet.serving import JOJ, Serving, made_segments, made_tables, segments_of, token_of
+from tests.fleet.serving import (
+    JOJ,
+    Serving,
+    segments_of,
+    simulated_segments,
+    simulated_tables,
+    token_of,
+)
 
 UPLOAD_SECONDS = 2.0
 # A server with nothing to do has some 85 MB; a body of 16 MiB is never in memory as a whole.
@@ -79,7 +86,7 @@ def tar(members: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
 
 def members(**changed: bytes) -> dict[str, bytes]:
     """The files of a good segment, some of them changed."""
-    files, _ = packed(made_tables(96)[0])
+    files, _ = packed(simulated_tables(96)[0])
     return {f"{table}.parquet": changed.get(table, files[table]) for table in FLEET_TABLES}
 
 
@@ -98,28 +105,28 @@ def bomb(rows: int, text_bytes: int) -> bytes:
 
 def commits_of_databases(text: str) -> bytes:
     """A table `commits` with this text for a list of databases."""
-    table = made_tables(1)[0]["commits"]
+    table = simulated_tables(1)[0]["commits"]
     place = table.schema.get_field_index("databases")
     texts = pa.array([text] * table.num_rows)
     return parquet(table.set_column(place, table.schema.field(place), texts), store_schema=False)
 
 
 def test_a_segment_is_stored_once(server: Serving, data: str, token: str) -> None:
-    [(name, segment)] = made_segments(1, seed=2).items()
-    assert server.put(segment, token).told == (201, "stored")
-    assert server.put(segment, token).told == (200, "known")
+    [(name, segment)] = simulated_segments(1, seed=2).items()
+    assert server.put(segment, token).answer == (201, "stored")
+    assert server.put(segment, token).answer == (200, "known")
     assert segments_of(open_store(data)) == [name]
     assert server.metric("joj_fleet_segments_known_total") == 1
 
 
 def test_tokens(server: Serving, data: str, token: str) -> None:
     segment = members()["segments.parquet"]
-    assert server.put(segment, None).told == (401, "no-token")
+    assert server.put(segment, None).answer == (401, "no-token")
     for wrong in ("x", "phone-1", "phone-9." + token.split(".")[1], token[:-1] + "_", "../a.b"):
-        assert server.put(segment, wrong).told == (401, "wrong-token")
+        assert server.put(segment, wrong).answer == (401, "wrong-token")
     other = token_of(data, "phone-2")
     revoke(open_store(data), "phone-2", 0)
-    assert server.put(segment, other).told == (403, "revoked")
+    assert server.put(segment, other).answer == (403, "revoked")
     assert server.refused("no-token") == 1
     assert server.refused("wrong-token") == 5
     assert server.refused("revoked") == 1
@@ -130,7 +137,7 @@ def test_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
     with Serving(str(tmp_path)) as server:
         answers = [server.put(b"", f"phone-1.{'x' * 43}") for _ in range(30)]
     assert answers[0].status == 401
-    assert answers[-1].told == (429, "too-many-wrong-tokens")
+    assert answers[-1].answer == (429, "too-many-wrong-tokens")
     assert int(answers[-1].headers["retry-after"]) >= 1
 
 
@@ -161,7 +168,7 @@ def test_what_is_no_segment_is_kept_apart(
 ) -> None:
     before = server.refused(reason)
     count = len(list(quarantined(open_store(data))))
-    assert server.put(segment, token).told == (422, reason)
+    assert server.put(segment, token).answer == (422, reason)
     assert server.refused(reason) == before + 1
     assert len(list(quarantined(open_store(data)))) == count + 1
 
@@ -188,26 +195,26 @@ def test_bytes_of_a_page_that_are_wrong_are_found(server: Serving, token: str) -
 def test_a_segment_says_what_can_be(
     server: Serving, token: str, column: str, value: object, reason: str
 ) -> None:
-    tables = made_tables(96)[0]
+    tables = simulated_tables(96)[0]
     row = tables["segments"].to_pylist()[0] | {column: value}
     changed = pa.Table.from_pylist([row], schema=tables["segments"].schema)
     segment = tar(members(segments=parquet(changed, store_schema=False)))
-    assert server.put(segment, token).told == (422, reason)
+    assert server.put(segment, token).answer == (422, reason)
 
 
 def test_a_clock_that_is_years_ahead_loses_nothing(server: Serving, token: str) -> None:
-    tables = made_tables(96)[1]
+    tables = simulated_tables(96)[1]
     row = tables["segments"].to_pylist()[0] | {"day": "2080-07-05"}
     changed = pa.Table.from_pylist([row], schema=tables["segments"].schema)
     segment = tar(members(segments=parquet(changed, store_schema=False)))
-    assert server.put(segment, token).told == (201, "stored")
+    assert server.put(segment, token).answer == (201, "stored")
 
 
 def test_a_minute_is_one_of_a_day(server: Serving, token: str) -> None:
-    sums = made_tables(96)[48]["io_sums"]
+    sums = simulated_tables(96)[48]["io_sums"]
     late = sums.set_column(0, sums.schema.field("minute"), pa.array([1440] * sums.num_rows))
     segment = tar(members(io_sums=parquet(late, store_schema=False)))
-    assert server.put(segment, token).told == (422, "bad-value")
+    assert server.put(segment, token).answer == (422, "bad-value")
 
 
 def test_names_and_lengths(server: Serving, token: str) -> None:
@@ -215,10 +222,10 @@ def test_names_and_lengths(server: Serving, token: str) -> None:
     for name in ("x", "A" * 64, "0" * 63 + "/", "..%2f..%2fdevices%2fphone-1.json", "%00" * 64):
         assert server.put(segment, token, name=name).status in (400, 404)
     assert server.refused("no-such-path") + server.refused("bad-name") == 5
-    assert server.put(segment, token, name="0" * 64).told == (400, "wrong-hash")
+    assert server.put(segment, token, name="0" * 64).answer == (400, "wrong-hash")
     assert server.put(segment, token, headers={"Transfer-Encoding": "chunked"}).status in (400, 411)
     large = {"Content-Length": str(SEGMENT_LIMIT_BYTES + 1)}
-    assert server.put(b"x", token, name="0" * 64, headers=large).told == (413, "too-large")
+    assert server.put(b"x", token, name="0" * 64, headers=large).answer == (413, "too-large")
     assert server.put(b"x", token, name="0" * 64, headers={"Content-Length": "9" * 30}).status in (
         400,
         411,
@@ -277,7 +284,7 @@ def test_an_upload_that_is_broken_off_leaves_nothing(
 
 
 def test_a_store_that_refuses(server: Serving, data: str, token: str) -> None:
-    [segment] = made_segments(1, seed=3).values()
+    [segment] = simulated_segments(1, seed=3).values()
     unlimited = resource.RLIM_INFINITY
     assert server.put(b"x", token).status == 422  # the worker runs
     for pid in (server.process.pid, *workers_of(server)):
@@ -286,9 +293,9 @@ def test_a_store_that_refuses(server: Serving, data: str, token: str) -> None:
             answer = server.put(segment, token)
         finally:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
-        assert answer.told == (503, "store")
+        assert answer.answer == (503, "store")
         assert int(answer.headers["retry-after"]) >= 1
-    assert server.put(segment, token).told == (201, "stored")
+    assert server.put(segment, token).answer == (201, "stored")
 
 
 def test_health_is_that_of_the_store(server: Serving, data: str) -> None:
@@ -329,8 +336,8 @@ def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1024, 1024))
         with idle_connections(server, 1600):
             assert health_of(server) == 200
-            for segment in made_segments(3).values():
-                assert server.put(segment, token).told == (201, "stored")
+            for segment in simulated_segments(3).values():
+                assert server.put(segment, token).answer == (201, "stored")
             assert server.metric("joj_fleet_ended_connections") >= 1600 - 512
         assert health_of(server) == 200
     lines = (tmp_path / "log").read_text().splitlines()
@@ -392,7 +399,7 @@ def test_memory_is_bounded(server: Serving, token: str) -> None:
 
 
 def test_wrong_use(tmp_path: Path) -> None:
-    def said(*arguments: str) -> str:
+    def run_joj(*arguments: str) -> str:
         ran = subprocess.run(
             [*JOJ, "fleet", *arguments], capture_output=True, text=True, timeout=HANG_S
         )
@@ -401,9 +408,9 @@ def test_wrong_use(tmp_path: Path) -> None:
 
     data = ("--data", str(tmp_path / "new"))
     there = ("--data", str(tmp_path))
-    assert "without TLS" in said("serve", *there, "--host", "0.0.0.0")
-    assert "needs a certificate and its key" in said("serve", *there, "--key", "x")
-    assert "no such folder" in said("serve", *data)
-    assert "no such folder" in said("devices", "--data", str(tmp_path / "none"))
-    assert "cannot be named" in said("enrol", "../a", *data)
-    assert "no device" in said("revoke", "../a", *data)
+    assert "without TLS" in run_joj("serve", *there, "--host", "0.0.0.0")
+    assert "needs a certificate and its key" in run_joj("serve", *there, "--key", "x")
+    assert "no such folder" in run_joj("serve", *data)
+    assert "no such folder" in run_joj("devices", "--data", str(tmp_path / "none"))
+    assert "cannot be named" in run_joj("enrol", "../a", *data)
+    assert "no device" in run_joj("revoke", "../a", *data)

@@ -115,9 +115,9 @@ def run_script(
 
 
 async def _run(
-    command: list[str], ours: socket.socket, theirs: socket.socket, folder: Path
+    command: list[str], own: socket.socket, foreign: socket.socket, folder: Path
 ) -> None:
-    async with start(command, ours, theirs, folder) as guest:
+    async with start(command, own, foreign, folder) as guest:
         # Its end is that of QEMU, which is an error in a guest of the lab.
         with contextlib.suppress(GuestError):
             await guest.run_until_stop(HANG_S)

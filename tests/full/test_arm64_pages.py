@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.kernel.archive import of_suite
+from jojlab.guest.kernel.archive import suite_sources
 from jojlab.guest.kernel.installed import PAGES_16_KIB
 from jojlab.guest.kernel.kernel import Kernel
 from jojlab.guest.kernel.named import fetch_kernel, kernel_of
@@ -39,7 +39,7 @@ def kernel(cache: Cache) -> Kernel:
     pattern = f"6.12.*-arm64{PAGES_16_KIB}"
 
     def build(folder: Path) -> None:
-        fetch_kernel(cache, of_suite(SUITE), pattern, ARM64, folder)
+        fetch_kernel(cache, suite_sources(SUITE), pattern, ARM64, folder)
 
     entry = cache.entry("packages", f"kernel-of-16-kib-{SUITE}", build)
     return kernel_of(entry, SUITE, ARM64)

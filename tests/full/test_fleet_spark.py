@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from jojlab.fleet.simulation.segments import MadeFleet, write_fleet
+from jojlab.fleet.simulation.segments import SimulatedFleet, write_fleet
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import FleetFiles, Row, fleet_ask, fleet_files
 from jojlab.fleet.study.engines import DuckDbEngine, SparkEngine
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> FleetFiles:
     folder = tmp_path_factory.mktemp("fleet")
-    for _ in write_fleet(MadeFleet(devices=3, days=4, segments_a_day=2), folder):
+    for _ in write_fleet(SimulatedFleet(devices=3, days=4, segments_a_day=2), folder):
         pass
     return fleet_files(open_store(str(folder)))
 
@@ -54,9 +54,9 @@ def parameters(question: str) -> dict[str, str]:
     return {"device": "made-0002"} if question == "observed_days" else {}
 
 
-def same(found: list[Row], expected: list[Row]) -> bool:
+def same(answers: list[Row], expected: list[Row]) -> bool:
     """Whether the rows are equal, in order; averages and percentiles in all but their last bits."""
-    return len(found) == len(expected) and all(
+    return len(answers) == len(expected) and all(
         list(one) == list(other)
         and all(
             math.isclose(value, other[name], rel_tol=1e-12)
@@ -64,5 +64,5 @@ def same(found: list[Row], expected: list[Row]) -> bool:
             else value == other[name]
             for name, value in one.items()
         )
-        for one, other in zip(found, expected, strict=True)
+        for one, other in zip(answers, expected, strict=True)
     )

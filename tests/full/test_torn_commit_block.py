@@ -45,9 +45,9 @@ def journal(image: Path, blocks: list[int]) -> dict[int, bytes]:
         return {each: os.pread(found, BLOCK_BYTES, each * BLOCK_BYTES) for each in blocks}
 
 
-def newest_commit(found: dict[int, bytes]) -> int:
+def newest_commit(answer: dict[int, bytes]) -> int:
     """Where the commit block of the last transaction is."""
-    headers = {number: HEADER.unpack_from(content) for number, content in found.items()}
+    headers = {number: HEADER.unpack_from(content) for number, content in answer.items()}
     commits = {
         number: transaction
         for number, (magic, kind, transaction) in headers.items()
@@ -87,20 +87,20 @@ def test_a_torn_commit_block_is_repaired_and_takes_nothing_that_was_synced(tmp_p
     synced = {f"synced-{each}" for each in range(number)}
     last = f"synced-{number}"
 
-    def found() -> set[str]:
+    def judge() -> set[str]:
         names = {path.name for path in at.glob("synced-*")}
         assert all((at / name).read_text() == name for name in names)
         return names
 
     with attached(whole, at) as is_mounted:
         assert is_mounted
-        assert found() == synced | {last}
+        assert judge() == synced | {last}
     with attached(copied(torn, tmp_path / "as-it-is"), at) as is_mounted:
         # A kernel without that function refuses it.
-        assert not is_mounted or found() == synced | {last}
+        assert not is_mounted or judge() == synced | {last}
     # e2fsck(8): 1 is "errors corrected". It drops the transaction, whose sync had not returned.
     repair = subprocess.run(["e2fsck", "-fp", torn], capture_output=True, check=False)
     assert repair.returncode == 1, repair
     with attached(torn, at) as is_mounted:
         assert is_mounted
-        assert found() == synced
+        assert judge() == synced

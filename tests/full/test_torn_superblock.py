@@ -22,7 +22,7 @@ CONTENT = b"x" * 9000
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownState:
     """Where the 4 KiB of the superblock begin, a check that refuses, and what repairs it, with the
     exit code that says so. `has_synced`: whether what was synced after the last commit is there.
     """
@@ -36,10 +36,10 @@ class Known:
 
 KNOWN = {
     # -p is what boots run; e2fsck(8): 1 is "errors corrected".
-    "ext4": Known(0, ("e2fsck", "-fp"), ("e2fsck", "-fy"), 1, has_synced=True),
+    "ext4": KnownState(0, ("e2fsck", "-fp"), ("e2fsck", "-fy"), 1, has_synced=True),
     # fsync writes no copy of the superblock, which has the place of its log (btrfs_sync_log() of
     # fs/btrfs/tree-log.c). The tool's 2 is "recovered" (cmds/rescue-super-recover.c).
-    "btrfs": Known(
+    "btrfs": KnownState(
         65536,
         ("btrfs", "check"),
         ("btrfs", "rescue", "super-recover", "-y"),
@@ -49,16 +49,16 @@ KNOWN = {
 }
 
 
-def slot(image: Path, known: Known) -> bytes:
+def slot(image: Path, known_state: KnownState) -> bytes:
     """The superblock and what shares its 4 KiB."""
     with image.open("rb") as file:
-        file.seek(known.begin_bytes)
+        file.seek(known_state.begin_bytes)
         return file.read(SLOT_BYTES)
 
 
-def put(image: Path, known: Known, content: bytes) -> None:
+def put(image: Path, known_state: KnownState, content: bytes) -> None:
     with image.open("r+b") as file:
-        file.seek(known.begin_bytes)
+        file.seek(known_state.begin_bytes)
         file.write(content)
 
 

@@ -20,7 +20,7 @@ from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.store.quarantine import quarantined
 from jojlab.foundation.places import agent_path
 from tests.ended import HANG_S
-from tests.fleet.serving import Serving, made_segments, named, segments_of, token_of
+from tests.fleet.serving import Serving, segments_of, simulated_segments, token_of, with_name
 
 UPLOADER = agent_path().with_name("joj-uploader")
 
@@ -40,7 +40,7 @@ class Spool:
     def put(self, *segments: bytes) -> None:
         """Add segments, the newest last."""
         for segment in segments:
-            name = f"{self._count:012}-{named(segment)[0]}.tar"
+            name = f"{self._count:012}-{with_name(segment)[0]}.tar"
             (self.ready / name).write_bytes(segment)
             self._count += 1
 
@@ -72,7 +72,7 @@ class Spool:
 def spool(tmp_path: Path) -> Spool:
     """Three segments of phone-1."""
     found = Spool(tmp_path / "spool", token_of(str(tmp_path / "data"), "phone-1"))
-    found.put(*made_segments(3).values())
+    found.put(*simulated_segments(3).values())
     return found
 
 

@@ -55,7 +55,7 @@ def few_inserts(lab: Lab, out: Path, *settings: str) -> tuple[Capture, dict[str,
     run = run_experiment(lab, out, "journal-modes", *inserts, *settings)
     assert_complete(run)
     [(entry, _, capture)] = run.captures()
-    return capture, bill_json(commit_bills(Dataset.of(run))[entry.case_id])
+    return capture, bill_json(commit_bills(Dataset.from_runs(run))[entry.case_id])
 
 
 def assert_complete(run: RunFolder) -> None:

@@ -16,7 +16,7 @@ from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
 from jojlab.lab.lab import Lab
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
-from jojlab.model.workloads import of_bench
+from jojlab.model.workloads import bench_workloads
 from jojlab.model.workloads.sqlite import JOURNAL_MODES
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset
@@ -84,13 +84,13 @@ def test_every_change_is_made_on_every_filesystem_in_every_mode(
     fields = [entry.case for run in (inserts, changes) for entry in run.cases]
     for one, values in (("filesystem", BLOCK_FILESYSTEMS), ("journal_mode", JOURNAL_MODES)):
         pairs = {(case[one], case["workload"]) for case in fields}
-        assert pairs == set(itertools.product(values, of_bench("sqlite")))
+        assert pairs == set(itertools.product(values, bench_workloads("sqlite")))
     billed = {(case["filesystem"], case["journal_mode"]) for case in fields[: len(inserts.cases)]}
     assert billed == set(itertools.product(BLOCK_FILESYSTEMS, DURABLE)) == BILLS.keys()
 
 
 def test_trace_and_device_count_the_same(journal_modes: RunFolder) -> None:
-    data = Dataset.of(journal_modes)
+    data = Dataset.from_runs(journal_modes)
     of_case = {entry.case_id: dict[str, int]() for entry in journal_modes.cases}
     counted = {case_id: dict[str, int]() for case_id in of_case}
     for row in data.rows(
@@ -159,7 +159,7 @@ def allowed(filesystem: str, block_type: str, kib: int) -> tuple[float, float]:
 
 
 def test_one_insert_costs_what_it_is_known_to_cost(inserts: RunFolder) -> None:
-    bills = commit_bills(Dataset.of(inserts))
+    bills = commit_bills(Dataset.from_runs(inserts))
     for (filesystem, journal_mode), wanted in BILLS.items():
         bill = bill_json(bills[f"{filesystem}-{journal_mode}"])
         kib: dict[str, float] = {}
@@ -196,7 +196,7 @@ REASONS = {
 
 
 def test_a_commit_is_needed_for_what_sqlite_did(inserts: RunFolder) -> None:
-    bills = commit_bills(Dataset.of(inserts))
+    bills = commit_bills(Dataset.from_runs(inserts))
     for (filesystem, journal_mode), wanted in REASONS.items():
         reasons = bills[f"{filesystem}-{journal_mode}"].reasons
         assert {share.reason for share in reasons if share.part == "commit"} == wanted, (

@@ -50,7 +50,7 @@ WAYS = {
 
 def bytes_of_file(run: RunFolder, operation: str) -> dict[tuple[str, str], int]:
     """Bytes of page runs of /data by case and phase."""
-    sums = Dataset.of(run).rows(
+    sums = Dataset.from_runs(run).rows(
         """
         SELECT case_id, phase, sum(page_runs.length_bytes) AS total
         FROM page_runs
@@ -76,7 +76,7 @@ def sync_modes(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> RunFol
 def test_every_sync_mode_writes_each_record_once(sync_modes: RunFolder) -> None:
     assert_complete(sync_modes)
     found = bytes_of_file(sync_modes, "write")
-    counted = Dataset.of(sync_modes).rows(
+    counted = Dataset.from_runs(sync_modes).rows(
         "SELECT case_id, block_type, count(*) AS n FROM requests JOIN captures USING (capture) "
         "WHERE phase = 'commit' GROUP BY case_id, block_type"
     )
@@ -91,7 +91,7 @@ def test_every_sync_mode_writes_each_record_once(sync_modes: RunFolder) -> None:
 
 
 def test_every_way_to_wait_is_a_cause(sync_modes: RunFolder) -> None:
-    bills = commit_bills(Dataset.of(sync_modes))
+    bills = commit_bills(Dataset.from_runs(sync_modes))
     for mode, wanted in WAYS.items():
         rows = bills[mode].part("commit")
         calls = {row.cause.split(" of ")[0] for row in rows if row.block_type == "data"}
@@ -115,7 +115,7 @@ def test_every_change_of_names_is_complete(lab: Lab, tmp_path: Path) -> None:
         lab, tmp_path / "run", "metadata-ops", "filesystem=ext4", "transactions=17"
     )
     assert_complete(run)
-    data = Dataset.of(run)
+    data = Dataset.from_runs(run)
     written = "SELECT * FROM requests WHERE block_type = 'data' AND operation = 'write'"
     assert data.rows(written) == []
     for row in data.rows(

@@ -73,7 +73,7 @@ def judged(
     return merged(parts)
 
 
-def assert_found(answer: dict[str, Any], allowed: set[str], needed: set[str]) -> None:
+def assert_harm(answer: dict[str, Any], allowed: set[str], needed: set[str]) -> None:
     """Harm was found: one of the outcomes that are needed, and none that is not allowed."""
     found = set(answer["outcomes"])
     assert found <= allowed, answer["outcomes"]
@@ -110,7 +110,7 @@ def assert_found(answer: dict[str, Any], allowed: set[str], needed: set[str]) ->
 def test_what_the_manuals_warn_of_is_found(
     cache: Cache, image: Image, settings: dict[str, Value], allowed: set[str], needed: set[str]
 ) -> None:
-    assert_found(judged(cache, image, **settings), allowed, needed)
+    assert_harm(judged(cache, image, **settings), allowed, needed)
 
 
 def test_ext4_with_an_external_journal_returns_before_the_data_are_flushed(
@@ -121,7 +121,7 @@ def test_ext4_with_an_external_journal_returns_before_the_data_are_flushed(
     linux-ext4, 6 December 2024.
     """
     external: dict[str, Value] = {"journal_mode": "truncate", "journal_device": "emmc-galaxy-s3"}
-    assert_found(judged(cache, image, **external, **AGED), HARMS, HARMS - {"kept"})
+    assert_harm(judged(cache, image, **external, **AGED), HARMS, HARMS - {"kept"})
 
 
 def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
@@ -132,7 +132,7 @@ def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
     """
     small: dict[str, Value] = {"filesystem": "nilfs2", "mkfs_options": "-B 16"}
     answer = judged(cache, image, 240, journal_mode="truncate", **small)
-    assert_found(answer, {"kept", "corrupt", "unmountable"}, {"unmountable"})
+    assert_harm(answer, {"kept", "corrupt", "unmountable"}, {"unmountable"})
     harmful = {one["kind"] for one in answer["states"] if one["outcome"] != "kept"}
     assert harmful <= {"drop-one", "subset", "torn", "second"}, harmful
 
@@ -150,7 +150,7 @@ def test_a_sync_that_sqlite_leaves_out_is_found(
     cache: Cache, image: Image, settings: dict[str, Value], dropped: str
 ) -> None:
     answer = judged(cache, image, dropped_sync=dropped, **settings)
-    assert_found(answer, HARMS, HARMS - {"kept"})
+    assert_harm(answer, HARMS, HARMS - {"kept"})
 
 
 @pytest.mark.parametrize("settings", FAMILIES.values(), ids=FAMILIES)
@@ -158,7 +158,7 @@ def test_a_device_that_lies_about_flushes_is_found(
     cache: Cache, image: Image, settings: dict[str, Value]
 ) -> None:
     lying = {**settings, "device.flush_lies": 1}
-    assert_found(judged(cache, image, **lying), HARMS, HARMS - {"kept"})
+    assert_harm(judged(cache, image, **lying), HARMS, HARMS - {"kept"})
 
 
 @pytest.mark.parametrize(
@@ -179,14 +179,14 @@ def test_a_batch_atomic_write_waits_for_its_node_in_linux_6_1(
     if release(image) == (6, 1):
         assert set(answer["outcomes"]) == {"kept"}, answer["outcomes"]
     else:
-        assert_found(answer, LOSES, {"lost"})
+        assert_harm(answer, LOSES, {"lost"})
 
 
 @pytest.mark.parametrize("family", ["wal", "batch-atomic"])
 def test_a_filesystem_that_sends_no_flush_is_found(cache: Cache, image: Image, family: str) -> None:
     """Of the rollback journal test_power_cut.py has it."""
     answer = judged(cache, image, mount_options="nobarrier", **FAMILIES[family])
-    assert_found(answer, HARMS, HARMS - {"kept"})
+    assert_harm(answer, HARMS, HARMS - {"kept"})
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,11 @@ def cut(
     return found
 
 
-def outcomes(found: dict[str, Any]) -> set[str]:
+def outcomes(answer: dict[str, Any]) -> set[str]:
     """The outcomes of the states; all of them are sound for the filesystem's own checker."""
-    checked = {one["fsck"] for one in found["states"] if one["outcome"] != "unmountable"}
+    checked = {one["fsck"] for one in answer["states"] if one["outcome"] != "unmountable"}
     assert checked in ({"clean"}, {"none for this filesystem"}), checked
-    return {one["outcome"] for one in found["states"]}
+    return {one["outcome"] for one in answer["states"]}
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_the_run_that_is_cut_is_the_one_that_is_measured(cache: Cache, image: Im
     assert judged(whole) == judged(merged(halves))
 
 
-def judged(found: dict[str, Any]) -> list[tuple[Any, ...]]:
+def judged(answer: dict[str, Any]) -> list[tuple[Any, ...]]:
     """The states and their outcomes, but second cuts: of two that leave the same, a guest judges
     one, and does not know what another guest judged.
     """
     keys = ("cut_ns", "kind", "hash", "outcome")
-    return [tuple(one[key] for key in keys) for one in found["states"] if one["kind"] != "second"]
+    return [tuple(one[key] for key in keys) for one in answer["states"] if one["kind"] != "second"]
 
 
 def test_without_flushes_what_returned_is_lost(cache: Cache, image: Image) -> None:

@@ -19,7 +19,7 @@ MEMORY_MIB = 128
 async def save(folder: Path) -> None:
     """Start a machine that has done nothing, and save it."""
     ours, theirs = socket.socketpair()
-    memory = Memory(folder / "memory", kept=True)
+    memory = Memory(folder / "memory", is_kept=True)
     with memory.path.open("wb") as file:
         file.truncate(MEMORY_MIB * MIB)
     machine = (

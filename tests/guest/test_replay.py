@@ -155,7 +155,7 @@ def test_a_recording_writes_what_its_program_writes(lab: Lab, tmp_path: Path) ->
         for place, chosen in (("run", ()), ("again", ("variant=wal-replay",)))
     )
     captures = {entry.case_id: capture for entry, _, capture in run.captures()}
-    bills = commit_bills(Dataset.of(run))
+    bills = commit_bills(Dataset.from_runs(run))
     for each in PROGRAMS:
         replay = captures[f"{each}-replay"].manifest["replay"]
         assert replay["otherwise"] == {}, each

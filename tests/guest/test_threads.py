@@ -42,7 +42,7 @@ def test_threads_are_complete_and_each_has_its_requests(lab: Lab, tmp_path: Path
     small = ("transactions=37", "threads=1,4", "connections=1,4")
     run = run_experiment(lab, tmp_path / "run", "threads", *small)
     assert_complete(run)
-    for row in Dataset.of(run).rows(
+    for row in Dataset.from_runs(run).rows(
         """
         SELECT
             case_id,
@@ -65,7 +65,7 @@ def test_a_time_ends_the_measured_part(lab: Lab, tmp_path: Path) -> None:
     toml.write_text(f'question = "How many writes in a time?"\n[case]\n{fields}')
     run = run_experiment(lab, tmp_path / "run", str(toml))
     assert_complete(run)
-    rows = Dataset.of(run).rows("SELECT * FROM transactions WHERE phase = 'commit'")
+    rows = Dataset.from_runs(run).rows("SELECT * FROM transactions WHERE phase = 'commit'")
     [(_, _, capture)] = run.captures()
     [phase] = [phase for phase in capture.manifest["phases"] if phase["name"] == "commit"]
     deadline_ns = phase["begin_ns"] + 200_000_000
@@ -91,7 +91,7 @@ def test_a_background_is_attributed_and_billed_apart(lab: Lab, tmp_path: Path) -
     assert did["video"]["did"]["frames"] > 10
     assert did["cpu"]["did"]["hashes"] > 0
     assert did["sqlite"]["did"]["transactions"] > 1
-    data = Dataset.of(run)
+    data = Dataset.from_runs(run)
     assert not data.rows(
         "SELECT * FROM requests "
         "WHERE submitter_comm = 'joj-background' AND transaction_id IS NOT NULL"

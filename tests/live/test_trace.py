@@ -55,7 +55,7 @@ def trace(loop: Loop, *arguments: str | Path, before: tuple[str, ...] = ()) -> E
 
 def written_bytes(out: Path) -> dict[str, int]:
     """Bytes of data written, by path."""
-    sums = Dataset.of(RunFolder.open(out)).rows(
+    sums = Dataset.from_runs(RunFolder.open(out)).rows(
         "SELECT path, sum(length_bytes) AS bytes FROM page_runs JOIN files USING (file_id) "
         "WHERE block_type = 'data' GROUP BY path"
     )
@@ -88,7 +88,8 @@ def test_a_big_import_by_the_sqlite_shell_is_explained_to_the_byte(
     # Every page of the database was written at least once.
     assert written_bytes(out)["/big.db"] >= (loop.directory / "big.db").stat().st_size
     assert not any(
-        missing.incomplete for missing in completeness(Dataset.of(RunFolder.open(out))).values()
+        missing.incomplete
+        for missing in completeness(Dataset.from_runs(RunFolder.open(out))).values()
     )
 
 
@@ -123,7 +124,7 @@ def test_a_package_install_is_explained_to_the_byte(loop: Loop, tmp_path: Path) 
         ]
         assert sum(written[path] for path in paths) == whole_pages, paths
     # All else too: nothing is of an unknown type, and every file that was written has a name.
-    data = Dataset.of(RunFolder.open(out))
+    data = Dataset.from_runs(RunFolder.open(out))
     types = set(data.columns("SELECT DISTINCT block_type FROM page_runs")["block_type"])
     assert {"data", "fs-journal"} <= types <= {"data", "fs-journal", "fs-metadata"}
     assert "" not in written

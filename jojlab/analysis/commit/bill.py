@@ -100,10 +100,10 @@ def commit_bills(
     """
     latency = _over_seeds(ask(data, "figures/latency", each_seed=False))
     missing = completeness(data) if missing is None else missing
-    lines = _by_case(ask(data, "commit/bill"), BillRow)
-    reasons = _by_case(ask(data, "commit/reasons"), ReasonShare)
-    homes = _by_case(ask(data, "commit/journal_copies"), HomeShare)
-    askers = _by_case(ask(data, "commit/shared_requests"), AskersShare)
+    lines = _shares_by_case(ask(data, "commit/bill"), BillRow)
+    reasons = _shares_by_case(ask(data, "commit/reasons"), ReasonShare)
+    homes = _shares_by_case(ask(data, "commit/journal_copies"), HomeShare)
+    askers = _shares_by_case(ask(data, "commit/shared_requests"), AskersShare)
     lives = flash_lives(data)
     apart = transactions_apart(data) if apart is None else apart
     return {
@@ -145,7 +145,7 @@ def _over_seeds(rows: Iterable[Row]) -> dict[str, Row]:
     }
 
 
-def _by_case(rows: Iterable[Row], share: Callable[..., _Share]) -> dict[str, list[_Share]]:
+def _shares_by_case(rows: Iterable[Row], share: Callable[..., _Share]) -> dict[str, list[_Share]]:
     shares: dict[str, list[_Share]] = {}
     for row in rows:
         shares.setdefault(row.pop("case_id"), []).append(share(**row))
@@ -379,7 +379,7 @@ def grown(
     """Return the lines behind a figure that grew, what grew most first; all, dearest first, where
     no bill was accepted.
     """
-    made_of = _made_of(figure)
+    made_of = _figure_parts(figure)
     own, measure = [line for line in now if any(it.has(line) for it in made_of)], made_of[0].measure
     if before is None:
         return tuple(LineDelta(line, None) for line in sorted(own, key=measure, reverse=True))
@@ -395,14 +395,14 @@ def grown(
 
 
 @dataclass(frozen=True)
-class _MadeOf:
+class _FigureParts:
     """The lines that a figure is made of, empty for any, and what of them it adds up."""
 
     parts: tuple[str, ...] = ()
     operation: str = ""
     block_type: str = ""
-    by_requests: bool = False
-    by_bytes: bool = False
+    counts_requests: bool = False
+    counts_bytes: bool = False
 
     def has(self, line: BillLine) -> bool:
         return (
@@ -412,33 +412,35 @@ class _MadeOf:
         )
 
     def measure(self, line: BillLine) -> tuple[float, ...]:
-        requests = (line.requests,) if self.by_requests else ()
-        return requests + ((line.bytes,) if self.by_bytes else ())
+        requests = (line.requests,) if self.counts_requests else ()
+        return requests + ((line.bytes,) if self.counts_bytes else ())
 
 
-def _of_parts(parts: tuple[str, ...], name: str = "") -> dict[str, _MadeOf]:
+def _figures_with_parts(parts: tuple[str, ...], name: str = "") -> dict[str, _FigureParts]:
     return {
-        f"{name}requests_per_commit": _MadeOf(parts, by_requests=True),
-        f"{name}flushes_per_commit": _MadeOf(parts, "flush", by_requests=True),
-        f"{name}bytes_per_commit": _MadeOf(parts, by_bytes=True),
+        f"{name}requests_per_commit": _FigureParts(parts, counts_requests=True),
+        f"{name}flushes_per_commit": _FigureParts(parts, "flush", counts_requests=True),
+        f"{name}bytes_per_commit": _FigureParts(parts, counts_bytes=True),
     }
 
 
-_FIGURES: Mapping[str, _MadeOf] = {
-    **_of_parts(CAUSED),
-    **_of_parts(("deferred",), "deferred_"),
-    **_of_parts(("background",), "background_"),
-    "writes_per_commit": _MadeOf(("commit",), "write", by_requests=True),
-    "data_bytes_per_commit": _MadeOf(CAUSED, block_type="data", by_bytes=True),
-    "fs_journal_bytes_per_commit": _MadeOf(CAUSED, block_type="fs-journal", by_bytes=True),
-    "fs_metadata_bytes_per_commit": _MadeOf(CAUSED, block_type="fs-metadata", by_bytes=True),
-    "unknown_bytes_per_commit": _MadeOf(CAUSED, block_type="unknown", by_bytes=True),
-    "nand_bytes_per_commit": _MadeOf(operation="write", by_bytes=True),
-    "ftl_wa": _MadeOf(operation="write", by_bytes=True),
+_FIGURES: Mapping[str, _FigureParts] = {
+    **_figures_with_parts(CAUSED),
+    **_figures_with_parts(("deferred",), "deferred_"),
+    **_figures_with_parts(("background",), "background_"),
+    "writes_per_commit": _FigureParts(("commit",), "write", counts_requests=True),
+    "data_bytes_per_commit": _FigureParts(CAUSED, block_type="data", counts_bytes=True),
+    "fs_journal_bytes_per_commit": _FigureParts(CAUSED, block_type="fs-journal", counts_bytes=True),
+    "fs_metadata_bytes_per_commit": _FigureParts(
+        CAUSED, block_type="fs-metadata", counts_bytes=True
+    ),
+    "unknown_bytes_per_commit": _FigureParts(CAUSED, block_type="unknown", counts_bytes=True),
+    "nand_bytes_per_commit": _FigureParts(operation="write", counts_bytes=True),
+    "ftl_wa": _FigureParts(operation="write", counts_bytes=True),
 }
 # A time: what it went for is requests, then bytes, of the commit and of checkpoints.
-_TIMES = tuple(_MadeOf((part,), by_requests=True, by_bytes=True) for part in CAUSED)
+_TIMES = tuple(_FigureParts((part,), counts_requests=True, counts_bytes=True) for part in CAUSED)
 
 
-def _made_of(figure: str) -> tuple[_MadeOf, ...]:
+def _figure_parts(figure: str) -> tuple[_FigureParts, ...]:
     return (_FIGURES[figure],) if figure in _FIGURES else _TIMES

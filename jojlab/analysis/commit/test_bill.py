@@ -29,7 +29,7 @@ def rows_by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], t
 
 def test_truncate_costs_what_it_is_known_to_cost(tmp_path: Path) -> None:
     run = run_of(tmp_path, truncate_capture({"journal_mode": "truncate"}, 1, transactions=10))
-    bill = bill_json(commit_bills(Dataset.of(run))["a"])
+    bill = bill_json(commit_bills(Dataset.from_runs(run))["a"])
     assert bill["transactions"] == 10
     within = bill["within_commit"]["per_commit"]
     assert within == {"requests": 9, "bytes": 69632, "flushes": 2}
@@ -57,7 +57,7 @@ def test_super_journals_stand_as_one_file(tmp_path: Path) -> None:
         builder.transaction(lambda: None)
         builder.request([("data", "", file_id, 4 * KIB)], asker=("fsync", file_id))
     assert rows_by_key(
-        bill_json(commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"])["rows"]
+        bill_json(commit_bills(Dataset.from_runs(run_of(tmp_path, builder)))["a"])["rows"]
     ) == {
         ("data", "super-journal", "/main.db-mj*", "fsync of main.db-mj*"): (2 / 3, 8 * KIB / 3),
         ("data", "super-journal", "/main.db-mjother", "fsync of main.db-mjother"): (
@@ -69,7 +69,7 @@ def test_super_journals_stand_as_one_file(tmp_path: Path) -> None:
 
 def test_checkpoints_are_deferred_not_free(tmp_path: Path) -> None:
     run = run_of(tmp_path, wal_capture({"journal_mode": "wal"}, 1, transactions=20))
-    bill = commit_bills(Dataset.of(run))["a"]
+    bill = commit_bills(Dataset.from_runs(run))["a"]
     assert bill.total("commit") == Total(3 * 20, 28 * KIB * 20, 0)
     # Two checkpoints of 12 KiB and a flush each, and one block at the end.
     assert bill.total("deferred") == Total(2 * 2 + 1, 2 * 12 * KIB + 4096, 2)
@@ -80,13 +80,13 @@ def test_a_checkpoint_inside_the_commit_phase_is_deferred(tmp_path: Path) -> Non
     for request in builder.tables["requests"]:
         if request["phase"] == "checkpoint":
             request["phase"] = "commit"  # as issued between two commits
-    bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
+    bill = commit_bills(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
     assert bill.total("commit") == Total(3 * 20, 28 * KIB * 20, 0)
 
 
 def test_seeds_are_added_up(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1, 2, 3], transactions=5)
-    bills = commit_bills(Dataset.of(run))
+    bills = commit_bills(Dataset.from_runs(run))
     assert bills.keys() == {f"filesystem=ext4,journal_mode={mode}" for mode in ("truncate", "wal")}
     bill = bill_json(bills["filesystem=ext4,journal_mode=truncate"])
     assert bill["transactions"] == 15
@@ -100,7 +100,7 @@ def test_warm_up_is_not_billed(tmp_path: Path) -> None:
     for phase in ("warm-up", "commit"):
         builder.phase = phase
         builder.transaction(lambda: one_write(builder))
-    bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
+    bill = commit_bills(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
     assert (bill.transactions, bill.total("commit")) == (1, Total(1, 4096, 0))
 
 
@@ -119,7 +119,7 @@ def test_causes(tmp_path: Path) -> None:
 
     builder.transaction(body)
     run = run_of(tmp_path, builder)
-    bill = commit_bills(Dataset.of(run))["a"]
+    bill = commit_bills(Dataset.from_runs(run))["a"]
     causes = {(row.operation, row.cause): row.bytes for row in bill.rows}
     assert causes == {
         ("write", "fsync of test.db"): 4096,
@@ -140,7 +140,7 @@ def test_a_request_of_many_owners_is_counted_once(tmp_path: Path) -> None:
     wal = builder.file("/test.db-wal", "wal")
     runs = [("fs-journal", "", None, 4096), ("data", "", wal, 8192), ("fs-metadata", "", None, 512)]
     builder.transaction(lambda: builder.request(runs, sector=64))
-    bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
+    bill = commit_bills(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
     assert {(r.block_type, r.requests, r.bytes) for r in bill.rows} == {
         ("fs-journal", 1, 4096),
         ("data", 0, 8192),
@@ -156,7 +156,7 @@ def test_bytes_without_an_owner_are_billed_and_told(tmp_path: Path) -> None:
         builder.request([], length_bytes=4096)  # no page run at all
 
     builder.transaction(body)
-    bill = bill_json(commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"])
+    bill = bill_json(commit_bills(Dataset.from_runs(run_of(tmp_path, builder)))["a"])
     assert bill["per_commit"]["bytes"] == 16384
     assert rows_by_key(bill["rows"])[("unknown", "none", "", "by joj-agent")] == (1, 12288)
     assert bill["unattributed_bytes"] == 12288
@@ -196,7 +196,7 @@ def test_rows_add_up_to_the_requests(
     )
     for name, requests in zip(names, captures, strict=True):
         run.add_capture(name, 1, arbitrary_capture(requests).write(folder / "made"))
-    data = Dataset.of(run)
+    data = Dataset.from_runs(run)
     totals = direct_totals(data)
     for name, bill in commit_bills(data).items():
         assert {part: bill.total(part) for part in ("commit", "deferred")} == totals[name]
@@ -254,7 +254,7 @@ def test_reads_and_rollbacks_stand_in_parts_of_their_own(tmp_path: Path) -> None
                 builder.phase = "commit"
         for request in builder.tables["requests"]:
             request["phase"] = "commit"
-        bills[reads] = commit_bills(Dataset.of(run_of(tmp_path / str(reads), builder)))["a"]
+        bills[reads] = commit_bills(Dataset.from_runs(run_of(tmp_path / str(reads), builder)))["a"]
     assert bills[0].total(*CAUSED) == bills[9].total(*CAUSED) == Total(4, 4 * 4096, 0)
     assert (bills[0].transactions, bills[9].transactions) == (4, 4)
     assert bills[9].total("read-only") == Total(36, 36 * 4096, 0)
@@ -287,7 +287,7 @@ def test_reading_a_program_is_no_part_of_a_commit(tmp_path: Path) -> None:
         one_write(builder)
 
     builder.transaction(commit)
-    bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
+    bill = commit_bills(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
     found = {part: bill.total(part).requests for part in ("commit", "program", "read-only")}
     assert found == {"commit": 3, "program": 3, "read-only": 1}
 

@@ -31,7 +31,7 @@ def bill_of(folder: Path, counters: dict[str, int], capacity_bytes: int) -> Bill
     for name, value in counters.items():
         row = {"phase": "all", "source": "device", "name": name, "value": value}
         builder.tables["counters"].append(row)
-    return commit_bills(Dataset.of(run_of(folder, builder)))["a"]
+    return commit_bills(Dataset.from_runs(run_of(folder, builder)))["a"]
 
 
 def test_programs_are_told_by_reason_and_charged_whole(tmp_path: Path) -> None:

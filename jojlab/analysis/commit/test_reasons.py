@@ -28,7 +28,7 @@ def test_reasons_are_told_by_call_and_add_up(tmp_path: Path) -> None:
     builder.transaction(body)
     builder.transaction(body)
     run = run_of(tmp_path, builder)
-    bill = commit_bills(Dataset.of(run))["a"]
+    bill = commit_bills(Dataset.from_runs(run))["a"]
     found = [(row["cause"], row["reason"], row["bytes"]) for row in bill_json(bill)["reasons"]]
     assert found == [
         ("fsync of main.db-journal", "main.db-journal: created, grew", 8 * KIB),
@@ -61,7 +61,7 @@ def test_copies_and_shared_commits_are_told(tmp_path: Path) -> None:
     builder.transaction(body)
     builder.transaction(body)
     run = run_of(tmp_path, builder)
-    bill = commit_bills(Dataset.of(run))["a"]
+    bill = commit_bills(Dataset.from_runs(run))["a"]
     told = bill_json(bill)
     assert [(row["home"], row["bytes"]) for row in told["journal_copies"]] == [
         ("inodes 17..32", 16 * JOURNAL_KIB),

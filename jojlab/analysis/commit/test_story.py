@@ -15,7 +15,7 @@ from tests.captures import CaptureBuilder, make_run, run_of
 KIB = 1024
 
 
-def of_ext4(folder: Path) -> tuple[Call, ...]:
+def ext4_calls(folder: Path) -> tuple[Call, ...]:
     """A write of 8 KiB, ext4's commit with a flush before and after its commit block, a return."""
     builder = CaptureBuilder({"journal_mode": "truncate", "filesystem": "ext4"}, 1)
     journal = builder.file("/main.db-journal", "db-journal")
@@ -37,11 +37,11 @@ def of_ext4(folder: Path) -> tuple[Call, ...]:
     builder.transaction(body)
     builder.transaction(lambda: None)
     builder.transaction(body)
-    return story(commit_traces(Dataset.of(run_of(folder, builder)))["a"])
+    return story(commit_traces(Dataset.from_runs(run_of(folder, builder)))["a"])
 
 
 def test_a_flush_makes_durable_what_was_written_since_the_last(tmp_path: Path) -> None:
-    (call,) = of_ext4(tmp_path)
+    (call,) = ext4_calls(tmp_path)
     assert (call.cause, call.begin_ns) == ("fsync of main.db-journal", 30_000)
     first, second = [event for event in call.events if event.operation == "flush"]
     assert first.before == "commit"
@@ -55,7 +55,7 @@ def test_a_flush_makes_durable_what_was_written_since_the_last(tmp_path: Path) -
 
 
 def test_it_is_told_in_sentences(tmp_path: Path) -> None:
-    (call,) = call_stories(of_ext4(tmp_path), "ext4")
+    (call,) = call_stories(ext4_calls(tmp_path), "ext4")
     assert call.heading == (
         "At 30.00 µs after BEGIN, fsync of main.db-journal; its last request ends at 5.055 ms"
     )
@@ -72,7 +72,7 @@ def test_it_is_told_in_sentences(tmp_path: Path) -> None:
 
 
 def test_a_node_and_a_checkpoint_are_no_commit(tmp_path: Path) -> None:
-    (call,) = of_ext4(tmp_path)
+    (call,) = ext4_calls(tmp_path)
     event = next(each for each in call.events if each.subtypes[:1] == ("descriptor",))
     for subtypes, does in (
         (("node",), "write the node of what was changed"),
@@ -85,7 +85,7 @@ def test_a_node_and_a_checkpoint_are_no_commit(tmp_path: Path) -> None:
 
 def test_every_request_of_a_commit_is_in_its_story(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=3)
-    for trace in commit_traces(Dataset.of(run)).values():
+    for trace in commit_traces(Dataset.from_runs(run)).values():
         calls = story(trace)
         events = [event for call in calls for event in call.events]
         requests = {each.request_id for each in trace.runs}

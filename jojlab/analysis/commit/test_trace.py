@@ -8,7 +8,7 @@ from tests.captures import CaptureBuilder, make_run, run_of
 
 def test_a_truncate_commit_in_order(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[4, 2], transactions=1)
-    trace = commit_traces(Dataset.of(run))["filesystem=ext4,journal_mode=truncate"]
+    trace = commit_traces(Dataset.from_runs(run))["filesystem=ext4,journal_mode=truncate"]
     assert (trace.seed, trace.transaction_id) == (2, 0)
     assert [(r.block_type, r.length_bytes) for r in trace.runs] == [
         ("data", 8192),
@@ -33,7 +33,7 @@ def test_the_typical_commit_is_nearest_to_the_medians(tmp_path: Path) -> None:
         owners = [("data", "", None, length_bytes)]
         request = partial(builder.request, owners, service_time_ns=service_time_ns * 1000)
         builder.transaction(request)
-    trace = commit_traces(Dataset.of(run_of(tmp_path, builder)))["a"]
+    trace = commit_traces(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
     assert trace.transaction_id == 2
     assert [r.length_bytes for r in trace.runs] == [8192]
 
@@ -45,7 +45,7 @@ def test_where_commits_send_nothing_the_checkpoint_is_typical(tmp_path: Path) ->
         builder.transaction(
             partial(builder.request, [("data", "", None, length_bytes)]), kind="checkpoint"
         )
-    trace = commit_traces(Dataset.of(run_of(tmp_path, builder)))["a"]
+    trace = commit_traces(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
     assert (trace.phase, trace.transaction_id, trace.is_checkpoint) == ("checkpoint", 3, True)
     assert [r.length_bytes for r in trace.runs] == [8192]
 
@@ -54,5 +54,5 @@ def test_where_nothing_is_sent_at_all_it_is_a_commit(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
     builder.transaction(lambda: None)
     builder.transaction(lambda: None, kind="checkpoint")
-    trace = commit_traces(Dataset.of(run_of(tmp_path, builder)))["a"]
+    trace = commit_traces(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
     assert (trace.phase, trace.runs) == ("commit", [])

@@ -15,7 +15,7 @@ TRUNCATE = "filesystem=ext4,journal_mode=truncate"
 
 def test_every_figure_is_there_with_median_and_spread(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1, 2, 3], transactions=20)
-    figures = case_figures(Dataset.of(run))
+    figures = case_figures(Dataset.from_runs(run))
     assert sorted(figures) == [TRUNCATE, WAL]
     for case in figures.values():
         assert case.seeds == (1, 2, 3)
@@ -32,7 +32,7 @@ def test_every_figure_is_there_with_median_and_spread(tmp_path: Path) -> None:
 
 def test_figures_of_known_captures(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=20)
-    figures = case_figures(Dataset.of(run))
+    figures = case_figures(Dataset.from_runs(run))
     truncate, wal = figures[TRUNCATE].median, figures[WAL].median
     # A block is written back at the end, in each.
     assert truncate["requests_per_commit"] == 9 + 1 / 20
@@ -80,7 +80,7 @@ def test_counters_of_the_commit_phase_are_divided_by_commits(tmp_path: Path) -> 
             {"phase": phase, "source": source, "name": name, "value": value}
         )
     run = run_of(tmp_path, builder)
-    median = case_figures(Dataset.of(run))["a"].median
+    median = case_figures(Dataset.from_runs(run))["a"].median
     # The kernel divides it by its tick: 1.2 us in user mode in one case, 40 us in another like it.
     assert median["cpu_ns_per_commit"] == 750
     assert not [name for name in FIGURES if "cpu_user" in name or "cpu_system" in name]
@@ -93,7 +93,7 @@ def test_a_counter_that_is_missing_is_no_zero(tmp_path: Path) -> None:
     builder = four_writes()
     counter = {"phase": "commit", "source": "process", "name": "user_cpu_ns", "value": 0}
     builder.tables["counters"].append(counter)
-    median = case_figures(Dataset.of(run_of(tmp_path, builder)))["a"].median
+    median = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median
     assert median["cpu_ns_per_commit"] == 0  # counted, and none
     assert "interrupts_per_commit" not in median
     assert "iowait_ns_per_commit" not in median
@@ -109,13 +109,13 @@ def four_writes() -> CaptureBuilder:
 
 def test_nand_bytes_are_of_the_whole_capture_and_of_a_modelled_device(tmp_path: Path) -> None:
     bare = run_of(tmp_path / "bare", four_writes())
-    assert "ftl_wa" not in case_figures(Dataset.of(bare))["a"].median
+    assert "ftl_wa" not in case_figures(Dataset.from_runs(bare))["a"].median
     builder = four_writes()
     for phase, value in (("all", 98304), ("commit", 7)):
         builder.tables["counters"].append(
             {"phase": phase, "source": "device", "name": "nand_write_bytes", "value": value}
         )
-    median = case_figures(Dataset.of(run_of(tmp_path / "modelled", builder)))["a"].median
+    median = case_figures(Dataset.from_runs(run_of(tmp_path / "modelled", builder)))["a"].median
     assert median["ftl_wa"] == 3.0
     assert median["nand_bytes_per_commit"] == 24576
 
@@ -129,7 +129,7 @@ def test_nand_bytes_are_of_both_devices_of_an_external_journal(tmp_path: Path) -
     ):
         counter = {"phase": "all", "source": source, "name": name, "value": value}
         builder.tables["counters"].append(counter)
-    median = case_figures(Dataset.of(run_of(tmp_path, builder)))["a"].median
+    median = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median
     assert median["nand_bytes_per_commit"] == (65536 + 131072) / 4
     assert median["ftl_wa"] == (65536 + 131072) / (4 * 8192 + 16384)
 
@@ -139,7 +139,7 @@ def test_the_dispatch_threads_of_both_devices_count(tmp_path: Path) -> None:
     for source, value in (("device", 400), ("journal-device", 800)):
         counter = {"phase": "commit", "source": source, "name": "dispatch_cpu_ns", "value": value}
         builder.tables["counters"].append(counter)
-    median = case_figures(Dataset.of(run_of(tmp_path, builder)))["a"].median
+    median = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median
     assert median["dispatch_cpu_ns_per_commit"] == 300
 
 
@@ -150,7 +150,7 @@ def test_percentiles_are_measured_values(tmp_path: Path) -> None:
         for n in range(1, 1001)
     ]
     run = run_of_transactions(tmp_path, transactions)
-    median = case_figures(Dataset.of(run))["a"].median
+    median = case_figures(Dataset.from_runs(run))["a"].median
     assert [median[f"latency_ns_{p}"] for p in ("p50", "p90", "p99", "p999", "max")] == [
         500,
         900,
@@ -164,7 +164,7 @@ def test_percentiles_of_few_values_do_not_interpolate(tmp_path: Path) -> None:
     run = run_of_transactions(
         tmp_path, [("commit", "insert", 0, 5, 10), ("commit", "insert", 100, 140, 200)]
     )
-    median = case_figures(Dataset.of(run))["a"].median
+    median = case_figures(Dataset.from_runs(run))["a"].median
     assert median["latency_ns_p50"] == 10
     assert median["latency_ns_p90"] == 100
     assert median["commit_latency_ns_p50"] == 5
@@ -184,7 +184,7 @@ def test_throughput_tells_checkpoints_apart(tmp_path: Path) -> None:
             ("checkpoint", "checkpoint", 20 * second, 20 * second, 25 * second),
         ],
     )
-    median = case_figures(Dataset.of(run))["a"].median
+    median = case_figures(Dataset.from_runs(run))["a"].median
     # 2 in 10 s ... 15 s less 3 s; with checkpoints those 2 s and 3 + 5 s.
     assert median["throughput_tps"] == pytest.approx(1.0)
     assert median["throughput_with_checkpoints_tps"] == pytest.approx(0.2)
@@ -212,7 +212,7 @@ def test_throughput_leaves_out_what_lies_between_the_phases(tmp_path: Path) -> N
             ("settle", 30, 31),
         )
     ]
-    median = case_figures(Dataset.of(run_of(tmp_path, builder)))["a"].median
+    median = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median
     # 3 in 10 s ... 20 s, less a checkpoint of 2 s, a pause of 3 s and a gap of 1 s.
     assert median["throughput_tps"] == pytest.approx(3 / 4)
     assert median["throughput_with_checkpoints_tps"] == pytest.approx(3 / 6)
@@ -233,7 +233,7 @@ def test_a_tail_has_the_checkpoints_that_an_app_waits_for(tmp_path: Path) -> Non
             ("checkpoint", "checkpoint", 3040, 3040, 3340),  # of what was left at the end
         ],
     )
-    median = case_figures(Dataset.of(run))["a"].median
+    median = case_figures(Dataset.from_runs(run))["a"].median
     # 10 + 100, 200 with the 170 in it, 20 + 10 + 300
     assert [median[f"latency_ns_{p}"] for p in ("p50", "max")] == [200, 330]
     assert [median[f"commit_latency_ns_{p}"] for p in ("p50", "max")] == [10, 190]
@@ -257,7 +257,7 @@ def test_a_checkpoint_counts_with_its_own_thread(tmp_path: Path) -> None:
     ):
         phase = "checkpoint" if kind == "checkpoint" else "commit"
         builder.add_transaction(phase, kind, begin_ns, begin_ns, return_ns, thread=thread)
-    median = case_figures(Dataset.of(run_of(tmp_path, builder)))["a"].median
+    median = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median
     assert [median[f"latency_ns_{p}"] for p in ("p50", "max")] == [20, 110]
 
 
@@ -273,14 +273,14 @@ def test_what_reads_or_is_rolled_back_is_no_commit_and_timed_apart(tmp_path: Pat
             ("checkpoint", "checkpoint", 400, 400, 440),
         ],
     )
-    figures = case_figures(Dataset.of(run))["a"].median
+    figures = case_figures(Dataset.from_runs(run))["a"].median
     assert figures["transactions"] == 2
     assert figures["throughput_tps"] == pytest.approx(2e9 / (180 - 140))
     # The checkpoint at the end is what closing waits for: the last commit's.
     assert figures["latency_ns_max"] == 30 + 40
     assert figures["throughput_with_checkpoints_tps"] == pytest.approx(2e9 / (180 - 140 + 40))
     assert "cpu_ns_per_commit" not in figures
-    assert transactions_apart(Dataset.of(run))["a"] == (
+    assert transactions_apart(Dataset.from_runs(run))["a"] == (
         Apart("read-only", 2, 100, 220),
         Apart("rollback", 1, 40, 40),
     )
@@ -299,7 +299,7 @@ def test_only_what_no_commit_overlaps_is_taken_from_the_time_of_commits(tmp_path
     ):
         phase = "commit" if kind == "write" else kind
         builder.add_transaction(phase, kind, begin_ns, begin_ns, return_ns, thread=thread)
-    figures = case_figures(Dataset.of(run_of(tmp_path, builder)))["a"].median
+    figures = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median
     # Of 200 ns 50 by the reader alone, 5 and 15 by a checkpoint alone.
     assert figures["throughput_tps"] == pytest.approx(3e9 / (200 - 50 - 20))
     assert figures["throughput_with_checkpoints_tps"] == pytest.approx(3e9 / (200 - 50))
@@ -307,5 +307,5 @@ def test_only_what_no_commit_overlaps_is_taken_from_the_time_of_commits(tmp_path
 
 def test_a_case_without_a_commit_has_no_figures(tmp_path: Path) -> None:
     run = run_of_transactions(tmp_path, [("rollback", "rollback", 0, 5, 10)])
-    assert case_figures(Dataset.of(run)) == {}
-    assert transactions_apart(Dataset.of(run)) == {"a": (Apart("rollback", 1, 10, 10),)}
+    assert case_figures(Dataset.from_runs(run)) == {}
+    assert transactions_apart(Dataset.from_runs(run)) == {"a": (Apart("rollback", 1, 10, 10),)}

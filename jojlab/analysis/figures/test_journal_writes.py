@@ -11,7 +11,7 @@ def test_the_first_write_into_the_journal_of_each_commit(tmp_path: Path) -> None
         ("wal", wal_capture, 3, 16 * 1024),
     ):
         run = run_of(tmp_path / mode, make({"journal_mode": mode}, 1, 10))
-        median = case_figures(Dataset.of(run))["a"].median
+        median = case_figures(Dataset.from_runs(run))["a"].median
         assert median["writes_per_commit"] == writes
         assert median["first_journal_write_bytes"] == first
 
@@ -19,5 +19,5 @@ def test_the_first_write_into_the_journal_of_each_commit(tmp_path: Path) -> None
 def test_without_a_journal_there_is_none(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "off"}, 1)
     builder.transaction(lambda: builder.request([("data", "", None, 4096)]))
-    median = case_figures(Dataset.of(run_of(tmp_path, builder)))["a"].median
+    median = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median
     assert (median["writes_per_commit"], median["first_journal_write_bytes"]) == (1, 0)

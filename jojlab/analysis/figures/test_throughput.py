@@ -23,7 +23,7 @@ def test_every_latency_is_in_its_bin(tmp_path: Path, edges_ns: tuple[int, ...]) 
     for latency_ns in latencies_ns:
         builder.add_transaction("commit", "insert", begin_ns, begin_ns, begin_ns + latency_ns)
         begin_ns += latency_ns
-    [bins] = histograms(Dataset.of(run_of(tmp_path, builder)), edges_ns).values()
+    [bins] = histograms(Dataset.from_runs(run_of(tmp_path, builder)), edges_ns).values()
     last = len(edges_ns) - 2
     wanted = Counter(min(max(bisect_right(edges_ns, n) - 1, 0), last) for n in latencies_ns)
     assert sum(each.count for each in bins) == len(latencies_ns)

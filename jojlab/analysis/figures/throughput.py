@@ -35,7 +35,7 @@ def throughput(data: Dataset) -> list[Row]:
     rows, gaps = ask(data, "figures/spans"), _gaps(data)
     for row in rows:
         first_ns, last_ns = row.pop("first_ns"), row.pop("last_ns")
-        paused_ns = _within(gaps.get((row["case_id"], row["seed"]), ()), first_ns, last_ns)
+        paused_ns = _sum_between(gaps.get((row["case_id"], row["seed"]), ()), first_ns, last_ns)
         between_ns = row.pop("between_ns")
         running_ns = last_ns - first_ns - between_ns - row.pop("apart_ns") - paused_ns
         with_checkpoints_ns = running_ns + between_ns + row.pop("after_ns")
@@ -53,12 +53,12 @@ def pass_throughput(data: Dataset) -> list[Row]:
     rows, gaps = ask(data, "figures/passes", passes=list(PASSES)), _gaps(data)
     for row in rows:
         first_ns, last_ns = row.pop("first_ns"), row.pop("last_ns")
-        paused_ns = _within(gaps.get((row["case_id"], row["seed"]), ()), first_ns, last_ns)
+        paused_ns = _sum_between(gaps.get((row["case_id"], row["seed"]), ()), first_ns, last_ns)
         row["throughput_tps"] = _rate(row["operations"], last_ns - first_ns - paused_ns)
     return rows
 
 
-def _within(gaps: Iterable[tuple[int, int]], first_ns: int, last_ns: int) -> int:
+def _sum_between(gaps: Iterable[tuple[int, int]], first_ns: int, last_ns: int) -> int:
     return sum(
         end_ns - begin_ns for begin_ns, end_ns in gaps if first_ns <= begin_ns and end_ns <= last_ns
     )

@@ -74,11 +74,15 @@ def text_of(question: str) -> str:
 @cache
 def shared_tables() -> Mapping[str, str]:
     """Return the shared tables: their questions by their names."""
-    return {table: f"{folder}/{table}" for folder in (_SHARED, _SLICED) for table in _of(folder)}
+    return {
+        table: f"{folder}/{table}"
+        for folder in (_SHARED, _SLICED)
+        for table in _question_names(folder)
+    }
 
 
 @cache
-def _of(folder: str) -> tuple[str, ...]:
+def _question_names(folder: str) -> tuple[str, ...]:
     files = resources.files(_PACKAGE).joinpath(folder).iterdir()
     names = (file.name for file in files)
     return tuple(sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql")))
@@ -92,4 +96,4 @@ def _shared_in(sql: str) -> list[str]:
 def _read_by(sql: str, folder: str) -> list[str]:
     """Return the tables of one folder that `sql` reads."""
     read = set(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", re.sub(r"--.*", "", sql)))
-    return [table for table in _of(folder) if table in read]
+    return [table for table in _question_names(folder) if table in read]

@@ -79,15 +79,15 @@ def _untimed(requests: int) -> Iterator[str]:
         yield f"{plural(requests, 'request')} completed at an unknown time"
 
 
-def _allowed_to_fail(by_error: Mapping[str, FailedStatements]) -> Iterator[str]:
+def _allowed_to_fail(failures: Mapping[str, FailedStatements]) -> Iterator[str]:
     """Say which statements of scripts failed that may (docs/own-sql.md)."""
-    for error, failed in by_error.items():
+    for error, failed in failures.items():
         if allowed := failed.statements - failed.unexpected:
             told = f"{plural(allowed, 'statement')} failed that may"
             yield f"{told}: {error} (first: {failed.first})"
 
 
-def _held(wal: SharedWal | None) -> Iterator[str]:
+def _wal_sentences(wal: SharedWal | None) -> Iterator[str]:
     """Say that other connections kept a WAL from being begun anew (docs/own-sql.md)."""
     if wal and (wal.found_longer or wal.left_frames):
         yield (
@@ -129,6 +129,6 @@ _NOTES: Mapping[str, tuple[Any, Callable[[Any], Iterator[str]]]] = {
     "untimed_requests": (int, _untimed),
     "failed_statements": (dict[str, FailedStatements], _allowed_to_fail),
     "replay": (ReplayedCalls, _otherwise),
-    "shared_wal": (SharedWal | None, _held),
+    "shared_wal": (SharedWal | None, _wal_sentences),
     "totals": (Totals, _without_rows),
 }

@@ -34,5 +34,5 @@ def test_a_question_says_what_it_asks(question: str) -> None:
 
 
 def test_a_shared_table_is_made_once(tmp_path: Path) -> None:
-    data = Dataset.of(make_run(tmp_path / "run", seeds=[1], transactions=2))
+    data = Dataset.from_runs(make_run(tmp_path / "run", seeds=[1], transactions=2))
     assert ask(data, "commit/bill") == ask(data, "commit/bill") != []

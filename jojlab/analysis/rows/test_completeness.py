@@ -21,14 +21,14 @@ def run_with(folder: Path, lost: int, unattributed: int, reasons: list[str]) -> 
 
 
 def test_nothing_is_missing(tmp_path: Path) -> None:
-    missing = completeness(Dataset.of(make_run(tmp_path / "run", transactions=2)))
+    missing = completeness(Dataset.from_runs(make_run(tmp_path / "run", transactions=2)))
     assert missing
     assert not any(m.incomplete for m in missing.values())
 
 
 def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
     run = run_with(tmp_path, lost=3, unattributed=512, reasons=[])
-    missing = completeness(Dataset.of(run))["a"]
+    missing = completeness(Dataset.from_runs(run))["a"]
     assert missing.incomplete
     assert (missing.lost_events, missing.unattributed_bytes) == (6, 1024)
     assert missing.in_words == ("6 events lost", "1024 bytes unattributed")
@@ -36,7 +36,7 @@ def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
 
 def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:
     reason = "requests of write: 1 traced, 2 counted by the device"
-    missing = completeness(Dataset.of(run_with(tmp_path, 0, 0, [reason])))["a"]
+    missing = completeness(Dataset.from_runs(run_with(tmp_path, 0, 0, [reason])))["a"]
     assert missing.incomplete
     assert missing.reasons == missing.in_words == (reason,)
 
@@ -67,7 +67,7 @@ def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(
                        "longest_frames": 40, "longest_bytes": 164800},
     }  # fmt: skip
     run.add_capture("a", 1, builder.write(tmp_path / "made"))
-    missing = completeness(Dataset.of(run))["a"]
+    missing = completeness(Dataset.from_runs(run))["a"]
     assert not missing.incomplete
     failures, otherwise, wal, rows, of_type, untimed = missing.notes
     assert wal == (

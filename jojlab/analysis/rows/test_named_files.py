@@ -32,6 +32,6 @@ def test_numbered_names_are_one(tmp_path: Path) -> None:
             builder.request([("fs-journal", "", None, 4096)], reason=reason)
 
     builder.transaction(body)
-    bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
+    bill = commit_bills(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
     assert {row.file for row in bill.rows} == {*NAMES.values(), ""}
     assert {share.reason for share in bill.reasons} == set(REASONS.values())

@@ -216,8 +216,8 @@ def _cheaper(
         case_ns = case.figures.median[_P50]
         if 0 < case_ns * _FASTER <= base_ns:
             riskier = (
-                risks_more(case.hazards, than=base.hazards)
-                or is_worse(case.survival, than=base.survival)
+                risks_more(case.hazards, others=base.hazards)
+                or is_worse(case.survival, other=base.survival)
                 or not set(case.unknowns) <= set(base.unknowns)
             )
             regimes = _other_regimes(case, cases)

@@ -11,6 +11,7 @@ from typing import Any
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Survival
+from jojlab.foundation.printable import public_fields
 from jojlab.model.figures import FIGURES, Number
 from jojlab.model.filesystems import FILESYSTEMS
 
@@ -149,7 +150,7 @@ class FigureChange:
     old: Number
     new: Number
     change: float | None
-    within_spread: bool  # the ranges over the seeds overlap: the change may be chance
+    is_within_spread: bool  # the ranges over the seeds overlap: the change may be chance
     steps: tuple[Move, ...]  # by the runs between the two
 
 
@@ -273,7 +274,7 @@ def _survives_otherwise(old: Survival | None, new: Survival | None) -> bool:
     """Whether it differs; of unlike numbers of states only the worst outcomes are compared."""
     if old is None or new is None:
         return old is not new
-    if old.asked_states != new.asked_states:
+    if old.requested_states != new.requested_states:
         return old.worst_outcome != new.worst_outcome
     return old.outcomes != new.outcomes
 
@@ -312,7 +313,10 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "same": comparison.same,
         "changes": [
-            {**vars(change), "steps": [vars(step) for step in change.steps]}
+            {
+                **public_fields(change, is_within_spread="within_spread"),
+                "steps": [vars(step) for step in change.steps],
+            }
             for change in comparison.changes
         ],
         "equal_figures": comparison.equal_figures,
@@ -336,10 +340,10 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _survives(found: Survival | None) -> dict[str, Any] | None:
-    if found is None:
+def _survives(survival: Survival | None) -> dict[str, Any] | None:
+    if survival is None:
         return None
-    return {"worst": found.worst_outcome, "outcomes": dict(found.outcomes)}
+    return {"worst": survival.worst_outcome, "outcomes": dict(survival.outcomes)}
 
 
 def _ends(changed: Mapping[str, tuple[Any, Any]]) -> dict[str, dict[str, Any]]:

@@ -50,11 +50,11 @@ def place_of(case: Mapping[str, Any], configuration: Mapping[str, Any]) -> Mappi
     return {**case, "filesystem": configuration["filesystem"], "mount_options": options}
 
 
-def _modes(found: Iterable[Mapping[str, Any]]) -> dict[str, ModeCounts] | None:
+def _modes(rows: Iterable[Mapping[str, Any]]) -> dict[str, ModeCounts] | None:
     """Return the commits by journal mode of some seeds; None where one did not tell them."""
     sums: dict[str, Counter[str]] = {}
     is_told = False
-    for each in found:
+    for each in rows:
         if "journal_modes" not in each:
             return None
         is_told = True

@@ -35,7 +35,7 @@ class Pivot:
     rows: tuple[tuple[tuple[Any, ...], tuple[tuple[Number, CaseSummary] | None, ...]], ...]
 
 
-def pivot(summary: RunSummary, by: Sequence[str], figure: str) -> Pivot:
+def pivot(summary: RunSummary, names: Sequence[str], figure: str) -> Pivot:
     """Arrange `figure` of the measured cases by fields, of which the last stands across.
 
     Raises UseError for a name that is no field of a case, or no figure.
@@ -45,14 +45,14 @@ def pivot(summary: RunSummary, by: Sequence[str], figure: str) -> Pivot:
     places = _places(summary)
     axes = _axes(summary, places)
     known = dict.fromkeys(name for place in places for name in place)
-    for name in by:
+    for name in names:
         if name not in known:
             remedy = f"the cases differ in: {', '.join(axes)}" if axes else "there is one case"
             raise UseError(f"--by {name}: no field of a case{nearest(name, known)}", remedy)
-    if len(set(by)) < len(by):
-        raise UseError(f"--by {','.join(by)}: a field is named twice", "name each field once")
-    *named, across = by
-    down = (*named, *(axis for axis in axes if axis not in by))
+    if len(set(names)) < len(names):
+        raise UseError(f"--by {','.join(names)}: a field is named twice", "name each field once")
+    *named, across = names
+    down = (*named, *(axis for axis in axes if axis not in names))
     columns = tuple(dict.fromkeys(place.get(across) for place in places))
     rows: dict[tuple[Any, ...], dict[Any, tuple[Number, CaseSummary]]] = {}
     for place, case in zip(places, summary.measured, strict=True):
@@ -68,7 +68,7 @@ def pivot(summary: RunSummary, by: Sequence[str], figure: str) -> Pivot:
     )
 
 
-def by_figure(summary: RunSummary, name: str) -> list[CaseSummary]:
+def sorted_cases(summary: RunSummary, name: str) -> list[CaseSummary]:
     """Return the cases in the order of a figure or a field; "-name": from the largest down.
 
     Those without it come last. Raises UseError for a name that is neither.
@@ -90,19 +90,19 @@ def by_figure(summary: RunSummary, name: str) -> list[CaseSummary]:
     return having + [case for case in summary.cases if value(case) is None]
 
 
-def pivot_json(found: Pivot) -> list[dict[str, Any]]:
+def pivot_json(table: Pivot) -> list[dict[str, Any]]:
     """Return a pivot as rows: the values of its axes, and `cells` by the value across."""
     return [
         {
-            **dict(zip(found.down, key, strict=True)),
-            "figure": found.figure,
-            "across": found.across,
+            **dict(zip(table.down, key, strict=True)),
+            "figure": table.figure,
+            "across": table.across,
             "cells": {
                 _text(column): None if cell is None else cell[0]
-                for column, cell in zip(found.columns, cells, strict=True)
+                for column, cell in zip(table.columns, cells, strict=True)
             },
         }
-        for key, cells in found.rows
+        for key, cells in table.rows
     ]
 
 

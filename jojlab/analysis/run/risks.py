@@ -41,10 +41,10 @@ def hazards(
     `stated` is what a variant's author says beside that.
     """
     found = [
-        *_of_sqlite(case, observation),
-        *_of_commits(observation),
-        *_of_files(case),
-        *_of_filesystem(case, observation),
+        *_sqlite_hazards(case, observation),
+        *_commit_hazards(observation),
+        *_file_hazards(case),
+        *_filesystem_hazards(case, observation),
     ]
     if stated:
         found.append(Hazard(Harm.STATED, causes.VARIANT, stated))
@@ -94,9 +94,9 @@ def verifiable(case: Mapping[str, Any], hazards: Iterable[Hazard]) -> tuple[Haza
     return tuple(each for each in hazards if each.kind not in of_commits)
 
 
-def risks_more(hazards: Iterable[Hazard], than: Iterable[Hazard]) -> bool:
-    """Whether some harm is possible by `hazards` that is not by `than`."""
-    return not {each.harm for each in hazards} <= {each.harm for each in than}
+def risks_more(hazards: Iterable[Hazard], others: Iterable[Hazard]) -> bool:
+    """Whether some harm is possible by `hazards` that is not by `others`."""
+    return not {each.harm for each in hazards} <= {each.harm for each in others}
 
 
 def hazard_json(hazard: Hazard) -> dict[str, str]:
@@ -127,19 +127,19 @@ def _stakes(case: Mapping[str, Any], observation: Observation) -> Stakes | None:
     )
 
 
-def _of_filesystem(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:
+def _filesystem_hazards(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:
     filesystem = FILESYSTEMS.get(str(case.get("filesystem")))
     stakes = _stakes(case, observation)
     if not filesystem or not stakes:
         return
     for option in mount_words(case):
         if option in filesystem.barrier_off:
-            yield from stakes.of_a_sync(causes.NO_BARRIER, option)
+            yield from stakes.sync_hazards(causes.NO_BARRIER, option)
             yield Hazard(Harm.FILESYSTEM, causes.NO_BARRIER, option)
     yield from filesystem.hazards(case, stakes)
 
 
-def _of_commits(observation: Observation) -> Iterator[Hazard]:
+def _commit_hazards(observation: Observation) -> Iterator[Hazard]:
     """Hazards by what was seen of the commits of a program or a replay: the syncs that they lack
     say what synchronous is (sqlite.org/pragma.html), and what ends them the journal mode.
     """
@@ -154,23 +154,23 @@ def _of_commits(observation: Observation) -> Iterator[Hazard]:
         if mode == "batch-atomic":
             yield Hazard(Harm.COMMITS, causes.BATCH_COMMIT)
         if mode in ("delete", "truncate", "persist"):
-            yield from _of_rollback_journal(counts, f"{of} commits in mode {mode.upper()}")
+            yield from _rollback_journal_hazards(counts, f"{of} commits in mode {mode.upper()}")
         if counts.several_databases:
             several = causes.SEVERAL_WALS if mode == "wal" else causes.NO_SUPER_JOURNAL
             yield Hazard(Harm.TRANSACTION, several)
 
 
-def _of_rollback_journal(counts: ModeCounts, of: str) -> Iterator[Hazard]:
+def _rollback_journal_hazards(counts: ModeCounts, value: str) -> Iterator[Hazard]:
     for count, cause, harms in (
         (counts.end_unsynced, causes.UNSYNCED_END, (Harm.COMMITS,)),
         (counts.journal_exposed, causes.EXPOSED_JOURNAL, (Harm.DATABASE,)),
         (counts.database_unsynced, causes.UNSYNCED_DATABASE, (Harm.COMMITS, Harm.DATABASE)),
     ):
         if count:
-            yield from (Hazard(harm, cause, of.format(f"{count:,}")) for harm in harms)
+            yield from (Hazard(harm, cause, value.format(f"{count:,}")) for harm in harms)
 
 
-def _of_sqlite(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:
+def _sqlite_hazards(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:
     """Hazards by sqlite.org/pragma.html on journal_mode and synchronous."""
     journal, synchronous = case.get("journal_mode"), case.get("synchronous")
     if journal is None:
@@ -211,7 +211,7 @@ def _of_sqlite(case: Mapping[str, Any], observation: Observation) -> Iterator[Ha
             yield Hazard(Harm.TRANSACTION, causes.NO_SUPER_JOURNAL)
 
 
-def _of_files(case: Mapping[str, Any]) -> Iterator[Hazard]:
+def _file_hazards(case: Mapping[str, Any]) -> Iterator[Hazard]:
     if case.get("sync_mode") in LAZY_SYNC_MODES:
         yield Hazard(Harm.WRITES, causes.LAZY_SYNC_MODE, str(case["sync_mode"]))
     elif int(case.get("sync_every") or 1) > 1:
@@ -243,6 +243,6 @@ def breaks(outcome: str, guarantee: Guarantee) -> bool:
     return guarantee is not Guarantee.NONE and outcome not in _ALLOWED[guarantee]
 
 
-def broken_states(found: Survival, guarantee: Guarantee) -> int:
+def broken_states(survival: Survival, guarantee: Guarantee) -> int:
     """Return how many of the states that were judged break the guarantee."""
-    return sum(count for name, count in found.outcomes.items() if breaks(name, guarantee))
+    return sum(count for name, count in survival.outcomes.items() if breaks(name, guarantee))

@@ -96,7 +96,7 @@ class RunSummary:
         """What the experiment's author says of the results as a whole."""
         return tuple(self.experiment.get("notes", ()))
 
-    def of_part(self, part: Part) -> RunSummary:
+    def part_summary(self, part: Part) -> RunSummary:
         """Return the summary of one part, its cases by their short names."""
         own = set(part.case_ids)
         cases = tuple(
@@ -158,11 +158,11 @@ def summarise(
     detailed = bool(only or not composed) and not figures_only
     what = Depth.TRAFFIC if detailed and with_traffic else Depth(detailed)
     has_captures = any(entry.captures for entry in run.cases)
-    found = findings(Dataset.of(run), what, cache) if has_captures else Findings()
+    found = findings(Dataset.from_runs(run), what, cache) if has_captures else Findings()
     by_id = {entry.case_id: entry for entry in run.cases}
     survived = survivals(run)
     cases = tuple(
-        _case(by_id[case_id], part, found, survived.get(case_id), named=part.name * composed)
+        _case(by_id[case_id], part, found, survived.get(case_id), part_name=part.name * composed)
         for part in parts
         for case_id in part.case_ids
     )
@@ -195,11 +195,11 @@ def summarise(
 
 
 def _case(
-    entry: CaseEntry, part: Part, found: Findings, survived: Survival | None, named: str
+    entry: CaseEntry, part: Part, answers: Findings, survived: Survival | None, part_name: str
 ) -> CaseSummary:
-    """Return the summary of one case; `named` is its part where there are several."""
-    case_id, manifests = entry.case_id, found.manifests
-    missing = found.missing.get(case_id, Completeness())
+    """Return the summary of one case; `part_name` names its part where there are several."""
+    case_id, manifests = entry.case_id, answers.manifests
+    missing = answers.missing.get(case_id, Completeness())
     configuration = manifests.configurations.get(case_id, {})
     observation, case = (
         observation_of(case_id, manifests, missing),
@@ -208,27 +208,27 @@ def _case(
     label = part.labels[case_id]
     return CaseSummary(
         case_id=case_id,
-        label=f"{named}: {label}" if named else label,
+        label=f"{part_name}: {label}" if part_name else label,
         case=entry.case,
         status=entry.status,
         reason="the run ended before it" if entry.status == "pending" else entry.reason,
         seeds=tuple(capture.seed for capture in entry.captures),
-        figures=found.figures.get(case_id, CaseFigures()),
+        figures=answers.figures.get(case_id, CaseFigures()),
         missing=missing,
-        bill=found.bills.get(case_id),
-        trace=found.traces.get(case_id),
+        bill=answers.bills.get(case_id),
+        trace=answers.traces.get(case_id),
         configuration=configuration,
         operation_hashes=manifests.operation_hashes.get(case_id, {}),
         backgrounds=manifests.backgrounds.get(case_id, {}),
         programs=manifests.programs.get(case_id, {}),
-        latencies=found.latencies.get(case_id, ()),
-        traffic=found.moved.get(case_id),
+        latencies=answers.latencies.get(case_id, ()),
+        traffic=answers.moved.get(case_id),
         hazards=hazards(case, part.unsafe(case_id), observation),
         unknowns=unknowns(case, observation),
         survival=survived,
         uncut=entry.uncut,
         inputs=entry.inputs,
-        apart=found.apart.get(case_id, ()),
+        apart=answers.apart.get(case_id, ()),
     )
 
 

@@ -71,13 +71,13 @@ class Survival:
 
     seeds: tuple[int, ...]
     model: Mapping[str, Any]
-    asked_states: int
+    requested_states: int
     boundary_states: int
     boundary_states_left_out: int
     sampled_states: int
     draws: int
     outcomes: Mapping[str, int]
-    by_kind: Mapping[str, Mapping[str, int]]
+    outcomes_by_kind: Mapping[str, Mapping[str, int]]
     most_lost: int
     worst: JudgedState | None
     after_return: tuple[int, int]
@@ -143,11 +143,11 @@ def survival_of(run: RunFolder, entry: CaseEntry) -> Survival | None:
     return survival(answers) if answers else None
 
 
-def is_worse(one: Survival | None, than: Survival | None) -> bool:
+def is_worse(one: Survival | None, other: Survival | None) -> bool:
     """Whether worse was seen of `one`; what was not tested is not known to be worse."""
     if one is None or not one.is_unsafe:
         return False
-    return than is None or _badness(one.worst) > _badness(than.worst)
+    return other is None or _badness(one.worst) > _badness(other.worst)
 
 
 def survival(answers: Sequence[PowerCuts]) -> Survival:
@@ -160,7 +160,7 @@ def survival(answers: Sequence[PowerCuts]) -> Survival:
     return Survival(
         tuple(answer.seed for answer in answers),
         answers[0].model,
-        sum(answer.asked_states for answer in answers),
+        sum(answer.requested_states for answer in answers),
         sum(answer.boundary_states for answer in answers),
         sum(answer.boundary_states_left_out for answer in answers),
         sum(answer.sampled_states for answer in answers),
@@ -179,32 +179,32 @@ def survival(answers: Sequence[PowerCuts]) -> Survival:
 
 
 def survival_json(
-    found: Survival | None, contradiction: Contradiction | None, uncut: str
+    survival: Survival | None, contradiction: Contradiction | None, uncut: str
 ) -> dict[str, Any]:
     """Return it as `--json` prints it; `uncut` says why nothing was tested though it was asked."""
-    if found is None:
+    if survival is None:
         return {"tested": False, "reason": uncut or "not asked for"}
     return {
         "tested": True,
-        "proven_unsafe": found.is_unsafe,
-        "worst": found.worst_outcome,
-        "states": found.states,
-        "harmful_states": found.harmful,
-        "harmful_torn_states": found.torn_harmful,
-        "torn_block_states": {each.value: found.torn_blocks.get(each, 0) for each in TornBlock},
-        "outcomes": dict(found.outcomes),
-        "most_lost_commits": found.most_lost,
-        "asked_states": found.asked_states,
-        "boundary_states": found.boundary_states,
-        "boundary_states_left_out": found.boundary_states_left_out,
-        "sampled_states": found.sampled_states,
-        "draws": found.draws,
-        "by_kind": {kind: dict(counts) for kind, counts in found.by_kind.items()},
-        "bound_95_percent": found.bound,
+        "proven_unsafe": survival.is_unsafe,
+        "worst": survival.worst_outcome,
+        "states": survival.states,
+        "harmful_states": survival.harmful,
+        "harmful_torn_states": survival.torn_harmful,
+        "torn_block_states": {each.value: survival.torn_blocks.get(each, 0) for each in TornBlock},
+        "outcomes": dict(survival.outcomes),
+        "most_lost_commits": survival.most_lost,
+        "asked_states": survival.requested_states,
+        "boundary_states": survival.boundary_states,
+        "boundary_states_left_out": survival.boundary_states_left_out,
+        "sampled_states": survival.sampled_states,
+        "draws": survival.draws,
+        "by_kind": {kind: dict(counts) for kind, counts in survival.outcomes_by_kind.items()},
+        "bound_95_percent": survival.bound,
         "contradiction": contradiction.value if contradiction else None,
-        "model": dict(found.model),
-        "unchecked": list(found.unchecked),
-        "seeds": list(found.seeds),
+        "model": dict(survival.model),
+        "unchecked": list(survival.unchecked),
+        "seeds": list(survival.seeds),
     }
 
 

@@ -45,7 +45,7 @@ def test_a_part_is_what_a_user_can_change_by_itself() -> None:
     }  # fmt: skip
 
 
-def made(folder: Path, transactions: int, **fingerprint: Any) -> RunSummary:
+def make_summary(folder: Path, transactions: int, **fingerprint: Any) -> RunSummary:
     run = make_run(folder, seeds=[1], transactions=transactions)
     return replace(summarise(run), fingerprint=fingerprint)
 
@@ -56,10 +56,10 @@ def one(change: FigureChange) -> bool:
 
 def test_a_change_is_told_by_its_steps(tmp_path: Path) -> None:
     mkfs = {"e2fsprogs": "1.47.2", "xfsprogs": "6.13"}
-    first = made(tmp_path / "a", 4, kernel_release="6.1", qemu_version="7.2")
-    between = made(tmp_path / "b", 5, kernel_release="6.1", qemu_version="10.0",
+    first = make_summary(tmp_path / "a", 4, kernel_release="6.1", qemu_version="7.2")
+    between = make_summary(tmp_path / "b", 5, kernel_release="6.1", qemu_version="10.0",
                    mkfs_package_versions=mkfs)  # fmt: skip
-    last = made(tmp_path / "c", 6, kernel_release="6.12", qemu_version="10.0",
+    last = make_summary(tmp_path / "c", 6, kernel_release="6.12", qemu_version="10.0",
                 mkfs_package_versions=mkfs)  # fmt: skip
     changed = {(c.case_id, c.figure): c for c in compare(first, last, [between]).changes}
     assert changed[TRUNCATE, "transactions"].steps == (
@@ -72,16 +72,16 @@ def test_a_change_is_told_by_its_steps(tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_not_the_case_is_passed_over(tmp_path: Path) -> None:
-    first = made(tmp_path / "a", 4, kernel_release="6.1")
-    last = made(tmp_path / "b", 6, kernel_release="6.12")
+    first = make_summary(tmp_path / "a", 4, kernel_release="6.1")
+    last = make_summary(tmp_path / "b", 6, kernel_release="6.12")
     without = replace(first, cases=())
     [change] = [c for c in compare(first, last, [without]).changes if one(c)]
     assert change.steps == (Move(4, 6, ("kernel",)),)
 
 
 def test_settings_and_seeds_are_parts_and_the_kernels_name_is_none(tmp_path: Path) -> None:
-    first = made(tmp_path / "a", 4)
-    last = made(tmp_path / "b", 6)
+    first = make_summary(tmp_path / "a", 4)
+    last = make_summary(tmp_path / "b", 6)
     cases = tuple(
         replace(case, case={**case.case, "kernel": "6.12", "page_size_bytes": 1024})
         for case in last.cases
@@ -109,7 +109,7 @@ def test_changes_carry_old_new_and_share(tmp_path: Path) -> None:
     transactions = changed["transactions"]
     assert (transactions.old, transactions.new) == (4, 5)
     assert transactions.change == pytest.approx(0.25)
-    assert not transactions.within_spread
+    assert not transactions.is_within_spread
     assert "writes_per_commit" not in changed
     assert comparison.fingerprint == {"kernel": ("6.1.0-test", "6.12")}
     assert not comparison.same

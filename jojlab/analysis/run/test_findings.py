@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Depth]:
+def computed_depths(monkeypatch: pytest.MonkeyPatch) -> list[Depth]:
     """Every depth that was computed, and not taken as it was kept."""
     found: list[Depth] = []
     compute: Callable[[Dataset, Depth, Cache | None], Findings] = module._compute
@@ -50,11 +50,14 @@ def entry_of(cache: Cache) -> Path:
 
 @pytest.mark.parametrize("depth", Depth)
 def test_what_is_kept_is_what_was_computed(
-    run: RunFolder, asked: list[Depth], tmp_path: Path, depth: Depth
+    run: RunFolder, computed_depths: list[Depth], tmp_path: Path, depth: Depth
 ) -> None:
     cache = Cache(tmp_path / "cache")
-    made, again = findings(Dataset.of(run), depth, cache), findings(Dataset.of(run), depth, cache)
-    assert asked == [each for each in reversed(Depth) if each <= depth]
+    made, again = (
+        findings(Dataset.from_runs(run), depth, cache),
+        findings(Dataset.from_runs(run), depth, cache),
+    )
+    assert computed_depths == [each for each in reversed(Depth) if each <= depth]
     assert again == made
     assert again is not made
     assert made.figures
@@ -63,58 +66,58 @@ def test_what_is_kept_is_what_was_computed(
 
 
 def test_a_depth_builds_on_what_is_kept_of_those_before_it(
-    run: RunFolder, asked: list[Depth], tmp_path: Path
+    run: RunFolder, computed_depths: list[Depth], tmp_path: Path
 ) -> None:
     cache = Cache(tmp_path / "cache")
-    shown = findings(Dataset.of(run), Depth.COMMITS, cache)
-    reported = findings(Dataset.of(run), Depth.TRAFFIC, cache)
-    assert asked == [Depth.COMMITS, Depth.FIGURES, Depth.TRAFFIC]
-    assert reported == findings(Dataset.of(run), Depth.TRAFFIC)
-    assert shown == findings(Dataset.of(run), Depth.COMMITS)
+    shown = findings(Dataset.from_runs(run), Depth.COMMITS, cache)
+    reported = findings(Dataset.from_runs(run), Depth.TRAFFIC, cache)
+    assert computed_depths == [Depth.COMMITS, Depth.FIGURES, Depth.TRAFFIC]
+    assert reported == findings(Dataset.from_runs(run), Depth.TRAFFIC)
+    assert shown == findings(Dataset.from_runs(run), Depth.COMMITS)
 
 
 def test_every_damage_of_an_entry_is_seen(
-    run: RunFolder, asked: list[Depth], tmp_path: Path
+    run: RunFolder, computed_depths: list[Depth], tmp_path: Path
 ) -> None:
     cache = Cache(tmp_path / "cache")
-    made = findings(Dataset.of(run), Depth.FIGURES, cache)
+    made = findings(Dataset.from_runs(run), Depth.FIGURES, cache)
     whole = entry_of(cache).read_bytes()
     damaged = [b"", whole[:40], whole[:-1], whole + b"\0"]
     for place in range(0, len(whole), len(whole) // 7):
         damaged.append(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     for count, content in enumerate(damaged, 2):
         entry_of(cache).write_bytes(content)
-        assert findings(Dataset.of(run), Depth.FIGURES, cache) == made
-        assert len(asked) == count
+        assert findings(Dataset.from_runs(run), Depth.FIGURES, cache) == made
+        assert len(computed_depths) == count
     assert entry_of(cache).read_bytes() == whole  # the last one was made good
 
 
 def test_an_entry_of_another_shape_is_not_used(
-    run: RunFolder, asked: list[Depth], tmp_path: Path
+    run: RunFolder, computed_depths: list[Depth], tmp_path: Path
 ) -> None:
     cache = Cache(tmp_path / "cache")
-    made = findings(Dataset.of(run), Depth.FIGURES, cache)
+    made = findings(Dataset.from_runs(run), Depth.FIGURES, cache)
     path = entry_of(cache)
     payload = msgspec.msgpack.encode({"figures": 3})
     path.write_bytes(cache_module.record_checksum(path.name, payload) + payload)
-    assert findings(Dataset.of(run), Depth.FIGURES, cache) == made
-    assert len(asked) == 2
+    assert findings(Dataset.from_runs(run), Depth.FIGURES, cache) == made
+    assert len(computed_depths) == 2
 
 
 def test_another_program_or_capture_computes_anew(
-    run: RunFolder, asked: list[Depth], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: RunFolder, computed_depths: list[Depth], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = Cache(tmp_path / "cache")
-    findings(Dataset.of(run), Depth.FIGURES, cache)
+    findings(Dataset.from_runs(run), Depth.FIGURES, cache)
     other = make_run(tmp_path / "other", seeds=[2], transactions=2)
-    findings(Dataset.of(other), Depth.FIGURES, cache)
-    assert len(asked) == 2
+    findings(Dataset.from_runs(other), Depth.FIGURES, cache)
+    assert len(computed_depths) == 2
     copied = make_run(tmp_path / "copy", seeds=[1], transactions=2)
-    findings(Dataset.of(copied), Depth.FIGURES, cache)  # the same captures at another place
-    assert len(asked) == 2
+    findings(Dataset.from_runs(copied), Depth.FIGURES, cache)  # the same captures at another place
+    assert len(computed_depths) == 2
     monkeypatch.setattr(dataset_module, "program", lambda: "another")
-    findings(Dataset.of(run), Depth.FIGURES, cache)
-    assert len(asked) == 3
+    findings(Dataset.from_runs(run), Depth.FIGURES, cache)
+    assert len(computed_depths) == 3
 
 
 @pytest.mark.parametrize("name", ["commit/bill.sql", "commit/bill.py"])
@@ -133,21 +136,21 @@ def test_an_edited_analysis_is_another_program(
 def test_a_damaged_capture_is_told_though_its_figures_are_kept(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     cache = Cache(tmp_path / "cache")
-    findings(Dataset.of(run), Depth.FIGURES, cache)
+    findings(Dataset.from_runs(run), Depth.FIGURES, cache)
     run.checked.clear()
     (_, _, folder), *_ = run.capture_folders()
     table = folder / "requests.parquet"
     content = table.read_bytes()
     table.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     with pytest.raises(DataError):
-        findings(Dataset.of(run), Depth.FIGURES, cache)
+        findings(Dataset.from_runs(run), Depth.FIGURES, cache)
     table.unlink()
     with pytest.raises(DataError):
-        findings(Dataset.of(run), Depth.FIGURES, cache)
+        findings(Dataset.from_runs(run), Depth.FIGURES, cache)
 
 
 def test_a_large_capture_is_read_again_only_where_it_has_changed(
-    tmp_path: Path, asked: list[Depth], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, computed_depths: list[Depth], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Path] = []
 
@@ -160,30 +163,30 @@ def test_a_large_capture_is_read_again_only_where_it_has_changed(
     monkeypatch.setattr(cache_module, "_RACY_NS", 0)
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     cache = Cache(tmp_path / "cache")
-    made = findings(Dataset.of(run), Depth.FIGURES, cache)
+    made = findings(Dataset.from_runs(run), Depth.FIGURES, cache)
     folders = [folder for _, _, folder in run.capture_folders()]
     assert read == folders
-    assert findings(Dataset.of(run), Depth.FIGURES, cache) == made
+    assert findings(Dataset.from_runs(run), Depth.FIGURES, cache) == made
     assert read == folders
-    assert asked == [Depth.FIGURES]
+    assert computed_depths == [Depth.FIGURES]
     run.checked.clear()
     (folders[0] / "more").write_text("")
-    findings(Dataset.of(run), Depth.FIGURES, cache)
+    findings(Dataset.from_runs(run), Depth.FIGURES, cache)
     assert read == [*folders, folders[0], folders[1]]
-    assert len(asked) == 2
+    assert len(computed_depths) == 2
     table = folders[0] / "requests.parquet"
     content = table.read_bytes()
     table.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     with pytest.raises(DataError):
-        findings(Dataset.of(run), Depth.FIGURES, cache)
+        findings(Dataset.from_runs(run), Depth.FIGURES, cache)
 
 
 def test_a_folder_that_cannot_be_written_costs_time_alone(
-    run: RunFolder, asked: list[Depth], tmp_path: Path
+    run: RunFolder, computed_depths: list[Depth], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
     cache = Cache(tmp_path / "file" / "cache")  # no right of root makes a folder there
-    assert findings(Dataset.of(run), Depth.FIGURES, cache) == findings(
-        Dataset.of(run), Depth.FIGURES, cache
+    assert findings(Dataset.from_runs(run), Depth.FIGURES, cache) == findings(
+        Dataset.from_runs(run), Depth.FIGURES, cache
     )
-    assert len(asked) == 2
+    assert len(computed_depths) == 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jojlab.analysis.figures.case_figures import CaseFigures
-from jojlab.analysis.run.pivot import by_figure, pivot, pivot_json
+from jojlab.analysis.run.pivot import pivot, pivot_json, sorted_cases
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.study.parts import Part
 from jojlab.foundation.errors import UseError
@@ -34,8 +34,8 @@ def summary(*axes: str) -> RunSummary:
     return RunSummary("asked", "?", {}, (1,), tuple(cases), {}, parts=(part,))
 
 
-def cells(found: Any) -> dict[tuple[Any, ...], list[float | None]]:
-    return {key: [cell and cell[0] for cell in row] for key, row in found.rows}
+def cells(table: Any) -> dict[tuple[Any, ...], list[float | None]]:
+    return {key: [cell and cell[0] for cell in row] for key, row in table.rows}
 
 
 def test_the_last_field_stands_across_and_further_axes_beside_the_rows() -> None:
@@ -81,11 +81,11 @@ def test_what_is_no_field_or_figure_is_told(by: list[str], figure: str, words: s
 
 def test_cases_are_sorted_and_those_without_a_value_come_last() -> None:
     run = summary("filesystem")
-    assert [c.case_id for c in by_figure(run, "throughput_tps")] == [
+    assert [c.case_id for c in sorted_cases(run, "throughput_tps")] == [
         "ext4-off-1", "f2fs-wal-1", "f2fs-wal-2", "ext4-wal-1", "failed"
     ]  # fmt: skip
-    downwards = by_figure(run, "-throughput_tps")
+    downwards = sorted_cases(run, "-throughput_tps")
     assert (downwards[0].case_id, downwards[-1].case_id) == ("ext4-wal-1", "failed")
-    assert by_figure(run, "-filesystem")[0].case_id == "failed"  # xfs: a field it has
+    assert sorted_cases(run, "-filesystem")[0].case_id == "failed"  # xfs: a field it has
     with pytest.raises(UseError, match="did you mean 'throughput_tps'"):
-        by_figure(run, "-troughput_tps")
+        sorted_cases(run, "-troughput_tps")

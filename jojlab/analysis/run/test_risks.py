@@ -121,11 +121,11 @@ def test_risks_are_compared_by_harm_and_not_by_what_makes_them_possible() -> Non
     safe = hazards(complete({"journal_mode": "wal"}))
     normal = hazards(complete({"journal_mode": "wal", "synchronous": "normal"}))
     off = hazards(complete({"journal_mode": "wal", "synchronous": "off"}))
-    assert risks_more(normal, than=safe)
-    assert not risks_more(safe, than=normal)
-    assert risks_more(off, than=normal)
-    assert not risks_more(normal, than=off)
-    assert risks_more(hazards({}, "a"), than=hazards({}, "b"))
+    assert risks_more(normal, others=safe)
+    assert not risks_more(safe, others=normal)
+    assert risks_more(off, others=normal)
+    assert not risks_more(normal, others=off)
+    assert risks_more(hazards({}, "a"), others=hazards({}, "b"))
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)

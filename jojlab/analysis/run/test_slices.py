@@ -15,6 +15,6 @@ def test_slices_put_together_are_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: int
 ) -> None:
     run = make_run(tmp_path / "run", seeds=[1, 2], transactions=3)
-    whole = findings(Dataset.of(run), Depth.TRAFFIC)
+    whole = findings(Dataset.from_runs(run), Depth.TRAFFIC)
     monkeypatch.setattr(engine, "_SLICE_REQUESTS", requests)
-    assert findings(Dataset.of(run), Depth.TRAFFIC) == whole
+    assert findings(Dataset.from_runs(run), Depth.TRAFFIC) == whole

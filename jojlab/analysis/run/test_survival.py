@@ -26,8 +26,8 @@ WAL = "filesystem=ext4,journal_mode=wal"
 TABLES = {"requests.parquet": "0" * 64}
 
 
-def survived(found: list[dict[str, Any]], **more: Any) -> Survival:
-    return survival([msgspec.convert(answer(found, TABLES, **more), PowerCuts)])
+def survived(states: list[dict[str, Any]], **more: Any) -> Survival:
+    return survival([msgspec.convert(answer(states, TABLES, **more), PowerCuts)])
 
 
 def test_counts_are_of_distinct_states() -> None:
@@ -41,7 +41,7 @@ def test_counts_are_of_distinct_states() -> None:
     assert found.between == (300, 0)
     assert sum(moment.harmful for moment in found.moments) == 4
     assert sum(sum(moment.outcomes.values()) for moment in found.moments) == 304
-    assert found.by_kind["drop-one"]["kept"] == 75
+    assert found.outcomes_by_kind["drop-one"]["kept"] == 75
 
 
 def test_the_bound_is_of_the_states_that_were_drawn() -> None:

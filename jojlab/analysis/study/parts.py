@@ -143,7 +143,7 @@ class _Placed:
 
     fields: Mapping[str, Any]
     figures: CaseFigures
-    unfit: str
+    exclusion_reason: str
 
 
 def fill_tables(
@@ -242,10 +242,14 @@ def verdicts(parts: Iterable[Part]) -> Verdicts:
     )
 
 
-def _verdict(name: str, found: Iterable[Statement]) -> PartVerdict:
-    found = tuple(found)
-    bounds = [each for each in found if each.kind == "bound" and each.verdict != "not measured"]
-    predictions = [each for each in found if each.kind in ("value", "change") and not each.anchor]
+def _verdict(name: str, statements: Iterable[Statement]) -> PartVerdict:
+    statements = tuple(statements)
+    bounds = [
+        each for each in statements if each.kind == "bound" and each.verdict != "not measured"
+    ]
+    predictions = [
+        each for each in statements if each.kind in ("value", "change") and not each.anchor
+    ]
     return PartVerdict(
         name,
         len(bounds),

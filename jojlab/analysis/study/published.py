@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jojlab.foundation.printable import public_fields
 from jojlab.model.figures import FIGURES, Number
 
 # Errors up to this are not worth an explanation: a seed moves a short measurement as far.
@@ -29,27 +30,27 @@ _BYTES = {"B": 1, "KB": 1024, "KiB": 1024, "MB": 1 << 20, "MiB": 1 << 20}
 class Place:
     """A case as statements see it: `fields` are its record and its variant.
 
-    `unfit` says why no statement can speak of it; empty where one can.
+    `exclusion_reason` says why no statement can speak of it; empty where one can.
     """
 
     label: str
     fields: Mapping[str, Any]
     figures: Mapping[str, Number]
-    unfit: str = ""
+    exclusion_reason: str = ""
 
 
 @dataclass(frozen=True)
 class Point:
     """One case that a statement speaks of. None: no such case was measured.
 
-    `ours` is in the statement's unit; `than` of a bound of changes is the other change.
+    `measured` is in the statement's unit; `other_change` of a bound of changes is the other change.
     `error` is ours / theirs - 1, of the ratio where it is a change.
     """
 
     label: str
     against: str = ""
-    ours: float | None = None
-    than: float | None = None
+    measured: float | None = None
+    other_change: float | None = None
     error: float | None = None
     holds: bool | None = None
 
@@ -72,14 +73,14 @@ class Statement:
     points: tuple[Point, ...]
 
     @property
-    def theirs(self) -> float | None:
+    def published_value(self) -> float | None:
         """Of a value: what was printed, in the figure's own unit."""
         known = FIGURES.get(self.figure)
         in_bytes = known is not None and known.unit == "bytes"
         return self.value * _BYTES.get(self.unit, 1) if self.value and in_bytes else self.value
 
     @property
-    def held(self) -> tuple[int, int]:
+    def bound_counts(self) -> tuple[int, int]:
         """Cases in which a bound holds, and cases in which it was measured."""
         known = [point.holds for point in self.points if point.holds is not None]
         return sum(known), len(known)
@@ -89,11 +90,11 @@ class Statement:
         """Of a bound: reproduced, not reproduced; of anything without figures: not measured."""
         if self.kind == "missing":
             return "not available"
-        if all(point.ours is None for point in self.points):
+        if all(point.measured is None for point in self.points):
             return "not measured"
         if self.kind != "bound":
             return ""
-        held, known = self.held
+        held, known = self.bound_counts
         if held < known:
             return "not reproduced"
         return "reproduced" if known == len(self.points) else "reproduced where measured"
@@ -110,7 +111,7 @@ def statements(
 ) -> tuple[Statement, ...]:
     """Evaluate every entry over the cases. `axes` are the fields in which the cases differ."""
     axes = (*axes, "variant")
-    fit = [place for place in places if not place.unfit]
+    fit = [place for place in places if not place.exclusion_reason]
     return tuple(_statement(entry, fit, places, axes) for entry in entries)
 
 
@@ -153,15 +154,15 @@ def _unmeasured(entry: Mapping[str, Any], everywhere: Sequence[Place]) -> str:
     """Say which cases a statement is about that has no point, and why where they were measured."""
     selectors = [entry.get("case", {}), *([entry["against"]] if "against" in entry else [])]
     reasons = dict.fromkeys(
-        place.unfit
+        place.exclusion_reason
         for selector in selectors
         for place in everywhere
-        if place.unfit and _selects(selector, place)
+        if place.exclusion_reason and _selects(selector, place)
     )
-    return ": ".join(filter(None, (_named(selectors[0]), "; ".join(reasons))))
+    return ": ".join(filter(None, (_selector_words(selectors[0]), "; ".join(reasons))))
 
 
-def _named(selector: Mapping[str, Any]) -> str:
+def _selector_words(selector: Mapping[str, Any]) -> str:
     """Say in words which cases a selector is about that selects none."""
     words = [
         f"{name} = {' or '.join(map(str, value)) if isinstance(value, list) else value}"
@@ -178,14 +179,18 @@ def _kind(entry: Mapping[str, Any]) -> str:
     return "change" if "against" in entry else "value"
 
 
-def _value(made: Statement, place: Place) -> Point:
-    ours = place.figures.get(made.figure)
-    error = ours / made.theirs - 1 if ours is not None and made.theirs else None
-    return Point(place.label, ours=ours, error=error)
+def _value(statement: Statement, place: Place) -> Point:
+    ours = place.figures.get(statement.figure)
+    error = (
+        ours / statement.published_value - 1
+        if ours is not None and statement.published_value
+        else None
+    )
+    return Point(place.label, measured=ours, error=error)
 
 
 def _changes(
-    made: Statement,
+    statement: Statement,
     entry: Mapping[str, Any],
     place: Place,
     other: Place,
@@ -193,13 +198,13 @@ def _changes(
     axes: Sequence[str],
 ) -> list[Point]:
     """Compare a case with the one it is against; with `than`, also with the change of others."""
-    ratio = _ratio(made.figure, place, other)
-    point = Point(place.label, other.label, _in_unit(made, ratio))
+    ratio = _ratio(statement.figure, place, other)
+    point = Point(place.label, other.label, _in_unit(statement, ratio))
     if ratio is None:
         return [point]
-    if made.kind == "bound" and "than" in entry:
+    if statement.kind == "bound" and "than" in entry:
         elsewhere = [
-            _ratio(made.figure, there, beside)
+            _ratio(statement.figure, there, beside)
             for there in _paired(place, entry["than"], places, axes)
             for beside in _paired(there, entry["against"], places, axes)
             if all(  # of several bases, each is compared with itself
@@ -211,14 +216,18 @@ def _changes(
         return [
             replace(
                 point,
-                than=_in_unit(made, than),
-                holds=None if than is None else _is_beyond(made.holds, ratio, than),
+                other_change=_in_unit(statement, than),
+                holds=None if than is None else _is_beyond(statement.holds, ratio, than),
             )
             for than in elsewhere
         ]
-    if made.kind == "bound":
-        return [replace(point, holds=_is_beyond(made.holds, ratio, _threshold(made)))]
-    return [replace(point, error=ratio / _threshold(made) - 1 if made.value is not None else None)]
+    if statement.kind == "bound":
+        return [replace(point, holds=_is_beyond(statement.holds, ratio, _threshold(statement)))]
+    return [
+        replace(
+            point, error=ratio / _threshold(statement) - 1 if statement.value is not None else None
+        )
+    ]
 
 
 def _paired(
@@ -247,31 +256,33 @@ def _ratio(figure: str, place: Place, other: Place) -> float | None:
     return None if ours is None or not beside else ours / beside
 
 
-def _threshold(made: Statement) -> float:
+def _threshold(statement: Statement) -> float:
     """Return the ratio that a change or bound states; 1 where it states none."""
-    if made.value is None:
+    if statement.value is None:
         return 1.0
-    return 1 + made.value / 100 if made.unit == "%" else float(made.value)
+    return 1 + statement.value / 100 if statement.unit == "%" else float(statement.value)
 
 
-def _in_unit(made: Statement, ratio: float | None) -> float | None:
+def _in_unit(statement: Statement, ratio: float | None) -> float | None:
     if ratio is None:
         return None
-    return ratio if made.unit == "times" else (ratio - 1) * 100
+    return ratio if statement.unit == "times" else (ratio - 1) * 100
 
 
 def _is_beyond(holds: str, ratio: float, threshold: float) -> bool:
     return ratio > threshold if holds == "above" else ratio < threshold
 
 
-def statements_json(found: Iterable[Statement]) -> list[dict[str, Any]]:
+def statements_json(statements: Iterable[Statement]) -> list[dict[str, Any]]:
     """Return what `joj show --json` prints of statements; errors are shares, not per cent."""
     return [
         {
             **{key: value for key, value in vars(each).items() if key != "points"},
             "verdict": each.verdict,
             "missed": each.missed,
-            "points": [vars(point) for point in each.points],
+            "points": [
+                public_fields(point, measured="ours", other_change="than") for point in each.points
+            ],
         }
-        for each in found
+        for each in statements
     ]

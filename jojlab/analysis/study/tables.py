@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jojlab.analysis.figures.case_figures import CaseFigures
+from jojlab.foundation.printable import public_fields
 
 
 class Placed(Protocol):
@@ -28,19 +29,19 @@ class Placed(Protocol):
         """Its figures."""
 
     @property
-    def unfit(self) -> str:
+    def exclusion_reason(self) -> str:
         """Why no table can speak of it; empty where one can."""
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """Both changes in per cent; `ours` is None where it was not measured.
+    """Both changes in per cent; `measured_change` is None where it was not measured.
 
     `spread_percent` is how far the seeds of one of the two cases lie apart, the larger of both.
     """
 
-    theirs: float
-    ours: float | None = None
+    published_change: float
+    measured_change: float | None = None
     spread_percent: float | None = None
     is_none: bool = False
 
@@ -60,8 +61,8 @@ class ComparedGroup:
     name: str
     note: str
     rows: tuple[ComparedRow, ...]
-    theirs: tuple[float, ...]
-    ours: tuple[float | None, ...]
+    published_change: tuple[float, ...]
+    measured_change: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class ComparedTable:
     def measured(self) -> tuple[TableCell, ...]:
         """The cells that have a change of ours."""
         cells = (cell for group in self.groups for row in group.rows for cell in row.cells)
-        return tuple(cell for cell in cells if cell.ours is not None)
+        return tuple(cell for cell in cells if cell.measured_change is not None)
 
     @property
     def changed(self) -> int:
@@ -89,12 +90,15 @@ class ComparedTable:
     @property
     def near(self) -> int:
         """How many of them lie within one point of what was printed."""
-        return sum(abs((cell.ours or 0.0) - cell.theirs) <= 1 for cell in self.measured)
+        return sum(
+            abs((cell.measured_change or 0.0) - cell.published_change) <= 1
+            for cell in self.measured
+        )
 
     @property
     def largest_percent(self) -> float:
         """The largest change, up or down; 0 without any."""
-        return max((abs(cell.ours or 0.0) for cell in self.measured), default=0.0)
+        return max((abs(cell.measured_change or 0.0) for cell in self.measured), default=0.0)
 
     @property
     def spread_percent(self) -> float:
@@ -106,7 +110,7 @@ def tables(
     entries: Iterable[Mapping[str, Any]], places: Sequence[Placed]
 ) -> tuple[ComparedTable, ...]:
     """Fill every table of the experiment with the changes of its cases."""
-    fit = [place for place in places if not place.unfit]
+    fit = [place for place in places if not place.exclusion_reason]
     return tuple(_table(entry, fit) for entry in entries)
 
 
@@ -127,8 +131,10 @@ def _table(entry: Mapping[str, Any], places: Sequence[Placed]) -> ComparedTable:
                 str(group["name"]),
                 str(group.get("note", "")),
                 tuple(rows),
-                tuple(statistics.mean(cell.theirs for cell in cells) for cells in columns),
-                tuple(_mean([cell.ours for cell in cells]) for cells in columns),
+                tuple(
+                    statistics.mean(cell.published_change for cell in cells) for cells in columns
+                ),
+                tuple(_mean([each.measured_change for each in cells]) for cells in columns),
             )
         )
     return ComparedTable(
@@ -186,21 +192,25 @@ def _listed(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def tables_json(found: Iterable[ComparedTable]) -> list[dict[str, Any]]:
+def tables_json(tables: Iterable[ComparedTable]) -> list[dict[str, Any]]:
     """Return what `joj show --json` prints of tables; changes are in per cent."""
     return [
         {
             **{key: value for key, value in vars(table).items() if key != "groups"},
             "groups": [
                 {
-                    **{key: value for key, value in vars(group).items() if key != "rows"},
+                    **_changes_json(group),
                     "rows": [
-                        {"name": row.name, "cells": [vars(cell) for cell in row.cells]}
+                        {"name": row.name, "cells": [_changes_json(cell) for cell in row.cells]}
                         for row in group.rows
                     ],
                 }
                 for group in table.groups
             ],
         }
-        for table in found
+        for table in tables
     ]
+
+
+def _changes_json(record: TableCell | ComparedGroup) -> dict[str, Any]:
+    return public_fields(record, published_change="theirs", measured_change="ours")

@@ -41,5 +41,5 @@ def test_a_study_is_counted_part_by_part() -> None:
     assert found.whole.errors == pytest.approx((0.5, 0.0))
     assert found.whole.median_error == pytest.approx(0.25)
     assert (found.close, found.missing) == (1, 1)
-    assert [point.ours for _, point in found.anchors] == [40]
+    assert [point.measured for _, point in found.anchors] == [40]
     assert found.parts[1].median_error is None

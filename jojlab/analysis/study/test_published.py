@@ -22,7 +22,7 @@ TPS = {
 AXES = ("filesystem", "operation")
 
 
-def held(**entry: Any) -> Statement:
+def make_statement(**entry: Any) -> Statement:
     places = [
         Place(
             f"{variant} · {filesystem} · {operation}",
@@ -36,48 +36,53 @@ def held(**entry: Any) -> Statement:
 
 
 def test_a_value_has_the_error_of_ours() -> None:
-    found = held(value=39, case={"filesystem": "ext4", "variant": "stock", "operation": "insert"})
+    found = make_statement(
+        value=39, case={"filesystem": "ext4", "variant": "stock", "operation": "insert"}
+    )
     (point,) = found.points
     assert (found.kind, found.verdict, found.missed) == ("value", "", False)
-    assert point.ours == 40
+    assert point.measured == 40
     assert point.error == pytest.approx(40 / 39 - 1)
-    assert held(value=20, case={"variant": "stock", "filesystem": "ext4"}).missed
+    assert make_statement(value=20, case={"variant": "stock", "filesystem": "ext4"}).missed
 
 
 def test_a_change_compares_cases_that_are_equal_otherwise() -> None:
     fdatasync = {"variant": "fdatasync", "filesystem": "ext4"}
-    found = held(value=17, unit="%", case=fdatasync, against={"variant": "stock"})
-    assert [(p.label, p.against, p.ours) for p in found.points] == [
+    found = make_statement(value=17, unit="%", case=fdatasync, against={"variant": "stock"})
+    assert [(p.label, p.against, p.measured) for p in found.points] == [
         ("fdatasync · ext4 · insert", "stock · ext4 · insert", 25.0),
         ("fdatasync · ext4 · update", "stock · ext4 · update", 50.0),
     ]
     assert found.points[0].error == pytest.approx(1.25 / 1.17 - 1)
-    times = held(value=1.5, unit="times", case=fdatasync, against={"variant": "stock"})
-    assert [p.ours for p in times.points] == [1.25, 1.5]
+    times = make_statement(value=1.5, unit="times", case=fdatasync, against={"variant": "stock"})
+    assert [p.measured for p in times.points] == [1.25, 1.5]
     assert times.points[1].error == 0
 
 
 def test_what_against_names_may_be_several_axes() -> None:
-    found = held(
+    found = make_statement(
         value=275,
         unit="%",
         case={"filesystem": "ext4", "variant": "fdatasync", "operation": "update"},
         against={"filesystem": "ext4", "variant": "stock", "operation": "insert"},
     )
     (point,) = found.points
-    assert point.ours == 275
+    assert point.measured == 275
     assert point.error == 0
 
 
 def test_a_bound_holds_in_every_case_or_is_not_reproduced() -> None:
     worst = {"case": {"filesystem": "btrfs"}, "against": {"filesystem": "ext4"}}
-    found = held(holds="below", **worst)
-    assert (found.verdict, found.held) == ("reproduced", (4, 4))
-    found = held(holds="below", value=-50, unit="%", **worst)
-    assert (found.verdict, found.held) == ("not reproduced", (3, 4))  # 20 of 40 is not below half
+    found = make_statement(holds="below", **worst)
+    assert (found.verdict, found.bound_counts) == ("reproduced", (4, 4))
+    found = make_statement(holds="below", value=-50, unit="%", **worst)
+    assert (found.verdict, found.bound_counts) == (
+        "not reproduced",
+        (3, 4),
+    )  # 20 of 40 is not below half
     assert [p.against for p in found.points if not p.holds] == ["stock · ext4 · insert"]
     assert found.missed
-    assert held(holds="above", **worst).held == (0, 4)
+    assert make_statement(holds="above", **worst).bound_counts == (0, 4)
 
 
 def test_a_bound_of_changes_compares_them() -> None:
@@ -87,22 +92,22 @@ def test_a_bound_of_changes_compares_them() -> None:
         "than": {"operation": "insert"},
         "holds": "above",
     }
-    found = held(**more)
-    assert [(p.ours, p.than, p.holds) for p in found.points] == [
+    found = make_statement(**more)
+    assert [(p.measured, p.other_change, p.holds) for p in found.points] == [
         (50.0, 25.0, True),
         (pytest.approx(5.0), pytest.approx(5.0), False),
     ]
     little = {**more, "case": {"variant": "fdatasync", "filesystem": "btrfs"}, "holds": "below"}
-    found = held(**{**little, "than": {"filesystem": ["ext4"]}})
-    assert (found.verdict, found.held) == ("reproduced", (2, 2))
+    found = make_statement(**{**little, "than": {"filesystem": ["ext4"]}})
+    assert (found.verdict, found.bound_counts) == ("reproduced", (2, 2))
 
 
 def test_what_was_not_measured_is_not_guessed() -> None:
     gone = {"filesystem": ["xfs", "f2fs"]}
-    assert held(value=3, case=gone).verdict == "not measured"
-    assert held(value=3, case=gone).points[0].label == "filesystem = xfs or f2fs"
-    assert held(holds="above", case={}, against=gone).verdict == "not measured"
-    assert held(status="missing").verdict == "not available"
+    assert make_statement(value=3, case=gone).verdict == "not measured"
+    assert make_statement(value=3, case=gone).points[0].label == "filesystem = xfs or f2fs"
+    assert make_statement(holds="above", case={}, against=gone).verdict == "not measured"
+    assert make_statement(status="missing").verdict == "not available"
     zero = Place("a", {"variant": "a"}, {"x": 0}), Place("b", {"variant": "b"}, {"x": 1})
     entry = {"figure": "x", "holds": "above", "case": {"variant": "b"}, "against": {"variant": "a"}}
     (found,) = statements([entry], zero, ())

@@ -35,15 +35,15 @@ ENTRY: dict[str, Any] = {
 class Place:
     fields: Mapping[str, Any]
     figures: CaseFigures
-    unfit: str = field(default="")
+    exclusion_reason: str = field(default="")
 
 
-def place(allocator: str, record_bytes: int, *values: float, unfit: str = "") -> Place:
+def place(allocator: str, record_bytes: int, *values: float, exclusion_reason: str = "") -> Place:
     low, middle, high = values
     return Place(
         {"workload": "file-read", "ubi_allocator": allocator, "record_bytes": record_bytes},
         CaseFigures((1, 2, 3), {"throughput_tps": middle}, {"throughput_tps": (low, high)}),
-        unfit,
+        exclusion_reason,
     )
 
 
@@ -60,14 +60,14 @@ def test_a_change_is_none_where_the_seeds_overlap() -> None:
     [table] = tables([ENTRY], PLACES)
     [group] = table.groups
     [first], [second] = (row.cells for row in group.rows)
-    assert first.ours == pytest.approx(10)
+    assert first.measured_change == pytest.approx(10)
     assert not first.is_none
     assert first.spread_percent == pytest.approx(100 * (102 / 99 - 1))
-    assert second.ours == pytest.approx(2)
+    assert second.measured_change == pytest.approx(2)
     assert second.is_none
     assert second.spread_percent == pytest.approx(100 * (103 / 97 - 1))
-    assert group.theirs == (5.0,)
-    assert group.ours == pytest.approx((6.0,))
+    assert group.published_change == (5.0,)
+    assert group.measured_change == pytest.approx((6.0,))
     assert table.seeds == 3
     assert len(table.measured) == 2
     assert (table.changed, table.near) == (1, 1)
@@ -79,13 +79,13 @@ def test_a_change_is_none_where_the_seeds_overlap() -> None:
     "places",
     [
         PLACES[1:],  # nothing to compare with
-        [place("vmalloc", 4096, 1, 2, 3, unfit="changed by --set"), *PLACES[1:]],
+        [place("vmalloc", 4096, 1, 2, 3, exclusion_reason="changed by --set"), *PLACES[1:]],
         [*PLACES, place("kmalloc", 4096, 1, 2, 3)],  # not one case
     ],
 )
 def test_a_cell_without_its_two_cases_is_empty_and_has_no_mean(places: list[Place]) -> None:
     [table] = tables([ENTRY], places)
-    cells = [row.cells[0].ours for row in table.groups[0].rows]
+    cells = [row.cells[0].measured_change for row in table.groups[0].rows]
     assert cells[0] is None
-    assert table.groups[0].ours == (None,)
+    assert table.groups[0].measured_change == (None,)
     assert cells[1] == pytest.approx(2)

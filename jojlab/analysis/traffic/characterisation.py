@@ -52,7 +52,7 @@ class Characterisation:
     shares: tuple[Share, ...]
     devices: tuple[DeviceLoad, ...]
 
-    def of(self, operation: str, attribute: str) -> tuple[Share, ...]:
+    def shares_of(self, operation: str, attribute: str) -> tuple[Share, ...]:
         """Return the shares of one attribute; they add up to the operation's total."""
         return tuple(
             share
@@ -82,13 +82,13 @@ def characterisations(data: Dataset) -> dict[str, Characterisation]:
     }
 
 
-def characterisation_json(found: Characterisation) -> dict[str, Any]:
+def characterisation_json(kinds: Characterisation) -> dict[str, Any]:
     """Return it as plain data: operation -> attribute -> values with requests, bytes and shares."""
     result: dict[str, Any] = {"operations": {}}
-    for operation, (requests, length) in found.operations.items():
+    for operation, (requests, length) in kinds.operations.items():
         result["operations"][operation] = {"requests": requests, "bytes": length}
     for operation in OPERATIONS:
-        requests, length = found.operations.get(operation, (0, 0))
+        requests, length = kinds.operations.get(operation, (0, 0))
         result[operation] = {
             attribute: [
                 {
@@ -98,11 +98,11 @@ def characterisation_json(found: Characterisation) -> dict[str, Any]:
                     "requests_share": share.requests / requests,
                     "bytes_share": share.bytes / length if length else 0.0,
                 }
-                for share in found.of(operation, attribute)
+                for share in kinds.shares_of(operation, attribute)
             ]
             for attribute in ATTRIBUTES
         }
-    result["devices"] = [vars(device) for device in found.devices]
+    result["devices"] = [vars(device) for device in kinds.devices]
     return result
 
 

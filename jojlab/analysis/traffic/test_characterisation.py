@@ -18,14 +18,16 @@ KIB = 1024
 
 
 def kinds_of(folder: Path, builder: CaptureBuilder) -> Characterisation:
-    return characterisations(Dataset.of(run_of(folder, builder)))["a"]
+    return characterisations(Dataset.from_runs(run_of(folder, builder)))["a"]
 
 
-def found(kinds: Characterisation, operation: str, attribute: str) -> dict[str, tuple[int, int]]:
-    return {s.value: (s.requests, s.bytes) for s in kinds.of(operation, attribute)}
+def counts_by_value(
+    kinds: Characterisation, operation: str, attribute: str
+) -> dict[str, tuple[int, int]]:
+    return {s.value: (s.requests, s.bytes) for s in kinds.shares_of(operation, attribute)}
 
 
-def by_hand(case: dict[str, Any] | None = None) -> CaptureBuilder:
+def small_capture(case: dict[str, Any] | None = None) -> CaptureBuilder:
     """Three writes in a row of sectors, one elsewhere that nobody waits for, a read and a flush."""
     builder = CaptureBuilder(case or {"journal_mode": "wal"}, 1)
     db, wal = builder.file("/a.db", "db"), builder.file("/a.db-wal", "wal")
@@ -43,39 +45,42 @@ def by_hand(case: dict[str, Any] | None = None) -> CaptureBuilder:
 
 
 def test_every_attribute_by_hand(tmp_path: Path) -> None:
-    kinds = kinds_of(tmp_path, by_hand())
+    kinds = kinds_of(tmp_path, small_capture())
     assert kinds.operations == {
         "write": (3, 16 * KIB + 512),
         "read": (1, 5 * KIB),
         "flush": (1, 0),
     }
-    assert found(kinds, "write", "file_kind") == {
+    assert counts_by_value(kinds, "write", "file_kind") == {
         "db": (1, 8 * KIB + 512),
         "wal": (1, 4 * KIB),
         "none": (1, 4 * KIB),
     }
-    assert found(kinds, "write", "block_type") == {
+    assert counts_by_value(kinds, "write", "block_type") == {
         "data": (2, 12 * KIB + 512),
         "fs-journal": (1, 4 * KIB),
     }
-    assert found(kinds, "write", "sync") == {
+    assert counts_by_value(kinds, "write", "sync") == {
         "sync call": (1, 4 * KIB),
         "REQ_SYNC": (1, 12 * KIB),
         "nobody": (1, 512),
     }
     # The first continues the warm-up's, the second the first.
-    assert found(kinds, "write", "pattern") == {"sequential": (2, 16 * KIB), "random": (1, 512)}
-    assert found(kinds, "read", "pattern") == {"sequential": (1, 5 * KIB)}
-    assert found(kinds, "write", "size") == {
+    assert counts_by_value(kinds, "write", "pattern") == {
+        "sequential": (2, 16 * KIB),
+        "random": (1, 512),
+    }
+    assert counts_by_value(kinds, "read", "pattern") == {"sequential": (1, 5 * KIB)}
+    assert counts_by_value(kinds, "write", "size") == {
         "512": (1, 512),
         "4096": (1, 4 * KIB),
         "16384": (1, 12 * KIB),
     }
-    assert [s.value for s in kinds.of("write", "size")] == ["512", "4096", "16384"]
+    assert [s.value for s in kinds.shares_of("write", "size")] == ["512", "4096", "16384"]
 
 
 def test_devices_and_interrupts(tmp_path: Path) -> None:
-    builder = by_hand()
+    builder = small_capture()
     for source, phase, value in (
         ("kernel", "all", 70),
         ("kernel", "commit", 9),
@@ -95,7 +100,7 @@ def test_another_device_breaks_no_sequence(tmp_path: Path) -> None:
     for place in range(3):
         builder.request([("data", "", None, KIB)], sector=2 * place)
         builder.request([("data", "", None, KIB)], sector=7000, device="sda")
-    assert found(kinds_of(tmp_path, builder), "write", "pattern") == {
+    assert counts_by_value(kinds_of(tmp_path, builder), "write", "pattern") == {
         "sequential": (2, 2 * KIB),
         "random": (4, 4 * KIB),
     }
@@ -138,6 +143,6 @@ def test_every_request_and_byte_is_in_every_attribute_once(
     kinds = kinds_of(tmp_path_factory.mktemp("any"), builder)
     for operation in ("read", "write"):
         for attribute in ATTRIBUTES:
-            sums = found(kinds, operation, attribute).values()
+            sums = counts_by_value(kinds, operation, attribute).values()
             total = sum(n for n, _ in sums), sum(length for _, length in sums)
             assert total == kinds.operations.get(operation, (0, 0))

@@ -12,7 +12,7 @@ KIB = 1024
 
 
 def pictures_of(folder: Path, builder: CaptureBuilder) -> tuple[LbaPicture, ...]:
-    return lba_pictures(Dataset.of(run_of(folder, builder)))["a"]
+    return lba_pictures(Dataset.from_runs(run_of(folder, builder)))["a"]
 
 
 def two_streams(requests: int) -> CaptureBuilder:

@@ -88,7 +88,7 @@ class DemoRun:
     """Multi-file transactions that were made, by device; segments that were not sent."""
 
     data: Path
-    made: dict[str, int]
+    simulated: dict[str, int]
     unsent: int
 
 
@@ -141,11 +141,11 @@ def _served(out: Path, data: Path, pem: Path, key: Path) -> Iterator[str]:
 
 
 def _awaited(
-    process: subprocess.Popen[bytes], log: Path, found: Callable[[], re.Match[str] | None]
+    process: subprocess.Popen[bytes], log: Path, search: Callable[[], re.Match[str] | None]
 ) -> str:
     deadline = time.monotonic() + _STARTS_WITHIN_S
     while time.monotonic() < deadline and process.poll() is None:
-        if there := found():
+        if there := search():
             return there[there.lastindex or 0]
         time.sleep(0.1)
     raise MachineError(f"it did not start:\n{log.read_text(errors='replace')}", f"see {log}")

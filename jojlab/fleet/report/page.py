@@ -109,9 +109,9 @@ def apps_chart(study: FleetStudy) -> Spec:
 def ages_chart(study: FleetStudy) -> Spec:
     """Share of the files of each kind that were gone within a second."""
     rows = [
-        {"kind": each.file_kind, "share": each.below_a_second / each.of_known_age}
+        {"kind": each.file_kind, "share": each.below_a_second / each.aged}
         for each in study.ages
-        if each.of_known_age
+        if each.aged
     ]
     return _chart(
         rows,
@@ -125,7 +125,7 @@ def ages_chart(study: FleetStudy) -> Spec:
     )  # fmt: skip
 
 
-def timeline_chart(found: DeviceDay) -> Spec:
+def timeline_chart(day: DeviceDay) -> Spec:
     """Commits of each ten minutes by app; multi-file ones are marked."""
     rows = [
         {
@@ -135,7 +135,7 @@ def timeline_chart(found: DeviceDay) -> Spec:
             "commits": row["commits"],
             "of": "multi-file" if row["multi_file"] else "one database",
         }
-        for row in found.commits
+        for row in day.commits
     ]
     return _chart(
         rows,
@@ -151,7 +151,7 @@ def timeline_chart(found: DeviceDay) -> Spec:
     )
 
 
-def writes_chart(found: DeviceDay) -> Spec:
+def writes_chart(day: DeviceDay) -> Spec:
     """Bytes written in each ten minutes by what they are of."""
     rows = [
         {
@@ -160,7 +160,7 @@ def writes_chart(found: DeviceDay) -> Spec:
             "of": _sort(row["block_type"], row["file_kind"]),
             "MB": row["moved_bytes"] / 1e6,
         }
-        for row in found.io
+        for row in day.io
     ]
     return _chart(
         rows,
@@ -264,9 +264,9 @@ def study_page(study: FleetStudy, data: str) -> str:
     return _page("A fleet's days", first_lines.headline(study), told, parts, specs, command)
 
 
-def day_page(found: DeviceDay, data: str) -> str:
+def day_page(day: DeviceDay, data: str) -> str:
     """Return the page of one day of a device."""
-    specs: Specs = {"timeline": timeline_chart(found), "writes": writes_chart(found)}
+    specs: Specs = {"timeline": timeline_chart(day), "writes": writes_chart(day)}
     parts = [
         _PagePart(
             "timeline-of-commits", "When it committed",
@@ -276,34 +276,34 @@ def day_page(found: DeviceDay, data: str) -> str:
             ],
             (),
         ),
-        _PagePart("dearest", "The dearest transactions", (), [rows.dearest_table(found)]),
+        _PagePart("dearest", "The dearest transactions", (), [rows.dearest_table(day)]),
         _PagePart(
             "apps", "Files and apps", (),
-            [rows.day_databases_table(found), rows.day_files_table(found)],
+            [rows.day_databases_table(day), rows.day_files_table(day)],
         ),
     ]  # fmt: skip
     lead = (
-        f"{count(found.commit_count, 'commit')}, {found.multi_file} of them over several "
-        f"databases. Times are local: {first_lines.zone_of(found.utc_offset_s)}."
+        f"{count(day.commit_count, 'commit')}, {day.multi_file} of them over several "
+        f"databases. Times are local: {first_lines.zone_of(day.utc_offset_s)}."
     )
     command = (
-        f"joj fleet device {shlex.quote(found.device)} --data {shlex.quote(data)} "
-        f"--day {found.day} --json"
+        f"joj fleet device {shlex.quote(day.device)} --data {shlex.quote(data)} "
+        f"--day {day.day} --json"
     )
-    lost = first_lines.left_out_lines(found.left_out) + first_lines.loss_lines(found.losses)
-    told = lost, first_lines.day_remarks(found)
-    return _page(f"{found.device}, {found.day}", lead, told, parts, specs, command)
+    lost = first_lines.left_out_lines(day.left_out) + first_lines.loss_lines(day.losses)
+    told = lost, first_lines.day_remarks(day)
+    return _page(f"{day.device}, {day.day}", lead, told, parts, specs, command)
 
 
 def _page(
     title: str,
     lead: str,
-    told: tuple[Sequence[str], Sequence[str]],
+    remarks_and_losses: tuple[Sequence[str], Sequence[str]],
     parts: Sequence[_PagePart],
     specs: Specs,
     command: str,
 ) -> str:
-    """Return the page; `told` is what is missing, and what else must be known."""
+    """Return the page; `remarks_and_losses` is what is missing, and what else must be known."""
     filled = [
         part._replace(tables=[table for table in part.tables if table.rows]) for part in parts
     ]
@@ -317,8 +317,8 @@ def _page(
         title=title,
         lead=lead,
         style=Markup(style),
-        lost=told[0],
-        remarks=told[1],
+        lost=remarks_and_losses[0],
+        remarks=remarks_and_losses[1],
         parts=[part for part in filled if part.charts or part.tables],
         command=command,
         charts=script_json(specs),

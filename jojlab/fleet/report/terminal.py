@@ -43,21 +43,21 @@ def print_study(console: Console, study: FleetStudy) -> None:
     _print_hours(console, "Bytes written by hour of the day", study.hours)
 
 
-def print_day(console: Console, found: DeviceDay) -> None:
+def print_day(console: Console, day: DeviceDay) -> None:
     """Print one day of a device."""
-    zone = first_lines.zone_of(found.utc_offset_s)
+    zone = first_lines.zone_of(day.utc_offset_s)
     console.print(
-        f"[bold]{escape(found.device)} on {found.day} ({zone})[/bold]: "
-        f"{count(found.commit_count, 'commit')}, {found.multi_file} of them multi-file"
+        f"[bold]{escape(day.device)} on {day.day} ({zone})[/bold]: "
+        f"{count(day.commit_count, 'commit')}, {day.multi_file} of them multi-file"
     )
-    lost = first_lines.left_out_lines(found.left_out) + first_lines.loss_lines(found.losses)
-    _print_losses(console, lost, first_lines.day_remarks(found))
+    lost = first_lines.left_out_lines(day.left_out) + first_lines.loss_lines(day.losses)
+    _print_losses(console, lost, first_lines.day_remarks(day))
     counts = [0] * 24
-    for row in found.commits:
+    for row in day.commits:
         counts[row["ten_minutes"] // 6] += row["commits"]
     _print_line(console, "Commits by hour", counts)
     for table in (
-        rows.dearest_table(found), rows.day_databases_table(found), rows.day_files_table(found)
+        rows.dearest_table(day), rows.day_databases_table(day), rows.day_files_table(day)
     ):  # fmt: skip
         _print(console, table, 20)
 
@@ -73,19 +73,21 @@ def _print_losses(console: Console, lost: Sequence[str], remarks: Sequence[str])
         console.print(escape(line))
 
 
-def _print(console: Console, found: TextTable, most: int) -> None:
-    if not found.rows:
+def _print(console: Console, text_table: TextTable, most: int) -> None:
+    if not text_table.rows:
         return
-    console.print(f"\n[bold]{escape(found.title)}[/bold]")
-    sides = ["left" if place < found.words else "right" for place in range(len(found.columns))]
-    table = new_table(*zip(found.columns, sides, strict=True))
-    for row in found.rows[:most]:
+    console.print(f"\n[bold]{escape(text_table.title)}[/bold]")
+    sides = [
+        "left" if place < text_table.words else "right" for place in range(len(text_table.columns))
+    ]
+    table = new_table(*zip(text_table.columns, sides, strict=True))
+    for row in text_table.rows[:most]:
         table.add_row(*map(escape, row))
     console.print(table)
-    if (more := len(found.rows) - most) > 0:
+    if (more := len(text_table.rows) - most) > 0:
         console.print(f"[dim]{more} further rows are in --json and on the page[/dim]")
-    if found.note:
-        console.print(f"[dim]{escape(found.note)}[/dim]")
+    if text_table.note:
+        console.print(f"[dim]{escape(text_table.note)}[/dim]")
 
 
 def _print_hours(console: Console, title: str, hours: Sequence[dict[str, int]]) -> None:

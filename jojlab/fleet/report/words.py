@@ -236,7 +236,7 @@ def ages_table(study: FleetStudy) -> TextTable:
                 each.file_kind, digits(round(each.created / study.device_days, 2)),
                 digits(round(each.deleted / study.device_days, 2)),
                 digits(round(each.forgotten / study.device_days, 2)),
-                percent(each.below_a_second / each.of_known_age) if each.of_known_age else "–",
+                percent(each.below_a_second / each.aged) if each.aged else "–",
                 "–" if each.median_below_ms is None else duration(each.median_below_ms * 1e6),
             )
             for each in study.ages
@@ -253,7 +253,7 @@ def clock_of(time_ns: int) -> str:
     return f"{minutes // 60:02}:{minutes % 60:02}:{second:02}.{rest // 10**6:03}"
 
 
-def dearest_table(found: DeviceDay) -> TextTable:
+def dearest_table(day: DeviceDay) -> TextTable:
     """The ten transactions that took longest, with their bills."""
     return TextTable(
         "The dearest transactions",
@@ -269,7 +269,7 @@ def dearest_table(found: DeviceDay) -> TextTable:
                 *(size_of(value) for value in
                   (each.database_bytes, each.journal_bytes, each.filesystem_bytes)),
             )
-            for each in found.dearest
+            for each in day.dearest
         ],
         words=4,
         note="Bytes and requests are those that reached the device within the commit; a dash "
@@ -282,7 +282,7 @@ def _databases(each: Dear) -> str:
     return f"{names} (one transaction)" if each.super_journal else names
 
 
-def day_databases_table(found: DeviceDay) -> TextTable:
+def day_databases_table(day: DeviceDay) -> TextTable:
     """The databases of the day."""
     return TextTable(
         "Databases with most commits",
@@ -294,20 +294,20 @@ def day_databases_table(found: DeviceDay) -> TextTable:
                 digits(row["commits"]), digits(row["multi_file"]), duration(row["duration_ns"]),
                 size_of(row["device_bytes"]),
             )
-            for row in found.databases
+            for row in day.databases
         ],
         words=3,
     )  # fmt: skip
 
 
-def day_files_table(found: DeviceDay) -> TextTable:
+def day_files_table(day: DeviceDay) -> TextTable:
     """The files of the day."""
     return TextTable(
         "Files written most",
         ("path", "kind", "process", "bytes"),
         [
             (row["path"], row["file_kind"], row["process"] or _UNNAMED, size_of(row["write_bytes"]))
-            for row in found.files
+            for row in day.files
         ],
         words=3,
     )
@@ -326,20 +326,20 @@ def headline(study: FleetStudy) -> str:
     )
 
 
-def loss_lines(found: Losses) -> list[str]:
+def loss_lines(losses: Losses) -> list[str]:
     """Say what is missing, a line for each sort; no line where nothing is."""
     counts = (
-        (found.missing_segments, "segment was lost", "segments were lost",
+        (losses.missing_segments, "segment was lost", "segments were lost",
          "begun, and not there: the collector was killed, its spool was full, or the server "
          "refused them (joj fleet devices counts what is in quarantine)"),
-        (found.dropped_segments, "segment was dropped", "segments were dropped",
+        (losses.dropped_segments, "segment was dropped", "segments were dropped",
          "the spool of the device, or its disk, was full; most are among those lost"),
-        (found.dropped_rows, "row was left out", "rows were left out", "its segment was full"),
-        (found.lost_events, "event was lost", "events were lost",
+        (losses.dropped_rows, "row was left out", "rows were left out", "its segment was full"),
+        (losses.lost_events, "event was lost", "events were lost",
          "the kernel had it, and could not deliver it"),
-        (found.unattributed_bytes, "byte has no owner", "bytes have no owner", ""),
-        (found.incomplete_segments, "segment is incomplete", "segments are incomplete", ""),
-        (found.twice, "segment has another's number", "segments have another's number",
+        (losses.unattributed_bytes, "byte has no owner", "bytes have no owner", ""),
+        (losses.incomplete_segments, "segment is incomplete", "segments are incomplete", ""),
+        (losses.twice, "segment has another's number", "segments have another's number",
          "their rows may count twice"),
     )  # fmt: skip
     return [
@@ -357,22 +357,22 @@ def left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
     return lines
 
 
-def remarks(found: Losses) -> list[str]:
+def remarks(losses: Losses) -> list[str]:
     """Say what is no loss, and must be known to read the numbers."""
     lines = []
-    if found.unobserved_hours >= 1:
+    if losses.unobserved_hours >= 1:
         lines.append(
-            f"Observed: {_time_of(found.observed_hours)} of the {digits(found.device_days * 24)} "
-            f"hours that {count(found.device_days, 'device-day')} "
-            f"{'has' if found.device_days == 1 else 'have'}. In the rest, which may lie before "
+            f"Observed: {_time_of(losses.observed_hours)} of the {digits(losses.device_days * 24)} "
+            f"hours that {count(losses.device_days, 'device-day')} "
+            f"{'has' if losses.device_days == 1 else 'have'}. In the rest, which may lie before "
             "the first segment or after the last, the device was off, or no collector ran. "
             "Figures a day count each of these days as a whole one."
         )
-    if found.clock_steps:
-        lines.append(f"The clock was set in {count(found.clock_steps, 'segment')}.")
-    if found.own_write_bytes:
+    if losses.clock_steps:
+        lines.append(f"The clock was set in {count(losses.clock_steps, 'segment')}.")
+    if losses.own_write_bytes:
         lines.append(
-            f"The collectors wrote {size_of(found.own_write_bytes)} to these disks themselves; "
+            f"The collectors wrote {size_of(losses.own_write_bytes)} to these disks themselves; "
             "that is in no other number."
         )
     return lines
@@ -406,23 +406,23 @@ def _some_of(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def day_remarks(found: DeviceDay) -> list[str]:
+def day_remarks(day: DeviceDay) -> list[str]:
     """Say the same of a device's day."""
-    lines = remarks(found.losses)
-    offsets = dict.fromkeys(row["utc_offset_s"] for row in found.segments)
+    lines = remarks(day.losses)
+    offsets = dict.fromkeys(row["utc_offset_s"] for row in day.segments)
     if len(offsets) > 1:
         lines.append(
             f"The time zone changed: {', then '.join(map(zone_of, offsets))}. All times of commits "
-            f"are by {zone_of(found.utc_offset_s)}."
+            f"are by {zone_of(day.utc_offset_s)}."
         )
-    return lines + _unbilled(found.unbilled, found.commit_count, "commits")
+    return lines + _unbilled(day.unbilled, day.commit_count, "commits")
 
 
-def _unbilled(unbilled: int, every: int, what: str) -> list[str]:
+def _unbilled(unbilled: int, every: int, noun: str) -> list[str]:
     if not unbilled:
         return []
     return [
-        f"Of {digits(unbilled)} of {digits(every)} {what} it is not known what they made the "
+        f"Of {digits(unbilled)} of {digits(every)} {noun} it is not known what they made the "
         "device write: sums of these bytes are without them."
     ]
 

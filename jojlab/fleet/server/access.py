@@ -109,7 +109,7 @@ class Gate:
             raise Denied(403, "revoked")
         return name
 
-    def take(self, device: str, length_bytes: int) -> None:
+    def count_request(self, device: str, length_bytes: int) -> None:
         """Count a request of this length; raises Denied if the device has to wait."""
         now_s = time.monotonic()
         wait_s = self._requests.wait_s(device, 1, now_s)

@@ -81,10 +81,10 @@ class Uploads:
         if int(length) > SEGMENT_LIMIT_BYTES:
             raise Denied(413, "too-large")
         async with self._place(device):
-            self._gate.take(device, int(length))
+            self._gate.count_request(device, int(length))
             folder = self._store.spool / f"{UPLOAD}{uuid.uuid4().hex}"
             try:
-                return await self._take(request, device, sha256, int(length), folder)
+                return await self._accept(request, device, sha256, int(length), folder)
             except (OSError, DataError) as error:
                 raise _store_fails(error) from error
             finally:
@@ -107,7 +107,7 @@ class Uploads:
             if not self._of_device[device]:
                 del self._of_device[device]
 
-    async def _take(
+    async def _accept(
         self, request: Request, device: str, sha256: str, length_bytes: int, folder: Path
     ) -> JSONResponse:
         folder.mkdir(mode=0o700)

@@ -242,13 +242,13 @@ _KIND = {"-journal": "db-journal", "-wal": "wal"}
 _OTHERS = (("other", 60, 1 << 22, 1 << 14), ("resource", 25, 1 << 30, 1 << 16))
 
 
-def file_sums(commits: DayCommits, which: NDArray[np.int64]) -> list[Row]:
-    """Return the rows of file_sums for the commits at the places `which`."""
+def file_sums(commits: DayCommits, places: NDArray[np.int64]) -> list[Row]:
+    """Return the rows of file_sums for the commits at the places `places`."""
     written = commits.bytes_of()
     sums: Counter[tuple[str, str, str]] = Counter()
-    pairs = commits.database[which] * len(MODES) + commits.mode[which]
+    pairs = commits.database[places] * len(MODES) + commits.mode[places]
     for pair in np.unique(pairs):
-        chosen = which[pairs == pair]
+        chosen = places[pairs == pair]
         name = commits.databases[pair // len(MODES)]
         ending = _ENDING[MODES[pair % len(MODES)]]
         process = APPS[int(commits.app[chosen[0]])].process
@@ -262,15 +262,15 @@ def file_sums(commits: DayCommits, which: NDArray[np.int64]) -> list[Row]:
 
 
 def file_lives(
-    commits: DayCommits, which: NDArray[np.int64], share: float, generator: np.random.Generator
+    commits: DayCommits, places: NDArray[np.int64], share: float, generator: np.random.Generator
 ) -> list[Row]:
     """Return the rows of file_lives for the same commits, in a segment of that share of a day."""
     counts: Counter[tuple[str, str, str, int | None, int | None]] = Counter()
-    is_delete = commits.mode[which] == MODES.index("delete")
+    is_delete = commits.mode[places] == MODES.index("delete")
     sizes = commits.bytes_of()["journal_bytes"]
     for chosen, kind in (
-        (which[is_delete], "db-journal"),
-        (which[commits.joined[which]], "super-journal"),
+        (places[is_delete], "db-journal"),
+        (places[commits.joined[places]], "super-journal"),
     ):
         for place in chosen:
             process = APPS[int(commits.app[place])].process

@@ -85,32 +85,32 @@ class App(NamedTuple):
     multi_file_weight: float = 0.0
 
 
-def _of(package: str, *names: str) -> tuple[str, ...]:
+def _paths(package: str, *names: str) -> tuple[str, ...]:
     return tuple(f"/data/{package}/databases/{name}" for name in names)
 
 
 _CONTACTS = "com.android.providers.contacts"
 APPS = (
     App(
-        "ndroid.contacts", _of(_CONTACTS, "contact2.db", "profile.db"), 1.0,
-        _of(_CONTACTS, "contact2.db", "profile.db"), 0.20,
+        "ndroid.contacts", _paths(_CONTACTS, "contact2.db", "profile.db"), 1.0,
+        _paths(_CONTACTS, "contact2.db", "profile.db"), 0.20,
     ),
     App(
-        "m.android.email", _of("com.android.email", "EmailProvider.db", "EmailProviderBody.db"),
-        1.0, _of("com.android.email", "EmailProvider.db", "EmailProviderBody.db"), 0.25,
+        "m.android.email", _paths("com.android.email", "EmailProvider.db", "EmailProviderBody.db"),
+        1.0, _paths("com.android.email", "EmailProvider.db", "EmailProviderBody.db"), 0.25,
     ),
     App(
-        "android.browser", _of("com.android.browser", "History.db", "Cookies.db", "Favicons.db"),
-        2.0, _of("com.android.browser", "History.db", "Archived.db", "Thumbnails.db"), 0.20,
+        "android.browser", _paths("com.android.browser", "History.db", "Cookies.db", "Favicons.db"),
+        2.0, _paths("com.android.browser", "History.db", "Archived.db", "Thumbnails.db"), 0.20,
     ),
     App(
-        "com.kakao.talk", _of("com.kakao.talk", "KakaoTalk.db", "KakaoTalk2.db"), 3.0,
-        _of("com.kakao.talk", "KakaoTalk.db", "KakaoTalk2.db"), 0.35,
+        "com.kakao.talk", _paths("com.kakao.talk", "KakaoTalk.db", "KakaoTalk2.db"), 3.0,
+        _paths("com.kakao.talk", "KakaoTalk.db", "KakaoTalk2.db"), 0.35,
     ),
-    App("facebook.katana", _of("com.facebook.katana", "graph.db", "prefs.db"), 3.0),
-    App("twitter.android", _of("com.twitter.android", "timeline.db"), 1.5),
-    App("gle.android.gms", _of("com.google.android.gms", "gservices.db", "rmq.db"), 2.5),
-    App("d.process.media", _of("com.android.providers.media", "external.db"), 0.5),
+    App("facebook.katana", _paths("com.facebook.katana", "graph.db", "prefs.db"), 3.0),
+    App("twitter.android", _paths("com.twitter.android", "timeline.db"), 1.5),
+    App("gle.android.gms", _paths("com.google.android.gms", "gservices.db", "rmq.db"), 2.5),
+    App("d.process.media", _paths("com.android.providers.media", "external.db"), 0.5),
 )  # fmt: skip
 
 

@@ -96,11 +96,13 @@ def day_tables(
         }
         share = (last - first) / INTERVALS
         yield {
-            "segments": _of_rows("segments", [row]),
+            "segments": _table_of_rows("segments", [row]),
             "commits": _commits(commits, which, midnight_ns),
             "io_sums": _io_sums(io),
-            "file_sums": _of_rows("file_sums", file_sums(commits, which)),
-            "file_lives": _of_rows("file_lives", file_lives(commits, which, share, generator)),
+            "file_sums": _table_of_rows("file_sums", file_sums(commits, which)),
+            "file_lives": _table_of_rows(
+                "file_lives", file_lives(commits, which, share, generator)
+            ),
         }
 
 
@@ -109,28 +111,28 @@ def _moved(io: DayRequests, operation: str) -> int:
     return int(io.moved_bytes[of_it].sum())
 
 
-def _commits(commits: DayCommits, which: NDArray[np.int64], midnight_ns: int) -> pa.Table:
-    joined = commits.joined[which]
-    apps = commits.app[which]
+def _commits(commits: DayCommits, places: NDArray[np.int64], midnight_ns: int) -> pa.Table:
+    joined = commits.joined[places]
+    apps = commits.app[places]
     databases = [json.dumps(list(app.joined)) for app in APPS]
     columns: dict[str, Any] = {
-        "end_unix_ns": midnight_ns + commits.end_ns[which],
-        "duration_ns": commits.duration_ns[which],
+        "end_unix_ns": midnight_ns + commits.end_ns[places],
+        "duration_ns": commits.duration_ns[places],
         "process": _words(apps, [app.process for app in APPS]),
-        "kind": _words(np.zeros(len(which), np.int64), ["commit"]),
-        "journal_mode": _words(commits.mode[which], MODES),
-        "database": _words(commits.database[which], commits.databases),
-        "super_journal": pa.array([commits.super_journal[place] for place in which], pa.string()),
+        "kind": _words(np.zeros(len(places), np.int64), ["commit"]),
+        "journal_mode": _words(commits.mode[places], MODES),
+        "database": _words(commits.database[places], commits.databases),
+        "super_journal": pa.array([commits.super_journal[place] for place in places], pa.string()),
         "databases": _words(np.where(joined, apps, -1), databases),
-        "database_count": commits.database_count[which],
-        "sync_call": _words(np.zeros(len(which), np.int64), ["fdatasync"]),
-        "sync_calls": np.where(commits.mode[which] == MODES.index("wal"), 1, 3)
-        * commits.database_count[which],
-        "requests": np.full(len(which), phones.REQUESTS_A_COMMIT) * commits.database_count[which],
-        "flushes": commits.database_count[which] * 2,
+        "database_count": commits.database_count[places],
+        "sync_call": _words(np.zeros(len(places), np.int64), ["fdatasync"]),
+        "sync_calls": np.where(commits.mode[places] == MODES.index("wal"), 1, 3)
+        * commits.database_count[places],
+        "requests": np.full(len(places), phones.REQUESTS_A_COMMIT) * commits.database_count[places],
+        "flushes": commits.database_count[places] * 2,
     }
-    columns |= {name: values[which] for name, values in commits.bytes_of().items()}
-    return _of_columns("commits", columns)
+    columns |= {name: values[places] for name, values in commits.bytes_of().items()}
+    return _table_of_columns("commits", columns)
 
 
 def _io_sums(io: DayRequests) -> pa.Table:
@@ -148,7 +150,7 @@ def _io_sums(io: DayRequests) -> pa.Table:
         "random_requests": io.random_requests,
         "small_requests": io.small_requests,
     }
-    return _of_columns("io_sums", columns)
+    return _table_of_columns("io_sums", columns)
 
 
 def _words(places: NDArray[np.int64], texts: Sequence[str]) -> pa.Array:
@@ -157,17 +159,17 @@ def _words(places: NDArray[np.int64], texts: Sequence[str]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string())).cast(pa.string())
 
 
-def _of_columns(table: str, columns: dict[str, Any]) -> pa.Table:
+def _table_of_columns(table: str, columns: dict[str, Any]) -> pa.Table:
     schema = table_schema(f"fleet/{table}").arrow()
     return pa.table([pa.array(columns[name]) for name in schema.names], schema=schema)
 
 
-def _of_rows(table: str, rows: list[dict[str, Any]]) -> pa.Table:
+def _table_of_rows(table: str, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=table_schema(f"fleet/{table}").arrow())
 
 
 @dataclass(frozen=True)
-class MadeFleet:
+class SimulatedFleet:
     """What is made: devices made-0001 on, the n-th like user n of AndroTrace, of four in turn."""
 
     devices: int
@@ -178,7 +180,7 @@ class MadeFleet:
 
 
 @dataclass(frozen=True)
-class MadeDay:
+class SimulatedDay:
     """What a device's day amounts to: rows of all its tables, and bytes of its segments."""
 
     device: str
@@ -187,7 +189,9 @@ class MadeDay:
     written_bytes: int
 
 
-def write_fleet(fleet: MadeFleet, out: Path, *, as_sent: bool = False) -> Iterator[MadeDay]:
+def write_fleet(
+    fleet: SimulatedFleet, out: Path, *, as_sent: bool = False
+) -> Iterator[SimulatedDay]:
     """Write the days of all devices into `out`, one after the other, and say what each is.
 
     A dataset has TABLE/day=DAY/device=DEVICE/HASH.parquet; with `as_sent` it is DEVICE/HASH.tar.
@@ -213,7 +217,7 @@ def write_fleet(fleet: MadeFleet, out: Path, *, as_sent: bool = False) -> Iterat
                     raise MachineError(
                         f"{out}: cannot be written: {error.strerror}", "name a folder with --out"
                     ) from error
-            yield MadeDay(device, day, rows, written)
+            yield SimulatedDay(device, day, rows, written)
 
 
 def packed(tables: Tables) -> tuple[dict[str, bytes], bytes]:

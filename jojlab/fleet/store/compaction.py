@@ -76,7 +76,7 @@ def compact(
     for (day, device), units in sorted(partitions.items()):
         try:
             live = live_of(store, units)
-            done.deleted_files += _delete_held(store, units, now_s - grace_s, changed_s)
+            done.deleted_files += _delete_compacted(store, units, now_s - grace_s, changed_s)
             if len(live) >= MANY_UNITS or (len(live) > 1 and (all_days or day <= over)):
                 tell(f"{day} {device}")
                 done.segments += _compact_units(store, live)
@@ -154,7 +154,7 @@ def _is_full(group: list[Any]) -> bool:
     return rows >= _GROUP_ROWS or size_bytes >= _GROUP_BYTES
 
 
-def _delete_held(
+def _delete_compacted(
     store: Store, units: list[Unit], before_s: float, changed_s: dict[Unit, float]
 ) -> int:
     """Delete the units that others hold since before then; their file of `segments` first."""

@@ -60,9 +60,9 @@ class Store:
                 self._spool.mkdir(exist_ok=True)
         return self._spool
 
-    def empty_spool(self, what: str, before_s: float) -> None:
+    def empty_spool(self, pattern: str, before_s: float) -> None:
         """Remove the folders of the spool with such names that a kill left there before then."""
-        for path in self.spool.glob(what):
+        for path in self.spool.glob(pattern):
             if path.stat().st_mtime < before_s:
                 shutil.rmtree(path, ignore_errors=True)
 

@@ -229,15 +229,15 @@ def _check_declared(metadata: Any, schema: TableSchema, table: str) -> None:
         raise Refused(NOT_PARQUET, f"{table}: its row groups have other rows than the footer says")
 
 
-def _difference(found: Any, schema: TableSchema) -> str:
+def _difference(schema_read: Any, schema: TableSchema) -> str:
     wanted = schema.arrow()
     for place, field in enumerate(wanted):
-        if place >= len(found):
+        if place >= len(schema_read):
             return f"column {field.name} is missing"
-        if not found.field(place).equals(field, check_metadata=False):
+        if not schema_read.field(place).equals(field, check_metadata=False):
             null = "" if field.nullable else " not null"
             return f"column {place} is not {field.name} {field.type}{null}"
-    return f"{len(found)} columns, not {len(wanted)}"
+    return f"{len(schema_read)} columns, not {len(wanted)}"
 
 
 def _writer(path: Path, schema: TableSchema) -> Any:

@@ -64,11 +64,11 @@ def test_what_is_acknowledged_is_synced(store: Store, monkeypatch: pytest.Monkey
     synced: set[Path] = set()
     fsync = os.fsync
 
-    def told(descriptor: int) -> None:
+    def note_sync(descriptor: int) -> None:
         synced.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
         fsync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", told)
+    monkeypatch.setattr(os, "fsync", note_sync)
     name = stored(store, 1)
     folder = Path(store.url).resolve()
     for table in FLEET_TABLES:

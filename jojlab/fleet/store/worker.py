@@ -34,10 +34,10 @@ def main() -> None:
         print(json.dumps(_answer(json.loads(line))), flush=True)
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     try:
-        return asdict(take_out(Path(asked["segment"]), Path(asked["folder"])))
+        return asdict(take_out(Path(request["segment"]), Path(request["folder"])))
     except Refused as refused:
         return {"reason": refused.reason, "detail": refused.detail}
     except MemoryError:

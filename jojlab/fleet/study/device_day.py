@@ -138,21 +138,21 @@ def _databases(row: Row) -> list[str]:
         return [row["databases"]]
 
 
-def device_day_json(found: DeviceDay) -> dict[str, Any]:
+def device_day_json(day: DeviceDay) -> dict[str, Any]:
     """Return the day as a script reads it."""
     return {
-        "device": found.device,
-        "day": found.day,
-        "utc_offset_s": found.utc_offset_s,
-        "commits": found.commit_count,
-        "multi_file_transactions": found.multi_file,
-        "unbilled_commits": found.unbilled,
-        "losses": losses_json(found.losses),
-        "left_out": [asdict(each) for each in found.left_out],
-        "segments": list(found.segments),
-        "by_ten_minutes": list(found.commits),
-        "dearest": [asdict(each) for each in found.dearest],
-        "databases": list(found.databases),
-        "files": list(found.files),
-        "writes_by_ten_minutes": list(found.io),
+        "device": day.device,
+        "day": day.day,
+        "utc_offset_s": day.utc_offset_s,
+        "commits": day.commit_count,
+        "multi_file_transactions": day.multi_file,
+        "unbilled_commits": day.unbilled,
+        "losses": losses_json(day.losses),
+        "left_out": [asdict(each) for each in day.left_out],
+        "segments": list(day.segments),
+        "by_ten_minutes": list(day.commits),
+        "dearest": [asdict(each) for each in day.dearest],
+        "databases": list(day.databases),
+        "files": list(day.files),
+        "writes_by_ten_minutes": list(day.io),
     }

@@ -92,6 +92,6 @@ def _was_set(row: Row) -> bool:
     return bool(abs(wall_ns - row["end_boot_ns"] + row["begin_boot_ns"]) > 10**9)
 
 
-def losses_json(found: Losses) -> dict[str, Any]:
+def losses_json(losses: Losses) -> dict[str, Any]:
     """Return the counts by name."""
-    return {**vars(found), "is_incomplete": found.is_incomplete}
+    return {**vars(losses), "is_incomplete": losses.is_incomplete}

@@ -22,6 +22,7 @@ from typing import Any
 from jojlab.analysis.commit.flash_life import CYCLES, DAYS_A_YEAR
 from jojlab.fleet.study.dataset import FleetEngine, LeftOut, Row, fleet_ask
 from jojlab.fleet.study.losses import Losses, losses, losses_json
+from jojlab.foundation.printable import public_fields
 
 # The power of two that is next above a second, in milliseconds.
 _SECOND_MS = 1024
@@ -38,7 +39,7 @@ class FileAges:
     created: int
     deleted: int
     forgotten: int
-    of_known_age: int
+    aged: int
     below_a_second: int
     median_below_ms: int | None
 
@@ -69,9 +70,9 @@ def file_ages(lives: Sequence[Row]) -> list[FileAges]:
     return sorted(found, key=lambda each: (-each.created, each.file_kind))
 
 
-def _middle(known: Sequence[tuple[int, int]], count: int) -> int | None:
+def _middle(counts: Sequence[tuple[int, int]], count: int) -> int | None:
     seen = 0
-    for below, files in known:
+    for below, files in counts:
         seen += files
         if 2 * seen >= count:
             return below
@@ -97,8 +98,8 @@ def write_shares(io_mix: Sequence[Row]) -> list[WriteShare]:
     data = [row for row in writes if row["block_type"] == "data"]
     return [
         _share("data writes to SQLite's files", data, _in_sqlite, 0.90),
-        _share("writes of the filesystem's journal", writes, _of("fs-journal"), 0.30),
-        _share("writes of its metadata", writes, _of("fs-metadata"), 0.10),
+        _share("writes of the filesystem's journal", writes, _requests_of("fs-journal"), 0.30),
+        _share("writes of its metadata", writes, _requests_of("fs-metadata"), 0.10),
         _share("synchronous writes", writes, lambda row: int(row["sync_requests"]), 0.70),
         _share("random writes", writes, lambda row: int(row["random_requests"]), 0.75),
         _share("writes of 4 KiB or less", writes, lambda row: int(row["small_requests"]), 0.64),
@@ -109,7 +110,7 @@ def _in_sqlite(row: Row) -> int:
     return int(row["requests"]) if row["file_kind"] in _SQLITE else 0
 
 
-def _of(block_type: str) -> Callable[[Row], int]:
+def _requests_of(block_type: str) -> Callable[[Row], int]:
     return lambda row: int(row["requests"]) if row["block_type"] == block_type else 0
 
 
@@ -307,7 +308,7 @@ def fleet_json(study: FleetStudy) -> dict[str, Any]:
         "hours": list(study.hours),
         "apps": [asdict(each) for each in study.apps],
         "files": list(study.files),
-        "ages": [asdict(each) for each in study.ages],
+        "ages": [public_fields(each, aged="of_known_age") for each in study.ages],
         "commits": list(study.commits),
         "databases": list(study.databases),
         "settings": [asdict(each) for each in study.settings],

@@ -21,7 +21,7 @@ import pytest
 from jojlab.fleet.report.page import day_page, study_page
 from jojlab.fleet.report.words import day_remarks, loss_lines, remarks, study_remarks
 from jojlab.fleet.simulation.phones import USERS
-from jojlab.fleet.simulation.segments import MadeFleet, write_fleet
+from jojlab.fleet.simulation.segments import SimulatedFleet, write_fleet
 from jojlab.fleet.store.devices import enrol, revoke
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import fleet_ask, fleet_files, silent_devices
@@ -36,9 +36,9 @@ Change = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fleet_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fleet")
-    days = list(write_fleet(MadeFleet(devices=2, days=3, segments_a_day=4), folder))
+    days = list(write_fleet(SimulatedFleet(devices=2, days=3, segments_a_day=4), folder))
     assert len(days) == 6
     return folder
 
@@ -57,7 +57,7 @@ def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
 
 
 def test_published_table_2_comes_back_from_a_made_fleet(tmp_path: Path) -> None:
-    for _ in write_fleet(MadeFleet(devices=4, days=90), tmp_path):
+    for _ in write_fleet(SimulatedFleet(devices=4, days=90), tmp_path):
         pass
     for user, row in zip(USERS, study(tmp_path).users, strict=True):
         assert row["days"] == 90
@@ -67,8 +67,8 @@ def test_published_table_2_comes_back_from_a_made_fleet(tmp_path: Path) -> None:
         assert row["most"] == user.most
 
 
-def test_percentiles_of_commits_are_exact(made: Path, tmp_path: Path) -> None:
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+def test_percentiles_of_commits_are_exact(fleet_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(fleet_folder, tmp_path, dirs_exist_ok=True)
     # Groups of one and of two, a group of equal ones, and times that are 0 or years.
     [path, *_] = sorted((tmp_path / "commits").rglob("*.parquet"))
     table = pq.ParquetFile(path).read()
@@ -97,16 +97,16 @@ def test_percentiles_of_commits_are_exact(made: Path, tmp_path: Path) -> None:
         assert own[key] == pytest.approx((row["median_ns"], row["p95_ns"]), rel=1e-12)
 
 
-def test_every_row_is_counted_once(made: Path) -> None:
-    found = study(made)
-    commits = rows_of(made, "commits")
+def test_every_row_is_counted_once(fleet_folder: Path) -> None:
+    found = study(fleet_folder)
+    commits = rows_of(fleet_folder, "commits")
     assert found.device_days == 6
     assert len(found.coverage) == 2
     assert found.daily_commits * 6 == pytest.approx(len(commits))
     joined = [row["super_journal"] for row in commits if row["super_journal"]]
     assert found.multi_file == len(set(joined)) == len(joined) > 0
     assert sum(row["transactions"] for row in found.multi_file_apps) == len(joined)
-    io = rows_of(made, "io_sums")
+    io = rows_of(fleet_folder, "io_sums")
     assert sum(row["moved_bytes"] for row in found.io_mix) == sum(r["moved_bytes"] for r in io)
     written = sum(row["moved_bytes"] for row in io if row["operation"] == "write")
     assert sum(each.daily_bytes for each in found.apps) * 6 == pytest.approx(written)
@@ -114,13 +114,13 @@ def test_every_row_is_counted_once(made: Path) -> None:
     assert sum(row["write_bytes"] for row in found.coverage) == written
 
 
-def test_shares_are_the_published_ones(made: Path) -> None:
-    for each in study(made).shares:
+def test_shares_are_the_published_ones(fleet_folder: Path) -> None:
+    for each in study(fleet_folder).shares:
         assert each.share == pytest.approx(each.published, abs=0.01), each.name
 
 
-def test_a_whole_fleet_lacks_nothing(made: Path) -> None:
-    found = study(made)
+def test_a_whole_fleet_lacks_nothing(fleet_folder: Path) -> None:
+    found = study(fleet_folder)
     assert not found.losses.is_incomplete
     assert loss_lines(found.losses) == []
     assert remarks(found.losses) == []
@@ -149,7 +149,7 @@ def changed(folder: Path, change: Change, number: int = 1, table: str = "segment
     ],
 )
 def test_what_is_missing_is_said(tmp_path: Path, change: dict[str, Any], line: str) -> None:
-    for _ in write_fleet(MadeFleet(devices=1, days=1, segments_a_day=3), tmp_path):
+    for _ in write_fleet(SimulatedFleet(devices=1, days=1, segments_a_day=3), tmp_path):
         pass
     places = {row["sequence"]: place for place, row in enumerate(rows_of(tmp_path, "segments"))}
     changed(tmp_path, lambda row: row.update(change), places[1])
@@ -161,7 +161,7 @@ def test_what_is_missing_is_said(tmp_path: Path, change: dict[str, Any], line: s
 
 
 def test_a_device_that_gets_a_new_name_counts_on(tmp_path: Path) -> None:
-    for _ in write_fleet(MadeFleet(devices=1, days=1, segments_a_day=3), tmp_path):
+    for _ in write_fleet(SimulatedFleet(devices=1, days=1, segments_a_day=3), tmp_path):
         pass
     for table in FLEET_TABLES:
         [first, second, _] = sorted((tmp_path / table).rglob("*.parquet"))
@@ -175,7 +175,7 @@ def test_a_device_that_gets_a_new_name_counts_on(tmp_path: Path) -> None:
 
 
 def test_a_lost_segment_and_time_unobserved_are_told_apart(tmp_path: Path) -> None:
-    for _ in write_fleet(MadeFleet(devices=1, days=1, segments_a_day=3), tmp_path):
+    for _ in write_fleet(SimulatedFleet(devices=1, days=1, segments_a_day=3), tmp_path):
         pass
     by_number = {
         row["sequence"]: file
@@ -190,7 +190,7 @@ def test_a_lost_segment_and_time_unobserved_are_told_apart(tmp_path: Path) -> No
 
 
 def one_day(folder: Path, segments: int = 2) -> Path:
-    for _ in write_fleet(MadeFleet(devices=1, days=1, segments_a_day=segments), folder):
+    for _ in write_fleet(SimulatedFleet(devices=1, days=1, segments_a_day=segments), folder):
         pass
     return folder
 
@@ -246,11 +246,11 @@ def test_times_of_a_clock_that_was_wrong_are_in_the_day_too(tmp_path: Path) -> N
     assert day_page(found, "fleet")
 
 
-def test_a_day_of_a_device(made: Path) -> None:
-    found = device_day(engine(made), "made-0002", "2026-01-02")
+def test_a_day_of_a_device(fleet_folder: Path) -> None:
+    found = device_day(engine(fleet_folder), "made-0002", "2026-01-02")
     own = [
         row
-        for file in (made / "commits/day=2026-01-02/device=made-0002").iterdir()
+        for file in (fleet_folder / "commits/day=2026-01-02/device=made-0002").iterdir()
         for row in pq.ParquetFile(file).read().to_pylist()
     ]
     assert found.commit_count == len(own)
@@ -263,8 +263,8 @@ def test_a_day_of_a_device(made: Path) -> None:
     assert "one transaction" in page
 
 
-def test_names_cannot_become_html(made: Path) -> None:
-    found = device_day(engine(made), "made-0001", "")
+def test_names_cannot_become_html(fleet_folder: Path) -> None:
+    found = device_day(engine(fleet_folder), "made-0001", "")
     row = {"path": "/<script>x</script>", "file_kind": "db", "process": "<b>", "write_bytes": 1}
     page = day_page(DeviceDay(**(vars(found) | {"files": [row]})), "<i>")
     assert "<script>x" not in page
@@ -276,9 +276,9 @@ def test_names_cannot_become_html(made: Path) -> None:
     ("device", "day", "said"),
     [("made-0003", "", "no such device"), ("made-0001", "2025-01-01", "nothing was observed")],
 )
-def test_what_is_not_there_is_said(made: Path, device: str, day: str, said: str) -> None:
+def test_what_is_not_there_is_said(fleet_folder: Path, device: str, day: str, said: str) -> None:
     with pytest.raises(UseError, match=said):
-        device_day(engine(made), device, day)
+        device_day(engine(fleet_folder), device, day)
 
 
 def test_a_folder_without_segments_is_refused(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_folder_without_segments_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    for _ in write_fleet(MadeFleet(devices=1, days=1), tmp_path):
+    for _ in write_fleet(SimulatedFleet(devices=1, days=1), tmp_path):
         pass
     [file] = (tmp_path / "commits").rglob("*.parquet")
     file.write_bytes(file.read_bytes()[:100])
@@ -339,14 +339,14 @@ def test_the_names_of_one_device_cost_a_bounded_number_of_rows(tmp_path: Path) -
 
 def fleet_of_two(folder: Path) -> dict[str, Path]:
     """A made fleet of two devices and one day; the files of the second, by table."""
-    for _ in write_fleet(MadeFleet(devices=2, days=1), folder):
+    for _ in write_fleet(SimulatedFleet(devices=2, days=1), folder):
         pass
     return {
         table: next((folder / table).rglob("device=made-0002/*.parquet")) for table in FLEET_TABLES
     }
 
 
-def said(*arguments: object, code: int) -> str:
+def run_joj(*arguments: object, code: int) -> str:
     """What a command prints, which ends with this code and within a time that no hang has."""
     ended = subprocess.run(
         [sys.executable, "-m", "jojlab", *map(str, arguments)],
@@ -400,10 +400,10 @@ def test_a_file_that_cannot_be_read_is_left_out_and_named(
 ) -> None:
     files = fleet_of_two(tmp_path)
     spoil(files[table])
-    shown = said("fleet", "report", "--data", tmp_path, code=4)
+    shown = run_joj("fleet", "report", "--data", tmp_path, code=4)
     assert files[table].name in shown
     assert "made-0001" in shown
-    report = json.loads(said("fleet", "report", "--data", tmp_path, "--json", code=4))
+    report = json.loads(run_joj("fleet", "report", "--data", tmp_path, "--json", code=4))
     assert [row["device"] for row in report["coverage"]] == ["made-0001"]
     assert [each["file"] for each in report["left_out"]] == [
         str(files[table].relative_to(tmp_path))
@@ -412,17 +412,17 @@ def test_a_file_that_cannot_be_read_is_left_out_and_named(
 
 def test_only_the_device_of_a_bad_file_is_without_it(tmp_path: Path) -> None:
     cut(fleet_of_two(tmp_path)["segments"])
-    assert "Incomplete" not in said("fleet", "device", "made-0001", "--data", tmp_path, code=0)
-    shown = said("fleet", "device", "made-0002", "--data", tmp_path, code=4)
+    assert "Incomplete" not in run_joj("fleet", "device", "made-0001", "--data", tmp_path, code=0)
+    shown = run_joj("fleet", "device", "made-0002", "--data", tmp_path, code=4)
     assert "none of its segments can be read" in shown
 
 
 def test_a_query_names_what_it_leaves_out(tmp_path: Path) -> None:
     cut(fleet_of_two(tmp_path)["commits"])
-    shown = said("query", tmp_path, "SELECT DISTINCT device FROM commits", code=4)
+    shown = run_joj("query", tmp_path, "SELECT DISTINCT device FROM commits", code=4)
     assert "made-0001" in shown
     assert "left out: commits/" in shown
-    said("query", tmp_path / "nothing", "SELECT 1", code=2)
+    run_joj("query", tmp_path / "nothing", "SELECT 1", code=2)
 
 
 def test_links_to_folders_and_to_devices_hang_nothing(tmp_path: Path) -> None:
@@ -430,9 +430,9 @@ def test_links_to_folders_and_to_devices_hang_nothing(tmp_path: Path) -> None:
     (tmp_path / "segments" / "day=2026-01-01" / "device=x").symlink_to("/proc")
     enrol(open_store(str(tmp_path)), "linked", 0)
     is_a_link(tmp_path / "devices" / "linked.json")
-    shown = said("fleet", "report", "--data", tmp_path, code=4)
+    shown = run_joj("fleet", "report", "--data", tmp_path, code=4)
     assert "segments/day=2026-01-01/device=x cannot be read: no regular file" in shown
-    said("fleet", "devices", "--data", tmp_path, code=0)
+    run_joj("fleet", "devices", "--data", tmp_path, code=0)
 
 
 @pytest.mark.parametrize(
@@ -444,12 +444,14 @@ def test_links_to_folders_and_to_devices_hang_nothing(tmp_path: Path) -> None:
         "SELECT nothing FROM commits",
     ],
 )
-def test_a_query_reads_the_dataset_alone(made: Path, sql: str) -> None:
+def test_a_query_reads_the_dataset_alone(fleet_folder: Path, sql: str) -> None:
     with pytest.raises(UseError):
-        engine(made).query(sql)
+        engine(fleet_folder).query(sql)
 
 
-def test_a_query_has_device_and_day(made: Path) -> None:
-    answer = engine(made).query("SELECT device, day, count(*) AS n FROM commits GROUP BY ALL")
+def test_a_query_has_device_and_day(fleet_folder: Path) -> None:
+    answer = engine(fleet_folder).query(
+        "SELECT device, day, count(*) AS n FROM commits GROUP BY ALL"
+    )
     assert answer.num_rows == 6
-    assert sum(answer["n"].to_pylist()) == len(rows_of(made, "commits"))
+    assert sum(answer["n"].to_pylist()) == len(rows_of(fleet_folder, "commits"))

@@ -85,7 +85,7 @@ class Archive:
         return _output(command, purpose, environment, cwd)
 
 
-def of_suite(suite: str) -> list[Source]:
+def suite_sources(suite: str) -> list[Source]:
     """Return a suite of the archive that this machine's apt has Debian from.
 
     Raises MachineError as own_sources() does.

@@ -24,7 +24,7 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import KERNELS
 from jojlab.foundation.printable import nearest
 from jojlab.foundation.tools import package_version, run_tool
-from jojlab.guest.kernel.archive import Archive, Source, of_suite
+from jojlab.guest.kernel.archive import Archive, Source, suite_sources
 from jojlab.guest.kernel.installed import newest_release
 from jojlab.guest.kernel.kernel import source_package, unpack_packages
 from jojlab.model.architecture import ARM64, X86_64, Architecture
@@ -141,7 +141,7 @@ class ArchiveKernel:
         lists = folder / "lists"
         lists.mkdir()
         wanted = f"{source_package(self.release)}={self.version}"
-        Archive(of_suite(self.suite), lists).download([wanted], folder)
+        Archive(suite_sources(self.suite), lists).download([wanted], folder)
 
 
 def read_named(name: str, kernels: Path = KERNELS) -> NamedKernel:
@@ -168,7 +168,7 @@ def named_kernel(
     key = sha256(msgspec.json.encode([asked.suite, pattern]))[:16]
 
     def build(folder: Path) -> None:
-        fetch_kernel(cache, of_suite(asked.suite), pattern, architecture, folder)
+        fetch_kernel(cache, suite_sources(asked.suite), pattern, architecture, folder)
 
     entry = cache.entry("packages", f"kernel-{key}", build)
     return kernel_of(entry, asked.suite, architecture)

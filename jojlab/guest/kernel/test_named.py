@@ -103,4 +103,4 @@ def test_a_machine_without_debians_archive_is_told_what_it_can_have(
     (tmp_path / "apt-get").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="kernel=installed"):
-        archive.of_suite("bookworm")
+        archive.suite_sources("bookworm")

@@ -11,7 +11,7 @@ from typing import Any
 from jojlab.model.filesystem import NO_DEVICE, Filesystem
 
 
-def _found() -> list[Filesystem]:
+def _filesystems() -> list[Filesystem]:
     names = (module.name for module in pkgutil.iter_modules(__path__))
     found: list[Filesystem] = [
         importlib.import_module(f"{__name__}.{name}").FILESYSTEM
@@ -22,7 +22,9 @@ def _found() -> list[Filesystem]:
 
 
 # In the order in which they are shown.
-FILESYSTEMS: Mapping[str, Filesystem] = MappingProxyType({each.name: each for each in _found()})
+FILESYSTEMS: Mapping[str, Filesystem] = MappingProxyType(
+    {each.name: each for each in _filesystems()}
+)
 BLOCK_FILESYSTEMS = tuple(each.name for each in FILESYSTEMS.values() if not each.is_on_raw_nand)
 RAW_NAND_FILESYSTEMS = tuple(each.name for each in FILESYSTEMS.values() if each.is_on_raw_nand)
 

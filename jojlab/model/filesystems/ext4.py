@@ -121,7 +121,7 @@ def _hazards(settings: Settings, stakes: Stakes) -> Iterator[Hazard]:
     jbd2_trans_will_send_data_barrier() of Linux 6.1.
     """
     if settings.get("journal_device", NO_DEVICE) != NO_DEVICE:
-        yield from stakes.of_a_sync(EXTERNAL_JOURNAL)
+        yield from stakes.sync_hazards(EXTERNAL_JOURNAL)
     if "data=writeback" in mount_words(settings):
         yield Hazard(Harm.STALE_DATA, DATA_WRITEBACK)
 

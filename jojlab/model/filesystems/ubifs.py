@@ -95,7 +95,7 @@ def read_disk_map(disk: Path) -> DiskMap:
             if block in nand.blocks:
                 areas.add_bytes(nand.blocks[block], nand.data_bytes, fact)
         first += length
-    return DiskMap(("UBIFS's own index",), exact, areas, UNIT_BYTES, of_blocks=True)
+    return DiskMap(("UBIFS's own index",), exact, areas, UNIT_BYTES, has_blocks=True)
 
 
 # What lies in the main area; data have no subtype, but where they were moved.

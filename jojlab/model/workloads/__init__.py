@@ -40,6 +40,6 @@ def with_group(group: str) -> tuple[str, ...]:
     return tuple(name for name, workload in WORKLOADS.items() if workload.has(group))
 
 
-def of_bench(bench: str) -> tuple[str, ...]:
+def bench_workloads(bench: str) -> tuple[str, ...]:
     """Return the names of the workloads that `joj bench BENCH` runs."""
     return tuple(name for name, workload in WORKLOADS.items() if workload.bench == bench)

@@ -71,7 +71,7 @@ class Calls:
         call.end_ns = max(call.end_ns, request["complete_ns"] or request["issue_ns"])
         return True
 
-    def of(self, tid: int) -> list[Slice]:
+    def calls_of(self, tid: int) -> list[Slice]:
         """Return the calls of a thread in their order; a thread is in one at a time."""
         calls = [call for _, call in sorted(self._calls.get(tid, {}).items())]
         for call, following in pairwise(calls):
@@ -200,7 +200,7 @@ def _packets(capture: Capture) -> Iterator[TracePacket]:
         yield begin
         yield _event(end_ns, TrackEvent.TYPE_SLICE_END, track)
     for thread, tid in sorted(threads.items()):
-        slices = calls.of(tid)
+        slices = calls.calls_of(tid)
         for row in (row for row in transactions if row["thread"] == thread):
             slices += transaction_slices(row, flows.get(row["transaction_id"], []))
         yield from _thread(slices, _THREADS + thread)
@@ -208,7 +208,7 @@ def _packets(capture: Capture) -> Iterator[TracePacket]:
         if tid not in threads.values():
             track = tracks.uuid()
             yield _described(TrackDescriptor(uuid=track, name=f"{command} {tid}"))
-            yield from _thread(calls.of(tid), track)
+            yield from _thread(calls.calls_of(tid), track)
 
 
 def _thread(slices: list[Slice], track: int) -> Iterator[TracePacket]:

@@ -49,13 +49,13 @@ def packets(capture: Capture, folder: Path) -> list[TracePacket]:
     return list(trace.packet)
 
 
-def check_nesting(found: list[TracePacket]) -> Counter[str]:
+def check_nesting(packets: list[TracePacket]) -> Counter[str]:
     """Every slice is on a described track, ends on it, and holds none that outlives it."""
-    described = {p.track_descriptor.uuid for p in found if p.HasField("track_descriptor")}
+    described = {p.track_descriptor.uuid for p in packets if p.HasField("track_descriptor")}
     open_slices: dict[int, list[tuple[int, str]]] = {}
     names: Counter[str] = Counter()
     last: dict[int, int] = {}
-    for packet in found:
+    for packet in packets:
         if not packet.HasField("track_event"):
             continue
         event = packet.track_event

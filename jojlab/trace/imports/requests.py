@@ -105,7 +105,7 @@ class Bio:
     event: Event
     sector: int
     sectors: int
-    by_split: bool = False
+    is_rest: bool = False
 
 
 @dataclass(slots=True)
@@ -211,7 +211,7 @@ class Joiner:
             bio = Bio(event, event.sector, event.sectors)
             beside = disk.bios[event.sector]
             # The rest of a split bio may be queued again under its own sector.
-            again = [b for b in beside if b.by_split and b.sectors == event.sectors]
+            again = [b for b in beside if b.is_rest and b.sectors == event.sectors]
             if again:
                 beside.remove(again[0])
                 self._bios -= 1
@@ -344,7 +344,7 @@ class Joiner:
         for bio in disk.bios.get(event.sector, []):
             first = event.to_sector - bio.sector
             if 0 < first < bio.sectors:
-                rest = Bio(bio.event, event.to_sector, bio.sectors - first, by_split=True)
+                rest = Bio(bio.event, event.to_sector, bio.sectors - first, is_rest=True)
                 bio.sectors = first
                 disk.bios[event.to_sector].append(rest)
                 self._bios += 1
@@ -386,19 +386,19 @@ class Joiner:
             sector += bio.sectors
             yield bio
 
-    def _open_flush(self, asked: Event, queue_ns: int, issue_ns: int) -> Request:
+    def _open_flush(self, event: Event, queue_ns: int, issue_ns: int) -> Request:
         flush = Request(
-            asked.device,
-            "flush" if asked.flags.preflush else "other",
+            event.device,
+            "flush" if event.flags.preflush else "other",
             0,
             0,
             queue_ns,
             issue_ns,
-            asked.flags,
-            asked.pid,
-            asked.comm,
-            int(asked.action == QUEUED),
-            asked.flags.preflush,
+            event.flags,
+            event.pid,
+            event.comm,
+            int(event.action == QUEUED),
+            event.flags.preflush,
         )
         self._open.append(flush)
         place = len(self._open) - 1

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec import Struct
+from msgspec import Struct, field
 
 from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import MachineError, UseError
@@ -34,7 +34,7 @@ def file_kind(path: str, paths: Collection[str]) -> str:
     """Return the kind of `path`; `paths` are all that are known, for kinds told by a neighbour."""
     name = path.rpartition("/")[2]
     for rule in _rules():
-        if name and any(f"{path}{ending}" in paths for ending in rule.beside):
+        if name and any(f"{path}{ending}" in paths for ending in rule.siblings):
             return rule.name
         if name and any(_fits(name, pattern) for pattern in rule.names):
             return rule.name
@@ -52,7 +52,7 @@ class _Rule(Struct, forbid_unknown_fields=True):
     name: str
     meaning: str = ""
     names: list[str] = []
-    beside: list[str] = []
+    siblings: list[str] = field(default=[], name="beside")
 
 
 class _Document(Struct):

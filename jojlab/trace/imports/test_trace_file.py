@@ -55,7 +55,7 @@ def written(path: Path, text: str) -> Path:
 
 def imported(tmp_path: Path, text: str, name: str = "") -> tuple[list[dict[str, Any]], Imported]:
     run, counted = import_trace(written(tmp_path / "trace.txt", text), tmp_path / "run", name)
-    return Dataset.of(run).rows("SELECT * FROM requests ORDER BY request_id"), counted
+    return Dataset.from_runs(run).rows("SELECT * FROM requests ORDER BY request_id"), counted
 
 
 def test_blkparse_text_becomes_requests(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_blkparse_text_becomes_requests(tmp_path: Path) -> None:
     assert (counted.format, counted.lost_events) == ("blkparse", 1037)
     assert counted.unattributed_bytes == 8192 + 2 * 65536
     assert counted.reasons == ["1037 events were lost when the trace was recorded"]
-    assert counted.untold == [
+    assert counted.limits == [
         f"{8192 + 2 * 65536} bytes have no owner: the trace does not tell it",
     ]
 
@@ -95,7 +95,7 @@ def test_what_was_imported_stands_in_the_manifest(tmp_path: Path) -> None:
     assert (entry.case_id, entry.case["source"], seed) == ("trace", "sda.txt", 0)
     manifest = capture.manifest
     assert (manifest["clock"], manifest["incomplete"]) == ("wall", True)
-    assert manifest["incomplete_reasons"] == counted.reasons + counted.untold
+    assert manifest["incomplete_reasons"] == counted.reasons + counted.limits
     assert manifest["configuration"]["source"]["lines"] == BLKPARSE.count("\n")
     assert json.dumps(run.fingerprint)
     assert len(run.fingerprint["source_sha256"]) == 64
@@ -130,7 +130,7 @@ MOST = "".join(
 
 def test_most_names_files_and_types(tmp_path: Path) -> None:
     run, counted = import_trace(written(tmp_path / "result.po", MOST), tmp_path / "run")
-    data = Dataset.of(run)
+    data = Dataset.from_runs(run)
     rows = data.rows("SELECT * FROM requests ORDER BY request_id")
     assert [
         (r["operation"], r["block_type"], r["file_kind"], r["submitter_pid"]) for r in rows
@@ -230,14 +230,16 @@ def test_the_encoding_of_a_file_changes_nothing(
     rows, plain = imported(tmp_path, text)
     (tmp_path / "encoded").write_bytes(encode(text))
     run, counted = import_trace(tmp_path / "encoded", tmp_path / "again")
-    assert Dataset.of(run).rows("SELECT * FROM requests ORDER BY request_id") == rows
+    assert Dataset.from_runs(run).rows("SELECT * FROM requests ORDER BY request_id") == rows
     assert counted == plain
 
 
 def test_a_byte_that_is_no_utf8_keeps_its_value(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(MOST.encode().replace(b"/a/x\n", b"/a/\xe9\n"))
     run, counted = import_trace(tmp_path / "latin", tmp_path / "run")
-    paths = [row["path"] for row in Dataset.of(run).rows("SELECT path FROM files ORDER BY path")]
+    paths = [
+        row["path"] for row in Dataset.from_runs(run).rows("SELECT path FROM files ORDER BY path")
+    ]
     assert paths == ["/a/\\xe9", "/a/x-journal"]
     assert not counted.reasons
 
@@ -380,7 +382,7 @@ def test_any_bytes_are_a_run_or_a_clear_error(
         assert str(folder / "trace") in str(error)
         assert not (folder / "run").exists()
     else:
-        assert Dataset.of(run).rows("SELECT count(*) FROM requests")
+        assert Dataset.from_runs(run).rows("SELECT count(*) FROM requests")
         assert counted.requests >= 0
     shutil.rmtree(folder)
 
@@ -470,7 +472,7 @@ SAMPLE = Path(os.environ.get("JOJ_SHARED_DATA", "/nonexistent")) / "most-result.
 @pytest.mark.skipif(not SAMPLE.is_file(), reason="JOJ_SHARED_DATA names no folder with MOST's")
 def test_the_real_sample_of_most(tmp_path: Path) -> None:
     run, _ = import_trace(SAMPLE, tmp_path / "run")
-    data = Dataset.of(run)
+    data = Dataset.from_runs(run)
     written = "FROM requests WHERE operation = 'write' AND complete_ns IS NOT NULL"
     counted = data.rows(f"SELECT block_type, count(*) AS n {written} GROUP BY block_type")
     shares = {row["block_type"]: row["n"] for row in counted}

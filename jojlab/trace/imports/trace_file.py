@@ -125,7 +125,7 @@ SEED = 0
 class Imported:
     """What came of it: rows of requests, and what was counted on the way.
 
-    `reasons` say what is missing of what the format tells, `untold` what it never does.
+    `reasons` say what is missing of what the format tells, `limits` what it never tells.
     """
 
     format: str
@@ -135,7 +135,7 @@ class Imported:
     unattributed_bytes: int
     lost_events: int
     reasons: list[str]
-    untold: list[str]
+    limits: list[str]
 
 
 @dataclass(frozen=True)
@@ -315,6 +315,6 @@ def _manifest(source: _Source, imported: Imported) -> dict[str, Any]:
         },
         "lost_events": imported.lost_events,
         "unattributed_bytes": imported.unattributed_bytes,
-        "incomplete": bool(imported.reasons or imported.untold),
-        "incomplete_reasons": [*imported.reasons, *imported.untold],
+        "incomplete": bool(imported.reasons or imported.limits),
+        "incomplete_reasons": [*imported.reasons, *imported.limits],
     }
