@@ -33,7 +33,7 @@ fn write(name: &str) -> File {
     file
 }
 
-/// Of this directory alone: a sync of all would end the transactions of tests beside this one.
+/// Syncs this directory alone: a sync of all would end the transactions of tests beside this one.
 fn sync_filesystem() {
     let here = File::open(".").unwrap();
     // SAFETY: the descriptor is open.

@@ -78,7 +78,7 @@ pub fn assert_complete(capture: &Value) {
 /// A filesystem on a loop device, taken down when it is dropped.
 pub struct Mounted {
     device: String,
-    /// Of its queue, that were changed: path and value before.
+    /// Settings of its queue that were changed: path and value before.
     settings: Vec<(String, String)>,
     image: PathBuf,
     pub mountpoint: PathBuf,

@@ -7,8 +7,6 @@
 
 mod kernel_ring;
 mod object;
-#[cfg(test)]
-pub mod older;
 mod program;
 mod ring;
 mod symbols;

@@ -21,7 +21,7 @@ pub enum BpfError {
 }
 
 impl BpfError {
-    /// What the system said of a step.
+    /// Return what the system said of a step.
     pub fn new(step: &'static str, source: io::Error) -> Self {
         let remedy = match source.kind() {
             io::ErrorKind::PermissionDenied => "run as root (CAP_BPF and CAP_PERFMON are needed)",
@@ -37,7 +37,7 @@ impl BpfError {
     }
 }
 
-/// What libbpf returns: 0 or more, or a negative error number.
+/// Return what libbpf returns: 0 or more, or a negative error number.
 pub fn check(step: &'static str, result: c_int) -> Result<(), BpfError> {
     if result >= 0 {
         return Ok(());
@@ -156,7 +156,7 @@ impl Object {
         Ok(sum)
     }
 
-    /// What a program that is asked returns for a question; None where the kernel does not
+    /// Return what a program that is asked returns for a question; None where the kernel does not
     /// run it.
     pub fn ask(&self, name: &CStr, mut question: u64) -> Option<u32> {
         let program = self.program(name)?;

@@ -149,7 +149,8 @@ const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_millis(20);
 const MUCH_BYTES: usize = 64 << 10;
 
-/// Of the reading thread, as nice(1) counts: it copies and sleeps, and must not come late.
+/// The priority of the reading thread, as nice(1) counts: it copies and sleeps, and must not come
+/// late.
 const PRIORITY: i32 = -20;
 
 /// The ring with what came out of it.

@@ -22,7 +22,7 @@ const COMMITS_LIMIT: usize = 32_768;
 /// The longest JSON list of databases.
 const LIST_BYTES: usize = 65_536;
 
-/// What requests of one sync call have moved.
+/// The sums of the requests of one sync call.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct BillPart {
     requests: i64,
@@ -40,7 +40,7 @@ struct Waiting {
     end_unix_ns: i64,
 }
 
-/// Of all segments.
+/// Bills that wait for their requests, across segments.
 #[derive(Debug, Default)]
 pub struct Bills {
     /// By the thread that waits, and when its call began.
@@ -111,7 +111,8 @@ impl Bills {
         rows
     }
 
-    /// What its thread waited for; None where it waited and no request is known, or not all are.
+    /// Return what its thread waited for; None where it waited and no request is known, or not all
+    /// are.
     fn part(&self, transaction: &DetectedTransaction) -> Option<BillPart> {
         let (tid, row) = (transaction.row.tid, &transaction.row);
         if row.sync_calls > 0 && row.commit_ns < self.complete_from_ns {

@@ -41,7 +41,7 @@ struct RequestSum {
     small_requests: i64,
 }
 
-/// What was written to a file that the tracer keeps. There may be many, of one process each.
+/// Holds what was written to a file that the tracer keeps. There may be many, of one process each.
 #[derive(Debug, Default)]
 struct WrittenFile(Vec<(Box<str>, i64)>);
 
@@ -79,7 +79,7 @@ struct NamedFile {
     process: Box<str>,
 }
 
-/// What was observed while a segment is made.
+/// Holds what was observed while a segment is made.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
     pub requests: i64,
@@ -88,7 +88,7 @@ pub struct Observed {
     pub own_write_bytes: i64,
 }
 
-/// Of one segment.
+/// The sums of one segment.
 #[derive(Debug, Default)]
 pub struct IoSums {
     pub observed: Observed,

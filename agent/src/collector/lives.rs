@@ -27,7 +27,7 @@ struct LifeKey {
     size_below_bytes: Option<i64>,
 }
 
-/// Of one segment, and the creations of the time before.
+/// Lives of files in one segment, and the creations before it.
 #[derive(Default)]
 pub struct LifeCounts {
     kinds: FileKinds,

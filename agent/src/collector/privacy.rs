@@ -6,7 +6,7 @@ use std::fmt::Write;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// What is done to names.
+/// Says what is done to names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PrivacyLevel {
     /// As they are
@@ -42,7 +42,7 @@ impl Privacy {
         }
     }
 
-    /// Of a process.
+    /// Return the name of a process as it may leave.
     pub fn process(&self, name: &str) -> String {
         match self.level {
             PrivacyLevel::Names => name.to_owned(),
@@ -52,7 +52,7 @@ impl Privacy {
         }
     }
 
-    /// Of a file; None where no name may leave.
+    /// Return the path of a file as it may leave; None where no name may.
     pub fn path(&self, path: &str) -> Option<String> {
         match self.level {
             PrivacyLevel::Names => Some(end_of(path, MOST_BYTES).to_owned()),
@@ -64,7 +64,7 @@ impl Privacy {
         }
     }
 
-    /// Of a super-journal, whose number always stays: so it can be counted.
+    /// Return the name of a super-journal; its number always stays, so that it can be counted.
     pub fn super_journal(&self, path: &str) -> String {
         self.path(path).unwrap_or_else(|| end_of(path, SUPER_BYTES).to_owned())
     }
@@ -90,7 +90,7 @@ impl Privacy {
     }
 }
 
-/// What lies beside a database: its name, and the ending.
+/// Return what lies beside a database: its name, and the ending.
 fn split(part: &str) -> (&str, &str) {
     if let Some(ending) = SQLITE_SUFFIXES.iter().find(|ending| part.ends_with(*ending)) {
         return part.split_at(part.len() - ending.len());
@@ -101,7 +101,7 @@ fn split(part: &str) -> (&str, &str) {
     }
 }
 
-/// Of a text that is too long the end, which has the name.
+/// Return the end of a text that is too long: the name is there.
 fn end_of(text: &str, most_bytes: usize) -> &str {
     let mut begin = text.len().saturating_sub(most_bytes);
     while !text.is_char_boundary(begin) {

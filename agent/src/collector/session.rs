@@ -112,7 +112,7 @@ struct BegunSegment {
     disk_bytes: DiskBytes,
 }
 
-/// What the disks counted.
+/// Holds what the disks counted.
 #[derive(Debug, Clone, Copy, Default)]
 struct DiskBytes {
     read: i64,
@@ -200,7 +200,7 @@ impl Collecting {
         Ok(pending_rows >= REQUESTS_PER_ROUND || self.tracer.is_crowded())
     }
 
-    /// What calls were seen.
+    /// Reads the calls that were seen.
     fn look(&mut self) -> anyhow::Result<()> {
         for call in self.witness.read_calls()? {
             if !self.own.contains(&i64::from(call.pid)) && self.is_here(&call) {
@@ -425,7 +425,7 @@ pub fn give_back() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Of one collector.
+/// The settings of one collector.
 pub struct CollectorSettings {
     pub disks: Disks,
     pub spool: PathBuf,

@@ -32,7 +32,7 @@ const REFUSED: &str = "refused";
 const STATE: &str = "state.json";
 const SALT: &str = "salt";
 const LOCK: &str = "collector.lock";
-/// What is written before it gets its name.
+/// Says what is written before it gets its name.
 const PART: &str = "part";
 
 /// So long is the state at all times, by spaces at its end: longer than any, and no longer than a
@@ -183,7 +183,7 @@ impl Spool {
     }
 }
 
-/// Of SEQUENCE-HASH.tar.
+/// The sequence number in a name SEQUENCE-HASH.tar.
 fn sequence(path: &Path) -> Option<i64> {
     path.file_name()?.to_str()?.split_once('-')?.0.parse().ok()
 }

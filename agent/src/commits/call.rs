@@ -4,7 +4,7 @@ use crate::system_calls;
 use crate::system_calls::CommitRole;
 use crate::tracer::FileKey;
 
-/// What a call did.
+/// The effect of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
     /// Opened a file by a path as it was given; `is_created`: it was not there before.
@@ -27,8 +27,8 @@ pub enum Deed {
     Lock { is_unlock: bool, offset_bytes: u64, length_bytes: u64 },
 }
 
-/// What an absolute path means: two callers with equal ones see the same files by the same paths.
-/// Zeroes where all callers are known to.
+/// The root that absolute paths begin at: two callers with equal ones see the same files by the
+/// same paths. Zeroes where all callers are known to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct PathRoot {
     /// Number of the mount namespace, as in /proc/PID/ns/mnt (mount_namespaces(7)).
@@ -47,7 +47,7 @@ impl PathRoot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Caller {
     pub uid: u32,
-    /// Of a call with a path.
+    /// The root of a call with a path.
     pub root: PathRoot,
     /// The process's command name, up to the first 0 (comm of proc(5)).
     pub process: [u8; 16],

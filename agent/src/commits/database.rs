@@ -12,7 +12,7 @@ use crate::tracer::FileKey;
 /// PENDING_BYTE, and the bytes from it on that locks of a database lie in (os.h of SQLite).
 const LOCKS: std::ops::Range<u64> = 0x4000_0000..0x4000_0200;
 
-/// What a file is to the database of a number.
+/// Says what a file is to the database of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRole {
     Database(usize),
@@ -47,7 +47,7 @@ pub struct DatabaseFiles {
 }
 
 impl DatabaseFiles {
-    /// Of all calls that there are.
+    /// Know the files of all calls at once.
     pub fn from_calls(calls: &[FileCall]) -> Self {
         let mut places: BTreeMap<FileKey, (&str, PathRoot)> = BTreeMap::new();
         let mut file_by_place: BTreeMap<Place, FileKey> = BTreeMap::new();
@@ -152,13 +152,13 @@ impl DatabaseFiles {
         self.lasting_places.get(&file).or_else(|| self.places.get(&file))
     }
 
-    /// What a file is.
+    /// Return the role of a file.
     pub fn role(&mut self, file: FileKey) -> Option<FileRole> {
         let (path, root) = self.place(file)?.clone();
         self.role_of_path(&path, root)
     }
 
-    /// What a path is of.
+    /// Return the role of the file at a path.
     pub fn role_of_path(&self, path: &str, root: PathRoot) -> Option<FileRole> {
         let at = |path: &str| self.databases.get(&(path.to_owned(), root)).copied();
         let of = |suffix| at(path.strip_suffix(suffix)?);

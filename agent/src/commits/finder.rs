@@ -10,24 +10,24 @@ use super::recent_map::RecentMap;
 pub use super::unit_of_work::{CHECKPOINT, COMMIT};
 use super::unit_of_work::{DetectedTransaction, FoundTransactions, TransactionRows, UnitOfWork};
 
-/// Of a write to a file opened with O_SYNC or O_DSYNC.
+/// The name of a sync by a write to a file opened with O_SYNC or O_DSYNC.
 const SYNCED_WRITE: &str = "write";
 
 /// The byte of a -shm file that a checkpoint locks: WAL_CKPT_LOCK of wal.c, behind 120 bytes.
 const CHECKPOINT_LOCK: u64 = 121;
-/// What PERSIST zeroes: zeroJournalHdr() of pager.c.
+/// The bytes that PERSIST zeroes: zeroJournalHdr() of pager.c.
 const JOURNAL_HEADER_BYTES: u64 = 28;
-/// What says how many pages a rollback journal holds: syncJournal() of pager.c writes its magic and
-/// the count. With synchronous = FULL the pages are synced before it.
+/// The bytes that say how many pages a rollback journal holds: syncJournal() of pager.c writes its
+/// magic and the count. With synchronous = FULL the pages are synced before it.
 const JOURNAL_COUNT_BYTES: u64 = 12;
 
-/// What the first page of a database without a WAL has as the versions of its format.
+/// The versions of the format in the first page of a database without a WAL.
 const ROLLBACK_VERSION: u8 = 1;
 
 /// A commit is over so long after its last call, if the lock is kept: locking_mode = EXCLUSIVE.
 const OVER_NS: i64 = 10_000_000_000;
 
-/// What processes do to databases is kept of so many, but for what is under way.
+/// So many units of work are kept, beside those under way.
 const UNITS_LIMIT: usize = 16_384;
 
 /// Finds what there is in calls that are in the order of their ends.
@@ -52,7 +52,7 @@ pub struct CommitFinder {
 }
 
 impl CommitFinder {
-    /// What was made and ended before a time; nothing that comes later belongs to it.
+    /// Return the transactions that ended before a time; nothing that comes later belongs to it.
     pub fn take_finished(&mut self, before_ns: i64) -> Vec<DetectedTransaction> {
         self.end_all(before_ns.saturating_sub(OVER_NS));
         self.units.retain(|_, unit| !unit.is_idle() || unit.begin_ns.is_some());

@@ -95,8 +95,8 @@ fn a_commit_ends_with_its_journal_and_what_belongs_to_that() {
     }
 }
 
-/// What a rollback journal's commit does, with a sync where `synced` has its letter: r of its
-/// records, c of their count, d of the database, e of what ends it.
+/// Return what a rollback journal's commit does, with a sync where `synced` has its letter: r of
+/// its records, c of their count, d of the database, e of what ends it.
 fn guarded(synced: &str, end: &(u64, Deed), sync_of_end: (u64, Deed)) -> ModeCounts {
     let mut deeds = vec![(DB, lock(PENDING)), (JOURNAL, write(0, 512, &[1; 32]))];
     let mut add = |letter: char, deed: (u64, Deed), sync: (u64, Deed)| {

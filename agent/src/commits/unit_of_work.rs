@@ -86,14 +86,14 @@ impl ModeCounts {
     }
 }
 
-/// What was found.
+/// Transactions that were found, and their counts.
 #[derive(Debug, Default, PartialEq)]
 pub struct FoundTransactions {
     /// The table transactions, in order.
     pub rows: Vec<Transaction>,
     pub databases: u64,
     pub commits: u64,
-    /// Of the commits, by journal mode.
+    /// Counts of the commits by journal mode.
     pub modes: BTreeMap<&'static str, ModeCounts>,
     pub checkpoints: u64,
     /// Journals that ended after they were played back, or before the database was written.
@@ -134,7 +134,7 @@ impl FoundTransactions {
     }
 }
 
-/// What a process does to a database at the moment.
+/// Holds what a process does to a database at the moment.
 #[derive(Debug, Default)]
 pub struct UnitOfWork {
     pub begin_ns: Option<i64>,
@@ -161,7 +161,7 @@ pub struct UnitOfWork {
 }
 
 impl UnitOfWork {
-    /// What several databases have in common that are committed at once.
+    /// Merge the units of several databases that are committed at once.
     pub fn merged_from<'a>(units: impl Iterator<Item = &'a UnitOfWork>) -> UnitOfWork {
         let earliest = |one: Option<i64>, other: Option<i64>| one.into_iter().chain(other).min();
         let mut is_synced = true;
@@ -185,7 +185,7 @@ impl UnitOfWork {
         self.commit_ns.get_or_insert(call.begin_ns);
     }
 
-    /// What was made had its last call before a time.
+    /// Whether all its transactions had their last calls before a time.
     pub fn is_over(&self, before_ns: i64) -> bool {
         let mut transaction = self.transaction.iter().chain(&self.checkpoint);
         transaction.all(|transaction| transaction.row.return_ns < before_ns)
@@ -198,7 +198,7 @@ impl UnitOfWork {
     }
 }
 
-/// Of a SQLite commit, and of a checkpoint; of a sync it is the call's name.
+/// The kind of a SQLite commit, and of a checkpoint; that of a sync is the call's name.
 pub const COMMIT: &str = "commit";
 pub const CHECKPOINT: &str = "checkpoint";
 
@@ -210,7 +210,7 @@ pub struct TransactionRows {
     /// Its rows are empty up to the end.
     pub totals: FoundTransactions,
     rows: Vec<DetectedTransaction>,
-    /// Of each thread: its place, and when its last transaction ended or its first call began.
+    /// For each thread its place, and when its last transaction ended or its first call began.
     threads: BTreeMap<u32, (i64, i64)>,
 }
 

@@ -8,11 +8,6 @@ use super::call::FileCall;
 use super::call::{CallRecordError, decode_calls};
 use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols, SymbolsError};
 
-static OBJECTS: Objects = Objects {
-    since_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/calls.bpf.o")),
-    before_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/calls_before_5_17.bpf.o")),
-};
-
 /// struct watch of call_record.h.
 #[repr(C)]
 struct WatchMemory {
@@ -50,7 +45,8 @@ impl CallWitness {
     /// If the kernel refuses a step.
     pub fn load(ring_bytes: u32) -> Result<Self, WitnessError> {
         let symbols = Symbols::read(&[crate::bpf::RDONLY_CAST, "vfs_fsync_range"])?;
-        let plan = LoadPlan { objects: &OBJECTS, ring_bytes, kept_bytes_each: 0, optional: &[] };
+        let plan =
+            LoadPlan { objects: &Objects::CALLS, ring_bytes, kept_bytes_each: 0, optional: &[] };
         let program = Program::load(&plan, &symbols)?;
         let watched = program.section(c".data.watch")?;
         Ok(Self { watched, program, ring_bytes: ring_bytes as usize })
@@ -114,19 +110,5 @@ impl CallWitness {
     pub fn finish(&mut self) -> Result<Vec<FileCall>, WitnessError> {
         self.watch(0);
         self.read_calls()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bpf::older::faults;
-
-    #[test]
-    fn older_kernels_get_what_they_know() {
-        let (found, seen) = faults(OBJECTS.before_5_17);
-        assert!(seen > 500 && found.is_empty(), "{seen} instructions: {found:#?}");
-        // So the question can be answered with no.
-        assert!(!faults(OBJECTS.since_5_17).0.is_empty());
     }
 }

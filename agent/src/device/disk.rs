@@ -112,7 +112,7 @@ impl Disk {
         &self.folder
     }
 
-    /// Whose its statistics are.
+    /// Return the witness that counts its requests.
     pub fn witness(&self) -> &Witness {
         &self.witness
     }
@@ -199,7 +199,7 @@ impl Disk {
         }
     }
 
-    /// What was counted of it, and `in_flight`, the requests under way.
+    /// Return its counters, and `in_flight`, the requests under way.
     ///
     /// # Errors
     /// If its witness does not tell.
@@ -300,7 +300,7 @@ fn parameter_line(models: &[&BTreeMap<String, i64>]) -> String {
     words.join(" ")
 }
 
-/// What the module wrote to the log, which may not be readable: then errors only say less.
+/// Return the module's lines in the log, which may not be readable: then errors only say less.
 fn own_messages(log: io::Result<KernelLog>) -> String {
     let lines = log.map(|mut log| log.lines()).unwrap_or_default();
     let is_own = |text: &str| text.starts_with("flash: ") || text.starts_with("raw_nand: ");

@@ -167,8 +167,8 @@ fn layer(disk: u32) -> anyhow::Result<Layer> {
     Ok(Layer::new(&folder))
 }
 
-/// What tells one life of a disk from the next: a loop device that is detached and used again
-/// gets another (Documentation/ABI/stable/sysfs-block, diskseq). None once the disk is gone.
+/// Return what tells one life of a disk from the next: a loop device that is detached and used
+/// again gets another (Documentation/ABI/stable/sysfs-block, diskseq). None once the disk is gone.
 pub fn life(disk: u32) -> Option<String> {
     let place = sysfs::device_folder(disk);
     let sequence = fs::read_to_string(place.join("diskseq")).unwrap_or_default();

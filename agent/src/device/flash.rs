@@ -33,7 +33,7 @@ pub fn age(folder: &Path) -> Result<(), FlashError> {
     fs::write(&path, "1").map_err(|source| FlashError::Ageing { path, source })
 }
 
-/// What the device with this folder counted, all of one instant; the names are in
+/// Return the counters of the device with this folder, all of one instant; the names are in
 /// kernel/flash/model/.
 ///
 /// # Errors
@@ -70,7 +70,7 @@ pub const SECTORS: usize = 8;
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = 4096;
 
-/// What sysfs takes or gives at once.
+/// Bytes that sysfs takes or gives at once.
 const PAGE_BYTES: usize = 4096;
 const REQUEST_BYTES: usize = 32;
 const PIECE_BYTES: usize = 16 + 16 * SECTORS;
@@ -97,7 +97,7 @@ impl FlashRecordError {
     }
 }
 
-/// What the device is told of its records: that of a run is 0, that of a recovery is 1.
+/// A command about the records of a device: that of a run is 0, that of a recovery is 1.
 #[derive(Debug, Clone, Copy)]
 pub enum RecordCommand {
     Begin(u8),
@@ -121,8 +121,8 @@ pub struct RecordedRequest {
     pub is_fua: bool,
 }
 
-/// What a request made of one slot: hashes of the sectors that it wrote, a bit each in `sectors`,
-/// and of what was there before the record.
+/// A request's change of one slot: hashes of the sectors that it wrote, a bit each in
+/// `sectors`, and of what was there before the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedPiece {
     pub slot: u64,
@@ -131,7 +131,8 @@ pub struct RecordedPiece {
     pub before: [u64; SECTORS],
 }
 
-/// What a slot shall hold: of each sector the number of a piece plus one, 0 for what was before.
+/// The choice for one slot: of each sector the number of a piece plus one, 0 for what was
+/// before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenSlot {
     pub slot: u64,
@@ -218,14 +219,14 @@ pub fn read_changes(folder: &Path) -> Result<Vec<u64>, FlashRecordError> {
     read_all(folder.join("flash_changes"), 8, |item| Some(word(item, 0)))
 }
 
-/// What the slots of a disk hold, while nobody has it open.
+/// The contents of a disk's slots, while nobody has it open.
 pub struct SlotContents {
     file: File,
     path: PathBuf,
 }
 
 impl SlotContents {
-    /// Of the disk with this folder.
+    /// Open the disk with this folder.
     ///
     /// # Errors
     /// If it is no modelled one.

@@ -12,7 +12,7 @@ const PATH: &str = "/dev/kmsg";
 /// Priorities of errors, and of what is worse, are this at most (include/linux/kern_levels.h).
 const ERROR: u8 = 3;
 
-/// What will be written to the log.
+/// The part of the log that is written from now on.
 #[derive(Debug)]
 pub struct KernelLog(File);
 
@@ -35,8 +35,9 @@ impl KernelLog {
         Ok(Self(file))
     }
 
-    /// What was written since the last call. A read gives one record, and an error when there is no
-    /// other; EPIPE says that the next ones were written over, and those after them can be read.
+    /// Return what was written since the last call. A read gives one record, and an error when
+    /// there is no other; EPIPE says that the next ones were written over, and those after them can
+    /// be read.
     pub fn lines(&mut self) -> Vec<LogLine> {
         let mut lines = Vec::new();
         let mut record = [0; 8192];
@@ -53,7 +54,7 @@ impl KernelLog {
 }
 
 impl LogLine {
-    /// Of a record "priority,sequence,time,flags;text"; the priority has the facility above it.
+    /// Read a record "priority,sequence,time,flags;text"; the priority has the facility above it.
     fn parse(record: &str) -> Option<Self> {
         let (prefix, text) = record.split_once(';')?;
         let priority: u32 = prefix.split(',').next()?.parse().ok()?;

@@ -7,5 +7,4 @@ pub mod flash;
 pub mod kernel_log;
 pub mod layers;
 pub mod mounts;
-pub mod stack;
 pub mod sysfs;

@@ -12,7 +12,7 @@ use crate::device::sysfs;
 /// Where the table is.
 pub const MOUNTINFO: &str = "/proc/self/mountinfo";
 
-/// What stands in a field as a backslash and three octal digits; the backslash first.
+/// Characters that stand in a field as a backslash and three octal digits; the backslash first.
 const ESCAPES: [(&str, &str); 4] =
     [("\\", "\\134"), (" ", "\\040"), ("\t", "\\011"), ("\n", "\\012")];
 
@@ -26,12 +26,12 @@ pub struct Mount {
     /// Path in the filesystem of what is seen at the mount point.
     pub root: String,
     pub point: String,
-    /// Of the mount.
+    /// Options of the mount.
     pub options: String,
     /// The filesystem's type, such as ext4.
     pub kind: String,
     pub source: String,
-    /// Of the filesystem.
+    /// Options of the filesystem.
     pub filesystem_options: String,
 }
 

@@ -1,6 +1,6 @@
 //! The form in which a filesystem's file says what the agent has to know of it.
 
-/// What the agent knows of one filesystem.
+/// The facts that the agent knows of one filesystem.
 pub struct FilesystemFacts {
     /// The word of cases, and the kernel's name of its type.
     pub word: &'static str,
@@ -18,7 +18,7 @@ pub struct FilesystemFacts {
 }
 
 impl FilesystemFacts {
-    /// What most on block devices have in common.
+    /// The facts that most filesystems on block devices share.
     pub const BLOCK_DEFAULTS: Self = Self {
         word: "",
         mount_types: &[],
@@ -66,7 +66,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// What most checkers have in common.
+    /// The facts that most checkers share.
     pub const BLOCK_DEFAULTS: Self =
         Self { program: "", arguments: &[], journal_option: "-j", file_option: "" };
 }

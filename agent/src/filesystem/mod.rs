@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Filesystem {
     }
 }
 
-/// What can go wrong with a filesystem.
+/// A failure to make, mount or check a filesystem.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesystemError {
     #[error("cannot start {program}: {source}; the image lacks it")]

@@ -10,7 +10,7 @@ use crate::tables::rows::{Counter, Request};
 /// Operations that are compared together, device counter of their requests, and of their bytes.
 type Comparison = (&'static [&'static str], &'static str, &'static str);
 
-/// What the modelled device counts.
+/// Says what the modelled device counts.
 const MODEL: [Comparison; 5] = [
     (&["read"], "read_requests", "read_bytes"),
     (&["write"], "write_requests", "write_bytes"),
@@ -19,14 +19,14 @@ const MODEL: [Comparison; 5] = [
     (&["zeroes"], "zeroes_requests", "zeroes_bytes"),
 ];
 
-/// What modelled raw NAND counts.
+/// Says what modelled raw NAND counts.
 const RAW_NAND: [Comparison; 3] = [
     (&["read"], "read_requests", "read_bytes"),
     (&["write"], "write_requests", "write_bytes"),
     (&["erase"], "erase_requests", ""),
 ];
 
-/// What the block layer counts as the tracer does: zeroes are writes to it, and so are flushes
+/// Says what the block layer counts as the tracer does: zeroes are writes to it, and so are flushes
 /// without data (block/blk-flush.c), which leaves the number of writes out.
 const BLOCK_LAYER: [Comparison; 4] = [
     (&["read"], "read_requests", "read_bytes"),

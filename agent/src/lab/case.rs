@@ -13,7 +13,7 @@ use super::worn_out;
 use crate::device::disk::Disk;
 use crate::filesystem::mount::Mounted;
 use crate::lab::channel::clock::{self, Clock};
-use crate::lab::channel::marks::Marks;
+use crate::lab::channel::handout::Marks;
 use crate::lab::observation;
 use crate::raw_nand::follower::NandWatch;
 use crate::record::Case;
@@ -89,13 +89,13 @@ fn journal_device(case: &Case) -> Value {
     case.journal_model.as_ref().map_or(Value::Null, describe)
 }
 
-/// What the tables are of.
+/// The case and machine that the tables describe.
 struct About<'a> {
     case: &'a Case,
     clock: Clock,
     disks: &'a [Disk],
     configuration: Value,
-    /// Of raw NAND.
+    /// The operations of raw NAND.
     flash_operations: Option<Vec<FlashOperation>>,
 }
 

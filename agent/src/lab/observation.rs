@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::channel::marks::Marks;
+use super::channel::handout::Marks;
 use crate::device::counters::Reading;
 use crate::device::disk::Disk;
 use crate::raw_nand::follower::{AttributedOperations, NandWatch, TracedOperation};
@@ -25,7 +25,7 @@ const DIVIDED: &str = "commit";
 /// Sources of the disks' counters, in the order of the disks.
 pub const SOURCES: [&str; 2] = ["device", "journal-device"];
 
-/// What every disk counted, by source.
+/// Says what every disk counted, by source.
 type Statistics = Vec<(&'static str, BTreeMap<String, i64>)>;
 
 /// Raw NAND, where that is the disk.

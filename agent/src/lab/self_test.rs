@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::stand::{Stand, insert, insert_raw_nand};
 use crate::device::disk::Disk;
-use crate::device::stack;
+use crate::device::layers;
 use crate::errors::WrongUse;
 use crate::raw_nand::ubi;
 use crate::record::{Completion, SelfTest, Stack};
@@ -45,7 +45,7 @@ pub fn run(
     std::fs::write(&path, json).with_context(|| path.display().to_string())
 }
 
-/// What the filesystem is made on.
+/// The disk or NAND that the filesystem is made on.
 struct Ground<'a> {
     stand: Stand<'a>,
     /// The disks, or what is made of them; that of the journal last.
@@ -67,7 +67,7 @@ impl<'a> Ground<'a> {
             None => parts[0].node().to_owned(),
         };
         let (device, first_sector) = match test.partition {
-            true => stack::make_partition(&parts[0])?,
+            true => layers::make_partition(&parts[0])?,
             false => (first.clone(), 0),
         };
         let journal = journal.first().map(|disk| disk.node().to_owned());

@@ -13,7 +13,7 @@ use crate::device::disk::Disk;
 use crate::errors::WrongUse;
 use crate::filesystem::mount::{Mounted, drop_caches};
 use crate::filesystem::{FilesystemError, tools};
-use crate::raw_nand::buffers;
+
 use crate::raw_nand::ubi;
 use crate::record::{Allocator, Case, Completion, DeviceModel, Filesystem};
 use crate::workload;
@@ -33,13 +33,13 @@ const QUEUE: [&str; 5] = ["write_cache", "fua", "scheduler", "nr_requests", "max
 pub struct Stand<'a> {
     /// As they count; that of the journal last, where it has one.
     pub disks: Vec<Disk>,
-    /// What the filesystem is made on: a disk, a part of one, or several.
+    /// Holds what the filesystem is made on: a disk, a part of one, or several.
     pub device: PathBuf,
     pub journal: Option<PathBuf>,
     pub filesystem: Filesystem,
     pub mkfs_options: &'a str,
     pub mount_options: &'a str,
-    /// Of the buffers of UBI and of UBIFS, where the case chooses them.
+    /// Allocators of the buffers of UBI and of UBIFS, where the case chooses them.
     pub allocators: Option<(Allocator, Allocator)>,
 }
 
@@ -47,7 +47,7 @@ pub struct Stand<'a> {
 pub struct Prepared {
     pub mounted: Mounted,
     pub workload: Box<dyn Workload>,
-    /// What is in force, as the manifest has it.
+    /// Holds what is in force, as the manifest has it.
     pub configuration: Value,
 }
 
@@ -87,8 +87,8 @@ impl<'a> Stand<'a> {
     pub fn make(&self, begin: &mut dyn FnMut(&str)) -> anyhow::Result<Mounted> {
         begin("make");
         if let Some((ubi, ubifs)) = self.allocators {
-            buffers::choose("ubi", ubi)?;
-            buffers::choose("ubifs", ubifs)?;
+            ubi::choose_allocator("ubi", ubi)?;
+            ubi::choose_allocator("ubifs", ubifs)?;
         }
         if self.filesystem.is_on_raw_nand() {
             ubi::make_volume(&self.disks[0])?;
@@ -155,7 +155,7 @@ impl<'a> Stand<'a> {
         let mut configuration = workload.configuration()?;
         configuration["mount"] = mounted.line()?.into();
         if let Some((ubi, ubifs)) = self.allocators {
-            configuration["buffers"] = json!(buffers::read_back(ubi, ubifs)?);
+            configuration["buffers"] = json!(ubi::read_buffers(ubi, ubifs)?);
         }
         if let Some(nand) = self.raw_nand() {
             configuration["nand_before"] = json!(nand.statistics()?);
@@ -182,7 +182,7 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// What a filesystem is made on and mounted from.
+/// Return what a filesystem is made on and mounted from.
 fn device_of(filesystem: Filesystem, disk: &Disk) -> PathBuf {
     if filesystem.is_on_raw_nand() { ubi::VOLUME.into() } else { disk.node().to_owned() }
 }

@@ -36,7 +36,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// Of an existing directory.
+    /// Find the mount and disk of an existing directory.
     ///
     /// # Errors
     /// If the kernel does not tell how it is mounted.
@@ -55,7 +55,7 @@ impl Location {
         self.disk.as_ref()?.file_name().map(|name| name.to_string_lossy().into_owned())
     }
 
-    /// What the manifest's configuration says of mount and disk; null is what is not known.
+    /// Return what the manifest's configuration says of mount and disk; null is what is not known.
     pub fn configuration(&self) -> Value {
         let setting = |name: &str| {
             let disk = self.disk.as_ref()?;
@@ -72,7 +72,7 @@ impl Location {
         })
     }
 
-    /// What the disk counted, of everybody's requests; nothing where there is no disk.
+    /// Return what the disk counted, of everybody's requests; nothing where there is no disk.
     pub fn statistics(&self) -> BTreeMap<String, i64> {
         let counted = self.disk.as_ref().and_then(|disk| counters::read_iostats(disk).ok());
         counted.unwrap_or_default()

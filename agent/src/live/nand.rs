@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::errors::WrongUse;
 use crate::filesystem::mount::Mounted;
-use crate::raw_nand::buffers;
-use crate::raw_nand::ubi::UbiDevice;
+
+use crate::raw_nand::ubi::{self, UbiDevice};
 use crate::record::{Filesystem, LiveSettings};
 
 const MTD: &str = "/sys/class/mtd";
-/// What the kernel tells of an MTD device (Documentation/ABI/testing/sysfs-class-mtd).
+/// Says what the kernel tells of an MTD device (Documentation/ABI/testing/sysfs-class-mtd).
 const FACTS: [&str; 8] =
     ["name", "type", "size", "erasesize", "writesize", "oobsize", "subpagesize", "ecc_strength"];
 
@@ -42,8 +42,8 @@ impl LiveNand {
         let filesystem = filesystem.ok_or_else(wrong)?;
         let allocators = settings.ubi_allocator.zip(settings.ubifs_allocator);
         if let Some((ubi, ubifs)) = allocators {
-            buffers::choose("ubi", ubi)?;
-            buffers::choose("ubifs", ubifs)?;
+            ubi::choose_allocator("ubi", ubi)?;
+            ubi::choose_allocator("ubifs", ubifs)?;
         }
         let ubi = UbiDevice::attach(number, UbiDevice::ANY).with_context(|| {
             let node = node.display();
@@ -57,7 +57,7 @@ impl LiveNand {
         let mut nand = Self { ubi, mounted: None, place, configuration };
         nand.mount(filesystem, settings)?;
         if let Some((ubi, ubifs)) = allocators {
-            nand.configuration["buffers"] = json!(buffers::read_back(ubi, ubifs)?);
+            nand.configuration["buffers"] = json!(ubi::read_buffers(ubi, ubifs)?);
         }
         Ok(nand)
     }
@@ -80,7 +80,7 @@ impl LiveNand {
         &self.place
     }
 
-    /// What is in force, as the manifest has it.
+    /// Return what is in force, as the manifest has it.
     pub fn configuration(&self) -> &Value {
         &self.configuration
     }

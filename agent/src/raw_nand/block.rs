@@ -22,7 +22,7 @@ pub struct Extent {
     pub is_copy: bool,
 }
 
-/// What is known of all blocks of a filesystem.
+/// Holds what is known of all blocks of a filesystem.
 #[derive(Debug, Default)]
 pub struct KnownNodes {
     pub areas: Option<Areas>,
@@ -44,7 +44,7 @@ pub struct BlockLife {
     pending: Vec<u8>,
     /// Where those begin, or the next bytes are due.
     next_bytes: u32,
-    /// What is left of a node that goes on.
+    /// Holds what is left of a node that goes on.
     left: Option<(NodeSubject, bool, usize)>,
 }
 
@@ -78,7 +78,7 @@ impl BlockLife {
         self.tell_pending(known);
     }
 
-    /// What all of its data are, where that goes by the block.
+    /// Return what all of its data are, where that goes by the block.
     fn whole(&self, known: &KnownNodes) -> Option<NodeSubject> {
         let logical_block = self.logical_block?;
         if self.volume == Some(LAYOUT_VOLUME) {

@@ -117,7 +117,7 @@ impl Follower {
         life
     }
 
-    /// What all traced operations are of, now that the nodes they begin are whole.
+    /// Return what all traced operations are of, now that the nodes they begin are whole.
     pub fn tell(self) -> AttributedOperations {
         let Self { known, lives, places, .. } = self;
         let traced = |PlacedOperation { operation, life }| {

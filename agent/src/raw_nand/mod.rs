@@ -2,10 +2,9 @@
 //! the module of kernel/nand keeps; and says whose the bytes are that were read and programmed, by
 //! the headers of UBI and UBIFS in them.
 //!
-//! ubi; buffers; operation; nodes -> block -> follower
+//! ubi (and its buffers); operation; nodes -> block -> follower
 
 mod block;
-pub mod buffers;
 pub mod follower;
 mod nodes;
 pub mod operation;

@@ -48,7 +48,7 @@ pub const PADDING_BYTE: u8 = 0xce;
 /// Nodes begin at multiples of so many bytes.
 pub const ALIGNMENT_BYTES: usize = 8;
 
-/// What bytes on raw NAND are.
+/// The subject of bytes on raw NAND.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeSubject {
     Data {
@@ -58,7 +58,7 @@ pub enum NodeSubject {
     Inode {
         inode: u64,
     },
-    /// Of the directory (or, of an extended attribute, of the file) that has it.
+    /// An entry of the directory (or, for an extended attribute, the file) that has it.
     Entry {
         inode: u64,
     },
@@ -184,7 +184,7 @@ pub fn entry(bytes: &[u8]) -> Option<DirectoryEntry> {
     })
 }
 
-/// What a superblock node says of the areas.
+/// Return what a superblock node says of the areas.
 pub fn areas(bytes: &[u8]) -> Option<Areas> {
     const FIRST_LOG_BLOCK: u32 = 3;
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));

@@ -40,7 +40,7 @@ pub struct Operation {
     pub queue_ns: u64,
     pub issue_ns: u64,
     pub complete_ns: u64,
-    /// Of its first byte, through all blocks.
+    /// The address of its first byte, through all blocks.
     pub address_bytes: u64,
     pub kind: OperationKind,
     /// enum raw_nand_outcome of kernel/nand/model/raw_nand.h; 0: it is done.
@@ -54,7 +54,7 @@ pub struct Operation {
     pub tid: u32,
     pub call: Option<u32>,
     pub comm: String,
-    /// What was programmed.
+    /// Holds what was programmed.
     pub data: Vec<u8>,
 }
 

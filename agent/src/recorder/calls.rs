@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 use crate::system_calls;
 use crate::tables::recording::RecordedCall;
 
-/// What an argument is. A row of `calls` has a column for most of them.
+/// The role of an argument. A row of `calls` has a column for most of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Of no interest, such as the address of a buffer that is read into.
+    /// An argument of no interest, such as the address of a buffer that is read into.
     Other,
     Descriptor,
     Descriptor2,
@@ -64,7 +64,7 @@ pub struct SystemCall {
     pub does: Does,
 }
 
-/// What a call does that the recorder must know of.
+/// The effect of a call that the recorder must know of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Does {
     /// Nothing but what its arguments say.

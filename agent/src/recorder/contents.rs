@@ -12,7 +12,7 @@ use crate::tables::recording::Content;
 use crate::tables::write::Segments;
 use crate::tables::write::WriteError;
 
-/// What is recorded of contents.
+/// The part of contents that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Data {
     None,
@@ -123,13 +123,13 @@ impl Keeper {
         self.new.waiting_bytes()
     }
 
-    /// What is new since the last time.
+    /// Return what is new since the last time.
     pub fn take_new(&mut self) -> PendingContents {
         std::mem::take(&mut self.new)
     }
 }
 
-/// What is recorded.
+/// Says what is recorded.
 pub enum RecordedProgram<'a> {
     Command(&'a [String]),
     Process(i32),
@@ -140,7 +140,7 @@ pub enum RecordedProgram<'a> {
 pub struct RecordingOptions {
     pub by: Method,
     pub data: Data,
-    /// Of the ring that the kernel's program fills.
+    /// The size of the ring that the kernel's program fills.
     pub ring_bytes: u32,
 }
 

@@ -90,7 +90,7 @@ impl Missed {
         reasons
     }
 
-    /// What a reader should know besides.
+    /// Return what a reader should know besides.
     pub fn notes(&self) -> Vec<String> {
         sentences(&[
             (self.shared_writable_maps, "shared writable file mapping{s}: stores are no calls"),

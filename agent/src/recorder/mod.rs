@@ -35,7 +35,7 @@ pub use contents::{Data, Method, RecordedProgram, RecordingOptions};
 pub use snapshot::{DatabaseBefore, note_of};
 pub use statements::{StatementsOutcome, Values, record_statements};
 
-/// Of the tables and the manifest; a number more when the meaning of a column changes.
+/// The version of the tables and the manifest; a number more when the meaning of a column changes.
 pub const VERSION: i64 = 1;
 
 /// How a recording went.
@@ -102,7 +102,7 @@ fn facts(program: &RecordedProgram, recorder: &str, data: Data) -> Vec<(&'static
     facts
 }
 
-/// What every recording's manifest says of its begin.
+/// Return what every recording's manifest says of its begin.
 fn facts_of_begin(recorder: &str, command: Value) -> Vec<(&'static str, Value)> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let kernel = rustix::system::uname();
@@ -125,7 +125,7 @@ fn facts_of_begin(recorder: &str, command: Value) -> Vec<(&'static str, Value)> 
     ]
 }
 
-/// What is done.
+/// The way that a program is recorded.
 pub enum RecordingWay {
     Ebpf(Box<KernelRecorder>),
     Ptrace,

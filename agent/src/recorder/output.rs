@@ -117,7 +117,7 @@ pub fn new_folder(directory: &Path) -> anyhow::Result<PathBuf> {
     fs::canonicalize(directory).with_context(name)
 }
 
-/// What a manifest says before the end of a recording.
+/// Return what a manifest says before the end of a recording.
 pub fn unended() -> [(&'static str, Value); 2] {
     [
         ("incomplete", json!(true)),
@@ -125,7 +125,7 @@ pub fn unended() -> [(&'static str, Value); 2] {
     ]
 }
 
-/// What a manifest says at the end of one: why it is incomplete, if it is, and what is odd.
+/// Return what a manifest says at the end of one: why it is incomplete, if it is, and what is odd.
 pub fn ending(reasons: &[String], notes: &[String]) -> [(&'static str, Value); 3] {
     [
         ("notes", json!(notes)),

@@ -182,7 +182,7 @@ impl Recording {
         self.failed
     }
 
-    /// What a path leads to now.
+    /// Return what a path leads to now.
     pub fn find(&self, path: &[u8]) -> FoundPath {
         self.snapshot.find(path)
     }
@@ -197,7 +197,7 @@ impl Recording {
         self.snapshot.databases()
     }
 
-    /// What is written to, once nothing is added any more.
+    /// Return what is written to, once nothing is added any more.
     pub fn into_output(mut self) -> RecordingOutput {
         self.write();
         self.output

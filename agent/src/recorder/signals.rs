@@ -54,7 +54,7 @@ pub struct Caught {
     pub from_terminal: bool,
 }
 
-/// What came so far.
+/// Return what came so far.
 pub fn caught() -> Caught {
     Caught {
         first: FIRST.load(Ordering::Relaxed),
@@ -73,7 +73,7 @@ pub fn block_here() {
     }
 }
 
-/// What waiting for threads found.
+/// Says what waiting for threads found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
     Changed {

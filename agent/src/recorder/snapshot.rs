@@ -34,7 +34,7 @@ pub struct DatabaseBefore {
     pub size_bytes: i64,
 }
 
-/// What a reader should know of databases that were there.
+/// Return what a reader should know of databases that were there.
 pub fn note_of(databases: &[DatabaseBefore]) -> Option<String> {
     let first = &databases.first()?.path;
     let count = databases.len();
@@ -44,7 +44,7 @@ pub fn note_of(databases: &[DatabaseBefore]) -> Option<String> {
     ))
 }
 
-/// What a path leads to now.
+/// Holds what a path leads to now.
 pub struct FoundPath {
     pub row: PathState,
     /// Neither it nor its contents have changed since the recording began.
@@ -72,8 +72,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of a recording that begins when this returns. Files are born by a clock that moves with the
-    /// timer's tick, so the next one is awaited: what was there before is older than it.
+    /// Begin the snapshot of a recording that begins when this returns. Files are born by a clock
+    /// that moves with the timer's tick, so the next one is awaited: what was there before is older
+    /// than it.
     pub fn new() -> Self {
         let before = clock_gettime(ClockId::RealtimeCoarse);
         let now = loop {
@@ -118,7 +119,7 @@ impl Snapshot {
         first.unwrap_or_default()
     }
 
-    /// What a path leads to now.
+    /// Return what a path leads to now.
     pub fn find(&self, absolute: &[u8]) -> FoundPath {
         let (path, basis) = (words::text(absolute), LOOKED_UP.into());
         let found = match fs::symlink_metadata(path_of(absolute)) {
@@ -282,7 +283,7 @@ pub fn descriptors(tid: i32, thread_id: i64) -> Vec<OpenDescriptor> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallPath {
     First,
-    /// Of rename and link the new name.
+    /// The new name of rename and link.
     Second,
 }
 
@@ -291,7 +292,7 @@ pub trait Sight {
     /// The directory that a relative path begins at, by the descriptor that the call names.
     fn directory(&self, named: CallPath, descriptor: Option<i64>) -> Option<Vec<u8>>;
 
-    /// What a path led to before the call, of what it leads to now.
+    /// Return what a path led to before the call, of what it leads to now.
     fn before(&self, named: CallPath, absolute: &[u8], found: FoundPath) -> PathState;
 
     /// st_dev and st_ino of the file that the call opened.

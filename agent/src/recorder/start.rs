@@ -141,7 +141,7 @@ pub fn threads(pid: i32) -> io::Result<Vec<i32>> {
 
 /// Whether a thread is there and has not begun to end: field 9 of proc_pid_stat(5).
 pub fn is_alive(tid: i32) -> bool {
-    /// Of include/linux/sched.h.
+    /// The flag of a thread that exits (include/linux/sched.h).
     const PF_EXITING: u32 = 4;
     let stat = fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);

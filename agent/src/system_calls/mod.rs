@@ -20,7 +20,7 @@ pub struct SystemCallRow {
     pub is_traced: bool,
 }
 
-/// What a call is to the finder of commits (docs/commits.md).
+/// The role of a call for the finder of commits (docs/commits.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitRole {
     Open,

@@ -58,19 +58,19 @@ fn write_if_there<Row: Table>(directory: &Path, rows: Option<&[Row]>) -> Result<
 /// The version of the tables in schema/.
 const SCHEMA_VERSION: u32 = 3;
 
-/// What was done, and where.
+/// The workload and the machine of a capture.
 pub struct Origin {
     /// The fields of the case, or the command.
     pub case: Value,
     pub seed: u64,
-    /// What the times mean: virtual, guest-wall or wall.
+    /// Holds what the times mean: virtual, guest-wall or wall.
     pub clock: &'static str,
     pub device: Value,
-    /// What was found in force: settings of the workload, mounts, queues.
+    /// Holds what was found in force: settings of the workload, mounts, queues.
     pub configuration: Value,
 }
 
-/// What a tracer lost.
+/// The losses of a tracer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceLoss {
     pub lost_events: u64,

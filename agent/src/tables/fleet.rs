@@ -69,7 +69,7 @@ pub struct IoSum {
     pub small_requests: i64,
 }
 
-/// What was written to a file, or to files (schema/fleet/file_sums.toml).
+/// A sum of writes to a file, or to files (schema/fleet/file_sums.toml).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FileSum {
     pub path: Option<String>,

@@ -23,9 +23,10 @@ use parquet::file::reader::ChunkReader;
 
 use super::write::Table;
 
-/// Of a column of a row group: a segment of ours has 65,536 rows, of some hundred bytes each.
+/// The most bytes of a column of a row group: a segment of ours has 65,536 rows, of some hundred
+/// bytes each.
 const MOST_COLUMN_BYTES: i64 = 256 << 20;
-/// Of all rows of a table, as columns in memory.
+/// The most bytes of all rows of a table, as columns in memory.
 const MOST_DECODED_BYTES: usize = 2 << 30;
 /// Rows are decoded so many at a time, and fewer where one value may be long: a dictionary may name
 /// it in every row.

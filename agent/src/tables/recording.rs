@@ -77,7 +77,7 @@ pub struct Content {
     pub length_bytes: i64,
 }
 
-/// What was under a path before its first call (schema/recording/snapshot.toml).
+/// The state of a path before its first call (schema/recording/snapshot.toml).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PathState {
     pub path_id: i64,

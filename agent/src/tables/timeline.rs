@@ -90,7 +90,7 @@ impl Timeline {
     }
 }
 
-/// What is counted beside a run.
+/// Describes what is counted beside a run.
 pub trait Counters {
     /// All of it, now.
     ///

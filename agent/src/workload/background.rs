@@ -107,7 +107,7 @@ impl Drop for BackgroundLoad {
     }
 }
 
-/// What a background load left.
+/// Says what a background load left.
 pub enum BackgroundLeft {
     /// A database whose every commit was synced.
     App(AppLeft),
@@ -115,7 +115,7 @@ pub enum BackgroundLeft {
     NothingPromised(Background),
 }
 
-/// What a workload and the load beside it left.
+/// Holds what a workload and the load beside it left.
 pub struct RemainsOfBoth {
     pub workload: Box<dyn Remains>,
     pub background: BackgroundLeft,
@@ -172,7 +172,7 @@ impl Remains for RemainsOfBoth {
 /// The process's name; the longest the kernel keeps has 15 bytes.
 const NAME: &std::ffi::CStr = c"joj-background";
 
-/// What the child's process does: the load, until its standard input ends.
+/// Return what the child's process does: the load, until its standard input ends.
 ///
 /// # Errors
 /// If the load fails.
@@ -188,7 +188,7 @@ pub fn run(kind: Background, directory: &Path) -> anyhow::Result<()> {
     writeln!(output, "{did}").and_then(|()| output.flush()).context("reporting")
 }
 
-/// What the child says when it has begun.
+/// Says what the child says when it has begun.
 pub const READY: &str = "ready\n";
 
 /// The child's side: says that it has begun, and when to stop.
@@ -220,7 +220,8 @@ impl Signals {
     }
 }
 
-/// What it computes: hashes of a block; one takes some 10 us, between which it looks for the end.
+/// Says what it computes: hashes of a block; one takes some 10 us, between which it looks for the
+/// end.
 const BLOCK_BYTES: usize = 4096;
 /// Hashes between two looks.
 const HASHES: u64 = 64;
@@ -371,7 +372,7 @@ impl AppLeft {
         Err(self.wrong(format!("holds {found} rows at the end where {wanted} were due")))
     }
 
-    /// What is there after a power cut at that time.
+    /// Return what is there after a power cut at that time.
     ///
     /// # Errors
     /// If it cannot be read, or holds what was never inserted.

@@ -37,7 +37,7 @@ impl WorkloadError {
         }
     }
 
-    /// What a failure to read back what was left is, in a word or two.
+    /// Return what a failure to read back what was left is, in a word or two.
     pub fn kind_words(&self) -> &'static str {
         match self {
             Self::Sqlite(error) => error.named(),

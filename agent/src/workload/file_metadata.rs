@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::error::WorkloadError;
+use super::files::FileThreads;
 use super::files::remains::{Damage, FilesOfThread, own_name};
-use super::files::threads::FileThreads;
 use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use super::threads::task::Plan;
 use crate::record::{Switch, words};
 use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
-use crate::workload::files::threads::FileTask;
+use crate::workload::files::FileTask;
 use crate::workload::ledger::Done;
 use crate::workload::power_cut::Progress;
 use crate::workload::threads::task::Task;
@@ -71,7 +71,7 @@ words! {
 }
 
 impl FileMetadataSettings {
-    /// What there is to do, over all threads.
+    /// Return what there is to do, over all threads.
     pub fn plan(&self) -> Plan {
         Plan::new(self.warmup_transactions, self.transactions, self.duration_ms)
     }
@@ -325,7 +325,7 @@ mod names_left_tests {
     use super::*;
     use std::fs::File;
 
-    /// Of four operations, of which `counts` returned and began, with these names left.
+    /// The damage to four operations, of which `counts` returned and began, with these names left.
     fn survived(
         operation: MetadataOperation,
         names: &[String],

@@ -153,7 +153,7 @@ impl Pass {
     pub const ALL: [Self; 5] =
         [Self::Write, Self::Rewrite, Self::Read, Self::RandomRead, Self::RandomWrite];
 
-    /// What a record's operation is in the transactions table.
+    /// Return what a record's operation is in the transactions table.
     pub fn verb(self) -> &'static str {
         match self {
             Self::Write => "write-pass",
@@ -182,10 +182,10 @@ pub struct PassedFile {
     record_bytes: u64,
     sync_every: u64,
     random: ChaCha8Rng,
-    /// What a record holds, but for its stamps.
+    /// Holds what a record holds, but for its stamps.
     buffer: AlignedBuffer,
     read_buffer: AlignedBuffer,
-    /// Of each record, the number of the operation that wrote it last.
+    /// For each record the number of the operation that wrote it last.
     writers: Vec<u64>,
     /// The number of the next operation, over all passes.
     index: u64,

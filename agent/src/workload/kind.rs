@@ -24,7 +24,7 @@ pub struct WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// Of the struct that the fields are read into, and its words.
+    /// Make the kind of the struct that the fields are read into, and its words.
     pub const fn new<Settings>(words: &'static [&'static str]) -> Self
     where
         Settings: WorkloadRequest + DeserializeOwned + Serialize + 'static,
@@ -33,7 +33,7 @@ impl WorkloadKind {
     }
 }
 
-/// What a workload takes of a filesystem at the least.
+/// The space that a workload takes at the least.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
     pub bytes: u64,
@@ -42,7 +42,8 @@ pub struct Space {
 
 /// A workload as a record asks for it.
 pub trait WorkloadRequest: std::fmt::Debug {
-    /// What it takes at the least; where a time decides how much is done, what there is at first.
+    /// Return what it takes at the least; where a time decides how much is done, what there is at
+    /// first.
     fn space_needed(&self) -> Space;
 
     /// Why nobody could say what a power cut took of it; None where `Remains::survived` can.
@@ -79,17 +80,17 @@ pub trait Workload {
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError>;
 }
 
-/// What a closed workload gives.
+/// The results of a closed workload.
 pub struct ClosedWorkload {
     /// The table transactions, in order.
     pub transactions: Vec<Transaction>,
     /// SHA-256 over what was performed, in hexadecimal; of several threads over their hashes.
     pub operation_hash: String,
-    /// What the workload alone adds to the manifest.
+    /// Holds what the workload alone adds to the manifest.
     pub manifest: Vec<(&'static str, Value)>,
     /// Why not all was done that was asked for; empty where it was.
     pub incomplete_reasons: Vec<String>,
-    /// What it left in its directory.
+    /// Holds what it left in its directory.
     pub remains: Box<dyn Remains>,
 }
 
@@ -101,7 +102,7 @@ pub trait Remains {
     /// If they cannot be read, are damaged, or hold something else.
     fn check(&self) -> Result<(), WorkloadError>;
 
-    /// What is there after a power cut.
+    /// Return what is there after a power cut.
     ///
     /// # Errors
     /// If the files cannot be read, or hold what no operation put there.
@@ -121,7 +122,8 @@ pub trait Remains {
         Ok(())
     }
 
-    /// What is there that `survived` does not look at, and why; none where it looks at everything.
+    /// Return what is there that `survived` does not look at, and why; none where it looks at
+    /// everything.
     fn unchecked(&self) -> Vec<String> {
         Vec::new()
     }

@@ -3,9 +3,10 @@
 
 use crate::tables::rows::Transaction;
 
-/// What a checkpoint is in the transactions table.
+/// The kind of a checkpoint in the transactions table.
 pub const CHECKPOINT: &str = "checkpoint";
-/// What closing and opening a connection again is there: with its checkpoint, where there is a WAL.
+/// Says what closing and opening a connection again is there: with its checkpoint, where there is a
+/// WAL.
 pub const REOPENING: &str = "reopening";
 
 /// A transaction of SQLite that changed no database, and one that was rolled back after it began to
@@ -26,7 +27,7 @@ pub fn is_commit(kind: &str) -> bool {
 /// One transaction or checkpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Done {
-    /// What it did, as in the transactions table.
+    /// Holds what it did, as in the transactions table.
     pub verb: &'static str,
     pub databases: u16,
     pub sync_calls: u32,
@@ -38,8 +39,8 @@ pub struct Done {
 }
 
 impl Done {
-    /// What stands where nothing has been noted yet; not all zeroes, which the kernel would lend
-    /// without any page of ours.
+    /// Says what stands where nothing has been noted yet; not all zeroes, which the kernel would
+    /// lend without any page of ours.
     const NOTHING: Self = Self {
         verb: "nothing",
         databases: 0,
@@ -75,9 +76,9 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Of a thread that will perform so many transactions, where that is known. Their memory is
-    /// written to now: a page that is first touched while they run costs a fault of the time of
-    /// those that are measured, a tenth of a buffered write of 4 KiB where it was tried.
+    /// Make room for a thread that will perform so many transactions, where that is known. Their
+    /// memory is written to now: a page that is first touched while they run costs a fault of the
+    /// time of those that are measured, a tenth of a buffered write of 4 KiB where it was tried.
     pub fn with_room(tid: i64, transactions: u64) -> Self {
         let mut entries = vec![Done::NOTHING; usize::try_from(transactions).unwrap_or(0)];
         entries.clear();

@@ -25,7 +25,7 @@ pub struct Progress {
 }
 
 impl Cut<'_> {
-    /// Of one thread.
+    /// Return the progress of one thread.
     pub fn progress_of_thread(&self, thread: i64) -> Progress {
         let counted = |at_ns: fn(&Transaction) -> i64| {
             let own = self.transactions.iter().filter(|it| it.thread == thread);
@@ -36,9 +36,9 @@ impl Cut<'_> {
 }
 
 impl Progress {
-    /// Of transactions on the same databases in the order in which they committed, by when each did
-    /// and when it returned: one that has returned has those before it in the same file, and none
-    /// is there before its COMMIT.
+    /// Count transactions on the same databases in the order in which they committed, by when each
+    /// did and when it returned: one that has returned has those before it in the same file, and
+    /// none is there before its COMMIT.
     pub fn from_sharers(times: impl IntoIterator<Item = (i64, i64)>, at_ns: i64) -> Self {
         let mut progress = Self { returned: 0, begun: 0 };
         for ((commit_ns, return_ns), number) in times.into_iter().zip(1..) {
@@ -74,7 +74,7 @@ words! {
     }
 }
 
-/// What is there after a power cut, and what of it shows that.
+/// The remains after a power cut, and what shows them.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Survival {
     pub outcome: CutOutcome,
@@ -84,7 +84,7 @@ pub struct Survival {
     /// Acknowledged transactions that are gone: the last ones of SQLite's; of files' the records
     /// and names that are not as the last of them left them. 0 where that cannot be told.
     pub lost: u64,
-    /// What SQLite or the kernel said; empty where what is there is sound.
+    /// Holds what SQLite or the kernel said; empty where what is there is sound.
     pub message: String,
 }
 
@@ -100,7 +100,7 @@ impl Survival {
     }
 }
 
-/// Of several parts of what was left: as bad as the worst.
+/// The survival of several parts is as bad as the worst.
 impl FromIterator<Survival> for Survival {
     fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
         parts.into_iter().fold(Self::unharmed(), |mut all, part| {
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(all, Survival { outcome: CutOutcome::Corrupt, lost: 5, found, message });
     }
 
-    /// Of databases that hold 0, 10, 20 ... after 0, 1, 2 ... transactions.
+    /// The outcome of databases that hold 0, 10, 20 ... after 0, 1, 2 ... transactions.
     fn outcome_of(found: &[ContentsDigest], returned: u64) -> (CutOutcome, u64, Vec<Option<u64>>) {
         let states = DatabaseStates((0..20).map(|number| number * 10).collect());
         let found: Vec<_> = found.iter().map(|digest| (&states, *digest)).collect();

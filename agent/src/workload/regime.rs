@@ -26,7 +26,7 @@ words! {
     Regime { Fresh = "fresh", Steady = "steady", Reopened = "reopened" }
 }
 
-/// What a record says of it.
+/// Holds what a record says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 pub struct RegimeFields {
     pub regime: Regime,
@@ -43,7 +43,7 @@ impl RegimeFields {
     }
 }
 
-/// What opening a connection again and again did.
+/// Holds what opening a connection again and again did.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Reopenings {
     pub count: u64,
@@ -89,7 +89,7 @@ impl Reopenings {
     }
 }
 
-/// What showed in which regime the transactions ran; an object.
+/// Return what showed in which regime the transactions ran; an object.
 pub fn regime_findings(regime: Regime, grown: &GrownFiles, reopenings: Reopenings) -> Value {
     json!({
         "regime": regime.word(),
@@ -175,8 +175,8 @@ impl<'a> Checkpoints<'a> {
     }
 }
 
-/// What the checkpoints of databases found that several connections have open; an object, null
-/// where there are none.
+/// Return what the checkpoints of databases found that several connections have open; an object,
+/// null where there are none.
 pub fn shared_wal_findings<'d>(
     databases: impl IntoIterator<Item = &'d Database>,
     page_bytes: u64,
@@ -239,7 +239,7 @@ pub struct GrownFiles {
 }
 
 impl GrownFiles {
-    /// Of databases by their paths.
+    /// Watch databases by their paths.
     pub fn new(databases: BTreeSet<PathBuf>) -> Self {
         Self { databases, before: None, after: None }
     }

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Segment {
     pub name: String,
-    /// What its name says.
+    /// Holds what its name says.
     pub hash: String,
     /// At its begin.
     pub file: File,
@@ -111,7 +111,7 @@ fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Of SEQUENCE-HASH.tar.
+/// The hash in a name SEQUENCE-HASH.tar.
 fn hash_of(name: &str) -> Option<&str> {
     name.strip_suffix(".tar")?.split_once('-').map(|(_, hash)| hash)
 }

@@ -39,7 +39,7 @@ impl std::fmt::Display for WrongUse {
 
 impl std::error::Error for WrongUse {}
 
-/// What became of a segment.
+/// Says what became of a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It is on stable storage.

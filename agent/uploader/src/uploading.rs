@@ -26,7 +26,7 @@ const AT_END: Duration = Duration::from_secs(10);
 /// A segment that arrives garbled is sent so often.
 const GARBLED: u32 = 5;
 
-/// What comes after an attempt.
+/// Says what comes after an attempt.
 enum Next {
     At(Duration),
     Empty,

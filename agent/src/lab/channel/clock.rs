@@ -12,8 +12,8 @@ use super::hardware::Switch;
 
 const FIELD: &str = "joj.clock=";
 
-/// What the kernel reads its clock from
-/// (Documentation/ABI/testing/sysfs-devices-system-clocksource).
+/// Says what the kernel reads its clock from (Documentation/ABI/testing/sysfs-devices-system-
+/// clocksource).
 const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 /// The TSC by its first calibration, which a busy host disturbs; the kernel compares it with other
 /// timers for a second, and then calls it tsc (tsc_refine_calibration_work() in
@@ -22,7 +22,7 @@ const UNREFINED: &str = "tsc-early";
 const LOOKS: u32 = 300;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What times in this guest mean.
+/// Says what times in this guest mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// Instructions executed, idle time skipped: a result is a function of image and case. The
@@ -75,7 +75,7 @@ impl Clock {
     }
 }
 
-/// What the kernel reads its clock from, such as tsc.
+/// Return what the kernel reads its clock from, such as tsc.
 ///
 /// # Errors
 /// If /sys is not mounted.

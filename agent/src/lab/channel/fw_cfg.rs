@@ -67,7 +67,7 @@ pub fn write_below(prefix: &str, directory: &Path) -> Result<(), FwCfgError> {
     write_from(&FwCfg::open()?, prefix, directory)
 }
 
-/// What the device offers: choose an item, then read its bytes in order.
+/// Describes what the device offers: choose an item, then read its bytes in order.
 trait Items {
     fn select(&self, key: u16);
     fn read(&self, bytes: &mut [u8]);

@@ -6,7 +6,6 @@ pub mod clock;
 pub mod fw_cfg;
 pub mod handout;
 pub mod hardware;
-pub mod marks;
 pub mod physical;
 pub mod preparation;
 pub mod trees;

@@ -53,7 +53,7 @@ pub fn unpack(archive: &[u8], directory: &Path) -> Result<(), TreeError> {
     Ok(())
 }
 
-/// What is wrong with a member.
+/// Return what is wrong with a member.
 fn fault(entry: &Entry<&[u8]>) -> io::Result<Option<&'static str>> {
     let path = entry.path()?;
     if !path.components().all(|part| matches!(part, Component::Normal(_))) {

@@ -33,7 +33,7 @@ const RECOVERY: u8 = 1;
 pub struct CutDisks<'a> {
     disks: &'a [Disk],
     models: &'a [DurabilityModel],
-    /// What they were last put into; none at first.
+    /// Holds what they were last put into; none at first.
     there: Option<DiskContents>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> CutDisks<'a> {
         Self { disks, models, there: None }
     }
 
-    /// What was written in the run.
+    /// Return what was written in the run.
     ///
     /// # Errors
     /// If the record is not whole.
@@ -163,7 +163,7 @@ const ZEROES: u32 = 0;
 /// Slots that changed on a disk, and which content each has since: its number plus one.
 type Changes = Vec<(u64, u32)>;
 
-/// What was handed out so far.
+/// The pages and states that were handed out so far.
 pub struct HandedDisks<'a> {
     disks: &'a [Disk],
     checker: Checker,

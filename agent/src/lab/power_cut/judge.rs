@@ -18,7 +18,7 @@ use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{Cut, CutOutcome, Survival};
 
-/// Of the errors that the kernel told of one state, so many characters are kept: a filesystem that
+/// So many characters of the kernel's errors are kept for one state: a filesystem that
 /// cannot go on may tell of each page.
 const MOST_LOG_CHARACTERS: usize = 2000;
 
@@ -35,7 +35,7 @@ pub struct Judge<'a> {
     handed: Option<HandedDisks<'a>>,
 }
 
-/// What was found.
+/// The verdict on one state.
 pub struct Judgement {
     pub survival: Survival,
     pub fsck: Checked,
@@ -159,8 +159,8 @@ fn bounded(lines: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// What mount(2) answers of the machine, and not of what is on the device: ENOENT, say, may be of a
-/// tree of Btrfs.
+/// Says what mount(2) answers of the machine, and not of what is on the device: ENOENT, say, may be
+/// of a tree of Btrfs.
 const MACHINE_ERRORS: [Errno; 4] = [Errno::NOMEM, Errno::BUSY, Errno::PERM, Errno::MFILE];
 
 /// Whether a filesystem could not be mounted for a reason that is not on its device.

@@ -162,7 +162,7 @@ impl Judged {
     }
 }
 
-/// What becomes of one part of a job.
+/// The answer to one part of a job.
 pub struct Answer<'a> {
     pub case: &'a Case,
     pub cuts: &'a PowerCuts,
@@ -173,7 +173,7 @@ pub struct Answer<'a> {
     pub tables: BTreeMap<String, String>,
     pub span: RangeInclusive<i64>,
     pub states: &'a States,
-    /// Of them all in this guest: draws among what recoveries wrote.
+    /// Draws in this guest among what recoveries wrote.
     pub second_draws: u64,
     pub found: Vec<Judged>,
 }
@@ -215,7 +215,7 @@ impl Answer<'_> {
         fs::write(&path, answer.to_string()).with_context(|| path.display().to_string())
     }
 
-    /// What could happen, of one disk, or of each where there are two.
+    /// Return what could happen, of one disk, or of each where there are two.
     fn model(&self) -> Value {
         let each = |value: fn(&DurabilityModel) -> Value| match self.models {
             [one] => value(one),

@@ -20,7 +20,7 @@ use crate::tables::rows::Transaction;
 const ALL_BOUNDARY_TENTHS: usize = 8;
 /// Where they are more, so many in ten are, as none of them stands for all.
 const BOUNDARY_TENTHS: usize = 6;
-/// Of so many drawn states, one is a second cut: of the recovery from another state.
+/// One of so many drawn states is a second cut: of the recovery from another state.
 const SECOND_EVERY: usize = 4;
 /// Rounds of draws before it is held that there are no other states.
 const ROUNDS: u64 = 6;
@@ -63,8 +63,8 @@ pub struct PromiseTimes {
 }
 
 impl PromiseTimes {
-    /// Of transactions, of which each promises something as it returns, and what is promised by
-    /// anything else at these moments.
+    /// Sort the times of transactions, each of which promises something as it returns, and what is
+    /// promised by anything else at these moments.
     pub fn new(transactions: &[Transaction], other_ns: &[i64]) -> Self {
         let sorted = |at_ns: fn(&Transaction) -> i64| {
             let mut all: Vec<i64> = transactions.iter().map(at_ns).collect();
@@ -254,8 +254,8 @@ fn spread_marks(states: &mut [State], count: usize) {
     }
 }
 
-/// What a cut during a recovery leaves: one draw, boundaries included, among the moments at which
-/// it could take something, each as likely as it is long. At any other moment everything is
+/// Return what a cut during a recovery leaves: one draw, boundaries included, among the moments at
+/// which it could take something, each as likely as it is long. At any other moment everything is
 /// durable, and a cut leaves what one that takes all leaves at the next of these.
 pub fn draw_second(recovery: &WrittenRun, seed: u64, number: u64) -> (i64, Choice) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ u64::from_le_bytes(*b"recovery"));

@@ -41,7 +41,7 @@ pub struct UncertainRequest {
     pub may_tear: bool,
 }
 
-/// What is not durable at a moment.
+/// The pieces that are not durable at a moment.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenPieces<'a>(pub &'a [UncertainRequest]);
 
@@ -125,7 +125,7 @@ pub struct Walk<'a> {
     issued: usize,
     /// The first request that is not durable.
     first_volatile: usize,
-    /// What the disks hold of the requests before that one.
+    /// Holds what the disks hold of the requests before that one.
     contents: DiskContents,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
         hash
     }
 
-    /// What a cut leaves now.
+    /// Return what a cut leaves now.
     pub fn contents(&mut self, choice: Choice) -> DiskContents {
         let replaced = self.apply(&self.survivors(choice));
         let contents = self.contents.clone();

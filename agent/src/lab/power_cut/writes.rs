@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::device::flash::{self, RecordedPiece, RecordedRequest, SECTORS};
 use crate::record::DeviceModel;
 
-/// Of what nothing makes durable.
+/// The time of a write that nothing makes durable.
 pub const NEVER_NS: i64 = i64::MAX;
 /// Bytes of a slot of the record.
 const SLOT_BYTES: i64 = flash::SLOT_BYTES as i64;
@@ -79,7 +79,7 @@ pub struct WrittenRequest {
     pub pieces: Range<usize>,
 }
 
-/// What a request made of a slot.
+/// A request's change of a slot.
 #[derive(Debug, Clone)]
 pub struct WrittenPiece {
     /// Which of `WrittenRun::slots`.
@@ -110,7 +110,7 @@ pub struct WrittenRun {
 }
 
 impl WrittenRun {
-    /// Of the records of the disks, each with its promise.
+    /// Read the records of the disks, each with its promise.
     pub fn from_records(
         records: Vec<(DurabilityModel, Vec<RecordedRequest>, Vec<RecordedPiece>)>,
     ) -> Self {
@@ -157,7 +157,7 @@ pub struct DiskContents {
     pub hash: u64,
 }
 
-/// What a change replaced.
+/// The content that a change replaced.
 pub struct Replaced {
     slot: usize,
     sectors: Sectors,
@@ -165,7 +165,7 @@ pub struct Replaced {
 }
 
 impl DiskContents {
-    /// What was before the run.
+    /// Return the contents before the run.
     pub fn before(written: &WrittenRun) -> Self {
         Self { slots: vec![[0; SECTORS]; written.slots.len()], hash: 0 }
     }
@@ -194,7 +194,7 @@ impl DiskContents {
     }
 }
 
-/// What a sector with this content mixes into the hash.
+/// Return what a sector with this content mixes into the hash.
 fn mark(slot: &Slot, sector: usize, content: u64) -> u64 {
     let place = (slot.number * SECTORS as u64 + sector as u64) ^ ((slot.disk as u64) << 56);
     mixed(mixed(place).wrapping_add(content))

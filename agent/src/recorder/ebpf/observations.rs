@@ -16,7 +16,7 @@ use crate::recorder::snapshot::{CallPath, Sight};
 use crate::system_calls;
 use crate::tables::recording::PathState;
 
-/// Of struct stat, STAT_BYTES of kernel/bpf/processor.bpf.h.
+/// The size of struct stat, STAT_BYTES of kernel/bpf/processor.bpf.h.
 const STAT_BYTES: usize = size_of::<libc::stat>();
 
 const STATED: &str = "told";
@@ -189,7 +189,7 @@ impl SeenCall<'_> {
         }
     }
 
-    /// Of what the call itself was told (stat(2), statx(2)).
+    /// Return the state that the call itself was told (stat(2), statx(2)).
     fn state_from_stat(&self, found: &PathState) -> Option<PathState> {
         let address = |role| {
             let place = self.call.roles.iter().position(|it| *it == role)?;
@@ -309,7 +309,7 @@ impl EarlyNames {
         EarlyNames(names)
     }
 
-    /// What was there; none where nothing was, or nobody looked.
+    /// Return what was there; none where nothing was, or nobody looked.
     pub fn get(&self, path: &[u8]) -> Option<&PathState> {
         self.0.get(path)
     }

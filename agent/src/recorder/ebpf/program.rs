@@ -10,13 +10,8 @@ use super::super::calls::{Does, Role, SystemCall};
 use super::super::start::is_alive;
 use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols};
 
-static OBJECTS: Objects = Objects {
-    since_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o")),
-    before_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/recorder_before_5_17.bpf.o")),
-};
-
-/// Of the ring, for each processor: for forks and ends of threads, without which nothing can be put
-/// in its place.
+/// Bytes of the ring for each processor, kept for forks and ends of threads, without which nothing
+/// can be put in its place.
 const KEPT_BYTES_EACH: u64 = 64 << 10;
 
 /// Read from the ring and not yet made rows of: more waits in the ring.
@@ -66,7 +61,7 @@ pub fn obstacle() -> Option<&'static str> {
     None
 }
 
-/// What could not be told, as the ring was full.
+/// The calls and threads that were lost, as the ring was full.
 pub struct Lost {
     /// By name; `other` is calls of 32-bit programs.
     pub calls: BTreeMap<&'static str, u64>,
@@ -90,7 +85,7 @@ impl KernelRecorder {
         // Where addresses are hidden, it does without the cast.
         let symbols = Symbols::read(&[crate::bpf::RDONLY_CAST]).unwrap_or_default();
         let plan = LoadPlan {
-            objects: &OBJECTS,
+            objects: &Objects::RECORDER,
             ring_bytes,
             kept_bytes_each: KEPT_BYTES_EACH,
             optional: &[],
@@ -165,7 +160,7 @@ impl KernelRecorder {
         self.watch().begun_before.load(Ordering::SeqCst)
     }
 
-    /// What was lost so far.
+    /// Return what was lost so far.
     pub fn lost(&self) -> Lost {
         let mut calls = BTreeMap::new();
         for (number, lost) in self.watch().lost_calls.iter().enumerate() {
@@ -242,15 +237,6 @@ fn kind(role: Role) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bpf::older::faults;
-
-    #[test]
-    fn older_kernels_get_what_they_know() {
-        let (found, seen) = faults(OBJECTS.before_5_17);
-        assert!(seen > 500 && found.is_empty(), "{seen} instructions: {found:#?}");
-        // So the question can be answered with no.
-        assert!(!faults(OBJECTS.since_5_17).0.is_empty());
-    }
 
     #[test]
     fn a_plan_says_what_is_read_for_each_argument() {

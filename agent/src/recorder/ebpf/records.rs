@@ -41,7 +41,7 @@ pub struct OpenedFile {
     pub knowledge: u32,
 }
 
-/// What a record tells.
+/// A record of the kernel's program.
 #[derive(Debug, PartialEq, Eq)]
 pub enum KernelRecord {
     /// Memory of the program, or one of the places above.

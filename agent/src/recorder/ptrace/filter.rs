@@ -66,7 +66,8 @@ pub fn program() -> Vec<sock_filter> {
 mod tests {
     use super::*;
 
-    /// What the program answers, run as the kernel runs it (Documentation/networking/filter.rst).
+    /// Return what the program answers, run as the kernel runs it
+    /// (Documentation/networking/filter.rst).
     fn answer(architecture: u32, number: u32, fourth: u32) -> u32 {
         let program = program();
         let (mut at, mut value) = (0, 0);

@@ -8,7 +8,7 @@ use super::super::{contents, start};
 use crate::errors::WrongUse;
 use crate::recorder::signals;
 
-/// What a stop of a thread is about.
+/// Says what a stop of a thread is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// A call begins: architecture, number, arguments.

@@ -46,7 +46,7 @@ pub enum LogRecord {
         connection: u32,
         flags: i32,
         open_ns: i64,
-        /// Of its file then; none where it has none.
+        /// The size of its file then; none where it has none.
         size_bytes: Option<i64>,
         tid: i32,
         sqlite_version: Vec<u8>,
@@ -191,7 +191,7 @@ impl ProcessLog {
     }
 }
 
-/// Of a file; a negative one says that there is none.
+/// Return the size of a file; a negative one says that there is none.
 fn size(bytes: i64) -> Option<i64> {
     (bytes >= 0).then_some(bytes)
 }
@@ -245,7 +245,7 @@ fn record(bytes: &[u8]) -> Option<LogRecord> {
     })
 }
 
-/// Of a value: only its length is there.
+/// The flag of a value of which only the length is there.
 const WITHOUT_CONTENTS: u32 = 256;
 
 /// A bound value; none of its contents where only shapes are recorded.
@@ -260,7 +260,7 @@ pub enum LoggedValue {
     Pointer,
 }
 
-/// What happens to a statement's parameters.
+/// A change of a statement's parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Binding {
     Bound { parameter: u32, value: LoggedValue },

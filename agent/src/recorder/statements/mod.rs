@@ -25,7 +25,7 @@ use crate::messages::sentences;
 use crate::tables::write::Segments;
 use preload::{Linking, ProgramFile};
 
-/// What is kept of bound values.
+/// The part of bound values that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Values {
     /// Themselves
@@ -184,8 +184,8 @@ fn opened(preload: &Preload) -> anyhow::Result<(Vec<ProcessLog>, Vec<String>)> {
     Ok((logs, damaged))
 }
 
-/// What the library saw and did not record, over all processes; agent/preload/preload.h has the
-/// order.
+/// Holds what the library saw and did not record, over all processes; agent/preload/preload.h has
+/// the order.
 #[derive(Default)]
 struct LibraryCounts([u64; COUNTERS]);
 

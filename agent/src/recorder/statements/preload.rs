@@ -95,7 +95,7 @@ fn private_folder() -> io::Result<PathBuf> {
 
 /// Words of SQLite's own that nothing else has (OP_AutoCommit in src/vdbe.c).
 const SQLITE_WORDS: &[u8] = b"cannot start a transaction within a transaction\0";
-/// What a program that is linked to SQLite's library has.
+/// Says what a program that is linked to SQLite's library has.
 const SQLITE_LIBRARY: &[u8] = b"libsqlite3.so";
 /// Scripts whose interpreter is a script (execve(2)).
 const MOST_SCRIPTS: usize = 4;

@@ -35,7 +35,7 @@ const ERRORS: [&str; 29] = [
     "SQLITE_NOTADB", "SQLITE_NOTICE", "SQLITE_WARNING",
 ];
 
-/// What the logs held.
+/// The counts of what the logs held.
 #[derive(Debug, Default)]
 pub struct WrittenStatements {
     pub statements: u64,

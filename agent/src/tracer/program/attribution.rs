@@ -7,11 +7,6 @@ use std::ops::{Deref, DerefMut};
 use super::control::{ControlMemory, DISKS_LIMIT, Enabled};
 use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols};
 
-static OBJECTS: Objects = Objects {
-    since_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o")),
-    before_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/attribution_before_5_17.bpf.o")),
-};
-
 /// Programs for a tracepoint that not every kernel has.
 const OPTIONAL: [(&CStr, &str); 3] = [
     (c"uring_submitted", "__traceiter_io_uring_submit_req"),
@@ -60,7 +55,7 @@ impl Attribution {
     /// If the ring's size is no power of two, or the kernel refuses a step.
     pub fn load(ring_bytes: u32, symbols: &Symbols) -> Result<Self, BpfError> {
         let plan = LoadPlan {
-            objects: &OBJECTS,
+            objects: &Objects::ATTRIBUTION,
             ring_bytes,
             kept_bytes_each: KEPT_BYTES,
             optional: &OPTIONAL,
@@ -179,19 +174,5 @@ impl Deref for Attribution {
 impl DerefMut for Attribution {
     fn deref_mut(&mut self) -> &mut Program {
         &mut self.program
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bpf::older::faults;
-
-    #[test]
-    fn older_kernels_get_what_they_know() {
-        let (found, seen) = faults(OBJECTS.before_5_17);
-        assert!(seen > 500 && found.is_empty(), "{seen} instructions: {found:#?}");
-        // So the question can be answered with no.
-        assert!(!faults(OBJECTS.since_5_17).0.is_empty());
     }
 }

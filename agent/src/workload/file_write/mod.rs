@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::error::WorkloadError;
+use super::files::FileThreads;
 use super::files::engine::{self, AlignedBuffer, FileSettings, MappedFile};
 use super::files::remains::{self, FilesOfThread, Records};
-use super::files::threads::FileThreads;
 use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use crate::record::words;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
+use crate::workload::files::FileTask;
 use crate::workload::files::engine::{Engine, Way};
 use crate::workload::files::stream::{Access, INITIAL, RecordOperation, RecordStream, Shape};
-use crate::workload::files::threads::FileTask;
 use crate::workload::ledger::Done;
 use crate::workload::threads::task::Task;
 

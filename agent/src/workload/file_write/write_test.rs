@@ -112,7 +112,7 @@ fn what_would_measure_something_else_is_refused() {
     assert!(refusal(huge).contains("three quarters"));
 }
 
-/// What strace(1) shows of a case: the words of the calls on its files, with their count.
+/// Return what strace(1) shows of a case: the words of the calls on its files, with their count.
 fn straced(settings: &FileWriteSettings) -> Option<BTreeMap<String, u64>> {
     let logs = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap();

@@ -39,7 +39,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Of a case's engine.
+    /// Make a case's engine.
     ///
     /// # Errors
     /// If the kernel has no io_uring, or does not let us have one.
@@ -192,7 +192,7 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// Of zeros.
+    /// Make a buffer of zeros.
     pub fn new(length: usize) -> Self {
         let memory = vec![0; length + ALIGNMENT_BYTES];
         let skipped = memory.as_ptr().align_offset(ALIGNMENT_BYTES);
@@ -368,12 +368,12 @@ pub struct FileSettings {
 }
 
 impl FileSettings {
-    /// What there is to do, over all threads.
+    /// Return what there is to do, over all threads.
     pub fn plan(&self) -> Plan {
         Plan::new(self.warmup_transactions, self.transactions, self.duration_ms)
     }
 
-    /// What a thread's stream of operations is made from.
+    /// Return what a thread's stream of operations is made from.
     pub fn shape(&self, thread: u64, read_percent: u64) -> Shape {
         Shape {
             access: self.access,

@@ -11,7 +11,7 @@ use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{Cut, CutOutcome, Progress, Survival};
 
-/// What a power cut took of one thread's files.
+/// The damage of a power cut to one thread's files.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
     /// Records and names that are not as the last operation that had returned left them.
@@ -28,7 +28,7 @@ pub trait FilesOfThread {
     /// If they cannot be read, or are not.
     fn check(&self) -> Result<(), WorkloadError>;
 
-    /// What is there after a power cut, at which the thread had come so far.
+    /// Return what is there after a power cut, at which the thread had come so far.
     ///
     /// # Errors
     /// If it cannot be read, or is what no operation left there.
@@ -67,16 +67,16 @@ pub fn own_name(name: &str, thread: u64) -> String {
     if thread == 0 { name.into() } else { format!("{name}-{thread}") }
 }
 
-/// What a sector may hold, and what it must.
+/// Says what a sector may hold, and what it must.
 enum Sector {
-    /// What the last write that had returned put there, or one that had begun since.
+    /// Says what the last write that had returned put there, or one that had begun since.
     Fresh,
-    /// What was there before, or zeros of a file that grew.
+    /// Says what was there before, or zeros of a file that grew.
     Stale,
     Strange,
 }
 
-/// Of a file of which `records` records of `record_bytes` bytes were made before the first
+/// Read a file of which `records` records of `record_bytes` bytes were made before the first
 /// operation. Before the cut `returned` operations had returned, and `begun` had begun.
 ///
 /// A record that was being overwritten may be half old and half new: no manual promises more.
@@ -206,7 +206,7 @@ pub fn refuse_large(directory: &Path, file_bytes: u64, files: u64) -> Result<(),
     Ok(())
 }
 
-/// What the file must hold when the operations are done.
+/// Holds what the file must hold when the operations are done.
 pub struct Records {
     path: PathBuf,
     stream: RecordStream,
@@ -217,7 +217,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// Of a file of which `records` records were made before `performed` operations of `stream`.
+    /// The records of a file of which `records` were made before `performed` operations of
+    /// `stream`.
     pub fn new(
         path: PathBuf,
         stream: RecordStream,

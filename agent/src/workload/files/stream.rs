@@ -23,7 +23,7 @@ pub const INITIAL: u64 = u64::MAX;
 /// Most records that an order without repeats is kept in memory for.
 const MOST_SHUFFLED: u64 = 1 << 24;
 
-/// What a thread's stream is made from.
+/// Holds what a thread's stream is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub access: Access,
@@ -90,10 +90,10 @@ pub struct RecordStream {
     reads: Share,
     /// Whole records that fit in the file.
     limit: u64,
-    /// Of sequential access and append, the record that comes next.
+    /// The record that comes next in sequential access and append.
     next: u64,
     shuffle: Option<Shuffle>,
-    /// What a record holds besides its stamps.
+    /// Holds what a record holds besides its stamps.
     filling: Vec<u8>,
 }
 
@@ -214,7 +214,7 @@ pub mod tests {
     use super::*;
     use crate::workload::draw::hash_of;
 
-    /// Of nine random writes to a file of sixteen records.
+    /// The shape of nine random writes to a file of sixteen records.
     pub fn shape() -> Shape {
         Shape {
             access: Access::Random,

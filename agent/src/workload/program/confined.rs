@@ -29,11 +29,11 @@ const LIMITS: [(libc::__rlimit_resource_t, u64); 4] = [
     (libc::RLIMIT_CORE, 0),
 ];
 
-/// What is to be run.
+/// Holds what is to be run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ConfinedProgram {
     pub root: PathBuf,
-    /// What is mounted as its working directory.
+    /// Holds what is mounted as its working directory.
     pub directory: PathBuf,
     /// Where its end is told.
     pub status: PathBuf,

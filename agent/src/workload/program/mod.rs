@@ -54,7 +54,7 @@ words! {
     ProgramWorkload { Program = "program" }
 }
 
-/// What is run, and with what.
+/// The program that is run, and its arguments.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramCase {
@@ -64,7 +64,7 @@ pub struct ProgramCase {
     pub arguments: Vec<String>,
     /// Variables of its environment, as NAME=VALUE, beside the fixed ones.
     pub environment: Vec<String>,
-    /// What is copied into its working directory before; empty: nothing.
+    /// Holds what is copied into its working directory before; empty: nothing.
     pub files: PathBuf,
     /// The programs that it starts are in its root already.
     pub other_programs: Vec<String>,
@@ -89,7 +89,7 @@ pub struct PreparedProgram {
     found: FoundTransactions,
     calls: usize,
     lost_calls: u64,
-    /// Of 32-bit and x32 programs.
+    /// Calls of 32-bit and x32 programs.
     calls_of_others: u64,
 }
 
@@ -256,7 +256,7 @@ impl Workload for PreparedProgram {
     }
 }
 
-/// What a program left, which only it could check.
+/// Holds what a program left, which only it could check.
 struct ProgramRemains;
 
 impl Remains for ProgramRemains {
@@ -269,7 +269,7 @@ impl Remains for ProgramRemains {
     }
 }
 
-/// What is kept of it.
+/// Says what is kept of it.
 const HEAD_BYTES: usize = 64 << 10;
 /// After so many bytes nobody reads any more, and who writes on gets SIGPIPE.
 const MOST_BYTES: u64 = 16 << 20;

@@ -7,7 +7,7 @@ use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::ledger::{Done, Ledger};
 
-/// What a thread does again and again.
+/// Describes what a thread does again and again.
 pub trait Task {
     /// Does the next transaction. `last_ns` is when the thread's last one returned: the time at
     /// which this one begins, where nothing worth mentioning lies between.
@@ -90,7 +90,7 @@ impl<T: Task> Task for &mut T {
     }
 }
 
-/// What a thread owns; its task is made in the thread itself.
+/// Describes what a thread owns; its task is made in the thread itself.
 pub trait Worker: Send {
     type Task<'a>: Task
     where
@@ -102,7 +102,7 @@ pub trait Worker: Send {
     /// If a step fails.
     fn start(&mut self) -> Result<Self::Task<'_>, WorkloadError>;
 
-    /// What it has to do: an even share, unless it came with work of its own.
+    /// Return what it has to do: an even share, unless it came with work of its own.
     fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
         plan.share(thread, threads)
     }
@@ -118,7 +118,7 @@ pub enum Length {
 }
 
 impl Length {
-    /// Of a case's fields, of which the other is 0.
+    /// Read a case's fields, one of which is 0.
     fn new(transactions: u64, duration_ms: u64) -> Self {
         match duration_ms {
             0 => Self::Count(transactions),
@@ -135,7 +135,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Of a case's fields, of whose last two one is 0.
+    /// Read a case's fields; one of the last two is 0.
     pub fn new(warmup_transactions: u64, transactions: u64, duration_ms: u64) -> Self {
         Self { warmup: warmup_transactions, measured: Length::new(transactions, duration_ms) }
     }
@@ -208,7 +208,7 @@ pub struct Post<T> {
 }
 
 impl<T: Task> Post<T> {
-    /// Of the calling thread, with its share of the plan.
+    /// Make the post of the calling thread, with its share of the plan.
     pub fn new(task: T, plan: Plan) -> Self {
         let tid = rustix::thread::gettid().as_raw_nonzero().get().into();
         let ledger = Ledger::with_room(tid, plan.count().unwrap_or(0));
