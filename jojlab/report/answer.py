@@ -62,8 +62,8 @@ def print_answer(console: Console, lines: Iterable[str]) -> None:
 
 
 def answer_section(summary: RunSummary, run: str) -> Section:
-    """Return the page's first section: the lines, and the first case's bytes as a bar."""
-    found = None if summary.is_composed else answer(summary)
+    """Return the page's first section: the lines, and the bytes of a case alone as a bar."""
+    found = None if summary.is_composed or len(summary.measured) > 1 else answer(summary)
     moved = [share for share in found.classes if share.bytes] if found else []
     whole = sum(share.bytes for share in moved)
     html = render(
@@ -78,7 +78,6 @@ def answer_section(summary: RunSummary, run: str) -> Section:
             }
             for share in moved
         ],
-        label=found.case.label if found and len(found.measured) > 1 else "",
         command=f"joj show {run}",
     )
     return Section("answer", html)

@@ -18,11 +18,11 @@ from jojlab.analysis.figures.throughput import Apart
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import plural, printable
 from jojlab.model.figures import CAUSED, Number
-from jojlab.report import case_charts, hazards, survival
-from jojlab.report.overview import at_risk, case_title, name_of
+from jojlab.report import hazards, survival
+from jojlab.report.overview import case_title, name_of
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table
-from jojlab.report.shared.template import Cell, Noted, Section, Specs, case_anchor, case_ids, render
+from jojlab.report.shared.template import Cell, Noted, Section, case_anchor, case_ids, render
 
 
 def deferred_words(figures: Mapping[str, Number]) -> str:
@@ -267,16 +267,10 @@ def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> 
     )
 
 
-def bill_section(summary: RunSummary, run: str, specs: Specs) -> Section:
+def bill_section(summary: RunSummary, run: str) -> Section:
     """What one commit costs by class, then every case's bill in full."""
-    rows, cases = case_charts.bill_rows(summary), case_charts.chart_labels(summary)
-    specs["bytes-chart"] = case_charts.bill_chart(rows, cases, "kib", "KiB per commit")
-    specs["requests-chart"] = case_charts.bill_chart(
-        rows, cases, "requests", "requests and flushes per commit"
-    )
     html = render(
         "report/bill.html",
-        at_risk=at_risk(summary),
         classes=_class_table(summary),
         bills=[_full_bill(case, case.bill, run) for case in summary.measured if case.bill],
         bills_are_open=len(summary.measured) == 1,

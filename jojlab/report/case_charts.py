@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from jojlab.analysis.commit.bill import CLASSES, class_of, class_shares
+from jojlab.analysis.commit.bill import CLASSES, class_of
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.lazy import alt
@@ -100,25 +100,6 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
             ms = {"ms": median / 1e6, "low": low / 1e6, "high": high / 1e6}
             rows.append({"case": chart_label(summary, case), "percentile": shown, **ms})
     return rows
-
-
-def bill_rows(summary: RunSummary) -> list[Row]:
-    """Return one row per case, part and class of its bill, and those of absent_rows."""
-    return absent_rows(summary) + [
-        {
-            "case": chart_label(summary, case),
-            "risk": survival.risk(case),
-            "survives": survival.outcome_words(case),
-            "part": share.part,
-            "class": share.name,
-            "kib": share.bytes / 1024,
-            "requests": share.requests,
-            "order": (share.part != "commit") * len(CLASSES) + CLASSES.index(share.name),
-        }
-        for case in summary.measured
-        if case.bill
-        for share in class_shares(case.bill)
-    ]
 
 
 def commit_rows(trace: CommitTrace) -> tuple[list[Row], list[Row]]:
@@ -251,92 +232,6 @@ def latency_chart(rows: Rows, cases: list[str], axis: str) -> dict[str, Any]:
         tooltip=_tooltip("case", "percentile", "ms", "risk", "survives"),
     )
     return _finish(alt.layer(*lines, points, *_absent(data, rows, y)), len(cases), data)
-
-
-def bill_chart(rows: Rows, cases: list[str], field: str, title: str) -> dict[str, Any]:
-    """Stacked bars of `field` (kib or requests) by `case` and `class`; deferred work is paler.
-
-    Where the longest bar would hide others, bars of like length stand together, each group with an
-    axis of its own: stacked parts cannot be read on a logarithmic one.
-    """
-    # A flush has no bytes, nor a place in their legend.
-    drawn = [row for row in rows if row.get(field)]
-    classes = [name for name in vega.COLOURS if any(row["class"] == name for row in drawn)]
-    data: Datasets = {}
-    groups = _of_like_length(drawn, cases, field)
-    panels = []
-    for place, group in enumerate(groups):
-        own = [row for row in drawn if row["case"] in group]
-        others = [row for row in rows if row["case"] in group and "absent" in row]
-        panels.append(
-            _bill_panel(data, own, others, group, classes, field, title).properties(
-                width=vega.WIDTH,
-                height=max(40, _BAR * len(group)),
-                **({"title": _panel_title(place)} if len(groups) > 1 else {}),
-            )
-        )
-    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=24)
-    return vega.configured(chart, data)
-
-
-def _panel_title(place: int) -> str:
-    return "the longest bars" if place == 0 else "shorter bars, on another axis"
-
-
-def _of_like_length(rows: Rows, cases: list[str], field: str) -> list[list[str]]:
-    """Return the cases in groups, within which no bar hides another; those without any come first.
-
-    The groups' cases are in their own order.
-    """
-    whole = dict.fromkeys(cases, 0.0)
-    for row in rows:
-        whole[row["case"]] += row[field]
-    groups: list[set[str]] = [{case for case in cases if not whole[case]}]
-    longest = 0.0
-    for case in sorted((case for case in cases if whole[case]), key=lambda case: -whole[case]):
-        if longest > whole[case] * vega.MOST_TIMES:
-            groups.append(set())
-            longest = 0.0
-        longest = longest or whole[case]
-        groups[-1].add(case)
-    return [[case for case in cases if case in group] for group in groups]
-
-
-def _bill_panel(
-    data: Datasets,
-    rows: Rows,
-    absent: Rows,
-    cases: list[str],
-    classes: list[str],
-    field: str,
-    title: str,
-) -> Any:
-    y = _cases(cases)
-    bars = alt.Chart(vega.named_data(data, rows)).encode(
-        y=y,
-        x=alt.X(f"{field}:Q", title=title, stack="zero", axis=_values(cases)),
-        order=alt.Order("order:Q"),
-        detail="class:N",
-    )
-    colour = alt.Color(
-        "class:N",
-        scale=alt.Scale(domain=classes, range=[vega.COLOURS[name] for name in classes]),
-        legend=vega.legend(""),
-    )
-    opacity = alt.Opacity(
-        "part:O",
-        sort=["commit", "deferred"],
-        scale=alt.Scale(domain=["commit", "deferred"], range=[1, 0.4]),
-        legend=None,
-    )
-    band = {"height": {"band": 0.62}, "stroke": "white", "strokeWidth": 0.6}
-    plain = bars.mark_bar(**band).encode(
-        color=colour,
-        opacity=opacity,
-        tooltip=_tooltip("case", "part", "class", "kib", "requests", "risk", "survives"),
-    )
-    hatch = vega.hatched(bars, **band).encode(detail=["class:N", "part:O"])
-    return alt.layer(plain, hatch, *_absent(data, absent, y))
 
 
 def shares_chart(rows: Rows) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from jojlab.analysis.commit.story import Call, Moved, StoryEvent, story
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
-from jojlab.analysis.run.answer import TimeShares, time_shares
+from jojlab.analysis.run.answer import TimeShares, answer, time_shares
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report import case_charts
 from jojlab.report.shared import text, vega
@@ -384,7 +384,12 @@ def _lane_height(rows: Rows) -> int:
 def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:
     """The requests of one typical commit of every case, or of its checkpoint."""
     found, untold = [], []
-    for place, case in enumerate(summary.measured):
+    answered = answer(summary)
+    cheapest = answered.cheaper[0].case.case_id if answered and answered.cheaper else ""
+    first = [case for case in summary.measured if case.case_id == cheapest]
+    others = [case for case in summary.measured if case.case_id != cheapest]
+    # The first case, beside it the cheapest that does the same work, then all others.
+    for place, case in enumerate([*others[:1], *first, *others[1:]]):
         if not case.trace or not case.trace.runs:
             if case.figures.median.get("requests_per_commit"):
                 untold.append(f"{case.label}: {without_requests(case.trace)}")
@@ -410,7 +415,7 @@ def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:
                 ),
                 "command": f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                 f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"',
-                "is_open": place < 2,
+                "is_open": place <= len(first),
             }
         )
     html = render("report/commits.html", commits=found, untold=untold, columns=COLUMNS)

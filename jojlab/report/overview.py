@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -55,7 +56,7 @@ class CaseTable(NamedTuple):
 
     titles: tuple[str, ...]
     heads: tuple[str, ...]
-    rows: tuple[tuple[CaseSummary, tuple[str, ...], tuple[str, ...]], ...]
+    rows: tuple[tuple[CaseSummary, tuple[str, ...], tuple[Noted, ...]], ...]
 
 
 def case_table(summary: RunSummary) -> CaseTable:
@@ -74,9 +75,10 @@ def case_table(summary: RunSummary) -> CaseTable:
         cells = [_few(figure, case) for _, figure in columns]
         if is_timed:
             own = times.get(case.case_id)
-            cells.insert(2, "–" if own is None else text.digits(own, _DIGITS))
-        if not case.figures.seeds:
-            cells = [case.status, *("–" for _ in cells[1:])]
+            shown = "–" if own is None else text.digits(own, _DIGITS)
+            cells.insert(2, Noted(shown, "", value=own))
+        if not case.figures.seeds and cells:
+            cells[0] = Noted(case.status, "")
         rows.append((case, values, tuple(cells)))
     heads = [title for title, _ in columns]
     if is_timed:
@@ -85,16 +87,16 @@ def case_table(summary: RunSummary) -> CaseTable:
     return CaseTable(titles or ("case",), tuple(heads), tuple(rows))
 
 
-def _few(figure: str, case: CaseSummary) -> str:
+def _few(figure: str, case: CaseSummary) -> Noted:
     """Return a figure in three digits; bytes in KiB, which the column's title says."""
-    if figure not in case.figures.median:
-        return "–"
-    value = case.figures.median[figure]
-    if figure == "bytes_per_commit":
-        return text.digits(value / 1024, _DIGITS)
+    value = case.figures.median.get(figure)
+    if value is None:
+        return Noted("–", "")
     if FIGURES[figure].unit == "ns":
-        return text.duration(value, _DIGITS)
-    return text.digits(value, _DIGITS)
+        shown = text.duration(value, _DIGITS)
+    else:
+        shown = text.digits(value / (1024 if figure == "bytes_per_commit" else 1), _DIGITS)
+    return Noted(shown, "", value=value)
 
 
 def case_title(summary: RunSummary) -> str:
@@ -140,12 +142,13 @@ def paying_note(summary: RunSummary) -> str:
     return f"paying for a checkpoint: of {many} checkpoints a capture; p99 of few is the longest"
 
 
+_MOST_NAMED = 4  # cases that a warning names
 _MOST_FAILED = 12  # cases without a result that are named at the top
 
 
 def warnings(summary: RunSummary) -> Markup:
     """Say loudly what is missing."""
-    lost = [f"{case.label}: {'; '.join(case.missing.in_words)}" for case in summary.incomplete]
+    lost = _by_words((case.label, "; ".join(case.missing.in_words)) for case in summary.incomplete)
     told = [
         (summary.partial(case), f"{case.label}: {case.status}. {case.reason}")
         for case in summary.unfinished
@@ -155,7 +158,7 @@ def warnings(summary: RunSummary) -> Markup:
     if len(failed) > _MOST_FAILED:
         more = len(failed) - _MOST_FAILED
         failed[_MOST_FAILED:] = [f"and {more} more: see How it was measured, Cases without figures"]
-    notes = [f"{case.label}: {note}" for case in summary.cases for note in case.missing.notes]
+    notes = _by_words((case.label, note) for case in summary.cases for note in case.missing.notes)
     clocks = [text.clocks([clock]) for clock in summary.clocks]
     return render(
         "report/warnings.html",
@@ -167,17 +170,46 @@ def warnings(summary: RunSummary) -> Markup:
     )
 
 
+def _by_words(told: Iterable[tuple[str, str]]) -> list[str]:
+    """Return what is said of cases, each once, after the cases that it is said of."""
+    labels: dict[str, list[str]] = {}
+    for label, words in told:
+        labels.setdefault(words, []).append(label)
+    return [
+        f"{'; '.join(names) if len(names) < _MOST_NAMED else f'{len(names)} cases'}: {words}"
+        for words, names in labels.items()
+    ]
+
+
 def overview(summary: RunSummary, run: str) -> Section:
-    """One line per case."""
+    """One line per case, with the figures that answer most."""
+    found = case_table(summary)
+    rows: list[list[Cell]] = []
+    for case, values, cells in found.rows:
+        link = case_anchor(case.case_id) if case.bill else ""
+        small = "\n".join(filter(None, (summary.partial(case), hazards.risk_mark(case))))
+        first = Noted(values[0], small, "risk", link=link)
+        survives = Noted(survival.outcome_words(case), survival.contradiction(case), "risk")
+        rows.append([first, *values[1:], survives, *cells])
     return Section(
         "overview",
         render(
             "report/overview.html",
-            cases=overview_table(summary),
-            paying=paying_note(summary),
+            columns=[*found.titles, "survives", *found.heads],
+            rows=rows,
+            ids=case_ids(summary.cases),
+            words=len(found.titles) + 1,
             run=run,
         ),
     )
+
+
+def figures_section(summary: RunSummary, run: str) -> Section:
+    """Every case with all figures of the overview, to be opened."""
+    html = render(
+        "report/figures.html", cases=overview_table(summary), paying=paying_note(summary), run=run
+    )
+    return Section("figures", html)
 
 
 def overview_table(summary: RunSummary) -> dict[str, Any]:

@@ -24,7 +24,8 @@ from jojlab.report.experiment import verdict_section
 from jojlab.report.latency import latency_section, throughput_section
 from jojlab.report.memory_model import memory_section
 from jojlab.report.method import method_section
-from jojlab.report.overview import overview, warnings
+from jojlab.report.multiples import multiples_section
+from jojlab.report.overview import figures_section, overview, warnings
 from jojlab.report.shared import text
 from jojlab.report.shared.template import (
     Section,
@@ -76,26 +77,30 @@ class SectionKind(NamedTuple):
 # In the order of the page. A section is a module and a row.
 SECTIONS = (
     SectionKind("answer", "In short", lambda page: answer_section(page.summary, page.run)),
+    SectionKind("multiples", "Time and bytes", lambda page: multiples_section(page.summary)),
+    SectionKind(
+        "commit", "One commit", lambda page: commits_section(*page[:3]) if page.has_bill else None
+    ),
     SectionKind(
         "overview",
         "At a glance",
         lambda page: overview(page.summary, page.run) if page.has_overview else None,
     ),
-    SectionKind(
-        "compare",
-        "Compare",
-        lambda page: compare_section(page.summary) if page.has_overview else None,
-    ),
     SectionKind("safety", "Is it safe?", lambda page: safety(page.summary, page.run)),
     SectionKind(
         "figure",
-        "In one picture",
+        "Notes",
         lambda page: experiment.pictures_section(only_part(page), page.summary, page.specs),
     ),
     SectionKind(
         "published", "Published", lambda page: experiment.published_section(only_part(page))
     ),
     SectionKind("memory", "Memory", lambda page: memory_section(page.summary)),
+    SectionKind(
+        "compare",
+        "Compare",
+        lambda page: compare_section(page.summary) if page.has_overview else None,
+    ),
     SectionKind(
         "throughput",
         "Throughput",
@@ -107,10 +112,12 @@ SECTIONS = (
         lambda page: latency_section(*page[:3]) if page.summary.measured else None,
     ),
     SectionKind(
-        "bill", "The bill", lambda page: bill_section(*page[:3]) if page.has_bill else None
+        "bill", "The bill", lambda page: bill_section(*page[:2]) if page.has_bill else None
     ),
     SectionKind(
-        "commit", "One commit", lambda page: commits_section(*page[:3]) if page.has_bill else None
+        "figures",
+        "All figures",
+        lambda page: figures_section(page.summary, page.run) if page.summary.measured else None,
     ),
     SectionKind("kinds", "Kinds of I/O", lambda page: kinds_section(*page[:3])),
     SectionKind(

@@ -33,6 +33,7 @@ from jojlab.report.overview import (
 )
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table, print_beside, print_some
+from jojlab.report.shared.template import Noted
 from jojlab.report.statements import print_statements, print_tables
 
 _TITLE = 16  # letters of a column's title in one line
@@ -111,7 +112,7 @@ def _print_cases(console: Console, summary: RunSummary) -> None:
 def _table_of_cases(
     summary: RunSummary,
     found: CaseTable,
-    rows: Sequence[tuple[CaseSummary, tuple[str, ...], tuple[str, ...]]],
+    rows: Sequence[tuple[CaseSummary, tuple[str, ...], tuple[Noted, ...]]],
     *,
     is_named: bool,
 ) -> Table:
@@ -130,7 +131,7 @@ def _table_of_cases(
         names[0] = mark * has_risks + names[0]
         names[-1] += " [yellow]*[/yellow]" * bool(summary.partial(case))
         survives = _survives(case) if case.figures.seeds else ""
-        table.add_row(*names, *cells, survives)
+        table.add_row(*names, *(cell.text for cell in cells), survives)
     return table
 
 

@@ -11,7 +11,7 @@ import vl_convert
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.report import case_charts
-from jojlab.report.case_charts import bill_chart, throughput_chart
+from jojlab.report.case_charts import throughput_chart
 from jojlab.report.experiment import Axes, grouped_chart, grouped_rows
 from jojlab.report.shared import vega
 from tests.captures import make_run
@@ -58,20 +58,6 @@ def test_a_case_at_risk_is_hatched_and_one_without_figures_says_why() -> None:
     assert drawn.count(vega.HATCH) == 1
 
 
-def part(case: str, kib: float, risk: str = "") -> dict[str, Any]:
-    return {"case": case, "part": "commit", "class": "database", "kib": kib, "requests": 1,
-            "order": 0, "risk": risk}  # fmt: skip
-
-
-def test_bars_of_like_length_share_an_axis() -> None:
-    rows = [part("a", 100), part("b", 2), part("c", 90), part("d", 1, "database")]
-    spec = bill_chart(rows, ["a", "b", "c", "d", "e"], "kib", "KiB")
-    shown = [panel["layer"][0]["encoding"]["y"]["sort"] for panel in spec["vconcat"]]
-    assert shown == [["a", "c", "e"], ["b", "d"]]
-    assert vl_convert.vegalite_to_svg(spec).count(vega.HATCH) == 1
-    assert "vconcat" not in bill_chart(rows[:1], ["a"], "kib", "KiB")
-
-
 def test_groups_bars_and_panels_are_named_and_a_gap_has_its_mark() -> None:
     ends: dict[str, Any] = {"low": 1, "high": 1, "stated": None, "risk": ""}
     rows: list[dict[str, Any]] = [
@@ -100,7 +86,6 @@ def test_a_case_that_lacks_a_seed_is_marked_in_every_chart(tmp_path: Path) -> No
         case_charts.throughput_rows(summary),
         case_charts.latency_rows(summary),
         case_charts.histogram_rows(summary),
-        case_charts.bill_rows(summary),
     ):
         names = {row["case"] for row in rows}
         assert marked in names

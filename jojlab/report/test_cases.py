@@ -65,7 +65,7 @@ def test_cases_are_sorted_by_keys_and_the_order_is_in_the_address(
       later(() => {
         const names = () => shown("#overview tbody tr").map((row) => row.cells[0].textContent);
         const before = names(), head = [...document.querySelectorAll("#overview th")]
-          .findIndex((cell) => cell.textContent.startsWith("latency p50"));
+          .findIndex((cell) => cell.textContent.startsWith("commit p50"));
         const button = document.querySelectorAll("#overview th")[head].querySelector("button");
         button.focus();
         const focused = document.activeElement === button;
@@ -87,7 +87,7 @@ def test_cases_are_sorted_by_keys_and_the_order_is_in_the_address(
 @needs_browser
 @pytest.mark.parametrize("columns", [400, 1200])
 def test_a_link_opens_its_case(page: str, tmp_path: Path, columns: int) -> None:
-    [address] = re.findall(r'<a href="(#case-[^"]*wal[^"]*)"', page)
+    [address] = set(re.findall(r'<a href="(#case-[^"]*wal[^"]*)"', page))
     script = """
       later(() => {
         const open = [...document.querySelectorAll("#bill details[open]")];
@@ -119,3 +119,20 @@ def test_two_cases_stand_beside_each_other(page: str, tmp_path: Path) -> None:
     told = title_in_browser(tmp_path, page, READY + script, 400, fragment)
     # tests/captures.py: 3 writes of 28 KiB, or 7 writes, 2 flushes and 68 KiB.
     assert told == (f"{WAL}|{TRUNCATE}|total   3 9 +6 28 68 +40|total   3 3 0 28 28 0|true|false")
+
+
+@needs_browser
+@pytest.mark.parametrize("columns", [390, 1280])
+def test_the_page_does_not_scroll_sideways(page: str, tmp_path: Path, columns: int) -> None:
+    """Neither the page nor the answer, the chart or the table of cases does, in any part of it."""
+    script = """
+      later(() => {
+        const wide = [...document.querySelectorAll("#answer *, #multiples *, #overview .ask")]
+          .filter((part) => part.getBoundingClientRect().right > innerWidth)
+          .map((part) => part.outerHTML.slice(0, 80));
+        const table = document.querySelector("#overview .scroll");
+        const isWide = innerWidth > 800 && table.scrollWidth > table.clientWidth;
+        ended(document.documentElement.scrollWidth > innerWidth, isWide, ...wide);
+      });
+    """
+    assert title_in_browser(tmp_path, page, READY + script, columns) == "false|false"
