@@ -15,7 +15,10 @@ use super::vfs::Vfs;
 pub type ContentsDigest = u64;
 
 /// The hash of one row of a table.
-pub fn of_row<'a>(table: &str, values: impl IntoIterator<Item = ValueRef<'a>>) -> ContentsDigest {
+pub fn row_digest<'a>(
+    table: &str,
+    values: impl IntoIterator<Item = ValueRef<'a>>,
+) -> ContentsDigest {
     let mut hasher = DefaultHasher::new();
     table.hash(&mut hasher);
     for value in values {
@@ -34,12 +37,12 @@ pub fn of_row<'a>(table: &str, values: impl IntoIterator<Item = ValueRef<'a>>) -
 ///
 /// # Errors
 /// If it cannot be read. `path` is named in the error.
-pub fn of_database(
+pub fn database_digest(
     connection: &Connection,
     name: &str,
     path: &Path,
 ) -> Result<ContentsDigest, SqliteError> {
-    let schema = of_schema(connection, name, path)?;
+    let schema = present_schema_digest(connection, name, path)?;
     let step = failed("read the list of tables", path);
     let sql =
         format!("SELECT name FROM {name}.sqlite_schema WHERE type = 'table' AND rootpage > 0");
@@ -48,7 +51,8 @@ pub fn of_database(
         tables.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(&step)?;
     let sum = |sum: ContentsDigest, table: &String| -> Result<_, SqliteError> {
         let quoted = table.replace('"', "\"\"");
-        let rows = of_query(connection, table, &format!("SELECT * FROM {name}.\"{quoted}\""), path);
+        let rows =
+            query_digest(connection, table, &format!("SELECT * FROM {name}.\"{quoted}\""), path);
         Ok(sum.wrapping_add(rows?))
     };
     tables.iter().try_fold(schema, sum)
@@ -58,35 +62,35 @@ pub fn of_database(
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn of_file(path: &Path) -> Result<ContentsDigest, SqliteError> {
+pub fn file_digest(path: &Path) -> Result<ContentsDigest, SqliteError> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(failed("open", path))?;
-    of_database(&connection, "main", path)
+    database_digest(&connection, "main", path)
 }
 
 /// The schema of a database in which these statements were executed.
 ///
 /// # Errors
 /// If SQLite refuses one.
-pub fn of_made_schema(statements: &[String]) -> Result<ContentsDigest, SqliteError> {
+pub fn schema_digest(statements: &[String]) -> Result<ContentsDigest, SqliteError> {
     let path = Path::new(":memory:");
     let step = failed("make a schema", path);
     let connection = Connection::open_in_memory().map_err(&step)?;
     statements.iter().try_for_each(|sql| connection.execute_batch(sql)).map_err(&step)?;
-    of_schema(&connection, "main", path)
+    present_schema_digest(&connection, "main", path)
 }
 
-fn of_schema(
+fn present_schema_digest(
     connection: &Connection,
     name: &str,
     path: &Path,
 ) -> Result<ContentsDigest, SqliteError> {
     // Not rootpage: which page a table begins on, nobody is told.
     let sql = format!("SELECT type, name, tbl_name, sql FROM {name}.sqlite_schema");
-    of_query(connection, "sqlite_schema", &sql, path)
+    query_digest(connection, "sqlite_schema", &sql, path)
 }
 
-fn of_query(
+fn query_digest(
     connection: &Connection,
     table: &str,
     sql: &str,
@@ -102,7 +106,7 @@ fn of_query(
         for column in 0..columns {
             values.push(row.get_ref(column).map_err(&step)?);
         }
-        sum = sum.wrapping_add(of_row(table, values));
+        sum = sum.wrapping_add(row_digest(table, values));
     }
     Ok(sum)
 }
@@ -112,9 +116,9 @@ fn of_query(
 ///
 /// # Errors
 /// If one of the two cannot open it, or reads other rows than the other.
-pub fn of_closed(path: &Path, vfs: Vfs) -> Result<ContentsDigest, SqliteError> {
+pub fn closed_digest(path: &Path, vfs: Vfs) -> Result<ContentsDigest, SqliteError> {
     let plain = open(path)?;
-    let digest = of_database(&plain, "main", path)?;
+    let digest = database_digest(&plain, "main", path)?;
     if vfs == Vfs::None {
         return Ok(digest);
     }
@@ -122,7 +126,7 @@ pub fn of_closed(path: &Path, vfs: Vfs) -> Result<ContentsDigest, SqliteError> {
     let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     plain.set_db_config(option, true).map_err(failed("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", path))?;
     drop(plain);
-    if of_database(&open_by(vfs, path)?, "main", path)? == digest {
+    if database_digest(&open_by(vfs, path)?, "main", path)? == digest {
         return Ok(digest);
     }
     Err(SqliteError::Readers { path: path.into(), vfs })
@@ -153,21 +157,22 @@ fn open_by(vfs: Vfs, path: &Path) -> Result<Connection, SqliteError> {
 mod tests {
     use super::*;
 
-    fn of(sql: &str) -> ContentsDigest {
+    fn contents_of(sql: &str) -> ContentsDigest {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(sql).unwrap();
-        of_database(&connection, "main", Path::new("it")).unwrap()
+        database_digest(&connection, "main", Path::new("it")).unwrap()
     }
 
     #[test]
     fn the_order_of_rows_and_the_layout_do_not_matter_and_all_else_does() {
         let table = "CREATE TABLE \"a \"\"b\" (k INTEGER PRIMARY KEY, v);";
-        let insert = |rows: &str| of(&format!("{table} INSERT INTO \"a \"\"b\" VALUES {rows};"));
+        let insert =
+            |rows: &str| contents_of(&format!("{table} INSERT INTO \"a \"\"b\" VALUES {rows};"));
         let digest = insert("(1, 'x'), (2, NULL)");
         assert_eq!(digest, insert("(2, NULL), (1, 'x')"));
         assert_eq!(
             digest,
-            of(&format!(
+            contents_of(&format!(
                 "{table} INSERT INTO \"a \"\"b\" VALUES (1, 'x'), (2, NULL), (3, 0);
                  DELETE FROM \"a \"\"b\" WHERE k = 3; VACUUM;"
             ))
@@ -175,7 +180,13 @@ mod tests {
         for other in ["(1, 'x'), (2, 0)", "(1, x'78'), (2, NULL)", "(1, 'x')"] {
             assert_ne!(digest, insert(other), "{other}");
         }
-        assert_ne!(of(table), of("CREATE TABLE \"a \"\"b\" (k INTEGER PRIMARY KEY, v TEXT);"));
-        assert_ne!(of(table), of(&format!("{table} CREATE INDEX i ON \"a \"\"b\" (v);")));
+        assert_ne!(
+            contents_of(table),
+            contents_of("CREATE TABLE \"a \"\"b\" (k INTEGER PRIMARY KEY, v TEXT);")
+        );
+        assert_ne!(
+            contents_of(table),
+            contents_of(&format!("{table} CREATE INDEX i ON \"a \"\"b\" (v);"))
+        );
     }
 }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::{SqliteError, failed};
 use super::pragmas::{self, AttachedSettings, CheckpointMode, JournalMode, Pragmas};
-use super::wal::{self, CommitCheckpoint, Database, FollowedWals, MadeCheckpoint};
+use super::wal::{self, CheckpointCounts, CommitCheckpoint, Database, FollowedWals};
 use crate::tables::timeline::now_ns;
 
 /// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
@@ -204,11 +204,11 @@ impl Databases {
         &self,
         database: &Database,
         mode: CheckpointMode,
-    ) -> Result<(String, MadeCheckpoint), SqliteError> {
+    ) -> Result<(String, CheckpointCounts), SqliteError> {
         let sql = format!("PRAGMA {}.wal_checkpoint({mode})", database.name);
         let made = self.connection().query_row(&sql, [], |row| {
             let (busy, in_log, copied): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(MadeCheckpoint { is_busy: busy != 0, in_log, copied })
+            Ok(CheckpointCounts { is_busy: busy != 0, in_log, copied })
         });
         Ok((sql.clone(), made.map_err(failed(&sql, &database.path))?))
     }
@@ -331,7 +331,7 @@ pub fn note(connection: &mut Connection, names: &[String]) -> rusqlite::Result<(
 }
 
 /// How this thread's connection ended its transactions since it was asked last.
-pub fn take() -> TransactionEnd {
+pub fn take_transaction_end() -> TransactionEnd {
     ENDED.take()
 }
 

@@ -32,7 +32,7 @@ pub enum SqliteError {
 }
 
 /// What SQLite answers of itself or of the machine, and not of the file (sqlite.org/rescode.html).
-const OF_SQLITE: [i32; 10] = [
+const SQLITE_CODES: [i32; 10] = [
     ffi::SQLITE_NOMEM,
     ffi::SQLITE_BUSY,
     ffi::SQLITE_LOCKED,
@@ -58,7 +58,7 @@ fn is_of_machine(extended_code: i32, lacks: impl Fn(Lack) -> bool) -> bool {
         _ if extended_code == ffi::SQLITE_IOERR_SHMMAP => lacks(Lack::Mapping),
         ffi::SQLITE_CANTOPEN => lacks(Lack::Descriptor),
         ffi::SQLITE_FULL => lacks(Lack::Space),
-        _ => OF_SQLITE.contains(&primary),
+        _ => SQLITE_CODES.contains(&primary),
     }
 }
 
@@ -70,7 +70,7 @@ impl SqliteError {
     }
 
     /// What a failure to read a database back is, in a word or two.
-    pub fn named(&self) -> &'static str {
+    pub fn failure_name(&self) -> &'static str {
         let Self::Step { path, source, .. } = self else { return "corruption" };
         match source.sqlite_error().map(|found| found.extended_code & 0xff) {
             Some(ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB | ffi::SQLITE_TOOBIG) => "corruption",
@@ -210,10 +210,10 @@ mod tests {
             (ffi::SQLITE_ERROR, "missing table or column"),
             (ffi::SQLITE_MISMATCH, "unexpected failure"),
         ] {
-            assert_eq!(error(code, "/").named(), name, "{code}");
+            assert_eq!(error(code, "/").failure_name(), name, "{code}");
         }
-        assert_eq!(error(ffi::SQLITE_CANTOPEN, "/no such file").named(), "missing file");
-        assert_eq!(error(ffi::SQLITE_CANTOPEN, "/").named(), "file that cannot be opened");
+        assert_eq!(error(ffi::SQLITE_CANTOPEN, "/no such file").failure_name(), "missing file");
+        assert_eq!(error(ffi::SQLITE_CANTOPEN, "/").failure_name(), "file that cannot be opened");
     }
 
     #[test]

@@ -33,13 +33,13 @@ pub struct Database {
 /// What SQLite says of a checkpoint (sqlite.org/pragma.html#pragma_wal_checkpoint): both numbers
 /// are of the WAL as it is then, however many checkpoints copied of it.
 #[derive(Debug, Clone, Copy)]
-pub struct MadeCheckpoint {
+pub struct CheckpointCounts {
     pub is_busy: bool,
     pub in_log: i64,
     pub copied: i64,
 }
 
-impl MadeCheckpoint {
+impl CheckpointCounts {
     /// Whether nothing is left to copy.
     pub fn is_whole(self) -> bool {
         !self.is_busy && self.copied == self.in_log
@@ -112,7 +112,7 @@ impl Database {
 
     /// A checkpoint was made while others have it open; gives how many frames it copied itself.
     /// `sequence` is that of the WAL before it.
-    pub fn note_checkpoint(&self, sequence: Option<u32>, made: MadeCheckpoint) -> u32 {
+    pub fn note_checkpoint(&self, sequence: Option<u32>, made: CheckpointCounts) -> u32 {
         // Another connection was making one.
         if made.in_log < 0 {
             return 0;
@@ -201,7 +201,7 @@ unsafe extern "C" fn wal_grew(
         let mut new = copied.unsigned_abs();
         if let Ok(sequence @ Some(_)) = sequence {
             let (in_log, copied) = (in_log.into(), copied.into());
-            let made = MadeCheckpoint { is_busy: code != ffi::SQLITE_OK, in_log, copied };
+            let made = CheckpointCounts { is_busy: code != ffi::SQLITE_OK, in_log, copied };
             new = database.note_checkpoint(sequence, made);
         }
         let mut noted = followed.autocheckpoint.borrow_mut();

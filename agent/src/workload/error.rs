@@ -40,7 +40,7 @@ impl WorkloadError {
     /// Return what a failure to read back what was left is, in a word or two.
     pub fn kind_words(&self) -> &'static str {
         match self {
-            Self::Sqlite(error) => error.named(),
+            Self::Sqlite(error) => error.failure_name(),
             Self::File { .. } if self.is_disk_full() => "full filesystem",
             Self::File { source, .. } => match source.kind() {
                 ErrorKind::NotFound => "missing file",

@@ -289,7 +289,7 @@ impl Task for ScriptPlay<'_> {
         let (sync_calls, retries) = (sync_call::count(), databases::retries());
         let batch_atomic_commits = vfs::commits();
         let pages = databases::pages_written(self.databases.connection());
-        databases::take();
+        databases::take_transaction_end();
         let begin_ns = now_ns();
         let run = self.run()?;
         if self.is_open() {
@@ -298,7 +298,7 @@ impl Task for ScriptPlay<'_> {
         }
         let return_ns = now_ns();
         let wrote = databases::pages_written(self.databases.connection()) != pages;
-        let ended = databases::take();
+        let ended = databases::take_transaction_end();
         let (verb, databases) = self.came_to(run, ended, wrote);
         self.last_ns = return_ns;
         self.in_burst += 1;

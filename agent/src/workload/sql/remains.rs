@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sqlite::contents::{self, of_file};
+use crate::sqlite::contents::{self, file_digest};
 use crate::sqlite::vfs::Vfs;
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
@@ -35,7 +35,7 @@ impl SqlRemains {
 
     fn survived_at(&self, at_ns: i64) -> Result<Survival, WorkloadError> {
         let from_sharers = |sharers: &Sharers| {
-            let digest = |path: &PathBuf| contents::of_closed(path, self.vfs);
+            let digest = |path: &PathBuf| contents::closed_digest(path, self.vfs);
             let digests = sharers.files.iter().map(digest).collect::<Result<Vec<_>, _>>()?;
             let found: Vec<_> = sharers.states.iter().zip(digests).collect();
             Ok(survival(&found, sharers.progress(at_ns)))
@@ -168,7 +168,7 @@ pub fn histories(
                 Some(_) => continue,
             }
             for (file, states) in found.files.iter().zip(&mut found.states) {
-                states.0.push(of_file(&of_memory(file))?);
+                states.0.push(file_digest(&of_memory(file))?);
             }
         }
         Ok(())

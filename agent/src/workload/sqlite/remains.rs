@@ -11,7 +11,7 @@ use super::operations::{
     Operations, PlannedTransaction, RowOperation, create_table, initial_rows, table_name,
 };
 use super::settings::{SqliteSettings, SqliteWorkload};
-use crate::sqlite::contents::{self, ContentsDigest, of_made_schema, of_row};
+use crate::sqlite::contents::{self, ContentsDigest, row_digest, schema_digest};
 use crate::sqlite::error::failed;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
@@ -64,7 +64,7 @@ impl DatabasesLeft {
             }
         };
         let vfs = settings.options.vfs;
-        let digest = |path: &PathBuf| Ok((states, contents::of_closed(path, vfs)?));
+        let digest = |path: &PathBuf| Ok((states, contents::closed_digest(path, vfs)?));
         let found: Result<Vec<_>, WorkloadError> = self.paths.iter().map(digest).collect();
         Ok(survival(&found?, progress))
     }
@@ -121,15 +121,15 @@ pub fn states(
     let tables: Vec<String> = (0..settings.tables.get()).map(table_name).collect();
     let digest_of = |row: &RowOperation| {
         let values = [ValueRef::Integer(row.key), ValueRef::Text(row.value.as_bytes())];
-        of_row(&tables[row.table], values)
+        row_digest(&tables[row.table], values)
     };
     let mut rows: BTreeMap<(usize, i64), ContentsDigest> = BTreeMap::new();
     let created: Vec<String> = tables.iter().map(|table| create_table("main", table)).collect();
-    let mut digest = of_made_schema(&created)?;
+    let mut digest = schema_digest(&created)?;
     initial_rows(settings, seed, first, |row| {
-        let of_row = digest_of(row);
-        rows.insert((row.table, row.key), of_row);
-        digest = digest.wrapping_add(of_row);
+        let added = digest_of(row);
+        rows.insert((row.table, row.key), added);
+        digest = digest.wrapping_add(added);
         Ok::<(), WorkloadError>(())
     })?;
     let threads: BTreeSet<u64> = order.iter().copied().collect();
