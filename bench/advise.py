@@ -21,7 +21,7 @@ from jojlab.advise.advice import Adviser
 from jojlab.advise.request import AdviceRequest, advice_request, given_fields
 from jojlab.advise.space import Candidate
 from jojlab.analysis.run.survival import Survival
-from jojlab.campaign.progress import RunProgress
+from jojlab.campaign.jobs import RunProgress
 from jojlab.foundation.cache import Cache
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options

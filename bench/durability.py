@@ -37,7 +37,7 @@ from jojlab.guest.process import CONSOLE, Guest, start
 from jojlab.guest.snapshot import snapshot
 from jojlab.lab.job import Job, Kind
 from jojlab.lab.power_cuts import power_cuts
-from jojlab.lab.work import work
+from jojlab.lab.workers import work
 
 _PEER = Path(__file__).with_name("log_writes_peer.c")
 _PEER_MODULES = ("brd", "dm_log_writes", "dm_snapshot")

@@ -16,19 +16,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from jojlab.advise.cases import experiment
 from jojlab.advise.request import AdviceRequest
 from jojlab.advise.score import Score, keeps, score
 from jojlab.advise.search import KEPT, first_round, neighbours, ranking, search
-from jojlab.advise.space import Candidate
+from jojlab.advise.space import Candidate, experiment
 from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
 from jojlab.analysis.run.risks import Guarantee, broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, summarise
 from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.campaign import USUAL_CASE_S, USUAL_STATE_S, Campaign, format_duration
 from jojlab.campaign.images import Images, images_of
+from jojlab.campaign.jobs import RunProgress
 from jojlab.campaign.power_cuts import verdicts
-from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.plan import Plan, plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, UseError
@@ -65,12 +64,12 @@ class Choice:
 
     @property
     def survivals(self) -> dict[str, Survival]:
-        """What power cuts left, by regime."""
+        """Return what power cuts left, by regime."""
         return {regime: case.survival for regime, case in self.judged.items() if case.survival}
 
     def breaks(self, guarantee: Guarantee, *, but_torn_blocks: bool) -> bool:
-        """Whether a state was found that breaks the guarantee; `but_torn_blocks`: another than one
-        that a torn block of the filesystem's own made unmountable.
+        """Return whether a state was found that breaks the guarantee; `but_torn_blocks`: another
+        than one that a torn block of the filesystem's own made unmountable.
         """
         return any(
             broken_states(each, guarantee)
@@ -81,7 +80,9 @@ class Choice:
 
 @dataclass
 class Advice:
-    """What was found. `measured` counts candidates, `run_folder` has the choices' captures."""
+    """The result of a search. `measured` counts candidates, `run_folder` has the choices'
+    captures.
+    """
 
     present: Choice | None = None
     answers: list[Choice] = field(default_factory=list)
@@ -104,7 +105,9 @@ class Advice:
 
     @property
     def incomplete(self) -> dict[str, list[str]]:
-        """Why measured runs do not count in full: the names of the choices by each reason."""
+        """Return why measured runs do not count in full: the names of the choices by each
+        reason.
+        """
         found: dict[str, list[str]] = {}
         for name, each in self.choices_by_name:
             for reason in each.incomplete:
@@ -248,12 +251,12 @@ class Adviser:
         return found
 
     def keeps(self, candidate: Candidate) -> bool:
-        """Whether what was measured of a candidate is within the limits."""
+        """Return whether what was measured of a candidate is within the limits."""
         found = self.scores.get(candidate)
         return found is not None and keeps(found, self.asked.limits, self.asked.flash)
 
     def _is_refused(self, choice: Choice) -> bool:
-        """Whether it broke the guarantee, or could not be tested for it.
+        """Return whether it broke the guarantee, or could not be tested for it.
 
         On its own filesystem the app risks those torn blocks already, whatever its settings.
         """
@@ -288,7 +291,7 @@ class Adviser:
 
     @property
     def _cuts(self) -> bool:
-        """Whether power cuts are asked for."""
+        """Return whether power cuts are asked for."""
         return self.space.guarantee is not Guarantee.NONE and self.asked.states > 0
 
     def judged(self, candidate: Candidate, name: str, *, enough: bool = False) -> Choice:
@@ -406,7 +409,9 @@ def saved(summary: RunSummary, request: AdviceRequest) -> dict[str, tuple[LineDe
 
 
 def _is_less(each: LineDelta) -> bool:
-    """Whether the choice needs no more of a line: fewer requests of more bytes save nothing."""
+    """Return whether the choice needs no more of a line: fewer requests of more bytes save
+    nothing.
+    """
     now, chosen = each.line, each.before
     return chosen is None or (now.requests >= chosen.requests and now.bytes >= chosen.bytes)
 

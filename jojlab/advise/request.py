@@ -9,9 +9,8 @@ import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
-from jojlab.advise.cases import experiment
 from jojlab.advise.score import Flash, Limits
-from jojlab.advise.space import Space, space
+from jojlab.advise.space import Space, experiment, space
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.campaign.power_cuts import exclusion_reason, observation_before_run
 from jojlab.device.emulated import EMULATED

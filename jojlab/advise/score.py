@@ -13,7 +13,7 @@ from jojlab.model.figures import Number
 
 @dataclass(frozen=True)
 class Flash:
-    """How much flash there is, and how often each part of it can be erased."""
+    """The amount of flash, and how often each part of it can be erased."""
 
     bytes: int
     cycles: int
@@ -25,7 +25,7 @@ class Flash:
 
 @dataclass(frozen=True)
 class Limits:
-    """What an answer may not exceed; 0: nothing is asked."""
+    """The limits that an answer may not exceed; 0: nothing is asked."""
 
     p99_ns: float = 0
     years: float = 0
@@ -68,7 +68,7 @@ def score(figures: Mapping[str, Mapping[str, Number]], shares: Mapping[str, floa
 
 
 def keeps(measured: Score, limits: Limits, flash: Flash) -> bool:
-    """Whether a candidate keeps the limits."""
+    """Return whether a candidate keeps the limits."""
     if limits.p99_ns and measured.p99_ns > limits.p99_ns:
         return False
     if not limits.years:

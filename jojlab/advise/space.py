@@ -1,7 +1,8 @@
 """Which settings may an app choose? The values of each field, and the combinations that can run and
 that the manuals allow for a guarantee.
 
-Reads the app's present settings and what is fixed; gives candidates.
+Reads the app's present settings and what is fixed; gives candidates, and the experiment that
+measures some of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from itertools import product
 
 from jojlab.analysis.run.risks import Guarantee, hazards
 from jojlab.experiment.cases import complete, impossible
+from jojlab.experiment.read import Experiment
+from jojlab.experiment.variants import Variant
 from jojlab.model.field import Value
 from jojlab.model.filesystem import NO_DEVICE
 from jojlab.model.filesystems import (
@@ -73,12 +76,12 @@ class Space:
         return {**self.present, **dict(candidate)}
 
     def can_run(self, candidate: Candidate) -> bool:
-        """Whether the lab can run it, and each of its settings has a meaning."""
+        """Return whether the lab can run it, and each of its settings has a meaning."""
         settings = self.settings(candidate)
         return not impossible(complete(settings)) and not self._idle(settings)
 
     def is_allowed(self, candidate: Candidate) -> bool:
-        """Whether the manuals allow it for the guarantee."""
+        """Return whether the manuals allow it for the guarantee."""
         return not self.ruled_out_by(candidate)
 
     def ruled_out_by(self, candidate: Candidate) -> tuple[Hazard, ...]:
@@ -173,7 +176,7 @@ class Space:
         )
 
     def _idle(self, settings: Mapping[str, Value]) -> bool:
-        """Whether a setting that differs from the present one changes nothing."""
+        """Return whether a setting that differs from the present one changes nothing."""
         if "journal_mode" not in settings:
             return False
         is_wal = settings["journal_mode"] == "wal"
@@ -222,3 +225,27 @@ def _schemas(present: Mapping[str, Value]) -> tuple[str, ...]:
 def _added(own: str, added: tuple[str, ...], sign: str) -> tuple[str, ...]:
     """Return the options with each of some more."""
     return tuple(sign.join(filter(None, (own, each))) for each in added)
+
+
+def experiment(
+    space: Space,
+    settings: Mapping[str, Value],
+    regimes: tuple[str, ...],
+    candidates: Mapping[str, Candidate],
+    seeds: tuple[int, ...],
+    notes: tuple[str, ...] = (),
+) -> Experiment:
+    """Return the experiment of some candidates by name, in each of the regimes; without regimes,
+    in the one that the fields say.
+    """
+    chosen = {*space.values, "regime"} if regimes else {*space.values}
+    return Experiment(
+        "advise",
+        "Which settings are the cheapest that keep the guarantee?",
+        seeds,
+        {name: value for name, value in settings.items() if name not in chosen},
+        {"regime": regimes} if regimes else {},
+        tuple(Variant(name, dict(candidate)) for name, candidate in candidates.items()),
+        notes=notes,
+        where="joj advise",
+    ).expanded()

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from jojlab.campaign import power_cuts
 from jojlab.campaign.images import Images
-from jojlab.campaign.jobs import JobRequest, jobs_of, named_here
+from jojlab.campaign.jobs import JobRequest, NumberedJobs, RunProgress, Step, jobs_of, named_here
 from jojlab.campaign.power_cuts import Answer, PowerCutRequest
-from jojlab.campaign.progress import NumberedJobs, RunProgress, Step
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import runs_by_wall_clock
 from jojlab.experiment.plan import Plan

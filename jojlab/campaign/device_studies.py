@@ -13,7 +13,7 @@ from typing import Any
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
-from jojlab.campaign.progress import RunProgress
+from jojlab.campaign.jobs import RunProgress
 from jojlab.device.profile import Profile
 from jojlab.device.ranges import Tried
 from jojlab.experiment.cases import Case
@@ -70,7 +70,7 @@ def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
 
 @dataclass(frozen=True)
 class Effect:
-    """What one value in a number's place does to one case.
+    """The effect on one case of another value of a number.
 
     `change` is the figure over the figure with the profile as it is, less 1; None, with the reason
     in `failure`, where the case could not be run.

@@ -1,11 +1,12 @@
 """The jobs of an experiment: for each case and seed the record that the agent reads, the machine
-and the input files. Cases and seeds that are the same to the guest are one job.
+and the input files; and who is notified of their progress. Cases and seeds that are the same to the
+guest are one job.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.guest.guest_input import INPUTS
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Input, Job, Kind, record_of, virtual
+from jojlab.lab.lab import JobProgress
 from jojlab.lab.tree import members_of, size_bytes
 from jojlab.model.architecture import ARCHITECTURES
 from jojlab.model.field import FieldKind
@@ -167,3 +169,48 @@ def machine_of(case: Case, profiles: Mapping[str, Profile]) -> Machine | WallMac
 def held_bytes(case: Case, profiles: Mapping[str, Profile]) -> int:
     """Return what the guest's memory will hold of a case's disks and input files in the end."""
     return expected_bytes(case.settings, profiles) + inputs_bytes(case)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The end of one case and seed; `failure` is empty when it is in the run folder.
+
+    `is_there`: it was, before this run took it up.
+    """
+
+    case_id: str
+    seed: int
+    cached: bool = False
+    is_there: bool = False
+    failure: str = ""
+
+
+class RunProgress:
+    """Is notified of a run's progress, and ignores it; a subclass shows it."""
+
+    def stage(self, case_id: str, seed: int, stage: str) -> None:
+        """Note that one case and seed is at a stage of JobProgress; called by any thread."""
+
+    def again(self, step: Step) -> None:
+        """Note that one case and seed failed and is tried once more."""
+
+    def finished(self, step: Step) -> None:
+        """Note that one case and seed is done; called by the thread that runs the campaign."""
+
+
+@dataclass(frozen=True)
+class NumberedJobs(JobProgress):
+    """Passes the progress of numbered jobs on, by the first case and seed of each."""
+
+    requests: Sequence[JobRequest]
+    watcher: RunProgress
+
+    def stage(self, number: int, stage: str) -> None:
+        """Pass the stage of a job on."""
+        case, seed = self.requests[number].answers[0]
+        self.watcher.stage(case.case_id, seed, stage)
+
+    def again(self, number: int, why: str) -> None:
+        """Pass a failure on."""
+        case, seed = self.requests[number].answers[0]
+        self.watcher.again(Step(case.case_id, seed, failure=why))

@@ -15,8 +15,7 @@ from typing import Any
 from jojlab.analysis.run.risks import hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
-from jojlab.campaign.jobs import JobRequest, named_here
-from jojlab.campaign.progress import NumberedJobs, RunProgress, Step
+from jojlab.campaign.jobs import JobRequest, NumberedJobs, RunProgress, Step, named_here
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
 from jojlab.foundation.document import conform

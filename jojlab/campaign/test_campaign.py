@@ -12,8 +12,7 @@ import pytest
 from jojlab.campaign import campaign
 from jojlab.campaign.campaign import Campaign, format_duration
 from jojlab.campaign.images import Images
-from jojlab.campaign.jobs import jobs_of
-from jojlab.campaign.progress import RunProgress, Step
+from jojlab.campaign.jobs import RunProgress, Step, jobs_of
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache

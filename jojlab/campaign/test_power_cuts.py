@@ -13,9 +13,8 @@ import pytest
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import Images
-from jojlab.campaign.jobs import jobs_of
+from jojlab.campaign.jobs import RunProgress, jobs_of
 from jojlab.campaign.power_cuts import exclusion_reason, steps_left, verdicts
-from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment

@@ -11,7 +11,7 @@ from jojlab.advise.advice import Adviser, outlook, saved
 from jojlab.advise.request import advice_request, given_fields
 from jojlab.advise.score import Limits
 from jojlab.analysis.run.summary import summarise
-from jojlab.campaign.progress import RunProgress
+from jojlab.campaign.jobs import RunProgress
 from jojlab.command_line.campaigns import (
     announced_images,
 )

@@ -11,8 +11,8 @@ import click
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.analysis.figures.throughput import apart_json
 from jojlab.analysis.run.summary import safety_json, summarise
+from jojlab.campaign.jobs import RunProgress
 from jojlab.campaign.power_cuts import steps_left
-from jojlab.campaign.progress import RunProgress
 from jojlab.command_line.campaigns import (
     begin_campaign,
     cut_power_with_progress,

@@ -29,8 +29,7 @@ from jojlab.device.calibrate import fit as fit_parameter
 from jojlab.device.calibrate import write_value
 from jojlab.device.distributions import PERCENTILES, measure_distributions, mechanisms
 from jojlab.device.emulated import EMULATED, NOTE
-from jojlab.device.figures import measure_model
-from jojlab.device.fit import KNOBS, fit, profile_text
+from jojlab.device.fit import KNOBS, fit, measure_model, profile_text
 from jojlab.device.probe import Effort, Probe
 from jojlab.device.profile import read_profile
 from jojlab.device.ranges import numbers

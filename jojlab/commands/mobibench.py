@@ -11,7 +11,7 @@ import click
 
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.analysis.figures.live_result import live_result, rates_per_second
-from jojlab.campaign.progress import RunProgress
+from jojlab.campaign.jobs import RunProgress
 from jojlab.command_line.group import argument, command
 from jojlab.command_line.live_run import run_with_progress
 from jojlab.foundation.cache import Cache

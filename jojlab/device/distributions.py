@@ -30,7 +30,7 @@ _SLEPT = 1.5
 
 @dataclass(frozen=True)
 class Distribution:
-    """How long a kind of operation took, in ns; `percentiles` are in the order of PERCENTILES, and
+    """The times of a kind of operation, in ns; `percentiles` are in the order of PERCENTILES, and
     None where there were too few operations for one to be longer.
     """
 

@@ -27,7 +27,7 @@ _BLKROGET = 0x125E  # linux/fs.h
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured: seconds of each figure, and the span of it in bytes."""
+    """The effort of a measurement: seconds of each figure, and the span of it in bytes."""
 
     seconds: float = 2.0
     span_bytes: int = 128 << 20
@@ -173,7 +173,7 @@ def _buffer(length_bytes: int) -> mmap.mmap:
 
 
 def _read_only(fd: int, mode: int) -> bool:
-    """Whether the kernel refuses writes, though it lets the device be opened for them."""
+    """Return whether the kernel refuses writes, though it lets the device be opened for them."""
     if not stat.S_ISBLK(mode):
         return False
     answer = fcntl.ioctl(fd, _BLKROGET, bytes(4))

@@ -1,4 +1,5 @@
-"""Reads and checks a device profile, devices/NAME.toml; gives the parameters of the flash model.
+"""Reads and checks a device profile, devices/NAME.toml; gives the parameters of the model of
+flash or of raw NAND.
 
 The keys and their meaning are in devices/README.md. Whether the capacity fits in a guest's memory
 is not checked here but where the guest is known (jojlab.guest).
@@ -14,7 +15,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
-from jojlab.device import raw_nand
 from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES
@@ -65,7 +65,9 @@ Text = Annotated[str, Meta(pattern=r"\S")]
 
 @dataclass(frozen=True)
 class Interface:
-    """What a kind of device has: its module's parameters, and what a benchmark measures of it."""
+    """A kind of device: its module's parameters, and the figures that a benchmark measures
+    of it.
+    """
 
     limits: Mapping[str, tuple[int, int]]
     mechanisms: tuple[str, ...]
@@ -317,13 +319,42 @@ def _check_together(where: str, model: Mapping[str, int]) -> None:
         )
 
 
+# kernel/nand/figures/figures.c prints them in this order.
+RAW_NAND_FIGURES: Mapping[str, str] = MappingProxyType(
+    {
+        "page_read_latency_ns": "a page read, its bytes moved, one at a time",
+        "page_program_latency_ns": "a page moved and programmed, one at a time",
+        "block_erase_latency_ns": "a block erased, one at a time",
+        "sequential_read_bytes_per_s": "pages read in order, one at a time",
+        "sequential_program_bytes_per_s": "pages programmed in order, one at a time",
+    }
+)
+
+
+def check_raw_nand(where: str, model: Mapping[str, int]) -> None:
+    """Refuse what no part can have; raw_nand_check() of the model has the same rules."""
+
+    def wrong(key: str, remedy: str) -> UseError:
+        return UseError(f"{where}.{key} is {model[key]}", remedy)
+
+    for key in ("page_bytes", "pages_per_block", "programs_per_page"):
+        if model[key] & (model[key] - 1):
+            raise wrong(key, "give a power of two")
+    block_bytes = model["page_bytes"] * model["pages_per_block"]
+    blocks, rest = divmod(model["capacity_bytes"], block_bytes)
+    if rest:
+        raise wrong("capacity_bytes", f"give whole blocks of {block_bytes} bytes")
+    if blocks * model["pages_per_block"] >= 2**32 - 1:
+        raise wrong("capacity_bytes", "give less than 2^32 pages")
+    if model["factory_bad_blocks"] > blocks // 2:
+        raise wrong("factory_bad_blocks", f"give at most half of the {blocks} blocks")
+
+
 BLOCK = "block"
 RAW_NAND = "raw-nand"
 INTERFACES: Mapping[str, Interface] = MappingProxyType(
     {
         BLOCK: Interface(LIMITS, MECHANISMS, FIGURES, _check_together),
-        RAW_NAND: Interface(
-            RAW_NAND_LIMITS, RAW_NAND_MECHANISMS, raw_nand.FIGURES, raw_nand.check_together
-        ),
+        RAW_NAND: Interface(RAW_NAND_LIMITS, RAW_NAND_MECHANISMS, RAW_NAND_FIGURES, check_raw_nand),
     }
 )

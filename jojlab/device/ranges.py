@@ -16,7 +16,7 @@ OTHER_VALUE = "the other value"
 
 
 class Origin(StrEnum):
-    """Where a number is from, as the first word of its source says."""
+    """The origin of a number, as the first word of its source says."""
 
     MEASURED = "measured"
     PRINTED = "printed"  # in a data sheet, a standard, a paper or another program
@@ -93,7 +93,7 @@ def _around(key: str, value: int) -> tuple[tuple[int, ...], str]:
 
 
 def _can(profile: Profile, key: str, value: int) -> bool:
-    """Whether a device can have the value, with all others as they are."""
+    """Return whether a device can have the value, with all others as they are."""
     try:
         profile.changed({key: value}, profile.name)
     except UseError:

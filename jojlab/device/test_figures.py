@@ -1,6 +1,6 @@
 import pytest
 
-from jojlab.device.figures import measure_model
+from jojlab.device.fit import measure_model
 from jojlab.device.profile import FIGURES, read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device.figures import measure_model
-from jojlab.device.fit import KNOBS, fit, profile_text
+from jojlab.device.fit import KNOBS, fit, measure_model, profile_text
 from jojlab.device.probe import Effort, Probe
 from jojlab.device.profile import read_profile
 from jojlab.foundation.errors import MachineError, UseError

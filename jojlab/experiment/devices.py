@@ -23,7 +23,7 @@ _FILESYSTEM_BYTES = 128 * MIB
 
 
 def runs_by_wall_clock(cases: Sequence[Case]) -> bool:
-    """Whether the cases run in real time, as those of emulated devices do.
+    """Return whether the cases run in real time, as those of emulated devices do.
 
     Raises UseError when some do and some do not: their times cannot be compared.
     """
@@ -89,12 +89,12 @@ def profile_of(
 
 
 def is_on_raw_nand(settings: Mapping[str, Value]) -> bool:
-    """Whether the filesystem of a case is one of raw NAND."""
+    """Return whether the filesystem of a case is one of raw NAND."""
     return filesystem_of(settings).is_on_raw_nand
 
 
 def chooses_buffers(settings: Mapping[str, Value]) -> bool:
-    """Whether a case names the allocator of UBI's or UBIFS's buffers."""
+    """Return whether a case names the allocator of UBI's or UBIFS's buffers."""
     return any(field.name in settings for field in ALLOCATOR_FIELDS)
 
 

@@ -54,7 +54,7 @@ def input_files(settings: Mapping[str, Value], folder: Path, where: str) -> dict
 
 
 def is_of_the_system(name: str, value: Value) -> bool:
-    """Whether a field names one of the system's programs, which everybody may read."""
+    """Return whether a field names one of the system's programs, which everybody may read."""
     return BY_NAME[name].kind is FieldKind.PROGRAM and bool(value) and "/" not in str(value)
 
 

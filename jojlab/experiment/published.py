@@ -65,7 +65,7 @@ def refuse_idle(entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], whe
 
 
 def selects(selector: Mapping[str, Any], case: Case) -> bool:
-    """Whether a case has all that a selector names."""
+    """Return whether a case has all that a selector names."""
     values = {**case.settings, "variant": case.variant}
     return all(values.get(k) in (v if isinstance(v, list) else [v]) for k, v in selector.items())
 

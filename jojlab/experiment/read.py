@@ -136,7 +136,7 @@ class Experiment:
         return replace(self, cases=tuple(cases))
 
     def record(self) -> dict[str, Any]:
-        """What run.json keeps of it."""
+        """Return what run.json keeps of it."""
         return {
             "name": self.name,
             "question": self.question,

@@ -68,7 +68,7 @@ class Cache:
         return cls(user_cache_path("jojlab"))
 
     def folder(self, kind: str) -> Path:
-        """Where the entries of one of KINDS are; made when it is missing."""
+        """Return the folder of the entries of one of KINDS; make it when it is missing."""
         path = self.root / kind
         with disk_errors(path):
             path.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ class Cache:
         return None
 
     def has(self, key: str) -> bool:
-        """Whether there are results of a case; they are not checked."""
+        """Return whether there are results of a case; they are not checked."""
         return (self.root / "results" / key).is_dir()
 
     def store(self, key: str, files: Mapping[str, bytes]) -> None:
@@ -288,7 +288,7 @@ def entry_locked(entry: Path) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def entry_unused(path: Path) -> Iterator[bool]:
-    """Whether `path` is unused; within the block, no other process can take it.
+    """Return whether `path` is unused; within the block, no other process can take it.
 
     False too when it is gone. A file is as good as a folder.
     """
@@ -323,7 +323,7 @@ def _shared(entry: Path) -> int | None:
 
 
 def _leads_to(path: Path, descriptor: int) -> bool:
-    """Whether the name is still that of the opened folder."""
+    """Return whether the name is still that of the opened folder."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -353,7 +353,7 @@ class Sources:
             self.identities.setdefault(str(path), identity(path))
 
     def are_settled(self, now_ns: int) -> bool:
-        """Whether every file is as it was noted, and none changed just before `now_ns`."""
+        """Return whether every file is as it was noted, and none changed just before `now_ns`."""
         return all(
             noted == identity(Path(path)) and (noted is None or max(noted[4:]) < now_ns - _RACY_NS)
             for path, noted in self.identities.items()

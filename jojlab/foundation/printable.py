@@ -26,7 +26,9 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in _SHOWN if code >= 0x7F}
 
 
 class CsvStream:
-    """Where CSV is written to: a terminal gets it printable, a file gets what is there."""
+    """The stream that CSV is written to: a terminal gets it printable, a file gets what is
+    there.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

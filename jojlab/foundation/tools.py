@@ -27,7 +27,9 @@ def package_files() -> list[Path]:
 
 
 def dpkg_query(form: str, name: str) -> str:
-    """What dpkg-query(1) says of a package in the form asked for; nothing when it is unknown."""
+    """Return what dpkg-query(1) says of a package in the form asked for; nothing when it is
+    unknown.
+    """
     command = ["dpkg-query", "-W", "-f", form, name]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout

@@ -62,7 +62,7 @@ class Limit:
         return "" if self.guarantee else ROW_FIGURES.get(self.name, self.name)
 
     def holds(self, value: Number) -> bool:
-        """Whether a value of the figure keeps the limit."""
+        """Return whether a value of the figure keeps the limit."""
         assert self.bound is not None
         return value >= self.bound if self.is_least else value <= self.bound
 
@@ -136,7 +136,7 @@ class Budget:
     limits: tuple[Limit, ...]
 
     def chooses(self, settings: Mapping[str, Any]) -> bool:
-        """Whether it is about a case with these settings."""
+        """Return whether it is about a case with these settings."""
         return all(
             settings.get(name) in (value if isinstance(value, list) else [value])
             for name, value in self.case.items()
@@ -157,7 +157,7 @@ class Budgets:
 
     @property
     def accepted_path(self) -> Path:
-        """Where the bill is kept that was accepted last."""
+        """Return the path of the bill that was accepted last."""
         return self.path.with_suffix(".accepted.json")
 
 

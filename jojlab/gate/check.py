@@ -26,7 +26,7 @@ from jojlab.model.figures import Number
 
 
 class LimitOutcome(StrEnum):
-    """What became of a limit."""
+    """The outcome of a limit."""
 
     KEPT = "kept"
     BROKEN = "broken"
@@ -81,7 +81,7 @@ def check(
 
 
 def guarded(budgets: Iterable[Budget], settings: Mapping[str, Any]) -> bool:
-    """Whether a guarantee is asked of a case, so that its power must be cut."""
+    """Return whether a guarantee is asked of a case, so that its power must be cut."""
     return any(
         limit.guarantee for each in budgets if each.chooses(settings) for limit in each.limits
     )

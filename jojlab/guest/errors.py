@@ -28,4 +28,4 @@ class GuestError(MachineError):
 
 
 class ContentsTooLarge(GuestError):
-    """What a case wrote did not fit in the memory of its guest."""
+    """An error: the contents that a case wrote did not fit in the memory of its guest."""

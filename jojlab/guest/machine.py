@@ -38,7 +38,7 @@ class Machine:
 
     @property
     def handout_address(self) -> int:
-        """Where the memory for results begins: right above the guest's own.
+        """Return the address where the memory for results begins: right above the guest's own.
 
         The machine of arm64 has memory from 1 GiB on (hw/arm/virt.c). That of x86-64 has it up to
         3 GiB, and what is more from 4 GiB on (hw/i386/microvm.c).

@@ -73,7 +73,7 @@ _ZEROES = bytes(_PAGE_BYTES)
 
 @dataclass(frozen=True)
 class Memory:
-    """Where a guest's memory is; with `is_kept` what it writes stays there, or else is its own
+    """The file of a guest's memory; with `is_kept` what it writes stays there, or else is its own
     until it ends.
 
     docs of QEMU: qemu-options, memory-backend-file, share=on|off.

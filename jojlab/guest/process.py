@@ -63,7 +63,7 @@ class Guest:
 
     @property
     def process_id(self) -> int:
-        """Of QEMU."""
+        """Return the process id of QEMU."""
         return self._process.pid
 
     async def execute(self, command: str, **arguments: object) -> object:

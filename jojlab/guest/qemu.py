@@ -79,7 +79,7 @@ _BOARDS = {
 # migration thread reads the host's clock without the lock.
 ONE_THREAD_AT_A_TIME = ("-icount", "rr=record,rrfile=/dev/null")
 
-# What saved_clock.py does to a snapshot; another word, another key.
+# What snapshot.py does to a snapshot; another word, another key.
 _COUNT = "instructions counted from the snapshot"
 
 
@@ -140,7 +140,9 @@ def watched(
 
 
 def incoming() -> list[str]:
-    """What a run adds: one thread at a time, and that its state will be given (process.Guest)."""
+    """Return the arguments that a run adds: one thread at a time, and that its state will be given
+    (process.Guest).
+    """
     return [*ONE_THREAD_AT_A_TIME, "-incoming", "defer"]
 
 

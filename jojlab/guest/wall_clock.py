@@ -77,7 +77,7 @@ def arguments(device: str, kernel: str, initramfs: str) -> list[str]:
 
 
 def host() -> dict[str, Any]:
-    """What of this machine the results depend on, as far as it has a name."""
+    """Return what of this machine the results depend on, as far as it has a name."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

@@ -31,7 +31,7 @@ FOLDED = "memory_counts.json"
 
 
 class Kind(Enum):
-    """What a job does (agent/src/record/job.rs).
+    """The kind of a job (agent/src/record/job.rs).
 
     The value is its word in the record; that of power cuts is a case's (`Job.afterwards`).
     """
@@ -103,7 +103,7 @@ class Input:
 
     @property
     def identity(self) -> str:
-        """What of it a result depends on, but its name."""
+        """Return the hash of everything but the name that affects results."""
         return f"tree {self.sha256}" if self.is_tree else self.sha256
 
     def content(self) -> bytes:
@@ -158,7 +158,7 @@ class Job:
 
     @property
     def architecture(self) -> Architecture:
-        """What its guest runs on."""
+        """Return the architecture of its guest."""
         return self.machine.architecture if isinstance(self.machine, Machine) else X86_64
 
     def guest_input(self) -> GuestInput:

@@ -39,13 +39,13 @@ class JobProgress:
 
 @dataclass(frozen=True)
 class Lab:
-    """Where jobs are run."""
+    """The lab, which runs jobs."""
 
     cache: Cache
     options: Options = _DEFAULT
 
     def is_cached(self, job: Job) -> bool:
-        """Whether `run` would find the job in the cache; its results are not looked at."""
+        """Return whether `run` would find the job in the cache; its results are not looked at."""
         return self.options.use_cache and bool(job.key) and self.cache.has(job.key)
 
     def run(
@@ -128,7 +128,7 @@ class Lab:
 
 
 class Executor(Protocol):
-    """What runs the jobs."""
+    """An executor of jobs."""
 
     def submit(self, number: int, job: Job) -> Future[dict[str, bytes]]:
         """Have a job done; its stages are told with its number."""

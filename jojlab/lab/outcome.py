@@ -25,7 +25,7 @@ from jojlab.trace.power_cuts import PowerCuts
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether a second try may end otherwise."""
+    """Return whether the failure is worth a second try."""
     if isinstance(error, GuestError):
         return not error.final
     return isinstance(error, OSError | BrokenExecutor)

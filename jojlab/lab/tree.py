@@ -124,7 +124,7 @@ def _add(archive: tarfile.TarFile, name: str, path: Path | str | None, *, is_sha
 
 
 def is_confined(name: str, target: str) -> bool:
-    """Whether a link cannot lead out of its tree, whatever other confined links it passes.
+    """Return whether a link cannot lead out of its tree, whatever other confined links it passes.
 
     Its own folder is a real one, so that the steps up at the beginning of `target` are known; a
     step up after a name may begin wherever another link leads.

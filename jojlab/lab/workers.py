@@ -1,4 +1,5 @@
-"""Where jobs run: processes of this machine, or workers of a Dask cluster.
+"""Where jobs run: in a guest of this machine, started by its processes or by workers of a Dask
+cluster. `work` knows neither the cache of results nor other jobs.
 
 Work in processes of this machine, several jobs at a time: the executor of ProcessPoolExecutor.
 
@@ -27,17 +28,76 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256
 from jojlab.foundation.signals import leave_signals_to_parent, masked_signals
+from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import qemu_version
+from jojlab.guest.machine import Machine
 from jojlab.guest.process import kill_all
-from jojlab.lab.job import Job, keep_content
+from jojlab.guest.virtual_clock import run_by_virtual_clock
+from jojlab.guest.wall_clock import run_by_wall_clock
+from jojlab.lab.job import Job, Kind, keep_content
+from jojlab.lab.memory_run import fold
 from jojlab.lab.options import Options
-from jojlab.lab.work import work
+from jojlab.lab.power_cuts import check_handed_disks
+
+_OUTCOME = "outcome.json"
+
+
+class _AgentOutcome(msgspec.Struct):
+    """What the agent writes there (agent/src/commands/init.rs)."""
+
+    status: Literal["ok", "error"]
+    kind: Literal["use", "machine"] = "machine"
+    message: str = ""
+
+
+def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) -> dict[str, bytes]:
+    """Return the files that the guest of a job hands out; `cache` has or gets its snapshot.
+
+    `timeout_s` is of Options; `tell` hears "snapshot" and "run". May be called by several threads
+    and processes.
+    Raises UseError when the agent finds the record wrong, or no guest is large enough; GuestError
+    when the guest hangs, dies or cannot do it; MachineError when this machine lacks something.
+    """
+    given = job.guest_input()
+    if isinstance(job.machine, Machine):
+        files = run_by_virtual_clock(
+            cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell, core=job.core,
+            watched=job.watched,
+        )  # fmt: skip
+    else:
+        files = run_by_wall_clock(
+            cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell
+        )
+    _check(files.pop(_OUTCOME, None))
+    if job.kind.answer not in files:
+        raise GuestError(f"the guest handed out no {job.kind.answer}")
+    if job.core:
+        fold(files)
+    if job.kind is Kind.POWER_CUTS:
+        check_handed_disks(cache, job.image, files)
+    return files
+
+
+def _check(raw: bytes | None) -> None:
+    """Raise what the agent reports; GuestError when it reports nothing that can be read."""
+    try:
+        said = msgspec.json.decode(raw or b"", type=_AgentOutcome)
+    except (ValueError, RecursionError) as error:
+        raise GuestError(f"the guest's {_OUTCOME} is missing or damaged: {error}") from error
+    if said.status == "ok":
+        return
+    if said.kind == "use":
+        raise UseError(said.message)
+    raise GuestError(f"the case failed in the guest: {said.message}", final=True)
+
 
 _KILL_EVERY_S = 0.1
 

@@ -25,7 +25,9 @@ from jojlab.foundation.signals import Handler, Signalled, handled_signals, relay
 
 @dataclass(frozen=True)
 class LivePlace:
-    """Where a case runs: in a directory, or with `is_nand` on raw NAND, by the node of MTD."""
+    """The place where a case runs: a directory, or with `is_nand` on raw NAND, by the node
+    of MTD.
+    """
 
     path: Path
     is_nand: bool = False

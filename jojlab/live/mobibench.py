@@ -51,7 +51,7 @@ _VALUE_BYTES = 100
 
 @dataclass(frozen=True)
 class MobibenchFlags:
-    """What a Mobibench command line asks for; `numbers` are its flags' values by letter."""
+    """The flags of a Mobibench command line; `numbers` are its flags' values by letter."""
 
     directory: Path
     numbers: Mapping[str, int]
@@ -71,7 +71,7 @@ class MobibenchFlags:
 
     @property
     def reads(self) -> bool:
-        """Whether a file is read."""
+        """Return whether a file is read."""
         return not self.is_database and self.numbers["a"] in _READS
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jojlab.campaign.progress import RunProgress, Step
+from jojlab.campaign.jobs import RunProgress, Step
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.devices import chooses_buffers, is_on_raw_nand
 from jojlab.experiment.read import Experiment
@@ -76,7 +76,7 @@ CASE_ID = "live"
 
 @dataclass(frozen=True)
 class Bench:
-    """What is asked: a workload's fields, a directory of this machine, and seeds."""
+    """A live workload: its fields, a directory of this machine, and seeds."""
 
     name: str
     directory: Path
@@ -161,7 +161,7 @@ def _fits(case: Case) -> bool:
 
 
 def needs_own_build(experiment: Experiment) -> bool:
-    """Whether a case chooses the allocator of UBI's and UBIFS's buffers."""
+    """Return whether a case chooses the allocator of UBI's and UBIFS's buffers."""
     return any(chooses_buffers(case.settings) for case in experiment.cases)
 
 

@@ -33,7 +33,7 @@ class FieldKind(Enum):
 
 
 class Changes(Enum):
-    """What another value of a field changes in a case."""
+    """The part of a case that another value of a field changes."""
 
     WORK = auto()  # the work that is done: two cases that differ here cannot be compared by cost
     MEANS = auto()  # how the same work is done

@@ -13,7 +13,7 @@ Number = int | float
 
 Unit = Literal["ns", "bytes", "1/s", "%", "count", "ratio"]
 # What must be there for a figure to be counted: the tables `transactions` and `requests`, which
-# not every capture has (rows/declared.py); the `passes` over a file of workload file-passes; the
+# not every capture has (rows/ask.py); the `passes` over a file of workload file-passes; the
 # `flash model` counts what it does, and the `machine` (kernel, process, adapter, replay) what it
 # can: a counter that is missing is not zero.
 Source = Literal["transactions", "passes", "requests", "flash model", "machine"]
@@ -46,6 +46,9 @@ class Figure:
     better: Better = "lower"
     # Whether it is a sum over the commits, given for one of them: so it can be given for a row.
     is_sum: bool = False
+    # The question of jojlab/analysis whose rows have case_id, seed and the figure, by its name; of
+    # others, jojlab/analysis/figures/case_figures.py says what they are made of.
+    question: str = ""
 
 
 def _latencies() -> Iterator[Figure]:
@@ -112,7 +115,7 @@ _ALL = (
     Figure(
         "first_journal_write_bytes",
         "a commit's first write to the filesystem's journal, median; 0: none",
-        "bytes", "requests",
+        "bytes", "requests", question="figures/first_journal_writes",
     ),
     *_sums("requests", "bytes", {
         "fs_metadata_bytes_per_commit": "bytes of the filesystem's metadata",

@@ -28,7 +28,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class ExternalJournal:
-    """How the filesystem has its journal on another device, of `smallest_bytes` at least.
+    """The options for a journal on another device, of `smallest_bytes` at least.
 
     `prepare` is a command for the journal's device; in `mkfs_options`, {} stands for the other
     options; `mount_option` is one more for mount -o.

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Harm(StrEnum):
-    """What may be lost."""
+    """A harm: what may be lost."""
 
     COMMITS = "lost-commits"  # of SQLite, that had returned
     WRITES = "lost-writes"  # to files, that had returned, or whose sync had
@@ -174,7 +174,7 @@ class ModeCounts:
 
 @dataclass(frozen=True)
 class Observation:
-    """What is known of a case besides its fields.
+    """The facts that are known of a case besides its fields.
 
     `databases` is how many a connection of its scripts has open. Of a program or a replay, `modes`
     are its commits by journal mode, None where nobody looked; `found_databases` counts the
@@ -206,7 +206,7 @@ class Hazard:
 
 @dataclass(frozen=True)
 class Stakes:
-    """What a case can lose, as far as hazards of a filesystem depend on it.
+    """The losses that a case can have, as far as hazards of a filesystem depend on them.
 
     `last` is the harm of losing its last operations that returned. `is_concurrent`: several threads
     sync at a time; `is_lazy`: its writes stay in caches; `reads_only`: it changes nothing.

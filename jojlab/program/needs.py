@@ -30,7 +30,7 @@ _CONFIGURATION = Path("/etc/ld.so.conf")
 
 @dataclass(frozen=True)
 class LibraryFolders:
-    """Those that the loader knows, and those that this machine's configuration adds."""
+    """The folders that the loader knows, and those that this machine's configuration adds."""
 
     default: tuple[str, ...]
     configured: tuple[str, ...]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.status import Status
 
-from jojlab.campaign.progress import RunProgress, Step
+from jojlab.campaign.jobs import RunProgress, Step
 from jojlab.foundation.printable import printable
 from jojlab.report.shared.console import QuietConsole
 

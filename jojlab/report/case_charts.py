@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jojlab.analysis.commit.bill import CLASSES, class_of
-from jojlab.analysis.commit.trace import CommitTrace, TracedRun
+from jojlab.analysis.commit.story import CommitTrace, TracedRun
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.lazy import alt
 from jojlab.model.figures import PERCENTILES

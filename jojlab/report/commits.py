@@ -10,8 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.commit.story import Call, Moved, StoryEvent, story
-from jojlab.analysis.commit.trace import CommitTrace, TracedRun
+from jojlab.analysis.commit.story import Call, CommitTrace, Moved, StoryEvent, TracedRun, story
 from jojlab.analysis.run.answer import TimeShares, answer, time_shares
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report import case_charts

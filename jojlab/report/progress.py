@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from jojlab.campaign.progress import RunProgress, Step
+from jojlab.campaign.jobs import RunProgress, Step
 from jojlab.foundation.printable import printable
 from jojlab.report.shared.console import QuietConsole
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jojlab.campaign.progress import Step
+from jojlab.campaign.jobs import Step
 from jojlab.report.progress import shown
 
 

@@ -115,7 +115,7 @@ class Capture:
 
     @property
     def incomplete(self) -> bool:
-        """Whether anything is missing: by the capture's own word, or by its counts."""
+        """Return whether anything is missing: by the capture's own word, or by its counts."""
         return bool(self.manifest["incomplete"] or self.lost_events or self.unattributed_bytes)
 
 

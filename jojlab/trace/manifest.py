@@ -47,7 +47,7 @@ class FailedStatements(Struct):
 
 
 class SharedWal(Struct):
-    """What checkpoints found of WALs that several connections had open."""
+    """The counts of checkpoints on WALs that several connections had open."""
 
     checkpoints: int
     left_frames: int
@@ -95,7 +95,7 @@ class CommitsOfMode(Struct):
 
 
 class ReplayedCalls(Struct):
-    """What a replay did (docs/replay.md)."""
+    """The calls of a replay (docs/replay.md)."""
 
     recorded_calls: int
     calls: int
@@ -120,7 +120,7 @@ class ReplayedCalls(Struct):
 
 
 class ProgramRun(Struct):
-    """How a program that is not ours ended, and what was found of it (docs/own-program.md)."""
+    """The end of a program that is not ours, and what was found of it (docs/own-program.md)."""
 
     command: Annotated[list[str], Meta(min_length=1)]
     exit_code: int | None
@@ -140,7 +140,9 @@ class ProgramRun(Struct):
 
 
 class Manifest(Struct):
-    """What joj reads of a manifest. Only what was traced has lost events and unattributed bytes."""
+    """The part of a manifest that joj reads. Only what was traced has lost events and unattributed
+    bytes.
+    """
 
     schema_version: int
     seed: int

@@ -52,7 +52,7 @@ CountedRun = dict[str, CountedPart]
 
 
 class CaseMemory(msgspec.Struct, frozen=True):
-    """What was counted of one case, by seed and part."""
+    """The counts of one case, by seed and part."""
 
     case_id: str
     seeds: dict[str, CountedRun]

@@ -24,7 +24,7 @@ Selector = dict[str, Scalar | list[Any]]
 
 
 class Published(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What others published of some cases; docs/experiments.md has the forms."""
+    """A statement that others published of some cases; docs/experiments.md has the forms."""
 
     source: str
     place: str
@@ -144,7 +144,7 @@ class Settings(Struct):
 
 
 class StoredExperiment(Struct):
-    """What was asked."""
+    """The experiment of a run, as run.json has it."""
 
     name: str = ""
     question: str = ""

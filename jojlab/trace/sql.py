@@ -148,7 +148,7 @@ class _Part:
 
     @property
     def condition(self) -> str:
-        """What SQL says of such a request; empty for all."""
+        """Return what SQL says of such a request; empty for all."""
         both = (
             " AND ".join(
                 [f"request_id >= {first}"] * (first is not None)

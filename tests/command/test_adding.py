@@ -113,7 +113,7 @@ def test_an_experiment_is_one_file(copy: Copy) -> None:
     assert "Does WAL write less than TRUNCATE?" in report
 
 
-def test_an_analysis_is_a_question_a_function_and_a_figure(copy: Copy, finished: Path) -> None:
+def test_a_figure_is_its_question_and_its_row(copy: Copy, finished: Path) -> None:
     copy.add(
         "jojlab/analysis/figures/largest_request.sql",
         """-- How large is the largest write of a commit? In bytes, by capture.
@@ -123,19 +123,6 @@ JOIN captures ON requests.capture = captures.capture
 WHERE phase = 'commit' AND operation = 'write'
 GROUP BY case_id, seed
 """,
-    )
-    copy.add(
-        "jojlab/analysis/figures/largest_request.py",
-        '''"""How large is the largest write of a commit?"""
-
-from jojlab.analysis.rows.ask import ask
-from jojlab.trace.dataset import Dataset, Row
-
-
-def largest_requests(data: Dataset) -> list[Row]:
-    """Return case_id, seed and largest_write_bytes of every capture with writes."""
-    return ask(data, "figures/largest_request")
-''',
     )
     copy.add(
         "jojlab/analysis/figures/test_largest_request.py",
@@ -159,19 +146,9 @@ def test_the_largest_write_of_a_commit_counts(tmp_path: Path) -> None:
     copy.change(
         "jojlab/model/figures.py",
         ")  # fmt: skip\n\nFIGURES",
-        '    Figure("largest_write_bytes", "the largest write of a commit", "bytes", "requests"),\n'
+        '    Figure("largest_write_bytes", "the largest write of a commit", "bytes", "requests",\n'
+        '           question="figures/largest_request"),\n'
         ")  # fmt: skip\n\nFIGURES",
-    )
-    copy.change(
-        "jojlab/analysis/figures/case_figures.py",
-        '    for row in ask(data, "figures/first_journal_writes"):\n',
-        '    for row in [*ask(data, "figures/first_journal_writes"), *largest_requests(data)]:\n',
-    )
-    copy.change(
-        "jojlab/analysis/figures/case_figures.py",
-        "from jojlab.analysis.figures.throughput import",
-        "from jojlab.analysis.figures.largest_request import largest_requests\n"
-        "from jojlab.analysis.figures.throughput import",
     )
     said = copy.tests(
         "jojlab/analysis/figures/test_largest_request.py",

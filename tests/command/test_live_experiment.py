@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jojlab.analysis.run.summary import summarise
-from jojlab.campaign.progress import RunProgress, Step
+from jojlab.campaign.jobs import RunProgress, Step
 from jojlab.experiment.read import find, read
 from jojlab.live.agent import LivePlace
 from jojlab.live.runner import run_experiment

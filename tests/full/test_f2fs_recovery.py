@@ -10,7 +10,7 @@ from typing import Any
 
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
-from jojlab.campaign.progress import RunProgress
+from jojlab.campaign.jobs import RunProgress
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache

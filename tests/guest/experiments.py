@@ -11,7 +11,7 @@ from typing import Any
 from jojlab.analysis.commit.bill import bill_json, commit_bills
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
-from jojlab.campaign.progress import RunProgress
+from jojlab.campaign.jobs import RunProgress
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read

@@ -10,7 +10,7 @@ from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Input, Job, Kind, canonical, virtual
 from jojlab.lab.outcome import Outcome
-from jojlab.lab.work import work
+from jojlab.lab.workers import work
 
 TIMEOUT_S = 600.0
 # Of an emulated disk: mkfs discards all of it, which takes an SD card a while.

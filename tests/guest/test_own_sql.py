@@ -10,8 +10,8 @@ from pathlib import Path
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
+from jojlab.campaign.jobs import RunProgress
 from jojlab.campaign.power_cuts import observation_before_run
-from jojlab.campaign.progress import RunProgress
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import read
 from jojlab.lab.lab import Lab

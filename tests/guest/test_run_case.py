@@ -178,7 +178,7 @@ from jojlab.foundation.errors import MachineError
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine
 from jojlab.lab.job import Job, Kind
-from jojlab.lab.work import work
+from jojlab.lab.workers import work
 signal.signal(signal.SIGINT, signal.default_int_handler)
 root, fingerprint, kernel, initramfs, memory_mib, case, most_bytes = sys.argv[1:]
 if int(most_bytes):

@@ -1,5 +1,6 @@
 """What does one commit cost: requests, bytes and flushes by block type, file and cause; which
-classes of them cost most, and which lines grew between two bills?
+classes of them cost most, and which lines grew between two bills? Why did the filesystem commit,
+what did ext4's journal hold copies of, and whom did shared requests serve?
 """
 
 from __future__ import annotations
@@ -9,12 +10,53 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, flash_lives
-from jojlab.analysis.commit.reasons import AskersShare, HomeShare, ReasonShare
 from jojlab.analysis.figures.throughput import Apart, apart_json, transactions_apart
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.model.figures import CAUSED
 from jojlab.trace.dataset import Dataset, Row
+
+
+@dataclass(frozen=True)
+class ReasonShare:
+    """One reason: `requests` and `bytes` over all commits of a case."""
+
+    part: str
+    block_type: str
+    cause: str
+    reason: str
+    requests: int
+    bytes: int
+
+    @property
+    def changes(self) -> str:
+        """The changes; without the file's name where the cause has named just that file."""
+        file, _, words = self.reason.partition(": ")
+        only = "; " not in self.reason and self.cause.endswith(f" of {file}")
+        return words if only and words else self.reason
+
+
+@dataclass(frozen=True)
+class HomeShare:
+    """Bytes of journal copies, over all commits of a case, by what is copied (page_runs.home)."""
+
+    part: str
+    home: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class AskersShare:
+    """Requests that served several calls at once, over all commits of a case, by whose these were
+    (requests.askers).
+    """
+
+    part: str
+    block_type: str
+    askers: str
+    requests: int
+    bytes: int
+
 
 # In this order they are shown (rows/shared/billed.sql says what they are).
 PARTS = (*CAUSED, "background", "read-only", "rollback", "program")
@@ -337,7 +379,7 @@ class BillLine:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What makes it the same line in another bill."""
+        """Return what makes it the same line in another bill."""
         return self.part, self.operation, self.block_type, self.file, self.cause
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jojlab.analysis.commit.story import Call, Moved, story
-from jojlab.analysis.commit.trace import commit_traces
+from jojlab.analysis.commit.story import Call, Moved, commit_traces, story
 from jojlab.report.commits import call_stories, event_sentence
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, make_run, run_of

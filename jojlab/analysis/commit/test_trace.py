@@ -1,7 +1,7 @@
 from functools import partial
 from pathlib import Path
 
-from jojlab.analysis.commit.trace import commit_traces
+from jojlab.analysis.commit.story import commit_traces
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, make_run, run_of
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from jojlab.analysis.figures.throughput import pass_throughput, throughput
-from jojlab.analysis.rows.ask import ask
-from jojlab.analysis.rows.declared import lacking
+from jojlab.analysis.rows.ask import ask, lacking
 from jojlab.model.figures import CAUSED, FIGURES, Number, figure_of_pass
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.manifest import ReplayedCalls
@@ -133,9 +132,11 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
         if "dispatch_cpu_ns_per_commit" in figures:
             share = figures["dispatch_cpu_ns_per_commit"] * figures["throughput_tps"] / 1e9
             figures["dispatch_cpu_percent"] = 100 * share
-    for row in ask(data, "figures/first_journal_writes"):
-        key = row.pop("case_id"), row.pop("seed")
-        result[key] |= row
+    for question in dict.fromkeys(each.question for each in FIGURES.values() if each.question):
+        for row in ask(data, question):
+            key = row.pop("case_id"), row.pop("seed")
+            if key in result:
+                result[key] |= {name: value for name, value in row.items() if name in FIGURES}
     for key, io_time_ns in _io_times(data).items():
         if key in result:
             result[key]["io_time_ns"] = io_time_ns

@@ -31,12 +31,14 @@ class LiveResult:
 
     @property
     def running_ns(self) -> int:
-        """From the first BEGIN to the last COMMIT's return, without the checkpoints between."""
+        """Return the time from the first BEGIN to the last COMMIT's return, without the checkpoints
+        between.
+        """
         return self.end_ns - self.begin_ns - self.between_ns
 
     @property
     def latency_sum_ns(self) -> int:
-        """Of all transactions, those of several threads beside one another too."""
+        """Return the sum over all transactions, those of several threads at one time too."""
         return sum(self.latencies_ns)
 
 

@@ -9,6 +9,8 @@ What rows/sliced has of a request depends on that request alone, or can be put t
 slices of the requests give. So a large capture is read slice by slice, and joins of its requests
 with their page runs stay small; who reads such a table adds its rows up. A table of rows/passing is
 made for each slice, is read by those of rows/sliced alone, and is dropped after the slice.
+
+What a capture does not have is absent, and is not zero: `lacking` says which captures lack a table.
 """
 
 from __future__ import annotations
@@ -97,3 +99,9 @@ def _read_by(sql: str, folder: str) -> list[str]:
     """Return the tables of one folder that `sql` reads."""
     read = set(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", re.sub(r"--.*", "", sql)))
     return [table for table in _question_names(folder) if table in read]
+
+
+def lacking(data: Dataset, table: str) -> set[tuple[str, int]]:
+    """Return (case_id, seed) of the captures that do not have `table`."""
+    rows = ask(data, "rows/lacking", table_name=table)
+    return {(row["case_id"], row["seed"]) for row in rows}

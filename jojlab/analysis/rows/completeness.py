@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from jojlab.analysis.rows.ask import ask
-from jojlab.analysis.rows.declared import lacking
+from jojlab.analysis.rows.ask import ask, lacking
 from jojlab.foundation.printable import plural
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.manifest import FailedStatements, ReplayedCalls, SharedWal, Totals
@@ -17,7 +16,7 @@ from jojlab.trace.manifest import FailedStatements, ReplayedCalls, SharedWal, To
 
 @dataclass(frozen=True)
 class Completeness:
-    """What is missing in the captures of one case. All zero means: every byte has its owner."""
+    """The losses in the captures of one case. All zero means: every byte has its owner."""
 
     lost_events: int = 0
     unattributed_bytes: int = 0
@@ -28,12 +27,12 @@ class Completeness:
 
     @property
     def incomplete(self) -> bool:
-        """Whether the numbers of the case lack something (exit code 4)."""
+        """Return whether the numbers of the case lack something (exit code 4)."""
         return bool(self.lost_events or self.unattributed_bytes or self.reasons)
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        """What is missing, each in a few words; empty where nothing is."""
+        """Return what is missing, each in a few words; empty where nothing is."""
         counts = {"events lost": self.lost_events, "bytes unattributed": self.unattributed_bytes}
         return (*(f"{count} {what}" for what, count in counts.items() if count), *self.reasons)
 

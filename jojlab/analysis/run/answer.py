@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from jojlab.analysis.commit.bill import ClassShare, caused_shares
-from jojlab.analysis.commit.reasons import ReasonShare
-from jojlab.analysis.commit.trace import CommitTrace
+from jojlab.analysis.commit.bill import ClassShare, ReasonShare, caused_shares
+from jojlab.analysis.commit.story import CommitTrace
 from jojlab.analysis.run.compare import differences
 from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary

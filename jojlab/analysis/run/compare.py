@@ -59,7 +59,9 @@ _TOOLS = (
 
 @dataclass(frozen=True)
 class Move:
-    """What a figure did from one run to the next that has it, and the parts that differ there."""
+    """The change of a figure from one run to the next that has it, and the parts that
+    differ there.
+    """
 
     old: Number
     new: Number
@@ -156,7 +158,7 @@ class FigureChange:
 
 @dataclass(frozen=True)
 class SurvivalChange:
-    """What power cuts left of a case in both runs, where it differs; None: not tested."""
+    """The outcomes of power cuts of a case in both runs, where they differ; None: not tested."""
 
     case_id: str
     label: str
@@ -165,13 +167,17 @@ class SurvivalChange:
 
     @property
     def differs(self) -> bool:
-        """Whether it was tested in both: what one run did not test is not known to differ."""
+        """Return whether it was tested in both: what one run did not test is not known to
+        differ.
+        """
         return bool(self.old and self.new)
 
 
 @dataclass(frozen=True)
 class OneSided:
-    """What one run has and the other has not. Figures are by case_id, of cases that both have."""
+    """The cases, seeds and figures that one run has and the other has not. Figures are by case_id,
+    of cases that both have.
+    """
 
     cases: tuple[str, ...] = ()
     figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -200,8 +206,8 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether every figure of every case is equal, over the same seeds, and none is missing, as
-        is what power cuts left where both runs tested it.
+        """Return whether every figure of every case is equal, over the same seeds, and none is
+        missing, as is what power cuts left where both runs tested it.
         """
         return not (
             self.nothing
@@ -214,13 +220,13 @@ class Comparison:
 
     @property
     def nothing(self) -> bool:
-        """Whether there is nothing to compare: neither run has a case with figures."""
+        """Return whether there is nothing to compare: neither run has a case with figures."""
         compared = self.equal_figures or self.changes
         return not (compared or self.old.cases or self.new.cases)
 
     @property
     def incomplete(self) -> bool:
-        """Whether something is missing in either run, so that equal figures prove little."""
+        """Return whether something is missing in either run, so that equal figures prove little."""
         return bool(self.nothing or self.old.lacking or self.new.lacking)
 
 
@@ -271,7 +277,9 @@ def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()
 
 
 def _survives_otherwise(old: Survival | None, new: Survival | None) -> bool:
-    """Whether it differs; of unlike numbers of states only the worst outcomes are compared."""
+    """Return whether it differs; of unlike numbers of states only the worst outcomes are
+    compared.
+    """
     if old is None or new is None:
         return old is not new
     if old.requested_states != new.requested_states:

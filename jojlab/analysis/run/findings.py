@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jojlab.analysis.commit.bill import Bill, commit_bills
-from jojlab.analysis.commit.trace import CommitTrace, commit_traces
+from jojlab.analysis.commit.story import CommitTrace, commit_traces
 from jojlab.analysis.figures.case_figures import CaseFigures, case_figures
 from jojlab.analysis.figures.throughput import (
     COARSE_NS,
@@ -22,16 +22,17 @@ from jojlab.analysis.figures.throughput import (
     histograms,
     transactions_apart,
 )
-from jojlab.analysis.rows.ask import ask
+from jojlab.analysis.rows.ask import ask, lacking
 from jojlab.analysis.rows.completeness import Completeness, completeness
-from jojlab.analysis.rows.declared import lacking
 from jojlab.analysis.traffic.characterisation import Traffic, traffic
 from jojlab.foundation.cache import Cache
 from jojlab.trace.dataset import Dataset
 
 
 class Depth(enum.IntEnum):
-    """How much is asked: figures alone; bills, traces and bins too; traffic and fine bins too."""
+    """The depth of a question: figures alone; bills, traces and bins too; traffic and fine bins
+    too.
+    """
 
     FIGURES = 0
     COMMITS = 1
@@ -40,7 +41,7 @@ class Depth(enum.IntEnum):
 
 @dataclass
 class Manifests:
-    """What the captures' manifests say: by case_id, where it is not of all."""
+    """The contents of the captures' manifests: by case_id, where they are not of all."""
 
     configurations: dict[str, dict[str, Any]] = field(default_factory=dict)
     operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)

@@ -23,7 +23,7 @@ class CallSum:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What was done of a recording, and how.
+    """The calls of a recording that were replayed, and how they ended.
 
     `fidelity` is the share of the calls made that ended as recorded, of those of which the
     recording tells; None where it tells of none, `calls_without_end` are the others.

@@ -95,7 +95,7 @@ def verifiable(case: Mapping[str, Any], hazards: Iterable[Hazard]) -> tuple[Haza
 
 
 def risks_more(hazards: Iterable[Hazard], others: Iterable[Hazard]) -> bool:
-    """Whether some harm is possible by `hazards` that is not by `others`."""
+    """Return whether some harm is possible by `hazards` that is not by `others`."""
     return not {each.harm for each in hazards} <= {each.harm for each in others}
 
 
@@ -222,8 +222,9 @@ def _file_hazards(case: Mapping[str, Any]) -> Iterator[Hazard]:
 
 
 class Guarantee(StrEnum):
-    """What must hold. `durable`: every commit that returned is there. `consistent`: commits may be
-    missing, the last ones first, but what is there is what was once committed. `none`: nothing.
+    """A guarantee that must hold. `durable`: every commit that returned is there. `consistent`:
+    commits may be missing, the last ones first, but what is there is what was once committed.
+    `none`: nothing.
     """
 
     DURABLE = "durable"
@@ -239,7 +240,7 @@ _ALLOWED = {
 
 
 def breaks(outcome: str, guarantee: Guarantee) -> bool:
-    """Whether a state with this outcome breaks the guarantee."""
+    """Return whether a state with this outcome breaks the guarantee."""
     return guarantee is not Guarantee.NONE and outcome not in _ALLOWED[guarantee]
 
 

@@ -1,21 +1,23 @@
-"""Everything that is shown of a run, computed once: what the terminal and the report are given."""
+"""Everything that is shown of a run, computed once: what the terminal and the report are given, and
+what manifests say of a case's commits and their place, which risks.py has to know.
+"""
 
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import msgspec
 
 from jojlab.analysis.commit.bill import Bill
-from jojlab.analysis.commit.trace import CommitTrace
+from jojlab.analysis.commit.story import CommitTrace
 from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.figures.throughput import Apart, Bin, apart_json
 from jojlab.analysis.rows.completeness import Completeness
-from jojlab.analysis.run.findings import Depth, Findings, findings
-from jojlab.analysis.run.observations import observation_of, place_of
+from jojlab.analysis.run.findings import Depth, Findings, Manifests, findings
 from jojlab.analysis.run.risks import hazard_json, hazards, unknown_json, unknowns, verifiable
 from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
 from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
@@ -24,10 +26,58 @@ from jojlab.analysis.study.tables import tables_json
 from jojlab.analysis.traffic.characterisation import Traffic
 from jojlab.foundation.cache import Cache
 from jojlab.model.figures import PASSES, figure_of_pass
-from jojlab.model.hazards import Hazard, Unknown
+from jojlab.model.hazards import Hazard, ModeCounts, Observation, Unknown
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.memory_counts import CaseMemory, MemoryModel, read_memory_models
 from jojlab.trace.run_folder import CaseEntry, RunFolder
+
+_COUNTS = tuple(each.name for each in fields(ModeCounts))
+
+
+def observation_of(case_id: str, manifests: Manifests, missing: Completeness) -> Observation:
+    """Return what is known of a case: its scripts' databases, and a program's or replay's commits,
+    those of all seeds together.
+    """
+    programs = list(manifests.programs.get(case_id, {}).values())
+    replays = list(manifests.replays.get(case_id, {}).values())
+    found = [*programs, *replays]
+    configuration = manifests.configurations.get(case_id, {})
+    return Observation(
+        databases=databases_of(configuration.get("scripts") or ()),
+        modes=_modes(found),
+        found_databases=sum(int(each.get("databases", 0)) for each in found),
+        lost_calls=any(each.get("lost_calls") for each in programs)
+        or bool(replays and missing.reasons),
+    )
+
+
+def databases_of(scripts: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many databases a connection of some scripts has open, at most."""
+    return max((1 + len(each.get("attached") or ()) for each in scripts), default=1)
+
+
+def place_of(case: Mapping[str, Any], configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a case with the filesystem that it ran on, where its fields do not say that: of a run
+    in a directory of this machine the manifest has its line of /proc/mounts.
+    """
+    if not case or "filesystem" in case or not configuration.get("filesystem"):
+        return case
+    line = str(configuration.get("mount") or "").split(" ")
+    options = line[3] if len(line) == 4 else ""
+    return {**case, "filesystem": configuration["filesystem"], "mount_options": options}
+
+
+def _modes(rows: Iterable[Mapping[str, Any]]) -> dict[str, ModeCounts] | None:
+    """Return the commits by journal mode of some seeds; None where one did not tell them."""
+    sums: dict[str, Counter[str]] = {}
+    is_told = False
+    for each in rows:
+        if "journal_modes" not in each:
+            return None
+        is_told = True
+        for mode, counts in each["journal_modes"].items():
+            sums.setdefault(mode, Counter()).update({n: int(counts[n]) for n in _COUNTS})
+    return {mode: ModeCounts(**counts) for mode, counts in sums.items()} if is_told else None
 
 
 @dataclass(frozen=True)
@@ -65,7 +115,7 @@ class CaseSummary:
 
     @property
     def contradiction(self) -> Contradiction | None:
-        """How power cuts disagree with what the manuals say of the case's settings."""
+        """Return how power cuts disagree with what the manuals say of the case's settings."""
         if self.survival is None:
             return None
         return self.survival.contradicts(verifiable(self.case, self.hazards))
@@ -88,12 +138,12 @@ class RunSummary:
 
     @property
     def is_composed(self) -> bool:
-        """Whether the run is of several experiments."""
+        """Return whether the run is of several experiments."""
         return bool(self.experiment.get("parts"))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the experiment's author says of the results as a whole."""
+        """Return what the experiment's author says of the results as a whole."""
         return tuple(self.experiment.get("notes", ()))
 
     def part_summary(self, part: Part) -> RunSummary:
@@ -118,7 +168,7 @@ class RunSummary:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether a power cut did harm that the manuals rule out."""
+        """Return whether a power cut did harm that the manuals rule out."""
         return any(case.contradiction is Contradiction.UNPROMISED for case in self.cases)
 
     def partial(self, case: CaseSummary) -> str:

@@ -36,7 +36,7 @@ _WARNED: Mapping[Harm, frozenset[str]] = {
 
 
 class Contradiction(StrEnum):
-    """How power cuts and manuals disagree."""
+    """The ways in which power cuts and manuals disagree."""
 
     UNPROMISED = "harm-that-manuals-rule-out"
     UNSEEN = "no-harm-where-manuals-warn"
@@ -58,7 +58,8 @@ class Moment:
 
 @dataclass(frozen=True)
 class Survival:
-    """What power cuts left of one case, all its seeds together. Counts are of distinct states.
+    """The outcomes of power cuts of one case, all its seeds together. Counts are of distinct
+    states.
 
     `most_lost` is the largest number of acknowledged commits that a cut took; of file workloads, of
     records and names that are not as the last acknowledged operation left them. `draws` counts
@@ -94,12 +95,14 @@ class Survival:
 
     @property
     def harmful(self) -> int:
-        """Those in which something was lost or damaged."""
+        """Return the states in which something was lost or damaged."""
         return self.states - self.outcomes["kept"]
 
     @property
     def is_unsafe(self) -> bool:
-        """Whether harm was seen, which proves the case unsafe; otherwise nothing is proven."""
+        """Return whether harm was seen, which proves the case unsafe; otherwise nothing is
+        proven.
+        """
         return bool(self.worst)
 
     @property
@@ -144,7 +147,7 @@ def survival_of(run: RunFolder, entry: CaseEntry) -> Survival | None:
 
 
 def is_worse(one: Survival | None, other: Survival | None) -> bool:
-    """Whether worse was seen of `one`; what was not tested is not known to be worse."""
+    """Return whether worse was seen of `one`; what was not tested is not known to be worse."""
     if one is None or not one.is_unsafe:
         return False
     return other is None or _badness(one.worst) > _badness(other.worst)

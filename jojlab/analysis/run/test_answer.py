@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.commit.trace import CommitTrace, TracedRun
+from jojlab.analysis.commit.story import CommitTrace, TracedRun
 from jojlab.analysis.run.answer import TimeShares, _same_work, answer, time_shares
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import summarise

@@ -7,8 +7,7 @@ from typing import Any
 
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Manifests
-from jojlab.analysis.run.observations import observation_of, place_of
-from jojlab.analysis.run.summary import safety_json, summarise
+from jojlab.analysis.run.summary import observation_of, place_of, safety_json, summarise
 from jojlab.model.hazards import Doubt, ModeCounts, Observation
 from tests.captures import CaptureBuilder, run_of
 

@@ -25,7 +25,7 @@ PARTIAL = "not every seed was measured"
 
 
 class Measured(Protocol):
-    """What a part needs of a case's summary."""
+    """The part of a case's summary that a part needs."""
 
     @property
     def case_id(self) -> str:
@@ -41,7 +41,7 @@ class Measured(Protocol):
 
     @property
     def status(self) -> str:
-        """What became of it: ok where every seed was measured."""
+        """Return what became of it: ok where every seed was measured."""
 
 
 # Words that do not say what they are a value of.

@@ -74,7 +74,7 @@ class Statement:
 
     @property
     def published_value(self) -> float | None:
-        """Of a value: what was printed, in the figure's own unit."""
+        """Return the printed value in the figure's own unit; None for other kinds of statements."""
         known = FIGURES.get(self.figure)
         in_bytes = known is not None and known.unit == "bytes"
         return self.value * _BYTES.get(self.unit, 1) if self.value and in_bytes else self.value
@@ -87,7 +87,9 @@ class Statement:
 
     @property
     def verdict(self) -> str:
-        """Of a bound: reproduced, not reproduced; of anything without figures: not measured."""
+        """Return the verdict on a bound, reproduced or not; of anything without figures, not
+        measured.
+        """
         if self.kind == "missing":
             return "not available"
         if all(point.measured is None for point in self.points):
@@ -101,7 +103,7 @@ class Statement:
 
     @property
     def missed(self) -> bool:
-        """Whether ours is another: a bound that does not hold, a value that is off."""
+        """Return whether ours is another: a bound that does not hold, a value that is off."""
         errors = [point.error for point in self.points if point.error is not None]
         return self.verdict == "not reproduced" or any(abs(e) > SMALL_ERROR for e in errors)
 

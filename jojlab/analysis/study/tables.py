@@ -18,7 +18,7 @@ from jojlab.foundation.printable import public_fields
 
 
 class Placed(Protocol):
-    """What a cell needs of a case."""
+    """The part of a case that a cell needs."""
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -30,7 +30,7 @@ class Placed(Protocol):
 
     @property
     def exclusion_reason(self) -> str:
-        """Why no table can speak of it; empty where one can."""
+        """Return why no table can speak of it; empty where one can."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,12 @@ class ComparedTable:
 
     @property
     def changed(self) -> int:
-        """How many of them are changes beyond the seeds."""
+        """Return how many of them are changes beyond the seeds."""
         return sum(not cell.is_none for cell in self.measured)
 
     @property
     def near(self) -> int:
-        """How many of them lie within one point of what was printed."""
+        """Return how many of them lie within one point of what was printed."""
         return sum(
             abs((cell.measured_change or 0.0) - cell.published_change) <= 1
             for cell in self.measured
@@ -102,7 +102,7 @@ class ComparedTable:
 
     @property
     def spread_percent(self) -> float:
-        """How far the seeds of one case lie apart at most; 0 without any."""
+        """Return how far the seeds of one case lie apart at most; 0 without any."""
         return max((cell.spread_percent or 0.0 for cell in self.measured), default=0.0)
 
 

@@ -140,7 +140,7 @@ def _shared(value: float | None, days: int) -> float | None:
 
 
 def settings_table(study: FleetStudy) -> TextTable:
-    """What the commits of a day would cost by the lab's bills."""
+    """Return the costs of a day's commits by the lab's bills, as a table."""
     return TextTable(
         "The same commits under other settings",
         ("setting", "waited a day", "to the device a day", "NAND a day"),

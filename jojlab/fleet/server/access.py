@@ -36,7 +36,7 @@ class ServerLimits:
 
     @property
     def head_seconds(self) -> float:
-        """How long the head of a request may take."""
+        """Return how many seconds the head of a request may take."""
         return min(10.0, self.upload_seconds)
 
     def upload_deadline_s(self, length_bytes: int) -> float:

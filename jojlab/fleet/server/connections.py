@@ -39,7 +39,7 @@ class Connections:
 
     @property
     def may_accept(self) -> bool:
-        """Whether there are descriptors for one more."""
+        """Return whether there are descriptors for one more."""
         open_now = len(self._idle) + len(self._busy) + len(self._ending)
         return open_now < self._limit + ROOM_TO_END
 

@@ -170,7 +170,9 @@ def _table_of_rows(table: str, rows: list[dict[str, Any]]) -> pa.Table:
 
 @dataclass(frozen=True)
 class SimulatedFleet:
-    """What is made: devices made-0001 on, the n-th like user n of AndroTrace, of four in turn."""
+    """The fleet that is simulated: devices made-0001 on, the n-th like user n of AndroTrace, of
+    four in turn.
+    """
 
     devices: int
     days: int
@@ -181,7 +183,7 @@ class SimulatedFleet:
 
 @dataclass(frozen=True)
 class SimulatedDay:
-    """What a device's day amounts to: rows of all its tables, and bytes of its segments."""
+    """The size of a device's day: rows of all its tables, and bytes of its segments."""
 
     device: str
     day: date

@@ -43,7 +43,7 @@ _FOLDER = "compaction-"
 
 @dataclass
 class Compacted:
-    """What a compaction did."""
+    """The counts of a compaction."""
 
     units: int = 0  # that came of it
     segments: int = 0  # that they hold

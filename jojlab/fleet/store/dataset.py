@@ -44,7 +44,7 @@ class Unit:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether it holds several segments."""
+        """Return whether it holds several segments."""
         return self.name.startswith(_COMPACTED)
 
     def key(self, table: str) -> str:
@@ -115,7 +115,7 @@ def partition_units(store: Store, day: str, device: str) -> list[Unit]:
 
 
 def is_known(store: Store, segment: Unit) -> bool:
-    """Whether the segment was stored before, by itself or in a compacted unit."""
+    """Return whether the segment was stored before, by itself or in a compacted unit."""
     units = partition_units(store, segment.day, segment.device)
     return any(segment.name in held_by(store, unit) for unit in units)
 

@@ -45,7 +45,7 @@ def parse_token(text: str) -> tuple[str, str] | None:
 
 
 def is_secret_of(device: Device, secret: str) -> bool:
-    """Whether it is the device's secret; takes as long for each wrong one."""
+    """Return whether it is the device's secret; takes as long for each wrong one."""
     return hmac.compare_digest(_hashed(secret), device.secret_sha256)
 
 

@@ -35,7 +35,7 @@ class Quarantined:
 
     @property
     def key(self) -> str:
-        """Where it is in the store."""
+        """Return its key in the store."""
         return f"{_FOLDER}/device={self.device}/{self.sha256}.{self.reason}.tar"
 
 
@@ -61,7 +61,7 @@ class Quarantine:
 
     @property
     def size_bytes(self) -> int:
-        """How much of the room is taken."""
+        """Return how much of the room is taken."""
         return self._of_device.total()
 
     def keep(self, source: Path, device: str, sha256: str, reason: str) -> bool:

@@ -28,7 +28,9 @@ Answer = TypeVar("Answer")
 
 
 class FleetEngine(Protocol):
-    """What runs SQL over the tables of schema/fleet/, with the columns `device` and `day` added."""
+    """The engine that runs SQL over the tables of schema/fleet/, with the columns `device` and
+    `day` added.
+    """
 
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows of one SELECT, in DuckDB's SQL; `parameters` stand in it as $NAME."""

@@ -60,7 +60,7 @@ class DeviceDay:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether something that was observed is not in the answers."""
+        """Return whether something that was observed is not in the answers."""
         return self.losses.is_incomplete or bool(self.left_out)
 
     @property

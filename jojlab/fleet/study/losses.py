@@ -35,7 +35,7 @@ class Losses:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether anything that was seen to happen is not in the answers."""
+        """Return whether anything that was seen to happen is not in the answers."""
         return any(
             (self.missing_segments, self.dropped_segments, self.dropped_rows, self.lost_events,
              self.unattributed_bytes, self.incomplete_segments, self.twice)

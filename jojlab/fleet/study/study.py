@@ -123,7 +123,7 @@ def _share(
 
 @dataclass(frozen=True)
 class AppWear:
-    """Of one process, as means of a device and day on which the fleet was observed.
+    """The wear by one process, as means of a device and day on which the fleet was observed.
 
     `life_a_year` is the share of a flash's life that a year of it takes; None where no capacity is
     known. `sync_share` is that of its write requests.
@@ -232,7 +232,7 @@ class FleetStudy:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether something that was observed is not in the answers."""
+        """Return whether something that was observed is not in the answers."""
         return self.losses.is_incomplete or bool(self.left_out)
 
     @property

@@ -21,8 +21,7 @@ from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.image.packaged_tools import packaged_tools
 from jojlab.guest.kernel.choose import INSTALLED, chosen_kernel
 from jojlab.guest.kernel.installed import HEADERS_ROOT
-from jojlab.guest.kernel.kernel import Kernel, packed_image
-from jojlab.guest.kernel.packed import unpack_elf, unpack_image
+from jojlab.guest.kernel.kernel import Kernel, packed_image, unpack_elf, unpack_image
 from jojlab.model.architecture import ARM64, X86_64, Architecture
 from jojlab.model.filesystems import FILESYSTEMS
 
@@ -42,8 +41,9 @@ _EMPTY_FOLDERS = ("dev", "mnt", "proc", "sys", "tmp")
 
 @dataclass(frozen=True)
 class Extras:
-    """What an image holds beside the usual: kernel modules by name, programs with their packages,
-    the modelled raw NAND, and UBI and UBIFS with `chosen_buffers` in place of the distribution's.
+    """The parts of an image besides the usual: kernel modules by name, programs with their
+    packages, the modelled raw NAND, and UBI and UBIFS with `chosen_buffers` in place of the
+    distribution's.
 
     An image without extras is the one that every case runs in; its bytes do not know of them.
     """
@@ -59,7 +59,7 @@ NO_EXTRAS = Extras()
 
 @dataclass(frozen=True)
 class Image:
-    """What QEMU boots. `manifest` names every part by version and sha256."""
+    """An image that QEMU boots. `manifest` names every part by version and sha256."""
 
     fingerprint: str
     kernel: Path

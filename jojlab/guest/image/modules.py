@@ -154,7 +154,7 @@ def raw_nand_module(cache: Cache, kernel: Kernel, flash_source: Path) -> Path:
 
 
 def stop_module(cache: Cache, kernel: Kernel, source: Path) -> Path:
-    """What stops a guest of arm64, guest_stop.ko, as flash_module()."""
+    """Return the module that stops a guest of arm64, guest_stop.ko, as flash_module() does."""
     return _own_module(cache, kernel, STOP, source, [source])
 
 

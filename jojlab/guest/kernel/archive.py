@@ -22,7 +22,7 @@ _UPDATE = "sudo apt-get update"
 
 
 class Source(NamedTuple):
-    """Where packages are: an archive's address, and one of its suites."""
+    """The source of packages: an archive's address, and one of its suites."""
 
     where: str
     suite: str

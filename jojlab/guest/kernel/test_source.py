@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.errors import MachineError
+from jojlab.guest.image.chosen_buffers import unpack_parts
 from jojlab.guest.kernel.kernel import source_package
-from jojlab.guest.kernel.source import unpack_parts
 
 
 def archive(folder: Path, names: list[str]) -> Path:

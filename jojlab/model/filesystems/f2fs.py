@@ -89,7 +89,7 @@ def _add_inode(answer: str, inode: int, exact: Stretches) -> None:
 
 
 def _add_segments(table: str, main: int, segment_blocks: int, areas: Stretches) -> None:
-    """What kind of blocks a segment with valid ones takes: of older copies, that is all."""
+    """Return what kind of blocks a segment with valid ones takes: of older copies, that is all."""
     for segment, valid, kind in re.findall(
         r"segno:\s*(\d+)\s+vblocks:\s*(\d+)\s+seg_type:(\d)", table
     ):

@@ -9,8 +9,7 @@ from types import ModuleType
 
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.trace.capture import Capture
-from jojlab.trace.exports import iolog, perfetto
-from jojlab.trace.exports.rows import ExportedRequests
+from jojlab.trace.exports import ExportedRequests, iolog, perfetto
 from jojlab.trace.run_folder import RunFolder
 
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (perfetto, iolog)}

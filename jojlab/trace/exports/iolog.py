@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from jojlab.foundation.errors import DataError
 from jojlab.trace.capture import Capture
-from jojlab.trace.exports.rows import ExportedRequests, requests
+from jojlab.trace.exports import ExportedRequests, requests
 
 NAME = "iolog"
 SUFFIX = ".iolog"

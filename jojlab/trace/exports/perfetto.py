@@ -29,7 +29,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 )
 
 from jojlab.trace.capture import Capture
-from jojlab.trace.exports.rows import ExportedRequests, file_paths, requests
+from jojlab.trace.exports import ExportedRequests, file_paths, requests
 
 
 @dataclass

@@ -47,7 +47,7 @@ _OPERATIONS = {
 
 @dataclass(frozen=True)
 class Flags:
-    """What RWBS says. `operation` is as in requests; other for what moves no blocks.
+    """The flags of RWBS. `operation` is as in requests; other for what moves no blocks.
 
     A zone append is a write whose sector is known when it is complete; until then it is its zone's.
     """

@@ -63,7 +63,7 @@ _OF_REQUESTS = frozenset({ISSUED, REQUEUED, "M", "F"})
 
 
 class Survey:
-    """What all events of a trace say of its devices, which has to be known before they are joined.
+    """A survey of a trace's devices, by all its events, before these are joined.
 
     A device whose bios go to another device of the trace is stacked: the other has the requests.
     """

@@ -42,7 +42,9 @@ def file_kind(path: str, paths: Collection[str]) -> str:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Whether a name fits; only a pattern with a capital letter tells capitals from small ones."""
+    """Return whether a name fits; only a pattern with a capital letter tells capitals from small
+    ones.
+    """
     return fnmatch.fnmatchcase(name.lower() if pattern == pattern.lower() else name, pattern)
 
 

@@ -123,7 +123,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Imported:
-    """What came of it: rows of requests, and what was counted on the way.
+    """The result of an import: rows of requests, and what was counted on the way.
 
     `reasons` say what is missing of what the format tells, `limits` what it never tells.
     """

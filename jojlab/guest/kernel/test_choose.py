@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.guest.kernel.built import BuiltKernel, built_kernel
-from jojlab.guest.kernel.choose import check_kernel
+from jojlab.guest.kernel.choose import BuiltKernel, built_kernel, check_kernel
 
 OPTIONS = ("PVH", "BLK_DEV_INITRD", "MODULES", "HIGH_RES_TIMERS", "BPF_SYSCALL", "BPF_EVENTS",
            "DEBUG_INFO_BTF")  # fmt: skip

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 
 from jojlab.foundation.errors import MachineError
-from jojlab.guest.kernel.packed import unpack_elf, unpack_image
+from jojlab.guest.kernel.kernel import unpack_elf, unpack_image
 
 ELF = b"\x7fELF" + bytes(range(256)) * 40
 

@@ -6,7 +6,7 @@ import pytest
 
 from jojlab.foundation.errors import UseError
 from jojlab.guest.errors import GuestError
-from jojlab.lab.work import _check
+from jojlab.lab.workers import _check
 
 
 @pytest.mark.parametrize(
