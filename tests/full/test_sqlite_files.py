@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.places import agent_path
+from tests.full.sqlite_source import build_testfixture, fetch
 from tests.live.recordings import ROOT
 
 pytestmark = [
@@ -48,31 +49,7 @@ _COUNTED = {
 @pytest.fixture(scope="module")
 def testfixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """SQLite's test program, of the source package that this Debian has."""
-    here = tmp_path_factory.mktemp("sqlite")
-    (here / "sources").mkdir()
-    (here / "lists/partial").mkdir(parents=True)
-    for number, file in enumerate(sorted(Path("/etc/apt").glob("sources.list*/**/*.sources"))):
-        text = file.read_text().replace("Types: deb\n", "Types: deb-src\n")
-        (here / "sources" / f"{number}.sources").write_text(text)
-    if (listed := Path("/etc/apt/sources.list")).is_file():
-        lines = listed.read_text().splitlines()
-        sources = [re.sub(r"^deb ", "deb-src ", line) for line in lines if line.startswith("deb ")]
-        (here / "sources/all.list").write_text("\n".join(sources) + "\n")
-    options = {
-        "Dir::Etc::sourcelist": "/dev/null",
-        "Dir::Etc::sourceparts": here / "sources",
-        "Dir::State::lists": here / "lists",
-        "APT::Sandbox::User": "root",
-    }
-    apt = ["apt-get", "-q", *(f"-o{name}={value}" for name, value in options.items())]
-    ran = {"cwd": here, "check": True, "capture_output": True}
-    subprocess.run([*apt, "update"], **ran)  # type: ignore[call-overload]
-    subprocess.run([*apt, "source", "sqlite3"], **ran)  # type: ignore[call-overload]
-    [source] = here.glob("sqlite3-*/")
-    environment = {**os.environ, "CFLAGS": "-O1 -g0"}
-    for command in (["./configure"], ["make", f"-j{os.cpu_count()}", "testfixture"]):
-        subprocess.run(command, cwd=source, check=True, capture_output=True, env=environment)
-    return source / "testfixture"
+    return build_testfixture(fetch(tmp_path_factory.mktemp("sqlite") / "package"))
 
 
 def counted(log: Path, here: Path) -> Counter[str]:
