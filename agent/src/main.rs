@@ -9,6 +9,7 @@ compile_error!(
 );
 
 mod bpf;
+mod byte_text;
 mod collector;
 mod commands;
 mod commits;

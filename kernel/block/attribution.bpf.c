@@ -125,11 +125,12 @@ static __always_inline bool may_be_padding(struct walk *walk, struct bio *bio, _
  * A kernel thread queues a bio of direct I/O that somebody waits for: the bio was held back, as the
  * task's cgroup may send no more (io.max). It is that task's.
  */
-static __always_inline void describe_waiter(struct bio_record *record, __u64 dio, __u64 iocb)
+static __always_inline void describe_waiter(struct bio_record *record, __u64 dio)
 {
 	__u64 waiter;
 
-	if (!record->kernel_thread || READ(kiocb, iocb, ki_complete))
+	if (!record->kernel_thread || !dio ||
+	    READ(kiocb, READ(iomap_dio, dio, iocb), ki_complete))
 		return;
 	waiter = READ(iomap_dio, dio, submit.waiter);
 	if (!waiter || READ(task_struct, waiter, flags) & PF_KTHREAD)
@@ -156,7 +157,7 @@ static __always_inline void describe_direct(struct walk *walk, struct bio *bio, 
 	__u64 position = READ(kiocb, iocb, ki_pos);
 	bool is_counted = !control.direct_counts_later;
 
-	describe_waiter(&walk->bio, dio, iocb);
+	describe_waiter(&walk->bio, dio);
 	remember_submitter(&walk->bio, dio, iocb);
 	if (is_counted)
 		offset -= walk->left_bytes;
@@ -238,6 +239,7 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 	whole = btrfs_whole((__u64)bio, end_io);
 	if (whole && control.btrfs_direct && btrfs_end(whole) == control.btrfs_direct) {
 		describe_btrfs_direct(walk, whole);
+		describe_waiter(&walk->bio, btrfs_dio(whole));
 		return;
 	}
 	walk->fallback_inode = whole ? btrfs_packed_owner(whole) : 0;

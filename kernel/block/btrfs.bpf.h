@@ -63,6 +63,18 @@ static __always_inline __u64 btrfs_direct_owner(__u64 whole)
 	return READ(btrfs_dio_private___owned, READ(btrfs_bio, whole, private), inode);
 }
 
+/* The iomap_dio of a btrfs_bio that is direct I/O; 0 where the kernel does not say. */
+static __always_inline __u64 btrfs_dio(__u64 whole)
+{
+	__u64 private = READ(btrfs_bio, whole, private);
+
+	if (bpf_core_field_exists(((struct btrfs_bio___owned *)0)->inode))
+		return private;
+	if (!bpf_core_field_exists(((struct btrfs_dio_private___owned *)0)->bio))
+		return 0;
+	return READ(btrfs_dio_private___owned, private, bio.bi_private);
+}
+
 static __always_inline __u64 btrfs_end(__u64 whole)
 {
 	return READ(btrfs_bio, whole, end_io);

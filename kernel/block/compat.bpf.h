@@ -65,6 +65,7 @@ struct compressed_bio___owned {
 /* ... and that of direct I/O by way of a btrfs_dio_private (6.1). */
 struct btrfs_dio_private___owned {
 	struct inode *inode;
+	struct bio bio;
 } __attribute__((preserve_access_index));
 
 struct io_fixed_file {

@@ -20,18 +20,21 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield bench
 
 
+EIGHT_WRITERS = """
+import threading
+def work(number):
+    file = os.open(f"w{number}", os.O_CREAT | os.O_RDWR)
+    for _ in range(50):
+        os.write(file, b"x" * 4096); os.fsync(file)
+threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
 def test_a_commit_of_ext4_is_asked_for_by_who_waits_for_it(bench: Bench) -> None:
     """An fsync waits for one transaction, whichever others are committed meanwhile."""
-    traced = made(bench, f"{EXT4} DISK", "noatime").trace("""
-        import threading
-        def work(number):
-            file = os.open(f"w{number}", os.O_CREAT | os.O_RDWR)
-            for _ in range(50):
-                os.write(file, b"x" * 4096); os.fsync(file)
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-    """)
+    traced = made(bench, f"{EXT4} DISK", "noatime").trace(EIGHT_WRITERS)
     commits = traced.written(block_subtype="commit")
     assert len(commits) > 8
     assert {row["asker_call"] for row in commits} == {"fsync"}
@@ -40,6 +43,16 @@ def test_a_commit_of_ext4_is_asked_for_by_who_waits_for_it(bench: Bench) -> None
     # with the transaction before its own.
     counted = sum(row["asker_count"] for row in commits)
     assert 8 * 50 <= counted < 8 * 50 * 1.1
+
+
+def test_a_log_write_of_xfs_is_asked_for_by_who_sends_it(bench: Bench) -> None:
+    log = made(bench, XFS, "noatime").trace(EIGHT_WRITERS).written(block_type="fs-journal")
+    assert len({row["request_id"] for row in log}) > 8
+    assert {row["asker_call"] for row in log} == {"fsync"}
+    # A kernel thread may write a log buffer that is full.
+    sent = [row for row in log if row["submitter_comm"] == COMM]
+    assert sent
+    assert all(row["asker_tid"] == row["submitter_tid"] for row in sent)
 
 
 # Linux AIO by its numbers on x86_64: one operation, waited for.

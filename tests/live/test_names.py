@@ -87,3 +87,29 @@ assert not ctypes.CDLL(None).renameat2(-100, b"one", -100, b"other", 2)    # REN
     assert found["/real/b2"] == ["/real/deep/b", "/real/b2"]
     assert found["/after/deep/c"] == ["/before/deep/c", "/after/deep/c"]
     assert (found["/one"], found["/other"]) == (["/other", "/one"], ["/one", "/other"])
+
+
+def test_names_that_are_no_utf_8_are_as_in_a_recording(bench: Bench) -> None:
+    bench.make(MAKE["ext4"])
+    traced = bench.trace("""
+import ctypes, threading
+libc = ctypes.CDLL(None)
+def save(name, path):
+    libc.prctl(15, name, 0, 0, 0)                         # PR_SET_NAME
+    file = os.open(path, os.O_CREAT | os.O_RDWR)
+    os.write(file, b"x" * 4096); os.fsync(file)
+for name in (b"caf\\xe9", b"caf\\xe8", "базаданных".encode(), b"a\\\\b", b"tab\\tnew\\nline"):
+    thread = threading.Thread(target=save, args=(name, b"of-" + name))
+    thread.start(); thread.join()
+os.rename(b"of-caf\\xe9", b"now-caf\\xe9")
+""")
+    askers = {row["file"]: row["asker_comm"] for row in traced.written(block_type="data")}
+    assert askers == {
+        "/now-caf\\xe9": "caf\\xe9",
+        "/of-caf\\xe8": "caf\\xe8",
+        # Cut after 15 bytes, in the middle of a letter (TASK_COMM_LEN).
+        "/of-базаданных": "базадан\\xd0",
+        # In a path a backslash stays one.
+        "/of-a\\b": "a\\\\b",
+        "/of-tab\tnew\nline": "tab\tnew\nline",
+    }

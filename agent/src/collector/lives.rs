@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::privacy::Privacy;
+use crate::byte_text;
 use crate::commits::call::{Caller, Deed, FileCall, PathRoot};
 use crate::commits::finder::CommitFinder;
 use crate::commits::recent_map::RecentMap;
@@ -128,8 +129,7 @@ impl Writers {
 
 /// The command name of a process.
 pub fn process_name(caller: &Caller) -> String {
-    let end = caller.process.iter().position(|&byte| byte == 0).unwrap_or(caller.process.len());
-    String::from_utf8_lossy(&caller.process[..end]).into_owned()
+    byte_text::comm(&caller.process)
 }
 
 #[cfg(test)]

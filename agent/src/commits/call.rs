@@ -1,5 +1,6 @@
 //! One call on a file, as far as commits are found from it.
 
+use crate::byte_text::path_text;
 use crate::system_calls;
 use crate::system_calls::CommitRole;
 use crate::tracer::FileKey;
@@ -133,7 +134,7 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
     let path = || {
         let bytes = &record[RECORD_BYTES..];
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        String::from_utf8_lossy(&bytes[..end]).into_owned()
+        path_text(&bytes[..end])
     };
     let u16_at = |at: usize| u16::from_le_bytes([record[at], record[at + 1]]);
     let (is_created, is_directory) = (u16_at(116) != 0, u16_at(118) != 0);

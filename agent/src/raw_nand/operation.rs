@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::byte_text;
+
 /// Bytes of the header, before the data.
 const HEADER_BYTES: usize = 88;
 
@@ -99,7 +101,6 @@ fn parse(bytes: &[u8]) -> Option<(Operation, &[u8])> {
     let long = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let data_bytes = word(56)? as usize;
     let comm = bytes.get(72..HEADER_BYTES)?;
-    let comm_length = comm.iter().position(|&byte| byte == 0).unwrap_or(comm.len());
     let operation = Operation {
         queue_ns: long(0)?,
         issue_ns: long(8)?,
@@ -119,7 +120,7 @@ fn parse(bytes: &[u8]) -> Option<(Operation, &[u8])> {
         pid: word(60)?,
         tid: word(64)?,
         call: Some(word(68)?).filter(|&call| call != NO_CALL),
-        comm: String::from_utf8_lossy(&comm[..comm_length]).into_owned(),
+        comm: byte_text::comm(comm),
         data: bytes.get(HEADER_BYTES..HEADER_BYTES + data_bytes)?.to_vec(),
     };
     Some((operation, &bytes[HEADER_BYTES + data_bytes..]))

@@ -1,5 +1,6 @@
 //! Words for the numbers in a call: names of errors, and what fcntl, lseek and flock are told.
 
+pub use crate::byte_text::text;
 use crate::tables::rows::Word;
 
 macro_rules! words {
@@ -81,53 +82,9 @@ pub fn lock(kind: i16) -> Word {
     }
 }
 
-/// Bytes of a path as text, from which they can be had again: a backslash is two, and a byte that
-/// is not UTF-8 is \xNN.
-pub fn text(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if letter == '\\' {
-                text.push('\\');
-            }
-            text.push(letter);
-        }
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    /// The bytes of a text.
-    fn bytes(text: &str) -> Vec<u8> {
-        let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-        while let [first, more @ ..] = rest {
-            rest = match (first, more) {
-                (b'\\', [b'\\', rest @ ..]) => {
-                    bytes.push(b'\\');
-                    rest
-                }
-                (b'\\', [b'x', high, low, rest @ ..]) => {
-                    let digits = [*high, *low];
-                    let digits = std::str::from_utf8(&digits).unwrap();
-                    bytes.push(u8::from_str_radix(digits, 16).unwrap());
-                    rest
-                }
-                _ => {
-                    bytes.push(*first);
-                    more
-                }
-            };
-        }
-        bytes
-    }
 
     #[test]
     fn numbers_have_the_names_of_the_manual() {
@@ -140,13 +97,5 @@ mod tests {
         assert_eq!(error_number("ENEW"), None);
         assert_eq!(command(libc::F_SETLK), "F_SETLK");
         assert_eq!(whence(77), "77");
-        assert_eq!(text(b"a\\b\xff\xc3\xa9"), "a\\\\b\\xff\u{e9}");
-    }
-
-    proptest! {
-        #[test]
-        fn no_two_paths_have_one_text(path in prop::collection::vec(any::<u8>(), 0..60)) {
-            prop_assert_eq!(bytes(&text(&path)), path);
-        }
     }
 }

@@ -13,10 +13,13 @@ impl KnownSync {
         (self.begin_ns..=self.end_ns).contains(&time_ns)
     }
 
-    /// The tables say that it is this one.
+    /// The tables say that it is this one; of direct I/O they say no begin.
     fn is_told(&self, request: &Request) -> bool {
-        let begun = |begin_ns| self.goes_on(begin_ns);
-        request.asker_tid == Some(self.tid.into()) && request.asker_begin_ns.is_some_and(begun)
+        let begun = match request.asker_begin_ns {
+            Some(begin_ns) => self.goes_on(begin_ns),
+            None => request.asker_call.as_deref() == Some("O_DIRECT write"),
+        };
+        request.asker_tid == Some(self.tid.into()) && begun
     }
 }
 
@@ -42,7 +45,7 @@ pub(super) fn check(
             "fs-journal" => log.known.iter().flat_map(|known| &known.syncs).collect(),
             // The file's own alone.
             "data" => match request.file_id.and_then(|id| files[id as usize]) {
-                Some(known) => known.syncs.iter().collect(),
+                Some(known) => known.syncs.iter().chain(&known.direct_writes).collect(),
                 None => continue,
             },
             _ => continue,

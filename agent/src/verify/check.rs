@@ -15,6 +15,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::askers::{self, Askers};
+use super::device_node::SEVERAL_RANGES;
 use super::log::{Known, Log};
 use super::stamp::{SECTOR, Stamp};
 use super::writers::{LastWriter, last_writes, writers};
@@ -71,11 +72,26 @@ impl Verdict {
             ..Self::default()
         };
         add_up(capture, &mut verdict);
+        verdict.leave_out_single_ranges(capture);
         let files: Vec<_> = owners(capture, log).iter().map(Owner::stamped).collect();
         let (askers, complaints) = askers::check(capture, log, &files);
         verdict.askers = askers;
         verdict.complaints.extend(complaints.into_iter().take(TOLD));
         verdict
+    }
+
+    /// The kernel need not join what is discarded: then the step showed nothing.
+    fn leave_out_single_ranges(&mut self, capture: &Capture) {
+        let Some(place) = self.did.iter().position(|&step| step == SEVERAL_RANGES) else { return };
+        let discards = capture.page_runs.windows(2).filter(|pair| {
+            let [first, second] = pair else { return false };
+            let request = &capture.requests[first.request_id as usize];
+            first.request_id == second.request_id && request.operation == "discard"
+        });
+        if discards.count() == 0 {
+            let reason = "the kernel sent each range alone".to_owned();
+            self.left_out.insert(self.did.remove(place), reason);
+        }
     }
 
     /// A sector is another's than was told.

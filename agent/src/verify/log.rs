@@ -1,8 +1,11 @@
 //! What the workload knows of its own writes, which is all that the check believes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use anyhow::Context;
 
 use super::sector_versions::SectorVersions;
 use super::stamp::{self, SECTOR};
@@ -14,6 +17,16 @@ pub struct KnownSync {
     pub tid: u32,
     pub begin_ns: i64,
     pub end_ns: i64,
+}
+
+impl KnownSync {
+    /// Does it, and takes the times.
+    fn of(call: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<Self> {
+        let begin_ns = now_ns();
+        call()?;
+        let tid = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        Ok(Self { tid, begin_ns, end_ns: now_ns() })
+    }
 }
 
 /// A file whose every sector is stamped.
@@ -28,6 +41,8 @@ pub struct Known {
     pub small_bytes: Option<usize>,
     /// The syncs of it, in order.
     pub syncs: Vec<KnownSync>,
+    /// The calls that wrote to it past the page cache and waited for the device.
+    pub direct_writes: Vec<KnownSync>,
     /// Held open: the blocks of an unlinked file shall not become another's.
     file: Option<File>,
     dirty: BTreeSet<u64>,
@@ -45,10 +60,19 @@ impl Known {
             durable: BTreeSet::new(),
             small_bytes: None,
             syncs: Vec::new(),
+            direct_writes: Vec::new(),
             file: Some(file),
             dirty: BTreeSet::new(),
             version: 0,
         })
+    }
+
+    /// Makes a file of a name in the root of the filesystem; `flags` are further ones of open(2).
+    pub fn create(directory: &Path, name: &str, number: u32, flags: i32) -> anyhow::Result<Self> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).custom_flags(flags);
+        let file = file.open(directory.join(name)).with_context(|| name.to_owned())?;
+        Ok(Self::new(number, &format!("/{name}"), file)?)
     }
 
     /// The open file.
@@ -79,12 +103,26 @@ impl Known {
         self.durable.append(&mut self.dirty);
     }
 
+    /// Stamps a buffer that is aligned as it must be, and writes it past the page cache.
+    pub fn write_direct(&mut self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+        self.stamp(buffer, offset);
+        let call = KnownSync::of(|| self.file().write_all_at(buffer, offset))?;
+        self.direct_writes.push(call);
+        Ok(())
+    }
+
     /// fsync, and so durable.
     pub fn sync(&mut self) -> std::io::Result<()> {
-        let begin_ns = now_ns();
-        self.file().sync_all()?;
-        let tid = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-        self.syncs.push(KnownSync { tid, begin_ns, end_ns: now_ns() });
+        self.sync_by(File::sync_all)
+    }
+
+    /// A sync of another kind, which this thread waits for.
+    pub fn sync_by(
+        &mut self,
+        sync: impl FnOnce(&File) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let call = KnownSync::of(|| sync(self.file()))?;
+        self.syncs.push(call);
         self.settle();
         Ok(())
     }

@@ -2,11 +2,12 @@
 //! tables with what lies on the device afterwards. Every sector written carries its own file and
 //! offset, so the device itself contradicts a wrong answer.
 //!
-//! stamp -> workload, beside, mounts, subvolumes, device_node (write, and log the writes) -> the
-//! tracer's tables -> check, check_nand, askers;
+//! stamp -> workload, asynchronous, throttled, beside, mounts, subvolumes, device_node (write, and
+//! log the writes) -> the tracer's tables -> check, check_nand, askers;
 //! writers -> who wrote each sector last, for the filesystem's own tools
 
 mod askers;
+mod asynchronous;
 mod beside;
 mod check;
 mod check_nand;
@@ -18,6 +19,7 @@ mod sector_versions;
 mod sqlite;
 mod stamp;
 mod subvolumes;
+mod throttled;
 mod workload;
 mod writers;
 

@@ -167,7 +167,9 @@ fn enter(root: &Path) -> anyhow::Result<()> {
 
 /// Does something in a thread with mounts and a root directory of its own; they are gone when this
 /// returns, so that the filesystem can be unmounted.
-fn elsewhere<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+pub(super) fn elsewhere<T: Send>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send,
+) -> anyhow::Result<T> {
     let inside = || {
         let before = File::open("/proc/thread-self/ns/mnt").context("/proc")?;
         // SAFETY: descriptors are not affected.

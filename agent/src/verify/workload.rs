@@ -1,21 +1,23 @@
 //! The known writes: every way that bytes get into a file, each sector stamped.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::Context;
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 
+use super::asynchronous;
 use super::beside::{self, LeftOut};
-use super::device_node;
+use super::device_node::{self, SEVERAL_RANGES};
 use super::log::{Known, Log};
 use super::mounts;
 use super::sector_versions::SectorVersions;
 use super::sqlite;
 use super::subvolumes;
+use super::throttled::throttled;
 
 const PAGE: usize = 4096;
 const WRITERS: u32 = 8;
@@ -29,8 +31,11 @@ const ROUNDS: u64 = 10;
 pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<Log> {
     let mut log = Log::default();
     // First: whatever is done to the node, all that comes later must be told as without it.
-    let steps: [(&'static str, Beside); 2] =
-        [("node read", device_node::read), ("node discarded", device_node::discard)];
+    let steps: [(&'static str, Beside); 3] = [
+        ("node read", device_node::read),
+        ("node discarded", device_node::discard),
+        (SEVERAL_RANGES, device_node::discard_ranges),
+    ];
     for (name, step) in steps {
         let left_out = step(directory, &mut log.recorded);
         log.note(name, left_out.with_context(|| format!("the self-test's {name}"))?);
@@ -73,6 +78,9 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
         pause()?;
     }
     let mut steps: Vec<(&'static str, Otherwise)> = vec![
+        ("Linux AIO", asynchronous::linux_aio),
+        ("io_uring", asynchronous::io_uring),
+        ("throttled", throttled),
         ("bind mount", mounts::bound),
         ("chroot", mounts::rooted),
         ("same path", mounts::doubled),
@@ -106,15 +114,8 @@ impl Folder<'_> {
     }
 
     fn open_as(&self, name: &str, log: &Log, flags: i32) -> anyhow::Result<Known> {
-        open(self.directory, name, log.known.len() as u32, flags)
+        Known::create(self.directory, name, log.known.len() as u32, flags)
     }
-}
-
-fn open(directory: &Path, name: &str, number: u32, flags: i32) -> anyhow::Result<Known> {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).custom_flags(flags);
-    let file = file.open(directory.join(name)).with_context(|| name.to_owned())?;
-    Ok(Known::new(number, &format!("/{name}"), file)?)
 }
 
 fn buffered(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
@@ -277,7 +278,8 @@ fn concurrent(directory: &Path, log: &mut Log) -> anyhow::Result<()> {
     let first = log.known.len() as u32;
     let files = std::thread::scope(|scope| {
         let write = |writer: u32| -> anyhow::Result<Known> {
-            let mut file = open(directory, &format!("writer-{writer}"), first + writer, 0)?;
+            let name = format!("writer-{writer}");
+            let mut file = Known::create(directory, &name, first + writer, 0)?;
             for round in 0..ROUNDS {
                 let page = (round * 7 + u64::from(writer)) % 5 + round / 2;
                 file.write(page * PAGE as u64, (1 + round as usize % 3) * PAGE)?;

@@ -141,8 +141,13 @@ impl SyncCalls {
         let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
         if let Some((run, _)) = runs.iter().find(|(run, _)| run.flags & RUN_DIRECT != 0) {
             let file = run_key(run);
-            let of_ring = self.active.values().find(|call| is_of_ring(call, bio, file));
-            return Some(of_ring.map_or_else(|| direct(bio, reads, Some(file)), |it| asker(it, 1)));
+            if let Some(call) = self.active.values().find(|call| is_of_ring(call, bio, file)) {
+                return Some(asker(call, 1));
+            }
+            // What a cgroup's limit held back is sent by a kernel thread, which asks for nothing.
+            if !bio.kernel_thread {
+                return Some(direct(bio, reads, Some(file)));
+            }
         }
         if bio.call_flags & CALL_DIRECT != 0 {
             return Some(direct(bio, reads, file_of(runs)));

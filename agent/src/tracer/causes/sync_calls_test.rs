@@ -148,6 +148,17 @@ fn direct_io_asks_for_itself() {
 }
 
 #[test]
+fn a_kernel_thread_asks_for_no_direct_io() {
+    let mut calls = calls();
+    let mut runs = run_of(11);
+    runs[0].0.flags = RUN_DIRECT;
+    let bio = Bio { kernel_thread: true, ..write_by(77) };
+    assert_eq!(calls.asker(&bio, &runs, DISK, None), None);
+    calls.begin(call(1, 74, 11, DISK));
+    assert_eq!(calls.asker(&bio, &runs, DISK, None).unwrap().tid, 1);
+}
+
+#[test]
 fn what_msync_writes_tells_its_file() {
     let mut calls = calls();
     calls.learn(DISK);

@@ -2,6 +2,7 @@
 //! ring, produces typed records; a record that is too short or of an unknown kind is an error.
 
 use super::fields::Fields;
+use crate::byte_text::path_text;
 use crate::tracer::records::{
     Bio, Change, JournalTransaction, Name, PathRecord, Record, RequestRecord, Root, Run, Sync,
     UringOutcome,
@@ -256,7 +257,7 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
     }
     if flags & NAME_TRUNCATED == 0 {
         let text = rest[..name_bytes].split(|&byte| byte == 0).next().unwrap_or_default();
-        name.name = String::from_utf8_lossy(text).into_owned();
+        name.name = path_text(text);
     }
     Ok(name)
 }
@@ -295,7 +296,7 @@ fn join_names(names: &[u8], truncated: bool) -> String {
     }
     for name in names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).rev() {
         path.push('/');
-        path.push_str(&String::from_utf8_lossy(name));
+        path.push_str(&path_text(name));
     }
     path
 }

@@ -1,6 +1,8 @@
 //! A cursor over the bytes of a record: returns its fields in order, in the kernel's little-endian
 //! layout. The caller must have checked the length: a field that is cut off panics.
 
+use crate::byte_text;
+
 /// Takes little-endian fields off the front of a record whose length was checked.
 pub struct Fields<'a> {
     bytes: &'a [u8],
@@ -45,8 +47,7 @@ impl<'a> Fields<'a> {
     pub fn text(&mut self, size: usize) -> String {
         let field = &self.bytes[self.position..self.position + size];
         self.position += size;
-        let end = field.iter().position(|&byte| byte == 0).unwrap_or(size);
-        String::from_utf8_lossy(&field[..end]).into_owned()
+        byte_text::comm(field)
     }
 
     /// What is behind the fields taken.
