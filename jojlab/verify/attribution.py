@@ -64,7 +64,7 @@ def verify_on_host(filesystem: str) -> Verdict:
         found = run_self_test(agent_path(), filesystem, device, directory)
         addresses = compare.check(filesystem, Path(device), found["writers"])
         found["left_out"]["stacks"] = _NO_STACKS
-        return Verdict.of(filesystem, found).with_addresses(addresses)
+        return Verdict.from_answer(filesystem, found).with_addresses(addresses)
 
 
 def run_self_test(agent: Path, filesystem: str, device: str, directory: Path) -> dict[str, Any]:
@@ -159,10 +159,10 @@ def verify_in_lab(
             disk = Path(folder) / "disk"
             unpack(outcome.files[DISK_IMAGE], disk)
         addresses = _addresses(filesystem, disk, found)
-    return Verdict.of(filesystem, found).with_addresses(addresses)
+    return Verdict.from_answer(filesystem, found).with_addresses(addresses)
 
 
-def _addresses(filesystem: str, disk: Path | None, found: dict[str, Any]) -> Addresses:
+def _addresses(filesystem: str, disk: Path | None, answer: dict[str, Any]) -> Addresses:
     if disk is None:
-        return compare.unasked(found["writers"], "what was never written reads as noise there")
-    return compare.check(filesystem, disk, found["writers"])
+        return compare.unchecked(answer["writers"], "what was never written reads as noise there")
+    return compare.check(filesystem, disk, answer["writers"])

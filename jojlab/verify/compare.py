@@ -22,7 +22,7 @@ class Addresses:
 
     checked_bytes: int = 0
     superseded_bytes: int = 0
-    untold_bytes: int = 0
+    unmentioned_bytes: int = 0
     wrong: tuple[str, ...] = ()
     unit_bytes: int = SECTOR
     sources: tuple[str, ...] = ()
@@ -35,14 +35,14 @@ def check(filesystem: str, disk: Path, writers: Iterable[Mapping[str, Any]]) -> 
     try:
         disk_map = FILESYSTEMS[filesystem].read_disk_map(disk)
     except ToolError as error:
-        return unasked(writers, str(error))
+        return unchecked(writers, str(error))
     return compare(disk_map, writers)
 
 
-def unasked(writers: Iterable[Mapping[str, Any]], why: str) -> Addresses:
+def unchecked(writers: Iterable[Mapping[str, Any]], why: str) -> Addresses:
     """Leave every writer untold, for the reason given."""
     untold = sum(writer["length_bytes"] for writer in writers)
-    return Addresses(untold_bytes=untold, missing=why)
+    return Addresses(unmentioned_bytes=untold, missing=why)
 
 
 def compare(disk_map: DiskMap, writers: Iterable[Mapping[str, Any]]) -> Addresses:
@@ -57,9 +57,9 @@ def compare(disk_map: DiskMap, writers: Iterable[Mapping[str, Any]]) -> Addresse
             elif fact := disk_map.areas.find(position):
                 found.superseded_bytes += unit
             else:
-                found.untold_bytes += unit
+                found.unmentioned_bytes += unit
                 continue
-            reported = _reported(writer, at, of_blocks=disk_map.has_blocks)
+            reported = _reported(writer, at, has_blocks=disk_map.has_blocks)
             if not _agree(fact, reported):
                 place = f"sector {position // SECTOR}" if unit == SECTOR else f"byte {position}"
                 wrong.append(f"{place} is {_words(fact)}, but the tables say {_words(reported)}")
@@ -91,11 +91,11 @@ def _words(fact: Fact) -> str:
     return " ".join(filter(None, words))
 
 
-def _reported(writer: Mapping[str, Any], at: int, *, of_blocks: bool) -> Fact:
+def _reported(writer: Mapping[str, Any], at: int, *, has_blocks: bool) -> Fact:
     """Return what the tables say of a place so far into the writer's."""
     offset = writer["file_offset_bytes"]
     fact = Fact((writer["block_type"],), (writer["block_subtype"],), writer["inode"], offset)
-    return fact if of_blocks else fact.at(at)
+    return fact if has_blocks else fact.at(at)
 
 
 # Keys of a row in `joj verify attribution --json`, in the order in which they are shown; the
@@ -139,18 +139,18 @@ class Verdict:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, filesystem: str, found: Mapping[str, Any]) -> Verdict:
+    def from_answer(cls, filesystem: str, answer: Mapping[str, Any]) -> Verdict:
         """Take over what the agent printed."""
-        counts = {name: int(found[name]) for name in COLUMNS if name in found}
-        reasons, complaints = tuple(found["reasons"]), tuple(found["complaints"])
+        counts = {name: int(answer[name]) for name in COLUMNS if name in answer}
+        reasons, complaints = tuple(answer["reasons"]), tuple(answer["complaints"])
         return cls(
             filesystem,
             counts,
             reasons,
             complaints,
-            types=found.get("types", {}),
-            did=tuple(found["did"]),
-            left_out=found["left_out"],
+            types=answer.get("types", {}),
+            did=tuple(answer["did"]),
+            left_out=answer["left_out"],
         )
 
     def with_addresses(self, addresses: Addresses) -> Verdict:
@@ -165,7 +165,7 @@ class Verdict:
             **self.counts,
             "address_checked_bytes": self.addresses.checked_bytes,
             "address_superseded_bytes": self.addresses.superseded_bytes,
-            "address_untold_bytes": self.addresses.untold_bytes,
+            "address_untold_bytes": self.addresses.unmentioned_bytes,
             "address_wrong_bytes": len(self.addresses.wrong) * self.addresses.unit_bytes,
             "sources": ", ".join(self.addresses.sources),
             "addresses_missing": self.addresses.missing,

@@ -8,7 +8,7 @@ from jojlab.model.disk_map import DiskMap, Fact, Stretches
 from jojlab.verify.compare import COLUMNS, Addresses, Verdict, compare
 
 
-def told() -> DiskMap:
+def disk_map() -> DiskMap:
     exact, areas = Stretches(), Stretches()
     exact.add_bytes(4096, 8192, Fact(("data",), (), 12, 0))
     exact.add_bytes(16384, 4096, Fact(("fs-metadata",), ("inode-table",)))
@@ -22,8 +22,8 @@ def writer(sector: int, sectors: int, **other: Any) -> dict[str, Any]:
     return {**place, "path": "/a", **row, **other}
 
 
-def found(*writers: dict[str, Any]) -> Addresses:
-    return compare(told(), writers)
+def compare_writers(*writers: dict[str, Any]) -> Addresses:
+    return compare(disk_map(), writers)
 
 
 TABLE = {"block_type": "fs-metadata", "inode": None, "file_offset_bytes": None}
@@ -33,29 +33,29 @@ def test_what_agrees_is_counted() -> None:
     table = writer(32, 8, block_subtype="inode-table", **TABLE)
     free = writer(64, 8, inode=99, file_offset_bytes=None)
     outside = writer(1 << 20, 2)
-    result = found(writer(8, 16), table, free, outside)
+    result = compare_writers(writer(8, 16), table, free, outside)
     assert not result.wrong
     assert result.checked_bytes == 24 * 512
-    assert (result.superseded_bytes, result.untold_bytes) == (8 * 512, 2 * 512)
+    assert (result.superseded_bytes, result.unmentioned_bytes) == (8 * 512, 2 * 512)
 
 
 def test_each_disagreement_is_wrong() -> None:
-    assert len(found(writer(8, 16, inode=13)).wrong) == 16
-    assert len(found(writer(8, 16, file_offset_bytes=512)).wrong) == 16
-    assert len(found(writer(16, 8)).wrong) == 8  # its offset is 4096
-    assert len(found(writer(8, 1, inode=None)).wrong) == 1
-    assert len(found(writer(8, 1, **TABLE)).wrong) == 1
-    assert len(found(writer(32, 8)).wrong) == 8
-    assert len(found(writer(32, 8, block_subtype="block-bitmap", **TABLE)).wrong) == 8
-    assert len(found(writer(64, 8, block_type="fs-journal")).wrong) == 8
-    [line] = found(writer(8, 1, inode=13)).wrong
+    assert len(compare_writers(writer(8, 16, inode=13)).wrong) == 16
+    assert len(compare_writers(writer(8, 16, file_offset_bytes=512)).wrong) == 16
+    assert len(compare_writers(writer(16, 8)).wrong) == 8  # its offset is 4096
+    assert len(compare_writers(writer(8, 1, inode=None)).wrong) == 1
+    assert len(compare_writers(writer(8, 1, **TABLE)).wrong) == 1
+    assert len(compare_writers(writer(32, 8)).wrong) == 8
+    assert len(compare_writers(writer(32, 8, block_subtype="block-bitmap", **TABLE)).wrong) == 8
+    assert len(compare_writers(writer(64, 8, block_type="fs-journal")).wrong) == 8
+    [line] = compare_writers(writer(8, 1, inode=13)).wrong
     assert line == "sector 8 is data of inode 12 at 0, but the tables say data of inode 13 at 0"
 
 
 def test_swap_lies_in_a_file() -> None:
     swap = {"block_type": "swap", "inode": None, "file_offset_bytes": None}
-    assert not found(writer(8, 8, **swap)).wrong
-    assert len(found(writer(32, 8, **swap)).wrong) == 8
+    assert not compare_writers(writer(8, 8, **swap)).wrong
+    assert len(compare_writers(writer(32, 8, **swap)).wrong) == 8
 
 
 FOUND = {
@@ -69,7 +69,7 @@ FOUND = {
 
 
 def test_a_clean_verdict_is_neither_wrong_nor_incomplete() -> None:
-    verdict = Verdict.of("ext4", FOUND)
+    verdict = Verdict.from_answer("ext4", FOUND)
     assert not verdict.wrong
     assert not verdict.incomplete
     assert verdict.row()["bytes"] == 8192
@@ -77,7 +77,7 @@ def test_a_clean_verdict_is_neither_wrong_nor_incomplete() -> None:
 
 def test_what_was_done_and_left_out_is_told() -> None:
     refused = {"swapped": "swapon: Invalid argument (os error 22)"}
-    verdict = Verdict.of("nilfs2", {**FOUND, "left_out": refused})
+    verdict = Verdict.from_answer("nilfs2", {**FOUND, "left_out": refused})
     assert verdict.row()["did"] == ("buffered", "direct")
     assert verdict.row()["left_out"] == refused
     assert not verdict.incomplete
@@ -85,11 +85,13 @@ def test_what_was_done_and_left_out_is_told() -> None:
 
 def test_each_count_that_matters_shows() -> None:
     for name in ("misattributed_bytes", "missing_bytes", "wrong_asker_requests"):
-        assert Verdict.of("ext4", {**FOUND, name: 512}).wrong
+        assert Verdict.from_answer("ext4", {**FOUND, name: 512}).wrong
     for name in ("unknown_bytes", "askerless_requests", "lost_events"):
-        assert Verdict.of("ext4", {**FOUND, name: 1}).incomplete
-    assert Verdict.of("ext4", {**FOUND, "reasons": ["1 flush"]}).incomplete
-    moved = Verdict.of("ext4", FOUND).with_addresses(Addresses(wrong=("sector 8 is data",)))
+        assert Verdict.from_answer("ext4", {**FOUND, name: 1}).incomplete
+    assert Verdict.from_answer("ext4", {**FOUND, "reasons": ["1 flush"]}).incomplete
+    moved = Verdict.from_answer("ext4", FOUND).with_addresses(
+        Addresses(wrong=("sector 8 is data",))
+    )
     assert moved.wrong
     assert moved.complaints == ("sector 8 is data",)
     assert moved.row()["address_wrong_bytes"] == 512

@@ -18,15 +18,15 @@ from tests.full.arm64_guest import run_script
 from tests.live.recordings import (
     ENVIRONMENT,
     Recording,
-    by_recording,
     read_strace,
     recorded,
+    recorded_calls,
     strace_of,
 )
 from tests.live.recordings import Said as StraceSaid
 from tests.live.test_record import PROGRAMS as RECORDED
-from tests.live.test_record_by_ebpf import before, told
-from tests.live.test_replay_again import Said, made_again, of_files, read_replay, replay_case
+from tests.live.test_record_by_ebpf import before, comparable_calls
+from tests.live.test_replay_again import Said, file_calls, read_replay, replay_calls, replay_case
 from tests.live.tracing import read
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "f2fs")
@@ -174,8 +174,8 @@ def test_a_recording_has_the_calls_that_strace_sees(programs: Path, name: str) -
     for recording in (by_ebpf, by_ptrace):
         assert recording.manifest["incomplete_reasons"] == []
         assert recording.manifest["architecture"] == "aarch64"
-        assert by_recording(recording, HERE) == wanted
-    assert told(by_ebpf, HERE) == told(by_ptrace, HERE)
+        assert recorded_calls(recording, HERE) == wanted
+    assert comparable_calls(by_ebpf, HERE) == comparable_calls(by_ptrace, HERE)
     assert before(by_ebpf, HERE) == before(by_ptrace, HERE)
 
 
@@ -188,7 +188,7 @@ def test_a_replay_makes_the_calls_of_the_program(programs: Path, name: str) -> N
     assert (replay["kept_writes"] > 0, replay["seeded_writes"]) == (name != "cp", 0)
     assert_attributed(programs / name)
     if len(first.table("threads")) == 1:
-        assert without_munmap(calls) == without_munmap(of_files(first, replay))
+        assert without_munmap(calls) == without_munmap(file_calls(first, replay))
 
 
 def without_munmap(calls: list[Said]) -> list[Said]:
@@ -224,7 +224,7 @@ def test_a_recording_of_x86_64_is_replayed(programs: Path) -> None:
     calls, replay = read_replay(second, programs / OF_X86_64 / "tables", AGAIN)
     assert (replay["recorded_architecture"], replay["architecture"]) == ("x86_64", "aarch64")
     assert (replay["otherwise"], replay["left_out"], replay["reasons"]) == ({}, [], [])
-    wanted = without_munmap(of_files(first, replay))
+    wanted = without_munmap(file_calls(first, replay))
     assert without_munmap(calls) == [
         (BY_DIRECTORY.get(str(name), name), *rest) for name, *rest in wanted
     ]
@@ -236,10 +236,10 @@ def test_a_recording_of_x86_64_is_replayed(programs: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("cp", "git")])
 def test_a_recording_of_arm64_is_replayed_here(programs: Path, tmp_path: Path, name: str) -> None:
     first = Recording(programs / name / "kept", 0)
-    calls, replay = made_again(first.folder, tmp_path, ("--data", "hash"))
+    calls, replay = replay_calls(first.folder, tmp_path, ("--data", "hash"))
     assert (replay["recorded_architecture"], replay["architecture"]) == ("aarch64", "x86_64")
     assert (replay["otherwise"], replay["left_out"], replay["reasons"]) == ({}, [], [])
-    assert without_munmap(calls) == without_munmap(of_files(first, replay))
+    assert without_munmap(calls) == without_munmap(file_calls(first, replay))
     if name == "dd":
         assert flags_of_direct(Recording(tmp_path / "second", 0))[:2] == ([OPENED], [DIRECT])
 

@@ -58,7 +58,7 @@ def test_no_byte_is_of_the_wrong_file(
     left = run_script(cache, tmp_path / "guest", script, {}, kernel)
     found = json.loads((left / "verdict.json").read_text())
     addresses = check(filesystem, tmp_path / "guest" / "disk", found["writers"])
-    row = Verdict.of(filesystem, found).with_addresses(addresses).row()
+    row = Verdict.from_answer(filesystem, found).with_addresses(addresses).row()
     wrong = {
         name: row[name]
         for name in ("misattributed_bytes", "unknown_bytes", "missing_bytes", "lost_events",

@@ -152,5 +152,5 @@ def test_no_byte_is_of_the_wrong_file(device: str, partition: bool) -> None:
     assert ("several ranges discarded" in verdict.did) == (device == "qemu-nvme")
     if verdict.addresses.missing:
         pytest.skip(verdict.addresses.missing)
-    assert verdict.addresses.untold_bytes == 0
+    assert verdict.addresses.unmentioned_bytes == 0
     assert verdict.addresses.checked_bytes > 900_000

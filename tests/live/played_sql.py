@@ -27,8 +27,8 @@ def _add_wait(script: Path) -> None:
 
 
 @contextlib.contextmanager
-def _links(disk: Path, kept: Path) -> Iterator[None]:
-    """Give what appears below `disk` a second name in `kept`, meanwhile."""
+def _links(disk: Path, copies: Path) -> Iterator[None]:
+    """Give what appears below `disk` a second name in `copies`, meanwhile."""
     end = threading.Event()
 
     def link() -> None:
@@ -36,7 +36,7 @@ def _links(disk: Path, kept: Path) -> Iterator[None]:
             for path in disk.glob("*/*"):
                 if not path.name.endswith(("-journal", "-wal", "-shm")):
                     with contextlib.suppress(FileExistsError, FileNotFoundError):
-                        os.link(path, kept / path.name)
+                        os.link(path, copies / path.name)
 
     thread = threading.Thread(target=link)
     thread.start()

@@ -100,11 +100,11 @@ def recorded(here: Path, folder: Path, *program: str, options: tuple[str, ...] =
     return Recording(folder, done.returncode)
 
 
-def await_that(condition: Callable[[], bool], what: str) -> None:
+def await_that(condition: Callable[[], bool], event: str) -> None:
     """Wait until something is so."""
     until = time.monotonic() + HANG_S
     while not condition():
-        assert time.monotonic() < until, f"{what}: not within {HANG_S} s"
+        assert time.monotonic() < until, f"{event}: not within {HANG_S} s"
         time.sleep(0.02)
 
 
@@ -159,7 +159,7 @@ def plain(text: str, here: Path) -> str:
     return re.sub(r"(tmp_\w+_|/t)\w{6}\b", r"\1", text.replace(str(here), "HERE"))
 
 
-def by_recording(recording: Recording, here: Path) -> list[list[Said]]:
+def recorded_calls(recording: Recording, here: Path) -> list[list[Said]]:
     """The calls of each thread."""
     threads: dict[int, list[Said]] = {}
     for row in recording.table("calls"):
@@ -230,7 +230,7 @@ def strace_of(log: Path | str) -> list[str]:
     return [*STRACE, "-e", f"trace={names}", "-o", str(log)]
 
 
-def by_strace(here: Path, log: Path, *program: str) -> tuple[list[list[Said]], int]:
+def strace_calls(here: Path, log: Path, *program: str) -> tuple[list[list[Said]], int]:
     """The calls of each thread, and the exit code, of the same program under strace."""
     done = subprocess.run(
         [*strace_of(log), *program],
@@ -242,13 +242,16 @@ def by_strace(here: Path, log: Path, *program: str) -> tuple[list[list[Said]], i
 def read_strace(here: Path, log: Path) -> list[list[Said]]:
     """The calls of each thread that strace wrote to files beginning with `log`."""
     logs = {int(path.suffix[1:]): path for path in log.parent.glob(f"{log.name}.*")}
-    return [_without_moments(_said(logs[tid].read_text(), here)) for tid in as_made(logs)]
+    return [
+        _without_moments(_strace_calls(logs[tid].read_text(), here))
+        for tid in in_order_of_start(logs)
+    ]
 
 
 LAST_TID = int(Path("/proc/sys/kernel/pid_max").read_text())
 
 
-def as_made(tids: Iterable[int]) -> list[int]:
+def in_order_of_start(tids: Iterable[int]) -> list[int]:
     """Numbers of threads in the order in which the kernel gave them: after its last it begins anew.
 
     They are of one program, and close together: the widest gap is before the first.
@@ -259,7 +262,7 @@ def as_made(tids: Iterable[int]) -> list[int]:
     return ordered[first:] + ordered[:first]
 
 
-def _said(text: str, here: Path) -> Iterator[Said]:
+def _strace_calls(text: str, here: Path) -> Iterator[Said]:
     for line in text.splitlines():
         found = _LINE.fullmatch(line)
         assert found, line

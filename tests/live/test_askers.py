@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.test_attribution import EXT4, made
+from tests.live.test_attribution import EXT4, filesystem_on
 from tests.live.tracing import COMM, Bench, benched
 
 XFS = "mkfs.xfs -q -f DISK"
@@ -34,7 +34,7 @@ threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
 
 def test_a_commit_of_ext4_is_asked_for_by_who_waits_for_it(bench: Bench) -> None:
     """An fsync waits for one transaction, whichever others are committed meanwhile."""
-    traced = made(bench, f"{EXT4} DISK", "noatime").trace(EIGHT_WRITERS)
+    traced = filesystem_on(bench, f"{EXT4} DISK", "noatime").trace(EIGHT_WRITERS)
     commits = traced.written(block_subtype="commit")
     assert len(commits) > 8
     assert {row["asker_call"] for row in commits} == {"fsync"}
@@ -46,7 +46,7 @@ def test_a_commit_of_ext4_is_asked_for_by_who_waits_for_it(bench: Bench) -> None
 
 
 def test_a_log_write_of_xfs_is_asked_for_by_who_sends_it(bench: Bench) -> None:
-    log = made(bench, XFS, "noatime").trace(EIGHT_WRITERS).written(block_type="fs-journal")
+    log = filesystem_on(bench, XFS, "noatime").trace(EIGHT_WRITERS).written(block_type="fs-journal")
     assert len({row["request_id"] for row in log}) > 8
     assert {row["asker_call"] for row in log} == {"fsync"}
     # A kernel thread may write a log buffer that is full.
@@ -79,7 +79,7 @@ def write(file, offset):
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are x86_64's")
 @pytest.mark.parametrize("command", [f"{EXT4} DISK", XFS])
 def test_syncs_of_linux_aio_are_its_submitters(bench: Bench, command: str) -> None:
-    traced = made(bench, command).trace(
+    traced = filesystem_on(bench, command).trace(
         AIO
         + """
 b = os.open("b", os.O_CREAT | os.O_RDWR); os.write(b, b"x" * 8192); assert submit(b, 2) == 0
@@ -101,7 +101,7 @@ e = os.open("e", os.O_CREAT | os.O_RDWR | os.O_DSYNC); write(e, 0)
 
 def test_a_write_of_less_than_a_block_has_its_place(bench: Bench) -> None:
     """XFS writes zeroes around it, which are at no negative offset."""
-    traced = made(bench, XFS).trace("""
+    traced = filesystem_on(bench, XFS).trace("""
         import mmap
         page = mmap.mmap(-1, 4096); page.write(b"o" * 4096)
         o = os.open("o", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
@@ -131,7 +131,7 @@ BLKIO = Path("/sys/fs/cgroup/blkio")
 
 @pytest.mark.skipif(not BLKIO.is_dir(), reason="no cgroups of version 1; guests have version 2")
 def test_who_is_held_back_asks_for_it(bench: Bench) -> None:
-    made(bench, f"{EXT4} DISK")
+    filesystem_on(bench, f"{EXT4} DISK")
     group = BLKIO / f"joj-test-{os.getpid()}"
     group.mkdir()
     try:

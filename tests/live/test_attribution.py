@@ -30,14 +30,14 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield bench
 
 
-def made(bench: Bench, command: str, options: str = "", log: str = "") -> Bench:
+def filesystem_on(bench: Bench, command: str, options: str = "", log: str = "") -> Bench:
     bench.make(command, options, log)
     return bench
 
 
 @pytest.mark.parametrize("mode", ["ordered", "journal", "writeback"])
 def test_ext4_in_every_data_mode(bench: Bench, mode: str) -> None:
-    traced = made(bench, f"{EXT4} DISK", f"data={mode}").trace(FSYNC)
+    traced = filesystem_on(bench, f"{EXT4} DISK", f"data={mode}").trace(FSYNC)
     copies = traced.bytes(block_type="fs-journal", file="/b")
     assert copies == (20480 if mode == "journal" else 0)
     assert traced.bytes(block_type="data", file="/b") == 20480
@@ -48,7 +48,7 @@ def test_ext4_in_every_data_mode(bench: Bench, mode: str) -> None:
 
 def test_ext4_with_a_journal_on_another_disk(bench: Bench) -> None:
     log = "mke2fs -q -F -b 4096 -O journal_dev LOG"
-    traced = made(bench, f"{EXT4} -b 4096 -J device=LOG DISK", log=log).trace(FSYNC)
+    traced = filesystem_on(bench, f"{EXT4} -b 4096 -J device=LOG DISK", log=log).trace(FSYNC)
     disk, other = (Path(name).name for name in (bench.disk, bench.log))
     assert {row["device"] for row in traced.written(block_type="fs-journal")} == {other}
     assert {row["device"] for row in traced.written(block_type="data")} == {disk}
@@ -57,7 +57,7 @@ def test_ext4_with_a_journal_on_another_disk(bench: Bench) -> None:
 
 
 def test_ext4_commits_fast(bench: Bench) -> None:
-    traced = made(bench, f"{EXT4} -O fast_commit DISK").trace(FSYNC)
+    traced = filesystem_on(bench, f"{EXT4} -O fast_commit DISK").trace(FSYNC)
     # The first commit of a mount is a full one.
     assert traced.reasons(block_subtype="commit") == [CREATED[1]]
     assert traced.reasons(block_subtype="fast-commit") == ["b: renamed"]
@@ -65,7 +65,7 @@ def test_ext4_commits_fast(bench: Bench) -> None:
 
 def test_xfs_with_a_log_on_another_disk(bench: Bench) -> None:
     command = "mkfs.xfs -q -f -l logdev=LOG DISK"
-    traced = made(bench, command, "logdev=LOG", "true").trace(
+    traced = filesystem_on(bench, command, "logdev=LOG", "true").trace(
         # File times move with the kernel's tick: past one, the directory's are sure to change.
         FSYNC + "import time; time.sleep(0.05); os.unlink('b'); os.sync()"
     )
@@ -77,7 +77,7 @@ def test_xfs_with_a_log_on_another_disk(bench: Bench) -> None:
 
 @pytest.mark.parametrize("profile", ["single", "dup"])
 def test_btrfs_packs_the_files_it_is_told_to(bench: Bench, profile: str) -> None:
-    made(bench, f"mkfs.btrfs -q -f -d {profile} -m {profile} DISK", "compress=zstd")
+    filesystem_on(bench, f"mkfs.btrfs -q -f -d {profile} -m {profile} DISK", "compress=zstd")
     traced = bench.trace('f = open("z", "wb"); f.write(b"abc " * 65536); f.flush(); os.fsync(f)')
     packed = traced.written(block_subtype="compressed")
     assert packed
@@ -91,7 +91,7 @@ def test_btrfs_packs_the_files_it_is_told_to(bench: Bench, profile: str) -> None
 
 def test_btrfs_direct_io_has_its_file_and_place(bench: Bench) -> None:
     """Files with checksums are written through the page cache by newer kernels: these have none."""
-    traced = made(bench, "mkfs.btrfs -q -f DISK", "nodatacow").trace("""
+    traced = filesystem_on(bench, "mkfs.btrfs -q -f DISK", "nodatacow").trace("""
         import mmap
         page = mmap.mmap(-1, 8192); page.write(b"o" * 8192)
         o = os.open("o", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
@@ -106,7 +106,7 @@ def test_btrfs_direct_io_has_its_file_and_place(bench: Bench) -> None:
 
 
 def test_small_files_live_in_their_inode(bench: Bench) -> None:
-    traced = made(bench, f"{EXT4} -O inline_data DISK").trace(
+    traced = filesystem_on(bench, f"{EXT4} -O inline_data DISK").trace(
         't = os.open("t", os.O_CREAT | os.O_RDWR); os.write(t, b"t" * 50); os.fsync(t)'
     )
     assert traced.bytes(block_type="data") == 0
@@ -114,7 +114,7 @@ def test_small_files_live_in_their_inode(bench: Bench) -> None:
 
 
 def test_every_way_to_wait_is_named(bench: Bench) -> None:
-    traced = made(bench, f"{EXT4} DISK").trace("""
+    traced = filesystem_on(bench, f"{EXT4} DISK").trace("""
         import mmap
         s = os.open("s", os.O_CREAT | os.O_RDWR | os.O_SYNC); os.write(s, b"x" * 4096)
         d = os.open("d", os.O_CREAT | os.O_RDWR | os.O_DSYNC); os.write(d, b"x" * 4096)
@@ -139,7 +139,7 @@ def test_every_way_to_wait_is_named(bench: Bench) -> None:
 
 @pytest.mark.parametrize("command", [f"{EXT4} DISK", "mkfs.xfs -q -f DISK"])
 def test_what_an_unmount_writes_serves_it(bench: Bench, command: str) -> None:
-    traced = made(bench, command).trace("""
+    traced = filesystem_on(bench, command).trace("""
         import subprocess
         f = os.open("a", os.O_CREAT | os.O_RDWR); os.write(f, b"x" * 20000); os.close(f)
         here = os.getcwd(); os.chdir("/"); subprocess.run(["umount", here], check=True)
@@ -151,7 +151,7 @@ def test_what_an_unmount_writes_serves_it(bench: Bench, command: str) -> None:
 
 
 def test_a_swap_file_is_swap_and_not_the_file_s_data(bench: Bench) -> None:
-    made(bench, f"{EXT4} DISK")
+    filesystem_on(bench, f"{EXT4} DISK")
     swap = bench.directory / "swap"
     swap.write_bytes(bytes(32 << 20))
     swap.chmod(0o600)
@@ -178,7 +178,7 @@ def test_a_swap_file_is_swap_and_not_the_file_s_data(bench: Bench) -> None:
 def test_what_is_discarded_is_nobody_s_data(bench: Bench, name: str) -> None:
     command = {"ext4": f"{EXT4} DISK", "btrfs": "mkfs.btrfs -q -f DISK"}
     option = "discard=sync" if name == "btrfs" else "discard"
-    made(bench, command.get(name, "mkfs.xfs -q -f DISK"), option)
+    filesystem_on(bench, command.get(name, "mkfs.xfs -q -f DISK"), option)
     traced = bench.trace(FSYNC + "os.unlink('b'); os.close(f); os.sync()\nos.system('fstrim .')")
     discards = [row for row in traced.runs if row["operation"] == "discard"]
     assert discards
@@ -194,7 +194,7 @@ def test_what_is_discarded_is_nobody_s_data(bench: Bench, name: str) -> None:
 def test_eight_writers_at_once_are_told_apart(bench: Bench, name: str) -> None:
     """A commit of ext4's journal serves several; of data, who asked is always certain."""
     command = {"ext4": f"{EXT4} DISK", "btrfs": "mkfs.btrfs -q -f DISK"}
-    traced = made(bench, command.get(name, "mkfs.xfs -q -f DISK"), "noatime").trace("""
+    traced = filesystem_on(bench, command.get(name, "mkfs.xfs -q -f DISK"), "noatime").trace("""
         import threading
         def work(number):
             file = os.open(f"w{number}", os.O_CREAT | os.O_RDWR)

@@ -16,7 +16,7 @@ import pytest
 from jojlab.foundation.places import agent_path
 from jojlab.recording import folder as recordings
 from jojlab.recording import mobigen
-from tests.live.recordings import ENVIRONMENT, ROOT, Recording, by_recording, recorded
+from tests.live.recordings import ENVIRONMENT, ROOT, Recording, recorded, recorded_calls
 from tests.live.test_record import PROGRAMS
 
 pytestmark = pytest.mark.skipif(
@@ -65,7 +65,7 @@ def test_an_import_has_the_calls_of_a_recording(name: str, form: str, tmp_path: 
             recordings_of_both.append(both)
     ours, theirs = recordings_of_both
     assert (theirs.code, theirs.manifest["bad_lines"]) == (0, 0)
-    said, told = by_recording(ours, here), by_recording(theirs, here)
+    said, told = recorded_calls(ours, here), recorded_calls(theirs, here)
     assert [len(thread) for thread in told] == [len(thread) for thread in said]
     for one, other in zip(told, said, strict=True):
         assert one == other

@@ -70,7 +70,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def asked(
+def ask_program(
     built: Path, kernel: str, inode: bytes = b"", folio: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """What the probe answers on a kernel that is given as the C of its structures."""
@@ -85,7 +85,7 @@ def asked(
 def test_times_and_orders_are_read_where_each_kernel_has_them(built: Path, release: str) -> None:
     inode, time_at = INODES[release]
     folio, order_at, order = FOLIOS[release]
-    answer = asked(
+    answer = ask_program(
         built,
         inode + folio,
         struct.pack(time_at, SECONDS, NANOSECONDS),
@@ -99,13 +99,13 @@ def test_times_and_orders_are_read_where_each_kernel_has_them(built: Path, relea
 
 def test_a_page_alone_has_no_order(built: Path) -> None:
     (inode, _), (folio, order_at, order) = INODES["6.1"], FOLIOS["6.1"]
-    answer = asked(built, inode + folio, folio=struct.pack(order_at, 0, *order))
+    answer = ask_program(built, inode + folio, folio=struct.pack(order_at, 0, *order))
     assert answer.returncode == 0, answer.stderr.decode()
     assert struct.unpack("<64s128sQQ", answer.stdout)[-1] == 0
 
 
 def test_a_kernel_with_another_time_is_refused_by_the_field(built: Path) -> None:
     unknown = "struct inode { struct timespec64 when; } inode;" + FOLIOS["6.7"][0]
-    answer = asked(built, unknown)
+    answer = ask_program(built, unknown)
     assert answer.returncode == 1
     assert b"inode___timespec.i_mtime" in answer.stderr

@@ -19,11 +19,11 @@ from tests.live.recordings import (
     PYTHON,
     Recording,
     Row,
-    as_made,
-    by_recording,
-    by_strace,
     command_of,
+    in_order_of_start,
     recorded,
+    recorded_calls,
+    strace_calls,
 )
 
 pytestmark = pytest.mark.skipif(
@@ -86,8 +86,8 @@ PROGRAMS = {
 
 
 def test_numbers_of_threads_that_begin_anew_are_in_order() -> None:
-    assert as_made([4711, 4709, 4710]) == [4709, 4710, 4711]
-    assert as_made([LAST_TID - 1, 301, LAST_TID - 40, 300]) == [
+    assert in_order_of_start([4711, 4709, 4710]) == [4709, 4710, 4711]
+    assert in_order_of_start([LAST_TID - 1, 301, LAST_TID - 40, 300]) == [
         LAST_TID - 40,
         LAST_TID - 1,
         300,
@@ -106,9 +106,9 @@ def test_a_recording_has_the_calls_that_strace_sees(name: str, tmp_path: Path) -
     shutil.rmtree(mine)
     mine.mkdir()
     recording = recorded(mine, tmp_path / "recording", *program)
-    told, code = by_strace(others, tmp_path / "log", *program)
+    told, code = strace_calls(others, tmp_path / "log", *program)
     assert (recording.code, recording.manifest["incomplete"]) == (code, False)
-    said = by_recording(recording, mine)
+    said = recorded_calls(recording, mine)
     assert [len(thread) for thread in said] == [len(thread) for thread in told]
     for ours, theirs in zip(said, told, strict=True):
         assert ours == theirs
@@ -121,17 +121,17 @@ def test_what_was_there_before_is_told(here: Path, tmp_path: Path) -> None:
     recording = recorded(here, tmp_path / "r", "sh", "-c", script)
     state = {row["path"]: row for row in recording.table("snapshot")}
 
-    def of(name: str) -> Row:
+    def path_state(name: str) -> Row:
         return state[str(here / name)]
 
-    assert (of("old")["kind"], of("old")["size_bytes"]) == ("file", 5)
-    assert of("old")["made_by_recording"] is False
+    assert (path_state("old")["kind"], path_state("old")["size_bytes"]) == ("file", 5)
+    assert path_state("old")["made_by_recording"] is False
     for name in ("new", "d", "d/f", "e", "none"):
-        assert of(name)["kind"] == "absent", name
+        assert path_state(name)["kind"] == "absent", name
     # It is there when it is named first, but it is a child of the recording.
-    assert (of("e/f")["kind"], of("e/f")["made_by_recording"]) == ("file", True)
+    assert (path_state("e/f")["kind"], path_state("e/f")["made_by_recording"]) == ("file", True)
     opened = [row for row in recording.calls("openat") if row["path"] == "d/f"]
-    assert opened[0]["inode"] == of("e/f")["inode"]
+    assert opened[0]["inode"] == path_state("e/f")["inode"]
 
 
 def test_threads_and_descriptors_make_the_tables_of_a_program(here: Path, tmp_path: Path) -> None:
@@ -224,11 +224,11 @@ MANY = "for i in $(seq 100); do (echo x > f$i; cat f$i > /dev/null; rm f$i) & do
 def test_nothing_of_many_processes_at_once_is_missed(here: Path, tmp_path: Path) -> None:
     recording = recorded(here, tmp_path / "r", "bash", "-c", MANY)
     assert (recording.code, recording.manifest["incomplete"]) == (0, False)
-    told, _ = by_strace(here, tmp_path / "log", "bash", "-c", MANY)
+    told, _ = strace_calls(here, tmp_path / "log", "bash", "-c", MANY)
     names = ("openat", "read", "write", "close", "unlinkat", "execve", "exit_group", "dup2")
 
-    def count(found: list[str]) -> dict[str, int]:
-        return {name: found.count(name) for name in names}
+    def count(words: list[str]) -> dict[str, int]:
+        return {name: words.count(name) for name in names}
 
     assert count([row["name"] for row in recording.table("calls")]) == count(
         [said[0] for thread in told for said in thread]

@@ -45,7 +45,7 @@ WITHOUT = {"F_GETFL", "F_GETFD"}
 FORKS = "for i in 1 2 3; do (echo x > f$i; (cat f$i > g$i; rm f$i); mv g$i h$i); done"
 
 
-def told(recording: Recording, here: Path) -> list[list[Row]]:
+def comparable_calls(recording: Recording, here: Path) -> list[list[Row]]:
     """The calls of each thread, without what is of this run alone."""
     threads: dict[int, list[Row]] = {}
     for call in recording.table("calls"):
@@ -108,7 +108,7 @@ def test_both_ways_make_the_same_recording(name: str, tmp_path: Path) -> None:
     ptrace, ebpf = recordings
     assert [it.manifest["recorder"] for it in recordings] == ["ptrace", "ebpf"]
     assert (ebpf.code, ebpf.manifest["incomplete"]) == (ptrace.code, False)
-    one, other = (told(*it) for it in zip(recordings, places, strict=True))
+    one, other = (comparable_calls(*it) for it in zip(recordings, places, strict=True))
     assert [len(thread) for thread in one] == [len(thread) for thread in other]
     for ours, theirs in zip(one, other, strict=True):
         assert ours == theirs

@@ -26,7 +26,7 @@ _NUMBERS = ("data", "offset_bytes", "offset2_bytes", "length_bytes", "vectors", 
 Said = tuple[object, ...]
 
 
-def said(row: Row, inside: str) -> Said:
+def call_words(row: Row, inside: str) -> Said:
     """A call without descriptors and addresses; paths from the root of the replay."""
     name = _SAME.get(row["name"], row["name"])
     numbers = [row[key] for key in _NUMBERS]
@@ -38,7 +38,7 @@ def said(row: Row, inside: str) -> Said:
     return name, inside, *numbers, result
 
 
-def made_again(
+def replay_calls(
     folder: Path, tmp_path: Path, options: tuple[str, ...] = ()
 ) -> tuple[list[Said], dict[str, Any]]:
     """Replay a recording under the recorder: its calls, and the manifest's `replay`."""
@@ -69,7 +69,7 @@ def read_replay(again: Recording, tables: Path, here: Path) -> tuple[list[Said],
     threads = {row["thread_id"] for row in again.table("threads") if row["tid"] in tids}
     paths = {row["path_id"]: row["path"] for row in again.table("snapshot")}
     calls = [
-        said(row, place(paths.get(row["path_id"]), here))
+        call_words(row, place(paths.get(row["path_id"]), here))
         for row in again.table("calls")
         if row["thread_id"] in threads and first <= row["begin_ns"] <= last
     ]
@@ -84,7 +84,7 @@ def place(path: str | None, here: Path) -> str:
     return f"/{below.partition('/')[2]}" if below != path else path
 
 
-def of_files(recording: Recording, replay: dict[str, Any]) -> list[Said]:
+def file_calls(recording: Recording, replay: dict[str, Any]) -> list[Said]:
     """The calls that a replay must make: all but those that it says it does not."""
     paths = {row["path_id"]: row["path"] for row in recording.table("snapshot")}
     elsewhere: set[int] = {
@@ -103,7 +103,7 @@ def of_files(recording: Recording, replay: dict[str, Any]) -> list[Said]:
             is_elsewhere |= row["name"] == "socket"
             (elsewhere.add if is_elsewhere else elsewhere.discard)(row["result"])
         if row["name"] not in replay["carried"] and not is_elsewhere:
-            calls.append(said(row, path))
+            calls.append(call_words(row, path))
     return calls
 
 
@@ -127,8 +127,8 @@ def test_a_replay_makes_the_calls_of_the_program(program: tuple[str, ...], tmp_p
     (here := tmp_path / "here").mkdir()
     first = recorded(here, tmp_path / "first", *program)
     assert first.code == 0
-    calls, replay = made_again(first.folder, tmp_path)
-    wanted = of_files(first, replay)
+    calls, replay = replay_calls(first.folder, tmp_path)
+    wanted = file_calls(first, replay)
     assert [call for call in calls if call[0] != "munmap"] == [
         call for call in wanted if call[0] != "munmap"
     ]
@@ -149,8 +149,8 @@ os.pwritev(file, [os.urandom(5), b"", os.urandom(7000)], 3); os.write(file, os.u
 def test_kept_contents_are_written_again(program: tuple[str, ...], tmp_path: Path) -> None:
     (here := tmp_path / "here").mkdir()
     first = recorded(here, tmp_path / "first", *program, options=("--data", "keep"))
-    calls, replay = made_again(first.folder, tmp_path, ("--data", "hash"))
-    wanted = of_files(first, replay)
+    calls, replay = replay_calls(first.folder, tmp_path, ("--data", "hash"))
+    wanted = file_calls(first, replay)
     writes = [call for call in calls if "write" in str(call[0])]
     assert writes == [call for call in wanted if "write" in str(call[0])]
     assert (replay["kept_writes"], replay["seeded_writes"]) == (len(writes), 0)

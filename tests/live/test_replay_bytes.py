@@ -58,7 +58,7 @@ def written(tables: Path, begin_ns: int = 0, end_ns: int = 1 << 63) -> Counter[s
     return found
 
 
-def made(directory: Path, name: str) -> Path:
+def make_folder(directory: Path, name: str) -> Path:
     """Make a directory with what a program finds there."""
     directory.mkdir()
     for file, text in FILES.get(name, {}).items():
@@ -66,19 +66,19 @@ def made(directory: Path, name: str) -> Path:
     return directory
 
 
-def by_program(folder: Path, name: str) -> Counter[str]:
+def program_writes(folder: Path, name: str) -> Counter[str]:
     """What a program writes, with what a sync behind it writes."""
     folder.mkdir()
     with mounted("ext4", folder) as loop:
         subprocess.run(["mount", "-o", OPTIONS, loop.directory], check=True)
-        here = made(loop.directory / OWN, name)
+        here = make_folder(loop.directory / OWN, name)
         subprocess.run(["sync", "-f", here], check=True)
         script = f'cd {here} && "$@" && sync -f .'
         traced(loop, folder / "tables", ["sh", "-c", script, "sh", *PROGRAMS[name]])
     return written(folder / "tables")
 
 
-def by_replay(folder: Path, recording: Recording, recorded_root: Path) -> Counter[str]:
+def replay_writes(folder: Path, recording: Recording, recorded_root: Path) -> Counter[str]:
     """What a replay writes between its preparation and the removal of its files."""
     (tables := folder / "of-replay").mkdir(parents=True)
     case = {"workload": "replay", "recording": str(recording.folder), "script": "",
@@ -96,14 +96,14 @@ def by_replay(folder: Path, recording: Recording, recorded_root: Path) -> Counte
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_replay_writes_the_bytes_of_its_program(name: str, tmp_path: Path) -> None:
-    here = made(tmp_path / "recorded", name)
+    here = make_folder(tmp_path / "recorded", name)
     recording = recorded(here, tmp_path / "recording", *PROGRAMS[name])
     assert recording.code == 0
     programs: list[Counter[str]] = []
     replays: list[Counter[str]] = []
     for number in range(TRIES):
-        programs.append(by_program(tmp_path / f"program{number}", name))
-        replays.append(by_replay(tmp_path / f"replay{number}", recording, here))
+        programs.append(program_writes(tmp_path / f"program{number}", name))
+        replays.append(replay_writes(tmp_path / f"replay{number}", recording, here))
         assert min(programs[-1][kind] for kind in ("data", "fs-journal", "fs-metadata")) > 0
         if any(agree(program, replay) for program in programs for replay in replays):
             print(f"{name}: {dict(programs[-1])} {dict(replays[-1])}")

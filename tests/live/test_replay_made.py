@@ -121,12 +121,12 @@ print(json.dumps(counts))
 """
 
 
-def check(seed: int, by: str, tmp_path: Path) -> None:
+def check(seed: int, recorder: str, tmp_path: Path) -> None:
     """Record the program of a seed, replay it, and hold one against the other."""
     (here := tmp_path / "here").mkdir()
     folder = tmp_path / "recording"
     made = subprocess.run(
-        [*command_of(folder, "--by", by), "--", *PYTHON, MADE, str(seed)],
+        [*command_of(folder, "--by", recorder), "--", *PYTHON, MADE, str(seed)],
         cwd=here, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
@@ -146,17 +146,17 @@ def check(seed: int, by: str, tmp_path: Path) -> None:
     assert found["written_bytes"] == written_bytes
 
 
-@pytest.mark.parametrize("by", ["ptrace", "ebpf"])
+@pytest.mark.parametrize("recorder", ["ptrace", "ebpf"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_made_program_is_replayed_with_its_bytes_and_syncs(
-    seed: int, by: str, tmp_path: Path
+    seed: int, recorder: str, tmp_path: Path
 ) -> None:
-    check(seed, by, tmp_path)
+    check(seed, recorder, tmp_path)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("by", ["ptrace", "ebpf"])
-def test_sixty_made_programs_are_replayed(by: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("recorder", ["ptrace", "ebpf"])
+def test_sixty_made_programs_are_replayed(recorder: str, tmp_path: Path) -> None:
     for seed in range(100, 160):
         (tmp_path / str(seed)).mkdir()
-        check(seed, by, tmp_path / str(seed))
+        check(seed, recorder, tmp_path / str(seed))

@@ -52,7 +52,9 @@ def straced(log: Path, command: list[str], here: Path, text: str = "") -> None:
     )
 
 
-def said(logs: list[Path], root: Path, begin_s: float = 0, end_s: float = inf) -> Counter[Said]:
+def count_calls(
+    logs: list[Path], root: Path, begin_s: float = 0, end_s: float = inf
+) -> Counter[Said]:
     """The calls on what is below a directory, that began in this time."""
     found: Counter[Said] = Counter()
     lines = [line for log in logs for line in log.read_text().splitlines()]
@@ -114,9 +116,9 @@ def test_strace_of_the_replay_equals_that_of_the_program(name: str, tmp_path: Pa
     logs = [tmp_path / f"replay.{tid}" for tid in replay["replayed"]["tids"]]
     texts = "".join(log.read_text() for log in logs)
     [root] = set(re.findall(rf"{by_replay}/joj-bench-\w+", texts))
-    program = said(sorted(tmp_path.glob("program.*")), by_strace)
+    program = count_calls(sorted(tmp_path.glob("program.*")), by_strace)
     begin_s, end_s = (replay["replayed"][end] / 1e9 + later_s() for end in ("begin_ns", "end_ns"))
     # strace cuts its times off behind the microsecond.
-    again = said(logs, Path(root), begin_s - 1e-6, end_s)
+    again = count_calls(logs, Path(root), begin_s - 1e-6, end_s)
     assert (sorted((program - again).items()), sorted((again - program).items())) == ([], [])
     assert program.total() > 20

@@ -128,7 +128,7 @@ def test_a_package_install_is_explained_to_the_byte(loop: Loop, tmp_path: Path) 
     types = set(data.columns("SELECT DISTINCT block_type FROM page_runs")["block_type"])
     assert {"data", "fs-journal"} <= types <= {"data", "fs-journal", "fs-metadata"}
     assert "" not in written
-    reasons = json.loads(shown(out).stdout)["cases"][0]["incomplete_reasons"]
+    reasons = json.loads(show_run(out).stdout)["cases"][0]["incomplete_reasons"]
     assert reasons == []
 
 
@@ -144,10 +144,10 @@ def test_ctrl_c_ends_it_and_keeps_what_was_seen(loop: Loop, tmp_path: Path) -> N
     process.communicate(timeout=HANG_S)
     assert process.returncode == 128 + signal.SIGINT
     assert written_bytes(out)["/y"] == 5 * 4096
-    assert not json.loads(shown(out).stdout)["cases"][0]["incomplete_reasons"]
+    assert not json.loads(show_run(out).stdout)["cases"][0]["incomplete_reasons"]
 
 
-def shown(out: Path) -> Ended:
+def show_run(out: Path) -> Ended:
     command = [sys.executable, "-m", "jojlab", "show", str(out), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -168,7 +168,7 @@ def test_segments_survive_a_kill_and_say_that_they_are_incomplete(
     os.killpg(process.pid, signal.SIGKILL)
     ended(process)
     assert written_bytes(out)["/z"] == 5 * 4096
-    answer = shown(out)
+    answer = show_run(out)
     assert answer.returncode == 4, answer.stderr
     reasons = json.loads(answer.stdout)["cases"][0]["incomplete_reasons"]
     assert reasons == ["the tracing was not ended properly"]

@@ -71,7 +71,7 @@ impl LifeCounts {
         lived_below_ms: Option<i64>,
         size_below_bytes: Option<i64>,
     ) {
-        let file_kind = self.kinds.of(path, &BTreeSet::new());
+        let file_kind = self.kinds.kind(path, &BTreeSet::new());
         let mut key = LifeKey { event, process, file_kind, lived_below_ms, size_below_bytes };
         if self.counts.len() >= ROWS_LIMIT && !self.counts.contains_key(&key) {
             key.process = OTHERS.to_owned();

@@ -73,7 +73,7 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
         uploader,
         begun,
         settings,
-        lives_of_disks: Lives::of(&numbers),
+        lives_of_disks: Lives::new(&numbers),
         finder: CommitFinder::default(),
         writers: Writers::default(),
         lives: LifeCounts::default(),
@@ -230,7 +230,7 @@ impl Collecting {
         self.tracer.notice_modules()?;
         self.filesystems.clear();
         self.own = own_processes(&mut self.uploader);
-        let (rows, gone) = self.tracer.take();
+        let (rows, gone) = self.tracer.take_finished();
         if let Some(files) = self.tracer.files() {
             self.sums.add(&rows, files, (&self.own, &self.writers), &self.clock);
             self.sums.let_go(&gone);

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::log::{Known, KnownSync, Log};
+use super::log::{KnownFile, KnownSync, Log};
 use crate::tables::rows::Request;
 use crate::tracer::Capture;
 
@@ -36,7 +36,7 @@ pub struct Askers {
 pub(super) fn check(
     capture: &Capture,
     log: &Log,
-    files: &[Option<&Known>],
+    files: &[Option<&KnownFile>],
 ) -> (Askers, Vec<String>) {
     let (mut askers, mut complaints) = (Askers::default(), Vec::new());
     for request in capture.requests.iter().filter(|request| request.operation == "write") {
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn what_is_sent_within_a_sync_is_asked_for_by_it() {
-        let mut known = Known::new(0, "/a", tempfile::tempfile().unwrap()).unwrap();
+        let mut known = KnownFile::new(0, "/a", tempfile::tempfile().unwrap()).unwrap();
         known.syncs.push(KnownSync { tid: 5, begin_ns: 100, end_ns: 200 });
-        let mut other = Known::new(1, "/b", tempfile::tempfile().unwrap()).unwrap();
+        let mut other = KnownFile::new(1, "/b", tempfile::tempfile().unwrap()).unwrap();
         other.syncs.push(KnownSync { tid: 6, begin_ns: 150, end_ns: 250 });
         let log = Log { known: vec![known, other], ..Log::default() };
         let files = [Some(&log.known[0])];

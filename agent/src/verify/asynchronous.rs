@@ -9,8 +9,8 @@ use std::path::Path;
 use anyhow::Context;
 use rustix::io::ReadWriteFlags;
 
-use super::beside::LeftOut;
-use super::log::{Known, Log};
+use super::log::{KnownFile, Log};
+use super::side_writes::LeftOut;
 use crate::workload::files::engine::{AlignedBuffer, Engine, Way};
 
 const PAGE: usize = 4096;
@@ -47,7 +47,7 @@ fn write_all(
     let buffer = buffer.bytes();
     for (kind, flags) in [("direct", flags), ("buffered", 0)] {
         let number = log.known.len() as u32;
-        let mut known = Known::create(directory, &format!("{name}-{kind}"), number, flags)?;
+        let mut known = KnownFile::create(directory, &format!("{name}-{kind}"), number, flags)?;
         for (offset, length) in [(0, buffer.len()), (4 * PAGE, PAGE), (8 * PAGE, 3 * PAGE)] {
             let part = &mut buffer[..length];
             known.stamp(part, offset as u64);

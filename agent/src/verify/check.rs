@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::askers::{self, Askers};
 use super::device_node::SEVERAL_RANGES;
-use super::log::{Known, Log};
+use super::log::{KnownFile, Log};
 use super::stamp::{SECTOR, Stamp};
 use super::writers::{LastWriter, last_writes, writers};
 use crate::tables::rows::{self, PageRun};
@@ -26,7 +26,7 @@ use crate::tracer::Capture;
 const INLINE_BYTES: u64 = 4096;
 
 /// Complaints that are told; the others are counted.
-const TOLD: usize = 20;
+const COMPLAINTS_LIMIT: usize = 20;
 
 /// What came out.
 #[derive(Debug, Default, Serialize)]
@@ -76,7 +76,7 @@ impl Verdict {
         let files: Vec<_> = owners(capture, log).iter().map(Owner::stamped).collect();
         let (askers, complaints) = askers::check(capture, log, &files);
         verdict.askers = askers;
-        verdict.complaints.extend(complaints.into_iter().take(TOLD));
+        verdict.complaints.extend(complaints.into_iter().take(COMPLAINTS_LIMIT));
         verdict
     }
 
@@ -97,7 +97,7 @@ impl Verdict {
     /// A sector is another's than was told.
     pub(super) fn complain(&mut self, what: String) {
         self.misattributed_bytes += SECTOR as u64;
-        if self.complaints.len() < TOLD {
+        if self.complaints.len() < COMPLAINTS_LIMIT {
             self.complaints.push(what);
         }
     }
@@ -105,7 +105,7 @@ impl Verdict {
 
 /// Who a file of the tables is.
 pub(super) enum Owner<'a> {
-    Stamped(&'a Known),
+    Stamped(&'a KnownFile),
     Recorded(&'a str),
     /// Written through a mapping by SQLite.
     SharedMemory,
@@ -113,7 +113,7 @@ pub(super) enum Owner<'a> {
 }
 
 impl<'a> Owner<'a> {
-    fn stamped(&self) -> Option<&'a Known> {
+    fn stamped(&self) -> Option<&'a KnownFile> {
         match self {
             Owner::Stamped(known) => Some(known),
             _ => None,
@@ -122,7 +122,7 @@ impl<'a> Owner<'a> {
 }
 
 /// Durable sectors that were seen, by number of the file and offset.
-pub(super) type Seen = BTreeSet<(u32, u64)>;
+pub(super) type SeenSectors = BTreeSet<(u32, u64)>;
 
 /// Compares. `nodes` are the disks, that of the filesystem first.
 ///
@@ -134,7 +134,7 @@ pub fn check(capture: &Capture, log: &Log, nodes: &[PathBuf]) -> anyhow::Result<
     let last = last_writes(capture);
     let devices = open(nodes)?;
     let mut sector_bytes = [0; SECTOR];
-    let mut seen = Seen::new();
+    let mut seen = SeenSectors::new();
     for (&(disk, sector), &(run, skipped)) in &last {
         let device = devices.get(disk).with_context(|| format!("{disk} was not to be traced"))?;
         let at = sector as u64 * SECTOR as u64;
@@ -198,7 +198,7 @@ pub(super) fn owners<'a>(capture: &'a Capture, log: &'a Log) -> Vec<Owner<'a>> {
 fn owner<'a>(row: &'a rows::File, log: &'a Log) -> Owner<'a> {
     let had =
         |path: &str| row.path == path || row.path_history.contains(&format!("\"path\":\"{path}\""));
-    let named = |known: &&Known| {
+    let named = |known: &&KnownFile| {
         known.inode == row.inode as u64
             && (row.path.is_empty() || known.paths.iter().any(|path| had(path)))
     };
@@ -275,7 +275,7 @@ pub(super) fn wrong_data(
         Owner::Stamped(known) => wrong_stamp(known, offset, stamp, sector),
         Owner::Recorded(path) => {
             let offset = offset?;
-            (!log.recorded.held(path, offset, sector))
+            (!log.recorded.had_content(path, offset, sector))
                 .then(|| format!("that was never written there; {}", holds()))
         }
         Owner::SharedMemory => {
@@ -288,7 +288,7 @@ pub(super) fn wrong_data(
 
 /// What is wrong with a sector of a stamped file's data.
 fn wrong_stamp(
-    known: &Known,
+    known: &KnownFile,
     offset: Option<u64>,
     stamp: Option<Stamp>,
     sector: &[u8],
@@ -308,7 +308,13 @@ fn wrong_stamp(
 
 /// Durable sectors that were never told to be data of their file.
 /// `seen` are those that were told without an offset.
-fn missing(capture: &Capture, log: &Log, owners: &[Owner], mut seen: Seen, verdict: &mut Verdict) {
+fn missing(
+    capture: &Capture,
+    log: &Log,
+    owners: &[Owner],
+    mut seen: SeenSectors,
+    verdict: &mut Verdict,
+) {
     // What is compressed is not at its place: which sectors are in it cannot be told.
     let mut packed = BTreeSet::new();
     for run in capture.page_runs.iter().filter(|run| run.block_type == "data") {
@@ -326,7 +332,7 @@ fn missing(capture: &Capture, log: &Log, owners: &[Owner], mut seen: Seen, verdi
             seen.extend(sectors.map(|at| (known.number, (offset + at) as u64)));
         }
     }
-    let is_packed = |known: &&Known| packed.contains(&known.number);
+    let is_packed = |known: &&KnownFile| packed.contains(&known.number);
     // Btrfs may keep a compressed first page with the metadata (max_inline, btrfs(5)).
     let first = if packed.is_empty() { 0 } else { INLINE_BYTES };
     let judged = log.known.iter().filter(|known| !is_packed(known));
@@ -335,16 +341,16 @@ fn missing(capture: &Capture, log: &Log, owners: &[Owner], mut seen: Seen, verdi
 
 /// Complains of durable sectors, from an offset on, that were not seen.
 pub(super) fn complain_of_missing<'a>(
-    judged: impl Iterator<Item = &'a Known>,
+    judged: impl Iterator<Item = &'a KnownFile>,
     first: u64,
-    seen: &Seen,
+    seen: &SeenSectors,
     verdict: &mut Verdict,
 ) {
     for known in judged.filter(|known| known.small_bytes.is_none()) {
         let durable = known.durable.range(first..);
         for offset in durable.filter(|&&at| !seen.contains(&(known.number, at))) {
             verdict.missing_bytes += SECTOR as u64;
-            if verdict.complaints.len() < TOLD {
+            if verdict.complaints.len() < COMPLAINTS_LIMIT {
                 let path = &known.paths[0];
                 verdict.complaints.push(format!("{path} at {offset}: written, and never seen"));
             }
@@ -365,7 +371,7 @@ mod tests {
             ..PageRun::default()
         };
         let file = tempfile::tempfile().unwrap();
-        let log = Log { known: vec![Known::new(0, "/a", file).unwrap()], ..Log::default() };
+        let log = Log { known: vec![KnownFile::new(0, "/a", file).unwrap()], ..Log::default() };
         let wrong = |owner: Owner, sector: &[u8]| {
             let mut verdict = Verdict::default();
             judge(&run, 0, sector, &[owner], &log, &mut verdict).is_some()
@@ -379,5 +385,22 @@ mod tests {
         assert!(wrong(Owner::Stranger, &[0; SECTOR]));
         assert!(wrong(Owner::Stamped(&log.known[0]), &stamped));
         assert!(wrong(Owner::Recorded("/b"), &noise));
+    }
+
+    #[test]
+    fn ranges_that_were_discarded_one_by_one_show_nothing() {
+        let discard = rows::Request { operation: "discard".into(), ..rows::Request::default() };
+        let run = |request_id| PageRun { request_id, ..PageRun::default() };
+        let did = |runs: [i64; 2]| {
+            let capture = Capture {
+                requests: vec![discard.clone(), discard.clone()],
+                page_runs: runs.map(run).to_vec(),
+                ..Capture::default()
+            };
+            let mut verdict = Verdict { did: vec![SEVERAL_RANGES], ..Verdict::default() };
+            verdict.leave_out_single_ranges(&capture);
+            (verdict.did.len(), verdict.left_out.len())
+        };
+        assert_eq!((did([0, 0]), did([0, 1])), ((1, 0), (0, 1)));
     }
 }

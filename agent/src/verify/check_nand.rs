@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::check::{Owner, Seen, Verdict, complain_of_missing, owners, wrong_data};
+use super::check::{Owner, SeenSectors, Verdict, complain_of_missing, owners, wrong_data};
 use super::log::Log;
 use super::stamp::{SECTOR, Stamp};
 use super::writers::LastWriter;
@@ -42,7 +42,7 @@ pub fn check(
     let mut verdict = Verdict::begin(capture, log);
     let owners = owners(capture, log);
     let nand = File::open(node).with_context(|| node.display().to_string())?;
-    let mut seen = Seen::new();
+    let mut seen = SeenSectors::new();
     let last = last_programs(capture, block_bytes);
     for stretch in stretches(&last, block_bytes) {
         let mut bytes = vec![0; stretch.length_bytes()];
@@ -54,7 +54,7 @@ pub fn check(
     }
     complain_of_missing(log.known.iter(), 0, &seen, &mut verdict);
     let writer = |(&begin, run): (&u64, &&PageRun)| {
-        LastWriter::of(run, (begin as i64, run.length_bytes), capture)
+        LastWriter::new(run, (begin as i64, run.length_bytes), capture)
     };
     verdict.writers = last.iter().map(writer).collect();
     Ok(verdict)
@@ -116,7 +116,7 @@ struct Compared<'a> {
 
 impl Compared<'_> {
     /// Every stamp is told as data of its file.
-    fn stamps(&self, seen: &mut Seen, verdict: &mut Verdict) {
+    fn stamps(&self, seen: &mut SeenSectors, verdict: &mut Verdict) {
         let mut at = 0;
         while at + SECTOR <= self.bytes.len() {
             let Some(stamp) = Stamp::read(&self.bytes[at..at + SECTOR]) else {

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use super::super::log::Known;
+use super::super::log::KnownFile;
 use super::super::stamp;
 use super::*;
 use crate::tables::rows::{File as FileRow, Request};
@@ -29,7 +29,7 @@ fn verdict(runs: &[(&str, i64, Option<i64>, Option<i64>)], erased_after: bool) -
     std::fs::write(&node, contents()).unwrap();
     let file = File::create_new(&path).unwrap();
     let inode = file.metadata().unwrap().ino() as i64;
-    let mut known = Known::new(0, "/a", file).unwrap();
+    let mut known = KnownFile::new(0, "/a", file).unwrap();
     known.durable.extend([4096, 4608]);
     let log = Log { known: vec![known], ..Log::default() };
     let request = |request_id, operation: &str| Request {

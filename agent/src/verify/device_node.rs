@@ -10,8 +10,8 @@ use anyhow::Context;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-use super::beside::LeftOut;
 use super::sector_versions::SectorVersions;
+use super::side_writes::LeftOut;
 use crate::device::{mounts, sysfs};
 
 const READ_BYTES: usize = 16 << 10;

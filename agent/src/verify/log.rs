@@ -21,7 +21,7 @@ pub struct KnownSync {
 
 impl KnownSync {
     /// Does it, and takes the times.
-    fn of(call: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<Self> {
+    fn measure(call: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<Self> {
         let begin_ns = now_ns();
         call()?;
         let tid = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
@@ -30,7 +30,7 @@ impl KnownSync {
 }
 
 /// A file whose every sector is stamped.
-pub struct Known {
+pub struct KnownFile {
     pub number: u32,
     pub inode: u64,
     /// Names it had, from the root of the filesystem.
@@ -49,11 +49,11 @@ pub struct Known {
     version: u32,
 }
 
-impl Known {
+impl KnownFile {
     /// A file that is just made.
     pub fn new(number: u32, path: &str, file: File) -> std::io::Result<Self> {
         let inode = file.metadata()?.ino();
-        Ok(Known {
+        Ok(KnownFile {
             number,
             inode,
             paths: vec![path.to_owned()],
@@ -106,7 +106,7 @@ impl Known {
     /// Stamps a buffer that is aligned as it must be, and writes it past the page cache.
     pub fn write_direct(&mut self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
         self.stamp(buffer, offset);
-        let call = KnownSync::of(|| self.file().write_all_at(buffer, offset))?;
+        let call = KnownSync::measure(|| self.file().write_all_at(buffer, offset))?;
         self.direct_writes.push(call);
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Known {
         &mut self,
         sync: impl FnOnce(&File) -> std::io::Result<()>,
     ) -> std::io::Result<()> {
-        let call = KnownSync::of(|| sync(self.file()))?;
+        let call = KnownSync::measure(|| sync(self.file()))?;
         self.syncs.push(call);
         self.settle();
         Ok(())
@@ -146,7 +146,7 @@ impl Known {
 /// All that was written.
 #[derive(Default)]
 pub struct Log {
-    pub known: Vec<Known>,
+    pub known: Vec<KnownFile>,
     /// What was written without stamps, most of it by SQLite.
     pub recorded: SectorVersions,
     /// The steps that were done, in order.
@@ -166,6 +166,6 @@ impl Log {
 
     /// Closes the files, so that the filesystem can be unmounted.
     pub fn close(&mut self) {
-        self.known.iter_mut().for_each(Known::close);
+        self.known.iter_mut().for_each(KnownFile::close);
     }
 }

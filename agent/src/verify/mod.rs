@@ -2,13 +2,12 @@
 //! tables with what lies on the device afterwards. Every sector written carries its own file and
 //! offset, so the device itself contradicts a wrong answer.
 //!
-//! stamp -> workload, asynchronous, throttled, beside, mounts, subvolumes, device_node (write, and
-//! log the writes) -> the tracer's tables -> check, check_nand, askers;
+//! stamp -> workload, asynchronous, throttled, side_writes, mounts, subvolumes, device_node (write,
+//! and log the writes) -> the tracer's tables -> check, check_nand, askers;
 //! writers -> who wrote each sector last, for the filesystem's own tools
 
 mod askers;
 mod asynchronous;
-mod beside;
 mod check;
 mod check_nand;
 mod device_node;
@@ -16,6 +15,7 @@ pub mod disk_image;
 mod log;
 mod mounts;
 mod sector_versions;
+mod side_writes;
 mod sqlite;
 mod stamp;
 mod subvolumes;

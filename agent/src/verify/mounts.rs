@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-use super::beside::LeftOut;
-use super::log::{Known, Log};
+use super::log::{KnownFile, Log};
+use super::side_writes::LeftOut;
 
 const PAGE: usize = 4096;
 
@@ -72,7 +72,7 @@ pub fn doubled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
             rustix::mount::mount_bind(directory.join(source), &place).context("a bind mount")?;
             let file = create(&place.join("app"))?;
             let number = (first + number) as u32;
-            log.known.push(Known::new(number, &format!("/{source}/app"), file)?);
+            log.known.push(KnownFile::new(number, &format!("/{source}/app"), file)?);
             write(&mut log.known[number as usize], 0)
         })?;
     }
@@ -142,7 +142,7 @@ fn create(path: &Path) -> anyhow::Result<File> {
 fn write_and_rename(reached: &Reached, log: &mut Log) -> anyhow::Result<()> {
     let Reached { at, path, folder } = reached;
     let mut known =
-        Known::new(log.known.len() as u32, &format!("{path}/made"), create(&at.join("made"))?)?;
+        KnownFile::new(log.known.len() as u32, &format!("{path}/made"), create(&at.join("made"))?)?;
     known.inode = rustix::fs::statat(folder, "made", AtFlags::empty())?.st_ino;
     write(&mut known, 0)?;
     fs::rename(at.join("made"), at.join("renamed"))?;
@@ -154,7 +154,7 @@ fn write_and_rename(reached: &Reached, log: &mut Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(known: &mut Known, round: u64) -> anyhow::Result<()> {
+fn write(known: &mut KnownFile, round: u64) -> anyhow::Result<()> {
     known.write(round * PAGE as u64, 3 * PAGE)?;
     Ok(known.sync()?)
 }

@@ -43,7 +43,7 @@ impl SectorVersions {
 
     /// Whether the file's sector at an offset ever held these bytes. What was not written reads
     /// as zeros.
-    pub fn held(&self, path: &str, offset: u64, sector: &[u8]) -> bool {
+    pub fn had_content(&self, path: &str, offset: u64, sector: &[u8]) -> bool {
         let Some(shadow) = self.files.get(path) else { return false };
         match shadow.versions.get(&offset) {
             Some(hashes) => hashes.contains(&hash(sector)),
@@ -122,12 +122,13 @@ mod tests {
             let bytes = parts.iter().flat_map(|&(byte, count)| std::iter::repeat_n(byte, count));
             bytes.collect::<Vec<u8>>()
         };
-        let held = |offset, parts: &[(u8, usize)]| recorded.held("/a", offset, &sector(parts));
+        let held =
+            |offset, parts: &[(u8, usize)]| recorded.had_content("/a", offset, &sector(parts));
         assert!(held(0, &[(1, 512)]) && held(0, &[(3, 4), (0, 508)]) && held(0, &[(0, 512)]));
         assert!(held(512, &[(1, 188), (0, 324)]));
         assert!(held(512, &[(1, 88), (2, 10), (1, 90), (0, 324)]));
         assert!(held(512, &[(0, 512)]) && held(1024, &[(0, 512)]));
         assert!(!held(0, &[(3, 512)]) && !held(512, &[(1, 512)]) && !held(1024, &[(1, 512)]));
-        assert!(!recorded.held("/b", 0, &sector(&[(0, 512)])));
+        assert!(!recorded.had_content("/b", 0, &sector(&[(0, 512)])));
     }
 }

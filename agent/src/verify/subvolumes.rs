@@ -8,8 +8,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::beside::LeftOut;
-use super::log::{Known, Log};
+use super::log::{KnownFile, Log};
+use super::side_writes::LeftOut;
 
 const PAGE: usize = 4096;
 
@@ -38,12 +38,12 @@ pub fn snapshots(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
     let path = |name: &str| directory.join(name).join("file");
     let file = options.clone().create_new(true).open(path("original"))?;
     let number = log.known.len() as u32;
-    let mut original = Known::new(number, "/original/file", file)?;
+    let mut original = KnownFile::new(number, "/original/file", file)?;
     original.write(0, 8 * PAGE)?;
     original.sync()?;
     let source = File::open(directory.join("original"))?;
     ask(&folder, SNAP_CREATE, source.as_raw_fd().into(), c"copy").context("a snapshot")?;
-    let mut copy = Known::new(number + 1, "/copy/file", options.open(path("copy"))?)?;
+    let mut copy = KnownFile::new(number + 1, "/copy/file", options.open(path("copy"))?)?;
     for round in 0..2 {
         copy.write((round + 1) * PAGE as u64, 3 * PAGE)?;
         copy.sync()?;

@@ -11,10 +11,10 @@ use anyhow::Context;
 use rustix::fs::IFlags;
 use rustix::mount::MountFlags;
 
-use super::beside::LeftOut;
 use super::device_node::{NO_NODE, node_of};
-use super::log::{Known, Log};
+use super::log::{KnownFile, Log};
 use super::mounts::elsewhere;
+use super::side_writes::LeftOut;
 use crate::device::sysfs;
 use crate::workload::files::engine::AlignedBuffer;
 
@@ -44,7 +44,7 @@ pub fn throttled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
 /// Returns how many bytes were written to the device.
 fn write(directory: &Path, log: &mut Log) -> anyhow::Result<u64> {
     let number = log.known.len() as u32;
-    let mut known = Known::create(directory, "throttled", number, libc::O_DIRECT)?;
+    let mut known = KnownFile::create(directory, "throttled", number, libc::O_DIRECT)?;
     // Btrfs writes what has checksums through the page cache, from Linux 6.15 on; others do not
     // know the flag.
     let _ = rustix::fs::ioctl_setflags(known.file(), IFlags::NOCOW);
@@ -53,7 +53,7 @@ fn write(directory: &Path, log: &mut Log) -> anyhow::Result<u64> {
         known.write_direct(buffer.bytes(), offset as u64)?;
     }
     known.sync()?;
-    let mut buffered = Known::create(directory, "throttled-buffered", number + 1, 0)?;
+    let mut buffered = KnownFile::create(directory, "throttled-buffered", number + 1, 0)?;
     for round in 0..3 {
         buffered.write(round * 8 * PAGE as u64, 32 * PAGE)?;
         buffered.sync()?;

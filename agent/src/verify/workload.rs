@@ -10,11 +10,11 @@ use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 
 use super::asynchronous;
-use super::beside::{self, LeftOut};
 use super::device_node::{self, SEVERAL_RANGES};
-use super::log::{Known, Log};
+use super::log::{KnownFile, Log};
 use super::mounts;
 use super::sector_versions::SectorVersions;
+use super::side_writes::{self, LeftOut};
 use super::sqlite;
 use super::subvolumes;
 use super::throttled::throttled;
@@ -31,7 +31,7 @@ const ROUNDS: u64 = 10;
 pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<Log> {
     let mut log = Log::default();
     // First: whatever is done to the node, all that comes later must be told as without it.
-    let steps: [(&'static str, Beside); 3] = [
+    let steps: [(&'static str, SideStep); 3] = [
         ("node read", device_node::read),
         ("node discarded", device_node::discard),
         (SEVERAL_RANGES, device_node::discard_ranges),
@@ -66,18 +66,18 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
     log.recorded.join(sqlite::run(directory).context("the self-test's writes, SQLite")?);
     log.did.push("SQLite");
     pause()?;
-    let steps: [(&'static str, Beside); 4] = [
-        ("linked", beside::linked),
-        ("renamed through io_uring", beside::renamed),
-        ("swapped", beside::swapped),
-        ("trimmed", beside::trimmed),
+    let steps: [(&'static str, SideStep); 4] = [
+        ("linked", side_writes::linked),
+        ("renamed through io_uring", side_writes::renamed),
+        ("swapped", side_writes::swapped),
+        ("trimmed", side_writes::trimmed),
     ];
     for (name, step) in steps {
         let left_out = step(directory, &mut log.recorded);
         log.note(name, left_out.with_context(|| format!("the self-test's {name}"))?);
         pause()?;
     }
-    let mut steps: Vec<(&'static str, Otherwise)> = vec![
+    let mut steps: Vec<(&'static str, FileStep)> = vec![
         ("Linux AIO", asynchronous::linux_aio),
         ("io_uring", asynchronous::io_uring),
         ("throttled", throttled),
@@ -95,13 +95,13 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
         log.note(name, left_out.with_context(|| format!("the self-test's {name}"))?);
         pause()?;
     }
-    log.known.iter_mut().for_each(Known::settle);
+    log.known.iter_mut().for_each(KnownFile::settle);
     Ok(log)
 }
 
 type Scenario = fn(&Folder, &mut Log) -> anyhow::Result<()>;
-type Beside = fn(&Path, &mut SectorVersions) -> anyhow::Result<LeftOut>;
-type Otherwise = fn(&Path, &mut Log) -> anyhow::Result<LeftOut>;
+type SideStep = fn(&Path, &mut SectorVersions) -> anyhow::Result<LeftOut>;
+type FileStep = fn(&Path, &mut Log) -> anyhow::Result<LeftOut>;
 
 struct Folder<'a> {
     directory: &'a Path,
@@ -109,12 +109,12 @@ struct Folder<'a> {
 }
 
 impl Folder<'_> {
-    fn open(&self, log: &Log, flags: i32) -> anyhow::Result<Known> {
+    fn open(&self, log: &Log, flags: i32) -> anyhow::Result<KnownFile> {
         self.open_as(self.name, log, flags)
     }
 
-    fn open_as(&self, name: &str, log: &Log, flags: i32) -> anyhow::Result<Known> {
-        Known::create(self.directory, name, log.known.len() as u32, flags)
+    fn open_as(&self, name: &str, log: &Log, flags: i32) -> anyhow::Result<KnownFile> {
+        KnownFile::create(self.directory, name, log.known.len() as u32, flags)
     }
 }
 
@@ -277,9 +277,9 @@ fn small(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
 fn concurrent(directory: &Path, log: &mut Log) -> anyhow::Result<()> {
     let first = log.known.len() as u32;
     let files = std::thread::scope(|scope| {
-        let write = |writer: u32| -> anyhow::Result<Known> {
+        let write = |writer: u32| -> anyhow::Result<KnownFile> {
             let name = format!("writer-{writer}");
-            let mut file = Known::create(directory, &name, first + writer, 0)?;
+            let mut file = KnownFile::create(directory, &name, first + writer, 0)?;
             for round in 0..ROUNDS {
                 let page = (round * 7 + u64::from(writer)) % 5 + round / 2;
                 file.write(page * PAGE as u64, (1 + round as usize % 3) * PAGE)?;
@@ -290,7 +290,7 @@ fn concurrent(directory: &Path, log: &mut Log) -> anyhow::Result<()> {
         let threads: Vec<_> =
             (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
         let joined = threads.into_iter().map(|thread| thread.join().expect("no writer panics"));
-        joined.collect::<anyhow::Result<Vec<Known>>>()
+        joined.collect::<anyhow::Result<Vec<KnownFile>>>()
     })?;
     log.known.extend(files);
     Ok(())

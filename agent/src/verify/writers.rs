@@ -62,14 +62,14 @@ pub fn writers(capture: &Capture, last: &Last, disk: &str) -> Vec<LastWriter> {
         }
         let file_offset_bytes = run.file_offset_bytes.map(|offset| offset + skipped);
         let place = (sector * SECTOR as i64, SECTOR as i64);
-        stretches.push(LastWriter { file_offset_bytes, ..LastWriter::of(run, place, capture) });
+        stretches.push(LastWriter { file_offset_bytes, ..LastWriter::new(run, place, capture) });
     }
     stretches
 }
 
 impl LastWriter {
     /// Of a run, at a place given as begin and length in bytes.
-    pub fn of(run: &PageRun, (begin_bytes, length_bytes): (i64, i64), capture: &Capture) -> Self {
+    pub fn new(run: &PageRun, (begin_bytes, length_bytes): (i64, i64), capture: &Capture) -> Self {
         let file = run.file_id.map(|id| &capture.files[id as usize]);
         Self {
             begin_bytes,

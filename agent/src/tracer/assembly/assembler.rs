@@ -4,19 +4,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use super::cover::fill_gaps;
 use super::raw_nand;
-use super::sequence::Sequence;
-use super::tables::{Capture, FinishedRows};
 use super::totals::{Sums, Totals};
 use crate::bpf::Symbols;
 use crate::raw_nand::follower::{AttributedOperations, NamedInode, TracedOperation};
+use crate::tables::rows::{self, Request};
 use crate::tracer::causes::Causes;
 use crate::tracer::classify::layout::Layout;
 use crate::tracer::classify::{Class, RunOwner, classify};
 use crate::tracer::files::file_kind::FileKinds;
 use crate::tracer::files::{Files, Numbered};
-use crate::tracer::records::counted::CountedRuns;
+use crate::tracer::records::decode::CountedRuns;
 use crate::tracer::records::kernel::BLOCK_DEVICE_MAGIC;
 use crate::tracer::records::{Bio, Record, Run};
 use crate::tracer::requests::gaps::Gaps;
@@ -93,7 +91,7 @@ impl Assembler {
         while self.operations.front().is_some_and(|it| it.operation.queue_ns < until_ns) {
             let operation = self.operations.pop_front().expect("there is one");
             let (bio, runs) = raw_nand::queued(&operation, self.on_raw_nand);
-            let cause = self.causes.of(&bio, &runs);
+            let cause = self.causes.cause(&bio, &runs);
             self.joiner.operate(&operation.operation, bio, runs, cause);
         }
     }
@@ -173,7 +171,7 @@ impl Assembler {
         for (run, class) in &runs {
             self.sums.add(&bio, class, run.length_bytes);
         }
-        let cause = self.causes.of(&bio, &runs);
+        let cause = self.causes.cause(&bio, &runs);
         self.joiner.queue(bio, runs, cause);
     }
 
@@ -218,13 +216,13 @@ impl Assembler {
     }
 
     /// Requests that are kept until they are complete and taken.
-    pub fn kept(&self) -> usize {
-        self.joiner.kept()
+    pub fn waiting_requests(&self) -> usize {
+        self.joiner.waiting_requests()
     }
 
     /// The rows that are finished; what began before `deadline_ns` is not waited for.
-    pub fn take(&mut self, deadline_ns: u64) -> FinishedRows {
-        let drafts = self.joiner.take(deadline_ns);
+    pub fn take_finished(&mut self, deadline_ns: u64) -> FinishedRows {
+        let drafts = self.joiner.take_drafts(deadline_ns);
         // As many runs as requests, or hardly more: rows are large, and growing copies them.
         let mut finished = FinishedRows {
             requests: Vec::with_capacity(drafts.len()),
@@ -270,11 +268,87 @@ impl Assembler {
             let file = Numbered { filesystem: self.on_raw_nand, inode: inode.inode, is_directory };
             self.files.see_numbered(file, &inode.path, first_ns);
         }
-        let FinishedRows { requests, page_runs } = self.take(NEVER_NS);
+        let FinishedRows { requests, page_runs } = self.take_finished(NEVER_NS);
         let left: usize = self.pending.values().map(Vec::len).sum();
         let lost_events = lost_events + self.orphans + left as u64;
         let files = self.files.rows();
         Capture { requests, page_runs, files, lost_events, gaps: self.gaps() }
+    }
+}
+
+/// Tables of one tracing, and what is missing from them.
+#[derive(Debug, Default)]
+pub struct Capture {
+    /// In order of issue.
+    pub requests: Vec<rows::Request>,
+    pub page_runs: Vec<rows::PageRun>,
+    pub files: Vec<rows::File>,
+    /// Records that did not fit in the ring, and runs whose bio's record did not.
+    pub lost_events: u64,
+    pub gaps: Gaps,
+}
+
+/// Rows that are finished.
+#[derive(Debug, Default)]
+pub struct FinishedRows {
+    pub requests: Vec<rows::Request>,
+    pub page_runs: Vec<rows::PageRun>,
+}
+
+/// The runs of a bio, some of which may have been lost, as runs that cover it whole: in order, and
+/// where one was lost, a run without facts stands in, which no rule knows.
+fn fill_gaps(mut runs: Vec<Run>, serial: u64, length_bytes: u32) -> Vec<Run> {
+    if let [run] = runs.as_slice()
+        && (run.offset_bytes, run.length_bytes) == (0, length_bytes)
+    {
+        return runs;
+    }
+    runs.sort_by_key(|run| run.offset_bytes);
+    let mut filled = Vec::with_capacity(runs.len());
+    let mut covered = 0;
+    let gap = |from: u32, to: u32| Run {
+        serial,
+        offset_bytes: from,
+        length_bytes: to - from,
+        ..Run::default()
+    };
+    for run in runs {
+        if run.offset_bytes > covered {
+            filled.push(gap(covered, run.offset_bytes));
+        }
+        covered = run.offset_bytes.saturating_add(run.length_bytes);
+        filled.push(run);
+    }
+    if covered < length_bytes {
+        filled.push(gap(covered, length_bytes));
+    }
+    filled
+}
+
+const SECTOR_BYTES: i64 = 512;
+
+/// Which reads and writes are sequential: those that begin where their device's last one ended.
+/// Where the last read or write of each device ended, by the device's name; None where that is not
+/// known.
+#[derive(Default)]
+struct Sequence {
+    ends: BTreeMap<String, Option<i64>>,
+}
+
+impl Sequence {
+    /// Fills `sequential`; requests come in the order of issue.
+    fn mark(&mut self, request: &mut Request) {
+        if !matches!(request.operation.as_ref(), "read" | "write") {
+            return;
+        }
+        let sectors = (request.length_bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+        let end = request.sector.map(|sector| sector + sectors);
+        if let Some(last) = self.ends.get_mut(&request.device) {
+            request.sequential = last.is_some() && *last == request.sector;
+            *last = end;
+        } else {
+            self.ends.insert(request.device.clone(), end);
+        }
     }
 }
 

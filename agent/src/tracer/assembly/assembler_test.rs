@@ -303,17 +303,17 @@ fn rows_are_taken_when_they_are_complete_and_in_order() {
             complete(2, 4096, 2500),
         ],
     );
-    assert_eq!(assembler.take(0).requests, []);
+    assert_eq!(assembler.take_finished(0).requests, []);
     feed(&mut assembler, vec![complete(1, 4096, 2600)]);
     let ids = |rows: &[Request]| rows.iter().map(|row| row.request_id).collect::<Vec<_>>();
-    assert_eq!(ids(&assembler.take(0).requests), [0, 1]);
+    assert_eq!(ids(&assembler.take_finished(0).requests), [0, 1]);
     assert!(assembler.is_idle());
     feed(
         &mut assembler,
         vec![run(2, 0, 4096, 12), bio(2, 900, 4096, WRITE, 9), issue(3, 900, 4096, WRITE, 3000)],
     );
     // It never completes: after the deadline it is a row, and missed.
-    let late = assembler.take(3001);
+    let late = assembler.take_finished(3001);
     assert_eq!((ids(&late.requests), late.page_runs.len()), (vec![2], 1));
     assert_eq!(assembler.gaps().incomplete_requests, 1);
     feed(&mut assembler, vec![complete(3, 4096, 9000)]);
@@ -434,5 +434,27 @@ fn bios_of_a_request_are_counted_beyond_where_the_kernel_stops() {
         let whole = request(1, 0, 4096 * bios as u32, WRITE, 5000);
         records.push(Record::Issue(RequestRecord { bio_count: counted, ..whole }));
         assert_eq!(capture(records).requests[0].bio_count, told);
+    }
+}
+
+#[test]
+fn each_device_has_its_own_last_end_and_a_flush_is_none() {
+    let rows = [
+        ("a", "write", Some(8), 4096, false),
+        ("a", "flush", None, 0, false),
+        ("b", "read", Some(16), 4096, false),
+        ("a", "read", Some(16), 512, true),
+        ("a", "discard", Some(17), 4096, false),
+        ("a", "write", Some(17), 4096, true),
+        ("b", "write", Some(25), 4096, false),
+        ("a", "write", None, 4096, false),
+        ("a", "write", None, 4096, false),
+    ];
+    let mut sequence = Sequence::default();
+    for (device, operation, sector, length_bytes, sequential) in rows {
+        let (device, operation) = (device.to_owned(), operation.into());
+        let mut row = Request { device, operation, sector, length_bytes, ..Request::default() };
+        sequence.mark(&mut row);
+        assert_eq!(row.sequential, sequential, "{row:?}");
     }
 }

@@ -148,7 +148,7 @@ impl World {
         steps
     }
 
-    fn take(&mut self, step: Step) {
+    fn perform(&mut self, step: Step) {
         match step {
             Step::Queue => self.queue(),
             Step::Insert(write) => self.insert(write),

@@ -22,7 +22,7 @@ fn run(kind: Kind, to_come: Vec<Write>, choices: &[u8]) -> World {
             return world;
         }
         let choice = choices.next().unwrap_or_default();
-        world.take(steps[choice % steps.len()]);
+        world.perform(steps[choice % steps.len()]);
     }
 }
 

@@ -56,7 +56,7 @@ fn class_of(piece: &Extent, cause: OperationCause) -> (Class, Option<(u64, u64)>
     let metadata = |subtype: &'static str| Class::new(BlockType::FsMetadata, subtype);
     let of = |inode: u64, subtype: &'static str| {
         let owner = RunOwner::Number(inode);
-        (Class::of(BlockType::FsMetadata, subtype, owner), Some((inode, 0)))
+        (Class::owned(BlockType::FsMetadata, subtype, owner), Some((inode, 0)))
     };
     match piece.what {
         NodeSubject::Data { inode, offset_bytes } => {
@@ -65,7 +65,7 @@ fn class_of(piece: &Extent, cause: OperationCause) -> (Class, Option<(u64, u64)>
                 OperationCause::WearLevelling => "wear-levelling".into(),
                 _ => Word::default(),
             };
-            let class = Class::of(BlockType::Data, subtype, RunOwner::Number(inode));
+            let class = Class::owned(BlockType::Data, subtype, RunOwner::Number(inode));
             (Class { has_offset: true, ..class }, Some((inode, offset_bytes)))
         }
         NodeSubject::Inode { inode } => of(inode, "inode"),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::tracer::classify::{BlockType, Class, RunOwner};
 use crate::tracer::files::{Files, file_kind, run_key};
 use crate::tracer::records::Bio;
-use crate::tracer::records::counted::{ANY_FILE, CountedRuns};
+use crate::tracer::records::decode::{ANY_FILE, CountedRuns};
 use crate::tracer::records::kernel::OPERATION_MASK;
 use crate::tracer::requests::operation_name;
 

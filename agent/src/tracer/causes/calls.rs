@@ -2,7 +2,7 @@
 
 use crate::system_calls::{self, row};
 use crate::tables::rows::Word;
-use crate::tracer::records::{CALL_DSYNC, CALL_SYNC_ALL, OF_32_BITS};
+use crate::tracer::records::{CALL_DSYNC, CALL_OF_32_BITS, CALL_SYNC_ALL};
 
 /// The call that unmounts, whose I/O comes when it is over.
 pub const UMOUNT2: u32 = system_calls::SYS_umount2 as u32;
@@ -40,8 +40,8 @@ pub fn sync_name(number: u32, flags: u32) -> &'static str {
 
 /// Return the name of a system call; "call N" for one in which no block I/O was expected.
 pub fn name(number: u32) -> Word {
-    if number & OF_32_BITS != 0 {
-        return format!("32-bit call {}", number & !OF_32_BITS).into();
+    if number & CALL_OF_32_BITS != 0 {
+        return format!("32-bit call {}", number & !CALL_OF_32_BITS).into();
     }
     match row(number.into()) {
         Some(row) if row.is_traced => row.name.into(),
@@ -60,6 +60,6 @@ mod tests {
         assert_eq!(sync_name(75, CALL_SYNC_ALL), "fdatasync");
         assert_eq!(name(18), "pwrite64");
         assert_eq!(name(499), "call 499");
-        assert_eq!(name(OF_32_BITS | 162), "32-bit call 162");
+        assert_eq!(name(CALL_OF_32_BITS | 162), "32-bit call 162");
     }
 }

@@ -51,13 +51,13 @@ fn a_journal_s_commit_carries_the_changes_and_serves_the_caller() {
     causes.begin(fsync(5, 12));
     for (block_type, time_ns) in [(1, 20), (2, 30)] {
         let (bio, runs) = journal_block(block_type, time_ns, DISK);
-        let cause = causes.of(&bio, &runs);
+        let cause = causes.cause(&bio, &runs);
         assert_eq!(cause.asker.as_ref().unwrap().tid, 5);
         assert_eq!(reason(&cause), "a: created, grew");
     }
     causes.end(&fsync(5, 12));
     let (bio, runs) = journal_block(1, 40, DISK);
-    let cause = causes.of(&bio, &runs);
+    let cause = causes.cause(&bio, &runs);
     assert!(cause.asker.is_none());
     assert_eq!(reason(&cause), "unknown");
 }
@@ -68,12 +68,12 @@ fn a_commit_for_two_callers_is_the_first_one_s_and_the_next_is_for_who_came_late
     causes.begin(fsync(5, 12));
     causes.begin(fsync(6, 13));
     let (bio, runs) = journal_block(2, 20, DISK);
-    let first = causes.of(&bio, &runs).asker.unwrap();
+    let first = causes.cause(&bio, &runs).asker.unwrap();
     assert_eq!((first.tid, first.waiting), (5, 2));
     assert_eq!(first.all.as_deref(), Some("1 of task-5, 1 of task-6"));
     causes.begin(fsync(7, 14));
     let (bio, runs) = journal_block(2, 30, DISK);
-    assert_eq!(causes.of(&bio, &runs).asker.unwrap().tid, 7);
+    assert_eq!(causes.cause(&bio, &runs).asker.unwrap().tid, 7);
 }
 
 #[test]
@@ -92,13 +92,13 @@ fn a_commit_is_for_who_waits_for_its_transaction_and_not_for_who_joined_the_next
         causes.commit(&transaction(0, number));
         for (block_type, time_ns) in [(1, 20), (2, 30)] {
             let (bio, runs) = journal_block(block_type, time_ns, LOG_DISK);
-            let asker = causes.of(&bio, &runs).asker.unwrap();
+            let asker = causes.cause(&bio, &runs).asker.unwrap();
             assert_eq!((asker.tid, asker.waiting), (tid, 1), "transaction {number}");
         }
     }
     causes.commit(&transaction(0, 9));
     let (bio, runs) = journal_block(1, 40, LOG_DISK);
-    assert_eq!(causes.of(&bio, &runs).asker, None);
+    assert_eq!(causes.cause(&bio, &runs).asker, None);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_journal_on_another_disk_is_of_the_filesystem_that_waits() {
     causes.change(&change(12, 2, 10));
     causes.begin(fsync(5, 12));
     let (bio, runs) = journal_block(1, 20, LOG_DISK);
-    let cause = causes.of(&bio, &runs);
+    let cause = causes.cause(&bio, &runs);
     assert_eq!((cause.asker.as_ref().unwrap().tid, reason(&cause).as_str()), (5, "a: grew"));
 }
 
@@ -123,11 +123,11 @@ fn a_bio_on_the_disk_s_node_takes_neither_asker_nor_reason_from_later_ones() {
         let mut causes = causes();
         let bio = Bio { flags, partition_device: DISK, time_ns: 5, ..Bio::default() };
         let class = classify(&bio, run, &Symbols::default(), &Layout::default());
-        causes.of(&bio, &[(run.clone(), class)]);
+        causes.cause(&bio, &[(run.clone(), class)]);
         causes.change(&change(12, 3, 10));
         causes.begin(fsync(5, 12));
         let (bio, runs) = journal_block(1, 20, DISK);
-        let cause = causes.of(&bio, &runs);
+        let cause = causes.cause(&bio, &runs);
         assert_eq!(cause.asker.as_ref().map(|asker| asker.tid), Some(5), "{run:?}");
         assert_eq!(reason(&cause), "a: created, grew", "{run:?}");
     }
@@ -150,7 +150,7 @@ fn calls_on_names_are_changes_too() {
     causes.name(name(82, "y", true));
     causes.name(name(83, "made", false));
     let (bio, runs) = journal_block(2, 20, DISK);
-    let text = reason(&causes.of(&bio, &runs));
+    let text = reason(&causes.cause(&bio, &runs));
     assert_eq!(text, "a: unlinked; made: created; x: renamed");
 }
 
@@ -160,8 +160,8 @@ fn data_and_reads_carry_no_changes() {
     causes.change(&change(12, 3, 10));
     let (bio, runs) = journal_block(1, 20, DISK);
     let read = Bio { flags: 0, ..bio.clone() };
-    assert!(causes.of(&read, &runs).reason.is_none());
+    assert!(causes.cause(&read, &runs).reason.is_none());
     let run = Run { inode: 12, magic: 0xef53, mode: 0o100644, ..Run::default() };
     let class = classify(&bio, &run, &Symbols::default(), &Layout::default());
-    assert!(causes.of(&bio, &[(run, class)]).reason.is_none());
+    assert!(causes.cause(&bio, &[(run, class)]).reason.is_none());
 }

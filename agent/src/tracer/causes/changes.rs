@@ -38,7 +38,7 @@ const FILES_NAMED: usize = 8;
 
 /// Changes that are kept of a filesystem until a commit takes them. One without a journal has none
 /// that would.
-const CHANGES_KEPT: usize = 16_384;
+const CHANGES_LIMIT: usize = 16_384;
 
 /// What was changed: a file, or of one that was never seen its last name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,7 +203,7 @@ impl Changes {
         let open = pending.groups.values_mut().filter(|group| time_ns <= group.opened_ns);
         open.flat_map(|group| group.reasons.values_mut()).for_each(|reason| *reason = None);
         for bit in (0..32).map(|place| 1 << place).filter(|bit| bits & bit != 0) {
-            let is_full = pending.changes.len() >= CHANGES_KEPT;
+            let is_full = pending.changes.len() >= CHANGES_LIMIT;
             match pending.changes.entry(changed.place(bit)) {
                 Entry::Vacant(_) if is_full => {
                     pending.dropped += 1;
@@ -268,7 +268,7 @@ impl Changes {
 
 impl Pending {
     /// Those that a scope holds, each with its time.
-    fn within(&self, scope: Scope) -> impl Iterator<Item = (&Place, &u64)> {
+    fn in_scope(&self, scope: Scope) -> impl Iterator<Item = (&Place, &u64)> {
         let (first, last) = match scope {
             Scope::All => (0, u64::MAX),
             Scope::Inode(inode) => (inode, inode),
@@ -281,7 +281,7 @@ impl Pending {
     fn select(&self, scope: Scope, until_ns: u64) -> Reason {
         let mut reason = Reason::default();
         let mut unnamed = None;
-        for ((_, changed, bit), time_ns) in self.within(scope) {
+        for ((_, changed, bit), time_ns) in self.in_scope(scope) {
             let is_in = *time_ns <= until_ns && scope.holds(changed);
             // Changes of one file lie together.
             if is_in && !reason.add(changed, *bit) && unnamed != Some(changed) {
@@ -309,7 +309,7 @@ impl Pending {
             self.changes.retain(|_, time_ns| !is_old(time_ns));
         }
         for scope in group.reasons.keys().filter(|_| !has_all) {
-            let held = self.within(*scope).filter(|((_, changed, _), _)| scope.holds(changed));
+            let held = self.in_scope(*scope).filter(|((_, changed, _), _)| scope.holds(changed));
             let old = held.filter(|(_, time_ns)| is_old(time_ns));
             let taken: Vec<Place> = old.map(|(place, _)| place.clone()).collect();
             for place in &taken {

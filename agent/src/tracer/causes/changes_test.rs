@@ -93,14 +93,14 @@ fn a_file_of_many_changes_that_is_not_named_is_one() {
 #[test]
 fn many_blocks_of_one_commit_and_many_commits_of_one_file_each_look_at_each_change_once() {
     let mut changes = Changes::default();
-    (0..CHANGES_KEPT as u64).for_each(|inode| changes.add(EXT4, &file(inode), 64, 10));
+    (0..CHANGES_LIMIT as u64).for_each(|inode| changes.add(EXT4, &file(inode), 64, 10));
     let first = changes.reason(EXT4, Scope::All, Some(1), 20, false);
     for _ in 0..4096 {
         assert!(Rc::ptr_eq(&first, &changes.reason(EXT4, Scope::All, Some(1), 30, false)));
     }
-    for inode in 0..CHANGES_KEPT as u64 {
+    for inode in 0..CHANGES_LIMIT as u64 {
         let scope = Scope::Inode(inode);
-        assert_eq!(changes.filesystems[&EXT4].within(scope).count(), 1);
+        assert_eq!(changes.filesystems[&EXT4].in_scope(scope).count(), 1);
         changes.reason(EXT4, scope, Some(2 + inode), 40, true);
     }
     assert!(changes.filesystems[&EXT4].changes.is_empty());
@@ -126,17 +126,17 @@ fn a_change_that_is_told_late_is_in_the_commit_that_carries_it() {
 fn the_memory_has_a_bound_and_what_does_not_fit_is_counted_once() {
     let mut changes = Changes::default();
     let more = 1000;
-    (0..CHANGES_KEPT as u64 + more).for_each(|inode| changes.add(EXT4, &file(inode), 64, 10));
+    (0..CHANGES_LIMIT as u64 + more).for_each(|inode| changes.add(EXT4, &file(inode), 64, 10));
     // One that is waiting already needs no more room.
     changes.add(EXT4, &file(1), 64, 11);
-    assert_eq!(changes.filesystems[&EXT4].changes.len(), CHANGES_KEPT);
+    assert_eq!(changes.filesystems[&EXT4].changes.len(), CHANGES_LIMIT);
     assert_eq!(changes.dropped(), more);
     let mut reason = |time_ns| {
         let reason = changes.reason(EXT4, Scope::All, Some(time_ns), time_ns, true);
         text(&reason)
     };
     let all = reason(20);
-    let others = CHANGES_KEPT - FILES_NAMED;
+    let others = CHANGES_LIMIT - FILES_NAMED;
     assert!(all.ends_with(&format!("{others} more files; {more} more changes")), "{all}");
     assert_eq!(reason(30), "unknown");
 }

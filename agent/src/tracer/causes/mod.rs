@@ -6,7 +6,6 @@ pub mod changes;
 mod mounts;
 mod names;
 mod sync_calls;
-mod uring_names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -22,9 +21,8 @@ use crate::tracer::surroundings::Surroundings;
 use calls::{LINK, LINKAT, RENAME, RENAMEAT, RENAMEAT2, RMDIR, TRUNCATE, UNLINK, UNLINKAT};
 use changes::{Changed, Changes, Reason, Scope};
 use mounts::{FilesystemPath, Mounts};
-use names::NameLookup;
+use names::{NameLookup, UringNames};
 use sync_calls::{Asker, SyncCalls};
-use uring_names::UringNames;
 
 /// h_blocktype of a commit block (include/linux/jbd2.h).
 const JBD2_COMMIT: u8 = 2;
@@ -172,7 +170,7 @@ impl Causes {
     }
 
     /// Why the bio is there.
-    pub fn of(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Cause {
+    pub fn cause(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Cause {
         let filesystem = self.filesystem_of(bio, runs);
         let transaction = self.transaction(bio, runs);
         let asker = self.calls.asker(bio, runs, filesystem, transaction);

@@ -138,7 +138,7 @@ impl Mounts {
             Some(Mount { filesystem, point, .. })
                 if followed == LinkTarget::Unknown && self.may_be_traced(filesystem) =>
             {
-                (self.surroundings.follow_within)(&point, &folder[point.len()..])
+                (self.surroundings.follow_on_filesystem)(&point, &folder[point.len()..])
             }
             _ => followed,
         }

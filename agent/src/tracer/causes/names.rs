@@ -12,14 +12,14 @@ use super::changes::Changed;
 use super::mounts::{FilesystemPath, Mounts, normal};
 use crate::tracer::files::{Effect, FileKey, path_key};
 use crate::tracer::records::kernel::{MODE_DIRECTORY, MODE_TYPE};
-use crate::tracer::records::{Name, PathRecord, Root};
+use crate::tracer::records::{Name, PathRecord, Root, UringOutcome};
 
 /// Paths that are kept of each of two generations: the older one is forgotten when the newer is
 /// full, so that the memory has a bound.
-const PATHS_KEPT: usize = 32_768;
+const PATHS_LIMIT: usize = 32_768;
 
 /// Calls whose second name is waited for; far more than can be under way.
-const CALLS_KEPT: usize = 65_536;
+const CALLS_LIMIT: usize = 65_536;
 
 /// The paths of files, and the mounts.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct NameLookup {
 }
 
 /// A place that a name leads to, or why there is none.
-enum Found {
+enum NamePlace {
     Place(FilesystemPath),
     /// It is about no traced disk.
     Elsewhere,
@@ -84,7 +84,7 @@ impl NameLookup {
 
     fn know(&mut self, key: FileKey, place: FilesystemPath) {
         // A path whose directory is ever another has one place, and many directories.
-        if self.paths.len().max(self.directories.len()) >= PATHS_KEPT {
+        if self.paths.len().max(self.directories.len()) >= PATHS_LIMIT {
             self.older_paths = std::mem::take(&mut self.paths);
             self.older_directories = std::mem::take(&mut self.directories);
         }
@@ -95,12 +95,12 @@ impl NameLookup {
     /// where it is none of those, or is not known, which is counted.
     pub fn place(&mut self, name: &Name, is_known: impl Fn(u32) -> bool) -> Option<FilesystemPath> {
         match self.find_place(name) {
-            Found::Place(place) => {
+            NamePlace::Place(place) => {
                 let here = is_known(place.0) || self.mounts.may_be_traced(place.0);
                 here.then_some(place)
             }
-            Found::Elsewhere => None,
-            Found::Unknown => {
+            NamePlace::Elsewhere => None,
+            NamePlace::Unknown => {
                 self.unmatched += 1;
                 None
             }
@@ -123,8 +123,8 @@ impl NameLookup {
         if old.0 != new.0 || old == new {
             return Vec::new();
         }
-        let moved = self.take(&old);
-        let replaced = self.take(&new);
+        let moved = self.remove(&old);
+        let replaced = self.remove(&new);
         let mut effects = self.put(moved, &old.1, &new);
         if name.exchanges {
             effects.extend(self.put(replaced, &new.1, &old));
@@ -146,7 +146,7 @@ impl NameLookup {
     /// The name is gone.
     pub fn unlink(&mut self, place: &FilesystemPath) -> Vec<Effect> {
         self.mounts.forget_links();
-        let gone = self.take(place);
+        let gone = self.remove(place);
         let own = gone.into_iter().filter(|(path, _)| *path == place.1);
         own.map(|(_, key)| Effect::Unlinked(key)).collect()
     }
@@ -161,7 +161,7 @@ impl NameLookup {
         if name.second {
             return Some((first?, place?));
         }
-        if self.first_places.len() >= CALLS_KEPT {
+        if self.first_places.len() >= CALLS_LIMIT {
             // Of calls whose second names were lost.
             self.first_places.clear();
         }
@@ -170,7 +170,7 @@ impl NameLookup {
     }
 
     /// Removes what is known at a place and below it.
-    fn take(&mut self, place: &FilesystemPath) -> Vec<(String, FileKey)> {
+    fn remove(&mut self, place: &FilesystemPath) -> Vec<(String, FileKey)> {
         let below = (place.0, format!("{}/", place.1));
         let mut taken = BTreeMap::new();
         for paths in [&mut self.older_paths, &mut self.paths] {
@@ -215,42 +215,44 @@ impl NameLookup {
         self.paths.get(place).or_else(|| self.older_paths.get(place)).copied()
     }
 
-    fn find_place(&mut self, name: &Name) -> Found {
+    fn find_place(&mut self, name: &Name) -> NamePlace {
         let is_absolute = name.name.starts_with('/');
         let is_own_root = name.root == self.own_root;
         if is_absolute && is_own_root {
-            let Some(by_text) = self.mounts.place(&name.name) else { return Found::Unknown };
+            let Some(by_text) = self.mounts.place(&name.name) else { return NamePlace::Unknown };
             return match self.is_sure(&name.name, &by_text) {
-                true => Found::Place(by_text),
+                true => NamePlace::Place(by_text),
                 false => self.followed(&name.name),
             };
         }
         let written = name.name.trim_start_matches('/');
         let is_bare = !matches!(written, "" | "." | "..") && !written.contains('/');
         if is_bare && name.elsewhere {
-            return Found::Elsewhere;
+            return NamePlace::Elsewhere;
         }
-        let Some(folder) = self.folder_of(name) else { return Found::Unknown };
+        let Some(folder) = self.folder_of(name) else { return NamePlace::Unknown };
         if is_bare {
             // In a folder that the kernel reported: neither links nor mounts are on the way.
-            return Found::Place((folder.0, normal(&format!("{}/{written}", folder.1))));
+            return NamePlace::Place((folder.0, normal(&format!("{}/{written}", folder.1))));
         }
         if written.is_empty() || name.root.namespace != self.own_root.namespace {
-            return Found::Unknown;
+            return NamePlace::Unknown;
         }
-        let Some(by_text) = self.mounts.place_from(&folder, written) else { return Found::Unknown };
+        let Some(by_text) = self.mounts.place_from(&folder, written) else {
+            return NamePlace::Unknown;
+        };
         if self.is_sure(written, &by_text) {
-            return Found::Place(by_text);
+            return NamePlace::Place(by_text);
         }
         match self.mounts.absolute(&folder) {
             // A link may lead from the root on.
             Some(folder) if is_own_root => self.followed(&format!("{folder}/{written}")),
-            _ => Found::Unknown,
+            _ => NamePlace::Unknown,
         }
     }
 
-    fn followed(&mut self, path: &str) -> Found {
-        self.mounts.place_followed(path).map_or(Found::Unknown, Found::Place)
+    fn followed(&mut self, path: &str) -> NamePlace {
+        self.mounts.place_followed(path).map_or(NamePlace::Unknown, NamePlace::Place)
     }
 
     /// Whether there can be no symbolic link in a path: the file or its folder is known by that
@@ -275,6 +277,53 @@ impl NameLookup {
         };
         let path = self.directories.get(&key).or_else(|| self.older_directories.get(&key))?;
         Some((name.filesystem, path.clone()))
+    }
+}
+
+/// Requests that may be under way; of more, those at the lowest addresses are forgotten.
+const URING_REQUESTS_LIMIT: usize = 65_536;
+
+/// Names that io_uring was asked to change, by the address of the request. The kernel reports them
+/// when io_uring takes a request, and the outcome later, when it completes.
+#[derive(Debug, Default)]
+pub struct UringNames {
+    waiting: BTreeMap<u64, Vec<Name>>,
+}
+
+impl UringNames {
+    /// The names that are known to be changed by this record: itself if it is of a system call, all
+    /// of its request if that is done now, or none.
+    pub fn settle(&mut self, name: Name) -> Vec<Name> {
+        let Name { request, time_ns, outcome, .. } = name;
+        if request == 0 {
+            return vec![name];
+        }
+        match outcome {
+            Some(UringOutcome::Done) => {
+                let names = self.waiting.remove(&request).unwrap_or_default();
+                names.into_iter().map(|name| Name { time_ns, ..name }).collect()
+            }
+            Some(UringOutcome::Failed) => {
+                self.waiting.remove(&request);
+                Vec::new()
+            }
+            None => {
+                self.wait(name);
+                Vec::new()
+            }
+        }
+    }
+
+    fn wait(&mut self, name: Name) {
+        let names = self.waiting.entry(name.request).or_default();
+        if !name.second {
+            // The address was used before, and the end of that was not seen.
+            names.clear();
+        }
+        names.push(name);
+        if self.waiting.len() > URING_REQUESTS_LIMIT {
+            self.waiting.pop_first();
+        }
     }
 }
 

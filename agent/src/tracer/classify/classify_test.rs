@@ -1,10 +1,12 @@
 //! One test for each rule, by filesystem.
 
+use super::nilfs2::NILFS_SUMMARY_MAGIC;
 use super::*;
 use crate::bpf::Symbols;
+use crate::tables::rows::Word;
 use crate::tracer::classify::layout::Layout;
 use crate::tracer::program::functions::WANTED;
-use crate::tracer::records::kernel::EXT4_MAGIC as EXT4;
+use crate::tracer::records::kernel::{EXT4_MAGIC as EXT4, MODE_BLOCK_DEVICE};
 use crate::tracer::records::{self, Bio, Run};
 
 const KALLSYMS: &str = "\
@@ -32,7 +34,7 @@ const REGULAR: u32 = 0o100644;
 const XFS: u32 = 0x5846_5342;
 
 /// (block type, subtype, owner)
-fn what(bio: &Bio, run: &Run) -> (&'static str, Word, RunOwner) {
+fn class_words(bio: &Bio, run: &Run) -> (&'static str, Word, RunOwner) {
     let class = class(bio, run);
     (class.block_type.as_str(), class.subtype, class.owner)
 }
@@ -57,7 +59,7 @@ fn file(magic: u32, inode: u64, mode: u32) -> Run {
 }
 
 /// A page in the page cache of the disk.
-fn of_device() -> Run {
+fn device_page() -> Run {
     let file_offset_bytes = 77 * 4096;
     let inode = file(BLOCK_DEVICE_MAGIC, 1, MODE_BLOCK_DEVICE);
     Run { filesystem: DISK, file_offset_bytes, ..inode }
@@ -79,7 +81,7 @@ fn pages_of_a_regular_file_are_its_data() {
 #[test]
 fn direct_io_is_the_data_of_the_file_it_was_asked_of() {
     let run = Run { flags: records::RUN_DIRECT | records::RUN_OFFSET, ..file(EXT4, 12, REGULAR) };
-    assert_eq!(what(&write(4), &run), is("data", "", RunOwner::Inode));
+    assert_eq!(class_words(&write(4), &run), is("data", "", RunOwner::Inode));
 }
 
 #[test]
@@ -96,101 +98,116 @@ fn ext4_journal_blocks_are_told_by_their_header() {
         [(1, "descriptor"), (2, "commit"), (3, "superblock"), (4, "superblock"), (5, "revoke")];
     for (journal_block_type, subtype) in types {
         let journal = Bio { journal_block_type, buffer_end_io: 2, ..write(1) };
-        assert_eq!(what(&journal, &of_device()), is("fs-journal", subtype, RunOwner::None));
+        assert_eq!(
+            class_words(&journal, &device_page()),
+            is("fs-journal", subtype, RunOwner::None)
+        );
         // Superblock and revoke blocks are written as any metadata is.
         let plain = Bio { journal_block_type, ..write(1) };
-        assert_eq!(what(&plain, &of_device()), is("fs-journal", subtype, RunOwner::None));
+        assert_eq!(class_words(&plain, &device_page()), is("fs-journal", subtype, RunOwner::None));
     }
 }
 
 #[test]
 fn an_ext4_journal_copy_knows_its_home_or_its_file() {
     let journal = Bio { buffer_end_io: 2, ..write(1) };
-    let copy = class(&journal, &of_device());
+    let copy = class(&journal, &device_page());
     assert_eq!((copy.block_type, copy.home_bytes), (BlockType::FsJournal, Some(77 * 4096)));
     // data=journal
-    assert_eq!(what(&journal, &file(EXT4, 12, REGULAR)), is("fs-journal", "copy", RunOwner::Inode));
+    assert_eq!(
+        class_words(&journal, &file(EXT4, 12, REGULAR)),
+        is("fs-journal", "copy", RunOwner::Inode)
+    );
     // A frozen copy: its page is in no page cache.
     let frozen = class(&journal, &no_pages_of_anybody());
     assert_eq!((frozen.block_type, frozen.home_bytes), (BlockType::FsJournal, None));
     // An external journal: the home is on another device.
-    let elsewhere = Run { filesystem: DISK + 16, ..of_device() };
+    let elsewhere = Run { filesystem: DISK + 16, ..device_page() };
     assert_eq!(class(&journal, &elsewhere).home_bytes, None);
 }
 
 #[test]
 fn other_ext4_blocks_of_the_device_are_metadata() {
     let held = Bio { holder: "ext4".to_owned(), ..write(1) };
-    assert_eq!(what(&held, &of_device()), is("fs-metadata", "", RunOwner::None));
-    assert_eq!(what(&write(1), &of_device()), is("data", "raw-device", RunOwner::None));
+    assert_eq!(class_words(&held, &device_page()), is("fs-metadata", "", RunOwner::None));
+    assert_eq!(class_words(&write(1), &device_page()), is("data", "raw-device", RunOwner::None));
     let fast = Bio { buffer_end_io: 3, ..write(1) };
-    assert_eq!(what(&fast, &of_device()), is("fs-journal", "fast-commit", RunOwner::None));
+    assert_eq!(class_words(&fast, &device_page()), is("fs-journal", "fast-commit", RunOwner::None));
 }
 
 #[test]
 fn zeroes_are_inode_tables_or_a_files_unwritten_extents() {
     let lazy = Bio { comm: "ext4lazyinit".into(), kernel_thread: true, ..write(6) };
     let none = no_pages_of_anybody();
-    assert_eq!(what(&lazy, &none), is("fs-metadata", "inode-table", RunOwner::None));
+    assert_eq!(class_words(&lazy, &none), is("fs-metadata", "inode-table", RunOwner::None));
     // A process cannot pass for the thread by its name.
     let named = Bio { kernel_thread: false, ..lazy.clone() };
-    assert_eq!(what(&named, &none), is("unknown", "", RunOwner::None));
+    assert_eq!(class_words(&named, &none), is("unknown", "", RunOwner::None));
     let called = Run { flags: records::RUN_UNMAPPED, ..file(EXT4, 12, REGULAR) };
-    assert_eq!(what(&write(5), &called), is("data", "zeroes", RunOwner::Inode));
+    assert_eq!(class_words(&write(5), &called), is("data", "zeroes", RunOwner::Inode));
     let writeback = Bio { holder: "ext4".into(), ..write(5) };
-    assert_eq!(what(&writeback, &none), is("data", "zeroes", RunOwner::None));
+    assert_eq!(class_words(&writeback, &none), is("data", "zeroes", RunOwner::None));
     let offloaded = Bio { flags: OPERATION_WRITE_ZEROES, ..lazy };
-    assert_eq!(what(&offloaded, &none), is("fs-metadata", "inode-table", RunOwner::None));
+    assert_eq!(class_words(&offloaded, &none), is("fs-metadata", "inode-table", RunOwner::None));
 }
 
 #[test]
 fn a_discard_is_free_space_bookkeeping() {
     let discard = Bio { flags: OPERATION_DISCARD, ..write(6) };
     let none = no_pages_of_anybody();
-    assert_eq!(what(&discard, &none), is("fs-metadata", "discard", RunOwner::None));
+    assert_eq!(class_words(&discard, &none), is("fs-metadata", "discard", RunOwner::None));
 }
 
 #[test]
 fn xfs_tells_by_its_completion_functions() {
-    assert_eq!(what(&write(8), &Run::default()), is("fs-journal", "log", RunOwner::None));
+    assert_eq!(class_words(&write(8), &Run::default()), is("fs-journal", "log", RunOwner::None));
     let contents = Bio { buffer_contents: Some(*b"XAGF\0\0\0\x01\0\0\0\0\0\0\0\0"), ..write(7) };
-    assert_eq!(what(&contents, &Run::default()), is("fs-metadata", "agf", RunOwner::None));
+    assert_eq!(class_words(&contents, &Run::default()), is("fs-metadata", "agf", RunOwner::None));
     let buffer = Bio { buffer_type: "xfs_bnobt".into(), ..write(7) };
-    assert_eq!(what(&buffer, &Run::default()), is("fs-metadata", "bnobt", RunOwner::None));
+    assert_eq!(class_words(&buffer, &Run::default()), is("fs-metadata", "bnobt", RunOwner::None));
     let recovery = Bio { holder: "xfs".into(), ..write(6) };
-    assert_eq!(what(&recovery, &no_pages_of_anybody()), is("fs-journal", "log", RunOwner::None));
+    assert_eq!(
+        class_words(&recovery, &no_pages_of_anybody()),
+        is("fs-journal", "log", RunOwner::None)
+    );
 }
 
 #[test]
 fn btrfs_trees_are_told_by_log_index_and_owner() {
     let tree = |detail: i64, flags| Run { detail: detail as u64, flags, ..file(BTRFS_MAGIC, 1, 0) };
     let log = is("fs-journal", "log-tree", RunOwner::None);
-    assert_eq!(what(&write(0), &tree(0, records::RUN_LOG_TREE)), log);
-    assert_eq!(what(&write(0), &tree(-6, 0)), log);
+    assert_eq!(class_words(&write(0), &tree(0, records::RUN_LOG_TREE)), log);
+    assert_eq!(class_words(&write(0), &tree(-6, 0)), log);
     for (owner, name) in [(1, "root-tree"), (7, "checksum-tree"), (5, "fs-tree"), (257, "fs-tree")]
     {
-        assert_eq!(what(&write(0), &tree(owner, 0)), is("fs-metadata", name, RunOwner::None));
+        assert_eq!(
+            class_words(&write(0), &tree(owner, 0)),
+            is("fs-metadata", name, RunOwner::None)
+        );
     }
     // The mode of the btree inode is stale memory.
     let stale = Run { mode: REGULAR, ..tree(2, 0) };
-    assert_eq!(what(&write(0), &stale), is("fs-metadata", "extent-tree", RunOwner::None));
-    assert_eq!(what(&write(9), &of_device()), is("fs-metadata", "superblock", RunOwner::None));
+    assert_eq!(class_words(&write(0), &stale), is("fs-metadata", "extent-tree", RunOwner::None));
+    assert_eq!(
+        class_words(&write(9), &device_page()),
+        is("fs-metadata", "superblock", RunOwner::None)
+    );
 }
 
 #[test]
 fn f2fs_nodes_belong_to_a_file() {
     let node = Run { detail: 21 << 32 | 22, ..file(F2FS_MAGIC, 1, REGULAR) };
-    assert_eq!(what(&write(0), &node), is("fs-metadata", "node", RunOwner::Number(21)));
+    assert_eq!(class_words(&write(0), &node), is("fs-metadata", "node", RunOwner::Number(21)));
     let unread = file(F2FS_MAGIC, 1, REGULAR);
-    assert_eq!(what(&write(0), &unread), is("fs-metadata", "node", RunOwner::None));
+    assert_eq!(class_words(&write(0), &unread), is("fs-metadata", "node", RunOwner::None));
     let directory = file(F2FS_MAGIC, 3, 0o040755);
-    assert_eq!(what(&write(0), &directory), is("fs-metadata", "directory", RunOwner::Inode));
+    assert_eq!(class_words(&write(0), &directory), is("fs-metadata", "directory", RunOwner::Inode));
 }
 
 #[test]
 fn f2fs_areas_come_from_the_layout() {
     let symbols = Symbols::parse(KALLSYMS.as_bytes(), WANTED).unwrap();
-    let layout = Layout::of_areas(&[(4096, 4096, "checkpoint"), (8192, 4096, "nat")]);
+    let layout = Layout::with_areas(&[(4096, 4096, "checkpoint"), (8192, 4096, "nat")]);
     let meta = |file_offset_bytes| Run { file_offset_bytes, ..file(F2FS_MAGIC, 2, REGULAR) };
     let checkpoint = classify(&write(0), &meta(4096), &symbols, &layout);
     assert_eq!(checkpoint, Class::new(BlockType::FsJournal, "checkpoint"));
@@ -200,20 +217,35 @@ fn f2fs_areas_come_from_the_layout() {
 
 #[test]
 fn nilfs2_puts_every_kind_in_one_log() {
-    let summary = Run { content: NILFS_SUMMARY_MAGIC, ..of_device() };
-    assert_eq!(what(&write(10), &summary), is("fs-journal", "segment-summary", RunOwner::None));
-    assert_eq!(what(&write(10), &of_device()), is("fs-journal", "super-root", RunOwner::None));
+    let summary = Run { content: NILFS_SUMMARY_MAGIC, ..device_page() };
+    assert_eq!(
+        class_words(&write(10), &summary),
+        is("fs-journal", "segment-summary", RunOwner::None)
+    );
+    assert_eq!(
+        class_words(&write(10), &device_page()),
+        is("fs-journal", "super-root", RunOwner::None)
+    );
     for (inode, name) in [(3, "dat"), (4, "cpfile"), (5, "sufile"), (6, "ifile")] {
         let table = file(NILFS_MAGIC, inode, REGULAR);
-        assert_eq!(what(&write(10), &table), is("fs-metadata", name, RunOwner::None));
+        assert_eq!(class_words(&write(10), &table), is("fs-metadata", name, RunOwner::None));
     }
     let nodes = Run { operations: 11, ..file(NILFS_MAGIC, 12, REGULAR) };
-    assert_eq!(what(&write(10), &nodes), is("fs-metadata", "btree-node", RunOwner::Number(12)));
+    assert_eq!(
+        class_words(&write(10), &nodes),
+        is("fs-metadata", "btree-node", RunOwner::Number(12))
+    );
     let nameless = Run { flags: records::RUN_NODES, ..file(NILFS_MAGIC, 12, REGULAR) };
-    assert_eq!(what(&write(10), &nameless), is("fs-metadata", "btree-node", RunOwner::Number(12)));
+    assert_eq!(
+        class_words(&write(10), &nameless),
+        is("fs-metadata", "btree-node", RunOwner::Number(12))
+    );
     // Of no operations: nodes on older kernels, and on others data that the cleaner moves.
     let moved = Run { operations: 15, ..file(NILFS_MAGIC, 12, REGULAR) };
-    assert_eq!(what(&write(10), &moved), is("fs-metadata", "btree-node", RunOwner::Number(12)));
+    assert_eq!(
+        class_words(&write(10), &moved),
+        is("fs-metadata", "btree-node", RunOwner::Number(12))
+    );
     let newer = format!("{KALLSYMS}0000000000000010 T bpf_loop\n");
     let symbols = Symbols::parse(newer.as_bytes(), WANTED).unwrap();
     let class = classify(&write(10), &moved, &symbols, &Layout::default());
@@ -222,27 +254,27 @@ fn nilfs2_puts_every_kind_in_one_log() {
 
 #[test]
 fn swap_and_raw_devices_have_no_file() {
-    assert_eq!(what(&write(12), &no_pages_of_anybody()), is("swap", "", RunOwner::None));
+    assert_eq!(class_words(&write(12), &no_pages_of_anybody()), is("swap", "", RunOwner::None));
     let node = Run { flags: records::RUN_UNMAPPED, ..file(0x0102_1994, 9, MODE_BLOCK_DEVICE) };
-    assert_eq!(what(&write(0), &node), is("data", "raw-device", RunOwner::None));
+    assert_eq!(class_words(&write(0), &node), is("data", "raw-device", RunOwner::None));
     // By io_uring, whose worker is in no call on it.
-    let direct = what(&write(17), &no_pages_of_anybody());
+    let direct = class_words(&write(17), &no_pages_of_anybody());
     assert_eq!(direct, is("data", "raw-device", RunOwner::None));
 }
 
 #[test]
 fn what_no_rule_knows_is_unknown() {
-    assert_eq!(what(&write(0), &Run::default()), is("unknown", "", RunOwner::None));
-    assert_eq!(what(&write(0), &no_pages_of_anybody()), is("unknown", "", RunOwner::None));
+    assert_eq!(class_words(&write(0), &Run::default()), is("unknown", "", RunOwner::None));
+    assert_eq!(class_words(&write(0), &no_pages_of_anybody()), is("unknown", "", RunOwner::None));
     let odd = Bio { flags: 13, ..write(0) };
-    assert_eq!(what(&odd, &file(EXT4, 12, REGULAR)), is("unknown", "", RunOwner::None));
+    assert_eq!(class_words(&odd, &file(EXT4, 12, REGULAR)), is("unknown", "", RunOwner::None));
 }
 
 #[test]
 fn what_a_layer_above_made_of_it_is_unknown_whose_ever_the_pages_are() {
     for end_io in [0xd, 0xe] {
-        for run in [file(EXT4, 12, REGULAR), of_device()] {
-            assert_eq!(what(&write(end_io), &run), is("unknown", "", RunOwner::None));
+        for run in [file(EXT4, 12, REGULAR), device_page()] {
+            assert_eq!(class_words(&write(end_io), &run), is("unknown", "", RunOwner::None));
         }
     }
 }
@@ -252,6 +284,6 @@ fn what_a_strange_filesystem_reads_within_a_call_is_unknown() {
     let flags = records::RUN_UNMAPPED;
     let run = Run { flags, ..file(0x7371_7368, 12, REGULAR) };
     let read = |holder: &str| Bio { flags: 0, holder: holder.to_owned(), ..write(6) };
-    assert_eq!(what(&read("squashfs"), &run), is("unknown", "", RunOwner::None));
-    assert_eq!(what(&read("btrfs"), &run), is("data", "", RunOwner::Inode));
+    assert_eq!(class_words(&read("squashfs"), &run), is("unknown", "", RunOwner::None));
+    assert_eq!(class_words(&read("btrfs"), &run), is("data", "", RunOwner::Inode));
 }

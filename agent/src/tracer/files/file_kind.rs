@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use glob::{MatchOptions, Pattern, PatternError};
 use serde::Deserialize;
-
-use super::glob::Glob;
 
 /// The kind where there is no file at all.
 pub const NONE: &str = "none";
@@ -122,7 +121,7 @@ impl FileKinds {
     }
 
     /// The kind of a regular file. `companions` are all paths seen for which `is_companion` holds.
-    pub fn of(&self, path: &str, companions: &BTreeSet<String>) -> &'static str {
+    pub fn kind(&self, path: &str, companions: &BTreeSet<String>) -> &'static str {
         let name = path.rsplit('/').next().unwrap_or(path);
         if name.is_empty() {
             return OTHER;
@@ -143,6 +142,47 @@ fn plain_suffix(pattern: &str) -> Option<&str> {
     let suffix = pattern.strip_prefix("*.")?;
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (!suffix.is_empty() && suffix.bytes().all(plain)).then_some(suffix)
+}
+
+/// Why a text is no pattern.
+#[derive(Debug, thiserror::Error)]
+enum GlobError {
+    #[error("pattern {0:?} is empty")]
+    Empty(String),
+    #[error("pattern {0:?}: {1}")]
+    Wrong(String, PatternError),
+}
+
+/// A pattern of file names: * matches any text, ? any one character, [0-9A-F] one of these, [!0-9]
+/// one of no others. A pattern without a capital letter ignores case.
+#[derive(Debug, Clone)]
+struct Glob {
+    pattern: Pattern,
+    options: MatchOptions,
+}
+
+impl Glob {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// If it is empty, a [ is not closed, or two * follow each other.
+    fn new(text: &str) -> Result<Self, GlobError> {
+        if text.is_empty() {
+            return Err(GlobError::Empty(text.to_owned()));
+        }
+        let wrong = |error| GlobError::Wrong(text.to_owned(), error);
+        let options = MatchOptions {
+            case_sensitive: text.chars().any(|c| c.is_ascii_uppercase()),
+            require_literal_separator: false,
+            require_literal_leading_dot: false,
+        };
+        Ok(Glob { pattern: Pattern::new(text).map_err(wrong)?, options })
+    }
+
+    /// Whether a whole name fits.
+    fn fits(&self, name: &str) -> bool {
+        self.pattern.matches_with(name, self.options)
+    }
 }
 
 #[cfg(test)]

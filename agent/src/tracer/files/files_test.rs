@@ -116,7 +116,7 @@ fn the_files_heard_of_last_stay_and_the_others_become_rows() {
     see(&mut files, &path(0, 0, 100, "/again"));
     let gone: Vec<i64> = files.let_go().iter().map(|row| row.inode).collect();
     assert_eq!(gone, [1, 2, 3, 4, 5]);
-    assert_eq!(files.kept(), 5);
+    assert_eq!(files.count(), 5);
     assert_eq!(files.path(0), "/again");
     see(&mut files, &path(1, 0, 101, "/back"));
     assert_eq!(files.rows().last().map(|row| row.file_id), Some(10));
@@ -129,9 +129,9 @@ fn of_many_names_the_first_and_the_last_are_kept_and_the_others_counted() {
     (0..1000).for_each(|time| see(&mut files, &path(5, 0, time, &format!("/{time}"))));
     let row = &files.rows()[0];
     let names: serde_json::Value = serde_json::from_str(&row.path_history).unwrap();
-    assert_eq!(names.as_array().unwrap().len(), NAMES_KEPT);
+    assert_eq!(names.as_array().unwrap().len(), NAMES_LIMIT);
     assert_eq!((&names[0]["path"], row.path.as_str()), (&"/0".into(), "/999"));
-    let left_out = 1000 - NAMES_KEPT;
+    let left_out = 1000 - NAMES_LIMIT;
     assert_eq!((&names[1]["path"], &names[1]["left_out"]), (&"/937".into(), &left_out.into()));
 }
 
@@ -141,7 +141,7 @@ fn journals_that_are_let_go_tell_of_no_database_any_more() {
     (0..100)
         .for_each(|inode| see(&mut files, &path(inode, 0, inode, &format!("/{inode}-journal"))));
     files.let_go();
-    assert_eq!((files.kept(), files.companions.len()), (50, 50));
+    assert_eq!((files.count(), files.companions.len()), (50, 50));
 }
 
 #[test]

@@ -7,7 +7,6 @@
 //! gets a new row.
 
 pub mod file_kind;
-mod glob;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -64,7 +63,7 @@ pub enum Effect {
 pub const PART_ROWS: i64 = 4096;
 
 /// Names that are kept of a file: the first one and the last of the others.
-const NAMES_KEPT: usize = 64;
+const NAMES_LIMIT: usize = 64;
 
 #[derive(Debug, Default)]
 struct Story {
@@ -72,7 +71,7 @@ struct Story {
     number: Option<i64>,
     /// A sync call named it.
     synced: bool,
-    paths: Vec<Named>,
+    paths: Vec<PastName>,
     directory: bool,
     /// Its number of names: as the kernel last reported, plus the effects of calls since.
     links: u32,
@@ -90,7 +89,7 @@ impl Story {
 }
 
 #[derive(Debug, Serialize)]
-struct Named {
+struct PastName {
     path: String,
     from_ns: u64,
     /// Names between the one before and this that are not kept.
@@ -159,8 +158,8 @@ impl Files {
                 // Most files have one name, and a vector's first room is four.
                 story.paths.reserve_exact(1);
             }
-            story.paths.push(Named { path: path.to_owned(), from_ns, left_out: 0 });
-            if story.paths.len() > NAMES_KEPT {
+            story.paths.push(PastName { path: path.to_owned(), from_ns, left_out: 0 });
+            if story.paths.len() > NAMES_LIMIT {
                 let left_out = story.paths.remove(1).left_out + 1;
                 story.paths[1].left_out += left_out;
             }
@@ -277,7 +276,7 @@ impl Files {
     }
 
     /// Files that are kept, in the tables or not.
-    pub fn kept(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.stories.len()
     }
 
@@ -331,7 +330,7 @@ impl Files {
     fn kind_of(&self, story: &Story) -> &'static str {
         match story.directory {
             true => file_kind::DIRECTORY,
-            false => self.kinds.of(last_path(story), &self.companions),
+            false => self.kinds.kind(last_path(story), &self.companions),
         }
     }
 

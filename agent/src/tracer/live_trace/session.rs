@@ -1,21 +1,23 @@
 //! A live trace from begin to end: loads the tracer, switches it on, makes rows of what comes until
 //! the end does, and writes them with what is missing from them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::counted::Counted;
-use super::facts;
-use super::lives::Lives;
-use super::outcome::Outcome;
+use serde_json::json;
+
+use super::disk_witness::{Counted, Lives};
 use super::output::TraceOutput;
-use super::pace::{Pace, ROUND_REQUESTS};
-use super::room::Room;
-use super::summary::Summary;
+use super::pace::{Pace, ROUND_REQUESTS, Room};
+use super::summary::{Outcome, Summary};
 use super::until::{End, Until};
 use crate::device::disks::Disks;
+use crate::device::sysfs;
 use crate::messages::say;
 use crate::process;
+use crate::tables::capture::{Manifest, Origin};
 use crate::tracer::assembly::Totals;
 use crate::tracer::control::Tracer;
 use crate::tracer::files::file_kind::FileKinds;
@@ -54,7 +56,7 @@ impl LiveTrace {
     /// If the disks cannot be traced, the command cannot be run, or the tables not be written.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let numbers: Vec<u32> = self.disks.numbers.iter().copied().collect();
-        let lives = Lives::of(&numbers);
+        let lives = Lives::new(&numbers);
         let room = Room::here(self.ring_mib);
         let mut tracer = Tracer::load(room.ring)?;
         self.kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
@@ -157,7 +159,7 @@ impl Session {
 
     /// Takes the rows that are finished, and writes them.
     fn write(&mut self) -> anyhow::Result<()> {
-        let (mut rows, gone) = self.tracer.take();
+        let (mut rows, gone) = self.tracer.take_finished();
         let Some(files) = self.tracer.files() else { return Ok(()) };
         self.summary.add(&rows, files, own_pid());
         let Some(output) = &mut self.output else { return Ok(()) };
@@ -196,7 +198,7 @@ fn own_pid() -> i64 {
 
 /// The folder for the tables.
 fn open(folder: &Path, command: &[String], disks: &Disks) -> anyhow::Result<TraceOutput> {
-    let output = TraceOutput::create(folder, facts::manifest(command, disks, own_pid()))?;
+    let output = TraceOutput::create(folder, manifest(command, disks, own_pid()))?;
     let own = Disks::from_directory(folder);
     if own.is_ok_and(|own| !own.numbers.is_disjoint(&disks.numbers)) {
         say(format_args!(
@@ -206,4 +208,24 @@ fn open(folder: &Path, command: &[String], disks: &Disks) -> anyhow::Result<Trac
         ));
     }
     Ok(output)
+}
+
+/// The manifest from the first moment: what is traced, and since when; `own_pid` is the tracer's
+/// process.
+fn manifest(command: &[String], disks: &Disks, own_pid: i64) -> Manifest {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let numbers: Vec<String> = disks.numbers.iter().map(|&disk| sysfs::number_text(disk)).collect();
+    let made_of = disks.layers.iter().filter(|layer| layer.takes_bios());
+    let made_of: BTreeMap<&str, Vec<String>> =
+        made_of.map(|layer| (layer.name.as_str(), layer.below())).collect();
+    let mut manifest = Manifest::new(Origin {
+        case: json!({ "command": command }),
+        seed: 0,
+        clock: "wall",
+        device: json!({ "disks": numbers, "made_of": made_of }),
+        configuration: json!({ "mounts": disks.mounts }),
+    });
+    manifest.note("began_unix_ns", now.as_nanos() as u64);
+    manifest.note("tracer_pid", own_pid);
+    manifest
 }

@@ -3,17 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::tracer::assembly::FinishedRows;
+use super::until::End;
+use crate::tracer::assembly::{FinishedRows, Totals};
 use crate::tracer::files::Files;
 use crate::tracer::requests::gaps::Gaps;
 
 /// Lines that are kept; the rest is one line.
-const LINES_KEPT: usize = 20_000;
+const LINES_LIMIT: usize = 20_000;
 /// Lines that are printed.
-const LINES_SHOWN: usize = 40;
+const LINES_PRINTED: usize = 40;
 const FURTHER: &str = "(further files)";
 
 /// What a line is about, as the tables spell it.
@@ -84,7 +86,7 @@ impl Summary {
     fn line(&mut self, words: [&str; 5], more: LineSum) {
         let [operation, block_type, subtype, file_kind, path] = words.map(str::to_owned);
         let mut line = Line { operation, block_type, subtype, file_kind, path };
-        if self.lines.len() >= LINES_KEPT && !self.lines.contains_key(&line) {
+        if self.lines.len() >= LINES_LIMIT && !self.lines.contains_key(&line) {
             line.path = FURTHER.to_owned();
         }
         let sum = self.lines.entry(line).or_default();
@@ -106,7 +108,7 @@ impl Summary {
         let mut put = |line: String| writeln!(text, "{}", line.trim_end()).expect("to memory");
         put("operation type         subtype           kind         runs        bytes  file".into());
         let lines = self.sorted();
-        for (line, sum) in lines.iter().take(LINES_SHOWN) {
+        for (line, sum) in lines.iter().take(LINES_PRINTED) {
             let Line { operation, block_type, subtype, file_kind, path } = line;
             let (LineSum { runs, bytes }, path) = (sum, printable(path));
             put(format!(
@@ -114,7 +116,7 @@ impl Summary {
                  {path}"
             ));
         }
-        if let Some(further) = lines.get(LINES_SHOWN..).filter(|further| !further.is_empty()) {
+        if let Some(further) = lines.get(LINES_PRINTED..).filter(|further| !further.is_empty()) {
             let bytes: u64 = further.iter().map(|(_, sum)| sum.bytes).sum();
             put(format!("... {} more lines, {bytes} bytes", further.len()));
         }
@@ -188,10 +190,82 @@ pub fn printable(path: &str) -> String {
     path.chars().map(shown).collect()
 }
 
+/// Bytes by operation and type of all bios, and whose those were that have no rows; none where
+/// every bio has.
+fn totals_text(totals: &Totals) -> Option<String> {
+    let mut text = String::new();
+    let Totals { exact, bios_without_rows, sums, without_rows } = totals;
+    if *bios_without_rows == 0 {
+        return None;
+    }
+    let mut put = |line: String| writeln!(text, "{}", line.trim_end()).expect("to memory");
+    put(format!(
+        "{bios_without_rows} bios have no rows in requests and page_runs: their bytes were added \
+         up in the kernel"
+    ));
+    put("without rows: operation type         kind         runs        bytes  file".into());
+    for line in without_rows.iter().take(LINES_PRINTED) {
+        put(format!(
+            "              {:9} {:12} {:10} {:6} {:12}  {}",
+            line.operation,
+            line.block_type,
+            line.file_kind,
+            line.runs,
+            line.bytes,
+            printable(&line.file)
+        ));
+    }
+    if without_rows.len() > LINES_PRINTED {
+        put(format!("              ... {} more lines", without_rows.len() - LINES_PRINTED));
+    }
+    let known = if *exact { "exact" } else { "at least" };
+    put(format!("totals, {known}: device   operation type                bytes  without rows"));
+    for sum in sums {
+        put(format!(
+            "               {:9} {:9} {:12} {:12}  {:12}",
+            sum.device, sum.operation, sum.block_type, sum.bytes, sum.bytes_without_rows
+        ));
+    }
+    Some(text)
+}
+
+/// What a live trace leaves beside its tables: how it ended, what it saw, and why it is incomplete.
+pub struct Outcome {
+    pub end: End,
+    pub summary: Summary,
+    pub totals: Totals,
+    pub lost_events: u64,
+    pub gaps: Gaps,
+    /// Why the tables are incomplete; none where they are complete.
+    pub reasons: Vec<String>,
+    /// Where they are, if they were asked for.
+    pub folder: Option<PathBuf>,
+}
+
+impl Outcome {
+    /// For programs.
+    pub fn json(&self) -> Value {
+        let mut json = self.summary.json(self.lost_events, &self.gaps);
+        json["incomplete_reasons"] = json!(self.reasons);
+        json["totals"] = json!(self.totals);
+        json
+    }
+
+    /// For people: paragraphs of lines.
+    pub fn text(&self) -> Vec<String> {
+        let mut text = vec![self.summary.text(self.lost_events, &self.gaps).trim_end().to_owned()];
+        text.extend(totals_text(&self.totals).map(|totals| totals.trim_end().to_owned()));
+        text.extend(self.reasons.iter().map(|reason| format!("incomplete: {reason}")));
+        text.extend(self.folder.iter().map(|folder| format!("tables in {}", folder.display())));
+        text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tables::rows::{PageRun, Request};
+    use crate::tracer::assembly::Total;
 
     fn finished(count: i64) -> FinishedRows {
         let mut finished = FinishedRows::default();
@@ -241,5 +315,27 @@ mod tests {
         let bytes = |value: &Value| value["bytes"].as_u64().unwrap();
         let json = summary.json(0, &Gaps::default());
         assert_eq!(json["rows"].as_array().unwrap().iter().map(bytes).sum::<u64>(), 50 * 4096);
+    }
+
+    #[test]
+    fn sums_are_printed_where_rows_are_missing_alone() {
+        let total = Total {
+            device: "sda".into(),
+            operation: "write",
+            block_type: "data",
+            bytes: 8192,
+            bytes_without_rows: 4096,
+        };
+        let mut totals = Totals { exact: true, sums: vec![total], ..Totals::default() };
+        assert_eq!(totals_text(&totals), None);
+        totals.bios_without_rows = 1;
+        let found = totals_text(&totals).unwrap();
+        assert!(
+            found.contains("1 bios have no rows") && found.contains("totals, exact"),
+            "{found}"
+        );
+        assert!(found.contains("8192") && found.contains("4096"), "{found}");
+        totals.exact = false;
+        assert!(totals_text(&totals).unwrap().contains("totals, at least"));
     }
 }

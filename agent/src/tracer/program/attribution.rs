@@ -120,7 +120,7 @@ impl Attribution {
     }
 
     /// Bios, and runs of bios, that are neither in a record nor in the sums.
-    pub fn untold_runs(&self) -> u64 {
+    pub fn uncounted_runs(&self) -> u64 {
         let control = self.control.read();
         control.lost_bios + control.lost_runs + control.lost_totals
     }

@@ -1,8 +1,8 @@
 //! Decodes the records of the attribution program (kernel/block/event.h). Reads the bytes of the
 //! ring, produces typed records; a record that is too short or of an unknown kind is an error.
 
-use super::fields::Fields;
-use crate::byte_text::path_text;
+use super::kernel::{BTRFS_MAGIC, F2FS_MAGIC};
+use crate::byte_text::{self, path_text};
 use crate::tracer::records::{
     Bio, Change, JournalTransaction, Name, PathRecord, Record, RequestRecord, Root, Run, Sync,
     UringOutcome,
@@ -121,7 +121,7 @@ fn decode_bio(mut fields: Fields) -> Result<Record, DecodeError> {
     bio.tid = fields.u32();
     bio.comm = fields.text(16);
     if has_contents {
-        bio.buffer_contents = Some(fields.take());
+        bio.buffer_contents = Some(fields.bytes());
     } else {
         bio.buffer_type = fields.text(16);
     }
@@ -299,6 +299,108 @@ fn join_names(names: &[u8], truncated: bool) -> String {
         path.push_str(&path_text(name));
     }
     path
+}
+
+pub const KEY_BYTES: usize = 112;
+
+/// F2FS_AREA_BITS of event.h.
+const F2FS_AREA_BITS: u32 = 21;
+
+/// ANY_FILE of event.h: a file whose number was not kept.
+pub const ANY_FILE: u64 = u64::MAX;
+
+/// Runs of bios without records, and whose rules look at the same facts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CountedRuns {
+    pub bio: Bio,
+    pub run: Run,
+    pub runs: u64,
+    pub bytes: u64,
+}
+
+impl CountedRuns {
+    /// A sum by its key.
+    pub fn decode(key: &[u8; KEY_BYTES], runs: u64, bytes: u64) -> Self {
+        let mut fields = Fields::new(key);
+        let (mut bio, mut run) = (Bio::default(), Run::default());
+        bio.end_io = fields.u64();
+        bio.buffer_end_io = fields.u64();
+        run.operations = fields.u64();
+        run.inode = fields.u64();
+        let detail = fields.u64();
+        run.subvolume = fields.u64();
+        bio.holder = fields.text(8);
+        bio.comm = fields.text(16);
+        bio.device = fields.u32();
+        bio.partition_device = fields.u32();
+        bio.flags = fields.u32();
+        run.flags = fields.u32();
+        run.magic = fields.u32();
+        run.filesystem = fields.u32();
+        run.generation = fields.u32();
+        run.mode = fields.u32();
+        bio.journal_block_type = fields.u8();
+        bio.kernel_thread = fields.u8() != 0;
+        match run.magic {
+            BTRFS_MAGIC => run.detail = detail,
+            F2FS_MAGIC => run.file_offset_bytes = detail << F2FS_AREA_BITS,
+            _ => {}
+        }
+        CountedRuns { bio, run, runs, bytes }
+    }
+}
+
+/// Takes little-endian fields off the front of a record whose length was checked.
+struct Fields<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// At the beginning of `bytes`.
+    fn new(bytes: &'a [u8]) -> Self {
+        Fields { bytes, position: 0 }
+    }
+
+    /// The next bytes.
+    fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut field = [0; N];
+        field.copy_from_slice(&self.bytes[self.position..self.position + N]);
+        self.position += N;
+        field
+    }
+
+    /// The next u8.
+    fn u8(&mut self) -> u8 {
+        u8::from_le_bytes(self.bytes())
+    }
+
+    /// The next u32.
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.bytes())
+    }
+
+    /// The next u64.
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.bytes())
+    }
+
+    /// Leaves bytes out.
+    fn skip(&mut self, count: usize) {
+        self.position += count;
+    }
+
+    /// A string in a field of `size` bytes, up to its NUL if it has one.
+    fn text(&mut self, size: usize) -> String {
+        let field = &self.bytes[self.position..self.position + size];
+        self.position += size;
+        byte_text::comm(field)
+    }
+
+    /// What is behind the fields taken.
+    fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.position..]
+    }
 }
 
 #[cfg(test)]

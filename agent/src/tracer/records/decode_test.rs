@@ -204,3 +204,42 @@ fn a_truncated_stream_is_an_error() {
     assert!(matches!(damaged.as_slice(), [Err(_)]));
     assert_eq!(decode_all(&[]).count(), 0);
 }
+
+/// A key with these fields, by their offsets in event.h.
+fn key(words: &[(usize, u64)], halves: &[(usize, u32)]) -> [u8; KEY_BYTES] {
+    let mut key = [0; KEY_BYTES];
+    for &(offset, word) in words {
+        key[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
+    }
+    for &(offset, half) in halves {
+        key[offset..offset + 4].copy_from_slice(&half.to_le_bytes());
+    }
+    key
+}
+
+#[test]
+fn a_key_is_decoded_by_the_offsets_of_event_h() {
+    let words = [(0, 0x10), (8, 0x20), (16, 0x30), (24, 12), (32, 7), (40, 257)];
+    let halves = [(72, 5), (76, 6), (80, 1), (84, 16), (88, 3), (92, 39), (96, 9), (100, 0o100)];
+    let mut key = key(&words, &halves);
+    key[48..52].copy_from_slice(b"ext4");
+    key[56..68].copy_from_slice(b"ext4lazyinit");
+    (key[104], key[105]) = (2, 1);
+    let CountedRuns { bio, run, runs, bytes } = CountedRuns::decode(&key, 3, 12288);
+    assert_eq!((runs, bytes), (3, 12288));
+    assert_eq!((bio.end_io, bio.buffer_end_io, bio.flags), (0x10, 0x20, 1));
+    assert_eq!((bio.device, bio.partition_device), (5, 6));
+    assert_eq!((bio.holder.as_str(), bio.comm.as_str()), ("ext4", "ext4lazyinit"));
+    assert_eq!((bio.journal_block_type, bio.kernel_thread), (2, true));
+    assert_eq!((run.operations, run.inode, run.detail), (0x30, 12, 0));
+    assert_eq!(run.subvolume, 257);
+    assert_eq!((run.flags, run.magic, run.filesystem), (16, 3, 39));
+    assert_eq!((run.generation, run.mode), (9, 0o100));
+}
+
+#[test]
+fn what_decides_on_a_tree_or_an_area_is_kept() {
+    let of = |magic| CountedRuns::decode(&key(&[(32, 3)], &[(88, magic)]), 1, 1).run;
+    assert_eq!((of(BTRFS_MAGIC).detail, of(BTRFS_MAGIC).file_offset_bytes), (3, 0));
+    assert_eq!((of(F2FS_MAGIC).detail, of(F2FS_MAGIC).file_offset_bytes), (0, 6 << 20));
+}

@@ -1,8 +1,6 @@
 //! The records of the attribution program (kernel/block/event.h), typed.
 
-pub mod counted;
 pub mod decode;
-mod fields;
 pub mod kernel;
 
 /// enum run_flag of event.h, as far as the rules look at them.
@@ -22,7 +20,7 @@ pub const CALL_SYNC_ALL: u32 = 4;
 
 /// In the number of a call: it is one of 32-bit programs, and no other is known for it
 /// (kernel/block/abi.bpf.h).
-pub const OF_32_BITS: u32 = 1 << 30;
+pub const CALL_OF_32_BITS: u32 = 1 << 30;
 
 /// One record, by its kind. What each field means, and its unit, stands in event.h under the same
 /// name.

@@ -22,7 +22,7 @@ pub enum Direction {
 
 impl Direction {
     /// That of an operation; None of those that are not counted. What writes has an odd number.
-    pub fn of(operation: u32) -> Option<Self> {
+    pub fn from_operation(operation: u32) -> Option<Self> {
         match operation & OPERATION_MASK {
             OPERATION_DRIVER_IN | OPERATION_DRIVER_OUT => None,
             OPERATION_DISCARD => Some(Self::Discard),
@@ -100,7 +100,7 @@ impl Completions {
     pub fn leave_out(&mut self, request: &RequestRecord) {
         let RequestRecord { device, length_bytes, time_ns: issue_ns, .. } = *request;
         self.use_again(request.request);
-        if let Some(direction) = Direction::of(request.flags) {
+        if let Some(direction) = Direction::from_operation(request.flags) {
             let edge = Edge { device, direction, left_bytes: length_bytes.into(), issue_ns };
             self.edges.insert(request.request, edge);
         }
@@ -109,13 +109,15 @@ impl Completions {
     /// A request is issued at an address: the one that was there before is complete.
     pub fn use_again(&mut self, address: u64) {
         if let Some(edge) = self.edges.remove(&address) {
-            self.take_unseen(edge.device, edge.direction, edge.left_bytes, edge.issue_ns);
+            self.count_unseen(edge.device, edge.direction, edge.left_bytes, edge.issue_ns);
         }
     }
 
     /// A request, or a part of it, is complete; `is_row`: it is a row of the tables.
-    pub fn take(&mut self, part: &RequestRecord, is_row: bool) {
-        let Some(direction) = Direction::of(part.flags).filter(|_| part.length_bytes > 0) else {
+    pub fn count(&mut self, part: &RequestRecord, is_row: bool) {
+        let Some(direction) =
+            Direction::from_operation(part.flags).filter(|_| part.length_bytes > 0)
+        else {
             return;
         };
         let bytes = u64::from(part.length_bytes);
@@ -137,7 +139,7 @@ impl Completions {
     }
 
     /// So much of a request of a row is complete since some time, as another witness says.
-    pub fn take_unseen(&mut self, device: u32, direction: Direction, bytes: u64, since_ns: u64) {
+    pub fn count_unseen(&mut self, device: u32, direction: Direction, bytes: u64, since_ns: u64) {
         // It is by now: before the counters are read the next time.
         let in_doubt = since_ns <= self.begin.1;
         let sums = self.bytes.entry((device, direction)).or_default();
@@ -193,12 +195,12 @@ mod tests {
         let mut completions = Completions::new(0);
         completions.begin((100, 110));
         for time_ns in [90, 105, 111, 200] {
-            completions.take(&part(1, WRITE, time_ns), true);
+            completions.count(&part(1, WRITE, time_ns), true);
         }
         assert_eq!(pages(&completions, Direction::Write, 0), (2, 4));
         completions.end((300, 310));
         for time_ns in [299, 300, 310, 311] {
-            completions.take(&part(1, WRITE, time_ns), true);
+            completions.count(&part(1, WRITE, time_ns), true);
         }
         assert_eq!(pages(&completions, Direction::Write, 0), (3, 7));
         // Read again: all that was taken is before.
@@ -211,15 +213,15 @@ mod tests {
     fn a_request_that_was_never_seen_to_be_issued_may_be_older_than_the_trace() {
         let mut completions = Completions::new(1000);
         completions.begin((100, 110));
-        completions.take(&part(1, WRITE, 900), false);
+        completions.count(&part(1, WRITE, 900), false);
         assert_eq!(pages(&completions, Direction::Write, 0), (1, 1));
-        completions.take(&part(2, WRITE, 2000), false);
-        completions.take(&part(2, WRITE, 2100), false);
+        completions.count(&part(2, WRITE, 2000), false);
+        completions.count(&part(2, WRITE, 2100), false);
         assert_eq!(pages(&completions, Direction::Write, 0), (1, 1));
         assert_eq!(pages(&completions, Direction::Write, 1), (3, 3));
         completions.leave_out(&part(3, WRITE, 2100));
         assert_eq!(pages(&completions, Direction::Write, 0), (1, 2));
-        completions.take(&part(3, WRITE, 2200), false);
+        completions.count(&part(3, WRITE, 2200), false);
         assert_eq!(pages(&completions, Direction::Write, 0), (2, 2));
         // Its completion is not seen.
         completions.leave_out(&part(3, WRITE, 2300));
@@ -229,7 +231,8 @@ mod tests {
 
     #[test]
     fn zeroes_are_written_and_what_drivers_ask_is_not_counted() {
-        let of = [0, 1, 3, 5, 9, 34, 35].map(|operation| Direction::of(operation | 1 << 11));
+        let of =
+            [0, 1, 3, 5, 9, 34, 35].map(|operation| Direction::from_operation(operation | 1 << 11));
         let write = Some(Direction::Write);
         let known = [Some(Direction::Read), write, Some(Direction::Discard), write, write];
         assert_eq!(of, [known.as_slice(), &[None, None]].concat().as_slice());
@@ -239,8 +242,8 @@ mod tests {
     fn what_another_witness_says_is_complete_is_in_the_sum() {
         let mut completions = Completions::new(0);
         completions.begin((100, 110));
-        completions.take_unseen(DISK, Direction::Write, 4096, 105);
-        completions.take_unseen(DISK, Direction::Write, 4096, 200);
+        completions.count_unseen(DISK, Direction::Write, 4096, 105);
+        completions.count_unseen(DISK, Direction::Write, 4096, 200);
         assert_eq!(pages(&completions, Direction::Write, 0), (1, 2));
     }
 }

@@ -23,7 +23,7 @@ pub enum Subject {
 
 impl Subject {
     /// What the rules said of a run.
-    pub fn of(run: &Run, class: &Class) -> Self {
+    pub fn new(run: &Run, class: &Class) -> Self {
         match class.owner {
             RunOwner::None => Self::None,
             RunOwner::Inode => Self::File(run_key(run)),

@@ -55,7 +55,7 @@ impl Gaps {
                 "files were forgotten and seen again: changes in between are in no reason",
             ),
         ];
-        told(&counts)
+        sentences(&counts)
     }
 
     /// Why the tables are incomplete; none where nothing is missing but times,
@@ -73,11 +73,11 @@ impl Gaps {
             (self.incomplete_requests, "requests were never seen to complete"),
             (self.failed_requests, "requests were refused by the device"),
         ];
-        told(&counts)
+        sentences(&counts)
     }
 }
 
-fn told(counts: &[(u64, &str)]) -> Vec<String> {
+fn sentences(counts: &[(u64, &str)]) -> Vec<String> {
     let missing = counts.iter().filter(|(count, _)| *count > 0);
     missing.map(|(count, what)| format!("{count} {what}")).collect()
 }

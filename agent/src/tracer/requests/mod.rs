@@ -6,14 +6,13 @@ pub mod completions;
 mod drafts;
 mod flush_askers;
 pub mod gaps;
-mod open_request;
 mod pieces;
 mod queued_bio;
-mod raw_nand;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
+use crate::raw_nand::operation::{Operation, OperationKind};
 use crate::tables::rows;
 use crate::tracer::causes::Cause;
 use crate::tracer::classify::{BlockType, Class};
@@ -22,15 +21,13 @@ use crate::tracer::records::kernel::{
     FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_MASK, STATUS_AGAIN,
 };
 use crate::tracer::records::{Bio, RequestRecord, Run};
-use completions::Completions;
+use completions::{Completions, Direction};
 use drafts::{Draft, DraftRun};
 use flush_askers::FlushAskers;
 use gaps::Gaps;
-use open_request::OpenRequest;
-pub use open_request::Overdue;
 use pieces::{Piece, Pieces, RequestPart};
 pub use queued_bio::operation_name;
-use queued_bio::{FLUSH, QueuedBio};
+use queued_bio::{ERASE, FLUSH, QueuedBio};
 
 /// In place of a disk's number: raw NAND, which has none.
 pub const RAW_NAND_DEVICE: u32 = u32::MAX;
@@ -162,11 +159,11 @@ impl Joiner {
         let mut parts = Vec::new();
         for range in ranges.iter().filter(|range| range.origin == request.origin) {
             let sectors = (u64::from(range.length_bytes) / 512).min(left_sectors);
-            parts.extend(self.pieces.take(lane, range.sector, sectors));
+            parts.extend(self.pieces.take_parts(lane, range.sector, sectors));
             left_sectors -= sectors;
         }
         if parts.is_empty() {
-            return self.pieces.take(lane, request.sector, left_sectors);
+            return self.pieces.take_parts(lane, request.sector, left_sectors);
         }
         if left_sectors > 0 {
             // A range was lost, of which nobody knows where it was.
@@ -270,7 +267,7 @@ impl Joiner {
 
     /// The device was done with a request, or with a part of it.
     pub fn complete(&mut self, request: &RequestRecord) {
-        self.completions.take(request, self.open.contains_key(&request.request));
+        self.completions.count(request, self.open.contains_key(&request.request));
         // A request that waited for flushes completes once more at their end (block/blk-flush.c).
         let Some(open) = self.open.get_mut(&request.request) else { return };
         open.left_bytes = open.left_bytes.saturating_sub(u64::from(request.length_bytes));
@@ -329,7 +326,7 @@ impl Joiner {
         self.gaps.untimed_requests += 1;
         if let Some(direction) = open.direction {
             let issue_ns = draft.row.issue_ns as u64;
-            self.completions.take_unseen(open.device, direction, open.left_bytes, issue_ns);
+            self.completions.count_unseen(open.device, direction, open.left_bytes, issue_ns);
         }
     }
 
@@ -349,13 +346,13 @@ impl Joiner {
     }
 
     /// Requests that are kept.
-    pub fn kept(&self) -> usize {
+    pub fn waiting_requests(&self) -> usize {
         self.drafts.len()
     }
 
     /// The drafts up to the first request that is under way. One that was issued before
     /// `deadline_ns`, and bios queued before it, are not waited for any longer.
-    pub fn take(&mut self, deadline_ns: u64) -> Vec<Draft> {
+    pub fn take_drafts(&mut self, deadline_ns: u64) -> Vec<Draft> {
         self.forget_bios(deadline_ns);
         let late = |draft: &Draft| draft.row.issue_ns < deadline_ns as i64;
         let ready = self.drafts.iter().take_while(|draft| draft.done || late(draft)).count();
@@ -413,6 +410,82 @@ impl Joiner {
     }
 }
 
+/// A request that the driver has: what is needed to tell its completion, and its being put back.
+struct OpenRequest {
+    /// Its number as a draft.
+    request_id: i64,
+    device: u32,
+    direction: Option<Direction>,
+    left_bytes: u64,
+    sector: u64,
+    length_bytes: u32,
+    origin: u64,
+}
+
+impl OpenRequest {
+    /// The driver got it now.
+    fn new(request_id: i64, request: &RequestRecord) -> Self {
+        let RequestRecord { device, sector, length_bytes, origin, flags, .. } = *request;
+        let left_bytes = match flags & OPERATION_MASK {
+            OPERATION_FLUSH => 0,
+            _ => u64::from(length_bytes),
+        };
+        let direction = Direction::from_operation(flags);
+        OpenRequest { request_id, device, direction, left_bytes, sector, length_bytes, origin }
+    }
+
+    /// The driver got the same request again: it was busy before, and had put it back.
+    fn is(&self, request: &RequestRecord) -> bool {
+        self.sector == request.sector
+            && self.length_bytes == request.length_bytes
+            && self.origin == request.origin
+    }
+}
+
+/// A request that the driver has had for long: its address, and its number as a draft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overdue {
+    pub address: u64,
+    request_id: i64,
+}
+
+// Rows of what raw NAND does: an operation is a request that has no number, and is complete.
+impl Joiner {
+    /// There is raw NAND of this name.
+    pub fn add_raw_nand(&mut self, name: &str) {
+        let disk = TracedDisk { name: name.to_owned(), takes_bios: true };
+        self.disks.insert(RAW_NAND_DEVICE, disk);
+    }
+
+    /// Raw NAND did an operation, which is complete.
+    pub fn operate(
+        &mut self,
+        operation: &Operation,
+        bio: Bio,
+        runs: Vec<(Run, Class)>,
+        cause: Cause,
+    ) {
+        let queued = Rc::new(QueuedBio { bio, runs, cause });
+        let request = RequestRecord { time_ns: operation.issue_ns, ..queued.as_request() };
+        let bios = vec![queued];
+        let mut row = self.new_row(&request, &bios);
+        row.sector = Some(request.sector as i64);
+        row.complete_ns = Some(operation.complete_ns as i64);
+        if operation.kind == OperationKind::Erase {
+            row.operation = ERASE.into();
+            row.length_bytes = 0;
+            row.block_type = BlockType::FsMetadata.as_str().into();
+            row.block_subtype = ERASE.into();
+            row.file_kind = file_kind::NONE.into();
+        }
+        let runs = bios[0].own_runs();
+        self.count_unknown(&runs);
+        let asker_file = bios[0].cause.asker.as_ref().and_then(|asker| asker.file);
+        let reasons = bios[0].cause.reason.iter().cloned().collect();
+        self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: true });
+    }
+}
+
 #[cfg(test)]
-#[path = "unseen_test.rs"]
-mod unseen_test;
+#[path = "witness_test.rs"]
+mod tests;

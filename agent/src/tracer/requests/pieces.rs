@@ -67,7 +67,7 @@ impl Pieces {
     }
 
     /// Removes what a request of this range is made of, in order of sectors.
-    pub fn take(&mut self, lane: Lane, sector: u64, sectors: u64) -> Vec<RequestPart> {
+    pub fn take_parts(&mut self, lane: Lane, sector: u64, sectors: u64) -> Vec<RequestPart> {
         let end = sector.saturating_add(sectors);
         let mut parts = Vec::new();
         let (mut cursor, mut last_bio) = (sector, None);
@@ -171,7 +171,7 @@ mod tests {
         let mut pieces = Pieces::default();
         pieces.add(WRITES, piece(0, 0, 16, 8));
         pieces.add(WRITES, piece(1, 0, 8, 8));
-        assert_eq!(bios(&pieces.take(WRITES, 8, 16)), [(Some(1), 8, 8), (Some(0), 16, 8)]);
+        assert_eq!(bios(&pieces.take_parts(WRITES, 8, 16)), [(Some(1), 8, 8), (Some(0), 16, 8)]);
         assert!(pieces.is_empty());
     }
 
@@ -179,12 +179,12 @@ mod tests {
     fn a_split_bio_serves_several_requests() {
         let mut pieces = Pieces::default();
         pieces.add(WRITES, piece(0, 0, 100, 64));
-        let parts = pieces.take(WRITES, 132, 32);
+        let parts = pieces.take_parts(WRITES, 132, 32);
         assert_eq!(
             parts,
             [RequestPart::Known(Piece { skipped_bytes: 32 * 512, ..piece(0, 0, 132, 32) })]
         );
-        assert_eq!(bios(&pieces.take(WRITES, 100, 32)), [(Some(0), 100, 32)]);
+        assert_eq!(bios(&pieces.take_parts(WRITES, 100, 32)), [(Some(0), 100, 32)]);
     }
 
     #[test]
@@ -193,10 +193,10 @@ mod tests {
         pieces.add(WRITES, piece(0, 0, 8, 8));
         pieces.add(WRITES, piece(1, 0, 8, 8));
         pieces.add(READS, piece(2, 0, 8, 8));
-        assert_eq!(bios(&pieces.take(WRITES, 8, 8)), [(Some(0), 8, 8)]);
-        assert_eq!(bios(&pieces.take(WRITES, 8, 8)), [(Some(1), 8, 8)]);
-        assert_eq!(bios(&pieces.take(WRITES, 8, 8)), [(None, 8, 8)]);
-        assert_eq!(bios(&pieces.take(READS, 8, 8)), [(Some(2), 8, 8)]);
+        assert_eq!(bios(&pieces.take_parts(WRITES, 8, 8)), [(Some(0), 8, 8)]);
+        assert_eq!(bios(&pieces.take_parts(WRITES, 8, 8)), [(Some(1), 8, 8)]);
+        assert_eq!(bios(&pieces.take_parts(WRITES, 8, 8)), [(None, 8, 8)]);
+        assert_eq!(bios(&pieces.take_parts(READS, 8, 8)), [(Some(2), 8, 8)]);
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         let mut pieces = Pieces::default();
         pieces.add(WRITES, piece(0, 0, 8, 8));
         pieces.add((8, 1), piece(1, 0, 8, 8));
-        assert_eq!(bios(&pieces.take((8, 1), 8, 8)), [(Some(1), 8, 8)]);
+        assert_eq!(bios(&pieces.take_parts((8, 1), 8, 8)), [(Some(1), 8, 8)]);
         pieces.forget_before(1);
         assert!(pieces.is_empty());
     }
@@ -215,8 +215,8 @@ mod tests {
         pieces.add(WRITES, piece(0, 0, 8, 8));
         pieces.add(WRITES, piece(1, 0, 0, 8));
         pieces.add(WRITES, piece(1, 1, 8, 8));
-        assert_eq!(bios(&pieces.take(WRITES, 0, 16)), [(Some(1), 0, 8), (Some(1), 8, 8)]);
-        assert_eq!(bios(&pieces.take(WRITES, 8, 8)), [(Some(0), 8, 8)]);
+        assert_eq!(bios(&pieces.take_parts(WRITES, 0, 16)), [(Some(1), 0, 8), (Some(1), 8, 8)]);
+        assert_eq!(bios(&pieces.take_parts(WRITES, 8, 8)), [(Some(0), 8, 8)]);
     }
 
     /// After a discard of gigabytes a write need not be looked for as far back.
@@ -225,7 +225,7 @@ mod tests {
         let mut pieces = Pieces::default();
         pieces.add(WRITES, piece(0, 0, 0, 1 << 22));
         pieces.add(READS, piece(1, 0, 0, 8));
-        assert_eq!(pieces.take(WRITES, 0, 1 << 22).len(), 1);
+        assert_eq!(pieces.take_parts(WRITES, 0, 1 << 22).len(), 1);
         assert_eq!(pieces.lanes.keys().collect::<Vec<_>>(), [&READS]);
         pieces.add(WRITES, piece(2, 0, 64, 8));
         assert_eq!(pieces.lanes[&WRITES].longest_sectors, 8);
@@ -238,7 +238,7 @@ mod tests {
     fn sectors_nobody_queued_are_unknown() {
         let mut pieces = Pieces::default();
         pieces.add(WRITES, piece(0, 0, 8, 8));
-        let parts = pieces.take(WRITES, 0, 32);
+        let parts = pieces.take_parts(WRITES, 0, 32);
         assert_eq!(bios(&parts), [(None, 0, 8), (Some(0), 8, 8), (None, 16, 16)]);
     }
 
@@ -259,7 +259,7 @@ mod tests {
             queued += sectors;
             let (sector, sectors) = (random(64), 1 + random(24));
             let mut cursor = sector;
-            for (bio, begin, length) in bios(&pieces.take(WRITES, sector, sectors)) {
+            for (bio, begin, length) in bios(&pieces.take_parts(WRITES, sector, sectors)) {
                 assert_eq!(begin, cursor);
                 cursor += length;
                 given += if bio.is_some() { length } else { 0 };

@@ -1,11 +1,82 @@
-//! Where a path leads, without waiting: follows its symbolic links by what the kernel has in
-//! memory, or on one filesystem alone.
+//! What a trace asks the machine it runs on, in addition to the kernel's records: mounts, the
+//! meaning of its own paths, targets of symbolic links, tables on a device. The functions are in a
+//! struct, so that tests can trace a machine that does not exist.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags, openat2};
 use rustix::io::Errno;
+
+use super::classify::{self, layout::Layout};
+use super::records::Root;
+use crate::device::mounts::{self, MOUNTINFO, Mount};
+use crate::device::sysfs;
+
+/// The questions.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings {
+    /// Layout of the filesystem on a device.
+    pub read_layout: fn(u32) -> Layout,
+    /// The mount table; empty where it cannot be read.
+    pub read_mounts: fn() -> Vec<Mount>,
+    /// What absolute paths mean to this process.
+    pub own_root: fn() -> Root,
+    /// Where a folder is without symbolic links.
+    pub follow: fn(&str) -> LinkTarget,
+    /// The same of a folder below a mount point, on that filesystem alone; may read its disk.
+    pub follow_on_filesystem: fn(&str, &str) -> LinkTarget,
+    /// The whole disk that a device is, or is a partition of.
+    pub disk_of: fn(u32) -> u32,
+}
+
+impl Surroundings {
+    /// This machine's answers.
+    pub fn here() -> Self {
+        Surroundings { read_layout, read_mounts, own_root, follow, follow_on_filesystem, disk_of }
+    }
+
+    /// Nothing is mounted, and every device is a whole disk.
+    #[cfg(test)]
+    pub fn nothing() -> Self {
+        Surroundings {
+            read_layout: |_| Layout::default(),
+            read_mounts: Vec::new,
+            own_root: Root::default,
+            follow: |_| LinkTarget::Unknown,
+            follow_on_filesystem: |_, _| LinkTarget::Unknown,
+            disk_of: |device| device,
+        }
+    }
+}
+
+/// Subtypes of metadata are all it is for: a device that cannot be read, because it is gone, has
+/// none.
+fn read_layout(device: u32) -> Layout {
+    let open = |device| fs::File::open(format!("/dev/{}", sysfs::device_name(device).ok()?)).ok();
+    open(device).and_then(|file| classify::read_layout(&file).ok()).unwrap_or_default()
+}
+
+fn read_mounts() -> Vec<Mount> {
+    mounts::read().unwrap_or_default()
+}
+
+fn disk_of(device: u32) -> u32 {
+    sysfs::disk_number(device).unwrap_or(device)
+}
+
+/// All zero, which no process has, where the system does not report it.
+fn own_root() -> Root {
+    let (flags, mask) = (AtFlags::empty(), StatxFlags::INO | StatxFlags::MNT_ID);
+    let namespace = fs::metadata("/proc/self/ns/mnt").map(|file| file.ino() as u32);
+    let (Ok(root), Ok(namespace)) = (rustix::fs::statx(CWD, "/", flags, mask), namespace) else {
+        return Root::default();
+    };
+    let of_mount = root.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+    Root { namespace, mount: root.stx_mnt_id as u32, inode: root.stx_ino, of_mount }
+}
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,12 +92,12 @@ pub enum LinkTarget {
 /// a network filesystem that does not answer must not delay emptying the ring. The process whose
 /// path it is has just gone that way, so it is in memory. But a symbolic link whose access time is
 /// due is not followed so (legitimize_links() in fs/namei.c), as one that is as old as its use.
-pub fn follow(folder: &str) -> LinkTarget {
+fn follow(folder: &str) -> LinkTarget {
     followed(openat2(CWD, folder, FOLDER, Mode::empty(), ResolveFlags::CACHED))
 }
 
 /// Never leaves the filesystem that is mounted there (RESOLVE_NO_XDEV).
-pub fn follow_within(point: &str, folder: &str) -> LinkTarget {
+fn follow_on_filesystem(point: &str, folder: &str) -> LinkTarget {
     let point = if point.is_empty() { "/" } else { point };
     let Ok(top) = openat2(CWD, point, FOLDER, Mode::empty(), ResolveFlags::CACHED) else {
         return LinkTarget::Unknown;
@@ -52,6 +123,29 @@ fn path_of(file: &impl AsRawFd) -> Option<String> {
     (path.starts_with('/') && !path.ends_with(" (deleted)")).then(|| path.to_owned())
 }
 
+/// Tells when something was mounted or unmounted, without reading the mount table.
+pub struct MountWatch {
+    file: fs::File,
+}
+
+impl MountWatch {
+    /// Watches from now on; None where the system does not report changes.
+    pub fn new() -> Option<Self> {
+        Self::watch_table(MOUNTINFO)
+    }
+
+    /// The same by another thread's table.
+    fn watch_table(table: &str) -> Option<Self> {
+        Some(MountWatch { file: fs::File::open(table).ok()? })
+    }
+
+    /// Since the last time that this was asked (proc_pid_mounts(5)).
+    pub fn is_changed(&self) -> bool {
+        let mut sets = [PollFd::new(&self.file, PollFlags::PRI)];
+        poll(&mut sets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -62,7 +156,13 @@ mod tests {
     use rustix::thread::UnshareFlags;
 
     use super::*;
-    use crate::tracer::surroundings::MountWatch;
+
+    #[test]
+    fn own_root_and_disks_are_told() {
+        let root = own_root();
+        assert!(root.namespace > 0 && root.inode > 0 && root.mount > 0, "{root:?}");
+        assert_eq!(disk_of(u32::MAX), u32::MAX);
+    }
 
     #[test]
     fn a_link_is_followed_by_what_is_in_memory() {
@@ -88,12 +188,12 @@ mod tests {
         std::os::unix::fs::symlink("real/deep", format!("{top}/link")).unwrap();
         std::os::unix::fs::symlink("/proc", format!("{top}/out")).unwrap();
         let to = |path: &str| LinkTarget::To(format!("{top}/{path}"));
-        assert_eq!(follow_within(&top, "/link"), to("real/deep"));
-        assert_eq!(follow_within(&top, "/link/.."), to("real"));
-        assert_eq!(follow_within(&top, ""), LinkTarget::To(top.clone()));
-        assert_eq!(follow_within(&top, "/gone"), LinkTarget::Gone);
-        assert_eq!(follow_within(&top, "/out"), LinkTarget::Unknown);
-        assert_eq!(follow_within("/", "proc"), LinkTarget::Unknown);
+        assert_eq!(follow_on_filesystem(&top, "/link"), to("real/deep"));
+        assert_eq!(follow_on_filesystem(&top, "/link/.."), to("real"));
+        assert_eq!(follow_on_filesystem(&top, ""), LinkTarget::To(top.clone()));
+        assert_eq!(follow_on_filesystem(&top, "/gone"), LinkTarget::Gone);
+        assert_eq!(follow_on_filesystem(&top, "/out"), LinkTarget::Unknown);
+        assert_eq!(follow_on_filesystem("/", "proc"), LinkTarget::Unknown);
     }
 
     /// FUSE without a server stands for a network that does not answer: whoever looks a name up
@@ -117,7 +217,7 @@ mod tests {
                 | rustix::mount::MountPropagationFlags::PRIVATE;
             rustix::mount::mount_change("/", flags).unwrap();
             // Of this thread; /proc/self is the first thread's.
-            let watch = MountWatch::of("/proc/thread-self/mountinfo").unwrap();
+            let watch = MountWatch::watch_table("/proc/thread-self/mountinfo").unwrap();
             let before = watch.is_changed();
             let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").unwrap();
             let options =

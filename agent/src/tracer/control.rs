@@ -1,32 +1,30 @@
 //! Traces disks. Controls the BPF programs and turns their records into tables. It has no thread of
 //! its own: before the ring is full, the caller must call `drain` (whole tables at the end) or
-//! `digest` and `take` (rows as they come, indefinitely).
+//! `digest` and `take_finished` (rows as they come, indefinitely).
 //!
 //! Load early: on an emulated processor the verifier and the search through BTF take seconds. The
 //! programs are attached at once and send nothing until `start`.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::error::TracerError;
-use super::modules::loaded_modules;
-use super::unseen;
-use crate::bpf::Symbols;
+use crate::bpf::{BpfError, Symbols, SymbolsError};
 use crate::device::layers::Layer;
-use crate::device::sysfs;
+use crate::device::{counters, sysfs};
 use crate::raw_nand::follower::AttributedOperations;
 use crate::tables::rows;
 use crate::tables::timeline::now_ns;
 use crate::tracer::assembly::{Assembler, Capture, FinishedRows, NEVER_NS, Totals};
 use crate::tracer::files::Files;
 use crate::tracer::files::file_kind::FileKinds;
-use crate::tracer::program::{Attribution, functions};
-use crate::tracer::records::counted::CountedRuns;
-use crate::tracer::records::decode::decode_all;
-use crate::tracer::requests::TracedDisk;
+use crate::tracer::program::{Attribution, AttributionError, functions};
+use crate::tracer::records::decode::CountedRuns;
+use crate::tracer::records::decode::{DecodeError, decode_all};
 use crate::tracer::requests::completions::{Completions, Span};
 use crate::tracer::requests::gaps::Gaps;
+use crate::tracer::requests::{Overdue, TracedDisk};
 use crate::tracer::surroundings::{MountWatch, Surroundings};
 
 /// Requests issued this soon after the begin may be of bios queued before it.
@@ -42,13 +40,13 @@ const OVERDUE_NS: u64 = 1_000_000_000;
 const REST: Duration = Duration::from_secs(2);
 
 /// What is not complete after this part of `REST` is asked about too.
-const ASKED: Duration = Duration::from_millis(50);
+const OVERDUE_PART: Duration = Duration::from_millis(50);
 
 /// Pieces of records, a MiB each, that `digest` ties up at a time at most: some 20,000 requests.
 const PIECES: usize = 8;
 
 /// Files that are kept in memory: some 60 MB.
-const FILES_KEPT: usize = 131_072;
+const FILES_LIMIT: usize = 131_072;
 
 /// The programs in the kernel, and what is needed to make tables of what they send.
 pub struct Tracer {
@@ -73,7 +71,7 @@ pub struct Tracer {
     totals_alone: bool,
     /// Bios counted, and runs that were not, up to the last `start`.
     counted_before: u64,
-    untold_before: u64,
+    uncounted_before: u64,
 }
 
 impl Tracer {
@@ -88,7 +86,7 @@ impl Tracer {
         Ok(Tracer {
             program,
             ring_bytes: ring_bytes as usize,
-            files_kept: FILES_KEPT,
+            files_kept: FILES_LIMIT,
             symbols,
             modules,
             kinds: Rc::default(),
@@ -101,7 +99,7 @@ impl Tracer {
             asked_ns: 0,
             totals_alone: false,
             counted_before: 0,
-            untold_before: 0,
+            uncounted_before: 0,
         })
     }
 
@@ -169,7 +167,7 @@ impl Tracer {
         self.skipped_before = self.program.skipped_runs()?;
         self.skipped_end = None;
         self.counted_before = self.program.counted_bios();
-        self.untold_before = self.program.untold_runs();
+        self.uncounted_before = self.program.uncounted_runs();
         self.program.switch_on(disks, self.totals_alone)?;
         Ok(())
     }
@@ -224,7 +222,7 @@ impl Tracer {
             self.asked_ns = now_ns;
             self.ask(now_ns - OVERDUE_NS)?;
         }
-        Ok(self.assembler.as_ref().map_or(0, Assembler::kept))
+        Ok(self.assembler.as_ref().map_or(0, Assembler::waiting_requests))
     }
 
     /// Ties up a piece of what was moved out of the ring; gives how many requests wait to be taken
@@ -238,7 +236,7 @@ impl Tracer {
         for record in decode_all(&bytes) {
             assembler.feed(record?, &self.symbols);
         }
-        Ok(Some(assembler.kept()))
+        Ok(Some(assembler.waiting_requests()))
     }
 
     fn feed_all(&mut self) -> Result<(), TracerError> {
@@ -248,24 +246,24 @@ impl Tracer {
     }
 
     /// The rows that are finished, and those of files that are forgotten now.
-    pub fn take(&mut self) -> (FinishedRows, Vec<rows::File>) {
+    pub fn take_finished(&mut self) -> (FinishedRows, Vec<rows::File>) {
         let Some(assembler) = &mut self.assembler else { return Default::default() };
         let late_ns = (now_ns() as u64).saturating_sub(LATE_NS);
-        let finished = assembler.take(if self.given_up { NEVER_NS } else { late_ns });
-        let crowded = assembler.files().kept() > self.files_kept;
+        let finished = assembler.take_finished(if self.given_up { NEVER_NS } else { late_ns });
+        let crowded = assembler.files().count() > self.files_kept;
         let gone = if crowded { assembler.files().let_go() } else { Vec::new() };
         (finished, gone)
     }
 
-    /// More files are kept than should be: it is time to `take`.
+    /// More files are kept than should be: it is time to `take_finished`.
     pub fn is_crowded(&mut self) -> bool {
-        self.assembler.as_mut().is_some_and(|it| it.files().kept() > self.files_kept)
+        self.assembler.as_mut().is_some_and(|it| it.files().count() > self.files_kept)
     }
 
     /// Asks the kernel about requests that were issued before a time and not seen to complete.
     fn ask(&mut self, before_ns: u64) -> Result<(), TracerError> {
         let Some(assembler) = &mut self.assembler else { return Ok(()) };
-        let free = unseen::free(assembler, &self.program, before_ns);
+        let free = unseen_requests(assembler, &self.program, before_ns);
         if !free.is_empty() {
             // One that completed just now was seen to, and its record came before it was free.
             self.feed_all()?;
@@ -294,11 +292,11 @@ impl Tracer {
         while begin.elapsed() < REST && self.assembler.as_ref().is_some_and(|a| !a.is_idle()) {
             std::thread::sleep(Duration::from_millis(5));
             self.feed_all()?;
-            if begin.elapsed() > ASKED {
+            if begin.elapsed() > OVERDUE_PART {
                 self.ask(now_ns() as u64)?;
             }
         }
-        self.assembler.iter_mut().for_each(unseen::believe_disks);
+        self.assembler.iter_mut().for_each(believe_disks);
         self.end_skipping()
     }
 
@@ -317,7 +315,7 @@ impl Tracer {
         Ok(self.assembler.as_mut().map(|it| &*it.joiner().completions()))
     }
 
-    /// What is still under way will not be waited for: the next `take` takes everything.
+    /// What is still under way will not be waited for: the next `take_finished` takes everything.
     pub fn give_up(&mut self) {
         self.given_up = true;
     }
@@ -348,11 +346,12 @@ impl Tracer {
         let sums = self.program.sums()?;
         let counted = sums.iter().map(|sum| CountedRuns::decode(&sum.key, sum.runs, sum.bytes));
         let counted: Vec<CountedRuns> = counted.collect();
-        let untold = self.program.untold_runs() - self.untold_before + self.skipped_runs()?;
+        let uncounted =
+            self.program.uncounted_runs() - self.uncounted_before + self.skipped_runs()?;
         let Some(assembler) = &mut self.assembler else { return Ok(Totals::default()) };
         let totals = assembler.totals(&counted, &self.symbols);
         let bios_without_rows = self.program.counted_bios() - self.counted_before;
-        Ok(Totals { exact: untold == 0, bios_without_rows, ..totals })
+        Ok(Totals { exact: uncounted == 0, bios_without_rows, ..totals })
     }
 
     fn skipped_runs(&self) -> Result<u64, TracerError> {
@@ -391,10 +390,81 @@ impl Tracer {
     }
 }
 
+/// Requests that were issued before a time, were not seen to complete, and that nobody holds.
+fn unseen_requests(
+    assembler: &mut Assembler,
+    program: &Attribution,
+    before_ns: u64,
+) -> Vec<Overdue> {
+    let mut overdue = assembler.joiner().overdue(before_ns);
+    overdue.retain(|it| program.is_request_free(it.address));
+    overdue
+}
+
+/// A disk that has nothing to do is done with what we saw issued: the only other witness of a
+/// driver that takes bios.
+fn believe_disks(assembler: &mut Assembler) {
+    for disk in assembler.joiner().busy_disks() {
+        if counters::is_at_rest(&sysfs::device_folder(disk)) {
+            assembler.joiner().end_all_unseen(disk);
+        }
+    }
+}
+
+/// A text that is another one when a module came, went or is ready now. Empty in a kernel without
+/// modules.
+fn loaded_modules() -> String {
+    names_and_addresses(&fs::read_to_string("/proc/modules").unwrap_or_default())
+}
+
+/// Of /proc/modules what tells of a module that came, went or is ready now. Its other fields change
+/// with every mount: who uses a module, and how many do.
+fn names_and_addresses(modules: &str) -> String {
+    let fields = |line: &str| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let field = |place: usize| fields.get(place).copied().unwrap_or_default();
+        format!("{} {} {}\n", field(0), field(4), field(5))
+    };
+    modules.lines().map(fields).collect()
+}
+
 /// The disk's name, and whether its driver takes bios.
 fn known_disk(disk: u32) -> Result<TracedDisk, TracerError> {
     let folder = sysfs::device_folder(disk);
     let name = sysfs::device_name(disk)
         .map_err(|source| TracerError::Disk { path: folder.display().to_string(), source })?;
     Ok(TracedDisk { name, takes_bios: Layer::new(&folder).takes_bios() })
+}
+
+/// Why a disk cannot be traced.
+#[derive(Debug, thiserror::Error)]
+pub enum TracerError {
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    #[error(transparent)]
+    Attribution(#[from] AttributionError),
+    #[error(transparent)]
+    Symbols(#[from] SymbolsError),
+    #[error("the BPF program sent a damaged record: {0}")]
+    Decode(#[from] DecodeError),
+    #[error("{path}: {source}; is /sys mounted, and {path} the number of a disk?")]
+    Disk { path: String, source: std::io::Error },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_no_new_module_and_one_that_is_ready_now_is() {
+        let fields = |text: &str| names_and_addresses(text);
+        let xfs = "xfs 2445312 1 - Live 0xffffffffc0a00000\nlibcrc32c 12288 1 xfs, Live 0x0\n";
+        let used =
+            "xfs 2445312 2 - Live 0xffffffffc0a00000\nlibcrc32c 12288 2 xfs,btrfs, Live 0x0\n";
+        assert_eq!(fields(xfs), fields(used));
+        for other in ["Live 0xffffffffc0b00000", "Loading 0xffffffffc0a00000"] {
+            assert_ne!(fields(xfs), fields(&xfs.replace("Live 0xffffffffc0a00000", other)));
+        }
+        assert_ne!(fields(xfs), fields(&xfs.replace("xfs 2445312", "f2fs 2445312")));
+    }
 }

@@ -46,7 +46,7 @@ fn an_address_that_is_used_again_says_that_the_request_before_is_complete() {
         joiner.issue(&request(1, 8, origin, time_ns));
     }
     joiner.complete(&request(1, 8, 0, 3000));
-    assert_eq!(times(&joiner.take(0)), [None, Some(3000)]);
+    assert_eq!(times(&joiner.take_drafts(0)), [None, Some(3000)]);
     let gaps = Gaps { untimed_requests: 1, ..Gaps::default() };
     assert_eq!((joiner.gaps(), joiner.is_idle()), (gaps, true));
     assert_eq!(gaps.reasons(0), Vec::<String>::new());
@@ -60,7 +60,7 @@ fn a_request_that_is_put_back_is_the_same_one() {
     joiner.issue(&request(1, 8, 500, 1000));
     joiner.issue(&request(1, 8, 500, 2000));
     joiner.complete(&request(1, 8, 0, 3000));
-    let drafts = joiner.take(0);
+    let drafts = joiner.take_drafts(0);
     assert_eq!((times(&drafts), drafts[0].row.issue_ns), (vec![Some(3000)], 2000));
     assert_eq!(joiner.gaps(), Gaps::default());
 }
@@ -77,7 +77,7 @@ fn a_request_that_the_kernel_says_is_free_is_complete_and_holds_up_no_row() {
     // The second's completion comes while the kernel is asked.
     joiner.complete(&request(2, 16, 0, 9500));
     overdue.into_iter().for_each(|it| joiner.end_unseen(it));
-    assert_eq!(times(&joiner.take(0)), [None, Some(9500)]);
+    assert_eq!(times(&joiner.take_drafts(0)), [None, Some(9500)]);
     assert_eq!(joiner.gaps(), Gaps { untimed_requests: 1, ..Gaps::default() });
     assert!(!joiner.is_idle());
 }
@@ -93,7 +93,7 @@ fn a_disk_at_rest_is_done_with_its_requests_alone() {
     joiner.end_all_unseen(MAPPED);
     assert_eq!(joiner.busy_disks(), BTreeSet::from([DISK]));
     // Of this one nobody says anything.
-    assert_eq!(times(&joiner.take(u64::MAX >> 1)), [None, None]);
+    assert_eq!(times(&joiner.take_drafts(u64::MAX >> 1)), [None, None]);
     let gaps = Gaps { untimed_requests: 1, incomplete_requests: 1, ..Gaps::default() };
     assert_eq!(joiner.gaps(), gaps);
     assert_eq!(gaps.reasons(0), ["1 requests were never seen to complete"]);

@@ -2,12 +2,14 @@
 //! counters table, and says where they and the trace differ. They are independent of the tracer:
 //! they count the requests of all processes, and those that began before the trace and ended
 //! within it.
+//!
+//! And whether the disks are still those that they were at the begin.
 
 use std::collections::BTreeMap;
 
 use super::output::PHASE;
 use crate::device::layers::Layer;
-use crate::device::{counters, sysfs};
+use crate::device::{counters, disks, sysfs};
 use crate::tables::rows::Counter;
 use crate::tables::timeline::now_ns;
 use crate::tracer::requests::completions::{Completions, Direction, Span};
@@ -106,6 +108,26 @@ impl DiskCount {
     }
 }
 
+/// What tells each disk from another of the same number; None of one that has no size.
+pub struct Lives(BTreeMap<u32, Option<String>>);
+
+impl Lives {
+    /// Those of disks, as of now.
+    pub fn new(disks: &[u32]) -> Self {
+        Lives(disks.iter().map(|&disk| (disk, disks::life(disk))).collect())
+    }
+
+    /// A reason for each disk that is another one now.
+    pub fn changes(&self) -> Vec<String> {
+        let changed = self.0.iter().filter(|(disk, life)| disks::life(**disk) != **life);
+        let reason = |(disk, life): (&u32, &Option<String>)| {
+            let what = if life.is_some() { "went away or became another" } else { "had no size" };
+            format!("disk {} {what} while it was traced", sysfs::number_text(*disk))
+        };
+        changed.map(reason).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,7 +164,7 @@ mod tests {
             let (flags, length_bytes) = (1, 4096);
             let part =
                 RequestRecord { device: DISK, flags, length_bytes, time_ns, ..Default::default() };
-            completions.take(&part, true);
+            completions.count(&part, true);
         }
         let before = counted(&[(DISK, &[("write_bytes", 4096)])]);
         let differences = |pages: i64| {
