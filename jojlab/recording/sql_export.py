@@ -4,8 +4,9 @@ and the transactions of others that each follows; and the settings of SQLite.
 
 Scripts keep the order in which transactions of other connections had ended before a recorded one.
 Commits of one file come one after the other, and each knows when it was made, under its locks. A
-transaction follows the commits before its own; one that changed nothing, those before its first
-statement. What changed a file follows those, too, that had read it to their end.
+transaction follows the commits before its own; one that only read, those before its first
+statement; one that was to write and committed nothing, such as one that was rolled back, those
+before it had the lock. What changed a file follows those, too, that had read it to their end.
 """
 
 from __future__ import annotations
@@ -283,8 +284,21 @@ def _add(
         begin = min(begins, default=rows[0]["begin_ns"])
         end = max(row["end_ns"] for row in rows)
         committed = max(commits) if commits else None
+        if (lock := lock_times(rows)) and committed is None:
+            begin, end = lock
         made.units.append(RecordedUnit(first, script.written, line, begin, end, committed))
     return before_ns
+
+
+def lock_times(rows: Sequence[Row]) -> tuple[int, int] | None:
+    """Return two times between which a transaction surely had the lock to write: after it had
+    waited for it, and before it gave it back; None where it had it never.
+    """
+    writes = (row for row in rows if not row["readonly"] and row["error"] not in _AGAIN)
+    if (first := next(writes, None)) is None:
+        return None
+    last = rows[-1]
+    return first["end_ns"], first["end_ns"] if last is first else last["begin_ns"]
 
 
 def _is_alone(row: Row, rows: Sequence[Row]) -> bool:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-from jojlab.recording.sql_export import RecordedUnit, followed
+from jojlab.recording.sql_export import RecordedUnit, followed, lock_times
 
 A, B = frozenset({"a.db"}), frozenset({"b.db"})
 
@@ -53,3 +53,15 @@ def test_no_order_goes_in_a_circle() -> None:
             ]
             assert ready, "each waits for another"
             made[ready[0]] += 1
+
+
+def test_a_rolled_back_transaction_is_where_it_had_the_lock() -> None:
+    names = ("begin_ns", "end_ns", "readonly", "error")
+    busy = (10, 20, False, "SQLITE_BUSY")
+    rows = [busy, (30, 50, False, None), (60, 61, False, "SQLITE_CONSTRAINT"), (70, 75, True, None)]
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    assert lock_times(found) == (50, 70)
+    # Alone: its end is noted after it gave the lock back, and no time within it is known.
+    assert lock_times(found[2:3]) == (61, 61)
+    assert lock_times(found[:1]) is None
+    assert lock_times(found[3:]) is None

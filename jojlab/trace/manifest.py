@@ -156,6 +156,7 @@ class Manifest(Struct):
     totals: Totals | UnsetType = UNSET
     phases: list[Phase] = []
     failed_statements: dict[str, FailedStatements] = {}
+    open_at_end: int = 0
     shared_wal: SharedWal | None = None
     replay: ReplayedCalls | UnsetType = UNSET
     program: ProgramRun | UnsetType = UNSET

@@ -1,6 +1,6 @@
 """What joj records and exports without a complaint, it plays with the same rows: programs that are
-drawn, with two threads on a database, prepared statements that the schema outlives, rollbacks,
-conflicts that end a transaction, VACUUM and attached files.
+drawn, with up to four threads on a database, prepared statements that the schema outlives,
+rollbacks, conflicts that end a transaction, VACUUM and attached files.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def contents(folder: Path) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize(("seed", "threads"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("seed", "threads"), [(1, 1), (2, 2), (6, 4)])
 def test_what_is_recorded_is_played_with_the_same_rows(
     tmp_path: Path, seed: int, threads: int
 ) -> None:

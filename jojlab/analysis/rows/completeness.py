@@ -86,6 +86,12 @@ def _allowed_to_fail(failures: Mapping[str, FailedStatements]) -> Iterator[str]:
             yield f"{told}: {error} (first: {failed.first})"
 
 
+def _open_at_end(transactions: int) -> Iterator[str]:
+    """Say that scripts end within a transaction, as a program does that is killed in one."""
+    if transactions:
+        yield f"{plural(transactions, 'transaction')} without an end in the scripts: rolled back"
+
+
 def _wal_sentences(wal: SharedWal | None) -> Iterator[str]:
     """Say that other connections kept a WAL from being begun anew (docs/own-sql.md)."""
     if wal and (wal.found_longer or wal.left_frames):
@@ -127,6 +133,7 @@ _ABSENT = {
 _NOTES: Mapping[str, tuple[Any, Callable[[Any], Iterator[str]]]] = {
     "untimed_requests": (int, _untimed),
     "failed_statements": (dict[str, FailedStatements], _allowed_to_fail),
+    "open_at_end": (int, _open_at_end),
     "replay": (ReplayedCalls, _otherwise),
     "shared_wal": (SharedWal | None, _wal_sentences),
     "totals": (Totals, _without_rows),

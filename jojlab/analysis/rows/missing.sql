@@ -4,6 +4,6 @@ FROM manifest
 JOIN captures ON manifest.capture = captures.capture
 WHERE key IN (
     'lost_events', 'unattributed_bytes', 'incomplete_reasons', 'untimed_requests', 'totals',
-    'failed_statements', 'replay', 'shared_wal'
+    'failed_statements', 'open_at_end', 'replay', 'shared_wal'
 )
 ORDER BY case_id, seed, key

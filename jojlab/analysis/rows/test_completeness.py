@@ -62,14 +62,16 @@ def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(
         "otherwise": {"read": {"calls": 2, "first_call": 17}},
     }  # fmt: skip
     builder.more_manifest = {
-        "untimed_requests": 3, "totals": totals, "failed_statements": failed, "replay": replay,
+        "untimed_requests": 3, "open_at_end": 2, "totals": totals,
+        "failed_statements": failed, "replay": replay,
         "shared_wal": {"checkpoints": 9, "left_frames": 7, "found_longer": 8,
                        "longest_frames": 40, "longest_bytes": 164800},
     }  # fmt: skip
     run.add_capture("a", 1, builder.write(tmp_path / "made"))
     missing = completeness(Dataset.from_runs(run))["a"]
     assert not missing.incomplete
-    failures, otherwise, wal, rows, of_type, untimed = missing.notes
+    failures, open_at_end, otherwise, wal, rows, of_type, untimed = missing.notes
+    assert open_at_end == "2 transactions without an end in the scripts: rolled back"
     assert wal == (
         "other connections kept the WAL from being begun anew: 8 of 9 checkpoints found it longer "
         "than the one before, 7 left frames; it grew to 40 frames, 164800 bytes"

@@ -279,7 +279,7 @@ fn a_call_that_was_killed_or_let_go_has_no_end() {
     assert_eq!(killed.calls()[1].mode, Some(0o644));
     assert_eq!(killed.threads()[0].exit_signal, Some(9));
     assert!(killed.imported.notes.contains(
-        &"3 calls without an end: a replay makes them, and compares the result with nothing".into()
+        &"3 calls without an end: a replay makes them and compares the result with nothing".into()
     ));
     // Each is made as it began.
     let closed = killed.replay();

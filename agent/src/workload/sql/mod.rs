@@ -327,7 +327,7 @@ impl Workload for SqlScripts {
         let mut threads = Vec::with_capacity(workers.len());
         let mut hashes = Vec::with_capacity(workers.len());
         let (mut failures, mut connections) = (Failures::default(), Vec::new());
-        let (mut batch_atomic_commits, mut left_open) = (0, 0);
+        let (mut batch_atomic_commits, mut left_open, mut open_at_end) = (0, 0, 0);
         let mut reopenings = Reopenings::default();
         let databases = workers.iter().flat_map(|worker| worker.databases.all());
         let wal = regime::shared_wal_findings(databases, fields.options.page_size_bytes);
@@ -340,6 +340,7 @@ impl Workload for SqlScripts {
             failures.merge(&played.failures);
             batch_atomic_commits += played.batch_atomic_commits;
             left_open += played.left_open;
+            open_at_end += played.open_at_end;
             reopenings.merge(played.reopenings);
             connections.push(json!({
                 "connection": file.script.connection,
@@ -347,7 +348,7 @@ impl Workload for SqlScripts {
                 "commits": played.commits,
                 "read_only": played.read_only,
                 "rollbacks": played.rollbacks,
-                "rolled_back_at_end": played.left_open,
+                "rolled_back_at_end": played.open_at_end,
                 "failed_statements": played.failures.manifest(),
             }));
         }
@@ -372,6 +373,7 @@ impl Workload for SqlScripts {
                 ("batch_atomic_commits", batch_atomic_commits.into()),
                 ("connections", connections.into()),
                 ("failed_statements", failures.manifest()),
+                ("open_at_end", open_at_end.into()),
                 ("regime", regime_found),
                 ("shared_wal", wal),
             ],

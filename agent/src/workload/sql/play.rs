@@ -30,8 +30,11 @@ pub struct PlayedScript {
     pub commits: u64,
     pub read_only: u64,
     pub rollbacks: u64,
-    /// Transactions that were rolled back because the script left them open, or COMMIT failed.
+    /// Transactions that were rolled back because they have no end within the script, or COMMIT
+    /// failed.
     pub left_open: u64,
+    /// Transactions that were open where the script ends, as a connection is closed.
+    pub open_at_end: u64,
     pub batch_atomic_commits: i64,
     pub failures: Failures,
     /// Of each transaction when it committed; None where it changed nothing.
@@ -293,7 +296,9 @@ impl Task for ScriptPlay<'_> {
         let begin_ns = now_ns();
         let run = self.run()?;
         if self.is_open() {
-            self.played.left_open += 1;
+            let is_at_end = self.reach == Reach::OfScript && self.next == self.planned.len();
+            self.played.open_at_end += u64::from(is_at_end);
+            self.played.left_open += u64::from(!is_at_end);
             self.databases.batch("ROLLBACK", &self.databases.all()[0])?;
         }
         let return_ns = now_ns();
