@@ -36,11 +36,11 @@ def answer_lines(
     """
     incomplete = _incomplete(summary)
     if summary.is_composed:
-        lines = _of_study(summary)
-    elif found := answer(summary):
-        lines = _of_several(found) if len(found.measured) > 1 else _of_one(found)
+        lines = _study_lines(summary)
+    elif result := answer(summary):
+        lines = _cases_lines(result) if len(result.measured) > 1 else _case_lines(result)
     else:
-        lines = [*_of_traffic(summary, kinds or {})]
+        lines = [*_traffic_lines(summary, kinds or {})]
     # What can best be spared stands last of what explains; that data is missing is never spared.
     room = MOST_LINES - bool(incomplete)
     kept = sorted(sorted(range(len(lines)), key=lambda place: lines[place][0])[:room])
@@ -63,8 +63,8 @@ def print_answer(console: Console, lines: Iterable[str]) -> None:
 
 def answer_section(summary: RunSummary, run: str) -> Section:
     """Return the page's first section: the lines, and the bytes of a case alone as a bar."""
-    found = None if summary.is_composed or len(summary.measured) > 1 else answer(summary)
-    moved = [share for share in found.classes if share.bytes] if found else []
+    result = None if summary.is_composed or len(summary.measured) > 1 else answer(summary)
+    moved = [share for share in result.classes if share.bytes] if result else []
     whole = sum(share.bytes for share in moved)
     html = render(
         "report/answer.html",
@@ -87,21 +87,21 @@ def answer_section(summary: RunSummary, run: str) -> Section:
 _Line = tuple[int, str]
 
 
-def _of_one(found: Answer) -> list[_Line]:
+def _case_lines(result: Answer) -> list[_Line]:
     return [
-        (0, _cost(found)),
-        (2, _apart(found.case)),
-        (1, _where(found)),
-        (3, _time(found)),
-        (0, _safety(found.measured)),
-        (1, _nothing_compared(found)),
+        (0, _cost(result)),
+        (2, _apart(result.case)),
+        (1, _where(result)),
+        (3, _time(result)),
+        (0, _safety(result.measured)),
+        (1, _nothing_compared(result)),
     ]
 
 
-def _cost(found: Answer) -> str:
+def _cost(result: Answer) -> str:
     """Return the headline of one case."""
-    median = found.case.figures.median
-    name = text.transaction_name([found.case])
+    median = result.case.figures.median
+    name = text.transaction_name([result.case])
     words = f"One {name} takes {_ns(median['latency_ns_p50'])}"
     words += f" (p99 {_ns(median['latency_ns_p99'])})"
     if "bytes_per_commit" not in median:
@@ -109,7 +109,7 @@ def _cost(found: Answer) -> str:
     if not median["requests_per_commit"]:
         return f"{words} and sends nothing to the device."
     words += f" and sends {_bytes(median['bytes_per_commit'])} to the device"
-    share = found.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
+    share = result.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
     return f"{words}{f', {_percent(share[1])} of it deferred' if share and share[1] else ''}."
 
 
@@ -124,15 +124,15 @@ def _apart(case: CaseSummary) -> str:
     return f"Of other transactions, {' and '.join(told)}; no figure counts them." if told else ""
 
 
-def _where(found: Answer) -> str:
-    moved = [share for share in found.classes if share.bytes]
+def _where(result: Answer) -> str:
+    moved = [share for share in result.classes if share.bytes]
     whole = sum(share.bytes for share in moved)
     parts = []
     for place, share in enumerate(moved):
         of = " " if place else " of the bytes are "
-        words = f"{_percent(share.bytes / whole)}{of}{_class_words(share.name, found.case)}"
-        if share.name == "filesystem journal" and found.journal_reason:
-            words += f" (because {_reason(found.journal_reason.reason)})"
+        words = f"{_percent(share.bytes / whole)}{of}{_class_words(share.name, result.case)}"
+        if share.name == "filesystem journal" and result.journal_reason:
+            words += f" (because {_reason(result.journal_reason.reason)})"
         parts.append(words)
     return _sentence(parts, between=", ")
 
@@ -156,12 +156,12 @@ def _reason(reason: str) -> str:
     return f"{clause} and others changed" if others else clause
 
 
-def _time(found: Answer) -> str:
-    flushes = found.case.figures.median.get("flushes_per_commit")
+def _time(result: Answer) -> str:
+    flushes = result.case.figures.median.get("flushes_per_commit")
     if flushes is None:
         return ""
     parts = [f"It makes {_count(flushes, 'flush', 'flushes')}"]
-    if time := found.time:
+    if time := result.time:
         parts.append(
             f"of a typical one's time {_percent(time.flushing)} is flushing, "
             f"{_percent(time.moving)} moving data, {_percent(time.elsewhere)} neither"
@@ -169,34 +169,34 @@ def _time(found: Answer) -> str:
     return _sentence(parts)
 
 
-def _nothing_compared(found: Answer) -> str:
+def _nothing_compared(result: Answer) -> str:
     searches = "; joj advise searches, and cuts the power of what it finds"
-    return f"Cheaper: not measured here{searches if 'filesystem' in found.case.case else ''}."
+    return f"Cheaper: not measured here{searches if 'filesystem' in result.case.case else ''}."
 
 
-def _of_several(found: Answer) -> list[_Line]:
-    first, *others = found.factors or (None,)
+def _cases_lines(result: Answer) -> list[_Line]:
+    first, *others = result.factors or (None,)
     return [
-        (0, _range(found)),
+        (0, _range(result)),
         (1, _decides(first)),
         (3, _then(others)),
-        (2, _where_of_several(found)),
-        (1, _cheapest(found)),
-        (0, _safety(found.measured)),
+        (2, _where_of_several(result)),
+        (1, _cheapest(result)),
+        (0, _safety(result.measured)),
     ]
 
 
-def _range(found: Answer) -> str:
-    ends = found.ends("latency_ns_p50")
+def _range(result: Answer) -> str:
+    ends = result.ends("latency_ns_p50")
     assert ends
-    name = text.transaction_name(found.measured)
+    name = text.transaction_name(result.measured)
     words = f"One {name} takes {_ends(ends, _ns)}"
-    cases = f"{len(found.measured)} cases."
-    sent = found.ends("bytes_per_commit")
+    cases = f"{len(result.measured)} cases."
+    sent = result.ends("bytes_per_commit")
     if not sent:
         return f"{words} in {cases} Their I/O was not traced."
     words += f" and sends {_ends(sent, _bytes)}"
-    deferred = found.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
+    deferred = result.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
     if deferred and deferred[1]:
         words += f" (up to {_percent(deferred[1])} deferred)"
     return f"{words}: {cases}"
@@ -220,23 +220,23 @@ def _then(factors: Sequence[Factor | None]) -> str:
     return _sentence(told, "Then ")
 
 
-def _where_of_several(found: Answer) -> str:
-    flushes = found.ends("flushes_per_commit")
+def _where_of_several(result: Answer) -> str:
+    flushes = result.ends("flushes_per_commit")
     if not flushes:
         return ""
     parts = [f"Each makes {_ends(flushes, _number)} flushes"]
-    share = found.share_ends("fs_journal_bytes_per_commit", "bytes_per_commit")
+    share = result.share_ends("fs_journal_bytes_per_commit", "bytes_per_commit")
     if share:
         parts.append(f"{_ends(share, _percent)} of the bytes are the filesystem's journal")
     return _sentence(parts)
 
 
-def _cheapest(found: Answer) -> str:
-    if not found.compared:
+def _cheapest(result: Answer) -> str:
+    if not result.compared:
         return "Cheaper: no other case does the same work as the first."
-    if not found.cheaper:
+    if not result.cheaper:
         return "Cheaper: none of the others is faster than the first case."
-    best = found.cheaper[0]
+    best = result.cheaper[0]
     words = "Cheaper, but riskier" if best.is_riskier else "Cheaper at no more risk"
     regimes = [
         f"{each.case['regime']}: {_ns(each.figures.median['latency_ns_p50'])}"
@@ -248,22 +248,22 @@ def _cheapest(found: Answer) -> str:
 def _safety(cases: Sequence[CaseSummary]) -> str:
     """Return what the manuals say and what power cuts left; never more than that."""
     if len(cases) > 1:
-        return f"{_by_manuals(cases)}; {_by_power_cuts(cases)}."
+        return f"{_manuals_verdict(cases)}; {_power_cuts_verdict(cases)}."
     [case] = cases
     if not case.figures.median.get("bytes_per_commit", 1) and not (case.hazards or case.unknowns):
         return "Nothing to lose: it writes nothing to the device."
     if case.unknowns and not case.hazards:
         return _sentence([f"Safety not known: {hazards.doubt_sentences(case.unknowns)[0]}",
-                          _by_power_cuts(cases)])  # fmt: skip
+                          _power_cuts_verdict(cases)])  # fmt: skip
     manuals = (
         f"At risk by the manuals: {hazards.manuals(case)}"
         if case.hazards
         else "Safe by the manuals"
     )
-    return f"{manuals}; {_by_power_cuts(cases)}."
+    return f"{manuals}; {_power_cuts_verdict(cases)}."
 
 
-def _by_manuals(cases: Sequence[CaseSummary]) -> str:
+def _manuals_verdict(cases: Sequence[CaseSummary]) -> str:
     risky = [case for case in cases if case.hazards]
     unknown = [case for case in cases if case.unknowns and not case.hazards]
     safe = len(cases) - len(risky) - len(unknown)
@@ -277,7 +277,7 @@ def _by_manuals(cases: Sequence[CaseSummary]) -> str:
     return ", ".join(f"{count} {words}" for count, words in counts if count or words[:2] == "of")
 
 
-def _by_power_cuts(cases: Sequence[CaseSummary]) -> str:
+def _power_cuts_verdict(cases: Sequence[CaseSummary]) -> str:
     tested = [case for case in cases if case.survival]
     if not tested:
         # Power is cut of cases of the lab that are no programs of one's own.
@@ -292,44 +292,44 @@ def _by_power_cuts(cases: Sequence[CaseSummary]) -> str:
     return f"after power cuts {survival.summarise_survivals(cases)}"
 
 
-def _of_study(summary: RunSummary) -> list[_Line]:
+def _study_lines(summary: RunSummary) -> list[_Line]:
     """Return the answer of a run of several experiments: how far the papers were reproduced."""
-    found = verdicts(summary.parts)
-    whole, error = found.whole, found.whole.median_error
+    result = verdicts(summary.parts)
+    whole, error = result.whole, result.whole.median_error
     orderings = (
         f"{whole.reproduced} of {_count(whole.orderings, 'published ordering')} are reproduced."
         if whole.orderings
         else "No published ordering was measured."
     )
     predictions = (
-        f"{_count(len(whole.errors), 'prediction')} of published numbers: {found.close} within "
-        f"10 %, median error {_percent(error)}; {found.missing} numbers are not available."
+        f"{_count(len(whole.errors), 'prediction')} of published numbers: {result.close} within "
+        f"10 %, median error {_percent(error)}; {result.missing} numbers are not available."
         if error is not None
         else ""
     )
-    anchors = _count(len(found.anchors), "number")
+    anchors = _count(len(result.anchors), "number")
     fitted = f"The device is fitted to {anchors}, which count as no prediction."
     return [
         (0, orderings),
         (0, predictions),
-        (0, fitted if found.anchors else ""),
+        (0, fitted if result.anchors else ""),
         (0, _safety(summary.measured) if summary.measured else ""),
     ]
 
 
-def _of_traffic(summary: RunSummary, kinds: Mapping[str, Characterisation]) -> Iterator[_Line]:
+def _traffic_lines(summary: RunSummary, kinds: Mapping[str, Characterisation]) -> Iterator[_Line]:
     """Yield what is known of the I/O of a run whose commits are not."""
     known = {case.case_id: case.traffic.kinds for case in summary.cases if case.traffic}
-    found = list({**known, **kinds}.values())
+    result = list({**known, **kinds}.values())
     took = [
         c.figures.median["io_time_ns"] for c in summary.measured if "io_time_ns" in c.figures.median
     ]
     if took:
         yield 0, f"The calls of the replay took {_ends((min(took), max(took)), _ns)} in all."
-    if not found:
+    if not result:
         yield 0, "No transaction was timed: what one commit costs is not known."
         return
-    first = found[0]
+    first = result[0]
     parts = []
     for operation, verb in (("write", "written"), ("read", "read")):
         requests, length = first.operations.get(operation, (0, 0))
@@ -337,7 +337,7 @@ def _of_traffic(summary: RunSummary, kinds: Mapping[str, Characterisation]) -> I
             parts.append(f"{_bytes(length)} was {verb} in {_count(requests, 'request')}")
     flushes, _ = first.operations.get("flush", (0, 0))
     parts[0] += f", with {_count(flushes, 'flush', 'flushes')}"
-    yield 0, _sentence(parts, f"Of {len(found)} cases, the first: " * (len(found) > 1))
+    yield 0, _sentence(parts, f"Of {len(result)} cases, the first: " * (len(result) > 1))
     _, written = first.operations.get("write", (0, 0))
     for attribute, suffix in (("block_type", ""), ("file_kind", ", by kind of file")):
         parts = [
@@ -378,9 +378,9 @@ def _cut(line: str) -> str:
     return line if len(line) <= MOST_COLUMNS else f"{line[: MOST_COLUMNS - 1]}…"
 
 
-def _ends(ends: tuple[Number, Number], shown: Any) -> str:
+def _ends(ends: tuple[Number, Number], formatter: Any) -> str:
     """Return "2.84 to 25.8 ms", or one value where the ends show alike."""
-    low, high = (str(shown(end)) for end in ends)
+    low, high = (str(formatter(end)) for end in ends)
     if low == high:
         return low
     number, _, unit = low.partition(" ")

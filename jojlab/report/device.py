@@ -84,17 +84,17 @@ def _is_told(profile: Profile, name: str) -> bool:
     return name in profile.sources or profile.model[name] != 0
 
 
-def print_sensitivity(found: Sensitivity) -> None:
+def print_sensitivity(result: Sensitivity) -> None:
     """Print a line for each value that was tried, a column for each case."""
     table = Table(box=None, pad_edge=False, title_justify="left")
-    for title in ("number", "is", "tried", *found.base):
+    for title in ("number", "is", "tried", *result.base):
         table.add_column(escape(title), justify="left" if title == "number" else "right")
-    table.add_row(found.figure, "", "", *(f"{value:,.2f}" for value in found.base.values()))
-    changes = {(row.key, row.value, row.case_id): row for row in found.effects}
-    for number in found.numbers_by_effect():
+    table.add_row(result.figure, "", "", *(f"{value:,.2f}" for value in result.base.values()))
+    changes = {(row.key, row.value, row.case_id): row for row in result.effects}
+    for number in result.numbers_by_effect():
         for value in number.values:
             cells = []
-            for case in found.base:
+            for case in result.base:
                 change = changes[number.key, value, case].change
                 cells.append("cannot run" if change is None else f"{change:+.1%}")
             table.add_row(number.key, f"{number.value:,}", f"{value:,}", *cells)
@@ -107,14 +107,14 @@ _SIDES = ("smaller", "greater")
 _COLOURS = ("#0072B2", "#E69F00")
 
 
-def tornado_svg(found: Sensitivity) -> str:
+def tornado_svg(result: Sensitivity) -> str:
     """Return the picture as SVG, on white: it stands in pages that this project does not style."""
     import vl_convert
 
     shown = {
         number.key: number.value
-        for number in found.numbers_by_effect()[:MOST_NUMBERS]
-        if found.largest(number.key) > 0
+        for number in result.numbers_by_effect()[:MOST_NUMBERS]
+        if result.largest(number.key) > 0
     }
     rows = [
         {
@@ -123,7 +123,7 @@ def tornado_svg(found: Sensitivity) -> str:
             "tried": _SIDES[row.value > shown[row.key]],
             "change": row.change,
         }
-        for row in found.effects
+        for row in result.effects
         if row.key in shown and row.change is not None
     ]
     data: Datasets = {}
@@ -138,7 +138,7 @@ def tornado_svg(found: Sensitivity) -> str:
                 scale=alt.Scale(domain=_SIDES, range=_COLOURS),
                 legend=vega.legend("the number is"),
             ),
-            column=alt.Column("case:N", title=found.figure, sort=list(found.base)),
+            column=alt.Column("case:N", title=result.figure, sort=list(result.base)),
         )
         .properties(width=_PANEL_WIDTH, height=alt.Step(16))
     )
@@ -157,18 +157,18 @@ MEANINGS = {
 COLUMNS = ("case", "key", "value", "tried", "change", "failure")
 
 
-def write_page(found: Sensitivity, profile: Profile, folder: Path, command: str) -> list[Path]:
+def write_page(result: Sensitivity, profile: Profile, folder: Path, command: str) -> list[Path]:
     """Write assumptions.md, .svg and .csv into the folder; return their paths."""
     page, picture, table = (folder / f"assumptions.{end}" for end in ("md", "svg", "csv"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        picture.write_text(tornado_svg(found), encoding="utf-8")
-        page.write_text(_page(found, profile, picture.name, command), encoding="utf-8")
+        picture.write_text(tornado_svg(result), encoding="utf-8")
+        page.write_text(_page(result, profile, picture.name, command), encoding="utf-8")
         with table.open("w", newline="", encoding="utf-8") as stream:
             rows = csv.writer(stream)
             rows.writerow(COLUMNS)
-            values = {number.key: number.value for number in found.numbers}
-            for row in found.effects:
+            values = {number.key: number.value for number in result.numbers}
+            for row in result.effects:
                 change = "" if row.change is None else f"{row.change:.6f}"
                 usual = values[row.key]
                 rows.writerow((row.case_id, row.key, usual, row.value, change, row.failure))
@@ -177,43 +177,43 @@ def write_page(found: Sensitivity, profile: Profile, folder: Path, command: str)
     return [page, picture, table]
 
 
-def _page(found: Sensitivity, profile: Profile, picture: str, command: str) -> str:
+def _page(result: Sensitivity, profile: Profile, picture: str, command: str) -> str:
     parts = [
         f"# What hangs on the assumptions of {profile.name}",
         f"{profile.title}. Each number of the profile that may be wrong is set to a low and to a "
         f"high value, one number at a time; all others stay as they are, the fitted one too. The "
-        f"table says how much {found.figure} changes by it. Made by",
+        f"table says how much {result.figure} changes by it. Made by",
         f"    {command}",
-        _origins(found),
+        _origins(result),
         f"![What each number moves]({picture})",
-        _effects(found),
-        "The phase of the kernel's timers alone moves a figure by up to 1 %. " + _unmoved(found),
+        _effects(result),
+        "The phase of the kernel's timers alone moves a figure by up to 1 %. " + _unmoved(result),
         "## Where every number is from",
-        _sources(found),
+        _sources(result),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _origins(found: Sensitivity) -> str:
+def _origins(result: Sensitivity) -> str:
     rows = ["| numbers | what they rest on |", "|---|---|"]
     for word, meaning in MEANINGS.items():
-        count = sum(number.origin is word for number in found.numbers)
+        count = sum(number.origin is word for number in result.numbers)
         rows.append(f"| {count} | {word}: {meaning} |")
     return "\n".join(rows)
 
 
-def _moves(found: Sensitivity, number: Tried) -> bool:
-    return found.largest(number.key) >= 0.01
+def _moves(result: Sensitivity, number: Tried) -> bool:
+    return result.largest(number.key) >= 0.01
 
 
-def _effects(found: Sensitivity) -> str:
-    cases = list(found.base)
+def _effects(result: Sensitivity) -> str:
+    cases = list(result.base)
     head = ["number", "tried", "range from", *cases]
-    usual = ["as it is", "", "", *(f"{found.base[case]:,.2f}" for case in cases)]
+    usual = ["as it is", "", "", *(f"{result.base[case]:,.2f}" for case in cases)]
     rows = [head, ["---"] * len(head), usual]
-    changes = {(row.key, row.value, row.case_id): row for row in found.effects}
-    for number in found.numbers_by_effect():
-        if not _moves(found, number):
+    changes = {(row.key, row.value, row.case_id): row for row in result.effects}
+    for number in result.numbers_by_effect():
+        if not _moves(result, number):
             continue
         for value in number.values:
             told = [_change(changes[number.key, value, case]) for case in cases]
@@ -227,11 +227,13 @@ def _change(effect: Effect) -> str:
     return f"{effect.change:+.1%}" if abs(effect.change) >= 0.0005 else "0"
 
 
-def _unmoved(found: Sensitivity) -> str:
-    still = [f"`{number.key}`" for number in found.numbers_by_effect() if not _moves(found, number)]
+def _unmoved(result: Sensitivity) -> str:
+    still = [
+        f"`{number.key}`" for number in result.numbers_by_effect() if not _moves(result, number)
+    ]
     untried = [
         f"`{number.key}`"
-        for number in found.numbers
+        for number in result.numbers
         if number.origin in (Origin.ASSUMPTION, Origin.FITTED) and not number.values
     ]
     words = f"These move no figure by more: {', '.join(still)}." if still else ""
@@ -240,9 +242,9 @@ def _unmoved(found: Sensitivity) -> str:
     return words.strip()
 
 
-def _sources(found: Sensitivity) -> str:
+def _sources(result: Sensitivity) -> str:
     rows = ["| number | value | from | source |", "|---|---|---|---|"]
-    for number in found.numbers:
+    for number in result.numbers:
         said = number.source.replace("|", "\\|")
         rows.append(f"| `{number.key}` | {number.value:,} | {number.origin} | {said} |")
     return "\n".join(rows)

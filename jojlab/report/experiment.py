@@ -52,12 +52,12 @@ def grouped_rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> l
         return []
     _, per_unit = text.axis_unit(figure)
     stated = {
-        point.label: found.published_value / per_unit
-        for found in part.statements
-        if found.kind == "value" and found.figure == figure and found.published_value is not None
-        for point in found.points
+        point.label: result.published_value / per_unit
+        for result in part.statements
+        if result.kind == "value" and result.figure == figure and result.published_value is not None
+        for point in result.points
     }
-    found = []
+    result = []
     for case in summary.cases:
         if case.case_id not in part.labels or not _shown(asked.get("case", {}), part, case):
             continue
@@ -67,10 +67,10 @@ def grouped_rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> l
         }
         if figure not in case.figures.median:  # a live run without a tracer has fewer
             status = "not counted" if case.figures.seeds else f"{case.status}: {case.reason}"
-            found.append({**place, "absent": status})
+            result.append({**place, "absent": status})
             continue
         low, high = case.figures.spread[figure]
-        found.append(
+        result.append(
             {
                 **place,
                 "risk": survival.risk(case),
@@ -82,7 +82,7 @@ def grouped_rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> l
                 "stated": stated.get(label),
             }
         )
-    return found + _not_asked(found) if any("value" in row for row in found) else []
+    return result + _not_asked(result) if any("value" in row for row in result) else []
 
 
 def _not_asked(rows: list[Row]) -> list[Row]:
@@ -279,7 +279,7 @@ def published_section(part: Part) -> Section | None:
 
 def _charts(part: Part, summary: RunSummary, specs: Specs) -> dict[str, Any]:
     """Return the charts that have anything to draw, name and title, and what marks in them mean."""
-    found = []
+    result = []
     drawn: list[Row] = []
     for place, asked in enumerate(part.charts):
         rows = grouped_rows(part, summary, asked)
@@ -288,7 +288,7 @@ def _charts(part: Part, summary: RunSummary, specs: Specs) -> dict[str, Any]:
         name = f"{anchor(part)}-{place}"
         axes = Axes(*(str(asked.get(key, "")) for key in Axes._fields))
         specs[name] = grouped_chart(rows, str(asked["figure"]), axes)
-        found.append((name, str(asked["title"])))
+        result.append((name, str(asked["title"])))
         drawn += rows
     notes = [
         words
@@ -299,12 +299,12 @@ def _charts(part: Part, summary: RunSummary, specs: Specs) -> dict[str, Any]:
         )
         if is_drawn
     ]
-    return {"drawn": found, "note": " ".join(notes)}
+    return {"drawn": result, "note": " ".join(notes)}
 
 
 def table_rows(tables: Iterable[ComparedTable]) -> list[dict[str, Any]]:
     """Return the printed tables, each with ours in the columns beside theirs."""
-    found = []
+    result = []
     for table in tables:
         columns = ["", ""]
         for name in table.columns:
@@ -322,7 +322,7 @@ def table_rows(tables: Iterable[ComparedTable]) -> list[dict[str, Any]]:
             rows.append(["", "mean"])
             for theirs, ours in zip(group.published_change, group.measured_change, strict=True):
                 rows[-1] += [percent_change(theirs), percent_change(ours)]
-        found.append(
+        result.append(
             {
                 "title": table.title,
                 "source": table.source,
@@ -331,13 +331,13 @@ def table_rows(tables: Iterable[ComparedTable]) -> list[dict[str, Any]]:
                 "rows": rows,
             }
         )
-    return found
+    return result
 
 
 def _statements(part: Part) -> dict[str, Any]:
     """Return the rows of bounds, and of values and changes."""
-    bounds = [found for found in part.statements if found.kind == "bound"]
-    values = [found for found in part.statements if found.kind != "bound"]
+    bounds = [result for result in part.statements if result.kind == "bound"]
+    values = [result for result in part.statements if result.kind != "bound"]
     return {
         "orderings": [_bound(each) for each in bounds],
         "measures": [
@@ -348,33 +348,33 @@ def _statements(part: Part) -> dict[str, Any]:
     }
 
 
-def _bound(found: Statement) -> list[Cell]:
-    failed = [point for point in found.points if point.holds is False]
+def _bound(result: Statement) -> list[Cell]:
+    failed = [point for point in result.points if point.holds is False]
     return [
-        Noted(title(found), found.note),
-        statement_verdict(found),
+        Noted(title(result), result.note),
+        statement_verdict(result),
         Noted(
-            "; ".join(f"{compared(p)}: {measured_value(found, p)}" for p in failed),
-            f"Why: {found.explanation}" if found.missed and found.explanation else "",
+            "; ".join(f"{compared(p)}: {measured_value(result, p)}" for p in failed),
+            f"Why: {result.explanation}" if result.missed and result.explanation else "",
         ),
-        found.source,
+        result.source,
     ]
 
 
-def _value(found: Statement, point: Point, *, is_first: bool) -> list[Cell]:
+def _value(result: Statement, point: Point, *, is_first: bool) -> list[Cell]:
     """Return a row of a statement; its first one has what there is to say of all."""
-    mark = "anchor: the profile is fitted to this" if found.anchor else ""
-    if found.status == "inferred":
+    mark = "anchor: the profile is fitted to this" if result.anchor else ""
+    if result.status == "inferred":
         mark = "inferred, not printed"
-    explained = f"Why ours differs: {found.explanation}" if found.missed else ""
-    explained = explained if found.explanation else ""
-    said = [found.note, explained] if is_first else []
+    explained = f"Why ours differs: {result.explanation}" if result.missed else ""
+    explained = explained if result.explanation else ""
+    said = [result.note, explained] if is_first else []
     return [
-        Noted(title(found), "\n".join(filter(None, said))),
+        Noted(title(result), "\n".join(filter(None, said))),
         compared(point),
-        found.source,
-        Noted(published_value(found), mark),
-        measured_value(found, point),
+        result.source,
+        Noted(published_value(result), mark),
+        measured_value(result, point),
         error(point),
     ]
 
@@ -404,20 +404,20 @@ class Card(NamedTuple):
 
 def verdict_section(summary: RunSummary) -> Section | None:
     """Return the section, or None where no part has a published statement."""
-    found = verdicts(summary.parts)
-    if not (found.whole.orderings or found.whole.errors or found.anchors):
+    result = verdicts(summary.parts)
+    if not (result.whole.orderings or result.whole.errors or result.anchors):
         return None
     html = render(
         "report/verdict.html",
-        cards=[*_orderings(found), *_predictions(found), *_anchors(found)],
-        parts=[_row(part) for part in found.parts],
+        cards=[*_orderings(result), *_predictions(result), *_anchors(result)],
+        parts=[_row(part) for part in result.parts],
         notes=summary.notes,
     )
     return Section("answer", html)
 
 
-def _orderings(found: Verdicts) -> Iterator[Card]:
-    whole = found.whole
+def _orderings(result: Verdicts) -> Iterator[Card]:
+    whole = result.whole
     if whole.orderings:
         yield Card(
             "Does its ranking hold?",
@@ -426,20 +426,20 @@ def _orderings(found: Verdicts) -> Iterator[Card]:
         )
 
 
-def _predictions(found: Verdicts) -> Iterator[Card]:
-    middle = found.whole.median_error
+def _predictions(result: Verdicts) -> Iterator[Card]:
+    middle = result.whole.median_error
     if middle is not None:
         yield Card(
             "Are its numbers reproduced?",
             f"median error {text.percent(middle)}",
-            f"{len(found.whole.errors)} predictions, none of them fitted: {found.close} within "
+            f"{len(result.whole.errors)} predictions, none of them fitted: {result.close} within "
             f"10 %, half within {text.percent(middle)}; numbers of the paper that are not "
-            f"available: {found.missing}",
+            f"available: {result.missing}",
         )
 
 
-def _anchors(found: Verdicts) -> Iterator[Card]:
-    for anchor, point in found.anchors:
+def _anchors(result: Verdicts) -> Iterator[Card]:
+    for anchor, point in result.anchors:
         yield Card(
             "What the device is fitted to",
             f"{measured_value(anchor, point)} for {published_value(anchor)}",

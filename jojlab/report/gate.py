@@ -67,9 +67,9 @@ def details(verdict: LimitVerdict) -> list[str]:
     return told
 
 
-def grown_line_words(found: LineDelta) -> str:
+def grown_line_words(result: LineDelta) -> str:
     """Return a line of the bill, and how it grew."""
-    now, old = found.line, found.before
+    now, old = result.line, result.before
     what = "dear line" if old is None else "new line" if not _size(old) else "grown line"
     if old is None or not _size(old):
         return f"{what}: {owner(now)}: {amounts(now)}"

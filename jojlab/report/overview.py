@@ -148,7 +148,9 @@ _MOST_FAILED = 12  # cases without a result that are named at the top
 
 def warnings(summary: RunSummary) -> Markup:
     """Say loudly what is missing."""
-    lost = _by_words((case.label, "; ".join(case.missing.in_words)) for case in summary.incomplete)
+    lost = _group_by_words(
+        (case.label, "; ".join(case.missing.in_words)) for case in summary.incomplete
+    )
     told = [
         (summary.partial(case), f"{case.label}: {case.status}. {case.reason}")
         for case in summary.unfinished
@@ -158,7 +160,9 @@ def warnings(summary: RunSummary) -> Markup:
     if len(failed) > _MOST_FAILED:
         more = len(failed) - _MOST_FAILED
         failed[_MOST_FAILED:] = [f"and {more} more: see How it was measured, Cases without figures"]
-    notes = _by_words((case.label, note) for case in summary.cases for note in case.missing.notes)
+    notes = _group_by_words(
+        (case.label, note) for case in summary.cases for note in case.missing.notes
+    )
     clocks = [text.clocks([clock]) for clock in summary.clocks]
     return render(
         "report/warnings.html",
@@ -170,10 +174,10 @@ def warnings(summary: RunSummary) -> Markup:
     )
 
 
-def _by_words(told: Iterable[tuple[str, str]]) -> list[str]:
+def _group_by_words(sentences: Iterable[tuple[str, str]]) -> list[str]:
     """Return what is said of cases, each once, after the cases that it is said of."""
     labels: dict[str, list[str]] = {}
-    for label, words in told:
+    for label, words in sentences:
         labels.setdefault(words, []).append(label)
     return [
         f"{'; '.join(names) if len(names) < _MOST_NAMED else f'{len(names)} cases'}: {words}"

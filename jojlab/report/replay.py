@@ -16,48 +16,50 @@ _MOST_ROWS = 20
 _MOST_DATABASES = 3
 
 
-def print_replay(console: Console, found: Replayed) -> None:
+def print_replay(console: Console, replay: Replayed) -> None:
     """Print what was done of a recording, what was not, and how late."""
-    share = "unknown" if found.fidelity is None else f"{found.fidelity:.2%}"
+    share = "unknown" if replay.fidelity is None else f"{replay.fidelity:.2%}"
     console.print(
-        f"[bold]{found.calls:,} of {found.recorded_calls:,} recorded calls made[/bold]; "
+        f"[bold]{replay.calls:,} of {replay.recorded_calls:,} recorded calls made[/bold]; "
         f"fidelity {share} (ended as recorded)"
     )
-    if found.calls_without_end:
+    if replay.calls_without_end:
         console.print(
-            f"{text.integer(found.calls_without_end, 'call')} of whose end the recording tells "
+            f"{text.integer(replay.calls_without_end, 'call')} of whose end the recording tells "
             "nothing: made as begun, and what came of it is compared with nothing"
         )
-    _sums(console, "call", found.by_name, found.first_otherwise)
-    if len(found.by_thread) > 1:
-        _sums(console, "thread", found.by_thread, {})
-    if found.idle_threads:
-        listed = ", ".join(map(str, found.idle_threads[:_MOST_ROWS]))
-        more = ", ..." if len(found.idle_threads) > _MOST_ROWS else ""
+    _sums(console, "call", replay.by_name, replay.first_otherwise)
+    if len(replay.by_thread) > 1:
+        _sums(console, "thread", replay.by_thread, {})
+    if replay.idle_threads:
+        listed = ", ".join(map(str, replay.idle_threads[:_MOST_ROWS]))
+        more = ", ..." if len(replay.idle_threads) > _MOST_ROWS else ""
         console.print(f"[dim]threads of whose calls none was made: {listed}{more}[/dim]")
-    _counts(console, "about no file of a disk", found.elsewhere)
-    _counts(console, "carried out by other calls", found.carried)
-    if found.kept_writes:
+    _counts(console, "about no file of a disk", replay.elsewhere)
+    _counts(console, "carried out by other calls", replay.carried)
+    if replay.kept_writes:
         console.print(
-            f"{text.integer(found.kept_writes, 'write')} with the recorded contents, "
-            f"{found.seeded_writes:,} with contents made from the seed"
+            f"{text.integer(replay.kept_writes, 'write')} with the recorded contents, "
+            f"{replay.seeded_writes:,} with contents made from the seed"
         )
-    if found.databases_before:
-        listed = ", ".join(found.databases_before[:_MOST_DATABASES])
-        more = ", ..." if len(found.databases_before) > _MOST_DATABASES else ""
+    if replay.databases_before:
+        listed = ", ".join(replay.databases_before[:_MOST_DATABASES])
+        more = ", ..." if len(replay.databases_before) > _MOST_DATABASES else ""
         console.print(
             f"databases that were there before: {escape(listed)}{more}; what was in them is not "
             "recorded, and was made from the seed"
         )
-    if found.recorded_architecture not in (None, found.architecture):
+    if replay.recorded_architecture not in (None, replay.architecture):
         console.print(
-            f"recorded on {found.recorded_architecture}, made on {found.architecture}: numbers of "
-            "calls and flags of open are each machine's own"
+            f"recorded on {replay.recorded_architecture}, made on {replay.architecture}: numbers "
+            "of calls and flags of open are each machine's own"
         )
-    if found.start_error_ns:
-        late = ", ".join(f"{name} {text.duration(ns)}" for name, ns in found.start_error_ns.items())
+    if replay.start_error_ns:
+        late = ", ".join(
+            f"{name} {text.duration(ns)}" for name, ns in replay.start_error_ns.items()
+        )
         console.print(f"calls began late by {late}")
-    for reason in found.incomplete_reasons:
+    for reason in replay.incomplete_reasons:
         console.print(f"[bold red]incomplete[/bold red] {escape(reason)}")
 
 

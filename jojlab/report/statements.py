@@ -21,28 +21,28 @@ from jojlab.report.shared.console import new_table
 ABSENT = "–"
 
 
-def published_value(found: Statement) -> str:
+def published_value(result: Statement) -> str:
     """Return what was printed, as "39 inserts/s", "+17 %" or "above 3 times"."""
-    if found.kind == "missing":
+    if result.kind == "missing":
         return "not available"
-    if found.value is None:
-        return {"above": "more", "below": "less"}[found.holds]
-    if found.unit == "%" and found.kind != "value":
-        number = f"{found.value:+g} %"
+    if result.value is None:
+        return {"above": "more", "below": "less"}[result.holds]
+    if result.unit == "%" and result.kind != "value":
+        number = f"{result.value:+g} %"
     else:
-        number = f"{text.digits(found.value)} {found.unit}".strip()
-    return f"{found.holds} {number}".strip()
+        number = f"{text.digits(result.value)} {result.unit}".strip()
+    return f"{result.holds} {number}".strip()
 
 
-def measured_value(found: Statement, point: Point) -> str:
+def measured_value(result: Statement, point: Point) -> str:
     """Return our value in the statement's unit; a dash where none was measured."""
     if point.measured is None:
         return ABSENT
     if point.other_change is not None:
-        return f"{_change(found, point.measured)}, the other {_change(found, point.other_change)}"
-    if found.kind in ("value", "missing") and not point.against:
-        return text.figure(found.figure, point.measured)
-    return _change(found, point.measured)
+        return f"{_change(result, point.measured)}, the other {_change(result, point.other_change)}"
+    if result.kind in ("value", "missing") and not point.against:
+        return text.figure(result.figure, point.measured)
+    return _change(result, point.measured)
 
 
 def error(point: Point) -> str:
@@ -55,23 +55,23 @@ def compared(point: Point) -> str:
     return f"{point.label} against {point.against}" if point.against else point.label
 
 
-def statement_verdict(found: Statement) -> str:
+def statement_verdict(result: Statement) -> str:
     """Return the verdict, with the number of cases where they are several."""
-    held, known = found.bound_counts
-    words = found.verdict
-    if found.kind == "bound" and known > 1:
+    held, known = result.bound_counts
+    words = result.verdict
+    if result.kind == "bound" and known > 1:
         words += f", {held} of {known}"
     return words
 
 
-def title(found: Statement) -> str:
+def title(result: Statement) -> str:
     """Return what the statement says, or names."""
-    figure = FIGURES.get(found.figure)
-    return found.says or (figure.meaning if figure else found.figure)
+    figure = FIGURES.get(result.figure)
+    return result.says or (figure.meaning if figure else result.figure)
 
 
-def _change(found: Statement, value: float) -> str:
-    return f"{text.digits(value)} times" if found.unit == "times" else f"{value:+.1f} %"
+def _change(result: Statement, value: float) -> str:
+    return f"{text.digits(value)} times" if result.unit == "times" else f"{value:+.1f} %"
 
 
 def percent_change(value: float | None) -> str:
@@ -79,12 +79,14 @@ def percent_change(value: float | None) -> str:
     return "–" if value is None else f"{value:+.2f}"
 
 
-def measured_cell(found: TableCell) -> str:
+def measured_cell(result: TableCell) -> str:
     """Ours in per cent, and whether it is none; a dash where it was not measured."""
-    if found.measured_change is None:
+    if result.measured_change is None:
         return "–"
     return (
-        f"none ({found.measured_change:+.3f})" if found.is_none else f"{found.measured_change:+.3f}"
+        f"none ({result.measured_change:+.3f})"
+        if result.is_none
+        else f"{result.measured_change:+.3f}"
     )
 
 
@@ -113,15 +115,15 @@ _STYLES = {"reproduced": "green", "not reproduced": "red"}
 
 def print_statements(console: Console, part: Part) -> None:
     """Print values and changes line by line, then the bounds, and what explains a miss."""
-    values = [found for found in part.statements if found.kind != "bound"]
-    bounds = [found for found in part.statements if found.kind == "bound"]
+    values = [result for result in part.statements if result.kind != "bound"]
+    bounds = [result for result in part.statements if result.kind == "bound"]
     if values:
         console.print(_values(values))
     if bounds:
         console.print(_bounds(bounds))
-    for found in part.statements:
-        if found.missed and found.explanation:
-            console.print(f"[dim]{escape(title(found))}: {escape(found.explanation)}[/dim]")
+    for result in part.statements:
+        if result.missed and result.explanation:
+            console.print(f"[dim]{escape(title(result))}: {escape(result.explanation)}[/dim]")
 
 
 def _values(values: list[Statement]) -> Table:
@@ -133,14 +135,14 @@ def _values(values: list[Statement]) -> Table:
         ("error", "right"),
         ("", "left"),
     )
-    for found in values:
-        mark = "anchor" if found.anchor else "" if found.status == "stated" else found.status
-        for point in found.points:
+    for result in values:
+        mark = "anchor" if result.anchor else "" if result.status == "stated" else result.status
+        for point in result.points:
             table.add_row(
-                escape(title(found)),
+                escape(title(result)),
                 escape(compared(point)),
-                escape(published_value(found)),
-                escape(measured_value(found, point)),
+                escape(published_value(result)),
+                escape(measured_value(result, point)),
                 error(point),
                 f"[dim]{mark}[/dim]" if mark else "",
             )
@@ -149,29 +151,29 @@ def _values(values: list[Statement]) -> Table:
 
 def _bounds(bounds: list[Statement]) -> Table:
     table = new_table(("published", "left"), ("verdict", "left"), ("where not", "left"))
-    for found in bounds:
-        style = _STYLES.get(found.verdict, "yellow")
-        failed = [point for point in found.points if point.holds is False]
+    for result in bounds:
+        style = _STYLES.get(result.verdict, "yellow")
+        failed = [point for point in result.points if point.holds is False]
         table.add_row(
-            escape(title(found)),
-            f"[{style}]{escape(statement_verdict(found))}[/{style}]",
-            escape("; ".join(f"{compared(p)}: {measured_value(found, p)}" for p in failed)),
+            escape(title(result)),
+            f"[{style}]{escape(statement_verdict(result))}[/{style}]",
+            escape("; ".join(f"{compared(p)}: {measured_value(result, p)}" for p in failed)),
         )
     return table
 
 
 def print_tables(console: Console, tables: Iterable[ComparedTable]) -> None:
     """Print the measured rows of each table, the means of its groups, and what they amount to."""
-    for found in tables:
-        if not found.measured:
-            console.print(f"[dim]{escape(f'{found.title} ({found.source}): not measured')}[/dim]")
+    for result in tables:
+        if not result.measured:
+            console.print(f"[dim]{escape(f'{result.title} ({result.source}): not measured')}[/dim]")
             continue
         table = new_table(
-            (found.title, "left"),
+            (result.title, "left"),
             ("", "left"),
-            *((f"{name}, {whose}", "right") for name in found.columns for whose in _BOTH),
+            *((f"{name}, {whose}", "right") for name in result.columns for whose in _BOTH),
         )
-        for group in found.groups:
+        for group in result.groups:
             measured = [
                 row for row in group.rows if any(c.measured_change is not None for c in row.cells)
             ]
@@ -193,7 +195,7 @@ def print_tables(console: Console, tables: Iterable[ComparedTable]) -> None:
                 style="bold",
             )  # fmt: skip
         console.print(table)
-        console.print(f"[dim]{escape(f'Theirs: {found.source}. {table_verdict(found)}')}[/dim]")
+        console.print(f"[dim]{escape(f'Theirs: {result.source}. {table_verdict(result)}')}[/dim]")
 
 
 _BOTH = ("theirs", "ours")

@@ -79,21 +79,21 @@ UNCHECKED_DATA = (
 
 def outcome_words(case: CaseSummary) -> str:
     """Return what the column "survives" shows: the worst that was seen, and how often."""
-    found = case.survival
-    if found is None:
+    result = case.survival
+    if result is None:
         return NOT_TESTED
-    if not found.is_unsafe:
-        return f"{nothing_lost(case)} in {text.integer(found.states, 'state')}"
-    worst = f"{found.outcomes[found.worst_outcome]:,} of {text.integer(found.states, 'state')}"
-    return f"{_harm(case, found)}: {worst}"
+    if not result.is_unsafe:
+        return f"{nothing_lost(case)} in {text.integer(result.states, 'state')}"
+    worst = f"{result.outcomes[result.worst_outcome]:,} of {text.integer(result.states, 'state')}"
+    return f"{_harm(case, result)}: {worst}"
 
 
-def outcome_counts(found: Survival | None) -> str:
+def outcome_counts(result: Survival | None) -> str:
     """Return the counts of distinct states by outcome, as comparisons show them."""
-    if found is None:
+    if result is None:
         return NOT_TESTED
-    counts = (f"{count:,} {name}" for name, count in found.outcomes.items() if count)
-    return f"{', '.join(counts)} of {text.integer(found.states, 'state')}"
+    counts = (f"{count:,} {name}" for name, count in result.outcomes.items() if count)
+    return f"{', '.join(counts)} of {text.integer(result.states, 'state')}"
 
 
 def risk(case: CaseSummary) -> str:
@@ -116,23 +116,23 @@ def contradiction(case: CaseSummary) -> str:
 
 def verdict_sentence(case: CaseSummary) -> str:
     """Return the verdict of a case, exactly."""
-    found = case.survival
-    if found is None:
+    result = case.survival
+    if result is None:
         return f"not tested: {case.uncut}" if case.uncut else NOT_TESTED
-    tested = f"{_boundaries(found)} and {found.sampled_states:,} sampled of model {model(found)}"
-    if found.is_unsafe:
+    tested = f"{_boundaries(result)} and {result.sampled_states:,} sampled of model {model(result)}"
+    if result.is_unsafe:
         counts = ", ".join(
             f"{count:,} {name}"
-            for name, count in found.outcomes.items()
+            for name, count in result.outcomes.items()
             if count and name != "kept"
         )
-        return f"proven unsafe: {_harm(case, found)} ({counts}), of {tested}{_judged(case)}"
-    return f"not refuted: {tested}{_bound(found)}{_judged(case)}"
+        return f"proven unsafe: {_harm(case, result)} ({counts}), of {tested}{_judged(case)}"
+    return f"not refuted: {tested}{_bound(result)}{_judged(case)}"
 
 
-def model(found: Survival) -> str:
+def model(result: Survival) -> str:
     """Return in a few words what can happen in the model that the states are of."""
-    known = found.model
+    known = result.model
     caches, fua, lies, torn = (
         _each(known.get(name)) for name in ("volatile_cache", "fua", "flush_lies", "torn_bytes")
     )
@@ -149,10 +149,10 @@ def model(found: Survival) -> str:
     return f"[{', '.join(filter(None, words))}]"
 
 
-def not_in_model(case: CaseSummary, found: Survival) -> str:
+def not_in_model(case: CaseSummary, result: Survival) -> str:
     """Return what cannot happen in the model of a case, and why a reader should know."""
-    absent = "" if found.model.get("second_cuts") else " No second cut comes during recovery."
-    unchecked = "".join(f" Not checked: {words}." for words in found.unchecked)
+    absent = "" if result.model.get("second_cuts") else " No second cut comes during recovery."
+    unchecked = "".join(f" Not checked: {words}." for words in result.unchecked)
     options = str(case.case.get("mount_options") or "").split(",")
     checks = [each for each in options if each in ("chk_data_crc", "no_chk_data_crc")]
     is_blind = case.case.get("filesystem") == "ubifs" and checks[-1:] != ["chk_data_crc"]
@@ -161,14 +161,14 @@ def not_in_model(case: CaseSummary, found: Survival) -> str:
 
 def moments(case: CaseSummary) -> str:
     """Say whether harm comes in the instant after a commit returned, or at other moments too."""
-    found = case.survival
-    if found is None:
+    result = case.survival
+    if result is None:
         return ""
     parts = [
         f"{harmful:,} of {text.integer(states, 'state')} cut {when}"
         for when, (states, harmful) in (
-            (f"just after {_a_commit(case)} returned", found.after_return),
-            ("at other moments", found.between),
+            (f"just after {_a_commit(case)} returned", result.after_return),
+            ("at other moments", result.between),
         )
         if states
     ]
@@ -179,17 +179,17 @@ def torn_alone(case: CaseSummary) -> str:
     """Say so where harm was seen in no other states than those with a torn write or a second cut;
     empty otherwise. What it needs is not known: such a state differs by more than that.
     """
-    found = case.survival
-    if found is None or not found.is_unsafe:
+    result = case.survival
+    if result is None or not result.is_unsafe:
         return ""
     kinds = {
         kind
-        for kind, counts in found.outcomes_by_kind.items()
+        for kind, counts in result.outcomes_by_kind.items()
         if any(count for name, count in counts.items() if name != "kept")
     }
     if not kinds <= _TORN_OR_SECOND:
         return ""
-    of_nand = bool(found.model.get("torn_pages"))
+    of_nand = bool(result.model.get("torn_pages"))
     ways = [
         words
         for kind, words in (
@@ -199,18 +199,18 @@ def torn_alone(case: CaseSummary) -> str:
         if kind in kinds
     ]
     told = f"Harm was seen only where {' or '.join(ways)}."
-    if of_nand or "second" not in kinds or not found.torn_harmful:
+    if of_nand or "second" not in kinds or not result.torn_harmful:
         return told
-    torn = f"{found.torn_harmful:,} of these {found.harmful:,} states"
-    if found.torn_harmful == found.harmful:
-        torn = "each of these states" if found.harmful > 1 else "this state"
+    torn = f"{result.torn_harmful:,} of these {result.harmful:,} states"
+    if result.torn_harmful == result.harmful:
+        torn = "each of these states" if result.harmful > 1 else "this state"
     return f"{told} A write was torn in {torn}."
 
 
 def worst_sentence(case: CaseSummary) -> str:
     """Return what the worst state was, and what was found in it, in a line; empty without harm."""
-    found = case.survival
-    return f"The worst: {state_words(case, found.worst)}." if found and found.worst else ""
+    result = case.survival
+    return f"The worst: {state_words(case, result.worst)}." if result and result.worst else ""
 
 
 def state_words(case: CaseSummary, state: JudgedState) -> str:
@@ -228,11 +228,11 @@ def state_words(case: CaseSummary, state: JudgedState) -> str:
     return f"cut {when}, {left}: {what or state.outcome}{torn}"
 
 
-def _as_after(found: Sequence[int | None]) -> str:
+def _as_after(result: Sequence[int | None]) -> str:
     """Return as after how many commits each database is, in their order."""
     counts = [
         "no number of commits that was known" if each is None else text.count(each, "commit")
-        for each in found
+        for each in result
     ]
     if len(set(counts)) == 1:
         each = "each of the databases is" if len(counts) > 1 else "the database is"
@@ -242,28 +242,28 @@ def _as_after(found: Sequence[int | None]) -> str:
 
 def summarise_survivals(cases: Sequence[CaseSummary]) -> str:
     """Return what is known of several cases, in a line."""
-    found = [case.survival for case in cases]
-    tested = [each for each in found if each]
+    result = [case.survival for case in cases]
+    tested = [each for each in result if each]
     if not tested:
         return NOT_TESTED
     unsafe = sum(each.is_unsafe for each in tested)
     counts = (
         (unsafe, "proven unsafe"),
         (len(tested) - unsafe, "not refuted"),
-        (len(found) - len(tested), NOT_TESTED),
+        (len(result) - len(tested), NOT_TESTED),
     )
     return ", ".join(f"{count} {what}" for count, what in counts if count)
 
 
-def _harm(case: CaseSummary, found: Survival) -> str:
+def _harm(case: CaseSummary, result: Survival) -> str:
     """Return the worst harm that was seen, in a few words."""
-    if found.worst_outcome != "lost":
-        return _HARMS[found.worst_outcome]
+    if result.worst_outcome != "lost":
+        return _HARMS[result.worst_outcome]
     what = _commit(case)
     return (
         f"loses the last {what}"
-        if found.most_lost <= 1
-        else (f"loses up to {found.most_lost} {what}s")
+        if result.most_lost <= 1
+        else (f"loses up to {result.most_lost} {what}s")
     )
 
 
@@ -290,18 +290,18 @@ def _a_commit(case: CaseSummary) -> str:
     return "a commit" if text.has_commit([case]) else "an operation"
 
 
-def _boundaries(found: Survival) -> str:
-    whole = found.boundary_states + found.boundary_states_left_out
-    if found.boundary_states_left_out:
-        return f"{found.boundary_states:,} of {whole:,} boundary states"
+def _boundaries(result: Survival) -> str:
+    whole = result.boundary_states + result.boundary_states_left_out
+    if result.boundary_states_left_out:
+        return f"{result.boundary_states:,} of {whole:,} boundary states"
     return f"all {whole:,} boundary states"
 
 
-def _bound(found: Survival) -> str:
-    if found.bound is None:
+def _bound(result: Survival) -> str:
+    if result.bound is None:
         return ""
-    share = f"{text.upper_bound(found.bound * 100)} %"
-    return f"; of states drawn like these at most {share} do harm (95 %, 3/{found.sampled_states})"
+    share = f"{text.upper_bound(result.bound * 100)} %"
+    return f"; of states drawn like these at most {share} do harm (95 %, 3/{result.sampled_states})"
 
 
 def _torn_block(block: TornBlock) -> str:
@@ -356,7 +356,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
         columns=["case", "by the manuals", "verdict", "states", *OUTCOMES],
         rows=[_row(case) for case in cases],
         ids=case_ids(cases),
-        cases=[_case(case, found) for case, found in cut],
+        cases=[_case(case, result) for case, result in cut],
         is_open=len(cut) <= _FEW,
         several=summarise_survivals(cases),
         how=_HOW_OF_PROGRAM if only_programs else "joj run --durability tests it.",
@@ -371,16 +371,16 @@ def safety(summary: RunSummary, run: str) -> Section | None:
 
 def _row(case: CaseSummary) -> list[Cell]:
     manuals = hazards.manuals(case)
-    found = case.survival
-    if found is None:
+    result = case.survival
+    if result is None:
         return [case.label, manuals, NOT_TESTED, *(["–"] * (1 + len(OUTCOMES)))]
-    verdict = "proven unsafe" if found.is_unsafe else "not refuted"
-    counts = [f"{found.outcomes[name]:,}" for name in OUTCOMES]
+    verdict = "proven unsafe" if result.is_unsafe else "not refuted"
+    counts = [f"{result.outcomes[name]:,}" for name in OUTCOMES]
     noted = Noted(verdict, contradiction(case), "risk")
-    return [case.label, manuals, noted, f"{found.states:,}", *counts]
+    return [case.label, manuals, noted, f"{result.states:,}", *counts]
 
 
-def _case(case: CaseSummary, found: Survival) -> dict[str, Any]:
+def _case(case: CaseSummary, result: Survival) -> dict[str, Any]:
     return {
         "case": case.case_id,
         "label": case.label,
@@ -390,7 +390,7 @@ def _case(case: CaseSummary, found: Survival) -> dict[str, Any]:
         "strip": strip(case),
         "kinds": [
             [kind, *(f"{counts[name]:,}" for name in OUTCOMES)]
-            for kind, counts in found.outcomes_by_kind.items()
+            for kind, counts in result.outcomes_by_kind.items()
         ],
         "kind_columns": ["state", *OUTCOMES],
     }
@@ -401,24 +401,24 @@ def strip(case: CaseSummary) -> dict[str, Any] | None:
 
     None where the power of the case was not cut.
     """
-    found = case.survival
-    if found is None or not found.moments:
+    result = case.survival
+    if result is None or not result.moments:
         return None
-    most = max(1, *(sum(moment.outcomes.values()) for moment in found.moments))
+    most = max(1, *(sum(moment.outcomes.values()) for moment in result.moments))
     return {
         "width": _WIDTH,
         "height": _ABOVE + _BELOW,
         "line": _ABOVE,
         "bars": [
             bar
-            for place, moment in enumerate(found.moments)
-            for bar in _bars(place, moment, most, len(found.moments))
+            for place, moment in enumerate(result.moments)
+            for bar in _bars(place, moment, most, len(result.moments))
         ],
-        "end": text.duration(found.moments[-1].end_ns),
+        "end": text.duration(result.moments[-1].end_ns),
         "key": [
-            {"name": name, "colour": COLOURS[name], "count": f"{found.outcomes[name]:,}"}
+            {"name": name, "colour": COLOURS[name], "count": f"{result.outcomes[name]:,}"}
             for name in OUTCOMES
-            if found.outcomes[name]
+            if result.outcomes[name]
         ],
         "label": f"{case.label}: states by the moment of the power cut. {moments(case)}",
         "moments": moments(case),
