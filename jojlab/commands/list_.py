@@ -14,8 +14,8 @@ from jojlab.experiment.read import read
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES, EXPERIMENTS, KERNELS
 from jojlab.foundation.printable import json_text, nearest
+from jojlab.guest.kernel.catalogue import read_named
 from jojlab.guest.kernel.choose import INSTALLED
-from jojlab.guest.kernel.named import read_named
 from jojlab.model.fields import BY_NAME
 from jojlab.model.figures import FIGURES
 from jojlab.report.shared.console import print_rows, terminal

@@ -11,9 +11,9 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.guest.kernel.archive import suite_sources
+from jojlab.guest.kernel.catalogue import fetch_kernel, kernel_of
 from jojlab.guest.kernel.installed import PAGES_16_KIB
 from jojlab.guest.kernel.kernel import Kernel
-from jojlab.guest.kernel.named import fetch_kernel, kernel_of
 from jojlab.model.architecture import ARM64
 from jojlab.verify.compare import Verdict, check
 from tests.full.arm64_guest import run_script

@@ -18,15 +18,15 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256, sha256_file
 from jojlab.guest.kernel.archive import own_sources
-from jojlab.guest.kernel.installed import installed_kernel, installed_version
-from jojlab.guest.kernel.kernel import Kernel
-from jojlab.guest.kernel.named import (
+from jojlab.guest.kernel.catalogue import (
     ArchiveKernel,
     fetch_kernel,
     kernel_of,
     named_kernel,
     read_named,
 )
+from jojlab.guest.kernel.installed import installed_kernel, installed_version
+from jojlab.guest.kernel.kernel import Kernel
 from jojlab.model.architecture import X86_64, Architecture
 
 _IMAGE = "arch/x86/boot/bzImage"

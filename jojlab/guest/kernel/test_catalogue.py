@@ -10,9 +10,9 @@ import pytest
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import KERNELS
 from jojlab.guest.kernel import archive
+from jojlab.guest.kernel.catalogue import ArchiveKernel, read_named, run_by_own_libraries
 from jojlab.guest.kernel.choose import check_kernel
 from jojlab.guest.kernel.installed import newest_release
-from jojlab.guest.kernel.named import ArchiveKernel, read_named, run_by_own_libraries
 
 
 def package(folder: Path, name: str, files: dict[str, str]) -> None:
