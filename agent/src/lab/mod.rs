@@ -1,7 +1,7 @@
 //! What a guest does: takes a job from its channel, runs a case, the self-test of attribution or
 //! power cuts, and hands the results out.
 //!
-//! channel; stand (disks and filesystem) -> worn_out, observation -> case, self_test, power_cut
+//! channel; stand (disks and filesystem) -> observation -> case, self_test, power_cut
 
 pub mod agreement;
 pub mod case;
@@ -10,4 +10,3 @@ mod observation;
 pub mod power_cut;
 pub mod self_test;
 mod stand;
-mod worn_out;

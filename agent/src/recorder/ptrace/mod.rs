@@ -1,7 +1,6 @@
 //! Records by ptrace(2), which needs no root: a seccomp filter stops the calls that are recorded,
 //! at their begin and at their end.
 
-mod filter;
 mod stops;
 
 use std::collections::{HashMap, HashSet};
@@ -28,7 +27,7 @@ use crate::tables::timeline::now_ns;
 pub fn record(program: &RecordedProgram, recording: &mut Recording) -> anyhow::Result<Option<i32>> {
     let (mut waiting, threads) = match program {
         RecordedProgram::Command(command) => {
-            let waiting = start::command(command, Starts::Filtered(filter::program()))?;
+            let waiting = start::command(command, Starts::Filtered(stops::seccomp_filter()))?;
             stops::seize_command(waiting.pid)?;
             let threads = vec![waiting.pid];
             (Some(waiting), threads)
@@ -242,7 +241,7 @@ impl<'a> FollowedProgram<'a> {
             Ok(Stop::Entry { architecture, number, arguments }) => {
                 let thread_id = followed.thread_id;
                 followed.has_begun = true;
-                followed.under_way = if filter::is_decoded(architecture, number) {
+                followed.under_way = if stops::is_decoded(architecture, number) {
                     let begun = Recording::recorded(number, &arguments).and_then(|call| {
                         let arguments = &arguments;
                         let begins = CallBegin { thread_id, call, arguments, past: None };
