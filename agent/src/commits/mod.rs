@@ -2,8 +2,8 @@
 //! by the rules of its file format, and calls that sync, where there is no SQLite. docs/commits.md
 //! has the rules.
 //!
-//! call (its record, and the witness that sees calls by BPF); recent_map -> database (its files, and
-//! the frames of its WAL); unit_of_work; all these -> finder
+//! call (its record, and the witness that sees calls by BPF); recent_map -> database (its files,
+//! and the frames of its WAL); unit_of_work; all these -> finder
 
 pub mod call;
 mod database;
