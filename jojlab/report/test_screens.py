@@ -1,0 +1,80 @@
+"""The whole output of commands on terminals of 80, 100 and 160 columns, as files beside this one.
+
+JOJ_WRITE_SCREENS=1 .venv/bin/pytest jojlab/report/test_screens.py writes them anew: a change of
+words is then a difference to read.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from jojlab.analysis.run.summary import RunSummary, summarise
+from jojlab.analysis.traffic.characterisation import characterisations
+from jojlab.report.answer import answer_lines, print_answer
+from jojlab.report.commits import print_story
+from jojlab.report.shared.console import QuietConsole
+from jojlab.report.summary import print_case, print_live, print_summary
+from jojlab.report.traffic import print_kinds
+from jojlab.trace.dataset import Dataset
+from jojlab.trace.run_folder import RunFolder
+from tests.captures import make_run
+
+SCREENS = Path(__file__).parent / "screens"
+WAL = "filesystem=ext4,journal_mode=wal"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return make_run(tmp_path_factory.mktemp("screens") / "run", seeds=[1, 2], transactions=20)
+
+
+@pytest.fixture(scope="module")
+def summary(run: RunFolder) -> RunSummary:
+    return summarise(run)
+
+
+def print_one(console: Console, summary: RunSummary, *, figures: bool = False) -> None:
+    one = summary.only(WAL)
+    print_answer(console, answer_lines(one))
+    print_case(console, one.cases[0], figures=figures)
+
+
+def print_traffic(console: Console, summary: RunSummary, run: RunFolder) -> None:
+    kinds = characterisations(Dataset.from_runs(run))
+    unmeasured = tuple(replace(case, figures=type(case.figures)()) for case in summary.cases)
+    print_answer(console, answer_lines(replace(summary, cases=unmeasured), kinds))
+    print_kinds(console, "wal", kinds[WAL])
+
+
+PRINTERS: dict[str, Callable[[Console, RunSummary, RunFolder], None]] = {
+    "run-and-show": lambda console, summary, _: print_summary(console, summary),
+    "show-figures": lambda console, summary, _: print_summary(console, summary, figures=True),
+    "bill": lambda console, summary, _: print_one(console, summary),
+    "bill-figures": lambda console, summary, _: print_one(console, summary, figures=True),
+    "bench": lambda console, summary, _: print_live(console, summary.only(WAL)),
+    "explain": lambda console, summary, _: print_story(console, summary.only(WAL).cases[0]),
+    "trace": print_traffic,
+}
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize("command", PRINTERS)
+def test_a_screen_is_as_it_was(
+    command: str, width: int, run: RunFolder, summary: RunSummary
+) -> None:
+    printed = io.StringIO()
+    console = QuietConsole(file=printed, width=width, highlight=False)
+    PRINTERS[command](console, summary, run)
+    screen = "\n".join(line.rstrip() for line in printed.getvalue().splitlines()) + "\n"
+    path = SCREENS / f"{command}-{width}.txt"
+    if os.environ.get("JOJ_WRITE_SCREENS"):
+        SCREENS.mkdir(exist_ok=True)
+        path.write_text(screen, encoding="utf-8")
+    assert screen == path.read_text(encoding="utf-8")
