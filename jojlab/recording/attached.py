@@ -139,10 +139,10 @@ def _name(token: SqlToken, values: Sequence[str]) -> str:
     return (_value(token, values, -1) or token.name).lower()
 
 
-def _value(token: SqlToken, values: Sequence[str], which: int) -> str | None:
+def _value(token: SqlToken, values: Sequence[str], index: int) -> str | None:
     """The text of a literal, or of the value that is bound in its place."""
     if token.kind == "variable":
-        literal = values[which] if values else ""
+        literal = values[index] if values else ""
         if literal.startswith("text x'"):
             return bytes.fromhex(literal[7:-1]).decode()
         return literal[1:-1].replace("''", "'") if literal.startswith("'") else None

@@ -130,8 +130,8 @@ _ESCAPED = re.compile(rb"\\(\\|x[0-9a-f]{2})")
 def path_bytes(text: str) -> bytes:
     r"""Return the bytes that a text column stands for: `\\` is a backslash, `\xNN` a byte."""
 
-    def plain(found: re.Match[bytes]) -> bytes:
-        code = found[1]
+    def plain(escape: re.Match[bytes]) -> bytes:
+        code = escape[1]
         return code if code == b"\\" else bytes([int(code[1:], 16)])
 
     return _ESCAPED.sub(plain, text.encode())
@@ -163,28 +163,28 @@ def import_trace(
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in (0, INCOMPLETE):
         return 128 - done.returncode if done.returncode < 0 else done.returncode
-    told = msgspec.json.decode(done.stdout, type=ImportCounts)
+    counts = msgspec.json.decode(done.stdout, type=ImportCounts)
     if as_json:
-        print(json_text({"recording": str(folder), **msgspec.to_builtins(told)}))
+        print(json_text({"recording": str(folder), **msgspec.to_builtins(counts)}))
     else:
-        print(printable("\n".join(_lines(told, folder))))
+        print(printable("\n".join(_lines(counts, folder))))
     return done.returncode
 
 
-def _lines(told: ImportCounts, folder: Path) -> Iterator[str]:
-    lines, calls = plural(told.lines, "line"), plural(told.calls, "call")
-    yield f"{lines}: {calls} of {plural(told.threads, 'thread')}"
-    left_out = sorted(told.left_out.items(), key=lambda it: (-it[1], it[0]))
+def _lines(counts: ImportCounts, folder: Path) -> Iterator[str]:
+    lines, calls = plural(counts.lines, "line"), plural(counts.calls, "call")
+    yield f"{lines}: {calls} of {plural(counts.threads, 'thread')}"
+    left_out = sorted(counts.left_out.items(), key=lambda it: (-it[1], it[0]))
     for name, count in left_out[:_TOLD_NAMES]:
         yield f"left out: {count} {name}"
     if more := left_out[_TOLD_NAMES:]:
         yield f"left out: {sum(count for _, count in more)} of {plural(len(more), 'other name')}"
-    for line in told.bad:
+    for line in counts.bad:
         yield f"not read: {line}"
-    if (more_lines := told.bad_lines - len(told.bad)) > 0:
+    if (more_lines := counts.bad_lines - len(counts.bad)) > 0:
         yield f"not read: {plural(more_lines, 'more line')}"
-    for note in told.notes:
+    for note in counts.notes:
         yield f"note: {note}"
-    for reason in told.reasons:
+    for reason in counts.reasons:
         yield f"incomplete: {reason}"
     yield f"recording  {folder}"

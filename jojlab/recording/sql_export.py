@@ -57,7 +57,7 @@ class _Ends:
     statements: Sequence[int]
 
     @classmethod
-    def of(cls, ends: Sequence[tuple[int, int]]) -> _Ends:
+    def by_time(cls, ends: Sequence[tuple[int, int]]) -> _Ends:
         ordered = sorted(ends)
         return cls(
             [time for time, _ in ordered], list(accumulate((last for _, last in ordered), max))
@@ -80,11 +80,11 @@ def followed(
     """
     spans = [list(_spans(own)) for own in units]
     ends = [
-        _Ends.of([(end, unit.last) for (_, end), unit in zip(span, own, strict=True)])
+        _Ends.by_time([(end, unit.last) for (_, end), unit in zip(span, own, strict=True)])
         for span, own in zip(spans, units, strict=True)
     ]
     commits = [
-        _Ends.of([
+        _Ends.by_time([
             (end, unit.last)
             for (_, end), unit in zip(span, own, strict=True)
             if unit.committed_ns is not None
@@ -198,13 +198,13 @@ def _connections(
         said = f"{connection_id} of process {row['pid']}, thread {row['tid']}"
         options = row.get("build_options", "").split()
         settings = ConnectionSettings(path, options, path in counts.there_before)
-        made = _Connection(SqlScript(said, names(path), counts, names), names(path), settings)
+        connection = _Connection(SqlScript(said, names(path), counts, names), names(path), settings)
         if "DEFAULT_FOREIGN_KEYS" in options:
-            made.script.add(SqlStatement("PRAGMA foreign_keys = on"))
+            connection.script.add(SqlStatement("PRAGMA foreign_keys = on"))
         before_ns = begin_ns
         for unit in _units(rows):
-            before_ns = _add(made, unit, before_ns, attached.get(connection_id, []), counts)
-        yield made
+            before_ns = _add(connection, unit, before_ns, attached.get(connection_id, []), counts)
+        yield connection
 
 
 def _leave_out_memory(rows: Iterator[Row], attached: Sequence[Row], counts: ScriptCounts) -> None:
@@ -232,14 +232,14 @@ def _units(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _add(
-    made: _Connection,
+    connection: _Connection,
     rows: Sequence[Row],
     before_ns: int,
     attached: Sequence[Row],
     counts: ScriptCounts,
 ) -> int:
     """Add the statements of one unit; return when the last of them had ended."""
-    script = made.script
+    script = connection.script
     first, line = script.written, script.line
     first_word = ""
     begins = []
@@ -255,7 +255,7 @@ def _add(
         if first_word != "begin":
             begins.append(row["begin_ns"])
         if first_word == "pragma" and row["error"] is None:
-            made.settings.note(words[1:])
+            connection.settings.note(words[1:])
         wait_us = max(0, row["begin_ns"] - before_ns) // 1000
         before_ns = max(before_ns, row["end_ns"])
         if (error := row["error"]) and error not in _BY_SQL:
@@ -279,14 +279,14 @@ def _add(
             )
         )
     commits = [row["committed_ns"] for row in rows if row.get("committed_ns") is not None]
-    made.settings.commits += bool(commits)
+    connection.settings.commits += bool(commits)
     if script.written > first:
         begin = min(begins, default=rows[0]["begin_ns"])
         end = max(row["end_ns"] for row in rows)
         committed = max(commits) if commits else None
         if (lock := lock_times(rows)) and committed is None:
             begin, end = lock
-        made.units.append(RecordedUnit(first, script.written, line, begin, end, committed))
+        connection.units.append(RecordedUnit(first, script.written, line, begin, end, committed))
     return before_ns
 
 

@@ -73,7 +73,7 @@ def statements(path: Path) -> Iterator[str]:
     text = _read(path)
     lines = text.split("\n")
     is_by_line = _is_by_line(lines)
-    found = _by_line(lines) if is_by_line else sql_text.statements(text, str(path))
+    found = _lines_as_statements(lines) if is_by_line else sql_text.statements(text, str(path))
     for number, statement in found:
         verb = re.match(r"\w*", statement)[0].upper()  # type: ignore[index]  # it matches anything
         if verb not in _VERBS or (not is_by_line and _holds_several(statement)):
@@ -157,7 +157,7 @@ class _Parser:
         return True
 
 
-def _by_line(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _lines_as_statements(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(lines, 1):
         if text := sql_text.bare_statement(line.strip()):
             yield number, text

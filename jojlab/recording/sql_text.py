@@ -104,10 +104,10 @@ def without_directives(text: str) -> str:
     if "--!" not in text:
         return text
 
-    def foreign(found: re.Match[str]) -> str:
-        if found.lastgroup == "comment":
-            return _DIRECTIVE.sub("-- !", found[0], count=1)
-        return found[0]
+    def foreign(token: re.Match[str]) -> str:
+        if token.lastgroup == "comment":
+            return _DIRECTIVE.sub("-- !", token[0], count=1)
+        return token[0]
 
     return _TOKEN.sub(foreign, text)
 
@@ -183,15 +183,15 @@ _WRITES = frozenset({"INSERT", "REPLACE", "UPDATE"})
 
 @dataclass(frozen=True)
 class Unrepeatable:
-    """A statement whose rows depend on the time or on random numbers; `by` is what reads them."""
+    """A statement whose rows depend on the time or on random numbers, which `reader` reads."""
 
     place: str
     text: str
-    by: str
+    reader: str
 
     def __str__(self) -> str:
         """Return where it is, what it is, and why."""
-        return f"{self.place}: {self.text} ({self.by})"
+        return f"{self.place}: {self.text} ({self.reader})"
 
 
 @dataclass(frozen=True)
@@ -218,10 +218,10 @@ def script_facts(folder: Path) -> ScriptFacts:
         names = {found[1].lower(): found[1] for found in _ATTACH.finditer(text)}
         databases, attached = max(databases, 1 + len(names)), attached | names
         for line, parts in _statements(text):
-            if by := _clock_or_dice(_written(parts)):
-                certain.append(_found(path, line, parts, by))
-            elif by := _clock_or_dice(parts if _may_write(parts) else []):
-                doubtful.append(_found(path, line, parts, by))
+            if reader := _clock_or_dice(_written(parts)):
+                certain.append(_unrepeatable(path, line, parts, reader))
+            elif reader := _clock_or_dice(parts if _may_write(parts) else []):
+                doubtful.append(_unrepeatable(path, line, parts, reader))
     return ScriptFacts(databases, tuple(attached.values()), tuple(certain), tuple(doubtful))
 
 
@@ -234,10 +234,10 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _found(path: Path, line: int, parts: list[SqlToken], by: str) -> Unrepeatable:
+def _unrepeatable(path: Path, line: int, parts: list[SqlToken], reader: str) -> Unrepeatable:
     words = " ".join(token.text for token in parts)
     words = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
-    return Unrepeatable(f"{path.name}:{line}", words, by)
+    return Unrepeatable(f"{path.name}:{line}", words, reader)
 
 
 def _statements(text: str) -> Iterator[tuple[int, list[SqlToken]]]:

@@ -23,7 +23,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Made:
+class HandMadeRecording:
     """A recording made by hand: one microsecond a call."""
 
     def __init__(self) -> None:
@@ -75,25 +75,25 @@ class Made:
         return Recording.open(folder)
 
 
-def script(made: Made, folder: Path) -> tuple[list[str], mobigen.Exported]:
+def script(recording: HandMadeRecording, folder: Path) -> tuple[list[str], mobigen.Exported]:
     stream = io.BytesIO()
-    exported = mobigen.write(made.write(folder), stream)
+    exported = mobigen.write(recording.write(folder), stream)
     return stream.getvalue().decode().splitlines(), exported
 
 
 def test_reads_after_a_seek_are_at_their_offset(tmp_path: Path) -> None:
-    made = Made()
-    made.thread()
-    made.call(0, "openat", 3, path="/a b", flags=os.O_RDWR | os.O_CREAT)
-    made.call(0, "write", 10, descriptor=3)
-    made.call(0, "lseek", 0, descriptor=3)
-    made.call(0, "read", 4, descriptor=3)
-    made.call(0, "pwrite64", 5, descriptor=3, offset_bytes=100)
-    made.call(0, "read", 6, descriptor=3)
-    made.call(0, "fsync", -5, descriptor=3)
-    made.call(0, "close", 0, descriptor=3)
-    made.call(0, "write", 3, descriptor=1)
-    lines, exported = script(made, tmp_path)
+    recording = HandMadeRecording()
+    recording.thread()
+    recording.call(0, "openat", 3, path="/a b", flags=os.O_RDWR | os.O_CREAT)
+    recording.call(0, "write", 10, descriptor=3)
+    recording.call(0, "lseek", 0, descriptor=3)
+    recording.call(0, "read", 4, descriptor=3)
+    recording.call(0, "pwrite64", 5, descriptor=3, offset_bytes=100)
+    recording.call(0, "read", 6, descriptor=3)
+    recording.call(0, "fsync", -5, descriptor=3)
+    recording.call(0, "close", 0, descriptor=3)
+    recording.call(0, "write", 3, descriptor=1)
+    lines, exported = script(recording, tmp_path)
     assert lines == [
         '1 0 open "/a b" O_RDWR|O_CREAT 3',
         "1 1 write 3 10",
@@ -107,20 +107,20 @@ def test_reads_after_a_seek_are_at_their_offset(tmp_path: Path) -> None:
 
 
 def test_processes_and_copies_have_files_of_their_own(tmp_path: Path) -> None:
-    made = Made()
-    made.thread()
-    made.call(0, "open", 3, path="/a", flags=os.O_WRONLY | os.O_CLOEXEC)
-    made.call(0, "dup", 4, descriptor=3)
-    made.thread(0, made.call(0, "fork", 77), pid=77)
-    made.call(0, "close", 0, descriptor=3)
-    made.call(0, "close", 0, descriptor=4)  # the child still has it
-    made.call(0, "open", 3, path="/b", flags=os.O_RDONLY)
-    made.call(1, "write", 8, descriptor=4)
-    made.call(1, "execve", 0, path="/bin/x")
-    made.call(1, "fsync", 0, descriptor=3)  # closed by the execve
-    made.call(1, "write", 8, descriptor=4)
-    made.call(1, "exit_group", None)
-    lines, exported = script(made, tmp_path)
+    recording = HandMadeRecording()
+    recording.thread()
+    recording.call(0, "open", 3, path="/a", flags=os.O_WRONLY | os.O_CLOEXEC)
+    recording.call(0, "dup", 4, descriptor=3)
+    recording.thread(0, recording.call(0, "fork", 77), pid=77)
+    recording.call(0, "close", 0, descriptor=3)
+    recording.call(0, "close", 0, descriptor=4)  # the child still has it
+    recording.call(0, "open", 3, path="/b", flags=os.O_RDONLY)
+    recording.call(1, "write", 8, descriptor=4)
+    recording.call(1, "execve", 0, path="/bin/x")
+    recording.call(1, "fsync", 0, descriptor=3)  # closed by the execve
+    recording.call(1, "write", 8, descriptor=4)
+    recording.call(1, "exit_group", None)
+    lines, exported = script(recording, tmp_path)
     assert [line.split(" ", 2)[2] for line in lines] == [
         'open "/a" O_WRONLY|O_CLOEXEC 3',
         'open "/b" O_RDONLY 4',
@@ -131,16 +131,16 @@ def test_processes_and_copies_have_files_of_their_own(tmp_path: Path) -> None:
 
 
 def test_what_a_line_cannot_hold_is_counted(tmp_path: Path) -> None:
-    made = Made()
-    made.thread()
-    made.call(0, "stat", 0, path='/a" b')
-    made.call(0, "openat", 3, path="/a\nb", flags=os.O_RDONLY)
-    made.call(0, "read", 5, descriptor=3)
-    made.call(0, "openat", 3, path="/tmp", flags=os.O_TMPFILE | os.O_RDWR)
-    made.call(0, "rename", 0, path="/x", path2="/y")
-    made.call(0, "unlinkat", 0, path="/d", flags=0x200)
-    made.call(0, "stat", -2, path="/none")
-    lines, exported = script(made, tmp_path)
+    recording = HandMadeRecording()
+    recording.thread()
+    recording.call(0, "stat", 0, path='/a" b')
+    recording.call(0, "openat", 3, path="/a\nb", flags=os.O_RDONLY)
+    recording.call(0, "read", 5, descriptor=3)
+    recording.call(0, "openat", 3, path="/tmp", flags=os.O_TMPFILE | os.O_RDWR)
+    recording.call(0, "rename", 0, path="/x", path2="/y")
+    recording.call(0, "unlinkat", 0, path="/d", flags=0x200)
+    recording.call(0, "stat", -2, path="/none")
+    lines, exported = script(recording, tmp_path)
     assert lines == ['1 6 stat "/none" -1']
     assert exported.left_out.total() == 6
 
@@ -164,18 +164,18 @@ CALLS = st.lists(
 def test_every_call_is_a_line_or_counted(
     tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[int, str, int, int]]
 ) -> None:
-    made = Made()
-    made.thread()
-    made.thread(0)
-    made.thread(0, pid=2)
+    recording = HandMadeRecording()
+    recording.thread()
+    recording.thread(0)
+    recording.thread(0, pid=2)
     for thread_id, name, result, descriptor in calls:
         fields: Row = {"descriptor": descriptor, "offset_bytes": descriptor, "flags": 0}
         if name in ("open", "stat", "execve"):
             fields |= {"path": f"/{descriptor}"}
         if name == "close_range":
             fields |= {"descriptor2": -1}
-        made.call(thread_id, name, None if name == "exit_group" else result, **fields)
-    lines, exported = script(made, tmp_path_factory.mktemp("made"))
+        recording.call(thread_id, name, None if name == "exit_group" else result, **fields)
+    lines, exported = script(recording, tmp_path_factory.mktemp("made"))
     # A close_range, an execve or an exit may close several files.
     told = {line.split(" ")[1] for line in lines}
     assert len(told) + exported.left_out.total() + exported.carried.total() == len(calls)
@@ -196,15 +196,15 @@ def test_text_is_bytes_again() -> None:
 
 
 def test_files_that_were_open_before_have_a_line_of_their_own(tmp_path: Path) -> None:
-    made = Made()
-    made.thread()
+    recording = HandMadeRecording()
+    recording.thread()
     before = {"thread_id": 0, "flags": os.O_RDWR, "position_bytes": 100}
     for number, target in enumerate(["/dev/null", "pipe:[7]", "/old file", ""]):
-        made.descriptors.append(before | {"descriptor": number, "target": target})
+        recording.descriptors.append(before | {"descriptor": number, "target": target})
     for number in range(4):
-        made.call(0, "read", 5, descriptor=number, length_bytes=5)
-    made.call(0, "close", 0, descriptor=2)
-    lines, exported = script(made, tmp_path)
+        recording.call(0, "read", 5, descriptor=number, length_bytes=5)
+    recording.call(0, "close", 0, descriptor=2)
+    lines, exported = script(recording, tmp_path)
     assert [line.split(" ", 2)[2] for line in lines] == [
         "open /opened-before O_RDWR 3", "pread 3 100 5",
         "open /opened-before O_RDWR 4", "pread 4 100 5",

@@ -25,7 +25,7 @@ PARTS = (
 )  # fmt: skip
 
 
-def found(text: str) -> list[str]:
+def statement_texts(text: str) -> list[str]:
     return [statement for _, statement in statements(text, "it")]
 
 
@@ -50,7 +50,7 @@ def test_statements_end_where_sqlite_says() -> None:
     for _ in range(400):
         text = "".join(random.choice(PARTS) for _ in range(random.randrange(12)))
         wanted = [kept for piece in as_sqlite(text) if (kept := words(piece))]
-        assert [words(statement) for statement in found(text)] == wanted, text
+        assert [words(statement) for statement in statement_texts(text)] == wanted, text
 
 
 def test_empty_statements_are_none() -> None:
@@ -73,7 +73,7 @@ def test_a_statement_is_looked_at_once_however_long(unit: str) -> None:
         text = f"INSERT INTO page VALUES ('{unit * count}');\n"
         sys.setprofile(count_call)
         try:
-            assert sum(len(statement) for statement in found(text)) == len(text) - 2
+            assert sum(len(statement) for statement in statement_texts(text)) == len(text) - 2
         finally:
             sys.setprofile(None)
         return calls
@@ -85,7 +85,7 @@ def test_what_does_not_end_is_told_with_its_line() -> None:
     for text, what in (("SELECT 1;\nSELECT 'a", "string"), ("\n\nSELECT [a", "quoted name")):
         line = text.count("\n") + 1
         with pytest.raises(UseError, match=rf"it:{line}: a {what} that does not end"):
-            found(text)
+            statement_texts(text)
 
 
 def test_parameters_are_counted_as_sqlite_does() -> None:
