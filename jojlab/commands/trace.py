@@ -14,9 +14,9 @@ from jojlab.command_line.options import PATH, json_option
 from jojlab.command_line.out_folder import free_folder
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
+from jojlab.foundation.printable import printable
 from jojlab.live.agent import attend
-from jojlab.report.answer import answer_lines, print_answer
-from jojlab.report.shared.console import READABLE, terminal
+from jojlab.report.answer import answer_lines
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import begin, close
 
@@ -107,9 +107,10 @@ def trace(
     close(run)
     if run.path.exists():
         if not as_json:
-            print()
             summary = summarise(run, figures_only=True)
             lines = answer_lines(summary, characterisations(Dataset.from_runs(run)))
-            print_answer(terminal(READABLE), lines)
+            # Standard output is the command's own.
+            for line in lines:
+                click.echo(printable(line), err=True)
         click.echo(f"run {run.path}: joj show {run.path}", err=True)
     return code

@@ -1,4 +1,4 @@
-"""The short answer that every command opens with: what one commit costs, where it goes, whether it
+"""The short answer that commands open with: what one commit costs, where it goes, whether it
 is safe, what makes it cheaper, and what is incomplete, in at most six lines.
 
 Terminal, `--json` and page say these lines and no others. Nothing is called safe beyond what the
