@@ -148,9 +148,6 @@ def test_no_byte_is_of_the_wrong_file(device: str, partition: bool) -> None:
     assert verdict.reasons == ()
     assert verdict.counts["unknown_bytes"] == verdict.counts["lost_events"] == 0
     assert verdict.counts["checked_bytes"] > 900_000
-    # NVMe takes several ranges at once; whether the kernel joins them is told.
-    reason = verdict.left_out.get("several ranges discarded", "")
-    assert (reason == "the disk takes one range at a time") == (device != "qemu-nvme")
     if verdict.addresses.missing:
         pytest.skip(verdict.addresses.missing)
     assert verdict.addresses.unmentioned_bytes == 0

@@ -15,7 +15,6 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::askers::{self, Askers};
-use super::device_node::SEVERAL_RANGES;
 use super::log::{KnownFile, Log};
 use super::stamp::{SECTOR, Stamp};
 use super::writers::{LastWriter, last_writes, writers};
@@ -27,6 +26,9 @@ const INLINE_BYTES: u64 = 4096;
 
 /// Complaints that are told; the others are counted.
 const COMPLAINTS_LIMIT: usize = 20;
+
+/// Discards of several ranges in one request, as NVMe takes them.
+const SEVERAL_RANGES: &str = "several ranges discarded";
 
 /// What came out.
 #[derive(Debug, Default, Serialize)]
@@ -72,7 +74,7 @@ impl Verdict {
             ..Self::default()
         };
         add_up(capture, &mut verdict);
-        verdict.leave_out_single_ranges(capture);
+        verdict.note_ranges(capture);
         let files: Vec<_> = owners(capture, log).iter().map(Owner::stamped).collect();
         let (askers, complaints) = askers::check(capture, log, &files);
         verdict.askers = askers;
@@ -80,17 +82,18 @@ impl Verdict {
         verdict
     }
 
-    /// The kernel need not join what is discarded: then the step showed nothing.
-    fn leave_out_single_ranges(&mut self, capture: &Capture) {
-        let Some(place) = self.did.iter().position(|&step| step == SEVERAL_RANGES) else { return };
-        let discards = capture.page_runs.windows(2).filter(|pair| {
+    /// Which step that was is not known: whether ranges are joined is the kernel's choice.
+    fn note_ranges(&mut self, capture: &Capture) {
+        let has_several = capture.page_runs.windows(2).any(|pair| {
             let [first, second] = pair else { return false };
             let request = &capture.requests[first.request_id as usize];
             first.request_id == second.request_id && request.operation == "discard"
         });
-        if discards.count() == 0 {
-            let reason = "the kernel sent each range alone".to_owned();
-            self.left_out.insert(self.did.remove(place), reason);
+        if has_several {
+            self.did.push(SEVERAL_RANGES);
+        } else {
+            let reason = "no disk was sent several in one request".to_owned();
+            self.left_out.insert(SEVERAL_RANGES, reason);
         }
     }
 
@@ -397,8 +400,8 @@ mod tests {
                 page_runs: runs.map(run).to_vec(),
                 ..Capture::default()
             };
-            let mut verdict = Verdict { did: vec![SEVERAL_RANGES], ..Verdict::default() };
-            verdict.leave_out_single_ranges(&capture);
+            let mut verdict = Verdict::default();
+            verdict.note_ranges(&capture);
             (verdict.did.len(), verdict.left_out.len())
         };
         assert_eq!((did([0, 0]), did([0, 1])), ((1, 0), (0, 1)));

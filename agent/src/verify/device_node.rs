@@ -1,7 +1,7 @@
 //! The disk's node beside the filesystem: what others read of it, and discard, past the filesystem.
 //! Whatever is done to a node, later requests of the filesystem keep their askers.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use super::sector_versions::SectorVersions;
 use super::side_writes::LeftOut;
-use crate::device::{mounts, sysfs};
+use crate::device::mounts;
 
 const READ_BYTES: usize = 16 << 10;
 const DISCARDED_BYTES: usize = 1 << 20;
@@ -66,13 +66,9 @@ pub fn discard(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Resul
     recorded.write("/discarded", 0, &bytes);
     file.sync_all()?;
     let Some((begin, length)) = place_of(&file)? else {
-        return Ok(Some(NO_ADDRESS.to_owned()));
+        return Ok(Some("where the file's bytes are is not known".to_owned()));
     };
-    discard_on(&node, begin, length)
-}
-
-fn discard_on(node: &Path, begin: u64, length: u64) -> anyhow::Result<LeftOut> {
-    let device = OpenOptions::new().read(true).write(true).open(node)?;
+    let device = OpenOptions::new().read(true).write(true).open(&node)?;
     let range = [begin, length];
     // SAFETY: two u64, begin and length.
     if unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) } != 0 {
@@ -85,35 +81,6 @@ fn discard_on(node: &Path, begin: u64, length: u64) -> anyhow::Result<LeftOut> {
     Ok(None)
 }
 
-/// The name of the step that `discard_ranges` is.
-pub(super) const SEVERAL_RANGES: &str = "several ranges discarded";
-
-/// As `discard`, by several commands that a disk which can (NVMe) gets as ranges of one: the limit
-/// on one command is lowered meanwhile.
-pub fn discard_ranges(directory: &Path, _: &mut SectorVersions) -> anyhow::Result<LeftOut> {
-    let Some(node) = node_of(directory)? else { return Ok(Some(NO_NODE.to_owned())) };
-    let queue = sysfs::disk_folder(sysfs::number_of_node(&node)?)?.join("queue");
-    let read = |name: &str| fs::read_to_string(queue.join(name)).with_context(|| name.to_owned());
-    // Linux before 5.14 does not tell.
-    let ranges = fs::read_to_string(queue.join("max_discard_segments")).unwrap_or_default();
-    if ranges.trim().parse::<u32>().is_ok_and(|ranges| ranges <= 1) {
-        return Ok(Some("the disk takes one range at a time".to_owned()));
-    }
-    let limit = read("discard_max_bytes")?;
-    let file = File::create_new(directory.join("several-ranges"))?;
-    file.write_all_at(&vec![0; DISCARDED_BYTES], 0)?;
-    file.sync_all()?;
-    let Some((begin, length)) = place_of(&file)? else { return Ok(Some(NO_ADDRESS.to_owned())) };
-    let lowered = (length / 8).next_power_of_two() / 2;
-    if let Err(error) = fs::write(queue.join("discard_max_bytes"), lowered.to_string()) {
-        return Ok(Some(format!("discard_max_bytes: {error}")));
-    }
-    let discarded = discard_on(&node, begin, length);
-    fs::write(queue.join("discard_max_bytes"), limit.trim()).context("discard_max_bytes")?;
-    discarded
-}
-
-const NO_ADDRESS: &str = "where the file's bytes are is not known";
 pub(super) const NO_NODE: &str = "the filesystem is on no block device";
 
 /// The node of the device that is mounted on a directory.

@@ -20,7 +20,8 @@ pub type LeftOut = Option<String>;
 const PAGE: usize = 4096;
 const SWAP_PAGES: usize = 1024;
 const SWAPPED_BYTES: usize = 2 << 20;
-const TRIMMED_BYTES: usize = 1 << 20;
+const TRIMMED_BYTES: usize = 128 << 10;
+const TRIMMED_FILES: usize = 8;
 
 /// _IOWR('X', 121, struct fstrim_range), include/uapi/linux/fs.h.
 const FITRIM: libc::c_ulong = 0xc018_5879;
@@ -125,16 +126,20 @@ fn push_out() -> rustix::io::Result<()> {
     }
 }
 
-/// A file is deleted, and what is free is discarded (fstrim(8)) where the disk can.
+/// Files are deleted, every other one of them, and what is free is discarded (fstrim(8)) where the
+/// disk can.
 pub fn trimmed(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOut> {
-    let path = directory.join("trimmed");
     let bytes: Vec<u8> = (0..TRIMMED_BYTES).map(|at| (at / 512) as u8 | 1).collect();
-    let file = File::create_new(&path)?;
-    file.write_all_at(&bytes, 0)?;
-    recorded.write("/trimmed", 0, &bytes);
-    file.sync_all()?;
-    drop(file);
-    fs::remove_file(&path)?;
+    let name = |number: usize| format!("trimmed-{number}");
+    for number in 0..TRIMMED_FILES {
+        let file = File::create_new(directory.join(name(number)))?;
+        file.write_all_at(&bytes, 0)?;
+        recorded.write(&format!("/{}", name(number)), 0, &bytes);
+        file.sync_all()?;
+    }
+    for number in (0..TRIMMED_FILES).step_by(2) {
+        fs::remove_file(directory.join(name(number)))?;
+    }
     let folder = File::open(directory)?;
     rustix::fs::syncfs(&folder)?;
     let mut range = [0, u64::MAX, 0];

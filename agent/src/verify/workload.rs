@@ -10,7 +10,7 @@ use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 
 use super::asynchronous;
-use super::device_node::{self, SEVERAL_RANGES};
+use super::device_node;
 use super::log::{KnownFile, Log};
 use super::mounts;
 use super::sector_versions::SectorVersions;
@@ -31,11 +31,8 @@ const ROUNDS: u64 = 10;
 pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<Log> {
     let mut log = Log::default();
     // First: whatever is done to the node, all that comes later must be told as without it.
-    let steps: [(&'static str, SideStep); 3] = [
-        ("node read", device_node::read),
-        ("node discarded", device_node::discard),
-        (SEVERAL_RANGES, device_node::discard_ranges),
-    ];
+    let steps: [(&'static str, SideStep); 2] =
+        [("node read", device_node::read), ("node discarded", device_node::discard)];
     for (name, step) in steps {
         let left_out = step(directory, &mut log.recorded);
         log.note(name, left_out.with_context(|| format!("the self-test's {name}"))?);
