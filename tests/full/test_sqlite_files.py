@@ -29,12 +29,12 @@ pytestmark = [
 
 # Of those that write files, the ones that take seconds.
 FILES = (
-    "atomic2", "attach", "attach2", "attach3", "autovacuum", "backup", "backup2", "bigfile2",
+    "attach", "attach2", "attach3", "autovacuum", "backup", "backup2", "bigfile2",
     "chunksize", "collate5", "corrupt2", "crash8", "delete", "e_vacuum", "e_walhook", "exclusive",
     "exclusive2", "fallocate", "fts3aa", "incrblob", "incrvacuum2", "index", "insert", "io",
     "journal1", "journal2", "journal3", "jrnlmode", "jrnlmode2", "lock", "lock4", "mmap1", "mmap3",
-    "nolock", "pager2", "pageropt", "reindex", "savepoint", "savepoint4", "sync", "tempdb2",
-    "trans", "trans3", "vacuum", "vacuum2", "wal", "wal2", "wal3", "walbak", "walmode",
+    "nolock", "pager2", "pageropt", "reindex", "rollback", "savepoint", "savepoint4", "sync",
+    "tempdb2", "trans", "trans3", "vacuum", "vacuum2", "wal", "wal2", "wal3", "walbak", "walmode",
 )  # fmt: skip
 
 # What strace prints of a call on a file that it names (-y); the result comes last.
