@@ -167,7 +167,7 @@ fn strace_facts(read: strace::Read) -> FormatFacts {
         (times.without_end, "call{s} without the time of {its|their} end: strace tells it with -T"),
         (
             times.unseen_ends,
-            "call{s} without an end: a replay makes {it|them}, and compares the result with \
+            "call{s} without an end: a replay makes {it|them} and compares the result with \
              nothing",
         ),
     ]);
