@@ -41,11 +41,12 @@ def answer_lines(
         lines = _cases_lines(result) if len(result.measured) > 1 else _case_lines(result)
     else:
         lines = [*_traffic_lines(summary, kinds or {})]
+    lines = [(rank, line) for rank, line in lines if line]
     # What can best be spared stands last of what explains; that data is missing is never spared.
     room = MOST_LINES - bool(incomplete)
-    kept = sorted(sorted(range(len(lines)), key=lambda place: lines[place][0])[:room])
-    told = [lines[place][1] for place in kept]
-    return tuple(_cut(line) for line in (*told, incomplete) if line)
+    places = sorted(sorted(range(len(lines)), key=lambda place: lines[place][0])[:room])
+    shown = [lines[place][1] for place in places]
+    return tuple(_cut(line) for line in (*shown, incomplete) if line)
 
 
 def answer_json(summary: RunSummary) -> dict[str, Any]:
@@ -92,6 +93,7 @@ def _case_lines(result: Answer) -> list[_Line]:
         (0, _cost(result)),
         (2, _apart(result.case)),
         (1, _where(result)),
+        (1, _discards(result)),
         (3, _time(result)),
         (0, _safety(result.measured)),
         (1, _nothing_compared(result)),
@@ -135,6 +137,11 @@ def _where(result: Answer) -> str:
             words += f" (because {_reason(result.journal_reason.reason)})"
         parts.append(words)
     return _sentence(parts, between=", ")
+
+
+def _discards(result: Answer) -> str:
+    share = result.discard_share
+    return f"{_percent(share)} of the bytes are of discards, which carry no data." if share else ""
 
 
 def _class_words(name: str, case: CaseSummary) -> str:
@@ -248,6 +255,12 @@ def _cheapest(result: Answer) -> str:
 def _safety(cases: Sequence[CaseSummary]) -> str:
     """Return what the manuals say and what power cuts left; never more than that."""
     if len(cases) > 1:
+        if any(case.survival and case.survival.is_unsafe for case in cases):
+            warned = sum(bool(case.hazards) for case in cases)
+            return (
+                f"Not safe: {_power_cuts_verdict(cases)}; the manuals warn of {warned or 'none'} "
+                f"of the {len(cases)} cases."
+            )
         return f"{_manuals_verdict(cases)}; {_power_cuts_verdict(cases)}."
     [case] = cases
     if not case.figures.median.get("bytes_per_commit", 1) and not (case.hazards or case.unknowns):
@@ -255,6 +268,12 @@ def _safety(cases: Sequence[CaseSummary]) -> str:
     if case.unknowns and not case.hazards:
         return _sentence([f"Safety not known: {hazards.doubt_sentences(case.unknowns)[0]}",
                           _power_cuts_verdict(cases)])  # fmt: skip
+    if case.survival and case.survival.is_unsafe:
+        warning = hazards.risk_words(case.hazards) or "nothing"
+        return (
+            f"Not safe: after power cuts it {survival.outcome_words(case)}; the manuals warn of "
+            f"{warning}."
+        )
     manuals = (
         f"At risk by the manuals: {hazards.manuals(case)}"
         if case.hazards
@@ -287,8 +306,7 @@ def _power_cuts_verdict(cases: Sequence[CaseSummary]) -> str:
         return "power cuts were not tested" + " (--durability)" * can_be
     if len(cases) == 1:
         [case] = cases
-        verdict = "proven unsafe" if case.survival and case.survival.is_unsafe else "not refuted"
-        return f"after power cuts {verdict}: {survival.outcome_words(case)}"
+        return f"after power cuts not refuted: {survival.outcome_words(case)}"
     return f"after power cuts {survival.summarise_survivals(cases)}"
 
 

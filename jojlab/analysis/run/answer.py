@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from jojlab.analysis.commit.bill import ClassShare, ReasonShare, caused_shares
+from jojlab.analysis.commit.bill import CAUSED, ClassShare, ReasonShare, caused_shares
 from jojlab.analysis.commit.story import CommitTrace
 from jojlab.analysis.run.compare import differences
 from jojlab.analysis.run.risks import risks_more
@@ -89,6 +89,16 @@ class Answer:
         """Return the smallest and the largest of a figure, or None where no case has it."""
         found = [c.figures.median[figure] for c in self.measured if figure in c.figures.median]
         return (min(found), max(found)) if found else None
+
+    @property
+    def discard_share(self) -> float:
+        """Return which share of the bytes that a commit of `case` causes are discarded ones: a
+        discard names blocks, and carries no data.
+        """
+        rows = [row for row in self.case.bill.rows if row.part in CAUSED] if self.case.bill else []
+        whole = sum(row.bytes for row in rows)
+        discarded = sum(row.bytes for row in rows if row.operation == "discard")
+        return discarded / whole if whole else 0.0
 
     def share_ends(self, part: str, whole: str) -> tuple[float, float] | None:
         """Return the smallest and the largest share that one figure is of another."""
