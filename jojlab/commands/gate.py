@@ -152,7 +152,6 @@ def _fresh(
 
 
 def _json(verdicts: tuple[LimitVerdict, ...]) -> list[dict[str, Any]]:
-
     return [
         {
             "case_id": each.case_id,

@@ -86,7 +86,6 @@ def _word(value: object) -> str | int:
 
 
 def _experiments() -> Rows:
-
     rows = []
     for path in sorted(EXPERIMENTS.glob("*/experiment.toml")):
         asked = read(path)
@@ -102,7 +101,6 @@ def _experiments() -> Rows:
 
 
 def _devices() -> Rows:
-
     found = [(profile.stem, read_profile(profile)) for profile in sorted(DEVICES.glob("*.toml"))]
     rows: Rows = [
         {
@@ -126,7 +124,6 @@ def _devices() -> Rows:
 
 
 def _kernels() -> Rows:
-
     found = [(path.stem, read_named(path.stem)) for path in KERNELS.glob("*.toml")]
     found.sort(key=lambda row: [int(number) for number in re.findall(r"\d+", row[0])])
     own = {"name": INSTALLED, "suite": "", "title": "that of the installed kernel headers"}
@@ -134,7 +131,6 @@ def _kernels() -> Rows:
 
 
 def _fields(workload: str) -> Rows:
-
     if workload:
         BY_NAME["workload"].check(workload, "--of")
     return [
@@ -153,7 +149,6 @@ def _fields(workload: str) -> Rows:
 
 
 def _figures() -> Rows:
-
     return [
         {
             "name": figure.name,

@@ -81,7 +81,6 @@ def _directory(path: Path) -> bool:
 
 
 def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
-
     if asked.script:
         settings = asked.settings
     else:
@@ -94,7 +93,6 @@ def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
 
 
 def _print(run: RunFolder, asked: MobibenchFlags) -> int:
-
     data = Dataset.from_runs(run)
     (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
@@ -115,7 +113,6 @@ def _print(run: RunFolder, asked: MobibenchFlags) -> int:
 
 
 def _print_replay(run: RunFolder, asked: MobibenchFlags) -> int:
-
     data = Dataset.from_runs(run)
     (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())

@@ -81,7 +81,6 @@ def _is_fleet(run: str) -> bool:
 
 
 def _of_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
-
     def ask(engine: FleetEngine, files: FleetFiles) -> tuple[pa.Table, Sequence[LeftOut]]:
         assert isinstance(engine, DuckDbEngine)
         return engine.query(sql), files.left_out
@@ -90,7 +89,6 @@ def _of_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
 
 
 def _of_run(run: Path, sql: str) -> pa.Table:
-
     folder = RunFolder.open(run)
     return run_query(folder, sql, {"figures": lambda: _figures(folder)})
 
@@ -104,7 +102,6 @@ def _figures(run: RunFolder) -> dict[tuple[str, int], dict[str, int | float | No
 
 
 def _print_table(answer: pa.Table) -> None:
-
     print_rows(terminal(), answer.column_names, _rows(answer))
 
 

@@ -253,7 +253,6 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
 def _print_verdicts(
     verdicts: list[Verdict], skipped: dict[str, str], failed: dict[str, str]
 ) -> None:
-
     rows = [[verdict.row()[column] for column in COLUMNS] for verdict in verdicts]
     print_rows(terminal(), list(COLUMNS), rows)
     for verdict in verdicts:
@@ -367,7 +366,6 @@ def durability(
 def _print_json(
     cases: Sequence[CaseSummary], failures: dict[str, str], skipped: dict[str, str]
 ) -> None:
-
     rows = [
         {
             "case_id": case.case_id,
@@ -385,7 +383,6 @@ def _print_json(
 
 
 def _print_survival(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
-
     columns = ["case", "states", *OUTCOMES, "by the manuals", "by power cuts"]
     tested = [(case, case.survival) for case in cases if case.survival]
     rows: list[list[object]] = [
