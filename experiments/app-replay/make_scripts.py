@@ -124,7 +124,7 @@ def transaction(script: Script, drawn: random.Random, journaled: int, written: i
     return [*calls, f"close {database} 0"]
 
 
-def made(app: App, seed: int) -> str:
+def make_scripts(app: App, seed: int) -> str:
     """Return the script of an app."""
     drawn = random.Random(f"{app.name}-{seed}")
     script = Script()
@@ -189,7 +189,7 @@ def _files(script: Script, app: App, threads: int, drawn: random.Random) -> None
 def main() -> None:
     """Write the scripts beside this file."""
     for app in APPS:
-        (Path(__file__).parent / f"{app.name}.mobigen").write_text(made(app, SEED))
+        (Path(__file__).parent / f"{app.name}.mobigen").write_text(make_scripts(app, SEED))
 
 
 if __name__ == "__main__":

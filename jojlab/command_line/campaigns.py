@@ -27,7 +27,7 @@ from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.report.memory_model import print_memory_models
 from jojlab.report.page import write_report
-from jojlab.report.progress import shown
+from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import terminal
 from jojlab.trace.run_folder import RunFolder
 
@@ -61,7 +61,7 @@ def run_with_progress(
     campaign: Campaign, folder: Path, title: str = "", *, power_cuts: bool = False
 ) -> RunFolder:
     """Run a campaign into a run folder under a title, its question by default."""
-    with shown(title or campaign.planned.experiment.question, campaign.steps) as watcher:
+    with run_progress(title or campaign.planned.experiment.question, campaign.steps) as watcher:
         return campaign.run(folder, watcher, power_cuts=power_cuts)
 
 
@@ -73,7 +73,7 @@ def cut_power_with_progress(
     if len(campaign.cases) > 1:
         title += " of each case"
     steps = steps_left(run, campaign.cases if cases is None else cases)
-    with shown(title, steps, "verdict") as watcher:
+    with run_progress(title, steps, "verdict") as watcher:
         for step in campaign.cut_power(run, states, watcher, cases):
             watcher.finished(step)
 

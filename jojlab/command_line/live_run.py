@@ -9,7 +9,7 @@ from jojlab.command_line.options import CLOCKS
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.signals import Signalled
 from jojlab.live.runner import Bench, run_bench
-from jojlab.report.bench_progress import shown
+from jojlab.report.bench_progress import bench_progress
 from jojlab.trace.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run_with_progress(bench: Bench, folder: Path) -> RunFolder:
     """Run a bench into a new run folder, telling on stderr how it goes on."""
     workload = bench.settings["workload"]
-    with shown(f"{workload} in {bench.directory}", len(bench.seeds)) as progress:
+    with bench_progress(f"{workload} in {bench.directory}", len(bench.seeds)) as progress:
         return run_bench(bench, folder, progress)
 
 
@@ -51,7 +51,7 @@ def run_by_wall_clock(
     from jojlab.live.agent import LivePlace
     from jojlab.live.raw_nand import load_ubifs, refuse_nand
     from jojlab.live.runner import needs_own_build, refuse_cases, run_experiment
-    from jojlab.report.progress import shown
+    from jojlab.report.progress import run_progress
 
     refuse_cases(experiment)
     refuse_nand(node, may_destroy=destroy)
@@ -59,7 +59,7 @@ def run_by_wall_clock(
     load_ubifs(Cache.default(), chosen_buffers=needs_own_build(experiment))
     steps = sum(not case.skip for case in experiment.cases) * len(experiment.seeds)
     try:
-        with shown(experiment.question, steps) as watcher:
+        with run_progress(experiment.question, steps) as watcher:
             run_experiment(experiment, LivePlace(node, is_nand=True), out, watcher)
     except Signalled as error:
         raise Signalled(error, f"kept so far: joj show {out}") from None

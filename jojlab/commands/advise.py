@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
@@ -11,7 +10,6 @@ from jojlab.advise.advice import Adviser, outlook, saved
 from jojlab.advise.request import advice_request, given_fields
 from jojlab.advise.score import Limits
 from jojlab.analysis.run.summary import summarise
-from jojlab.campaign.jobs import RunProgress
 from jojlab.command_line.campaigns import (
     announced_images,
 )
@@ -30,9 +28,9 @@ from jojlab.foundation.printable import json_text, printable
 from jojlab.foundation.signals import Signalled
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
-from jojlab.report.advice import advice_json, in_short, print_advice, print_found
+from jojlab.report.advice import advice_json, in_short, print_advice, print_interrupted
 from jojlab.report.page import write_report
-from jojlab.report.progress import shown
+from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import terminal
 
 
@@ -172,16 +170,13 @@ def advise(
     lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster))
     click.echo(outlook(asked, lab.options.jobs), err=True)
 
-    def watched(title: str, steps: int, unit: str) -> AbstractContextManager[RunProgress]:
-        return shown(title, steps, unit)
-
     with cache.work_dir() as work, out_folder(out, Path("runs") / "advise") as folder:
-        adviser = Adviser(asked, lab, work, watched, announced_images)
+        adviser = Adviser(asked, lab, work, run_progress, announced_images)
         try:
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:
             within = {each: cost for each, cost in adviser.scores.items() if adviser.keeps(each)}
-            print_found(terminal(), adviser.advice, within, asked.space)
+            print_interrupted(terminal(), adviser.advice, within, asked.space)
             at = f"not finished: {adviser.under_way}; " if adviser.under_way else ""
             raise Signalled(
                 error,

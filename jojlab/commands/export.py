@@ -91,7 +91,7 @@ def _export_calls(folder: Path, out: Path | None) -> int:
     """Write a recording as MobiGen's script; return the exit code."""
 
     recording = Recording.open(folder)
-    path = out or _beside(folder, mobigen.SUFFIX)
+    path = out or _sibling(folder, mobigen.SUFFIX)
     with path.open("wb") as stream:
         exported = mobigen.write(recording, stream)
     print(f"{plural(exported.lines - exported.opened_before, 'call')}  {path}")
@@ -106,7 +106,7 @@ def _export_statements(folder: Path, out: Path | None) -> int:
     """Write a recording's statements as scripts; return the exit code."""
 
     recording = Recording.open(folder)
-    path = out or _beside(folder, "-sql")
+    path = out or _sibling(folder, "-sql")
     counts = sql_export.write(recording, path)
     print(f"{plural(counts.statements, 'statement')}  {path}")
     for line in counts.lines():
@@ -115,7 +115,7 @@ def _export_statements(folder: Path, out: Path | None) -> int:
     return code if counts.is_whole else INCOMPLETE
 
 
-def _beside(folder: Path, ending: str) -> Path:
+def _sibling(folder: Path, ending: str) -> Path:
     named = folder if folder.name not in ("", "..") else folder.resolve()
     return named.with_name(named.name + ending)
 

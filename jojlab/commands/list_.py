@@ -67,16 +67,16 @@ def list_(what: str, of: str, as_json: bool) -> None:
         print("\njournal_device.KEY exists for every device.KEY except icount_shift.")
 
 
-def lists(what: str, of: str = "") -> Rows:
+def lists(name: str, workload: str = "") -> Rows:
     """Return the rows of one of WHAT; `of` is a workload, whose fields alone are asked for."""
     found: dict[str, Callable[[], Rows]] = {
         "experiments": _experiments,
         "devices": _devices,
         "kernels": _kernels,
-        "fields": lambda: _fields(of),
+        "fields": lambda: _fields(workload),
         "figures": _figures,
     }
-    return found[what]()
+    return found[name]()
 
 
 def _word(value: object) -> str | int:

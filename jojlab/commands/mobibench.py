@@ -80,53 +80,53 @@ def _directory(path: Path) -> bool:
     return True
 
 
-def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
-    if asked.script:
-        settings = asked.settings
+def _run(flags: MobibenchFlags, folder: Path) -> RunFolder:
+    if flags.script:
+        settings = flags.settings
     else:
-        settings = live_settings(asked.settings, WHERE)
-        _say(lines.setup_lines(asked.numbers, of_database=asked.is_database))
-    bench = Bench("bench-mobibench", asked.directory, settings, [1])
+        settings = live_settings(flags.settings, WHERE)
+        _say(lines.setup_lines(flags.numbers, is_database=flags.is_database))
+    bench = Bench("bench-mobibench", flags.directory, settings, [1])
     return (
-        run_bench(bench, folder, RunProgress()) if asked.quiet else run_with_progress(bench, folder)
+        run_bench(bench, folder, RunProgress()) if flags.quiet else run_with_progress(bench, folder)
     )
 
 
-def _print(run: RunFolder, asked: MobibenchFlags) -> int:
+def _print(run: RunFolder, flags: MobibenchFlags) -> int:
     data = Dataset.from_runs(run)
     (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
     configuration: dict[str, Any] = capture.manifest["configuration"]
     result = live_result(data)
-    numbers, of_database = asked.numbers, asked.is_database
+    numbers, is_database = flags.numbers, flags.is_database
     _say(lines.database_lines(configuration))
-    _say(lines.result_lines(result, numbers, figures.median, of_database=of_database))
+    _say(lines.result_lines(result, numbers, figures.median, is_database=is_database))
     _say(["Err string : No error"])
     for note in lines.notes(result, numbers, configuration):
         print(f"joj: {note}", file=sys.stderr)
-    if asked.latency_file:
-        line = lines.time_line(result, numbers, of_database=of_database)
-        _append(asked.latency_file, lines.latency_lines(result, numbers, line))
-    if asked.rate_file:
-        _append(asked.rate_file, lines.rate_lines(numbers, rates_per_second(result)))
+    if flags.latency_file:
+        line = lines.time_line(result, numbers, is_database=is_database)
+        _append(flags.latency_file, lines.latency_lines(result, numbers, line))
+    if flags.rate_file:
+        _append(flags.rate_file, lines.rate_lines(numbers, rates_per_second(result)))
     return FINE
 
 
-def _print_replay(run: RunFolder, asked: MobibenchFlags) -> int:
+def _print_replay(run: RunFolder, flags: MobibenchFlags) -> int:
     data = Dataset.from_runs(run)
     (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
     result = live_result(data)
-    _say(lines.script_lines(asked.directory, capture.manifest["configuration"]))
+    _say(lines.script_lines(flags.directory, capture.manifest["configuration"]))
     found = lines.replay_result_lines(result, capture.manifest["replay"], figures.median)
     _say(found)
     _say(["Err string : No error"])
     for note in lines.replay_notes(capture.manifest):
         print(f"joj: {note}", file=sys.stderr)
-    if asked.latency_file:
-        _append(asked.latency_file, lines.replay_latency_lines(result, found))
-    if asked.rate_file:
-        _append(asked.rate_file, lines.replay_rate_lines(rates_per_second(result)))
+    if flags.latency_file:
+        _append(flags.latency_file, lines.replay_latency_lines(result, found))
+    if flags.rate_file:
+        _append(flags.rate_file, lines.replay_rate_lines(rates_per_second(result)))
     return INCOMPLETE if capture.incomplete else FINE
 
 

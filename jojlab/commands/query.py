@@ -58,9 +58,9 @@ def query(run: str, sql: str, as_json: bool, as_csv: bool) -> int:
         raise UseError("--json and --csv exclude each other", "leave one out")
     left_out: Sequence[LeftOut] = ()
     if _is_fleet(run):
-        answer, left_out = _of_fleet(run, sql)
+        answer, left_out = _query_fleet(run, sql)
     else:
-        answer = _of_run(Path(run), sql)
+        answer = _query_run(Path(run), sql)
     if as_json:
         _refuse_twins(answer.column_names)
         print(json_text(answer.to_pylist(), default=str))
@@ -80,7 +80,7 @@ def _is_fleet(run: str) -> bool:
     return "://" in run or ((folder / "segments").is_dir() and not (folder / "run.json").exists())
 
 
-def _of_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
+def _query_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
     def ask(engine: FleetEngine, files: FleetFiles) -> tuple[pa.Table, Sequence[LeftOut]]:
         assert isinstance(engine, DuckDbEngine)
         return engine.query(sql), files.left_out
@@ -88,7 +88,7 @@ def _of_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
     return answered(fleet_files(open_store(data)), DuckDbEngine, ask)
 
 
-def _of_run(run: Path, sql: str) -> pa.Table:
+def _query_run(run: Path, sql: str) -> pa.Table:
     folder = RunFolder.open(run)
     return run_query(folder, sql, {"figures": lambda: _figures(folder)})
 

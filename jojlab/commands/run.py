@@ -206,7 +206,7 @@ def _experiment(
     if program and experiment:
         raise UseError("joj run: EXPERIMENT and --program", "give one of them")
     if program:
-        return of_program(program, arguments, fields, settings)
+        return program_experiment(program, arguments, fields, settings)
     if arguments or any(fields.values()):
         raise UseError("joj run: --argument, --files and --other-programs", "give --program too")
     if not experiment:
@@ -214,7 +214,7 @@ def _experiment(
     return read(find(experiment), settings)
 
 
-def of_program(
+def program_experiment(
     program: str, arguments: Sequence[str], fields: Mapping[str, str], settings: Sequence[str]
 ) -> Experiment:
     """Return the experiment of one program on every filesystem, or on those of `--set`."""

@@ -134,13 +134,13 @@ def _refuse(views: dict[str, str | bool], forms: dict[str, bool]) -> None:
 
 
 def _show_pivots(
-    summary: RunSummary, by: list[str], figures: list[str], *, as_csv: bool, as_json: bool
+    summary: RunSummary, axes: list[str], figures: list[str], *, as_csv: bool, as_json: bool
 ) -> None:
     """Print each figure by the fields."""
 
     if not summary.measured:
         raise DataError("no case of this run has figures", "see the reasons: joj show RUN")
-    found = [pivot(summary, by, figure) for figure in figures]
+    found = [pivot(summary, axes, figure) for figure in figures]
     if as_json:
         rows = [row for each in found for row in pivot_json(each)]
         print(json_text(rows))

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from jojlab.cli import app
-from jojlab.commands.export import _beside
+from jojlab.commands.export import _sibling
 
 
 @pytest.mark.parametrize("form", ["perfetto", "mobigen"])
@@ -23,5 +23,5 @@ def test_beside_a_recording_that_is_the_working_directory(
 ) -> None:
     (folder := tmp_path / "recording").mkdir()
     monkeypatch.chdir(folder)
-    assert _beside(Path(), ".mobigen") == tmp_path / "recording.mobigen"
-    assert _beside(Path("runs/r"), "-sql") == Path("runs/r-sql")
+    assert _sibling(Path(), ".mobigen") == tmp_path / "recording.mobigen"
+    assert _sibling(Path("runs/r"), "-sql") == Path("runs/r-sql")

@@ -6,16 +6,18 @@ import pytest
 from click.testing import CliRunner
 
 from jojlab.cli import app
-from jojlab.commands.run import of_program
+from jojlab.commands.run import program_experiment
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 
 
 def test_a_program_runs_on_every_filesystem_or_on_those_that_are_set() -> None:
-    made = of_program("sh", ["-c", "echo 'a b'"], {"files": "", "other_programs": "git"}, ())
-    assert [case.settings["filesystem"] for case in made.cases] == list(BLOCK_FILESYSTEMS)
-    assert {case.settings["arguments"] for case in made.cases} == {"""-c 'echo '"'"'a b'"'"''"""}
-    assert {case.settings["other_programs"] for case in made.cases} == {"git"}
-    chosen = of_program("sh", [], {}, ["filesystem=f2fs", "time_limit_ms=7"])
+    whole = program_experiment(
+        "sh", ["-c", "echo 'a b'"], {"files": "", "other_programs": "git"}, ()
+    )
+    assert [case.settings["filesystem"] for case in whole.cases] == list(BLOCK_FILESYSTEMS)
+    assert {case.settings["arguments"] for case in whole.cases} == {"""-c 'echo '"'"'a b'"'"''"""}
+    assert {case.settings["other_programs"] for case in whole.cases} == {"git"}
+    chosen = program_experiment("sh", [], {}, ["filesystem=f2fs", "time_limit_ms=7"])
     [case] = chosen.cases
     assert (case.settings["filesystem"], case.settings["time_limit_ms"]) == ("f2fs", 7)
 

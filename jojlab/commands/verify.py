@@ -45,7 +45,7 @@ from jojlab.lab.options import Options
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.report import hazards, survival
-from jojlab.report.progress import shown
+from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import print_rows, terminal
 from jojlab.trace.power_cuts import OUTCOMES
 from jojlab.verify.attribution import LackingError, need_tracer, verify_in_lab, verify_on_host
@@ -163,7 +163,7 @@ def attribution(
 
 
 def _chosen_filesystems(
-    named: Sequence[str], options: Mapping[str, object], *, host: bool, device: str
+    names: Sequence[str], options: Mapping[str, object], *, host: bool, device: str
 ) -> list[str]:
     """Return the filesystems to test; without names, all that take the options.
 
@@ -171,7 +171,7 @@ def _chosen_filesystems(
     """
     of_blocks = [name for name in options if name != "mount_options"]
     of_blocks += [name for name, given in {"host": host, "device": device}.items() if given]
-    chosen = list(dict.fromkeys(named or (BLOCK_FILESYSTEMS if of_blocks else FILESYSTEMS)))
+    chosen = list(dict.fromkeys(names or (BLOCK_FILESYSTEMS if of_blocks else FILESYSTEMS)))
     on_nand = [name for name in chosen if name in RAW_NAND_FILESYSTEMS]
     if of_blocks and on_nand:
         flags = ", ".join("--" + name.replace("_", "-") for name in of_blocks)
@@ -332,7 +332,7 @@ def durability(
     if not cluster and (words := campaign.estimate_power_cuts(states)):
         click.echo(words, err=True)
     try:
-        with shown(
+        with run_progress(
             f"{states:,} states after power cuts of each case", campaign.steps, "verdict"
         ) as watcher:
             for step, answer in campaign.power_cut_answers(states, watcher):

@@ -57,7 +57,7 @@ class _Ends:
     statements: Sequence[int]
 
     @classmethod
-    def by_time(cls, ends: Sequence[tuple[int, int]]) -> _Ends:
+    def time_order(cls, ends: Sequence[tuple[int, int]]) -> _Ends:
         ordered = sorted(ends)
         return cls(
             [time for time, _ in ordered], list(accumulate((last for _, last in ordered), max))
@@ -80,11 +80,11 @@ def followed(
     """
     spans = [list(_spans(own)) for own in units]
     ends = [
-        _Ends.by_time([(end, unit.last) for (_, end), unit in zip(span, own, strict=True)])
+        _Ends.time_order([(end, unit.last) for (_, end), unit in zip(span, own, strict=True)])
         for span, own in zip(spans, units, strict=True)
     ]
     commits = [
-        _Ends.by_time([
+        _Ends.time_order([
             (end, unit.last)
             for (_, end), unit in zip(span, own, strict=True)
             if unit.committed_ns is not None

@@ -228,7 +228,7 @@ def survival_words(choice: Choice) -> str:
     return f"{nothing} in {text.integer(states, 'state')}{by}"
 
 
-def states_judged(choice: Choice, asked: int = 0) -> str:
+def states_judged(choice: Choice, states_wanted: int = 0) -> str:
     """Say how many distinct states of which run were judged, by regime; empty where none were. Of
     an answer fewer than were `asked` for are all that there are, as far as draws found.
     """
@@ -236,7 +236,7 @@ def states_judged(choice: Choice, asked: int = 0) -> str:
     for regime, case in choice.judged.items():
         if found := case.survival:
             states = text.count(found.states, "distinct state")
-            if found.states < asked:
+            if found.states < states_wanted:
                 states = f"all {states} that {text.count(found.draws, 'draw')} found"
             length = int(case.case.get("transactions", 0))
             run = f"a run of {text.count(length, 'transaction')}" if length else "the run"
@@ -275,18 +275,18 @@ def excluded_filesystems(space: Space) -> dict[str, str]:
     }
 
 
-def over_limits(advice: Advice, asked: AdviceRequest) -> str:
+def over_limits(advice: Advice, request: AdviceRequest) -> str:
     """Return how many settings are over the limits, and which comes closest to them."""
     told = f"{text.count(advice.over_limits, 'candidate')} over the limits"
     if not advice.closest:
         return told
     candidate, found = advice.closest
-    limits = asked.limits
+    limits = request.limits
     cost = f"a p99 of {text.duration(found.p99_ns)}"
     if limits.years:
-        years = asked.flash.years(found.nand_bytes, limits.commits_a_day)
+        years = request.flash.years(found.nand_bytes, limits.commits_a_day)
         cost = f"{cost} and {text.digits(years)} years"
-    return f"{told}; the closest, with {cost}: {settings_label(asked.space.settings(candidate))}"
+    return f"{told}; the closest, with {cost}: {settings_label(request.space.settings(candidate))}"
 
 
 def saved_lines(gone: tuple[LineDelta, ...], most: int = 4) -> list[str]:
@@ -302,33 +302,33 @@ def saved_lines(gone: tuple[LineDelta, ...], most: int = 4) -> list[str]:
 
 
 def advice_json(
-    advice: Advice, asked: AdviceRequest, gone: Mapping[str, tuple[LineDelta, ...]]
+    advice: Advice, request: AdviceRequest, gone: Mapping[str, tuple[LineDelta, ...]]
 ) -> dict[str, Any]:
     """Return what `joj advise --json` prints; `gone` as for the terminal."""
     assert advice.present
     found: dict[str, list[dict[str, Any]]] = {"present": [], "answer": [], "refused": []}
     for name, choice in advice.choices_by_name:
-        record = _choice_json(choice, advice.present, asked, gone.get(name, ()))
-        wanted = asked.states if choice in advice.answers else 0
+        record = _choice_json(choice, advice.present, request, gone.get(name, ()))
+        wanted = request.states if choice in advice.answers else 0
         found[name.partition("-")[0]].append(
             {"name": name, **record, "tested": states_judged(choice, wanted)}
         )
-    app = asked.space.settings(asked.space.own)
+    app = request.space.settings(request.space.own)
     return {
         "workload": app["workload"],
         "device": app["device"],
-        "given": dict(asked.settings),
-        "seeds": list(asked.seeds),
-        "limits": vars(asked.limits),
-        "guarantee": asked.space.guarantee.value,
-        "shares": dict(asked.shares),
-        "states": asked.states,
+        "given": dict(request.settings),
+        "seeds": list(request.seeds),
+        "limits": vars(request.limits),
+        "guarantee": request.space.guarantee.value,
+        "shares": dict(request.shares),
+        "states": request.states,
         "measured": advice.measured,
-        "allowed": len(asked.space.candidates),
+        "allowed": len(request.space.candidates),
         "incomplete": incomplete(advice),
-        "left_out": excluded_filesystems(asked.space),
+        "left_out": excluded_filesystems(request.space),
         "over_limits": advice.over_limits,
-        "over_limits_told": over_limits(advice, asked) if advice.over_limits else "",
+        "over_limits_told": over_limits(advice, request) if advice.over_limits else "",
         "not_measured": [
             {"settings": dict(each), "reason": reason} for each, reason in advice.failed.items()
         ],
@@ -339,12 +339,12 @@ def advice_json(
 
 
 def _choice_json(
-    choice: Choice, present: Choice, asked: AdviceRequest, gone: tuple[LineDelta, ...]
+    choice: Choice, present: Choice, request: AdviceRequest, gone: tuple[LineDelta, ...]
 ) -> dict[str, Any]:
-    settings = asked.space.settings(choice.candidate)
-    changed = asked.space.differences(choice.candidate)
-    found, a_day = choice.score, asked.limits.commits_a_day
-    life = asked.flash.years(found.nand_bytes, a_day) if a_day and found.nand_bytes else None
+    settings = request.space.settings(choice.candidate)
+    changed = request.space.differences(choice.candidate)
+    found, a_day = choice.score, request.limits.commits_a_day
+    life = request.flash.years(found.nand_bytes, a_day) if a_day and found.nand_bytes else None
     return {
         "settings": dict(choice.candidate),
         "times_as_fast": speed_up(choice, present),
@@ -356,8 +356,8 @@ def _choice_json(
         "manual_refuses": choice.manual_refuses,
         "incomplete": list(choice.incomplete),
         "changed": {name: {"old": old, "new": new} for name, (old, new) in changed.items()},
-        "lines": lines_to_paste(settings, changed, asked.space.schemas),
-        "given_up": concessions(settings, changed, asked.space.observation),
+        "lines": lines_to_paste(settings, changed, request.space.schemas),
+        "given_up": concessions(settings, changed, request.space.observation),
         "saved": saved_lines(gone),
     }
 
@@ -365,21 +365,21 @@ def _choice_json(
 _NONE = "no settings that were measured keep the guarantee and the limits"
 
 
-def in_short(advice: Advice, asked: AdviceRequest) -> dict[str, str]:
+def in_short(advice: Advice, request: AdviceRequest) -> dict[str, str]:
     """Return a line each of `do`, `gain` and `holds`; without an answer there is no gain."""
     if not advice.answers:
-        return {"do": _NONE, "holds": _holds(asked)}
+        return {"do": _NONE, "holds": _holds(request)}
     assert advice.present
     first = advice.answers[0]
     return {
-        "do": _do(first, asked),
-        "gain": _gain(first, advice.present, asked),
-        "holds": f"{_holds(asked)}; {_kept(first, asked)}",
+        "do": _do(first, request),
+        "gain": _gain(first, advice.present, request),
+        "holds": f"{_holds(request)}; {_guarantee_words(first, request)}",
     }
 
 
-def _do(first: Choice, asked: AdviceRequest) -> str:
-    changed = asked.space.differences(first.candidate)
+def _do(first: Choice, request: AdviceRequest) -> str:
+    changed = request.space.differences(first.candidate)
     if not changed:
         return (
             "change nothing: of the settings that were measured, none that keeps the guarantee "
@@ -391,16 +391,16 @@ def _do(first: Choice, asked: AdviceRequest) -> str:
     return f"{', '.join(told)}; answer-1 has the lines to paste"
 
 
-def _gain(first: Choice, present: Choice, asked: AdviceRequest) -> str:
+def _gain(first: Choice, present: Choice, request: AdviceRequest) -> str:
     now, then = present.score, first.score
-    by = " by the row" * ("statements" in asked.space.differences(first.candidate))
+    by = " by the row" * ("statements" in request.space.differences(first.candidate))
     if first.candidate == present.candidate:
         return f"none: a commit takes {text.duration(now.commit_ns)} as it is"
     ratio = speed_up(first, present)
     told = f"{text.times(ratio)} times as fast{by}: a commit takes "
     if ratio < 1:
         times = text.times(1 / ratio) if ratio else "many"
-        told = f"none: {_loses(present, asked)} costs {times} times as much{by}: a commit takes "
+        told = f"none: {_loses(present, request)} costs {times} times as much{by}: a commit takes "
     return (
         f"{told}{text.duration(then.commit_ns)} in place of {text.duration(now.commit_ns)}, p99 "
         f"{text.duration(then.p99_ns)} in place of {text.duration(now.p99_ns)}, and sends "
@@ -408,9 +408,9 @@ def _gain(first: Choice, present: Choice, asked: AdviceRequest) -> str:
     )
 
 
-def _loses(present: Choice, asked: AdviceRequest) -> str:
+def _loses(present: Choice, request: AdviceRequest) -> str:
     """Say why what the present settings do is no choice."""
-    space = asked.space
+    space = request.space
     harms = {each.kind for each in space.ruled_out_by(present.candidate)}
     if harms and harms <= {Harm.COMMITS, Harm.WRITES, Harm.NAMES}:
         return "your present settings may lose commits; keeping them"
@@ -422,18 +422,20 @@ def _loses(present: Choice, asked: AdviceRequest) -> str:
     return "your present settings exceed the limits; what keeps them"
 
 
-def _holds(asked: AdviceRequest) -> str:
+def _holds(request: AdviceRequest) -> str:
     """For which app, device, regimes, seeds and limits."""
-    present = asked.space.settings(asked.space.own)
+    present = request.space.settings(request.space.own)
     # What is free to choose or stands in the line of the present settings is no condition.
     means = {name for name, field in BY_NAME.items() if not field.changes_work and "." not in name}
-    named = {"workload", "regime", *means - {"kernel"}, *asked.space.values}
-    more = [f"{name}={value}" for name, value in asked.settings.items() if name not in named]
+    named = {"workload", "regime", *means - {"kernel"}, *request.space.values}
+    more = [f"{name}={value}" for name, value in request.settings.items() if name not in named]
     shares = [
-        f"{text.digits(share * 100)} % {regime}" for regime, share in asked.shares.items() if regime
+        f"{text.digits(share * 100)} % {regime}"
+        for regime, share in request.shares.items()
+        if regime
     ]
-    limits = asked.limits
-    seeds = ", ".join(str(seed) for seed in asked.seeds)
+    limits = request.limits
+    seeds = ", ".join(str(seed) for seed in request.seeds)
     return "; ".join(
         filter(
             None,
@@ -449,13 +451,13 @@ def _holds(asked: AdviceRequest) -> str:
     )
 
 
-def _kept(first: Choice, asked: AdviceRequest) -> str:
-    guarantee = asked.space.guarantee
+def _guarantee_words(first: Choice, request: AdviceRequest) -> str:
+    guarantee = request.space.guarantee
     if guarantee is Guarantee.NONE:
         return "a power cut may do anything (--guarantee none)"
-    if not asked.states:
+    if not request.states:
         return NOT_CUT
-    if asked.space.present["workload"] == "replay":
+    if request.space.present["workload"] == "replay":
         return (
             f"by the manuals, what its syncs promised survives, and after power cuts "
             f"{survival_words(first)}; what its commits lose is not known"
@@ -470,17 +472,17 @@ _MOST_FOUND = 5
 def print_advice(
     console: Console,
     advice: Advice,
-    asked: AdviceRequest,
+    request: AdviceRequest,
     gone: Mapping[str, tuple[LineDelta, ...]],
 ) -> None:
     """Print it; `gone` are the lines of the bill that each choice saves, by its name."""
     assert advice.present
-    for name, told in in_short(advice, asked).items():
+    for name, told in in_short(advice, request).items():
         console.print(f"[bold]{name}:[/bold] {escape(told)}")
     for told in incomplete(advice):
         console.print(f"[bold yellow]incomplete:[/bold yellow] {escape(told)}")
     console.print(
-        f"[bold]present[/bold] {escape(settings_label(asked.space.settings(asked.space.own)))}"
+        f"[bold]present[/bold] {escape(settings_label(request.space.settings(request.space.own)))}"
     )
     # The settings of the others stand below: a table with them is wider than a terminal.
     table = new_table(
@@ -490,12 +492,12 @@ def print_advice(
         ("p99", "right"),
         ("device", "right"),
         ("flash", "right"),
-        *([("years", "right")] if asked.limits.commits_a_day else []),
+        *([("years", "right")] if request.limits.commits_a_day else []),
         ("after power cuts", "left"),
     )
     for name, choice in advice.choices_by_name:
         found = choice.score
-        years = asked.flash.years(found.nand_bytes, asked.limits.commits_a_day)
+        years = request.flash.years(found.nand_bytes, request.limits.commits_a_day)
         table.add_row(
             name,
             speed(speed_up(choice, advice.present)),
@@ -503,7 +505,7 @@ def print_advice(
             text.duration(found.p99_ns),
             text.size(found.bytes),
             text.size(found.nand_bytes),
-            *([_years(years)] if asked.limits.commits_a_day else []),
+            *([_years(years)] if request.limits.commits_a_day else []),
             escape(survival_words(choice)),
         )
     console.print(table)
@@ -513,35 +515,35 @@ def print_advice(
     )
     for number, choice in enumerate(advice.answers, 1):
         name = f"answer-{number}"
-        _print_answer(console, name, choice.candidate, asked.space, gone.get(name, ()))
-        if told := states_judged(choice, asked.states):
+        _print_answer(console, name, choice.candidate, request.space, gone.get(name, ()))
+        if told := states_judged(choice, request.states):
             console.print(f"  tested: {escape(told)}")
         if risk := worst_state(choice):
             console.print(f"  [yellow]risk:[/yellow] {escape(risk)}")
     for number, choice in enumerate(advice.refused, 1):
-        told = settings_label(asked.space.settings(choice.candidate))
+        told = settings_label(request.space.settings(choice.candidate))
         worst = worst_state(choice) or survival_words(choice)
         by = "; the manuals refuse it too" if choice.manual_refuses else ""
         if by and not worst_state(choice):
-            by = f"; {refusal_reason(asked.space, choice.candidate)}"
+            by = f"; {refusal_reason(request.space, choice.candidate)}"
         console.print(
             f"[bold yellow]refused-{number}[/bold yellow] {escape(f'{told}: {worst}{by}')}"
         )
-    if not asked.states and asked.space.guarantee is not Guarantee.NONE:
+    if not request.states and request.space.guarantee is not Guarantee.NONE:
         console.print(f"[yellow]{NOT_CUT}[/yellow]")
-    for filesystem, reason in excluded_filesystems(asked.space).items():
+    for filesystem, reason in excluded_filesystems(request.space).items():
         console.print(f"[yellow]left out[/yellow] {escape(f'{filesystem}: {reason}')}")
     if advice.over_limits:
-        console.print(escape(over_limits(advice, asked)))
+        console.print(escape(over_limits(advice, request)))
     for candidate, why in advice.failed.items():
-        told = settings_label(asked.space.settings(candidate))
+        told = settings_label(request.space.settings(candidate))
         console.print(f"[yellow]not measured[/yellow] {escape(f'{told}: {why}')}")
-    whole = len(asked.space.candidates)
-    among = "" if asked.space.guarantee is Guarantee.NONE else " that the manuals allow"
+    whole = len(request.space.candidates)
+    among = "" if request.space.guarantee is Guarantee.NONE else " that the manuals allow"
     console.print(f"{whole:,} settings{among}; {advice.measured} measured, refused ones with them")
 
 
-def print_found(
+def print_interrupted(
     console: Console, advice: Advice, scores: Mapping[Candidate, Score], space: Space
 ) -> None:
     """Print what an interrupted search found: the cheapest of what was measured and is within the

@@ -51,7 +51,7 @@ class ShownBenchProgress(RunProgress):
 
 
 @contextlib.contextmanager
-def shown(title: str, seeds: int) -> Iterator[ShownBenchProgress]:
+def bench_progress(title: str, seeds: int) -> Iterator[ShownBenchProgress]:
     """Yield the progress of `seeds` live runs; print the time that they took at the end."""
     begin_s = time.monotonic()
     print(printable(title), file=sys.stderr)

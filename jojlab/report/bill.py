@@ -207,15 +207,15 @@ def _owner_share(bill: Bill, each: Charged) -> str:
     return f"{text.kib(each.bytes / bill.transactions)} KiB to {owner}"
 
 
-def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
+def print_bill(console: Console, bill: Bill, unit: str = "commit") -> None:
     """Print what one commit costs, row by row, and its deferred I/O; `what` a commit is called."""
     total = bill.total(*CAUSED)
     console.print(
-        f"[bold]one {what}[/bold]: {text.count(bill.per_commit(total.requests), 'request')} "
+        f"[bold]one {unit}[/bold]: {text.count(bill.per_commit(total.requests), 'request')} "
         f"({text.digits(bill.per_commit(total.flushes))} of them flushes), "
         f"{text.kib(bill.per_commit(total.bytes))} KiB, "
         f"p50 {text.duration(bill.latency_ns['latency_ns_p50'] or 0)}"
-        f"  [dim](over {plural(bill.transactions, what)})[/dim]"
+        f"  [dim](over {plural(bill.transactions, unit)})[/dim]"
     )
     for sentence in filter(None, (bill_deferred_words(bill), apart_words(bill.apart))):
         console.print(escape(sentence))

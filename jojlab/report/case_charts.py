@@ -117,7 +117,7 @@ def commit_rows(trace: CommitTrace) -> tuple[list[Row], list[Row]]:
     return rows, flushes
 
 
-def which_commit(case: CaseSummary) -> str:
+def drawn_commit(case: CaseSummary) -> str:
     """Say which commit of a case is drawn, or which checkpoint."""
     assert case.trace
     if case.trace.is_checkpoint:

@@ -78,15 +78,15 @@ def closing(shares: TimeShares | None) -> str:
 
 
 def call_stories(
-    calls: Iterable[Call], filesystem: str, what: str = "commit"
+    calls: Iterable[Call], filesystem: str, unit: str = "commit"
 ) -> Iterator[CallStory]:
     """Yield the calls in words; `filesystem` is empty where its name is not known. `what` is commit
     or checkpoint.
     """
     filesystem = filesystem or "the filesystem"
-    begin = "BEGIN" if what == "commit" else "its begin"
+    begin = "BEGIN" if unit == "commit" else "its begin"
     for call in calls:
-        sentences = [event_sentence(event, call, filesystem, what) for event in call.events]
+        sentences = [event_sentence(event, call, filesystem, unit) for event in call.events]
         yield CallStory(_heading(call, begin), tuple(sentences))
 
 
@@ -100,11 +100,11 @@ def _heading(call: Call, begin: str) -> str:
     return f"At {text.duration(call.begin_ns)} after {begin}, {call.cause}{until}"
 
 
-def event_sentence(event: StoryEvent, call: Call, filesystem: str, what: str = "commit") -> str:
+def event_sentence(event: StoryEvent, call: Call, filesystem: str, unit: str = "commit") -> str:
     """Return what one event was."""
     took = "" if event.took_ns is None else f" ({text.duration(event.took_ns)})"
     if event.operation == "flush":
-        return f"{_flush(event, call, what)}{took}."
+        return f"{_flush(event, call, unit)}{took}."
     owners = _listed([_moved_owner(moved) for moved in event.moved])
     with_fua = ", durable when it completes (FUA)" if event.fua else ""
     if event.subtypes == ("commit",):
@@ -125,7 +125,7 @@ def _does(event: StoryEvent) -> str:
     return _DOES.get(event.subtypes, "commit")
 
 
-def _flush(event: StoryEvent, call: Call, what: str) -> str:
+def _flush(event: StoryEvent, call: Call, unit: str) -> str:
     waited = _listed([_moved_owner(moved) for moved in event.durable])
     if event.before:
         block = "commit block" if event.before == "commit" else event.before
@@ -135,7 +135,7 @@ def _flush(event: StoryEvent, call: Call, what: str) -> str:
         last = call.events[-1] is event and call.begin_ns is not None
         why = f"before {name} may return" if last else "before it goes on"
     if not waited:
-        return f"The device flushes its cache {why}: of this {what}, nothing new is in it"
+        return f"The device flushes its cache {why}: of this {unit}, nothing new is in it"
     return f"The device flushes its cache {why}: {waited} must be durable"
 
 
@@ -404,7 +404,7 @@ def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:
             {
                 "case": case.case_id,
                 "label": case.label,
-                "soft": f"{case_charts.which_commit(case)}, {text.duration(case.trace.latency_ns)}",
+                "soft": f"{case_charts.drawn_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 "chart": name,
                 "rows": request_rows(case.trace),
                 "story": tuple(

@@ -45,7 +45,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     for which, side in (("first", comparison.old), ("second", comparison.new)):
         only = f"[yellow]only in the {which} run[/yellow]:"
         print_some(console, only, [escape(case_id) for case_id in side.cases], _ALL)
-        for names, cases in _by_figures(side).items():
+        for names, cases in _cases_by_figures(side).items():
             console.print(
                 f"[yellow]figures only in the {which} run[/yellow]: {', '.join(names)} "
                 f"[dim]({escape(', '.join(cases))})[/dim]"
@@ -120,7 +120,7 @@ def _moved_by(steps: Sequence[Move]) -> str:
     return "; ".join(words)
 
 
-def _by_figures(side: OneSided) -> dict[tuple[str, ...], list[str]]:
+def _cases_by_figures(side: OneSided) -> dict[tuple[str, ...], list[str]]:
     """Group the cases by the figures that only they have: mostly all have the same."""
     found: dict[tuple[str, ...], list[str]] = {}
     for case_id, names in side.figures.items():

@@ -39,7 +39,7 @@ Row = dict[str, Any]
 _AXES = {"groups": "group", "bars": "bar", "panels": "panel"}
 
 
-def grouped_rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]:
+def grouped_rows(part: Part, summary: RunSummary, chart: Mapping[str, Any]) -> list[Row]:
     """Return a row per case that the chart shows: group, bar, panel, value, low, high, risk; and
     `partial`, which says how many seeds a case has that lacks some.
 
@@ -47,7 +47,7 @@ def grouped_rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> l
     text.axis_unit. A case without a value has `absent` instead, which says why; so has a place that
     no case of the experiment is for.
     """
-    figure = str(asked["figure"])
+    figure = str(chart["figure"])
     if figure not in FIGURES:  # of a run that another joj made
         return []
     _, per_unit = text.axis_unit(figure)
@@ -59,11 +59,11 @@ def grouped_rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> l
     }
     result = []
     for case in summary.cases:
-        if case.case_id not in part.labels or not _shown(asked.get("case", {}), part, case):
+        if case.case_id not in part.labels or not _is_selected(chart.get("case", {}), part, case):
             continue
         label = part.labels[case.case_id]
         place: Row = {"case": label} | {
-            key: _coordinate(part, case, str(asked.get(axis, ""))) for axis, key in _AXES.items()
+            key: _coordinate(part, case, str(chart.get(axis, ""))) for axis, key in _AXES.items()
         }
         if figure not in case.figures.median:  # a live run without a tracer has fewer
             status = "not counted" if case.figures.seeds else f"{case.status}: {case.reason}"
@@ -82,10 +82,10 @@ def grouped_rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> l
                 "stated": stated.get(label),
             }
         )
-    return result + _not_asked(result) if any("value" in row for row in result) else []
+    return result + _absent_rows(result) if any("value" in row for row in result) else []
 
 
-def _not_asked(rows: list[Row]) -> list[Row]:
+def _absent_rows(rows: list[Row]) -> list[Row]:
     """Return a row for every place in a panel that no case of the experiment is for."""
     there = {(row["panel"], row["group"], row["bar"]) for row in rows}
     bars = dict.fromkeys(row["bar"] for row in rows)
@@ -103,7 +103,7 @@ def _coordinate(part: Part, case: CaseSummary, axis: str) -> str:
     return str(case.case.get(axis, "")) if axis else ""
 
 
-def _shown(selector: Mapping[str, Any], part: Part, case: CaseSummary) -> bool:
+def _is_selected(selector: Mapping[str, Any], part: Part, case: CaseSummary) -> bool:
     return all(
         _coordinate(part, case, name) in [str(w) for w in (wanted if isinstance(wanted, list)
                                                            else [wanted])]
@@ -382,7 +382,7 @@ def _value(result: Statement, point: Point, *, is_first: bool) -> list[Cell]:
 def _risks(cases: Sequence[CaseSummary]) -> list[str]:
     return [
         f"{sentence} ({hazards.summarise_labels(labels, len(cases))})"
-        for sentence, labels in hazards.by_sentence(cases).items()
+        for sentence, labels in hazards.labels_by_sentence(cases).items()
     ]
 
 

@@ -192,5 +192,5 @@ def markdown(verdicts: Sequence[LimitVerdict], name: str) -> str:
     return "\n".join([*rows, "", NO_TOLERANCE, ""])
 
 
-def _plain(told: str) -> str:
-    return _MARKS.sub(r"\\\1", printable(told))
+def _plain(sentence: str) -> str:
+    return _MARKS.sub(r"\\\1", printable(sentence))

@@ -85,16 +85,16 @@ def risk_mark(case: CaseSummary) -> str:
     return f"safety: {NOT_KNOWN}" if case.unknowns else ""
 
 
-def summarise_labels(labels: Sequence[str], of: int) -> str:
+def summarise_labels(labels: Sequence[str], cases: int) -> str:
     """Return which cases a sentence is said of: all, some by name, or how many of how many."""
-    if len(labels) == of:
-        return "every case" if of > 1 else labels[0]
+    if len(labels) == cases:
+        return "every case" if cases > 1 else labels[0]
     if len(labels) <= _MOST_NAMED:
         return "; ".join(labels)
-    return f"{len(labels)} of {of} cases"
+    return f"{len(labels)} of {cases} cases"
 
 
-def by_sentence(cases: Sequence[CaseSummary]) -> dict[str, list[str]]:
+def labels_by_sentence(cases: Sequence[CaseSummary]) -> dict[str, list[str]]:
     """Return every sentence with the labels of the cases that it is said of: of what is at risk,
     then of what is not known.
     """

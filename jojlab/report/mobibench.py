@@ -16,10 +16,10 @@ from jojlab.report.shared import text
 _RULE = "-" * 41
 
 
-def setup_lines(numbers: Mapping[str, int], *, of_database: bool) -> list[str]:
+def setup_lines(numbers: Mapping[str, int], *, is_database: bool) -> list[str]:
     """Say what is asked for; `numbers` are the flags' values by letter."""
     lines = [_RULE, "[mobibench measurement setup]", _RULE]
-    if of_database:
+    if is_database:
         lines.append("DB teset mode enabled.")
         if numbers["i"]:
             lines.append(f"DB time interval : {numbers['i']} ms")
@@ -54,7 +54,7 @@ def result_lines(
     numbers: Mapping[str, int],
     figures: Mapping[str, float],
     *,
-    of_database: bool,
+    is_database: bool,
 ) -> list[str]:
     """Return the lines of the result; [LATENCY] is ours."""
     lines = [
@@ -63,7 +63,7 @@ def result_lines(
         _RULE,
         f"[CPU] : Active,Idle,IoWait : {result.active_percent:1.2f} {result.idle_percent:1.2f} "
         f"{result.iowait_percent:1.2f}",
-        time_line(result, numbers, of_database=of_database),
+        time_line(result, numbers, is_database=is_database),
     ]
     if numbers["t"] == 1:
         switches = result.voluntary_switches + result.involuntary_switches
@@ -77,14 +77,14 @@ def latency_line(figures: Mapping[str, float]) -> str:
     return f"[LATENCY] : p50,p90,p99,p99.9,max usec : {values}"
 
 
-def time_line(result: LiveResult, numbers: Mapping[str, int], *, of_database: bool) -> str:
+def time_line(result: LiveResult, numbers: Mapping[str, int], *, is_database: bool) -> str:
     """Return the line [TIME]: of files written with the sync at the end, as Mobibench has it."""
     elapsed_ns = result.running_ns
-    if not of_database and numbers["a"] not in (2, 3):
+    if not is_database and numbers["a"] not in (2, 3):
         elapsed_ns += result.settle_ns
     us = max(1, elapsed_ns // 1000)
     begin = f"[TIME] :{us // 1_000_000:8d} sec {us % 1_000_000:06d}us. \t"
-    if of_database:
+    if is_database:
         return f"{begin}{result.transactions * 1e6 / us:.2f} Transactions/sec"
     rate = result.transactions * numbers["r"] * 1024 * 1e6 / us
     line = f"{begin}{rate:.0f} B/sec, \t{rate / 1024:.2f} KB/sec, \t{rate / 1048576:.2f} MB/sec."

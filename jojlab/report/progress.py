@@ -98,7 +98,7 @@ class ShownProgress(RunProgress):
 
 
 @contextlib.contextmanager
-def shown(title: str, steps: int, unit: str = "capture") -> Iterator[ShownProgress]:
+def run_progress(title: str, steps: int, unit: str = "capture") -> Iterator[ShownProgress]:
     """Yield a watcher for a run of `steps` cases and seeds; print the time it took at the end.
 
     A step that went well makes one `unit`.

@@ -79,7 +79,7 @@ def _sums(console: Console, title: str, sums: Iterable[CallSum], first: Mapping[
         console.print(f"[dim]and {len(rows) - _MOST_ROWS} more[/dim]")
 
 
-def _counts(console: Console, what: str, counts: Mapping[str, int]) -> None:
+def _counts(console: Console, title: str, counts: Mapping[str, int]) -> None:
     if counts:
         listed = ", ".join(f"{calls:,} {name}" for name, calls in sorted(counts.items()))
-        console.print(f"[dim]{what}: {escape(listed)}[/dim]")
+        console.print(f"[dim]{title}: {escape(listed)}[/dim]")

@@ -32,7 +32,7 @@ from jojlab.report.overview import (
     paying_note,
 )
 from jojlab.report.shared import text
-from jojlab.report.shared.console import new_table, print_beside, print_some
+from jojlab.report.shared.console import new_table, print_some, print_wide_table
 from jojlab.report.shared.template import Noted
 from jojlab.report.statements import print_statements, print_tables
 
@@ -111,16 +111,16 @@ def _print_cases(console: Console, summary: RunSummary) -> None:
 
 def _table_of_cases(
     summary: RunSummary,
-    found: CaseTable,
+    table_of_cases: CaseTable,
     rows: Sequence[tuple[CaseSummary, tuple[str, ...], tuple[Noted, ...]]],
     *,
     is_named: bool,
 ) -> Table:
     """Return the table, with a column for each field, or with one of names that may be wrapped."""
-    titles = ("case",) if is_named else found.titles
+    titles = ("case",) if is_named else table_of_cases.titles
     table = new_table(
         *((title.replace("_", "_\n"), "left") for title in titles),
-        *((textwrap.fill(head, _HEAD), "right") for head in found.heads),
+        *((textwrap.fill(head, _HEAD), "right") for head in table_of_cases.heads),
         ("survives", "left"),
     )
     # A mark before the names stays beside them where they are wrapped.
@@ -165,12 +165,12 @@ def _print_figures(console: Console, summary: RunSummary) -> None:
         if partial := summary.partial(case):
             label += f"\n[yellow]{partial}[/yellow]"
         rows.append([label, *(_with_spread(case, name) for _, name in columns), _survives(case)])
-    print_beside(console, [(case_title(summary), "left"), *titles], rows)
+    print_wide_table(console, [(case_title(summary), "left"), *titles], rows)
 
 
 def _print_risks(console: Console, summary: RunSummary) -> None:
     """Print what the marks of cases mean, once for all, and where power cuts showed otherwise."""
-    for sentence, labels in hazards.by_sentence(summary.measured).items():
+    for sentence, labels in hazards.labels_by_sentence(summary.measured).items():
         where = hazards.summarise_labels(labels, len(summary.measured))
         console.print(f"[yellow]! at risk[/yellow] {escape(f'{sentence} ({where})')}")
     for case in summary.measured:
@@ -282,28 +282,28 @@ def _with_spread(case: CaseSummary, figure: str) -> str:
     return f"{value}\n[dim]{escape(ends)}[/dim]" if ends else value
 
 
-def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
+def print_pivot(console: Console, pivot: Pivot, summary: RunSummary) -> None:
     """Print one figure in its own unit; a case that lacks a seed, or is at risk, is marked."""
-    console.print(f"[bold]{found.figure}[/bold]: {escape(FIGURES[found.figure].meaning)}")
+    console.print(f"[bold]{pivot.figure}[/bold]: {escape(FIGURES[pivot.figure].meaning)}")
     # The name of the field across comes before its values.
-    heads = [(f"{found.across}:", "left"), *((str(value), "right") for value in found.columns)]
-    columns = [*((name, "left") for name in found.down), *heads]
+    heads = [(f"{pivot.across}:", "left"), *((str(value), "right") for value in pivot.columns)]
+    columns = [*((name, "left") for name in pivot.down), *heads]
     rows = []
-    for key, cells in found.rows:
+    for key, cells in pivot.rows:
         shown = [
             "–"
             if cell is None
-            else text.figure(found.figure, cell[0])
+            else text.figure(pivot.figure, cell[0])
             + (" *" if summary.partial(cell[1]) else "")
             + (" !" if survival.risk(cell[1]) else "")
             for cell in cells
         ]
         rows.append([*(escape("–" if v is None else str(v)) for v in key), "", *shown])
-    print_beside(console, columns, rows, naming=len(found.down) + 1)
-    if any(summary.partial(cell[1]) for _, cells in found.rows for cell in cells if cell):
+    print_wide_table(console, columns, rows, naming=len(pivot.down) + 1)
+    if any(summary.partial(cell[1]) for _, cells in pivot.rows for cell in cells if cell):
         console.print("[yellow]*[/yellow] not every seed was measured")
-    shown_cases = [cell[1] for _, cells in found.rows for cell in cells if cell]
-    for sentence, labels in hazards.by_sentence(shown_cases).items():
+    shown_cases = [cell[1] for _, cells in pivot.rows for cell in cells if cell]
+    for sentence, labels in hazards.labels_by_sentence(shown_cases).items():
         where = hazards.summarise_labels(labels, len(shown_cases))
         mark = "safety" if sentence.startswith(hazards.NOT_KNOWN) else "at risk"
         console.print(f"[yellow]! {mark}[/yellow] {escape(f'{sentence} ({where})')}")
@@ -314,12 +314,12 @@ def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
     console.print(f"[dim]power cuts: {survival.summarise_survivals(shown_cases)}[/dim]")
 
 
-def write_pivot(stream: TextIO, found: Pivot) -> None:
+def write_pivot(stream: TextIO, pivot: Pivot) -> None:
     """Write a pivot as CSV: the figure's name, the axes, and a column for each value across."""
     writer = csv.writer(CsvStream(stream), lineterminator="\n")
-    writer.writerow(["figure", *found.down, *(f"{found.across}={v}" for v in found.columns)])
-    for key, cells in found.rows:
-        writer.writerow([found.figure, *key, *("" if cell is None else cell[0] for cell in cells)])
+    writer.writerow(["figure", *pivot.down, *(f"{pivot.across}={v}" for v in pivot.columns)])
+    for key, cells in pivot.rows:
+        writer.writerow([pivot.figure, *key, *("" if cell is None else cell[0] for cell in cells)])
 
 
 def write_cases(stream: TextIO, cases: Sequence[CaseSummary]) -> None:

@@ -345,7 +345,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
     cut = [(case, case.survival) for case in cases if case.survival]
     risks = [
         (sentence, hazards.summarise_labels(labels, len(cases)) if len(cases) > 1 else "")
-        for sentence, labels in hazards.by_sentence(cases).items()
+        for sentence, labels in hazards.labels_by_sentence(cases).items()
     ]
     if not (cut or risks):
         return None

@@ -39,7 +39,7 @@ def advised(candidate: Candidate, found: Space) -> list[str]:
     return lines_to_paste(found.settings(candidate), found.differences(candidate), found.schemas)
 
 
-def of_app(guarantee: str = "durable", journal_device: str = "", **given: Value) -> Space:
+def app_choice(guarantee: str = "durable", journal_device: str = "", **given: Value) -> Space:
     return advice_request(given, set(), guarantee, journal_device=journal_device).space
 
 
@@ -49,7 +49,7 @@ def sql(told: list[str]) -> str:
 
 @pytest.mark.parametrize("own", ["delete", "wal"])
 def test_sqlite_takes_the_settings_of_a_database_that_is_there(tmp_path: Path, own: str) -> None:
-    found = of_app(journal_mode=own)
+    found = app_choice(journal_mode=own)
     wanted: dict[str, Value] = {"page_size_bytes": 1024, "journal_mode": "wal"}
     wanted |= {"synchronous": "extra", "wal_autocheckpoint_pages": 4000}
     candidate = tuple((name, wanted.get(name, value)) for name, value in found.own)
@@ -76,15 +76,15 @@ def test_sqlite_takes_the_settings_of_a_database_that_is_there(tmp_path: Path, o
 ATTACHED = "--! database shop.db\n--! attach media.db AS media\nBEGIN;\nCOMMIT;\n"
 
 
-def of_scripts(folder: Path, **given: Value) -> Space:
+def scripts_choice(folder: Path, **given: Value) -> Space:
     app = folder / "app"
     app.mkdir()
     (app / "transaction.sql").write_text(ATTACHED)
-    return of_app("durable", "", workload="sql", scripts=str(app), **given)
+    return app_choice("durable", "", workload="sql", scripts=str(app), **given)
 
 
 def test_every_attached_database_gets_the_settings_that_were_tested(tmp_path: Path) -> None:
-    found = of_scripts(tmp_path, page_size_bytes=4096)
+    found = scripts_choice(tmp_path, page_size_bytes=4096)
     assert found.schemas == ("main", "media")
     wanted: dict[str, Value] = {
         "journal_mode": "persist", "synchronous": "extra", "page_size_bytes": 1024,
@@ -118,17 +118,17 @@ def test_every_attached_database_gets_the_settings_that_were_tested(tmp_path: Pa
 
 
 def test_an_app_that_sets_its_pragmas_before_it_attaches_sets_main_alone() -> None:
-    found = of_app("none", databases=2, attached_settings="sqlite")
+    found = app_choice("none", databases=2, attached_settings="sqlite")
     assert found.schemas == ("main", "db2")
     told = advised(found.own, found)
     assert "PRAGMA journal_mode = TRUNCATE;" in told
     assert not any("db2" in each for each in told)
-    of_both = of_app("none", databases=2)
+    of_both = app_choice("none", databases=2)
     assert "PRAGMA db2.synchronous = FULL;" in advised(of_both.own, of_both)
 
 
 def test_the_vfs_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
-    found = of_app(journal_mode="wal")
+    found = app_choice(journal_mode="wal")
     candidate = found.changed(found.own, "vfs", "wal")
     assert found.can_run(candidate)
     assert found.is_allowed(candidate)
@@ -136,12 +136,12 @@ def test_the_vfs_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
     assert "LD_PRELOAD" not in "".join(advised(found.own, found))
     told = concessions(found.settings(candidate), found.differences(candidate))
     assert told == ["a library in the app's process; the WAL stays, of up to 4 MiB"]
-    of_truncate = of_app(journal_mode="truncate")
+    of_truncate = app_choice(journal_mode="truncate")
     assert not of_truncate.can_run(of_truncate.changed(of_truncate.own, "vfs", "wal"))
 
 
 def test_settings_that_split_a_transaction_of_scripts_are_left_out(tmp_path: Path) -> None:
-    found = of_scripts(tmp_path)
+    found = scripts_choice(tmp_path)
     modes = {dict(each)["journal_mode"] for each in found.candidates}
     assert modes == {"delete", "truncate", "persist"}
     wal = found.changed(found.own, "journal_mode", "wal")
@@ -151,7 +151,7 @@ def test_settings_that_split_a_transaction_of_scripts_are_left_out(tmp_path: Pat
 
 
 def test_every_mkfs_line_makes_its_filesystem(tmp_path: Path) -> None:
-    found = of_app("none")
+    found = app_choice("none")
     made = set()
     for candidate in found.structures():
         for name, near in [("", candidate), *found.near(candidate)]:
@@ -181,13 +181,13 @@ def test_a_journal_of_its_own_is_named_in_every_line_that_needs_it() -> None:
         "xfs": ["mkfs.xfs -l logdev=JOURNAL_DEVICE DEVICE",
                 "mount -t xfs -o noatime,logdev=JOURNAL_DEVICE DEVICE DIRECTORY"],
     }.items():  # fmt: skip
-        found = of_app("none", "ufs-3.1", filesystem=filesystem)
+        found = app_choice("none", "ufs-3.1", filesystem=filesystem)
         [moved] = [near for name, near in found.near(found.own) if name == "journal_device"]
         assert [each for each in advised(moved, found) if "DEVICE" in each][1:] == wanted
 
 
 def test_what_is_mounted_otherwise_is_not_made_anew() -> None:
-    found = of_app(filesystem="ext4")
+    found = app_choice(filesystem="ext4")
     [lazy] = [
         near for name, near in found.near(found.own)
         if name == "mount_options" and "lazytime" in str(dict(near)[name])
@@ -199,7 +199,7 @@ def test_what_is_mounted_otherwise_is_not_made_anew() -> None:
 
 
 def test_what_a_power_cut_may_do_now_is_given_up() -> None:
-    found = of_app("none", filesystem="ext4", journal_mode="delete", synchronous="full")
+    found = app_choice("none", filesystem="ext4", journal_mode="delete", synchronous="full")
     for name, value, wanted in (
         ("mount_options", "noatime,nobarrier", "corrupt the database and the filesystem"),
         ("synchronous", "off", "can lose commits and corrupt the database"),

@@ -11,7 +11,7 @@ from jojlab.report.advice import in_short, speed
 SLOW, FAST = Score(2e7, 2e7, 3e7, 8192, 9000), Score(1e7, 5e6, 2e7, 4096, 5000)
 
 
-def asked_of(guarantee: str = "durable", states: int = 10, most_rows: int = 0) -> AdviceRequest:
+def request_of(guarantee: str = "durable", states: int = 10, most_rows: int = 0) -> AdviceRequest:
     given: dict[str, Value] = {"filesystem": "ext4", "transactions": 40}
     return advice_request(
         given, {"filesystem"}, guarantee, limits=Limits(p99_ns=5e7), states=states,
@@ -20,7 +20,7 @@ def asked_of(guarantee: str = "durable", states: int = 10, most_rows: int = 0) -
 
 
 def test_a_change_its_gain_and_its_conditions() -> None:
-    asked = asked_of(most_rows=2)
+    asked = request_of(most_rows=2)
     own = asked.space.own
     better = asked.space.changed(own, "statements", 2)
     told = in_short(Advice(Choice(own, SLOW), [Choice(better, FAST)]), asked)
@@ -37,7 +37,7 @@ def test_a_change_its_gain_and_its_conditions() -> None:
 
 
 def test_nothing_to_change_and_no_answer() -> None:
-    asked = asked_of()
+    asked = request_of()
     present = Choice(asked.space.own, SLOW)
     told = in_short(Advice(present, [present]), asked)
     assert told["do"].startswith("change nothing")
@@ -49,8 +49,8 @@ def test_nothing_to_change_and_no_answer() -> None:
 
 def test_what_was_not_tested_is_said() -> None:
     for asked, words in (
-        (asked_of(states=0), "no power cut was asked for"),
-        (asked_of("none"), "a power cut may do anything"),
+        (request_of(states=0), "no power cut was asked for"),
+        (request_of("none"), "a power cut may do anything"),
     ):
         present = Choice(asked.space.own, SLOW)
         assert words in in_short(Advice(present, [present]), asked)["holds"]

@@ -71,7 +71,7 @@ def test_cases_are_named_or_counted() -> None:
     assert summarise_labels(list("abcd"), 9) == "4 of 9 cases"
 
 
-def of_program(observation: Observation) -> CaseSummary:
+def program_words(observation: Observation) -> CaseSummary:
     case = complete({"workload": "program"})
     found = hazards(case, observation=observation)
     return CaseSummary(
@@ -80,7 +80,7 @@ def of_program(observation: Observation) -> CaseSummary:
 
 
 def test_too_little_is_not_called_safe() -> None:
-    nothing = of_program(Observation(modes={}))
+    nothing = program_words(Observation(modes={}))
     assert (manuals(nothing), risk_mark(nothing)) == ("not known", "safety: not known")
     assert doubt_sentences(nothing.unknowns) == (
         "no SQLite was seen in it: what it promises of its files is not known",
@@ -88,20 +88,20 @@ def test_too_little_is_not_called_safe() -> None:
     some = Observation(
         modes={"wal": ModeCounts(68, end_unsynced=62)}, found_databases=2, lost_calls=True
     )
-    found = of_program(some)
+    found = program_words(some)
     assert manuals(found) == "last commits; else not known"
     assert risk_mark(found) == "at risk: last commits; else not known"
     assert hazard_sentences(found.hazards) == (
         "62 of 68 commits in WAL mode returned before their frames were synced, as with "
         "synchronous NORMAL: a power cut may lose the last commits",
     )
-    whole = of_program(Observation(modes={"wal": ModeCounts(68)}, found_databases=2))
+    whole = program_words(Observation(modes={"wal": ModeCounts(68)}, found_databases=2))
     assert (manuals(whole), risk_mark(whole)) == ("no warning", "")
 
 
 def test_what_a_commit_lacks_is_told_with_its_journal_mode() -> None:
     observation = Observation(modes={"delete": ModeCounts(3, end_unsynced=2)}, found_databases=1)
-    assert hazard_sentences(of_program(observation).hazards) == (
+    assert hazard_sentences(program_words(observation).hazards) == (
         "2 of 3 commits in mode DELETE returned before the end of their journal was synced: a "
         "power cut just after such a commit may undo it",
     )

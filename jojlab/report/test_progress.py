@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from jojlab.campaign.jobs import Step
-from jojlab.report.progress import shown
+from jojlab.report.progress import run_progress
 
 
 def test_every_case_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown("What?", 3) as watcher:
+    with run_progress("What?", 3) as watcher:
         watcher.stage("ext4-wal", 1, "snapshot")
         watcher.stage("ext4-wal", 1, "run")
         watcher.stage("ext4-wal", 1, "done")
@@ -31,7 +31,7 @@ def test_every_case_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_run_that_is_taken_up_again_goes_on_counting(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown("What?", 3) as watcher:
+    with run_progress("What?", 3) as watcher:
         watcher.finished(Step("ext4-wal", 1, is_there=True))
         watcher.finished(Step("ext4-wal", 2, cached=True))
         watcher.finished(Step("ext4-wal", 3))
@@ -41,14 +41,14 @@ def test_a_run_that_is_taken_up_again_goes_on_counting(capsys: pytest.CaptureFix
 
 
 def test_an_interrupted_run_says_nothing_more(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(KeyboardInterrupt), shown("What?", 2) as watcher:
+    with pytest.raises(KeyboardInterrupt), run_progress("What?", 2) as watcher:
         watcher.stage("a", 1, "run")
         raise KeyboardInterrupt
     assert capsys.readouterr().err == "What?\n"
 
 
 def test_the_running_cases_are_named() -> None:
-    with shown("What?", 2) as watcher:
+    with run_progress("What?", 2) as watcher:
         watcher.stage("a", 1, "snapshot")
         watcher.stage("b", 1, "run")
         assert watcher.bar.tasks[0].description == "a, seed 1 waits for its guest | b, seed 1"

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from jojlab.analysis.commit.bill import CAUSED, ClassShare, ReasonShare, caused_shares
+from jojlab.analysis.commit.bill import ClassShare, ReasonShare, caused_shares
 from jojlab.analysis.commit.story import CommitTrace
 from jojlab.analysis.run.compare import differences
 from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import is_worse
 from jojlab.model.fields import same_work
-from jojlab.model.figures import Number
+from jojlab.model.figures import CAUSED, Number
 
 _P50 = "latency_ns_p50"
 _MOST_CHEAPER = 3

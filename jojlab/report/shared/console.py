@@ -55,12 +55,12 @@ _BETWEEN = 2
 _MOST_LINES = 10
 
 
-def print_some(console: Console, what: str, lines: Sequence[str], command: str) -> None:
+def print_some(console: Console, title: str, lines: Sequence[str], command: str) -> None:
     """Print each line of markup after `what`; of many the first, and how many `command` has."""
     for line in lines[:_MOST_LINES]:
-        console.print(f"{what} {line}")
+        console.print(f"{title} {line}")
     if (further := len(lines) - _MOST_LINES) > 0:
-        console.print(f"{what} {further:,} more: {command} names them")
+        console.print(f"{title} {further:,} more: {command} names them")
 
 
 def new_table(*columns: tuple[str, str]) -> Table:
@@ -78,7 +78,7 @@ def new_table(*columns: tuple[str, str]) -> Table:
     return table
 
 
-def print_beside(
+def print_wide_table(
     console: Console,
     columns: Sequence[tuple[str, str]],
     rows: Iterable[Sequence[str]],
