@@ -237,7 +237,7 @@ def print_case(console: Console, case: CaseSummary, *, figures: bool = False) ->
     for sentence in hazards.doubt_sentences(case.unknowns):
         console.print(f"[bold yellow]safety not known[/bold yellow] {escape(sentence)}")
     _print_survival(console, case)
-    if figures:
+    if figures or not case.bill:
         for seed, hashed in case.operation_hashes.items():
             console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
     for seed, load in case.backgrounds.items():

@@ -98,7 +98,8 @@ def test_a_run_in_which_statements_failed_is_incomplete(bench: Bench, tmp_path: 
         (scripts / "transaction.sql").write_text(f"{may_fail}INSERT INTO t VALUES (:int(1,3));\n")
         answer = bench.run("sql", bench.directory, *SMALL, "--scripts", scripts)
         assert answer.returncode == code, answer.stderr
-        assert "UNIQUE constraint failed: t.a (first: transaction.sql, line" in answer.stdout
+        shown = " ".join(answer.stdout.split())  # its lines are wrapped
+        assert "UNIQUE constraint failed: t.a (first: transaction.sql, line" in shown
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
