@@ -22,7 +22,7 @@ _COLUMNS = 100
     "--library",
     metavar="FILE",
     default=DEFAULT_LIBRARY,
-    help="The SQLite that the app uses: a file, or a name for the loader.",
+    help="SQLite of the app: a file, or a name for the loader. It is loaded: its code runs.",
 )
 @option("--sync", "try_sync", is_flag=True, help="Time 64 syncs of a file that is made there.")
 @json_option()

@@ -1,6 +1,6 @@
 """What does one commit cost here, where does it go, is it safe, and what would make it cheaper?
 
-The figures of the short answer that every command opens with (jojlab/report/answer.py has its
+The figures of the short answer that commands open with (jojlab/report/answer.py has its
 words). Of several cases it is the range, and the fields whose values decide. Cheaper is said of
 cases of the same run alone, which do the same work by other means than the first.
 """
