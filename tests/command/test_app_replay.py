@@ -13,7 +13,7 @@ def test_the_scripts_are_made_and_have_the_published_rates() -> None:
     program = runpy.run_path(str(FOLDER / "make_scripts.py"))
     for app in program["APPS"]:
         text = (FOLDER / f"{app.name}.mobigen").read_text()
-        assert text == program["made"](app, program["SEED"])
+        assert text == program["make_scripts"](app, program["SEED"])
         calls = Counter(line.split()[2] for line in text.splitlines())
         for name, published in (("write", app.writes), ("pwrite", app.pwrites)):
             assert abs(calls[name] * program["SHARE"] / published - 1) < 0.02, name
