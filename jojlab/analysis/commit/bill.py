@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any, TypeVar
 
 from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, flash_lives
 from jojlab.analysis.figures.throughput import Apart, apart_json, transactions_apart
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
-from jojlab.model.figures import CAUSED
+from jojlab.model.figures import CAUSED, Number
 from jojlab.trace.dataset import Dataset, Row
 
 
@@ -93,7 +94,8 @@ class Total:
 
 @dataclass(frozen=True)
 class Bill:
-    """The bill of one case. `latency_ns` holds exact percentiles over all its commits.
+    """The bill of one case. `latency_ns` holds percentiles as its figures are: of each seed's
+    commits, then the median over the seeds.
 
     `reasons` say why the filesystem's part was needed, `homes` what the journal copied, `askers`
     whom requests served that served several at once; `life` is what flash was worn by it, None
@@ -103,7 +105,7 @@ class Bill:
     case_id: str
     transactions: int
     rows: tuple[BillRow, ...]
-    latency_ns: dict[str, int | None]
+    latency_ns: dict[str, Number | None]
     missing: Completeness
     reasons: tuple[ReasonShare, ...] = ()
     homes: tuple[HomeShare, ...] = ()
@@ -140,7 +142,7 @@ def commit_bills(
     `missing` is what completeness() says of `data`, `apart` what transactions_apart() does, where
     they are known already.
     """
-    latency = _over_seeds(ask(data, "figures/latency", each_seed=False))
+    latency = _median_latencies(ask(data, "figures/latency"))
     missing = completeness(data) if missing is None else missing
     lines = _shares_by_case(ask(data, "commit/bill"), BillRow)
     reasons = _shares_by_case(ask(data, "commit/reasons"), ReasonShare)
@@ -179,11 +181,18 @@ def _charged(life: FlashLife | None, rows: Iterable[BillRow]) -> FlashLife | Non
     return charge(life, (Written(*key, *amounts) for key, amounts in found.items()))
 
 
-def _over_seeds(rows: Iterable[Row]) -> dict[str, Row]:
-    """Return the row of every case, without the keys that say whose it is."""
+def _median_latencies(rows: Iterable[Row]) -> dict[str, dict[str, Number | None]]:
+    """Return the median over the seeds of every percentile, by case; None where a seed lacks it."""
+    by_case: dict[str, list[Row]] = {}
+    for row in rows:
+        by_case.setdefault(row["case_id"], []).append(row)
     return {
-        row["case_id"]: {name: value for name, value in row.items() if name not in _KEYS}
-        for row in rows
+        case_id: {
+            name: None if None in (values := [each[name] for each in seeds]) else median(values)
+            for name in seeds[0]
+            if name not in _KEYS
+        }
+        for case_id, seeds in by_case.items()
     }
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jojlab.analysis.commit.bill import BillLine, Total, bill_json, commit_bills, grown
+from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.model.figures import CAUSED, FIGURES
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
@@ -93,6 +94,15 @@ def test_seeds_are_added_up(tmp_path: Path) -> None:
     own = bill["within_commit"]["total"]
     assert own == {"requests": 9 * 15, "bytes": 69632 * 15, "flushes": 2 * 15}
     assert bill["total"] == {"requests": 9 * 15 + 3, "bytes": 69632 * 15 + 3 * 4096, "flushes": 30}
+
+
+def test_percentiles_are_the_figures_of_the_case(tmp_path: Path) -> None:
+    """Three seeds whose commits, taken together, have another median than their medians."""
+    data = Dataset.from_runs(make_run(tmp_path / "run", seeds=[1, 2, 5], transactions=7))
+    figures = case_figures(data)
+    for case_id, bill in commit_bills(data).items():
+        for name, value in bill.latency_ns.items():
+            assert value == figures[case_id].median.get(name)
 
 
 def test_warm_up_is_not_billed(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
         result[key] = figures
     for row in pass_throughput(data):
         result[row["case_id"], row["seed"]][figure_of_pass(row["kind"])] = row["throughput_tps"]
-    for row in ask(data, "figures/latency", each_seed=True):
+    for row in ask(data, "figures/latency"):
         figures = result[row.pop("case_id"), row.pop("seed")]
         for name, value in row.items():
             if value is None:  # nobody paid for a checkpoint

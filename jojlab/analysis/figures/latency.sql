@@ -1,5 +1,4 @@
--- How long does an app wait for a transaction? Exact percentiles for each
--- capture, or over all seeds of a case ($each_seed false: seed is null).
+-- How long does an app wait for a transaction? Exact percentiles for each capture.
 --
 -- Nearest rank (ISO 3534-1, sample quantile without interpolation): the smallest measured value
 -- that at least the given share of the values do not exceed. quantile_disc selects it without
@@ -16,8 +15,7 @@ WITH waits AS (
 ),
 found AS (
     SELECT
-        case_id,
-        CASE WHEN $each_seed THEN seed END AS seed,
+        case_id, seed,
         quantile_disc(latency_ns, [0.5, 0.9, 0.99, 0.999]) AS latencies,
         max(latency_ns) AS latency_ns_max,
         quantile_disc(commit_latency_ns, [0.5, 0.9, 0.99, 0.999]) AS commit_latencies,
