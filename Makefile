@@ -153,7 +153,7 @@ lint-python: python test-packages lint-imports lint-javascript
 	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup docs/conf.py
 	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup docs/conf.py
 	.venv/bin/mypy
-	shellcheck setup/*.sh .ci/run
+	shellcheck setup/*.sh gate/*.sh .ci/run
 
 # Which rooms may import which ([tool.importlinter] of pyproject.toml), and that what is imported is
 # declared. Tests may look up to any room: a copy of the product without them is checked.

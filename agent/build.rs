@@ -110,6 +110,8 @@ fn sqlite_vfs(folder: &Path) {
             .arg(&object));
         println!("cargo::rustc-link-arg={}", object.display());
     }
+    // The objects follow all libraries; a static libc is searched once more for what they call.
+    println!("cargo::rustc-link-arg=-lc");
 }
 
 /// From elfutils 0.189 on libelf unpacks sections by zstd too, where a distribution chose so; what

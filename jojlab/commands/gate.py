@@ -45,6 +45,7 @@ from jojlab.gate.budgets import (
 )
 from jojlab.gate.budgets import accept as accepted_of
 from jojlab.gate.check import LimitOutcome, LimitVerdict, check, guarded
+from jojlab.gate.trend import append_point, trend_point
 from jojlab.lab.options import Options
 from jojlab.report import gate as words
 from jojlab.report.gate import junit as junit_of
@@ -67,6 +68,7 @@ from jojlab.trace.run_folder import RunFolder
 @option("--accept", is_flag=True, help="Keep this run's bill beside BUDGETS as the accepted one.")
 @option("--junit", metavar="FILE", type=PATH, help="Write JUnit's XML.")
 @option("--markdown", metavar="FILE", type=PATH, help="Append a summary in Markdown.")
+@option("--trend", metavar="FILE", type=PATH, help="Append a line to a trend, and draw it.")
 @option("--out", metavar="DIR", type=PATH, help="Folder of a fresh run; default: runs/NAME.")
 @jobs_option
 @no_cache_option
@@ -80,6 +82,7 @@ def gate(
     accept: bool,
     junit: Path | None,
     markdown: Path | None,
+    trend: Path | None,
     out: Path | None,
     jobs: int,
     no_cache: bool,
@@ -98,6 +101,7 @@ def gate(
       joj gate budgets.toml --accept              # from now on, compare with this bill
       joj gate budgets.toml runs/own-app
       joj gate budgets.toml --junit gate.xml --markdown "$GITHUB_STEP_SUMMARY"
+      joj gate budgets.toml --trend gate-trend.jsonl      # how each limit went, commit by commit
       joj gate budgets.toml --set scripts=my-app --json
 
     docs/gate.md has the form of BUDGETS, and a workflow for CI.
@@ -112,15 +116,20 @@ def gate(
     folder = RunFolder.open(run) if run else _fresh(asked, settings, out, options)
     summary = summarise(folder, cache=Cache.default())
     verdicts = check(summary, asked.budgets, accepted)
+    points = append_point(trend, trend_point(verdicts, budgets.parent)) if trend else ()
+    lines = words.trend_lines(points, verdicts) if trend else ()
     if as_json:
         print(json_text(_json(verdicts)))
     else:
         print_gate(terminal(), verdicts)
+        if trend:
+            words.print_trend(terminal(), lines)
     name = str(budgets)
     if junit:
         _write(junit, junit_of(verdicts, name), "w")
     if markdown:
-        _write(markdown, markdown_of(verdicts, name), "a")
+        drawn = words.trend_markdown(lines) if trend else ""
+        _write(markdown, markdown_of(verdicts, name) + drawn, "a")
     if accept:
         write_accepted(asked.accepted_path, accepted_of(summary))
         click.echo(f"accepted bill: {asked.accepted_path}", err=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rich.console import Console
@@ -15,6 +16,7 @@ from jojlab.analysis.commit.bill import BillLine, LineDelta
 from jojlab.foundation.printable import printable
 from jojlab.gate.budgets import Limit
 from jojlab.gate.check import LimitOutcome, LimitVerdict
+from jojlab.gate.trend import TrendPoint
 from jojlab.model.figures import Number
 from jojlab.report import survival
 from jojlab.report.shared import text
@@ -110,7 +112,15 @@ _STYLES = {
 
 
 def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
-    """Print a row for each limit, then what became of those that do not hold."""
+    """Print how many limits hold, what became of the others, then a row for each limit."""
+    console.print(gate_summary(verdicts))
+    for each in verdicts:
+        if each.outcome is LimitOutcome.KEPT:
+            continue
+        style = _STYLES[each.outcome]
+        console.print(f"[{style}]{each.outcome}[/{style}] {escape(headline(each))}")
+        for told in details(each):
+            console.print(f"    {escape(told)}")
     table = new_table(
         ("case", "left"), ("limit", "left"), ("", "left"), ("now", "right"), ("accepted", "right")
     )
@@ -124,15 +134,92 @@ def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
             escape(accepted_value(each)),
         )
     console.print(table)
-    for each in verdicts:
-        if each.outcome is LimitOutcome.KEPT:
-            continue
-        style = _STYLES[each.outcome]
-        console.print(f"[{style}]{each.outcome}[/{style}] {escape(headline(each))}")
-        for told in details(each):
-            console.print(f"    {escape(told)}")
-    console.print(gate_summary(verdicts))
     console.print(f"[dim]{NO_TOLERANCE}[/dim]")
+
+
+# Runs that a trend draws, the newest.
+DRAWN_POINTS = 40
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class TrendLine:
+    """What became of one limit's value: `bars` has a sign for each run that is drawn, the oldest
+    first, and a blank where it was not measured. `before` is the value of the run before, None
+    where there is none; `changed_at` is the newest commit that
+    changed it.
+    """
+
+    label: str
+    limit: str
+    bars: str
+    before: str
+    now: str
+    changed_at: str
+
+
+def trend_lines(
+    points: Sequence[TrendPoint], verdicts: Sequence[LimitVerdict]
+) -> tuple[TrendLine, ...]:
+    """Return a line for each limit that this run measured, in the order of the verdicts."""
+    drawn = points[-DRAWN_POINTS:]
+    lines = []
+    for each in {(each.case_id, each.limit.name): each for each in verdicts}.values():
+        if each.value is None:
+            continue
+        key = each.case_id, each.limit.name
+        values = [
+            next((one.value for one in point.values if (one.case, one.limit) == key), None)
+            for point in drawn
+        ]
+        before, changed_at = None, ""
+        for point, value in zip(drawn[:-1], values[:-1], strict=True):
+            if value is None:
+                continue
+            if before is not None and value != before:
+                changed_at = point.commit or "not known"
+            before = value
+        if before is not None and each.value != before:
+            changed_at = drawn[-1].commit or "not known"
+        lines.append(
+            TrendLine(
+                label=each.label,
+                limit=each.limit.name,
+                bars=_bars(values),
+                before="" if before is None else amount(each.limit, before),
+                now=amount(each.limit, each.value),
+                changed_at=changed_at,
+            )
+        )
+    return tuple(lines)
+
+
+def _bars(values: Sequence[Number | None]) -> str:
+    """Return a bar for each value, its height from 0 to the largest."""
+    largest = max((value for value in values if value is not None), default=0) or 1
+    steps = len(_BARS) - 1
+    return "".join(
+        " " if value is None else _BARS[round(steps * max(value, 0) / largest)] for value in values
+    )
+
+
+_TREND_TITLES = ("case", "limit", "runs", "before", "now", "last changed at")
+
+
+def print_trend(console: Console, lines: Sequence[TrendLine]) -> None:
+    """Print how each limit's value went from run to run."""
+    sides = ("left", "left", "left", "right", "right", "left")
+    table = new_table(*zip(_TREND_TITLES, sides, strict=True))
+    for each in lines:
+        table.add_row(*map(escape, astuple(each)))
+    console.print(table)
+
+
+def trend_markdown(lines: Sequence[TrendLine]) -> str:
+    """Return the same as a table in Markdown."""
+    rows = ["", "| " + " | ".join(_TREND_TITLES) + " |", "|---|---|---|---:|---:|---|"]
+    rows += ["| " + " | ".join(map(_plain, astuple(each))) + " |" for each in lines]
+    return "\n".join([*rows, ""])
 
 
 # A limit that was not measured is an error of the test, not a failure of what it tests.
