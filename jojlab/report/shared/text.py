@@ -141,8 +141,14 @@ def clocks(names: Iterable[str]) -> str:
 
 
 def has_commit(cases: Iterable[CaseSummary]) -> bool:
-    """Whether SQLite is among what the cases ran; imported traces and replays do not say."""
-    return any("journal_mode" in case.case for case in cases)
+    """Return whether SQLite is among what the cases ran: by their fields, or by the commits that
+    were found of a program; imported traces and replays do not say.
+    """
+    return any(
+        "journal_mode" in case.case
+        or any(end.get("journal_modes") for end in case.programs.values())
+        for case in cases
+    )
 
 
 def transaction_name(cases: Iterable[CaseSummary]) -> str:
