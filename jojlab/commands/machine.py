@@ -12,6 +12,7 @@ from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseErro
 from jojlab.foundation.places import cure_folder
 from jojlab.foundation.printable import json_text
 from jojlab.guest.health import checks, packages
+from jojlab.live.abilities import abilities
 from jojlab.model.fields import BY_NAME
 
 
@@ -26,7 +27,8 @@ from jojlab.model.fields import BY_NAME
 def doctor(build: bool, install_line: bool, as_json: bool) -> int:
     """Check this machine and print how to install what is missing.
 
-    It checks packages, Rust, QEMU, agent, guest image (built if needed), cache, disk and memory.
+    It checks packages, Rust, QEMU, agent, guest image (built if needed), cache, disk and memory,
+    and ends with what joj can do here, and what helps where it cannot.
 
     \b
     Examples:
@@ -53,9 +55,18 @@ def doctor(build: bool, install_line: bool, as_json: bool) -> int:
             print(f"{'ok     ' if check.ok else 'MISSING'} {check.name:<9} {check.detail}")
             if check.remedy:
                 print(f"{'':17} remedy: {check.remedy}", flush=True)
-    fine = all(check.ok for check in found)
+    missing = ", ".join(check.name for check in found if not check.ok)
+    fine = not missing
+    able = list(abilities(missing))
     if as_json:
-        print(json_text({"ok": fine, "checks": [vars(check) for check in found]}))
+        rows = {"checks": [vars(check) for check in found], "abilities": [vars(a) for a in able]}
+        print(json_text({"ok": fine, **rows}))
+        return FINE if fine else MACHINE_CANNOT
+    for ability in able:
+        print(f"{'cannot ' if ability.reason else 'can    '} {ability.name:<9} {ability.commands}")
+        if ability.reason:
+            print(f"{'':17} {ability.reason}")
+            print(f"{'':17} remedy: {ability.remedy}")
     return FINE if fine else MACHINE_CANNOT
 
 
