@@ -25,7 +25,7 @@ from jojlab.campaign.jobs import RunProgress
 from jojlab.foundation.cache import Cache
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
-from jojlab.report.advice import settings_label
+from jojlab.report.settings import settings_label
 
 _ROOT = Path(__file__).parents[1]
 _APPS = _ROOT / "experiments"

@@ -28,7 +28,7 @@ from jojlab.foundation.printable import json_text, printable
 from jojlab.foundation.signals import Signalled
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
-from jojlab.report.advice import advice_json, in_short, print_advice, print_interrupted
+from jojlab.report.advice import advice_json, print_advice, print_interrupted
 from jojlab.report.page import write_report
 from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import terminal
@@ -188,8 +188,7 @@ def advise(
     write_report(folder / "report.html", summary, str(folder))
     gone = saved(summary, asked)
     if as_json:
-        short = {"run": str(folder), "in_short": in_short(advice, asked)}
-        print(json_text({**short, **advice_json(advice, asked, gone)}))
+        print(json_text({"run": str(folder), **advice_json(advice, asked, gone)}))
     else:
         print_advice(terminal(), advice, asked, gone)
         print(f"\nrun     {folder}\nreport  {folder / 'report.html'}")

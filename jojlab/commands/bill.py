@@ -39,8 +39,9 @@ from jojlab.inspection.target import case_like, inspect_target
 from jojlab.lab.options import Options
 from jojlab.model.fields import FIELDS, MAX_SEED
 from jojlab.report import bill as program
-from jojlab.report.answer import answer_lines, print_answer
+from jojlab.report.answer import answer_lines
 from jojlab.report.shared.console import READABLE, terminal
+from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.shared.text import clocks
 from jojlab.report.summary import print_case, print_warnings
 

@@ -20,10 +20,11 @@ from jojlab.foundation.printable import json_text
 from jojlab.live.agent import attend
 from jojlab.live.runner import Bench, live_settings
 from jojlab.recording.folder import Recording
-from jojlab.report.answer import answer_lines, print_answer
+from jojlab.report.answer import answer_lines
 from jojlab.report.page import write_report
 from jojlab.report.replay import print_replay
 from jojlab.report.shared.console import READABLE, terminal
+from jojlab.report.shared.short_answer import print_answer
 
 BY = ("auto", "ebpf", "ptrace")
 DATA = ("none", "hash", "keep")

@@ -15,9 +15,10 @@ from jojlab.command_line.options import PATH, figures_option, json_option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.report.answer import answer_json, answer_lines, print_answer
+from jojlab.report.answer import answer_json, answer_lines
 from jojlab.report.commits import print_story, without_requests
 from jojlab.report.shared.console import READABLE, terminal
+from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.summary import (
     print_case,
     print_fingerprint,

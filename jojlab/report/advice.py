@@ -1,5 +1,5 @@
-"""Says in words what an adviser found, and prints it: lines to paste, what is given up, and why it
-is cheaper.
+"""Says in words what an adviser found, and prints it: what to change, what that gains, what power
+cuts left, and which lines of the bill went away.
 
 Gets the choices (jojlab/advise/advice.py); computes nothing.
 """
@@ -7,9 +7,9 @@ Gets the choices (jojlab/advise/advice.py); computes nothing.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from rich.console import Console
@@ -18,192 +18,34 @@ from rich.markup import escape
 from jojlab.advise.advice import Advice, Choice, speed_up
 from jojlab.advise.request import AdviceRequest
 from jojlab.advise.score import Score
-from jojlab.advise.space import MAIN, Candidate, Space
+from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.commit.bill import LineDelta
 from jojlab.analysis.run.risks import Guarantee
-from jojlab.analysis.run.risks import hazards as risks
-from jojlab.model.field import Value
 from jojlab.model.fields import BY_NAME
-from jojlab.model.filesystem import NO_DEVICE
-from jojlab.model.filesystems import FILESYSTEMS
-from jojlab.model.hazards import Harm, Observation
+from jojlab.model.hazards import Harm
 from jojlab.report import hazards, survival
 from jojlab.report.gate import amounts, owner
+from jojlab.report.settings import concessions, lines_to_paste, settings_label
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table
+from jojlab.report.shared.short_answer import (
+    MOST_COLUMNS,
+    RankedLine,
+    duration,
+    fit_lines,
+    number,
+    print_answer,
+    sentence,
+    size,
+)
 
 # Of --states 0.
 NOT_CUT = "no power cut was asked for: that answers keep the guarantee, the manuals say alone"
-
-Differences = Mapping[str, tuple[Value, Value]]
-
-
-def settings_label(settings: Mapping[str, Value]) -> str:
-    """Return the settings that tell choices apart, in a few words."""
-    words = [str(settings["filesystem"])]
-    for name in ("journal_mode", "synchronous", "sync_call"):
-        words += [str(settings[name])] if name in settings else []
-    if settings.get("batch_atomic_write") == "on":
-        words.append("batch atomic writes")
-    if settings.get("locking_mode") == "exclusive":
-        words.append("exclusive")
-    if settings.get("vfs") == "wal":
-        words.append("vfs=wal")
-    if "page_size_bytes" in settings:
-        words.append(f"pages of {text.size(int(settings['page_size_bytes']))}")
-    if settings.get("journal_mode") == "wal":
-        words.append(f"checkpoint at {settings['wal_autocheckpoint_pages']} pages")
-    words += [str(settings[name]) for name in ("mkfs_options", "mount_options") if settings[name]]
-    if settings["journal_device"] != NO_DEVICE:
-        words.append(f"journal on {settings['journal_device']}")
-    return ", ".join(words)
 
 
 def speed(ratio: float) -> str:
     """Return how many times as fast, as a table shows it: 7.4 ×; 1/9.8 × where it takes longer."""
     return f"{text.times(ratio)} ×" if ratio >= 1 or not ratio else f"1/{text.times(1 / ratio)} ×"
-
-
-def lines_to_paste(
-    settings: Mapping[str, Value], changed: Differences, schemas: Sequence[str] = (MAIN,)
-) -> list[str]:
-    """Return what to paste, with the file or program that each part is for as a comment. A PRAGMA
-    is given for each of the `schemas`, as it was when the settings were tested.
-    """
-    set_ones = schemas[:1] if settings.get("attached_settings") == "sqlite" else schemas
-    return [
-        *_vfs_lines(settings),
-        *_database_lines(settings, changed, schemas),
-        *_app_lines(settings, changed, set_ones),
-        *_build_lines(settings, changed),
-        *_disk_lines(settings, changed),
-    ]
-
-
-def _vfs_lines(settings: Mapping[str, Value]) -> Iterator[str]:
-    if settings.get("vfs") == "wal":
-        yield "# the app keeps its code; docs/cure.md has the lines for C, Rust, Go and others"
-        yield "LD_PRELOAD=$(joj cure --path)/joj_wal_preload.so APP"
-
-
-def _database_lines(
-    settings: Mapping[str, Value], changed: Differences, schemas: Sequence[str]
-) -> Iterator[str]:
-    """What changes the file itself: SQLite changes no page size in WAL mode (sqlite.org/pragma)."""
-    if "page_size_bytes" not in changed:
-        return
-    several = len(schemas) > 1
-    after = "after ATTACH, " if several else ""
-    what = "databases" if several else "database"
-    yield f"-- SQL, once, {after}while no other connection is open: writes the {what} anew"
-    for name, prefix in _prefixes(schemas):
-        yield f"PRAGMA {prefix}journal_mode = DELETE;"
-        yield f"PRAGMA {prefix}page_size = {settings['page_size_bytes']};"
-        yield f"VACUUM {name};" if several else "VACUUM;"
-
-
-def _app_lines(
-    settings: Mapping[str, Value], changed: Differences, schemas: Sequence[str]
-) -> Iterator[str]:
-    """What a connection sets, by schema: `PRAGMA synchronous` without a name is of main alone."""
-    if "journal_mode" not in settings:
-        return
-    when = ", after ATTACH" if len(schemas) > 1 else ""
-    yield f"-- SQL, whenever the database is opened{when}"
-    for _, prefix in _prefixes(schemas):
-        if settings.get("locking_mode") == "exclusive" or "locking_mode" in changed:
-            yield f"PRAGMA {prefix}locking_mode = {str(settings['locking_mode']).upper()};"
-        yield f"PRAGMA {prefix}journal_mode = {str(settings['journal_mode']).upper()};"
-        yield f"PRAGMA {prefix}synchronous = {str(settings['synchronous']).upper()};"
-    if settings["journal_mode"] == "wal":
-        yield f"PRAGMA wal_autocheckpoint = {settings['wal_autocheckpoint_pages']};"
-    if "statements" in changed:
-        yield f"-- change {settings['statements']} rows in one transaction: BEGIN; ...; COMMIT;"
-
-
-def _prefixes(schemas: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each schema's name as SQL has it, and what stands before a PRAGMA's name for it;
-    nothing where there is one alone.
-    """
-    quoted = [
-        name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
-        for name in schemas
-    ]
-    return [(name, f"{name}." if len(schemas) > 1 else "") for name in quoted]
-
-
-def _build_lines(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
-    flags = []
-    if settings.get("sync_call") == "fdatasync":
-        flags.append("-DHAVE_FDATASYNC=1")
-    elif "sync_call" in changed:
-        flags.append("-DHAVE_FDATASYNC=0")
-    if settings.get("batch_atomic_write") == "on":
-        flags.append("-DSQLITE_ENABLE_BATCH_ATOMIC_WRITE")
-    if flags:
-        yield "# when SQLite is compiled"
-        yield f"CFLAGS += {' '.join(flags)}"
-
-
-def _disk_lines(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
-    filesystem = str(settings["filesystem"])
-    mkfs, mount = str(settings["mkfs_options"]), str(settings["mount_options"])
-    journal = str(settings["journal_device"])
-    if not {"filesystem", "mkfs_options", "mount_options", "journal_device"} & changed.keys():
-        return
-    made = {"filesystem", "mkfs_options", "journal_device"} & changed.keys()
-    yield "# as root; mkfs destroys what is on DEVICE" if made else "# as root"
-    external = FILESYSTEMS[filesystem].external_journal
-    if journal != NO_DEVICE and external:
-        if made and external.prepare:
-            yield external.prepare
-        mkfs = external.mkfs_options.format(mkfs)
-        mount = ",".join(filter(None, (mount, external.mount_option)))
-    if made:
-        yield " ".join(filter(None, (f"mkfs.{filesystem}", mkfs.strip(), "DEVICE")))
-    options = f"-o {mount.lstrip(',')} " if mount else ""
-    yield f"mount -t {filesystem} {options}DEVICE DIRECTORY"
-
-
-def concessions(
-    settings: Mapping[str, Value], changed: Differences, observation: Observation | None = None
-) -> list[str]:
-    """Return what the changes cost beside time, and what a power cut may do that it could not."""
-    found = []
-    present = {**settings, **{name: own for name, (own, _) in changed.items()}}
-    observation = observation or Observation()
-    own_risks = risks(present, observation=observation)
-    for name, (own, new) in changed.items():
-        match name:
-            case "filesystem":
-                found.append(f"the disk must be formatted: {own} is there now")
-            case "mkfs_options" | "journal_device":
-                found.append("the disk must be formatted")
-            case "page_size_bytes":
-                found.append("the database must be written anew (VACUUM)")
-            case "locking_mode" if new == "exclusive":
-                found.append("no other connection may open the database")
-            case "journal_mode" if new == "wal":
-                found.append(
-                    "two more files beside the database; a checkpoint makes some commits slow"
-                )
-            case "wal_autocheckpoint_pages" if int(new) > int(own):
-                size = text.size(int(new) * int(settings["page_size_bytes"]))
-                found.append(
-                    f"the WAL may grow to {size}, all of it read when a crash is recovered"
-                )
-            case "sync_call" if new == "fdatasync":
-                found.append("a SQLite that is built with fdatasync; a file's times may be old")
-            case "vfs" if new == "wal":
-                found.append("a library in the app's process; the WAL stays, of up to 4 MiB")
-            case "batch_atomic_write" if new == "on":
-                found.append("a SQLite that is built with batch atomic writes")
-            case "statements" if int(new) > int(own):
-                found.append(f"{new} rows wait for one another and are kept or lost together")
-    found += hazards.hazard_sentences(
-        each for each in risks(settings, observation=observation) if each not in own_risks
-    )
-    return list(dict.fromkeys(found))
 
 
 def survival_words(choice: Choice) -> str:
@@ -315,6 +157,7 @@ def advice_json(
         )
     app = request.space.settings(request.space.own)
     return {
+        "in_short": list(advice_lines(advice, request)),
         "workload": app["workload"],
         "device": app["device"],
         "given": dict(request.settings),
@@ -362,50 +205,63 @@ def _choice_json(
     }
 
 
-_NONE = "no settings that were measured keep the guarantee and the limits"
-
-
-def in_short(advice: Advice, request: AdviceRequest) -> dict[str, str]:
-    """Return a line each of `do`, `gain` and `holds`; without an answer there is no gain."""
-    if not advice.answers:
-        return {"do": _NONE, "holds": _holds(request)}
+def advice_lines(advice: Advice, request: AdviceRequest) -> tuple[str, ...]:
+    """Return the short answer: what to change, what a commit then takes, what a power cut leaves,
+    and for which app and device that holds.
+    """
     assert advice.present
-    first = advice.answers[0]
-    return {
-        "do": _do(first, request),
-        "gain": _gain(first, advice.present, request),
-        "holds": f"{_holds(request)}; {_guarantee_words(first, request)}",
-    }
+    lacking = list(dict.fromkeys(chain.from_iterable(advice.incomplete.values())))
+    missing = f"Incomplete: the runs of {', '.join(lacking)} do not count in full."
+    first = advice.answers[0] if advice.answers else None
+    lines = [
+        (0, _change(first, request)),
+        *(_gain(first, advice.present, request) if first else []),
+        (0, _safety(first, request) if first else ""),
+        (0, _conditions(request)),
+    ]
+    return fit_lines(lines, missing if lacking else "")
 
 
-def _do(first: Choice, request: AdviceRequest) -> str:
+def _change(first: Choice | None, request: AdviceRequest) -> str:
+    limits = " and the limits" * bool(request.limits.p99_ns or request.limits.years)
+    if first is None:
+        return f"No settings that were measured keep the guarantee{limits}."
     changed = request.space.differences(first.candidate)
     if not changed:
         return (
-            "change nothing: of the settings that were measured, none that keeps the guarantee "
-            "and the limits is cheaper by 1 %"
+            f"Change nothing: no measured settings that keep the guarantee{limits} are cheaper "
+            "by 1 %."
         )
-    told = (
-        f"{name} = {new or 'none'} (now {old or 'none'})" for name, (old, new) in changed.items()
+    parts = [
+        (f"{name} to {new or 'none'}", f" (now {old or 'none'})")
+        for name, (old, new) in changed.items()
+    ]
+    lines = (
+        f"Change {', '.join(map(''.join, parts))}.",
+        f"Change {', '.join(change for change, _ in parts)}.",
+        f"Change {', '.join(changed)}.",
     )
-    return f"{', '.join(told)}; answer-1 has the lines to paste"
+    fitting = (line for line in lines if len(line) <= MOST_COLUMNS)
+    return next(fitting, f"Change {len(changed)} settings; answer-1 has the lines to paste.")
 
 
-def _gain(first: Choice, present: Choice, request: AdviceRequest) -> str:
+def _gain(first: Choice, present: Choice, request: AdviceRequest) -> Iterator[RankedLine]:
+    """Yield what a commit takes and sends, beside what it takes and sends now."""
     now, then = present.score, first.score
-    by = " by the row" * ("statements" in request.space.differences(first.candidate))
+    name = text.transaction_word(request.space.present)
+    takes = f"takes {duration(then.commit_ns)} on average"
     if first.candidate == present.candidate:
-        return f"none: a commit takes {text.duration(now.commit_ns)} as it is"
+        yield 0, f"One {name} {takes} (p99 {duration(then.p99_ns)}), and sends {size(then.bytes)}."
+        return
+    by = " by the row" * ("statements" in request.space.differences(first.candidate))
     ratio = speed_up(first, present)
-    told = f"{text.times(ratio)} times as fast{by}: a commit takes "
-    if ratio < 1:
-        times = text.times(1 / ratio) if ratio else "many"
-        told = f"none: {_loses(present, request)} costs {times} times as much{by}: a commit takes "
-    return (
-        f"{told}{text.duration(then.commit_ns)} in place of {text.duration(now.commit_ns)}, p99 "
-        f"{text.duration(then.p99_ns)} in place of {text.duration(now.p99_ns)}, and sends "
-        f"{text.size(then.bytes)} to the device in place of {text.size(now.bytes)}"
-    )
+    told = f"{number(ratio)} times as fast{by}"
+    if 0 < ratio < 1:
+        yield 0, f"It is dearer: {_loses(present, request)}."
+        told = f"{number(1 / ratio)} times as long{by}"
+    yield 0, f"One {name} then {takes} in place of {duration(now.commit_ns)}: {told}."
+    sends = f"it sends {size(then.bytes)} in place of {size(now.bytes)}"
+    yield 1, f"Its p99 is {duration(then.p99_ns)} in place of {duration(now.p99_ns)}; {sends}."
 
 
 def _loses(present: Choice, request: AdviceRequest) -> str:
@@ -413,17 +269,17 @@ def _loses(present: Choice, request: AdviceRequest) -> str:
     space = request.space
     harms = {each.kind for each in space.ruled_out_by(present.candidate)}
     if harms and harms <= {Harm.COMMITS, Harm.WRITES, Harm.NAMES}:
-        return "your present settings may lose commits; keeping them"
+        return "your present settings may lose commits"
     if harms:
         risked = hazards.risk_words(space.ruled_out_by(present.candidate))
-        return f"your present settings put at risk: {risked}; keeping that safe"
+        return f"your present settings put at risk: {risked}"
     if present.breaks(space.guarantee, but_torn_blocks=True):
-        return "your present settings broke the guarantee after a power cut; keeping it"
-    return "your present settings exceed the limits; what keeps them"
+        return "your present settings broke the guarantee after a power cut"
+    return "your present settings exceed the limits"
 
 
-def _holds(request: AdviceRequest) -> str:
-    """For which app, device, regimes, seeds and limits."""
+def _conditions(request: AdviceRequest) -> str:
+    """Say for which app, device, regimes, limits and seeds the answer holds."""
     present = request.space.settings(request.space.own)
     # What is free to choose or stands in the line of the present settings is no condition.
     means = {name for name, field in BY_NAME.items() if not field.changes_work and "." not in name}
@@ -435,34 +291,34 @@ def _holds(request: AdviceRequest) -> str:
         if regime
     ]
     limits = request.limits
-    seeds = ", ".join(str(seed) for seed in request.seeds)
-    return "; ".join(
-        filter(
-            None,
-            (
-                f"{present['workload']} on {present['device']}, a model of a device",
-                ", ".join(more),
-                f"commits: {', '.join(shares)}" if shares else "",
-                f"p99 of at most {text.duration(limits.p99_ns)}" if limits.p99_ns else "",
-                f"{text.count(limits.years, 'year')} of flash" if limits.years else "",
-                f"seed {seeds}",
-            ),
-        )
-    )
+    parts = [
+        f"For {present['workload']} on the model {present['device']}",
+        ", ".join(shares),
+        f"p99 within {duration(limits.p99_ns)}" if limits.p99_ns else "",
+        f"{text.count(limits.years, 'year')} of flash" if limits.years else "",
+        f"seed {', '.join(str(seed) for seed in request.seeds)}",
+    ]
+    line = sentence([*parts, ", ".join(more)])
+    if all(each in line for each in more):
+        return line
+    return sentence([*parts, f"{text.count(len(more), 'field')} as given"])
 
 
-def _guarantee_words(first: Choice, request: AdviceRequest) -> str:
+def _safety(first: Choice, request: AdviceRequest) -> str:
     guarantee = request.space.guarantee
     if guarantee is Guarantee.NONE:
-        return "a power cut may do anything (--guarantee none)"
+        return "A power cut may do anything (--guarantee none)."
     if not request.states:
-        return NOT_CUT
+        return f"{guarantee.capitalize()} by the manuals alone: no power cut was asked for."
     if request.space.present["workload"] == "replay":
-        return (
-            f"by the manuals, what its syncs promised survives, and after power cuts "
-            f"{survival_words(first)}; what its commits lose is not known"
+        return sentence(
+            [
+                "By the manuals, what its syncs promised survives",
+                f"after power cuts {survival_words(first)}",
+                "what its commits lose is not known",
+            ]
         )
-    return f"{guarantee} by the manuals, and after power cuts {survival_words(first)}"
+    return f"{guarantee.capitalize()} by the manuals; after power cuts: {survival_words(first)}."
 
 
 # Of an interrupted search: settings whose power was not cut.
@@ -477,8 +333,7 @@ def print_advice(
 ) -> None:
     """Print it; `gone` are the lines of the bill that each choice saves, by its name."""
     assert advice.present
-    for name, told in in_short(advice, request).items():
-        console.print(f"[bold]{name}:[/bold] {escape(told)}")
+    print_answer(console, advice_lines(advice, request))
     for told in incomplete(advice):
         console.print(f"[bold yellow]incomplete:[/bold yellow] {escape(told)}")
     console.print(
@@ -513,21 +368,21 @@ def print_advice(
         "[dim]per commit; speed: by the row, beside the present settings; device: bytes sent to "
         "it; flash: bytes that it programs[/dim]"
     )
-    for number, choice in enumerate(advice.answers, 1):
-        name = f"answer-{number}"
+    for place, choice in enumerate(advice.answers, 1):
+        name = f"answer-{place}"
         _print_answer(console, name, choice.candidate, request.space, gone.get(name, ()))
         if told := states_judged(choice, request.states):
             console.print(f"  tested: {escape(told)}")
         if risk := worst_state(choice):
             console.print(f"  [yellow]risk:[/yellow] {escape(risk)}")
-    for number, choice in enumerate(advice.refused, 1):
+    for place, choice in enumerate(advice.refused, 1):
         told = settings_label(request.space.settings(choice.candidate))
         worst = worst_state(choice) or survival_words(choice)
         by = "; the manuals refuse it too" if choice.manual_refuses else ""
         if by and not worst_state(choice):
             by = f"; {refusal_reason(request.space, choice.candidate)}"
         console.print(
-            f"[bold yellow]refused-{number}[/bold yellow] {escape(f'{told}: {worst}{by}')}"
+            f"[bold yellow]refused-{place}[/bold yellow] {escape(f'{told}: {worst}{by}')}"
         )
     if not request.states and request.space.guarantee is not Guarantee.NONE:
         console.print(f"[yellow]{NOT_CUT}[/yellow]")

@@ -7,25 +7,28 @@ manuals say, and what was not measured is said not to be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-from rich.console import Console
-from rich.markup import escape
 
 from jojlab.analysis.run.answer import Answer, Factor, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, summary_json
 from jojlab.analysis.study.parts import verdicts
 from jojlab.analysis.traffic.characterisation import Characterisation
-from jojlab.model.figures import Number
 from jojlab.report import hazards, survival
 from jojlab.report.shared import text
+from jojlab.report.shared.short_answer import (
+    RankedLine,
+    count,
+    duration,
+    fit_lines,
+    number,
+    percent,
+    range_words,
+    sentence,
+    size,
+)
 from jojlab.report.shared.template import Section, render
 from jojlab.report.shared.vega import COLOURS
-
-MOST_LINES = 6
-MOST_COLUMNS = 100
-_DIGITS = 3
 
 
 def answer_lines(
@@ -41,25 +44,12 @@ def answer_lines(
         lines = _cases_lines(result) if len(result.measured) > 1 else _case_lines(result)
     else:
         lines = [*_traffic_lines(summary, kinds or {})]
-    lines = [(rank, line) for rank, line in lines if line]
-    # What can best be spared stands last of what explains; that data is missing is never spared.
-    room = MOST_LINES - bool(incomplete)
-    places = sorted(sorted(range(len(lines)), key=lambda place: lines[place][0])[:room])
-    shown = [lines[place][1] for place in places]
-    return tuple(_cut(line) for line in (*shown, incomplete) if line)
+    return fit_lines(lines, incomplete)
 
 
 def answer_json(summary: RunSummary) -> dict[str, Any]:
     """Return what `--json` prints of a run: the short answer, then all figures."""
     return {"in_short": list(answer_lines(summary)), **summary_json(summary)}
-
-
-def print_answer(console: Console, lines: Iterable[str]) -> None:
-    """Print the short answer, and an empty line after it."""
-    for place, line in enumerate(lines):
-        shown = escape(line)
-        console.print(f"[bold]{shown}[/bold]" if place == 0 else shown)
-    console.print()
 
 
 def answer_section(summary: RunSummary, run: str) -> Section:
@@ -84,11 +74,7 @@ def answer_section(summary: RunSummary, run: str) -> Section:
     return Section("answer", html)
 
 
-# A line with its rank: the lines of the highest rank are left out where there are too many.
-_Line = tuple[int, str]
-
-
-def _case_lines(result: Answer) -> list[_Line]:
+def _case_lines(result: Answer) -> list[RankedLine]:
     return [
         (0, _cost(result)),
         (2, _apart(result.case)),
@@ -104,15 +90,15 @@ def _cost(result: Answer) -> str:
     """Return the headline of one case."""
     median = result.case.figures.median
     name = text.transaction_name([result.case])
-    words = f"One {name} takes {_ns(median['latency_ns_p50'])}"
-    words += f" (p99 {_ns(median['latency_ns_p99'])})"
+    words = f"One {name} takes {duration(median['latency_ns_p50'])}"
+    words += f" (p99 {duration(median['latency_ns_p99'])})"
     if "bytes_per_commit" not in median:
-        return f"{words}: {_number(median['throughput_tps'])} a second; its I/O was not traced."
+        return f"{words}: {number(median['throughput_tps'])} a second; its I/O was not traced."
     if not median["requests_per_commit"]:
         return f"{words} and sends nothing to the device."
-    words += f" and sends {_bytes(median['bytes_per_commit'])} to the device"
+    words += f" and sends {size(median['bytes_per_commit'])} to the device"
     share = result.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
-    return f"{words}{f', {_percent(share[1])} of it deferred' if share and share[1] else ''}."
+    return f"{words}{f', {percent(share[1])} of it deferred' if share and share[1] else ''}."
 
 
 def _apart(case: CaseSummary) -> str:
@@ -120,7 +106,7 @@ def _apart(case: CaseSummary) -> str:
     told = [
         f"{each.transactions:,} "
         f"{'were rolled back' if each.kind == 'rollback' else 'changed nothing'} "
-        f"(p50 {_ns(each.latency_ns_p50)})"
+        f"(p50 {duration(each.latency_ns_p50)})"
         for each in case.apart
     ]
     return f"Of other transactions, {' and '.join(told)}; no figure counts them." if told else ""
@@ -132,16 +118,16 @@ def _where(result: Answer) -> str:
     parts = []
     for place, share in enumerate(moved):
         of = " " if place else " of the bytes are "
-        words = f"{_percent(share.bytes / whole)}{of}{_class_words(share.name, result.case)}"
+        words = f"{percent(share.bytes / whole)}{of}{_class_words(share.name, result.case)}"
         if share.name == "filesystem journal" and result.journal_reason:
             words += f" (because {_reason(result.journal_reason.reason)})"
         parts.append(words)
-    return _sentence(parts, between=", ")
+    return sentence(parts, between=", ")
 
 
 def _discards(result: Answer) -> str:
     share = result.discard_share
-    return f"{_percent(share)} of the bytes are of discards, which carry no data." if share else ""
+    return f"{percent(share)} of the bytes are of discards, which carry no data." if share else ""
 
 
 def _class_words(name: str, case: CaseSummary) -> str:
@@ -167,13 +153,13 @@ def _time(result: Answer) -> str:
     flushes = result.case.figures.median.get("flushes_per_commit")
     if flushes is None:
         return ""
-    parts = [f"It makes {_count(flushes, 'flush', 'flushes')}"]
+    parts = [f"It makes {count(flushes, 'flush', 'flushes')}"]
     if time := result.time:
         parts.append(
-            f"of a typical one's time {_percent(time.flushing)} is flushing, "
-            f"{_percent(time.moving)} moving data, {_percent(time.elsewhere)} neither"
+            f"of a typical one's time {percent(time.flushing)} is flushing, "
+            f"{percent(time.moving)} moving data, {percent(time.elsewhere)} neither"
         )
-    return _sentence(parts)
+    return sentence(parts)
 
 
 def _nothing_compared(result: Answer) -> str:
@@ -181,7 +167,7 @@ def _nothing_compared(result: Answer) -> str:
     return f"Cheaper: not measured here{searches if 'filesystem' in result.case.case else ''}."
 
 
-def _cases_lines(result: Answer) -> list[_Line]:
+def _cases_lines(result: Answer) -> list[RankedLine]:
     first, *others = result.factors or (None,)
     return [
         (0, _range(result)),
@@ -197,15 +183,15 @@ def _range(result: Answer) -> str:
     ends = result.ends("latency_ns_p50")
     assert ends
     name = text.transaction_name(result.measured)
-    words = f"One {name} takes {_ends(ends, _ns)}"
+    words = f"One {name} takes {range_words(ends, duration)}"
     cases = f"{len(result.measured)} cases."
     sent = result.ends("bytes_per_commit")
     if not sent:
         return f"{words} in {cases} Their I/O was not traced."
-    words += f" and sends {_ends(sent, _bytes)}"
+    words += f" and sends {range_words(sent, size)}"
     deferred = result.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
     if deferred and deferred[1]:
-        words += f" (up to {_percent(deferred[1])} deferred)"
+        words += f" (up to {percent(deferred[1])} deferred)"
     return f"{words}: {cases}"
 
 
@@ -219,23 +205,23 @@ def _decides(factor: Factor | None) -> str:
 
 
 def _times(factor: Factor) -> str:
-    return _ends((factor.least, factor.most), _number)
+    return range_words((factor.least, factor.most), number)
 
 
 def _then(factors: Sequence[Factor | None]) -> str:
     told = (f"{each.name}, {each.fastest} {_times(each)} times" for each in factors if each)
-    return _sentence(told, "Then ")
+    return sentence(told, "Then ")
 
 
 def _where_of_several(result: Answer) -> str:
     flushes = result.ends("flushes_per_commit")
     if not flushes:
         return ""
-    parts = [f"Each makes {_ends(flushes, _number)} flushes"]
+    parts = [f"Each makes {range_words(flushes, number)} flushes"]
     share = result.share_ends("fs_journal_bytes_per_commit", "bytes_per_commit")
     if share:
-        parts.append(f"{_ends(share, _percent)} of the bytes are the filesystem's journal")
-    return _sentence(parts)
+        parts.append(f"{range_words(share, percent)} of the bytes are the filesystem's journal")
+    return sentence(parts)
 
 
 def _cheapest(result: Answer) -> str:
@@ -246,10 +232,10 @@ def _cheapest(result: Answer) -> str:
     best = result.cheaper[0]
     words = "Cheaper, but riskier" if best.is_riskier else "Cheaper at no more risk"
     regimes = [
-        f"{each.case['regime']}: {_ns(each.figures.median['latency_ns_p50'])}"
+        f"{each.case['regime']}: {duration(each.figures.median['latency_ns_p50'])}"
         for each in best.regimes
     ]
-    return _sentence([f"{words}: {best.case.label}, {_number(best.times)} times as fast", *regimes])
+    return sentence([f"{words}: {best.case.label}, {number(best.times)} times as fast", *regimes])
 
 
 def _safety(cases: Sequence[CaseSummary]) -> str:
@@ -266,7 +252,7 @@ def _safety(cases: Sequence[CaseSummary]) -> str:
     if not case.figures.median.get("bytes_per_commit", 1) and not (case.hazards or case.unknowns):
         return "Nothing to lose: it writes nothing to the device."
     if case.unknowns and not case.hazards:
-        return _sentence([f"Safety not known: {hazards.doubt_sentences(case.unknowns)[0]}",
+        return sentence([f"Safety not known: {hazards.doubt_sentences(case.unknowns)[0]}",
                           _power_cuts_verdict(cases)])  # fmt: skip
     if case.survival and case.survival.is_unsafe:
         warning = hazards.risk_words(case.hazards) or "nothing"
@@ -310,22 +296,22 @@ def _power_cuts_verdict(cases: Sequence[CaseSummary]) -> str:
     return f"after power cuts {survival.summarise_survivals(cases)}"
 
 
-def _study_lines(summary: RunSummary) -> list[_Line]:
+def _study_lines(summary: RunSummary) -> list[RankedLine]:
     """Return the answer of a run of several experiments: how far the papers were reproduced."""
     result = verdicts(summary.parts)
     whole, error = result.whole, result.whole.median_error
     orderings = (
-        f"{whole.reproduced} of {_count(whole.orderings, 'published ordering')} are reproduced."
+        f"{whole.reproduced} of {count(whole.orderings, 'published ordering')} are reproduced."
         if whole.orderings
         else "No published ordering was measured."
     )
     predictions = (
-        f"{_count(len(whole.errors), 'prediction')} of published numbers: {result.close} within "
-        f"10 %, median error {_percent(error)}; {result.missing} numbers are not available."
+        f"{count(len(whole.errors), 'prediction')} of published numbers: {result.close} within "
+        f"10 %, median error {percent(error)}; {result.missing} numbers are not available."
         if error is not None
         else ""
     )
-    anchors = _count(len(result.anchors), "number")
+    anchors = count(len(result.anchors), "number")
     fitted = f"The device is fitted to {anchors}, which count as no prediction."
     return [
         (0, orderings),
@@ -335,7 +321,9 @@ def _study_lines(summary: RunSummary) -> list[_Line]:
     ]
 
 
-def _traffic_lines(summary: RunSummary, kinds: Mapping[str, Characterisation]) -> Iterator[_Line]:
+def _traffic_lines(
+    summary: RunSummary, kinds: Mapping[str, Characterisation]
+) -> Iterator[RankedLine]:
     """Yield what is known of the I/O of a run whose commits are not."""
     known = {case.case_id: case.traffic.kinds for case in summary.cases if case.traffic}
     result = list({**known, **kinds}.values())
@@ -343,7 +331,10 @@ def _traffic_lines(summary: RunSummary, kinds: Mapping[str, Characterisation]) -
         c.figures.median["io_time_ns"] for c in summary.measured if "io_time_ns" in c.figures.median
     ]
     if took:
-        yield 0, f"The calls of the replay took {_ends((min(took), max(took)), _ns)} in all."
+        yield (
+            0,
+            f"The calls of the replay took {range_words((min(took), max(took)), duration)} in all.",
+        )
     if not result:
         yield 0, "No transaction was timed: what one commit costs is not known."
         return
@@ -352,19 +343,19 @@ def _traffic_lines(summary: RunSummary, kinds: Mapping[str, Characterisation]) -
     for operation, verb in (("write", "written"), ("read", "read")):
         requests, length = first.operations.get(operation, (0, 0))
         if requests or operation == "write":
-            parts.append(f"{_bytes(length)} was {verb} in {_count(requests, 'request')}")
+            parts.append(f"{size(length)} was {verb} in {count(requests, 'request')}")
     flushes, _ = first.operations.get("flush", (0, 0))
-    parts[0] += f", with {_count(flushes, 'flush', 'flushes')}"
-    yield 0, _sentence(parts, f"Of {len(result)} cases, the first: " * (len(result) > 1))
+    parts[0] += f", with {count(flushes, 'flush', 'flushes')}"
+    yield 0, sentence(parts, f"Of {len(result)} cases, the first: " * (len(result) > 1))
     _, written = first.operations.get("write", (0, 0))
     for attribute, suffix in (("block_type", ""), ("file_kind", ", by kind of file")):
         parts = [
-            f"{_percent(share.bytes / written)} {share.value}"
+            f"{percent(share.bytes / written)} {share.value}"
             for share in sorted(first.shares_of("write", attribute), key=lambda each: -each.bytes)
             if share.bytes and written
         ]
         if parts:
-            yield 1, _sentence(parts, f"Of the bytes written{suffix}: ")
+            yield 1, sentence(parts, f"Of the bytes written{suffix}: ")
     yield 0, "No transaction is in the tables: what one commit costs is not known."
 
 
@@ -378,51 +369,3 @@ def _incomplete(summary: RunSummary) -> str:
         if cases := [case for case in summary.cases if case.status == status]:
             told.append(f"{text.integer(len(cases), 'case')} {status}")
     return f"Incomplete: {'; '.join(told)}." if told else ""
-
-
-def _sentence(parts: Iterable[str], begin: str = "", between: str = "; ") -> str:
-    """Return as many parts as fit into a line, as a sentence; empty where there are none."""
-    told = ""
-    for part in filter(None, parts):
-        longer = f"{told}{between}{part}" if told else begin + part
-        if told and len(longer) + 1 > MOST_COLUMNS:
-            break
-        told = longer
-    return f"{told}." if told else ""
-
-
-def _cut(line: str) -> str:
-    """Return a line that is no longer than MOST_COLUMNS: names may be of any length."""
-    return line if len(line) <= MOST_COLUMNS else f"{line[: MOST_COLUMNS - 1]}…"
-
-
-def _ends(ends: tuple[Number, Number], formatter: Any) -> str:
-    """Return "2.84 to 25.8 ms", or one value where the ends show alike."""
-    low, high = (str(formatter(end)) for end in ends)
-    if low == high:
-        return low
-    number, _, unit = low.partition(" ")
-    return f"{number if unit and high.endswith(f' {unit}') else low} to {high}"
-
-
-def _ns(value_ns: Number) -> str:
-    return text.duration(value_ns, _DIGITS)
-
-
-def _bytes(value_bytes: Number) -> str:
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20)):
-        if value_bytes >= size:
-            return f"{_number(value_bytes / size)} {unit}"
-    return text.size(value_bytes, _DIGITS)
-
-
-def _number(value: Number) -> str:
-    return text.digits(value, _DIGITS)
-
-
-def _count(value: Number, one: str, several: str = "") -> str:
-    return f"{_number(value)} {one if value == 1 else several or one + 's'}"
-
-
-def _percent(share: float) -> str:
-    return f"{_number(round(share * 100, 1))} %"

@@ -21,7 +21,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import CsvStream
 from jojlab.model.figures import FIGURES
 from jojlab.report import hazards, survival
-from jojlab.report.answer import answer_lines, print_answer
+from jojlab.report.answer import answer_lines
 from jojlab.report.bill import apart_words, print_bill, program_output, program_sentence
 from jojlab.report.memory_model import print_memory_models
 from jojlab.report.overview import (
@@ -33,6 +33,7 @@ from jojlab.report.overview import (
 )
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table, print_some, print_wide_table
+from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.shared.template import Noted
 from jojlab.report.statements import print_statements, print_tables
 

@@ -21,13 +21,12 @@ from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
 from jojlab.model.field import Value
 from jojlab.report.advice import (
-    concessions,
     incomplete,
-    lines_to_paste,
     over_limits,
     states_judged,
     survival_words,
 )
+from jojlab.report.settings import concessions, lines_to_paste
 from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
 

@@ -16,8 +16,9 @@ from jojlab.analysis.run.risks import hazards, unknowns
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.cli import app
 from jojlab.model.hazards import WAL_NORMAL, Harm, Hazard, ModeCounts, Observation
-from jojlab.report.answer import MOST_COLUMNS, MOST_LINES, answer_lines
+from jojlab.report.answer import answer_lines
 from jojlab.report.shared import text
+from jojlab.report.shared.short_answer import MOST_COLUMNS, MOST_LINES
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import CaptureBuilder, make_run, run_of, wal_capture
 from tests.cuts import cut, states

@@ -15,11 +15,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from jojlab.advise.advice import Advice, Choice
+from jojlab.advise.request import advice_request
+from jojlab.advise.score import Score
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.analysis.traffic.characterisation import characterisations
-from jojlab.report.answer import answer_lines, print_answer
+from jojlab.report.advice import print_advice
+from jojlab.report.answer import answer_lines
 from jojlab.report.commits import print_story
 from jojlab.report.shared.console import QuietConsole
+from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.summary import print_case, print_live, print_summary
 from jojlab.report.traffic import print_kinds
 from jojlab.trace.dataset import Dataset
@@ -53,6 +58,17 @@ def print_traffic(console: Console, summary: RunSummary, run: RunFolder) -> None
     print_kinds(console, "wal", kinds[WAL])
 
 
+def print_search(console: Console) -> None:
+    asked = advice_request({"filesystem": "ext4", "transactions": 20}, {"filesystem"}, "durable")
+    own = asked.space.own
+    wal = asked.space.changed(own, "journal_mode", "wal")
+    off = asked.space.changed(wal, "synchronous", "off")
+    present = Choice(own, Score(25.28e6, 25.28e6, 26.75e6, 95_027, 333_005))
+    answer = Choice(wal, Score(3.403e6, 3.403e6, 15.07e6, 9513, 46_162))
+    refused = Choice(off, Score(6.6e4, 6.6e4, 1.185e6, 1853, 3031), manual_refuses=True)
+    print_advice(console, Advice(present, [answer], [refused], measured=35), asked, {})
+
+
 PRINTERS: dict[str, Callable[[Console, RunSummary, RunFolder], None]] = {
     "run-and-show": lambda console, summary, _: print_summary(console, summary),
     "show-figures": lambda console, summary, _: print_summary(console, summary, figures=True),
@@ -61,6 +77,7 @@ PRINTERS: dict[str, Callable[[Console, RunSummary, RunFolder], None]] = {
     "bench": lambda console, summary, _: print_live(console, summary.only(WAL)),
     "explain": lambda console, summary, _: print_story(console, summary.only(WAL).cases[0]),
     "trace": print_traffic,
+    "advise": lambda console, *_: print_search(console),
 }
 
 

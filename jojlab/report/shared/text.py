@@ -5,7 +5,8 @@ that count, the clocks of a run, its regimes, and the name of a transaction.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.model.figures import FIGURES, Number
@@ -153,7 +154,12 @@ def has_commit(cases: Iterable[CaseSummary]) -> bool:
 
 def transaction_name(cases: Iterable[CaseSummary]) -> str:
     """Return what the cases' transactions are, as it stands after "one"."""
-    return "COMMIT" if has_commit(cases) else "operation"
+    return transaction_word(*(case.case for case in cases))
+
+
+def transaction_word(*fields: Mapping[str, Any]) -> str:
+    """Return the same of cases' fields."""
+    return "COMMIT" if any("journal_mode" in each for each in fields) else "operation"
 
 
 def latency_interval(cases: Iterable[CaseSummary]) -> str:
