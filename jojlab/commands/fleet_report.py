@@ -18,6 +18,7 @@ from jojlab.command_line.options import (
     spark_remote_option,
 )
 from jojlab.fleet.demo.demo import run_demo
+from jojlab.fleet.report.answer import fleet_lines
 from jojlab.fleet.report.page import day_page, study_page
 from jojlab.fleet.report.terminal import print_day, print_study
 from jojlab.fleet.simulation.segments import SimulatedFleet, write_fleet
@@ -69,9 +70,9 @@ def report(
 ) -> int:
     """Report a fleet: multi-file transactions a user and day, I/O.
 
-    Also the apps behind the transactions, and commits a day. The first lines say what is missing.
-    With --out the same is a page with pictures that needs no network. --engine spark asks the
-    same questions of a cluster (docs/fleet.md).
+    Also the apps behind the transactions, and commits a day. It begins with the answer in at most
+    six lines, which say what is missing. With --out the same is a page with pictures that needs no
+    network. --engine spark asks the same questions of a cluster (docs/fleet.md).
 
     \b
     Examples:
@@ -102,7 +103,7 @@ def report(
     if out is not None:
         write_page(out, study_page(study, data))
     if as_json:
-        print(json_text(fleet_json(study)))
+        print(json_text({"in_short": list(fleet_lines(study)), **fleet_json(study)}))
     else:
         print_study(terminal(), study)
         if out is not None:

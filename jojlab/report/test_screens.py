@@ -1,16 +1,9 @@
-"""The whole output of commands on terminals of 80, 100 and 160 columns, as files beside this one.
-
-JOJ_WRITE_SCREENS=1 .venv/bin/pytest jojlab/report/test_screens.py writes them anew: a change of
-words is then a difference to read.
-"""
+"""What commands about runs print on terminals of 80, 100 and 160 columns (tests/screens.py)."""
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -23,15 +16,14 @@ from jojlab.analysis.traffic.characterisation import characterisations
 from jojlab.report.advice import print_advice
 from jojlab.report.answer import answer_lines
 from jojlab.report.commits import print_story
-from jojlab.report.shared.console import QuietConsole
 from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.summary import print_case, print_live, print_summary
 from jojlab.report.traffic import print_kinds
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run
+from tests.screens import check_screen, each_width
 
-SCREENS = Path(__file__).parent / "screens"
 WAL = "filesystem=ext4,journal_mode=wal"
 
 
@@ -81,17 +73,9 @@ PRINTERS: dict[str, Callable[[Console, RunSummary, RunFolder], None]] = {
 }
 
 
-@pytest.mark.parametrize("width", [80, 100, 160])
+@each_width
 @pytest.mark.parametrize("command", PRINTERS)
 def test_a_screen_is_as_it_was(
     command: str, width: int, run: RunFolder, summary: RunSummary
 ) -> None:
-    printed = io.StringIO()
-    console = QuietConsole(file=printed, width=width, highlight=False)
-    PRINTERS[command](console, summary, run)
-    screen = "\n".join(line.rstrip() for line in printed.getvalue().splitlines()) + "\n"
-    path = SCREENS / f"{command}-{width}.txt"
-    if os.environ.get("JOJ_WRITE_SCREENS"):
-        SCREENS.mkdir(exist_ok=True)
-        path.write_text(screen, encoding="utf-8")
-    assert screen == path.read_text(encoding="utf-8")
+    check_screen(command, width, lambda console: PRINTERS[command](console, summary, run))

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from jojlab.fleet.report import words as first_lines
 from jojlab.fleet.report import words as rows
+from jojlab.fleet.report.answer import fleet_lines
 from jojlab.fleet.report.words import TextTable
 from jojlab.fleet.simulation.phones import USERS
 from jojlab.fleet.study.device_day import DeviceDay
@@ -261,7 +262,8 @@ def study_page(study: FleetStudy, data: str) -> str:
     command = f"joj fleet report --data {shlex.quote(data)} --json"
     lost = first_lines.left_out_lines(study.left_out) + first_lines.loss_lines(study.losses)
     told = lost, first_lines.study_remarks(study)
-    return _page("A fleet's days", first_lines.headline(study), told, parts, specs, command)
+    lead = first_lines.headline(study)
+    return _page("A fleet's days", lead, told, parts, specs, command, fleet_lines(study))
 
 
 def day_page(day: DeviceDay, data: str) -> str:
@@ -302,6 +304,7 @@ def _page(
     parts: Sequence[_PagePart],
     specs: Specs,
     command: str,
+    answer: Sequence[str] = (),
 ) -> str:
     """Return the page; `remarks_and_losses` is what is missing, and what else must be known."""
     filled = [
@@ -315,6 +318,7 @@ def _page(
         "fleet/report/page.html",
         policy=page_policy(script),
         title=title,
+        answer=answer,
         lead=lead,
         style=Markup(style),
         lost=remarks_and_losses[0],

@@ -9,10 +9,12 @@ from rich.markup import escape
 
 from jojlab.fleet.report import words as first_lines
 from jojlab.fleet.report import words as rows
+from jojlab.fleet.report.answer import fleet_lines
 from jojlab.fleet.report.words import TextTable
 from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.study import FleetStudy
 from jojlab.report.shared.console import new_table
+from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.shared.text import count
 
 # Devices and apps of a table; lines, which the four published users are among.
@@ -21,8 +23,9 @@ _STEPS = " ▁▂▃▄▅▆▇█"
 
 
 def print_study(console: Console, study: FleetStudy) -> None:
-    """Print what is missing first, then every table that has rows."""
-    console.print(f"[bold]{escape(first_lines.headline(study))}[/bold]")
+    """Print the answer, what is missing, then every table that has rows."""
+    print_answer(console, fleet_lines(study))
+    console.print(escape(first_lines.headline(study)))
     lost = first_lines.left_out_lines(study.left_out) + first_lines.loss_lines(study.losses)
     _print_losses(console, lost, first_lines.study_remarks(study))
     for row in study.reasons:
@@ -52,6 +55,8 @@ def print_day(console: Console, day: DeviceDay) -> None:
     )
     lost = first_lines.left_out_lines(day.left_out) + first_lines.loss_lines(day.losses)
     _print_losses(console, lost, first_lines.day_remarks(day))
+    if not lost:
+        console.print("Nothing that was observed is missing.")
     counts = [0] * 24
     for row in day.commits:
         counts[row["ten_minutes"] // 6] += row["commits"]
@@ -67,8 +72,6 @@ def _print_losses(console: Console, lost: Sequence[str], remarks: Sequence[str])
         console.print("[bold red]Incomplete:[/bold red]")
         for line in lost:
             console.print(f"  {escape(line)}")
-    else:
-        console.print("Nothing that was observed is missing.")
     for line in remarks:
         console.print(escape(line))
 

@@ -35,14 +35,22 @@ class TextTable(NamedTuple):
     note: str = ""
 
 
-def size_of(value: float | None) -> str:
-    """Return bytes as 1.5 MB, by powers of ten; a dash where they are not known."""
+def size_of(value: float | None, most: int = 4) -> str:
+    """Return bytes as 1.5 MB, by powers of ten and with so many digits that count; a dash where
+    they are not known.
+    """
     if value is None:
         return "–"
     for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if abs(value) >= least:
-            return f"{digits(value / least)} {unit}"
-    return f"{digits(value)} B"
+            return f"{digits(value / least, most)} {unit}"
+    return f"{digits(value, most)} B"
+
+
+def known_name(database: str) -> str:
+    """Return a database's name, with what it is known to hold."""
+    app = _KNOWN.get(database)
+    return f"{database or _UNNAMED}{f' ({app})' if app else ''}"
 
 
 def multi_file_table(study: FleetStudy, most: int) -> TextTable:

@@ -247,6 +247,23 @@ class FleetStudy:
         return made / self.device_days
 
     @property
+    def daily_write_bytes(self) -> float:
+        """Bytes written of a device and day, as its disks count them."""
+        return sum(int(row["write_bytes"]) for row in self.coverage) / self.device_days
+
+    @property
+    def written_shares(self) -> list[tuple[str, float]]:
+        """What the bytes of write requests are of, largest share first."""
+        sums: dict[str, int] = {}
+        for row in self.io_mix:
+            if row["operation"] == "write":
+                name = _written_name(row)
+                sums[name] = sums.get(name, 0) + int(row["moved_bytes"])
+        whole = sum(sums.values())
+        shares = ((name, value / whole) for name, value in sums.items() if value)
+        return sorted(shares, key=lambda each: -each[1])
+
+    @property
     def multi_file(self) -> int:
         """Multi-file transactions, over all devices."""
         return sum(int(row["transactions"]) for row in self.users)
@@ -261,6 +278,19 @@ class FleetStudy:
         """Bytes that the disks count as written, and of which the requests were lost."""
         rows = sum(int(r["moved_bytes"]) for r in self.io_mix if r["operation"] == "write")
         return max(sum(int(row["write_bytes"]) for row in self.coverage) - rows, 0)
+
+
+def _written_name(row: Row) -> str:
+    """Return what a row of write requests is of, in words."""
+    match row["block_type"]:
+        case "fs-journal":
+            return "the filesystem's journal"
+        case "fs-metadata":
+            return "its metadata"
+        case "data":
+            return "SQLite's files" if row["file_kind"] in _SQLITE else "other files"
+        case _:
+            return "of an unknown owner"
 
 
 def fleet_study(engine: FleetEngine, amplification: float = 1.0) -> FleetStudy:
@@ -291,6 +321,8 @@ def fleet_json(study: FleetStudy) -> dict[str, Any]:
         "devices": len(study.coverage),
         "device_days": study.device_days,
         "daily_commits": study.daily_commits,
+        "daily_write_bytes": study.daily_write_bytes,
+        "written_shares": dict(study.written_shares),
         "multi_file_transactions": study.multi_file,
         "write_amplification": study.amplification,
         "losses": losses_json(study.losses),
