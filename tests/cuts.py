@@ -52,9 +52,9 @@ def state(number: int, kind: str = "subset", outcome: str = "kept", **more: Any)
     }
 
 
-def states(kept: int, **harmful: int) -> list[dict[str, Any]]:
+def states(harmless: int, **harmful: int) -> list[dict[str, Any]]:
     """Return so many states by outcome, one in four of them at a boundary."""
-    outcomes = ["kept"] * kept + [name for name, count in harmful.items() for _ in range(count)]
+    outcomes = ["kept"] * harmless + [name for name, count in harmful.items() for _ in range(count)]
     kinds = ("boundary-none", "drop-one", "prefix", "subset")
     return [state(place, kinds[place % 4], name) for place, name in enumerate(outcomes, 1)]
 

@@ -52,7 +52,7 @@ mod tests {
 
     /// As a room's own error has it.
     #[derive(Debug, thiserror::Error)]
-    enum Ours {
+    enum RoomError {
         #[error("{0}")]
         Asked(#[source] WrongUse),
         #[error("reading: {0}")]
@@ -64,16 +64,16 @@ mod tests {
         let wrong = || WrongUse("threads: 0".to_owned());
         assert!(is_wrong_use(&wrong().into()));
         assert!(is_wrong_use(&anyhow::Error::from(wrong()).context("the case")));
-        assert!(is_wrong_use(&anyhow::Error::from(Ours::Asked(wrong())).context("the case")));
-        let broken = Ours::Broken(std::io::ErrorKind::NotFound.into());
+        assert!(is_wrong_use(&anyhow::Error::from(RoomError::Asked(wrong())).context("the case")));
+        let broken = RoomError::Broken(std::io::ErrorKind::NotFound.into());
         assert!(!is_wrong_use(&anyhow::Error::from(broken).context("the case")));
     }
 
     #[test]
     fn each_cause_is_said_once() {
-        let error = anyhow::Error::from(Ours::Asked(WrongUse("threads: 0".to_owned())));
+        let error = anyhow::Error::from(RoomError::Asked(WrongUse("threads: 0".to_owned())));
         assert_eq!(text(&error.context("the case")), "the case: threads: 0");
-        let broken = anyhow::Error::from(Ours::Broken(std::io::ErrorKind::NotFound.into()));
+        let broken = anyhow::Error::from(RoomError::Broken(std::io::ErrorKind::NotFound.into()));
         assert_eq!(text(&broken), "reading: entity not found");
     }
 }

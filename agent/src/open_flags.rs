@@ -7,13 +7,13 @@
 const LOWER: i64 = 0o140_000;
 
 /// The flags of x86_64 for those of this kernel.
-pub fn of_kernel(flags: i64) -> i64 {
+pub fn from_kernel(flags: i64) -> i64 {
     if cfg!(target_arch = "aarch64") { turned(flags) } else { flags }
 }
 
 /// The flags of this kernel for those of x86_64.
 pub fn to_kernel(flags: i64) -> i64 {
-    of_kernel(flags)
+    from_kernel(flags)
 }
 
 /// From x86_64's to arm64's, and from arm64's to x86_64's: two pairs change places.
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn flags_of_this_machine_become_those_of_tables() {
         let flags = [libc::O_DIRECT, libc::O_DIRECTORY, libc::O_NOFOLLOW].map(i64::from);
-        assert_eq!(flags.map(of_kernel), [0o040_000, 0o200_000, 0o400_000]);
-        assert_eq!(flags.map(of_kernel).map(to_kernel), flags);
+        assert_eq!(flags.map(from_kernel), [0o040_000, 0o200_000, 0o400_000]);
+        assert_eq!(flags.map(from_kernel).map(to_kernel), flags);
     }
 }

@@ -107,7 +107,7 @@ def show(name: str, sources: bool, as_json: bool) -> None:
 )
 @option(
     "--distributions",
-    "by_fio",
+    "distributions",
     is_flag=True,
     help="Also measure, with fio, how times are distributed: needs --destroy-data.",
 )
@@ -124,7 +124,7 @@ def measure(
     like: str,
     out: Path | None,
     write: bool,
-    by_fio: bool,
+    distributions: bool,
     seconds: float,
     as_json: bool,
 ) -> int:
@@ -147,7 +147,7 @@ def measure(
 
     Exit code 4 if the model cannot reproduce a measured figure.
     """
-    if by_fio and not write:
+    if distributions and not write:
         raise UseError("--distributions writes", "add --destroy-data, on a device you can lose")
     base = read_profile(like)
     if out is not None and (out.suffix != ".toml" or out.exists()):
@@ -156,7 +156,7 @@ def measure(
         measured = probe.reads() | (probe.writes() if write else {})
         size_bytes = probe.size_bytes
     rows = []
-    if by_fio:
+    if distributions:
         with Console(stderr=True).status("") as status:
             rows = measure_distributions(
                 device, seconds, lambda what: status.update(f"fio: {what}")

@@ -85,8 +85,8 @@ def report(
     left out, and the file is named.
     """
 
-    def ask(of: FleetEngine, files: FleetFiles) -> FleetStudy:
-        return replace(fleet_study(of, write_amplification), left_out=files.left_out)
+    def ask(engine: FleetEngine, files: FleetFiles) -> FleetStudy:
+        return replace(fleet_study(engine, write_amplification), left_out=files.left_out)
 
     store = open_store(data)
     study = answered(
@@ -147,8 +147,8 @@ def device(
     """
     asked = day.date().isoformat() if day else ""
 
-    def ask(of: FleetEngine, files: FleetFiles) -> DeviceDay:
-        return device_day(of, name, asked, files.left_out)
+    def ask(engine: FleetEngine, files: FleetFiles) -> DeviceDay:
+        return device_day(engine, name, asked, files.left_out)
 
     files = fleet_files(open_store(data))
     found = answered(files, lambda f: fleet_engine(EngineName(engine), f, spark_remote), ask)

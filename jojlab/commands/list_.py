@@ -32,11 +32,13 @@ WHAT = {
 
 @command("list")
 @argument(
-    "what", metavar="[WHAT]", default="", help="experiments, devices, kernels, fields or figures."
+    "kind", metavar="[WHAT]", default="", help="experiments, devices, kernels, fields or figures."
 )
-@option("--of", metavar="WORKLOAD", default="", help="Only the fields of this workload.")
+@option(
+    "--of", "workload", metavar="WORKLOAD", default="", help="Only the fields of this workload."
+)
 @json_option("Print a JSON list of objects.")
-def list_(what: str, of: str, as_json: bool) -> None:
+def list_(kind: str, workload: str, as_json: bool) -> None:
     """List experiments, devices, kernels, fields or figures.
 
     Without WHAT, list what can be listed.
@@ -50,20 +52,20 @@ def list_(what: str, of: str, as_json: bool) -> None:
       joj list fields --json | jq '.[] | select(.name == "journal_mode").values'
       joj list figures
     """
-    if what and what not in WHAT:
-        raise UseError(f"no list of {what!r}{nearest(what, WHAT)}", f"one of: {', '.join(WHAT)}")
-    if of and what != "fields":
-        raise UseError("--of is for fields alone", f"joj list fields --of {of}")
-    rows = lists(what, of) if what else [{"name": n, "meaning": m} for n, m in WHAT.items()]
+    if kind and kind not in WHAT:
+        raise UseError(f"no list of {kind!r}{nearest(kind, WHAT)}", f"one of: {', '.join(WHAT)}")
+    if workload and kind != "fields":
+        raise UseError("--of is for fields alone", f"joj list fields --of {workload}")
+    rows = lists(kind, workload) if kind else [{"name": n, "meaning": m} for n, m in WHAT.items()]
     if as_json:
         print(json_text(rows))
         return
-    if what == "fields":  # the second list of a profile's keys says what the first one says
+    if kind == "fields":  # the second list of a profile's keys says what the first one says
         rows = [row for row in rows if not str(row["name"]).startswith("journal_device.")]
     columns = [name for name in rows[0] if name not in ("lowest", "highest")]
     shown = [["" if row[name] is None else _word(row[name]) for name in columns] for row in rows]
     print_rows(terminal(), columns, [list(row) for row in shown])
-    if what == "fields":
+    if kind == "fields":
         print("\njournal_device.KEY exists for every device.KEY except icount_shift.")
 
 

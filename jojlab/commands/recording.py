@@ -40,7 +40,7 @@ VALUES = ("keep", "shape")
     type=click.IntRange(min=1),
     help="Record this process until it ends, or Ctrl-C.",
 )
-@option("--by", metavar="auto|ebpf|ptrace", help="How calls are seen.")
+@option("--by", "method", metavar="auto|ebpf|ptrace", help="How calls are seen.")
 @option(
     "--ring-mib", metavar="N", type=click.IntRange(1, 1024), help="With eBPF: size of its ring."
 )
@@ -52,7 +52,7 @@ def record(
     command: tuple[str, ...],
     out: Path | None,
     pid: int | None,
-    by: str | None,
+    method: str | None,
     ring_mib: int | None,
     data: str | None,
     sql: bool,
@@ -92,11 +92,11 @@ def record(
         raise UseError("--pid and a command exclude each other", "leave one out")
     if not command and pid is None:
         raise UseError("nothing says what to record", "name a command after --, or a --pid")
-    choices = (("--by", by, BY), ("--data", data, DATA), ("--values", values, VALUES))
+    choices = (("--by", method, BY), ("--data", data, DATA), ("--values", values, VALUES))
     for flag, word, words in choices:
         if word is not None and word not in words:
             raise UseError(f"{flag} {word!r} is unknown", f"one of: {', '.join(words)}")
-    if sql and any(it is not None for it in (pid, data, by, ring_mib)):
+    if sql and any(it is not None for it in (pid, data, method, ring_mib)):
         raise UseError(
             "--sql records a command, and no calls", "leave out --pid, --data, --by and --ring-mib"
         )
@@ -104,7 +104,7 @@ def record(
         raise UseError("--values is about SQL", "add --sql")
     agent = agent_path()
     arguments = ["--data", data] if data is not None else []
-    arguments += ["--by", by] if by is not None else []
+    arguments += ["--by", method] if method is not None else []
     arguments += ["--ring-mib", str(ring_mib)] if ring_mib is not None else []
     arguments += ["--sql"] if sql else []
     arguments += ["--values", values] if values is not None else []

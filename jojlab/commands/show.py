@@ -37,7 +37,13 @@ from jojlab.trace.run_folder import RunFolder
 @argument("run", type=PATH, help="Run folder.")
 @option("--case", metavar="CASE_ID", default="", help="Show the bill of one case.")
 @option("--characterise", is_flag=True, help="Count reads and writes by kind.")
-@option("--by", metavar="FIELD,FIELD", default="", help="Tabulate figures by these fields.")
+@option(
+    "--by",
+    "fields",
+    metavar="FIELD,FIELD",
+    default="",
+    help="Tabulate figures by these fields.",
+)
 @option(
     "--figure",
     metavar="FIGURE",
@@ -53,7 +59,7 @@ def show(
     run: Path,
     case: str,
     characterise: bool,
-    by: str,
+    fields: str,
     figure: str,
     sort: str,
     figures: bool,
@@ -86,27 +92,27 @@ def show(
     Exit code 4 if events were lost, bytes are unattributed, or a case failed.
     """
     _refuse(
-        {"--by": by, "--sort": sort, "--case": case, "--characterise": characterise},
+        {"--by": fields, "--sort": sort, "--case": case, "--characterise": characterise},
         {"--csv": as_csv, "--json": as_json},
     )
 
     folder = RunFolder.open(run)
     if hash_only:
-        if case or as_json or as_csv or characterise or by or sort:
+        if case or as_json or as_csv or characterise or fields or sort:
             raise UseError("--hash takes no other options", "leave them out")
         print(folder.content_hash())
         return FINE
 
     # What a list of cases does not show takes most of the time.
     several = sum(bool(entry.captures) for entry in folder.cases) > 1
-    listed = by or as_csv or (not case and several)
+    listed = fields or as_csv or (not case and several)
     cache = Cache.default()
     summary = summarise(folder, only=case, figures_only=bool(listed), cache=cache)
     if sort:
         summary = replace(summary, cases=tuple(sorted_cases(summary, sort)))
     captured = any(entry.seeds for entry in summary.cases)
-    if by:
-        _show_pivots(summary, by.split(","), figure.split(","), as_csv=as_csv, as_json=as_json)
+    if fields:
+        _show_pivots(summary, fields.split(","), figure.split(","), as_csv=as_csv, as_json=as_json)
     elif as_csv:
         write_cases(sys.stdout, summary.cases)
     elif captured and (characterise or not (summary.measured or as_json)):

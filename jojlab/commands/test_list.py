@@ -18,8 +18,10 @@ def run_list(*arguments: str) -> None:
     list_.main(list(arguments), standalone_mode=False)
 
 
-def listed(capsys: pytest.CaptureFixture[str], what: str, of: str = "") -> list[dict[str, object]]:
-    run_list(what, "--of", of, "--json")
+def listed(
+    capsys: pytest.CaptureFixture[str], kind: str, workload: str = ""
+) -> list[dict[str, object]]:
+    run_list(kind, "--of", workload, "--json")
     rows: list[dict[str, object]] = json.loads(capsys.readouterr().out)
     return rows
 

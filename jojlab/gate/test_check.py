@@ -145,7 +145,7 @@ def test_what_was_not_measured_is_not_kept(tmp_path: Path) -> None:
 
 def test_guarantees_are_held_against_power_cuts(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=10)
-    cut(run, WAL, states(kept=40, lost=2))
+    cut(run, WAL, states(harmless=40, lost=2))
     durable, consistent = checked(
         tmp_path,
         summarise(run),
@@ -158,7 +158,7 @@ def test_guarantees_are_held_against_power_cuts(tmp_path: Path) -> None:
 
 def test_the_power_cuts_of_a_replay_keep_no_commits(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=10)
-    cut(run, WAL, states(kept=40))
+    cut(run, WAL, states(harmless=40))
     summary = summarise(run)
     (wal,) = (each for each in summary.cases if each.survival)
     replayed = replace(wal, case={"workload": "replay", "filesystem": "ext4"})

@@ -28,9 +28,9 @@ def print_replay(console: Console, replay: Replayed) -> None:
             f"{text.integer(replay.calls_without_end, 'call')} of whose end the recording tells "
             "nothing: made as begun, and what came of it is compared with nothing"
         )
-    _sums(console, "call", replay.by_name, replay.first_otherwise)
-    if len(replay.by_thread) > 1:
-        _sums(console, "thread", replay.by_thread, {})
+    _sums(console, "call", replay.call_sums, replay.first_otherwise)
+    if len(replay.thread_sums) > 1:
+        _sums(console, "thread", replay.thread_sums, {})
     if replay.idle_threads:
         listed = ", ".join(map(str, replay.idle_threads[:_MOST_ROWS]))
         more = ", ..." if len(replay.idle_threads) > _MOST_ROWS else ""

@@ -34,16 +34,16 @@ GIB = 1 << 30
 PAGE = "PRAGMA page_size"
 
 
-def advised(candidate: Candidate, found: Space) -> list[str]:
-    return lines_to_paste(found.settings(candidate), found.differences(candidate), found.schemas)
+def advised(candidate: Candidate, space: Space) -> list[str]:
+    return lines_to_paste(space.settings(candidate), space.differences(candidate), space.schemas)
 
 
 def app_choice(guarantee: str = "durable", journal_device: str = "", **given: Value) -> Space:
     return advice_request(given, set(), guarantee, journal_device=journal_device).space
 
 
-def sql(told: list[str]) -> str:
-    return "\n".join(line for line in told if line.startswith(("PRAGMA", "VACUUM")))
+def sql(lines: list[str]) -> str:
+    return "\n".join(line for line in lines if line.startswith(("PRAGMA", "VACUUM")))
 
 
 @pytest.mark.parametrize("own", ["delete", "wal"])
@@ -214,7 +214,7 @@ def test_what_a_power_cut_may_do_now_is_given_up() -> None:
 def test_how_many_states_of_which_run_were_judged() -> None:
     def judged(regime: str, **fields: Value) -> dict[str, CaseSummary]:
         settings = complete({"regime": regime, **fields})
-        found = answer(states(kept=40), {"a": "b"}, draws=9000)
+        found = answer(states(harmless=40), {"a": "b"}, draws=9000)
         cuts = survival([msgspec.convert(found, PowerCuts)])
         return {regime: CaseSummary("case", "case", settings, "ok", "", survival=cuts)}
 
@@ -242,7 +242,7 @@ def test_a_torn_block_is_no_fault_of_settings_on_the_same_filesystem() -> None:
         ([commit, state(43, outcome="lost")], "harm in 2 of 42 states", True),
         ([superblock, state(43, outcome="unmountable")], "harm in 2 of 42 states", True),
     ):
-        found = answer([*states(kept=40), *harmful], {"a": "b"})
+        found = answer([*states(harmless=40), *harmful], {"a": "b"})
         cuts = survival([msgspec.convert(found, PowerCuts)])
         case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
         choice = Choice((), Score(1, 1, 1, 1, 1), {"": case})
@@ -252,14 +252,14 @@ def test_a_torn_block_is_no_fault_of_settings_on_the_same_filesystem() -> None:
 
 
 def test_what_the_manuals_refuse_is_not_shown_as_safe() -> None:
-    cuts = survival([msgspec.convert(answer(states(kept=40), {"a": "b"}), PowerCuts)])
+    cuts = survival([msgspec.convert(answer(states(harmless=40), {"a": "b"}), PowerCuts)])
     case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
     off = Choice((), Score(1, 1, 1, 1, 1), {"": case}, manual_refuses=True)
     assert survival_words(off) == "nothing lost in 40 states; refused by the manuals"
 
 
 def test_what_is_lost_alone_is_not_called_harm() -> None:
-    found = answer([*states(kept=40), state(41, outcome="lost")], {"a": "b"})
+    found = answer([*states(harmless=40), state(41, outcome="lost")], {"a": "b"})
     cuts = survival([msgspec.convert(found, PowerCuts)])
     case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
     normal = Choice((), Score(1, 1, 1, 1, 1), {"": case})

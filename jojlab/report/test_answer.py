@@ -111,8 +111,8 @@ def test_what_is_missing_is_in_the_answer(summary: RunSummary) -> None:
 
 def test_risks_and_power_cuts_are_said_as_they_were_seen(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
-    cut(run, WAL, states(kept=38, lost=2))
-    cut(run, TRUNCATE, states(kept=40))
+    cut(run, WAL, states(harmless=38, lost=2))
+    cut(run, TRUNCATE, states(harmless=40))
     summary = summarise(run)
     lines = answer_lines(summary)
     both = (

@@ -273,7 +273,7 @@ def test_what_survives_is_told_with_when(tmp_path: Path) -> None:
     assert "power cuts were not tested (--durability)" in untested
     assert '<section id="safety">' not in untested
     assert "<rect" not in untested
-    cut(run, WAL, states(kept=38, lost=2))
+    cut(run, WAL, states(harmless=38, lost=2))
     page = text_of(report_html(summarise(run), "run"))
     assert "1 proven unsafe, 1 not tested" in page.split("<section id=")[1]
     assert "contradiction: the manuals rule this harm out" in page

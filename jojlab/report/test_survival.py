@@ -30,11 +30,11 @@ from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, XFS_LOG, answer, state, states
 
 
-def case(found: list[dict[str, Any]] | None, settings: Any = None, **more: Any) -> CaseSummary:
+def case(outcomes: list[dict[str, Any]] | None, settings: Any = None, **more: Any) -> CaseSummary:
     fields = complete(settings or {"journal_mode": "wal"})
     left = None
-    if found is not None:
-        left = survival([msgspec.convert(answer(found, {"a": "b"}, **more), PowerCuts)])
+    if outcomes is not None:
+        left = survival([msgspec.convert(answer(outcomes, {"a": "b"}, **more), PowerCuts)])
     return CaseSummary("case", "case", fields, "ok", "", hazards=hazards(fields), survival=left)
 
 
@@ -63,20 +63,20 @@ def test_what_a_device_keeps_whole_is_part_of_the_model() -> None:
     assert (
         "[volatile cache, FUA, slots of 4 KiB kept whole, writes torn at 512 bytes, "
         "no second cuts, no fsck]"
-    ) in verdict_sentence(case(states(kept=4), model=told))
+    ) in verdict_sentence(case(states(harmless=4), model=told))
     nand = {"volatile_cache": False, "torn_bytes": 512, "torn_pages": True}
     words = "[no volatile cache, torn pages of NAND, which cannot be read, no second cuts, no fsck]"
-    assert words in verdict_sentence(case(states(kept=4), model=nand))
+    assert words in verdict_sentence(case(states(harmless=4), model=nand))
 
 
 def test_a_case_that_lost_nothing_is_not_refuted() -> None:
-    found = case(states(kept=1000))
+    found = case(states(harmless=1000))
     assert outcome_words(found) == "nothing lost in 1,000 states"
     assert verdict_sentence(found) == (
         f"not refuted: all 250 boundary states and 750 sampled of model {MODEL}; "
         "of states drawn like these at most 0.40 % do harm (95 %, 3/750)"
     )
-    left_out = case(states(kept=8), boundary_states_left_out=5)
+    left_out = case(states(harmless=8), boundary_states_left_out=5)
     assert "not refuted: 2 of 7 boundary states and 6 sampled" in verdict_sentence(left_out)
 
 
@@ -107,7 +107,7 @@ def test_a_file_has_operations_in_place_of_commits() -> None:
 
 
 def test_a_replay_is_judged_by_its_syncs_and_says_so() -> None:
-    kept = case(states(kept=40), {"workload": "replay"})
+    kept = case(states(harmless=40), {"workload": "replay"})
     assert outcome_words(kept) == "nothing that a sync promised was lost in 40 states"
     words = "; judged by what its syncs promised, not by its commits"
     assert verdict_sentence(kept).endswith(words)
@@ -141,7 +141,7 @@ def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
     assert risk(case([state(1, outcome="lost")], lazy)) == (
         "last commits; loses the last commit: 1 of 1 state"
     )
-    assert "no harm was seen" in contradiction(case(states(kept=3), lazy))
+    assert "no harm was seen" in contradiction(case(states(harmless=3), lazy))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_the_worst_state_is_told() -> None:
         "write: 2 of 9 acknowledged commits lost."
     )
     assert summarise_survivals(
-        [case(states(kept=3)), case([state(1, outcome="lost")]), case(None)]
+        [case(states(harmless=3)), case([state(1, outcome="lost")]), case(None)]
     ) == ("1 proven unsafe, 1 not refuted, 1 not tested")
 
 
@@ -225,12 +225,12 @@ def test_the_worst_state_is_told() -> None:
 def test_ubifs_says_where_it_gives_wrong_bytes_without_an_error(
     options: str, is_blind: bool
 ) -> None:
-    found = case(states(kept=3), {"filesystem": "ubifs", "mount_options": options})
+    found = case(states(harmless=3), {"filesystem": "ubifs", "mount_options": options})
     assert found.survival
     assert (UNCHECKED_DATA in not_in_model(found, found.survival)) == is_blind
 
 
 def test_no_other_filesystem_is_said_to_be_mounted_without_ubifs_checks() -> None:
-    found = case(states(kept=3), {"filesystem": "ext4"})
+    found = case(states(harmless=3), {"filesystem": "ext4"})
     assert found.survival
     assert UNCHECKED_DATA not in not_in_model(found, found.survival)

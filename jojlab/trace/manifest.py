@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from jojlab.foundation.document import Mismatch
 
@@ -101,8 +101,8 @@ class ReplayedCalls(Struct):
     calls: int
     comparable_calls: int
     as_recorded_calls: int
-    by_name: dict[str, CallTimes]
-    by_thread: dict[str, ThreadCalls]
+    calls_by_name: dict[str, CallTimes] = field(name="by_name")
+    calls_by_thread: dict[str, ThreadCalls] = field(name="by_thread")
     idle_threads: list[int]
     otherwise: dict[str, OtherwiseEnded]
     left_out: list[LeftOutCalls]

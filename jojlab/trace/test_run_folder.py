@@ -254,7 +254,7 @@ def test_every_flipped_bit_is_found_by_its_file(tmp_path: Path) -> None:
 
 def test_what_power_cuts_left_goes_with_the_run(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
-    cut(run, TRUNCATE, states(kept=3, lost=1))
+    cut(run, TRUNCATE, states(harmless=3, lost=1))
     shutil.copytree(run.path, tmp_path / "shared")
     shared = RunFolder.open(tmp_path / "shared")
     [found] = shared.power_cuts(shared.case(TRUNCATE))
@@ -264,13 +264,13 @@ def test_what_power_cuts_left_goes_with_the_run(tmp_path: Path) -> None:
 
 def test_what_power_cuts_left_of_another_run_or_damaged_is_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
-    wrong = answer(states(kept=1), {"requests.parquet": "0" * 64})
+    wrong = answer(states(harmless=1), {"requests.parquet": "0" * 64})
     with pytest.raises(DataError, match=r"requests\.parquet of the run that was cut is not that"):
         run.add_power_cuts(TRUNCATE, 1, json.dumps(wrong).encode())
     wrong["outcomes"]["lost"] = 1
     with pytest.raises(DataError, match=r"outcomes\.lost is 1, but 0 are listed"):
         run.add_power_cuts(TRUNCATE, 1, json.dumps(wrong).encode())
-    cut(run, TRUNCATE, states(kept=2))
+    cut(run, TRUNCATE, states(harmless=2))
     file = run.path / run.case(TRUNCATE).power_cuts[0].folder / "power_cuts.json"
     file.write_bytes(file.read_bytes().replace(b"kept", b"lost"))
     with pytest.raises(DataError, match=r"power_cuts\.json: damaged: its content"):

@@ -44,7 +44,7 @@
 #include "aio.bpf.h"
 #include "names.bpf.h"
 #include "uring.bpf.h"
-#include "within.bpf.h"
+#include "second_program.bpf.h"
 #include "flushes.bpf.h"
 #include "requests.bpf.h"
 

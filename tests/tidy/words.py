@@ -41,6 +41,8 @@ AT_THE_END = _set("""
     told untold asked said made found given kept held taken shown seen behind within beside than
     ours theirs what
 """)
+# asyncio calls it by this name.
+GIVEN_NAMES = _set("connection_made")
 PREDICATES = _set("is are was were has have had may can be needs must")
 
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -65,7 +67,7 @@ class VagueName(NamedTuple):
 def is_vague(name: str) -> bool:
     """Return whether a name is, begins with or ends with a word that says nothing there."""
     words = [word.lower() for word in WORDS.findall(name)]
-    if not words:
+    if not words or name in GIVEN_NAMES:
         return False
     if len(words) == 1:
         return words[0] in ALONE

@@ -105,7 +105,7 @@ fn rows(read: impl FnOnce(&mut Book)) -> usize {
 
 /// One input; how many calls it was.
 fn input(number: u64) -> usize {
-    let mut random = Random::of(number);
+    let mut random = Random::seeded(number);
     if number % 4 == 3 {
         let text = random.text(&SCRIPT, 4);
         let Ok(mut script) = mobigen::parse(&text) else { return 0 };
@@ -114,9 +114,9 @@ fn input(number: u64) -> usize {
         });
     }
     let files: Vec<_> = (0..=number % 16 / 15).map(|_| random.text(&TRACE, 4)).collect();
-    let lines = |text: &Vec<u8>| Lines::of(Path::new("log.12"), text.clone());
+    let lines = |text: &Vec<u8>| Lines::from_text(Path::new("log.12"), text.clone());
     let forms: Vec<_> = files.iter().map(|text| FileForm::read(lines(text)).unwrap()).collect();
-    let open = || Merged::of(files.iter().map(lines).collect(), &forms);
+    let open = || Merged::from_files(files.iter().map(lines).collect(), &forms);
     let _ = strace::creations(open());
     rows(|book| {
         let mut bad = BadLines { is_strict: number % 64 == 1, ..BadLines::default() };

@@ -84,7 +84,7 @@ impl Lines {
 
     /// Of a text in memory.
     #[cfg(test)]
-    pub fn of(path: &Path, text: Vec<u8>) -> Self {
+    pub fn from_text(path: &Path, text: Vec<u8>) -> Self {
         Lines { path: path.to_owned(), reader: Box::new(io::Cursor::new(text)), number: 0 }
     }
 

@@ -35,7 +35,7 @@ impl CallStart {
         }
         let row = &mut begun.row;
         if OPEN_CALLS.contains(&call.number) || row.command.as_deref() == Some("F_SETFL") {
-            row.flags = row.flags.map(open_flags::of_kernel);
+            row.flags = row.flags.map(open_flags::from_kernel);
         }
         begun
     }

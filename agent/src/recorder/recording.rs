@@ -127,7 +127,7 @@ impl Recording {
         let row = &mut begun.row;
         row.end_ns = Some(end_ns);
         let gives_flags = result >= 0 && row.command.as_deref() == Some("F_GETFL");
-        row.result = Some(if gives_flags { open_flags::of_kernel(result) } else { result });
+        row.result = Some(if gives_flags { open_flags::from_kernel(result) } else { result });
         row.error = words::error(result);
         let succeeded = row.error.is_none();
         if call.does == Does::Opens && succeeded {

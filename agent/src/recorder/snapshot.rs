@@ -267,7 +267,7 @@ pub fn descriptors(tid: i32, thread_id: i64) -> Vec<OpenDescriptor> {
             thread_id,
             descriptor,
             target: words::text(target.as_os_str().as_bytes()),
-            flags: open_flags::of_kernel(i64::from_str_radix(field("flags:")?, 8).ok()?),
+            flags: open_flags::from_kernel(i64::from_str_radix(field("flags:")?, 8).ok()?),
             position_bytes: field("pos:")?.parse().ok()?,
             device: found.dev() as i64,
             inode: found.ino() as i64,

@@ -140,14 +140,14 @@ impl<'a> ValueReader<'a> {
             return Ok(Expression::Literal(literal));
         }
         let word = self.word();
-        self.named(begin, word, known)
+        self.word_meaning(begin, word, known)
     }
 
     /// What a word means whose arguments may follow.
     ///
     /// # Errors
     /// If it means nothing, or its arguments are not as they must be.
-    pub fn named(
+    pub fn word_meaning(
         &mut self,
         begin: usize,
         word: &str,

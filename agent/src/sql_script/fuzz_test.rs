@@ -44,7 +44,7 @@ const SCRIPT: [&str; 35] = [
 
 /// One input; whether it was a script.
 fn input(number: u64) -> usize {
-    let mut random = Random::of(number);
+    let mut random = Random::seeded(number);
     let text = random.text(&SCRIPT, 12);
     let text = String::from_utf8_lossy(&text);
     let usage =

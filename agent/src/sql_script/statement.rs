@@ -106,7 +106,7 @@ impl SqlStatement {
             };
             let mut reader = ValueReader::new(text);
             reader.at = begin + word.len();
-            self.arguments.push(reader.named(begin, name, known)?);
+            self.arguments.push(reader.word_meaning(begin, name, known)?);
             prepared.push_str(&text[copied..begin]);
             prepared.push_str(&format!("?{}", self.arguments.len()));
             self.replaced.push((begin, reader.at, prepared.len()));

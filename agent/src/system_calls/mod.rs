@@ -2,7 +2,7 @@
 //! replays, the finder of commits and the tracer. Everything in the agent and in its tables goes by
 //! the numbers of x86_64, on whatever processor: arm64 has others, and no open, rename or unlink
 //! but those that take a directory. A kernel's numbers are turned into these where they are met, by
-//! `of_kernel`, and back where a kernel is asked, by `to_kernel`.
+//! `from_kernel`, and back where a kernel is asked, by `to_kernel`.
 #![allow(non_upper_case_globals, dead_code, reason = "not every constant is used")]
 
 #[cfg(test)]

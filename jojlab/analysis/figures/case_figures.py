@@ -154,7 +154,7 @@ def _io_times(data: Dataset) -> dict[tuple[str, int], int]:
     """Return the time within the calls of every replay, by (case_id, seed)."""
     result = {}
     for row in ask(data, "figures/replayed"):
-        calls = msgspec.json.decode(row["value"], type=ReplayedCalls).by_name.values()
+        calls = msgspec.json.decode(row["value"], type=ReplayedCalls).calls_by_name.values()
         result[row["case_id"], row["seed"]] = sum(each.time_ns for each in calls)
     return result
 

@@ -42,8 +42,8 @@ class Replayed:
     calls: int
     calls_without_end: int
     fidelity: float | None
-    by_name: tuple[CallSum, ...]
-    by_thread: tuple[CallSum, ...]
+    call_sums: tuple[CallSum, ...]
+    thread_sums: tuple[CallSum, ...]
     idle_threads: tuple[int, ...]
     first_otherwise: Mapping[str, int]
     left_out: tuple[tuple[str, str, int], ...]
@@ -75,11 +75,11 @@ def replayed(capture: Capture) -> Replayed:
         for name in ("p50", "p90", "p99", "p99.9", "max")
         if found["start_error_ns"][name] is not None
     }
-    by_name = [
+    call_sums = [
         CallSum(name, each["calls"], each["time_ns"], otherwise.get(name, {"calls": 0})["calls"])
         for name, each in found["by_name"].items()
     ]
-    by_thread = [
+    thread_sums = [
         CallSum(name, each["calls"], each["time_ns"], each["otherwise"])
         for name, each in found["by_thread"].items()
     ]
@@ -88,8 +88,8 @@ def replayed(capture: Capture) -> Replayed:
         calls=found["calls"],
         calls_without_end=found["calls"] - comparable,
         fidelity=found["as_recorded_calls"] / comparable if comparable else None,
-        by_name=tuple(sorted(by_name, key=lambda each: (-each.time_ns, each.name))),
-        by_thread=tuple(sorted(by_thread, key=lambda each: (-each.time_ns, each.name))),
+        call_sums=tuple(sorted(call_sums, key=lambda each: (-each.time_ns, each.name))),
+        thread_sums=tuple(sorted(thread_sums, key=lambda each: (-each.time_ns, each.name))),
         idle_threads=tuple(found["idle_threads"]),
         first_otherwise={name: each["first_call"] for name, each in otherwise.items()},
         left_out=tuple((each["name"], each["why"], each["calls"]) for each in found["left_out"]),

@@ -31,7 +31,7 @@ def survived(states: list[dict[str, Any]], **more: Any) -> Survival:
 
 
 def test_counts_are_of_distinct_states() -> None:
-    found = survived(states(kept=300, lost=4))
+    found = survived(states(harmless=300, lost=4))
     assert (found.states, found.harmful, found.most_lost) == (304, 4, 1)
     assert (found.boundary_states, found.sampled_states) == (76, 228)
     assert found.worst_outcome == "lost"
@@ -45,9 +45,9 @@ def test_counts_are_of_distinct_states() -> None:
 
 
 def test_the_bound_is_of_the_states_that_were_drawn() -> None:
-    assert survived(states(kept=400)).bound == pytest.approx(3 / 300)
+    assert survived(states(harmless=400)).bound == pytest.approx(3 / 300)
     assert survived([state(1, "boundary-all")]).bound is None
-    assert survived(states(kept=8)).bound == 3 / 6
+    assert survived(states(harmless=8)).bound == 3 / 6
 
 
 def test_the_worst_is_that_of_the_worst_outcome() -> None:
@@ -69,7 +69,7 @@ def test_torn_blocks_are_counted_apart() -> None:
     assert (found.harmful, found.torn_harmful) == (4, 4)
     said = survival_json(found, None, "")
     assert said["torn_block_states"] == {"superblock": 1, "commit-block": 2, "xfs-metadata": 0}
-    said = survival_json(survived(states(kept=4)), None, "")
+    said = survival_json(survived(states(harmless=4)), None, "")
     assert set(said["torn_block_states"].values()) == {0}
 
 
@@ -98,7 +98,7 @@ def test_contradictions(
 
 def test_what_was_not_tested_is_told_beside_what_was(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
-    cut(run, WAL, states(kept=40))
+    cut(run, WAL, states(harmless=40))
     said = {case["case_id"]: case["survives"] for case in summary_json(summarise(run))["cases"]}
     assert said[WAL]["tested"]
     assert said[WAL]["states"] == 40
@@ -111,9 +111,9 @@ def test_runs_are_compared_by_what_survives(tmp_path: Path) -> None:
     runs = {}
     for name in ("untested", "good", "bad", "fewer"):
         runs[name] = make_run(tmp_path / name, seeds=[1], transactions=2)
-    cut(runs["good"], WAL, states(kept=40))
-    cut(runs["bad"], WAL, states(kept=39, corrupt=1))
-    cut(runs["fewer"], WAL, states(kept=20))
+    cut(runs["good"], WAL, states(harmless=40))
+    cut(runs["bad"], WAL, states(harmless=39, corrupt=1))
+    cut(runs["fewer"], WAL, states(harmless=20))
     summaries = {name: summarise(run) for name, run in runs.items()}
 
     changed = compare(summaries["good"], summaries["bad"])

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::decode;
-use super::line::{self, LineStamp, Said};
+use super::line::{self, LineContent, LineStamp};
 use crate::import::lines::{Lines, Next};
 
 /// What a half without its other half is read as.
@@ -45,7 +45,7 @@ pub struct JoinedLines {
 }
 
 impl JoinedLines {
-    pub fn of(lines: Lines) -> Self {
+    pub fn new(lines: Lines) -> Self {
         let (half, waiting) = (None, VecDeque::new());
         JoinedLines { lines, number: 0, half, waiting, is_in_table: false }
     }
@@ -154,7 +154,7 @@ impl JoinedLines {
 /// Whether nothing but the beginning of a line had been written.
 fn is_empty(half: &[u8]) -> bool {
     match line::read(half) {
-        Ok(Some(found)) => found.said == Said::Call(b""),
+        Ok(Some(found)) => found.content == LineContent::Call(b""),
         Ok(None) => true,
         Err(_) => false,
     }
@@ -167,11 +167,11 @@ fn goes_on(half: &[u8], line: &[u8]) -> bool {
         return false;
     }
     let is_call = |text: &[u8]| decode::parts(text).is_ok();
-    match found.said {
-        Said::Call(text) => !is_call(text) || is_empty(half),
-        Said::Unfinished(_) => true,
+    match found.content {
+        LineContent::Call(text) => !is_call(text) || is_empty(half),
+        LineContent::Unfinished(_) => true,
         // Nothing but that the call does not end here.
-        Said::Nothing => line.trim_ascii_start().starts_with(b"<"),
+        LineContent::Nothing => line.trim_ascii_start().starts_with(b"<"),
         _ => false,
     }
 }
@@ -201,11 +201,11 @@ fn message(line: &[u8]) -> Option<(usize, usize)> {
     }
     outside_strings(line).find_map(|at| {
         let rest = &line[at..];
-        if let Some(end) = of_process(rest) {
+        if let Some(end) = end_of_note(rest) {
             return Some((at, at + end));
         }
         let named = rest.strip_prefix(b"strace: ")?;
-        let end = of_process(named).unwrap_or(named.len());
+        let end = end_of_note(named).unwrap_or(named.len());
         Some((begin_of_path(&line[..at]), line.len() - named.len() + end))
     })
 }
@@ -224,7 +224,7 @@ fn begin_of_path(text: &[u8]) -> usize {
 }
 
 /// The end of `Process 12 attached` and its like, and of `[ Process PID=12 runs in 32 bit mode. ]`.
-fn of_process(text: &[u8]) -> Option<usize> {
+fn end_of_note(text: &[u8]) -> Option<usize> {
     if text.starts_with(b"[ Process PID=") {
         let end = text.windows(2).position(|pair| pair == b" ]")?;
         return Some(end + 2);
@@ -263,7 +263,8 @@ mod tests {
     use super::*;
 
     fn joined(text: &str) -> Vec<String> {
-        let mut lines = JoinedLines::of(Lines::of(Path::new("x"), text.as_bytes().to_vec()));
+        let text = text.as_bytes().to_vec();
+        let mut lines = JoinedLines::new(Lines::from_text(Path::new("x"), text));
         let (mut line, mut found) = (Vec::new(), Vec::new());
         while lines.next(&mut line).unwrap() == Next::Line {
             found.push(String::from_utf8(line.clone()).unwrap());

@@ -33,7 +33,7 @@ pub enum LineStamp {
 
 /// What a line says; a call's text is still to be cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum LineContent<'a> {
     Call(&'a [u8]),
     /// The first part of a call.
     Unfinished(&'a [u8]),
@@ -57,7 +57,7 @@ pub struct TraceLine<'a> {
     /// The kernel's number of the thread; none where the line has none.
     pub tid: Option<i64>,
     pub stamp: LineStamp,
-    pub said: Said<'a>,
+    pub content: LineContent<'a>,
     /// Letters before what it says.
     pub prefix: usize,
 }
@@ -65,13 +65,16 @@ pub struct TraceLine<'a> {
 impl TraceLine<'_> {
     /// Whether it tells of a call, or of the end of a thread.
     pub fn is_event(&self) -> bool {
-        match self.said {
-            Said::Call(text) | Said::Unfinished(text) => {
+        match self.content {
+            LineContent::Call(text) | LineContent::Unfinished(text) => {
                 let name = text.iter().take_while(|letter| is_of_name(**letter)).count();
                 name > 0 && text.get(name) == Some(&b'(')
             }
-            Said::Resumed(..) | Said::Exited(_) | Said::Killed(_) | Said::Superseded(_) => true,
-            Said::Attached(..) | Said::Detached(_) | Said::Nothing => false,
+            LineContent::Resumed(..)
+            | LineContent::Exited(_)
+            | LineContent::Killed(_)
+            | LineContent::Superseded(_) => true,
+            LineContent::Attached(..) | LineContent::Detached(_) | LineContent::Nothing => false,
         }
     }
 }
@@ -103,20 +106,20 @@ pub fn read(text: &[u8]) -> Result<Option<TraceLine<'_>>, Fault> {
     let stamp = rest.stamp()?;
     rest.skip_bracketed();
     let left = rest.left();
-    let said = said(left).map_err(|fault| Fault::new(rest.at + fault.at, fault.what))?;
-    Ok(Some(TraceLine { tid, stamp, said, prefix: rest.at }))
+    let content = read_content(left).map_err(|fault| Fault::new(rest.at + fault.at, fault.what))?;
+    Ok(Some(TraceLine { tid, stamp, content, prefix: rest.at }))
 }
 
-fn said(text: &[u8]) -> Result<Said<'_>, Fault> {
+fn read_content(text: &[u8]) -> Result<LineContent<'_>, Fault> {
     if let Some(inner) = text.strip_prefix(b"+++ ") {
         return Ok(end_of_thread(inner));
     }
     // Signals, stacks of -k, dumps of -e read and -e write.
     let others = [&b"--- "[..], b"> ", b"| ", b"* ", b"[ Process PID="];
     if others.iter().any(|begin| text.starts_with(begin)) {
-        return Ok(Said::Nothing);
+        return Ok(LineContent::Nothing);
     }
-    if let Some(said) = by_strace(text) {
+    if let Some(said) = own_note(text) {
         return Ok(said);
     }
     if let Some(inner) = text.strip_prefix(b"<... ") {
@@ -125,20 +128,24 @@ fn said(text: &[u8]) -> Result<Said<'_>, Fault> {
         let rest = &inner[end + 8..];
         // It was killed: what it would have been given is not known.
         let rest = rest.trim_ascii_start().strip_prefix(b"<unfinished ...>").unwrap_or(rest);
-        return Ok(Said::Resumed(inner[..end].trim_ascii(), rest));
+        return Ok(LineContent::Resumed(inner[..end].trim_ascii(), rest));
     }
     let is_cut = |end: &&&[u8]| text.ends_with(end);
     let ends = [&b"<unfinished ...>"[..], b"<detached ...>", b"<no return ...>"];
     let gone = text.windows(8).rposition(|part| part == b"<ptrace(");
     let gone = gone.filter(|_| text.ends_with(b":No such process>"));
     let end = ends.iter().find(is_cut).map(|end| text.len() - end.len()).or(gone);
-    let Some(end) = end else { return Ok(Said::Call(text)) };
+    let Some(end) = end else { return Ok(LineContent::Call(text)) };
     let begun = &text[..end];
-    Ok(if begun.trim_ascii().is_empty() { Said::Nothing } else { Said::Unfinished(begun) })
+    Ok(if begun.trim_ascii().is_empty() {
+        LineContent::Nothing
+    } else {
+        LineContent::Unfinished(begun)
+    })
 }
 
 /// What strace tells of itself: `strace: ...`, by whatever path it was run, `Process 12 attached`.
-fn by_strace(text: &[u8]) -> Option<Said<'_>> {
+fn own_note(text: &[u8]) -> Option<LineContent<'_>> {
     let begin = text.windows(8).position(|part| part == b"strace: ").filter(|begin| {
         let path = &text[..*begin];
         path.is_empty()
@@ -154,28 +161,28 @@ fn by_strace(text: &[u8]) -> Option<Said<'_>> {
         let rest = rest[digits..].strip_prefix(b" ")?;
         if let Some(rest) = rest.strip_prefix(b"attached") {
             let threads = rest.strip_prefix(b" with ").and_then(|it| it.strip_suffix(b" threads"));
-            return Some(Said::Attached(tid, threads.and_then(number)));
+            return Some(LineContent::Attached(tid, threads.and_then(number)));
         }
-        let detached = rest.starts_with(b"detached").then_some(Said::Detached(tid));
+        let detached = rest.starts_with(b"detached").then_some(LineContent::Detached(tid));
         let others = [&b"suspended"[..], b"resumed"];
-        let other = others.iter().any(|it| rest.starts_with(it)).then_some(Said::Nothing);
+        let other = others.iter().any(|it| rest.starts_with(it)).then_some(LineContent::Nothing);
         detached.or(other)
     };
-    of_process().or(named.map(|_| Said::Nothing))
+    of_process().or(named.map(|_| LineContent::Nothing))
 }
 
-fn end_of_thread(text: &[u8]) -> Said<'_> {
+fn end_of_thread(text: &[u8]) -> LineContent<'_> {
     let text = text.strip_suffix(b" +++").unwrap_or(text);
     if let Some(code) = text.strip_prefix(b"exited with ") {
         let code = std::str::from_utf8(code).ok().and_then(|code| code.parse().ok());
-        return code.map_or(Said::Nothing, Said::Exited);
+        return code.map_or(LineContent::Nothing, LineContent::Exited);
     }
     if let Some(signal) = text.strip_prefix(b"killed by ") {
         let letters = signal.iter().take_while(|letter| !letter.is_ascii_whitespace()).count();
-        return Said::Killed(&signal[..letters]);
+        return LineContent::Killed(&signal[..letters]);
     }
     let by = text.strip_prefix(b"superseded by execve in pid ").and_then(number);
-    by.map_or(Said::Nothing, Said::Superseded)
+    by.map_or(LineContent::Nothing, LineContent::Superseded)
 }
 
 struct Rest<'a> {
@@ -313,7 +320,7 @@ mod tests {
 
     #[test]
     fn every_beginning_of_a_line_is_known() {
-        let call = Said::Call(b"close(3) = 0");
+        let call = LineContent::Call(b"close(3) = 0");
         for (text, tid, stamp) in [
             ("close(3) = 0", None, LineStamp::None),
             ("[pid    12] close(3) = 0", Some(12), LineStamp::None),
@@ -344,23 +351,30 @@ mod tests {
             ("[app_t] close(3) = 0", None, LineStamp::None),
         ] {
             let found = line(text);
-            assert_eq!((found.tid, found.stamp, found.said), (tid, stamp, call.clone()), "{text}");
+            assert_eq!(
+                (found.tid, found.stamp, found.content),
+                (tid, stamp, call.clone()),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn lines_that_are_no_calls_are_known() {
-        let said = |text| line(text).said;
-        assert_eq!(said("12 +++ exited with 3 +++"), Said::Exited(3));
-        assert_eq!(said("+++ killed by SIGKILL (core dumped) +++"), Said::Killed(b"SIGKILL"));
-        assert_eq!(said("+++ superseded by execve in pid 4 +++"), Said::Superseded(4));
-        assert_eq!(said("--- SIGCHLD {si_signo=SIGCHLD} ---"), Said::Nothing);
-        assert_eq!(said("strace: Process 12 attached"), Said::Attached(12, None));
+        let said = |text| line(text).content;
+        assert_eq!(said("12 +++ exited with 3 +++"), LineContent::Exited(3));
+        assert_eq!(
+            said("+++ killed by SIGKILL (core dumped) +++"),
+            LineContent::Killed(b"SIGKILL")
+        );
+        assert_eq!(said("+++ superseded by execve in pid 4 +++"), LineContent::Superseded(4));
+        assert_eq!(said("--- SIGCHLD {si_signo=SIGCHLD} ---"), LineContent::Nothing);
+        assert_eq!(said("strace: Process 12 attached"), LineContent::Attached(12, None));
         assert_eq!(
             said("/usr/bin/strace: Process 12 attached with 2 threads"),
-            Said::Attached(12, Some(2))
+            LineContent::Attached(12, Some(2))
         );
-        assert_eq!(said("Process 12 detached"), Said::Detached(12));
+        assert_eq!(said("Process 12 detached"), LineContent::Detached(12));
         for text in [
             "[ Process PID=12 runs in 32 bit mode. ]",
             "strace: [ Process PID=12 runs in 32 bit mode. ]",
@@ -369,21 +383,24 @@ mod tests {
             " * 5 bytes in buffer 0",
             " <detached ...>",
         ] {
-            assert_eq!(said(text), Said::Nothing, "{text}");
+            assert_eq!(said(text), LineContent::Nothing, "{text}");
         }
-        assert_eq!(said("read(3 <ptrace(SYSCALL):No such process>"), Said::Unfinished(b"read(3 "));
+        assert_eq!(
+            said("read(3 <ptrace(SYSCALL):No such process>"),
+            LineContent::Unfinished(b"read(3 ")
+        );
         assert_eq!(
             said("<... fsync resumed> <unfinished ...>) = ?"),
-            Said::Resumed(b"fsync", b") = ?")
+            LineContent::Resumed(b"fsync", b") = ?")
         );
-        assert_eq!(said("read(3,  <unfinished ...>"), Said::Unfinished(b"read(3,  "));
+        assert_eq!(said("read(3,  <unfinished ...>"), LineContent::Unfinished(b"read(3,  "));
         assert_eq!(
             said("<... read resumed>\"a\", 1) = 1"),
-            Said::Resumed(b"read", b"\"a\", 1) = 1")
+            LineContent::Resumed(b"read", b"\"a\", 1) = 1")
         );
         assert_eq!(
             said("<... read resumed> \"a\", 1) = 1"),
-            Said::Resumed(b"read", b" \"a\", 1) = 1")
+            LineContent::Resumed(b"read", b" \"a\", 1) = 1")
         );
         assert!(read(b"  \r").unwrap().is_none());
         assert!(read(b"<... read").is_err());

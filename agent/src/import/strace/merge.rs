@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::joined::JoinedLines;
-use super::line::{self, LineStamp, Said, TraceLine};
+use super::line::{self, LineContent, LineStamp, TraceLine};
 use super::values;
 use crate::errors::WrongUse;
 use crate::import::lines::{BadLines, Lines, Next};
@@ -53,17 +53,17 @@ impl Merged {
     /// If one cannot be read.
     pub fn open(files: &[PathBuf], forms: &[FileForm]) -> anyhow::Result<Self> {
         let lines = files.iter().map(|file| Lines::open(file));
-        Ok(Self::of(lines.collect::<anyhow::Result<_>>()?, forms))
+        Ok(Self::from_files(lines.collect::<anyhow::Result<_>>()?, forms))
     }
 
     /// Of files that are open.
-    pub fn of(files: Vec<Lines>, forms: &[FileForm]) -> Self {
+    pub fn from_files(files: Vec<Lines>, forms: &[FileForm]) -> Self {
         let mut sources = Vec::new();
         for (index, (lines, form)) in files.into_iter().zip(forms).enumerate() {
             let named = tid_of_name(&lines.path).unwrap_or(index as i64 + 1);
             let waiting = Merge { file: lines.path.clone(), ..Merge::default() };
             sources.push(Source {
-                lines: JoinedLines::of(lines),
+                lines: JoinedLines::new(lines),
                 clock: TraceClock::new(form.kind, form.first_ns),
                 numbers: ThreadNumbers::new(form.first_tid.unwrap_or(named)),
                 waiting,
@@ -150,7 +150,10 @@ impl Source {
                         self.waiting.number = number;
                         self.waiting.tid = tid;
                         self.waiting.prefix = read.prefix;
-                        if let Said::Nothing | Said::Attached(..) | Said::Detached(_) = read.said {
+                        if let LineContent::Nothing
+                        | LineContent::Attached(..)
+                        | LineContent::Detached(_) = read.content
+                        {
                             continue;
                         }
                         return Ok(true);
@@ -196,7 +199,7 @@ impl FileForm {
     /// If it cannot be read.
     pub fn read(lines: Lines) -> anyhow::Result<Self> {
         let path = lines.path.clone();
-        let (mut lines, mut text) = (JoinedLines::of(lines), Vec::new());
+        let (mut lines, mut text) = (JoinedLines::new(lines), Vec::new());
         let mut evidence = FormEvidence::default();
         loop {
             let next = lines.next(&mut text);
@@ -231,7 +234,7 @@ struct FormEvidence {
 
 impl FormEvidence {
     fn line(&mut self, read: &TraceLine) {
-        if let Said::Attached(tid, threads) = read.said {
+        if let LineContent::Attached(tid, threads) = read.content {
             self.processes += u64::from(threads.is_some());
             if self.has_calls {
                 self.children.insert(tid);
@@ -257,7 +260,7 @@ impl FormEvidence {
         if let Some(tid) = read.tid.filter(|tid| self.known.insert(*tid)) {
             self.numbers.push(tid);
         }
-        self.children.extend(child_of(&read.said));
+        self.children.extend(child_of(&read.content));
     }
 
     fn form(self) -> FileForm {
@@ -276,10 +279,10 @@ impl FormEvidence {
 }
 
 /// The number of the thread that a line's call made.
-pub fn child_of(said: &Said) -> Option<i64> {
-    let (name, text) = match said {
-        Said::Call(text) => (*text, *text),
-        Said::Resumed(name, rest) => (*name, *rest),
+pub fn child_of(content: &LineContent) -> Option<i64> {
+    let (name, text) = match content {
+        LineContent::Call(text) => (*text, *text),
+        LineContent::Resumed(name, rest) => (*name, *rest),
         _ => return None,
     };
     let makes = [&b"clone"[..], b"fork", b"vfork"];
@@ -409,14 +412,14 @@ impl ThreadNumbers {
 
     /// Return the number of the thread of a line.
     pub fn thread(&mut self, read: &TraceLine) -> i64 {
-        match read.said {
-            Said::Attached(tid, _) => {
+        match read.content {
+            LineContent::Attached(tid, _) => {
                 self.made.remove(&tid);
                 self.live.insert(tid);
                 self.silent.insert(tid);
                 return tid;
             }
-            Said::Detached(tid) => {
+            LineContent::Detached(tid) => {
                 self.live.remove(&tid);
                 return tid;
             }
@@ -427,16 +430,16 @@ impl ThreadNumbers {
         self.made.remove(&tid);
         self.silent.remove(&tid);
         self.live.insert(tid);
-        if let Some(child) = child_of(&read.said).filter(|it| !self.live.contains(it)) {
+        if let Some(child) = child_of(&read.content).filter(|it| !self.live.contains(it)) {
             self.made.insert(child);
         }
-        match read.said {
-            Said::Exited(_) | Said::Killed(_) => {
+        match read.content {
+            LineContent::Exited(_) | LineContent::Killed(_) => {
                 self.live.remove(&tid);
                 self.leaving.remove(&tid);
             }
-            Said::Superseded(by) => drop(self.live.remove(&by)),
-            Said::Call(text) | Said::Unfinished(text)
+            LineContent::Superseded(by) => drop(self.live.remove(&by)),
+            LineContent::Call(text) | LineContent::Unfinished(text)
                 if text.starts_with(b"exit_group(") || text.starts_with(b"exit(") =>
             {
                 self.leaving.insert(tid);

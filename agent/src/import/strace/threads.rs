@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
 use super::decode::{self, Decoded};
-use super::line::{self, Said, is_of_name};
+use super::line::{self, LineContent, is_of_name};
 use super::merge::{Merge, Merged, Times};
 use super::values;
 use crate::errors::WrongUse;
@@ -68,7 +68,9 @@ impl Threads {
         bad: &mut BadLines,
     ) -> anyhow::Result<()> {
         let Ok(Some(read)) = line::read(&next.text) else { return Ok(()) };
-        if let (Said::Call(text) | Said::Unfinished(text), false) = (&read.said, read.is_event()) {
+        if let (LineContent::Call(text) | LineContent::Unfinished(text), false) =
+            (&read.content, read.is_event())
+        {
             let fault = decode::parts(text).err();
             let (at, what) = fault.map_or((0, "no call"), |fault| (fault.at, fault.what));
             bad.line(&next.file, next.number, next.prefix + at, what, &next.text)?;
@@ -82,28 +84,30 @@ impl Threads {
         self.end_until(now_ns, book).map_err(located)?;
         self.end_of_thread(next.tid, book).map_err(located)?;
         book.thread(next.tid, now_ns);
-        let faulty = match read.said {
-            Said::Call(text) => {
+        let faulty = match read.content {
+            LineContent::Call(text) => {
                 self.cut_off(next.tid, book).map_err(located)?;
                 self.call(next, text, now_ns, book).map_err(located)?
             }
-            Said::Unfinished(text) => {
+            LineContent::Unfinished(text) => {
                 self.cut_off(next.tid, book).map_err(located)?;
                 self.began(next.tid, text, now_ns, book)?;
                 None
             }
-            Said::Resumed(name, rest) => self.resumed(next, name, rest, book).map_err(located)?,
-            Said::Exited(code) => {
+            LineContent::Resumed(name, rest) => {
+                self.resumed(next, name, rest, book).map_err(located)?
+            }
+            LineContent::Exited(code) => {
                 self.cut_off(next.tid, book).map_err(located)?;
                 book.end_thread(next.tid, now_ns, Some(code), None);
                 None
             }
-            Said::Killed(signal) => {
+            LineContent::Killed(signal) => {
                 self.cut_off(next.tid, book).map_err(located)?;
                 book.end_thread(next.tid, now_ns, None, values::signal(signal));
                 None
             }
-            Said::Superseded(by) => {
+            LineContent::Superseded(by) => {
                 self.cut_off(next.tid, book).map_err(located)?;
                 if let Some(half) = self.halves.remove(&by) {
                     self.halves.insert(next.tid, half);
@@ -111,7 +115,7 @@ impl Threads {
                 book.note_superseded(next.tid, by, now_ns);
                 None
             }
-            Said::Attached(..) | Said::Detached(_) | Said::Nothing => None,
+            LineContent::Attached(..) | LineContent::Detached(_) | LineContent::Nothing => None,
         };
         if let Some((at, what)) = faulty {
             bad.line(&next.file, next.number, next.prefix + at, what, &next.text)?;
@@ -299,13 +303,13 @@ pub fn creations(mut merged: Merged) -> anyhow::Result<HashMap<i64, VecDeque<Thr
             continue;
         }
         let whole = match line::read(&next.text) {
-            Ok(Some(line)) => match line.said {
-                Said::Call(text) => text.to_vec(),
-                Said::Unfinished(text) => {
+            Ok(Some(line)) => match line.content {
+                LineContent::Call(text) => text.to_vec(),
+                LineContent::Unfinished(text) => {
                     begun.insert(next.tid, text.to_vec());
                     continue;
                 }
-                Said::Resumed(_, rest) => match begun.remove(&next.tid) {
+                LineContent::Resumed(_, rest) => match begun.remove(&next.tid) {
                     Some(text) => [&text, rest].concat(),
                     None => continue,
                 },

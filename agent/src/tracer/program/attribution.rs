@@ -14,7 +14,7 @@ const OPTIONAL: [(&CStr, &str); 3] = [
     (c"uring_completed", "__traceiter_io_uring_complete"),
 ];
 
-/// How the names end of programs that take over where another was skipped (within.bpf.h).
+/// How the names end of programs that take over where another was skipped (second_program.bpf.h).
 const TAKES_OVER: &[u8] = b"_within";
 
 /// Of the ring, for each processor: what the runs of a bio may need, and the bio.

@@ -16,7 +16,7 @@ pub struct ImportedTrace {
 }
 
 impl ImportedTrace {
-    pub fn of(text: &[u8]) -> anyhow::Result<Self> {
+    pub fn import(text: &[u8]) -> anyhow::Result<Self> {
         // In memory, where there is such a filesystem: syncs of many programs take long on a disk.
         let memory = Path::new("/dev/shm");
         let folder = match memory.is_dir() {
@@ -96,7 +96,7 @@ pub fn syncs(told: &Value) -> u64 {
 }
 
 fn imported(text: &str) -> ImportedTrace {
-    ImportedTrace::of(text.as_bytes()).unwrap()
+    ImportedTrace::import(text.as_bytes()).unwrap()
 }
 
 #[test]
@@ -485,7 +485,7 @@ fn marks_and_ends_of_other_systems_are_passed_over_and_other_encodings_named() {
     let text = "openat(AT_FDCWD, \"/c.db\", O_RDWR|O_CREAT, 0644) = 3 <0.000031>\r\n\
                 pwrite64(3, \"abcd\", 4, 0) = 4 <0.000011>\r\nfsync(3) = 0 <0.003100>\r\n";
     assert_eq!(imported(&format!("\u{feff}{text}")).whole(), (1, 3, 4, 1));
-    let refused = |bytes: &[u8]| ImportedTrace::of(bytes).err().unwrap().to_string();
+    let refused = |bytes: &[u8]| ImportedTrace::import(bytes).err().unwrap().to_string();
     let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let message = refused(&wide);
     let says = "app.strace: text in UTF-16LE, which is not read; convert it: iconv";

@@ -39,7 +39,7 @@ impl ReplayLeft {
     fn promised(&self) -> &Promised {
         self.promised.get_or_init(|| {
             let mut stream = stream_of(&self.plan.lanes, self.seed);
-            let places = self.kept.places_behind(stream.len());
+            let places = self.kept.places_after(stream.len());
             stream.extend_from_slice(self.kept.bytes());
             Promised { tree: promises_of(&self.plan, &self.ledgers, &places), stream }
         })

@@ -224,7 +224,7 @@ impl KeptContents {
     }
 
     /// Where each is in these bytes, if so many others are before them.
-    pub fn places_behind(&self, bytes: usize) -> Vec<usize> {
+    pub fn places_after(&self, bytes: usize) -> Vec<usize> {
         self.begins.iter().map(|begin| bytes + begin).collect()
     }
 

@@ -20,7 +20,7 @@ use super::plan::{Action, CallArgument, Lane, PlannedStep, RecordedEnd, ReplayPl
 use super::recording;
 use super::schedule::{Schedule, Timing};
 use super::sqlite_commits::transactions_of;
-use super::stage::{self, MadeFiles, ReplayStage};
+use super::stage::{self, FirstFiles, ReplayStage};
 use crate::import::{Trace, import};
 use crate::messages::plural;
 use crate::record::words;
@@ -169,7 +169,7 @@ impl Replay {
         }
         raise_limit(plan.most_open as u64).map_err(refuse)?;
         let kept = KeptContents::read(folder, &plan.kept)?;
-        let MadeFiles { stage, not_made } = stage::make(directory, &plan, kept, seed)?;
+        let FirstFiles { stage, not_made } = stage::make(directory, &plan, kept, seed)?;
         let shared = Arc::new(SharedReplay {
             turns: Turns::new(plan.lanes.len()),
             schedule: Schedule::new(
@@ -420,9 +420,9 @@ mod tests;
 mod imported;
 
 #[cfg(test)]
-#[path = "made_program_test.rs"]
-mod made_program;
+#[path = "program_model_test.rs"]
+mod program_model;
 
 #[cfg(test)]
-#[path = "made_traces_test.rs"]
-mod made_traces;
+#[path = "trace_form_test.rs"]
+mod trace_form;

@@ -55,8 +55,8 @@ pub fn promises_of(plan: &ReplayPlan, ledgers: &[Ledger], kept_places: &[usize])
             }
             Action::Call { .. } if matches!(step.ended, RecordedEnd::Failed(_)) => {}
             Action::Call { number, arguments, effect } => {
-                let call = ToldCall { step, number: *number, arguments, effect: *effect, at };
-                teller.take(&call);
+                let call = SucceededCall { step, number: *number, arguments, effect: *effect, at };
+                teller.apply(&call);
             }
         }
     }
@@ -72,7 +72,7 @@ struct OpenDescription {
 }
 
 /// A call that succeeded.
-struct ToldCall<'a> {
+struct SucceededCall<'a> {
     step: &'a PlannedStep,
     number: i64,
     arguments: &'a [CallArgument],
@@ -80,7 +80,7 @@ struct ToldCall<'a> {
     at: CallTime,
 }
 
-impl ToldCall<'_> {
+impl SucceededCall<'_> {
     fn number_at(&self, place: usize) -> i64 {
         match self.arguments.get(place) {
             Some(CallArgument::Number(number)) => *number,
@@ -182,7 +182,7 @@ impl PromiseTeller<'_> {
         self.open.get_mut(number)
     }
 
-    fn take(&mut self, call: &ToldCall) {
+    fn apply(&mut self, call: &SucceededCall) {
         if let CallEffect::Dirties(mapping, from, bytes) = call.effect
             && let Some(&(node, offset)) = self.mappings.get(&mapping)
             && let Some(file) = self.tree.file(node)
@@ -211,7 +211,7 @@ impl PromiseTeller<'_> {
         }
     }
 
-    fn open_path(&mut self, call: &ToldCall, to: Slot) {
+    fn open_path(&mut self, call: &SucceededCall, to: Slot) {
         let Some(path) = call.names().next().map(|name| self.path(name).to_vec()) else { return };
         let flags = call.number_at(2) as i32;
         self.slots.remove(&to);
@@ -236,7 +236,7 @@ impl PromiseTeller<'_> {
         self.opened(to, OpenDescription { node, position: 0, flags });
     }
 
-    fn change(&mut self, call: &ToldCall, slot: Option<Slot>) {
+    fn change(&mut self, call: &SucceededCall, slot: Option<Slot>) {
         let at = call.at;
         let mut names = call.names().map(|name| self.path(name).to_vec()).collect::<Vec<_>>();
         let open = ChangeTime::open(at);
@@ -300,7 +300,7 @@ impl PromiseTeller<'_> {
     }
 
     /// What is done to an open file.
-    fn change_open(&mut self, call: &ToldCall, slot: Option<Slot>) {
+    fn change_open(&mut self, call: &SucceededCall, slot: Option<Slot>) {
         let at = call.at;
         let Some(&mut OpenDescription { node, position, flags }) = self.open_file(slot) else {
             return;
@@ -380,7 +380,7 @@ impl PromiseTeller<'_> {
     }
 
     /// Gives the end of what was written.
-    fn write(&mut self, call: &ToldCall, node: NodeNumber, flags: i32, offset: u64) -> u64 {
+    fn write(&mut self, call: &SucceededCall, node: NodeNumber, flags: i32, offset: u64) -> u64 {
         let Some(file) = self.tree.file(node) else { return offset };
         let offset_bytes = if flags & libc::O_APPEND != 0 { file.size_bytes() } else { offset };
         let place = match call.step.writes {
@@ -403,7 +403,7 @@ impl PromiseTeller<'_> {
 
     /// The first descriptor is of the file that is written to; the other one's place moves where
     /// the call has no offset.
-    fn sent(&mut self, call: &ToldCall, node: NodeNumber, position: u64) {
+    fn sent(&mut self, call: &SucceededCall, node: NodeNumber, position: u64) {
         let slots: Vec<Slot> = call.slots().collect();
         let has_offset = matches!(call.arguments.get(2), Some(CallArgument::Offset(_)));
         if let (Some(from), false) = (self.open_file(slots.get(1).copied()), has_offset) {
@@ -413,7 +413,7 @@ impl PromiseTeller<'_> {
         self.moved(slots.first().copied(), position + call.bytes());
     }
 
-    fn copied(&mut self, call: &ToldCall) {
+    fn copied(&mut self, call: &SucceededCall) {
         let offsets: Vec<Option<u64>> = [1, 3]
             .map(|place| match call.arguments.get(place) {
                 Some(CallArgument::Offset(offset)) => Some(offset.max(&0).cast_unsigned()),

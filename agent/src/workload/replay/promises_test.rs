@@ -26,41 +26,41 @@ const MAPPED_BYTES: u64 = 16384;
 
 /// What a step is to be: its call.
 #[derive(Debug, Clone)]
-struct AskedCall {
+struct CallPlan {
     number: i64,
     arguments: Vec<CallArgument>,
     effect: CallEffect,
 }
 
-fn call(number: i64, arguments: &[CallArgument]) -> AskedCall {
-    AskedCall { number, arguments: arguments.to_vec(), effect: CallEffect::Nothing }
+fn call(number: i64, arguments: &[CallArgument]) -> CallPlan {
+    CallPlan { number, arguments: arguments.to_vec(), effect: CallEffect::Nothing }
 }
 
 fn number(number: impl Into<i64>) -> CallArgument {
     CallArgument::Number(number.into())
 }
 
-fn open(name: Name, flags: i32, to: Slot) -> AskedCall {
+fn open(name: Name, flags: i32, to: Slot) -> CallPlan {
     let here = number(libc::AT_FDCWD);
     let arguments = [here, CallArgument::Path(name), number(flags), number(0o700)];
-    AskedCall { effect: CallEffect::Opens(to), ..call(system_calls::SYS_openat, &arguments) }
+    CallPlan { effect: CallEffect::Opens(to), ..call(system_calls::SYS_openat, &arguments) }
 }
 
-fn write(slot: Slot, bytes: u32) -> AskedCall {
+fn write(slot: Slot, bytes: u32) -> CallPlan {
     let arguments = [CallArgument::Slot(slot), CallArgument::From(bytes), number(bytes)];
     call(system_calls::SYS_write, &arguments)
 }
 
-fn of_slot(number: i64, slot: Slot) -> AskedCall {
+fn slot_call(number: i64, slot: Slot) -> CallPlan {
     call(number, &[CallArgument::Slot(slot)])
 }
 
-fn fallocate(slot: Slot, mode: i32, offset: u32, bytes: u32) -> AskedCall {
+fn fallocate(slot: Slot, mode: i32, offset: u32, bytes: u32) -> CallPlan {
     let arguments = [CallArgument::Slot(slot), number(mode), number(offset), number(bytes)];
     call(system_calls::SYS_fallocate, &arguments)
 }
 
-fn link_nameless(slot: Slot, to: Name) -> AskedCall {
+fn link_nameless(slot: Slot, to: Name) -> CallPlan {
     let here = number(libc::AT_FDCWD);
     let from = [CallArgument::Slot(slot), CallArgument::Text(0)];
     let arguments = [from[0], from[1], here, CallArgument::Path(to), number(libc::AT_EMPTY_PATH)];
@@ -68,7 +68,7 @@ fn link_nameless(slot: Slot, to: Name) -> AskedCall {
 }
 
 /// A directory in which calls are made, one after the other; call n from 10 n to 10 n + 5.
-struct MadeCalls {
+struct CallSequence {
     folder: tempfile::TempDir,
     stage: ReplayStage,
     memory: Memory,
@@ -77,8 +77,8 @@ struct MadeCalls {
     stream: Vec<u8>,
 }
 
-impl MadeCalls {
-    fn of(asked: &[AskedCall]) -> Self {
+impl CallSequence {
+    fn new(asked: &[CallPlan]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &[u8]| {
             let path = folder.path().join(std::ffi::OsStr::from_bytes(name));
@@ -99,7 +99,7 @@ impl MadeCalls {
         };
         let mut lane = Lane::default();
         for (place, asked) in asked.iter().enumerate() {
-            let AskedCall { number, arguments, effect } = asked.clone();
+            let CallPlan { number, arguments, effect } = asked.clone();
             let action = Action::Call { number, arguments: arguments.into(), effect };
             let step = PlannedStep {
                 call: place as i64,
@@ -158,8 +158,8 @@ impl MadeCalls {
 }
 
 /// Makes calls of which none fails; nothing is lost, and that is what is judged.
-fn made(asked: &[AskedCall]) -> MadeCalls {
-    let mut made = MadeCalls::of(asked);
+fn run_calls(asked: &[CallPlan]) -> CallSequence {
+    let mut made = CallSequence::new(asked);
     for asked in asked {
         let result = made.go_on();
         assert!(result >= 0, "{asked:?}: {result}");
@@ -170,11 +170,11 @@ fn made(asked: &[AskedCall]) -> MadeCalls {
 
 #[test]
 fn a_sync_of_a_nameless_file_promises_no_name_of_its_directory() {
-    let made = made(&[
+    let made = run_calls(&[
         open(ROOT, libc::O_TMPFILE | libc::O_RDWR, 0),
         open(0, libc::O_CREAT | libc::O_WRONLY, 1),
         write(0, 4096),
-        of_slot(system_calls::SYS_fsync, 0),
+        slot_call(system_calls::SYS_fsync, 0),
     ]);
     let empty = tempfile::tempdir().unwrap();
     let found = made.judged(empty.path(), Expected::AfterCut { at_ns: 1000 }).unwrap();
@@ -183,13 +183,13 @@ fn a_sync_of_a_nameless_file_promises_no_name_of_its_directory() {
 
 #[test]
 fn a_nameless_file_that_was_given_a_name_is_promised_by_its_own_sync_and_its_directorys() {
-    let made = made(&[
+    let made = run_calls(&[
         open(ROOT, libc::O_TMPFILE | libc::O_RDWR, 0),
         write(0, 4096),
-        of_slot(system_calls::SYS_fsync, 0),
+        slot_call(system_calls::SYS_fsync, 0),
         link_nameless(0, 1),
         open(ROOT, libc::O_RDONLY | libc::O_DIRECTORY, 1),
-        of_slot(system_calls::SYS_fsync, 1),
+        slot_call(system_calls::SYS_fsync, 1),
     ]);
     let other = tempfile::tempdir().unwrap();
     let judged = |at_ns| {
@@ -207,7 +207,7 @@ fn a_nameless_file_that_was_given_a_name_is_promised_by_its_own_sync_and_its_dir
 fn a_directory_changes_places_with_a_file() {
     let (here, a, b) = (number(libc::AT_FDCWD), CallArgument::Path(0), CallArgument::Path(1));
     let exchange = [here, a, here, b, number(libc::RENAME_EXCHANGE as i64)];
-    made(&[
+    run_calls(&[
         open(0, libc::O_CREAT | libc::O_RDWR, 0),
         call(system_calls::SYS_mkdir, &[b, number(0o700)]),
         call(system_calls::SYS_renameat2, &exchange),
@@ -215,8 +215,8 @@ fn a_directory_changes_places_with_a_file() {
 }
 
 /// A file of 20,000 bytes, which was synced.
-fn whole() -> Vec<AskedCall> {
-    let sync = of_slot(system_calls::SYS_fsync, 0);
+fn whole() -> Vec<CallPlan> {
+    let sync = slot_call(system_calls::SYS_fsync, 0);
     vec![open(0, libc::O_CREAT | libc::O_RDWR, 0), write(0, 20_000), sync]
 }
 
@@ -229,8 +229,8 @@ fn each_mode_of_fallocate_leaves_size_and_contents_as_the_manual_says() {
         (keep, 10_000, 20_000, 20_000),
         (keep | libc::FALLOC_FL_PUNCH_HOLE, 1_000, 50_000, 20_000),
     ] {
-        let more = [fallocate(0, mode, offset, bytes), of_slot(system_calls::SYS_fsync, 0)];
-        let made = made(&[whole(), more.to_vec()].concat());
+        let more = [fallocate(0, mode, offset, bytes), slot_call(system_calls::SYS_fsync, 0)];
+        let made = run_calls(&[whole(), more.to_vec()].concat());
         let path = made.folder.path().join("a");
         assert_eq!(std::fs::metadata(&path).unwrap().len(), size, "{mode}");
         if mode & libc::FALLOC_FL_PUNCH_HOLE != 0 {
@@ -255,14 +255,14 @@ fn each_mode_of_fallocate_leaves_size_and_contents_as_the_manual_says() {
 }
 
 /// As one call on an F2FS: the kernel here has none, so that what it does is played.
-fn request(slot: Slot, request: i64) -> AskedCall {
+fn request(slot: Slot, request: i64) -> CallPlan {
     call(system_calls::SYS_ioctl, &[CallArgument::Slot(slot), number(request), number(0)])
 }
 
 /// What is judged after the calls that `whole` makes, and others that are said to have succeeded.
-fn said(asked: &[AskedCall]) -> MadeCalls {
+fn claim_calls(asked: &[CallPlan]) -> CallSequence {
     let all = [whole(), asked.to_vec()].concat();
-    let mut made = MadeCalls::of(&all);
+    let mut made = CallSequence::new(&all);
     for _ in &all {
         made.go_on();
         let place = made.ledger.entries.len() - 1;
@@ -274,7 +274,7 @@ fn said(asked: &[AskedCall]) -> MadeCalls {
 #[test]
 fn the_request_that_commits_an_atomic_write_of_f2fs_promises_nothing() {
     const COMMIT: i64 = 0xf502;
-    let made = said(&[request(0, F2FS_START), write(0, 4096), request(0, COMMIT)]);
+    let made = claim_calls(&[request(0, F2FS_START), write(0, 4096), request(0, COMMIT)]);
     let path = made.folder.path().join("a");
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 24_096);
     assert!(made.is_kept());
@@ -286,7 +286,7 @@ fn the_request_that_commits_an_atomic_write_of_f2fs_promises_nothing() {
 
 #[test]
 fn an_atomic_write_of_f2fs_that_was_given_up_never_reached_the_file() {
-    let made = said(&[request(0, F2FS_START), write(0, 4096), request(0, F2FS_ABORT)]);
+    let made = claim_calls(&[request(0, F2FS_START), write(0, 4096), request(0, F2FS_ABORT)]);
     assert!(!made.is_kept());
     let path = made.folder.path().join("a");
     std::fs::File::options().write(true).open(&path).unwrap().set_len(20_000).unwrap();
@@ -303,7 +303,7 @@ fn drawn_calls() -> impl Strategy<Value = Vec<DrawnCall>> {
 }
 
 /// The calls, of which many fail; each descriptor has a slot of its own.
-fn calls_of(drawn: &[DrawnCall]) -> Vec<AskedCall> {
+fn calls_of(drawn: &[DrawnCall]) -> Vec<CallPlan> {
     let (mut opened, mut mapped) = (0, 0);
     let mut all = Vec::new();
     for &(kind, slot, (name, other), offset, bytes, flags) in drawn {
@@ -388,14 +388,14 @@ fn calls_of(drawn: &[DrawnCall]) -> Vec<AskedCall> {
                 let shared = number(libc::MAP_SHARED);
                 let arguments = [number(0), length, access, shared, CallArgument::Slot(slot), at];
                 let effect = CallEffect::Maps(mapped - 1, MAPPED_BYTES);
-                AskedCall { effect, ..call(system_calls::SYS_mmap, &arguments) }
+                CallPlan { effect, ..call(system_calls::SYS_mmap, &arguments) }
             }
             _ if mapped > 0 => {
                 let mapping = flags % mapped;
                 let arguments =
                     [CallArgument::Mapped(mapping, 0), number(bytes), number(libc::MS_SYNC)];
                 let effect = CallEffect::Dirties(mapping, 0, bytes.into());
-                AskedCall { effect, ..call(system_calls::SYS_msync, &arguments) }
+                CallPlan { effect, ..call(system_calls::SYS_msync, &arguments) }
             }
             _ => of(system_calls::SYS_fsync, &[]),
         };
@@ -409,7 +409,7 @@ proptest! {
     #[test]
     fn what_nothing_took_is_kept(drawn in drawn_calls()) {
         let asked = calls_of(&drawn);
-        let mut made = MadeCalls::of(&asked);
+        let mut made = CallSequence::new(&asked);
         for number in 0..asked.len() {
             made.go_on();
             prop_assert!(made.is_kept(), "{:?}", &asked[..=number]);

@@ -28,7 +28,7 @@ const F2FS_COMMIT: u64 = 0xf502;
 
 /// Finds the transactions of a plan whose lanes made their steps as `ledgers` say.
 pub fn transactions_of(plan: &ReplayPlan, ledgers: &[Ledger]) -> FoundTransactions {
-    let files = OpenedFiles::of(plan);
+    let files = OpenedFiles::find(plan);
     let mut calls: Vec<FileCall> = Vec::new();
     for (lane, ledger) in plan.lanes.iter().zip(ledgers) {
         for (step, done) in lane.steps.iter().zip(&ledger.entries) {
@@ -72,7 +72,7 @@ fn path(plan: &ReplayPlan, name: Name) -> String {
 struct OpenedFiles(BTreeMap<Slot, (Name, i32)>);
 
 impl OpenedFiles {
-    fn of(plan: &ReplayPlan) -> Self {
+    fn find(plan: &ReplayPlan) -> Self {
         let mut files: BTreeMap<Slot, (Name, i32)> =
             plan.open_before.iter().map(|open| (open.slot, (open.name, open.flags))).collect();
         // Of each slot that is a copy: of which.
@@ -214,5 +214,5 @@ fn mark_commits(calls: &mut [FileCall], plan: &ReplayPlan) {
 }
 
 #[cfg(test)]
-#[path = "found_test.rs"]
+#[path = "sqlite_commits_test.rs"]
 mod tests;

@@ -90,7 +90,7 @@ impl ReplayStage {
         {
             memory.store(address, bytes);
         }
-        let mut held = Held::default();
+        let mut held = FilesInUse::default();
         let mut numbers = [0_i64; 6];
         memory.begin(step.call, step.writes.map(|number| self.kept.address(number)));
         for (number, argument) in numbers.iter_mut().zip(arguments) {
@@ -191,9 +191,9 @@ impl Drop for ReplayStage {
 
 /// The files that a call holds open while it runs.
 #[derive(Default)]
-struct Held<'a>(Vec<(Slot, RwLockReadGuard<'a, Option<OwnedFd>>)>);
+struct FilesInUse<'a>(Vec<(Slot, RwLockReadGuard<'a, Option<OwnedFd>>)>);
 
-impl<'a> Held<'a> {
+impl<'a> FilesInUse<'a> {
     /// The number of a slot's file; -1 where it is not open, of which the kernel says EBADF.
     fn descriptor(&mut self, stage: &'a ReplayStage, slot: Slot) -> RawFd {
         if self.0.iter().all(|(held, _)| *held != slot) {
@@ -240,7 +240,7 @@ pub fn is_fatal(error: i32) -> bool {
 }
 
 /// What was made.
-pub struct MadeFiles {
+pub struct FirstFiles {
     pub stage: ReplayStage,
     /// Paths of the snapshot that could not be made: one above them is no directory.
     pub not_made: u64,
@@ -256,7 +256,7 @@ pub fn make(
     plan: &ReplayPlan,
     kept: KeptContents,
     seed: u64,
-) -> Result<MadeFiles, WorkloadError> {
+) -> Result<FirstFiles, WorkloadError> {
     refuse_large(directory, plan)?;
     change_nothing(directory).map_err(failed("chmod", directory))?;
     let mut contents = vec![0; CHUNK_BYTES];
@@ -300,7 +300,7 @@ pub fn make(
             Err(error) => return Err(failed("open", &path(open.name))(error)),
         }
     }
-    Ok(MadeFiles { stage, not_made })
+    Ok(FirstFiles { stage, not_made })
 }
 
 fn lock_of(lock: &super::plan::RecordLock) -> libc::flock {

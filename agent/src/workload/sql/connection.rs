@@ -225,7 +225,7 @@ fn shortened(sql: &str) -> String {
 const MOST_ERRORS: usize = 100;
 
 /// What SQLite says of things that an app adds to it; all else may fail because these do.
-const OF_THE_APP: [&str; 4] =
+const APP_ERRORS: [&str; 4] =
     ["no such collation sequence", "no such function", "no such module", "no such tokenizer"];
 
 #[derive(Debug, Clone)]
@@ -297,7 +297,7 @@ impl Failures {
         let mut unexpected: Vec<_> = unexpected.collect();
         unexpected.sort_by_key(|(_, failed)| failed.first_ns);
         let reason = |(error, failed): (&String, &FailedStatements)| {
-            let own = if OF_THE_APP.iter().any(|words| error.starts_with(words)) {
+            let own = if APP_ERRORS.iter().any(|words| error.starts_with(words)) {
                 ", which the app has of its own, and no script has"
             } else {
                 ""

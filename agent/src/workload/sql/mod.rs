@@ -156,7 +156,7 @@ impl SqlScripts {
             let script = &file.script;
             let attached = script.attached.iter().map(|(file, name)| (file, name.as_str()));
             let all = std::iter::once((&script.database, "main")).chain(attached);
-            let all = all.map(|(file, name)| files.named(file, name)).collect();
+            let all = all.map(|(file, name)| files.database(file, name)).collect();
             let databases = fields.options.open(all)?;
             let keys = keys.share(thread.into(), scripts);
             let stream = SqlStream::new(script.clone(), course, seed, thread.into(), keys);
@@ -391,8 +391,8 @@ impl Workload for SqlScripts {
 }
 
 #[cfg(test)]
-#[path = "made_apps_test.rs"]
-mod made_apps_test;
+#[path = "app_model_test.rs"]
+mod app_model_test;
 
 #[cfg(test)]
 #[path = "prepared_test.rs"]

@@ -240,7 +240,7 @@ fn vacuum_and_sql_of_the_schema_go_through() {
 }
 
 /// The manifest's entry of a regime, and why it was not reached.
-fn of_regime(settings: &SqlSettings) -> (Value, Vec<String>) {
+fn regime_entry(settings: &SqlSettings) -> (Value, Vec<String>) {
     let folders = Folders::new(&[SCHEMA, SET_UP, ("transaction.sql", WRITE)]);
     let mut settings = settings.clone();
     settings.sql.scripts = folders.scripts();
@@ -256,17 +256,17 @@ fn scripts_run_in_files_that_do_not_grow_or_in_bursts() {
     for journal_mode in [Persist, Truncate, Wal] {
         settings.sql.options.journal_mode = journal_mode;
         settings.sql.regime.regime = Regime::Fresh;
-        let (fresh, missed) = of_regime(&settings);
+        let (fresh, missed) = regime_entry(&settings);
         assert!(missed.is_empty() && fresh["reopenings"] == 0, "{fresh}");
         settings.sql.regime.regime = Regime::Steady;
-        let (steady, missed) = of_regime(&settings);
+        let (steady, missed) = regime_entry(&settings);
         assert!(missed.is_empty(), "{journal_mode} {missed:?}");
         let [grown, main] =
             [&fresh, &steady].map(|found| &found["files"]["sizes"][0]["size_bytes"]);
         assert!(main[0] == main[1] && main[0].as_u64() > grown[1].as_u64(), "{fresh} {steady}");
         settings.sql.regime.regime = Regime::Reopened;
         settings.sql.regime.burst_transactions = std::num::NonZeroU64::new(5).unwrap();
-        let (reopened, missed) = of_regime(&settings);
+        let (reopened, missed) = regime_entry(&settings);
         // 2 of the warm-up and 20.
         assert!(missed.is_empty() && reopened["reopenings"] == 5, "{reopened} {missed:?}");
     }

@@ -211,8 +211,8 @@ struct MemoryDirectory(PathBuf);
 
 impl MemoryDirectory {
     fn new() -> Result<Self, WorkloadError> {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        static DIRECTORIES: AtomicU64 = AtomicU64::new(0);
+        let number = DIRECTORIES.fetch_add(1, Ordering::Relaxed);
         let name = format!("joj-played-again-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).map_err(failed("make", &path))?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::connection::{SqlConnection, StatementEffect, confine};
 use super::folder::{ScriptFile, ScriptFolder};
-use super::stream::{Course, KeysGiven, SqlStream};
+use super::stream::{Course, KeyCounts, SqlStream};
 use crate::sql_script::parse::DEFAULT_DATABASE;
 use crate::sql_script::statement::SqlStep;
 use crate::sqlite::databases::Databases;
@@ -33,7 +33,7 @@ impl ScriptDatabases {
     }
 
     /// A file, as the database that SQL knows by a name.
-    pub fn named(&mut self, file: &str, name: &str) -> Database {
+    pub fn database(&mut self, file: &str, name: &str) -> Database {
         let path = self.directory.join(file);
         let known = self.known.entry(file.into());
         known.or_insert_with(|| Database::new("main".into(), path)).called(name)
@@ -54,8 +54,8 @@ pub fn run(
     files: &mut ScriptDatabases,
     options: &SqliteOptions,
     seed: u64,
-) -> Result<KeysGiven, WorkloadError> {
-    let mut keys = KeysGiven::new(folder.keys.clone());
+) -> Result<KeyCounts, WorkloadError> {
+    let mut keys = KeyCounts::new(folder.keys.clone());
     for (number, file) in (0..).zip(&folder.preparation) {
         let script = std::sync::Arc::clone(&file.script);
         let mut stream = SqlStream::new(script, Course::Once, seed, SET_UP_STREAM + number, keys);
@@ -94,7 +94,7 @@ fn open(
     file: &str,
     options: &SqliteOptions,
 ) -> Result<Databases, WorkloadError> {
-    let mut databases = options.open(vec![files.named(file, "main")])?;
+    let mut databases = options.open(vec![files.database(file, "main")])?;
     databases.batch("PRAGMA main.synchronous = off", &databases.all()[0])?;
     confine(&mut databases)?;
     Ok(databases)

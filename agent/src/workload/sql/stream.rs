@@ -55,7 +55,7 @@ pub struct SqlStream {
     seed: u64,
     stream: u64,
     /// The keys at the beginning.
-    first_keys: KeysGiven,
+    first_keys: KeyCounts,
     draw: ValueDraw,
     /// The next step, and where its part ends.
     at: usize,
@@ -80,7 +80,7 @@ impl SqlStream {
         course: Course,
         seed: u64,
         stream: u64,
-        keys: KeysGiven,
+        keys: KeyCounts,
     ) -> Self {
         let variables = vec![Value::Null; script.variables.0.len()];
         let draw = ValueDraw { random: generator(seed, stream), keys: keys.clone(), variables };
@@ -103,7 +103,7 @@ impl SqlStream {
     }
 
     /// The keys that it has given so far.
-    pub fn keys(&self) -> &KeysGiven {
+    pub fn keys(&self) -> &KeyCounts {
         &self.draw.keys
     }
 
@@ -274,7 +274,7 @@ fn add(hasher: &mut Sha256, value: &Value) {
 /// The keys of every name: those of the set-up are 1, 2, 3 ..., and after them each connection has
 /// its share of what follows, so that none is given twice in whichever order threads run.
 #[derive(Debug, Clone)]
-pub struct KeysGiven {
+pub struct KeyCounts {
     names: Vec<String>,
     before: Vec<u64>,
     own: Vec<u64>,
@@ -282,7 +282,7 @@ pub struct KeysGiven {
     sharers: u64,
 }
 
-impl KeysGiven {
+impl KeyCounts {
     /// Of the set-up: none yet.
     pub fn new(names: Vec<String>) -> Self {
         let none = vec![0; names.len()];
@@ -310,7 +310,7 @@ impl KeysGiven {
         key
     }
 
-    fn given(&self, name: usize) -> Result<u64, WorkloadError> {
+    fn count(&self, name: usize) -> Result<u64, WorkloadError> {
         match self.before[name] + self.own[name] {
             0 => Err(WorkloadError::refused(format!(
                 "known({0}) or recent({0}) comes before any key({0}); have the set-up give some",
@@ -325,7 +325,7 @@ impl KeysGiven {
 #[derive(Debug, Clone)]
 pub struct ValueDraw {
     pub random: ChaCha8Rng,
-    pub keys: KeysGiven,
+    pub keys: KeyCounts,
     pub variables: Vec<Value>,
 }
 
@@ -361,11 +361,11 @@ impl ValueDraw {
             }
             Expression::Key(name) => Value::Integer(self.keys.give(*name)),
             Expression::Known(name) => {
-                let number = below(random, self.keys.given(*name)?);
+                let number = below(random, self.keys.count(*name)?);
                 Value::Integer(self.keys.nth(*name, number))
             }
             Expression::Recent(name) => {
-                let given = self.keys.given(*name)?;
+                let given = self.keys.count(*name)?;
                 Value::Integer(self.keys.nth(*name, given - 1 - self_similar(random, given)))
             }
             Expression::Variable(slot) => self.variables[*slot].clone(),
@@ -432,7 +432,7 @@ mod tests {
     fn stream(text: &str, course: Course) -> SqlStream {
         let mut names = ScriptNames::default();
         let script = parse(text, "it", ScriptUse::Transactions, &mut names).unwrap();
-        SqlStream::new(Arc::new(script), course, 7, 0, KeysGiven::new(names.0))
+        SqlStream::new(Arc::new(script), course, 7, 0, KeyCounts::new(names.0))
     }
 
     #[test]
@@ -485,7 +485,7 @@ mod tests {
     }
 
     fn draw() -> ValueDraw {
-        let keys = KeysGiven::new(vec!["a".into()]);
+        let keys = KeyCounts::new(vec!["a".into()]);
         ValueDraw { random: generator(7, 0), keys, variables: Vec::new() }
     }
 

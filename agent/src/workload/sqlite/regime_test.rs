@@ -22,13 +22,13 @@ fn run(settings: &SqliteSettings) -> ClosedWorkload {
     closed
 }
 
-fn found(closed: &ClosedWorkload) -> &Value {
+fn regime_entry(closed: &ClosedWorkload) -> &Value {
     &closed.manifest.iter().find(|(key, _)| *key == "regime").unwrap().1
 }
 
 /// Sizes of the file with such an end, before and after the measured part.
 fn sizes(closed: &ClosedWorkload, end: &str) -> Option<(u64, u64)> {
-    let all = found(closed)["files"]["sizes"].as_array().unwrap();
+    let all = regime_entry(closed)["files"]["sizes"].as_array().unwrap();
     let of = |pair: &Value| (pair[0].as_u64().unwrap(), pair[1].as_u64().unwrap());
     all.iter()
         .find(|file| file["name"].as_str().unwrap().ends_with(end))
@@ -72,7 +72,7 @@ fn in_the_steady_regime_no_file_grows_whatever_is_done() {
                 settings.options.secure_delete = secure_delete;
                 let closed = run(&settings);
                 let what = format!("{journal_mode} {workload} {key_order} {value_bytes}");
-                assert!(closed.incomplete_reasons.is_empty(), "{what} {}", found(&closed));
+                assert!(closed.incomplete_reasons.is_empty(), "{what} {}", regime_entry(&closed));
                 let (before, after) = sizes(&closed, ".db").unwrap();
                 assert_eq!(before, after, "{what}");
             }
@@ -86,7 +86,7 @@ fn a_wal_is_begun_anew_while_it_is_steady_and_journals_keep_their_size() {
         let mut settings = many(JournalMode::Wal, Regime::Steady);
         settings.options.autocheckpoint = autocheckpoint;
         let closed = run(&settings);
-        let sequences = &found(&closed)["files"]["wal_sequences"][0];
+        let sequences = &regime_entry(&closed)["files"]["wal_sequences"][0];
         let resets = sequences[1].as_u64().unwrap() - sequences[0].as_u64().unwrap();
         assert!(resets >= 2, "{sequences}");
         let (before, after) = sizes(&closed, "-wal").unwrap();
@@ -125,10 +125,10 @@ fn a_connection_is_opened_again_around_each_burst_and_its_wal_deleted() {
     let mut settings = many(JournalMode::Wal, Regime::Reopened);
     settings.regime.burst_transactions = burst_transactions;
     let closed = run(&settings);
-    assert!(closed.incomplete_reasons.is_empty(), "{}", found(&closed));
+    assert!(closed.incomplete_reasons.is_empty(), "{}", regime_entry(&closed));
     // 2 of the warm-up and 211: 21 whole bursts, and the rest of one.
-    assert_eq!(found(&closed)["reopenings"], 22);
-    assert_eq!(found(&closed)["wals_deleted"], 22);
+    assert_eq!(regime_entry(&closed)["reopenings"], 22);
+    assert_eq!(regime_entry(&closed)["wals_deleted"], 22);
     let rows = &closed.transactions;
     assert_eq!(rows.iter().filter(|row| row.kind == "reopening").count(), 22);
     assert!(rows.iter().all(|row| (row.kind == "reopening") == (row.phase == "checkpoint")));
@@ -139,7 +139,7 @@ fn a_connection_is_opened_again_around_each_burst_and_its_wal_deleted() {
     assert_eq!(kept, ["not reopened: 21 WALs were deleted where 22 were due"]);
 
     let settings = many(JournalMode::Truncate, Regime::Reopened);
-    assert_eq!(found(&run(&settings))["reopenings"], 213); // a burst of one
+    assert_eq!(regime_entry(&run(&settings))["reopenings"], 213); // a burst of one
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn the_vfs_of_the_cure_fills_a_wal_and_keeps_it() {
     let mut workload = settings.prepare(directory.path(), 5).unwrap();
     workload.run(&mut ()).unwrap();
     let closed = workload.close().unwrap();
-    assert!(closed.incomplete_reasons.is_empty(), "{}", found(&closed));
-    assert_eq!(found(&closed)["wals_deleted"], 0);
+    assert!(closed.incomplete_reasons.is_empty(), "{}", regime_entry(&closed));
+    assert_eq!(regime_entry(&closed)["wals_deleted"], 0);
     // The first step of the filling (vfs/wal_file.c), as no burst writes more.
     assert_eq!(sizes(&closed, "-wal"), Some((64 << 10, 64 << 10)));
     // Plain SQLite reads what the VFS reads, and leaves the WAL that it is to open after it.
@@ -174,7 +174,7 @@ fn several_connections_and_databases_are_steady_too() {
                 ..many(journal_mode, Regime::Steady)
             };
             let closed = run(&settings);
-            assert!(closed.incomplete_reasons.is_empty(), "{}", found(&closed));
+            assert!(closed.incomplete_reasons.is_empty(), "{}", regime_entry(&closed));
         }
     }
 }

@@ -90,7 +90,7 @@ pub struct FileMark {
 
 /// How far a file is what it must be; the later, the worse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileFound {
+pub enum FileVerdict {
     Kept,
     /// It is as it was before: what of it.
     Old(String),
@@ -225,19 +225,19 @@ impl FileHistory {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn look(&self, path: &Path, stream: &[u8], expected: Expected) -> io::Result<FileFound> {
+    pub fn look(&self, path: &Path, stream: &[u8], expected: Expected) -> io::Result<FileVerdict> {
         let found_bytes = std::fs::metadata(path)?.len();
         let (least, most) = self.sizes(expected);
         if found_bytes < least || found_bytes > most {
             let what = format!("is {found_bytes} bytes long where {least} to {most} were due");
             let was_so = found_bytes <= self.most_bytes;
-            return Ok(if was_so { FileFound::Old(what) } else { FileFound::Strange(what) });
+            return Ok(if was_so { FileVerdict::Old(what) } else { FileVerdict::Strange(what) });
         }
         if self.pages.is_empty() {
-            return Ok(FileFound::Kept);
+            return Ok(FileVerdict::Kept);
         }
         let file = File::open(path)?;
-        let mut worst = FileFound::Kept;
+        let mut worst = FileVerdict::Kept;
         let mut page = [0; PAGE_BYTES as usize];
         for (number, changes) in self.pages.range(..found_bytes.div_ceil(PAGE_BYTES)) {
             let begin = number * PAGE_BYTES;
@@ -258,7 +258,7 @@ impl FileHistory {
         least: u64,
         stream: &[u8],
         expected: Expected,
-    ) -> FileFound {
+    ) -> FileVerdict {
         let end = begin + page.len() as u64;
         let mut cuts: Vec<u64> = (begin..end).step_by(SECTOR_BYTES as usize).collect();
         cuts.extend([self.first_bytes, least, end]);
@@ -274,7 +274,7 @@ impl FileHistory {
         cuts.retain(|cut| (begin..=end).contains(cut));
         cuts.sort_unstable();
         cuts.dedup();
-        let mut worst = FileFound::Kept;
+        let mut worst = FileVerdict::Kept;
         for pair in cuts.windows(2) {
             let found = &page[(pair[0] - begin) as usize..(pair[1] - begin) as usize];
             let Candidates { fresh, stale } = self.candidates(pair[0], changes, expected);
@@ -287,9 +287,9 @@ impl FileHistory {
             }
             let of = format!("{} bytes from {}", found.len(), pair[0]);
             worst = worst.max(if holds(&stale) || is_zero {
-                FileFound::Old(format!("has {of} on as they were before"))
+                FileVerdict::Old(format!("has {of} on as they were before"))
             } else {
-                FileFound::Strange(format!("holds in {of} on what nobody wrote there"))
+                FileVerdict::Strange(format!("holds in {of} on what nobody wrote there"))
             });
         }
         worst
@@ -348,7 +348,7 @@ mod tests {
         WrittenBytes::Stream { place, offset_bytes }
     }
 
-    fn look(file: &FileHistory, contents: &[u8], at_ns: i64) -> FileFound {
+    fn look(file: &FileHistory, contents: &[u8], at_ns: i64) -> FileVerdict {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         std::fs::write(&path, contents).unwrap();
@@ -370,24 +370,24 @@ mod tests {
         let (stream, file) = (stream(), history());
         let old = stream[..6000].to_vec();
         let new = [&stream[..5500], &stream[9000..10500]].concat();
-        assert_eq!(look(&file, &[], 20), FileFound::Kept);
-        assert_eq!(look(&file, &old, 20), FileFound::Kept);
-        assert!(matches!(look(&file, &[], 21), FileFound::Old(_)));
-        assert_eq!(look(&file, &old, 40), FileFound::Kept);
-        assert_eq!(look(&file, &new, 40), FileFound::Kept);
+        assert_eq!(look(&file, &[], 20), FileVerdict::Kept);
+        assert_eq!(look(&file, &old, 20), FileVerdict::Kept);
+        assert!(matches!(look(&file, &[], 21), FileVerdict::Old(_)));
+        assert_eq!(look(&file, &old, 40), FileVerdict::Kept);
+        assert_eq!(look(&file, &new, 40), FileVerdict::Kept);
         let half = [&new[..5632], &old[5632..]].concat();
-        assert_eq!(look(&file, &half, 40), FileFound::Kept);
+        assert_eq!(look(&file, &half, 40), FileVerdict::Kept);
         let zeros = [&old[..], &[0; 1000]].concat();
-        assert_eq!(look(&file, &zeros, 40), FileFound::Kept);
-        assert_eq!(look(&file, &new, 41), FileFound::Kept);
+        assert_eq!(look(&file, &zeros, 40), FileVerdict::Kept);
+        assert_eq!(look(&file, &new, 41), FileVerdict::Kept);
         for lost in [&old, &half, &zeros] {
-            assert!(matches!(look(&file, lost, 41), FileFound::Old(_)));
+            assert!(matches!(look(&file, lost, 41), FileVerdict::Old(_)));
         }
         // Not begun, or by nobody.
-        assert!(matches!(look(&file, &new, 29), FileFound::Old(_)));
+        assert!(matches!(look(&file, &new, 29), FileVerdict::Old(_)));
         let mut strange = new;
         strange[700] ^= 1;
-        assert!(matches!(look(&file, &strange, 41), FileFound::Strange(_)));
+        assert!(matches!(look(&file, &strange, 41), FileVerdict::Strange(_)));
     }
 
     #[test]
@@ -399,13 +399,13 @@ mod tests {
         file.sync(at(40));
         let (whole, cut) = (&stream[..3000], &stream[..100]);
         let grown = [cut, &[0; 1900]].concat();
-        assert_eq!(look(&file, whole, 20), FileFound::Kept);
-        assert!(matches!(look(&file, whole, 25), FileFound::Old(_)));
-        assert_eq!(look(&file, cut, 25), FileFound::Kept);
-        assert_eq!(look(&file, &grown, 30), FileFound::Kept);
-        assert!(matches!(look(&file, cut, 41), FileFound::Old(_)));
-        assert!(matches!(look(&file, &whole[..2000], 41), FileFound::Old(_)));
-        assert_eq!(look(&file, &grown, 41), FileFound::Kept);
+        assert_eq!(look(&file, whole, 20), FileVerdict::Kept);
+        assert!(matches!(look(&file, whole, 25), FileVerdict::Old(_)));
+        assert_eq!(look(&file, cut, 25), FileVerdict::Kept);
+        assert_eq!(look(&file, &grown, 30), FileVerdict::Kept);
+        assert!(matches!(look(&file, cut, 41), FileVerdict::Old(_)));
+        assert!(matches!(look(&file, &whole[..2000], 41), FileVerdict::Old(_)));
+        assert_eq!(look(&file, &grown, 41), FileVerdict::Kept);
     }
 
     #[test]
@@ -424,9 +424,9 @@ mod tests {
             all
         };
         for first in [false, true] {
-            assert_eq!(look(&file, &with(first, true), 21), FileFound::Kept);
-            assert_eq!(look(&file, &with(first, false), 20), FileFound::Kept);
-            assert!(matches!(look(&file, &with(first, false), 21), FileFound::Old(_)));
+            assert_eq!(look(&file, &with(first, true), 21), FileVerdict::Kept);
+            assert_eq!(look(&file, &with(first, false), 20), FileVerdict::Kept);
+            assert!(matches!(look(&file, &with(first, false), 21), FileVerdict::Old(_)));
         }
     }
 }

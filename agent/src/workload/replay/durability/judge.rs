@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::Expected;
-use super::file_history::FileFound;
+use super::file_history::FileVerdict;
 use super::names::{NameChange, NameTree, Node, NodeNumber, ROOT};
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::power_cut::{CutOutcome, Survival};
@@ -110,7 +110,7 @@ impl TreeJudge<'_> {
         let nodes = |changes: &[NameChange]| -> Vec<NodeNumber> {
             changes.iter().rev().filter_map(|change| change.to).collect()
         };
-        let mut best: Option<FileFound> = None;
+        let mut best: Option<FileVerdict> = None;
         for node in nodes(fresh) {
             match (&self.tree.nodes[node], found.is_dir(), found.is_file()) {
                 (Node::Directory(_), true, _) => return self.directory(node, path),
@@ -131,10 +131,10 @@ impl TreeJudge<'_> {
             })
         };
         match best {
-            Some(FileFound::Kept) => {}
-            Some(FileFound::Old(what)) => self.lost.push(format!("{} {what}", path.display())),
+            Some(FileVerdict::Kept) => {}
+            Some(FileVerdict::Old(what)) => self.lost.push(format!("{} {what}", path.display())),
             _ if is_old() => self.lost.push(format!("{} is what it was before", path.display())),
-            Some(FileFound::Strange(what)) => {
+            Some(FileVerdict::Strange(what)) => {
                 return Err(WorkloadError::Contents { path: path.to_owned(), what });
             }
             None => {

@@ -21,7 +21,7 @@ const MOST_VECTORS: i64 = 1024;
 /// What stat(2), statfs(2) and their like answer with, and more.
 const ANSWER_BYTES: u32 = 512;
 
-const OF_ROOT: NoStep = NoStep::LeftOut("it moves or removes the root of the replay");
+const CHANGES_ROOT: NoStep = NoStep::LeftOut("it moves or removes the root of the replay");
 
 /// What an argument is made of.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +91,7 @@ pub struct CallDraft<'a> {
 ///
 /// # Errors
 /// If it is not replayed.
-pub fn of_table(draft: &mut CallDraft) -> Result<(&'static str, i64), NoStep> {
+pub fn make_from_table(draft: &mut CallDraft) -> Result<(&'static str, i64), NoStep> {
     let name = &*draft.row.name;
     let call = CALLS.iter().find(|call| call.1 == name);
     let (number, name, roles) = call.ok_or(NoStep::LeftOut("such calls are not replayed"))?;
@@ -180,7 +180,7 @@ impl CallDraft<'_> {
         let makes_directory = row.name.starts_with("mkdir");
         if places.iter().any(is_root) && !(has_failed && makes_directory) {
             // Making it has an effect that is there already.
-            return Err(if has_failed || makes_directory { NoStep::Carried } else { OF_ROOT });
+            return Err(if has_failed || makes_directory { NoStep::Carried } else { CHANGES_ROOT });
         }
         let is_here = |place: &Place| matches!(place, Place::Here(_));
         if !has_failed && places.iter().any(is_here) && !places.iter().all(is_here) {

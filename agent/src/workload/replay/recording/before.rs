@@ -32,7 +32,7 @@ pub fn before(
     }
     let kinds: HashMap<Vec<u8>, KindBefore> =
         rows.iter().map(|(name, row)| (names.paths[*name as usize].clone(), kind(row))).collect();
-    let mut made = MadeDirectories { kinds, directories: BTreeSet::new() };
+    let mut made = DirectoryTree { kinds, directories: BTreeSet::new() };
     let mut list = Lists::default();
     // By path: a directory comes before what is in it.
     let mut sorted: Vec<(Vec<u8>, &PathState)> =
@@ -57,12 +57,12 @@ fn kind(row: &PathState) -> KindBefore {
 }
 
 /// The directories so far.
-struct MadeDirectories {
+struct DirectoryTree {
     kinds: HashMap<Vec<u8>, KindBefore>,
     directories: BTreeSet<Vec<u8>>,
 }
 
-impl MadeDirectories {
+impl DirectoryTree {
     /// Sees to the directories above a path; says whether they are there at first.
     fn make_above(&mut self, path: &[u8], names: &mut ReplayNames, list: &mut Lists) -> bool {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
@@ -109,7 +109,7 @@ impl Lists {
         row: &PathState,
         names: &mut ReplayNames,
         texts: &mut Vec<PlanText>,
-        made: &mut MadeDirectories,
+        made: &mut DirectoryTree,
     ) {
         let name = names.add(path.to_vec());
         // Whoever imported a recording may not know what is one file.
@@ -160,7 +160,7 @@ impl Lists {
     }
 }
 
-impl MadeDirectories {
+impl DirectoryTree {
     fn is_linked(&self, path: &[u8]) -> bool {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         ends.map(|(end, _)| &path[..end]).any(|it| self.kinds.get(it) == Some(&KindBefore::Symlink))
@@ -168,7 +168,11 @@ impl MadeDirectories {
 }
 
 /// The file of a descriptor that is open at first, where no call names it.
-pub fn of_descriptor(names: &mut ReplayNames, name: Name, row: &OpenDescriptor) -> Vec<FileBefore> {
+pub fn descriptor_file(
+    names: &mut ReplayNames,
+    name: Name,
+    row: &OpenDescriptor,
+) -> Vec<FileBefore> {
     if names.is_looked_up(name) {
         return Vec::new();
     }
@@ -215,7 +219,7 @@ mod tests {
         }
     }
 
-    fn shown(rows: &[PathState]) -> Vec<String> {
+    fn show(rows: &[PathState]) -> Vec<String> {
         let (mut names, mut texts) = (ReplayNames::new(rows, b"/"), Vec::new());
         let list = before(rows, &mut names, &mut texts);
         let path = |name: Name| String::from_utf8_lossy(&names.paths[name as usize]).into_owned();
@@ -250,7 +254,7 @@ mod tests {
             "file lib/x.so 101",
             "a/g is a/f",
         ];
-        assert_eq!(shown(&rows), wanted);
+        assert_eq!(show(&rows), wanted);
     }
 
     #[test]
@@ -258,7 +262,7 @@ mod tests {
         let mut made = row(0, "/d/f", "file", 1);
         made.made_by_recording = Some(true);
         assert_eq!(
-            shown(&[made, row(1, "/e", "file", 2), row(2, "/e/f", "file", 3)]),
+            show(&[made, row(1, "/e", "file", 2), row(2, "/e/f", "file", 3)]),
             ["directory d", "file e 101",]
         );
     }

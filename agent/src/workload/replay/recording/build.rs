@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::arguments::{self, CallDraft, PreparedCall, of_table};
+use super::arguments::{self, CallDraft, PreparedCall, make_from_table};
 use super::names::{Place, ReplayNames};
 use super::order::{Resource, ResourceOrder, begins_and_ends, lanes, lives};
 use super::scene::{NoStep, Opened, RecordedThreads, Scene};
@@ -69,7 +69,7 @@ impl<'a> Builder<'a> {
             order: ResourceOrder::default(),
             base_ns: None,
             event: 0,
-            grown: GrownBytes::of_most(most_bytes),
+            grown: GrownBytes::with_limit(most_bytes),
             plan,
         })
     }
@@ -186,7 +186,8 @@ impl<'a> Builder<'a> {
         let mut draft = CallDraft { scene, row, process, umask, arguments, resources };
         let found = match special(&mut draft) {
             Some(found) => found,
-            None => of_table(&mut draft).map(|(name, number)| (name, number, CallEffect::Nothing)),
+            None => make_from_table(&mut draft)
+                .map(|(name, number)| (name, number, CallEffect::Nothing)),
         };
         let (name, number, effect) = found?;
         let CallDraft { arguments, resources, .. } = draft;
@@ -415,7 +416,7 @@ pub struct GrownBytes {
 
 impl GrownBytes {
     /// Nothing so far, of so much at most.
-    pub fn of_most(most: usize) -> Self {
+    pub fn with_limit(most: usize) -> Self {
         Self { most, ..Self::default() }
     }
 
@@ -439,7 +440,7 @@ impl GrownBytes {
 ///
 /// # Errors
 /// If a row of the contents has no place in a file.
-pub fn note_kept(
+pub fn note_contents(
     plan: &mut ReplayPlan,
     calls: &[RecordedCall],
     contents: &[Content],

@@ -2,7 +2,7 @@
 //! descriptors and paths that are not there, threads that make each other, links that lead in
 //! circles, long and deep paths. The plan of each must be whole, or be refused.
 
-use super::tests::{check, of_all};
+use super::tests::{check, plan_all};
 use super::*;
 use crate::fuzz::{self, Random};
 use crate::workload::replay::plan::{Action, CallArgument};
@@ -201,7 +201,7 @@ fn content(random: &mut Random, calls: &[RecordedCall]) -> Content {
 }
 
 /// What steps write is of the plan's contents, and as long as what they are asked to write.
-fn check_kept(plan: &ReplayPlan) {
+fn check_contents(plan: &ReplayPlan) {
     for step in plan.lanes.iter().flat_map(|lane| &lane.steps) {
         let (Some(number), Action::Call { arguments, .. }) = (step.writes, &step.action) else {
             assert_eq!(step.writes, None);
@@ -218,7 +218,7 @@ fn check_kept(plan: &ReplayPlan) {
 
 /// One input; how many steps its plan has.
 fn input(number: u64) -> usize {
-    let mut random = Random::of(number);
+    let mut random = Random::seeded(number);
     let mut calls: Vec<_> = (0..random.below(40) as i64).map(|id| call(&mut random, id)).collect();
     calls.sort_by_key(|call| (call.begin_ns, call.call_id));
     let threads: Vec<_> = (0..5).map(|id| thread(&mut random, id)).collect();
@@ -226,14 +226,14 @@ fn input(number: u64) -> usize {
     let descriptors: Vec<_> = (0..random.below(6)).map(|_| open(&mut random)).collect();
     let most = if number.is_multiple_of(16) { 100_000 } else { MOST_BYTES };
     let contents: Vec<_> = (0..random.below(4)).map(|_| content(&mut random, &calls)).collect();
-    let Ok(mut plan) = of_all(&calls, &threads, &snapshot, &descriptors, most) else {
+    let Ok(mut plan) = plan_all(&calls, &threads, &snapshot, &descriptors, most) else {
         assert!(most < MOST_BYTES);
         return 0;
     };
     check(&plan, calls.len());
-    let is_refused = note_kept(&mut plan, &calls, &contents).is_err();
+    let is_refused = note_contents(&mut plan, &calls, &contents).is_err();
     assert!(!is_refused || contents.iter().any(|row| row.offset_bytes < 0));
-    check_kept(&plan);
+    check_contents(&plan);
     plan.lanes.iter().map(|lane| lane.steps.len()).sum()
 }
 
@@ -254,7 +254,7 @@ fn fuzz_deep_paths() {
         ..PathState::default()
     };
     let snapshot: Vec<_> = (0..MOST_PATHS as i64).map(deep).collect();
-    let error = of_all(&[], &[], &snapshot, &[], MOST_BYTES).unwrap_err();
+    let error = plan_all(&[], &[], &snapshot, &[], MOST_BYTES).unwrap_err();
     assert!(error.contains("the directories above them, take more than 2147483648"), "{error}");
 }
 
@@ -287,7 +287,7 @@ fn fuzz_copies_of_descriptors() {
     };
     let threads: Vec<_> = (0..MOST_THREADS as i64).map(child).collect();
     let snapshot = [PathState { path: "/a".into(), kind: "file".into(), ..PathState::default() }];
-    let error = of_all(&calls, &threads, &snapshot, &[], MOST_BYTES).unwrap_err();
+    let error = plan_all(&calls, &threads, &snapshot, &[], MOST_BYTES).unwrap_err();
     assert!(error.contains("copies of descriptors"), "{error}");
 }
 

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use build::{Builder, note_kept};
+use build::{Builder, note_contents};
 use names::{MOST_PATH_BYTES, ReplayNames, bytes_of, bytes_with_above};
 use scene::Opened;
 
@@ -87,9 +87,9 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
             format!("no path is below recorded_root = {root}; name a directory as in `path`");
         return Err(refuse("snapshot", what));
     }
-    let mut plan =
-        of_rows(&calls, &threads, &snapshot, names, &descriptors, MOST_BYTES).map_err(too_large)?;
-    note_kept(&mut plan, &calls, &contents).map_err(too_large)?;
+    let mut plan = plan_rows(&calls, &threads, &snapshot, names, &descriptors, MOST_BYTES)
+        .map_err(too_large)?;
+    note_contents(&mut plan, &calls, &contents).map_err(too_large)?;
     plan.facts.architecture = Some(architecture);
     plan.facts.databases_before = databases;
     plan.facts.incomplete_reasons =
@@ -124,7 +124,7 @@ fn names_of(
 ///
 /// # Errors
 /// If it would take more, or too many threads.
-fn of_rows(
+fn plan_rows(
     calls: &[RecordedCall],
     threads: &[RecordedThread],
     snapshot: &[PathState],
@@ -150,7 +150,7 @@ fn of_rows(
             continue;
         }
         if names.insert(open.name) {
-            plan.before.extend(before::of_descriptor(&mut scene.names, open.name, row));
+            plan.before.extend(before::descriptor_file(&mut scene.names, open.name, row));
         }
         plan.open_before.push(open);
     }

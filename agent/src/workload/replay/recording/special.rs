@@ -43,7 +43,7 @@ const REQUESTS: [(i64, bool); 6] = [
 const REFUSALS: [&str; 5] = ["ENOTTY", "EOPNOTSUPP", "EINVAL", "EXDEV", "ENOSYS"];
 
 /// A call's name, its number, and what is to be done about it.
-type Found = (&'static str, i64, CallEffect);
+type SpecialCall = (&'static str, i64, CallEffect);
 
 macro_rules! call {
     ($name:literal, $number:ident, $effect:expr) => {
@@ -55,7 +55,7 @@ macro_rules! call {
 ///
 /// # Errors
 /// If it is not replayed.
-pub fn special(draft: &mut CallDraft) -> Option<Result<Found, NoStep>> {
+pub fn special(draft: &mut CallDraft) -> Option<Result<SpecialCall, NoStep>> {
     Some(match &*draft.row.name {
         "open" | "openat" | "openat2" | "creat" => open(draft),
         "close" => close(draft),
@@ -82,7 +82,7 @@ pub fn special(draft: &mut CallDraft) -> Option<Result<Found, NoStep>> {
     })
 }
 
-fn open(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn open(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
     let flags = match &*row.name {
         "creat" => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
@@ -109,12 +109,12 @@ fn open(draft: &mut CallDraft) -> Result<Found, NoStep> {
     Ok((name, system_calls::SYS_openat, effect))
 }
 
-fn close(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn close(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let slot = draft.slot(draft.row.descriptor)?;
     call!("close", SYS_close, CallEffect::Closes(slot))
 }
 
-fn copy(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn copy(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
     if row.name != "dup" && row.descriptor == row.descriptor2 {
         return Err(NoStep::Carried);
@@ -135,7 +135,7 @@ fn copy(draft: &mut CallDraft) -> Result<Found, NoStep> {
     Ok((name, system_calls::SYS_fcntl, effect))
 }
 
-fn control(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn control(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
     let slot = draft.slot(row.descriptor)?;
     let argument = row.flags.unwrap_or(0);
@@ -176,7 +176,11 @@ fn got_lock(draft: &CallDraft) -> Result<(), NoStep> {
 
 /// To the kernel, all processes of a replay are one: its record locks never meet. One that met
 /// another's when it was recorded had no effect, and is not made.
-fn record_lock(draft: &mut CallDraft, command: i32, effect: CallEffect) -> Result<Found, NoStep> {
+fn record_lock(
+    draft: &mut CallDraft,
+    command: i32,
+    effect: CallEffect,
+) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
     if matches!(row.error.as_deref(), Some("EAGAIN" | "EACCES" | "EDEADLK")) {
         return Err(NoStep::Carried);
@@ -200,7 +204,7 @@ fn record_lock(draft: &mut CallDraft, command: i32, effect: CallEffect) -> Resul
     call!("fcntl", SYS_fcntl, effect)
 }
 
-fn lock(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn lock(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
     draft.slot(row.descriptor)?;
     got_lock(draft)?;
@@ -215,7 +219,7 @@ fn lock(draft: &mut CallDraft) -> Result<Found, NoStep> {
     call!("flock", SYS_flock, if waits { CallEffect::Locks } else { CallEffect::Nothing })
 }
 
-fn request(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn request(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
     draft.slot(row.descriptor)?;
     if arguments::sets_close_on_exec(row).is_some() {
@@ -239,7 +243,7 @@ fn request(draft: &mut CallDraft) -> Result<Found, NoStep> {
     call!("ioctl", SYS_ioctl, CallEffect::Nothing)
 }
 
-fn map(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn map(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
     let bytes = row.length_bytes.unwrap_or(0);
     if bytes > MOST_MAPPED || row.offset_bytes.unwrap_or(0) > 1 << 44 {
@@ -286,7 +290,7 @@ fn map(draft: &mut CallDraft) -> Result<Found, NoStep> {
 }
 
 /// A mapping becomes longer or shorter, and may move: as a whole.
-fn remap(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn remap(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let (row, process) = (draft.row, draft.process);
     let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
     let Some((mapping, offset)) = draft.scene.mapping(process, address) else {
@@ -330,7 +334,7 @@ fn pages(bytes: u64) -> u64 {
     bytes.div_ceil(4096)
 }
 
-fn unmap(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn unmap(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let (row, process) = (draft.row, draft.process);
     let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
     match draft.scene.mapping(process, address) {
@@ -369,7 +373,7 @@ fn unmap(draft: &mut CallDraft) -> Result<Found, NoStep> {
 }
 
 /// What was stored in the mapping is not known: all of the range is taken to be new.
-fn sync_mapping(draft: &mut CallDraft) -> Result<Found, NoStep> {
+fn sync_mapping(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let (row, process) = (draft.row, draft.process);
     let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
     let Some((mapping, offset)) = draft.scene.mapping(process, address) else {

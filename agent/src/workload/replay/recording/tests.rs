@@ -46,7 +46,7 @@ fn path(path_id: i64, path: &str, kind: &'static str) -> PathState {
     PathState { path_id, path: path.into(), kind: kind.into(), ..PathState::default() }
 }
 
-fn shown(plan: &ReplayPlan) -> Vec<Vec<String>> {
+fn show(plan: &ReplayPlan) -> Vec<Vec<String>> {
     let lane = |lane: &super::super::plan::Lane| {
         let steps = lane.steps.iter().map(|step| {
             let slots: Vec<u32> = match &step.action {
@@ -92,7 +92,7 @@ fn a_child_has_copies_and_an_execve_closes_them() {
     let threads = [thread(0, None, false), thread(1, Some(1), false)];
     let plan = planned(&calls, &threads, &[path(0, "/a", "absent")]);
     assert_eq!(
-        shown(&plan),
+        show(&plan),
         [
             vec!["openat [0]", "inherit [0, 1]", "close [0]"],
             // The close is of another descriptor of the same file.
@@ -136,7 +136,7 @@ fn calls_on_one_file_wait_and_others_do_not() {
         [thread(0, None, true), RecordedThread { creator_id: Some(0), ..thread(1, None, true) }];
     let plan = planned(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")]);
     assert_eq!(
-        shown(&plan),
+        show(&plan),
         [
             vec!["openat [0]", "fsync [0] after 2 of 1", "fsync [1]"],
             vec!["openat [1] after 1 of 0", "pwrite64 [0]"],
@@ -162,7 +162,7 @@ fn what_would_lead_out_is_not_made_or_leads_inside() {
     let far = RecordedCall { descriptor: Some(3), length_bytes: Some(i64::MAX), ..far };
     let calls = [link, device, open(2, 0, 0, 3), far, call(4, 0, "mount", 0)];
     let plan = planned(&calls, &[thread(0, None, false)], &[path(0, "/../d/x", "absent")]);
-    assert_eq!(shown(&plan), [vec!["symlink []", "openat [0]"]]);
+    assert_eq!(show(&plan), [vec!["symlink []", "openat [0]"]]);
     assert_eq!(plan.texts, [PlanText::Inside(b"etc/passwd".to_vec())]);
     assert_eq!(plan.names[0], b"d/x");
     let left_out: Vec<&str> = plan.left_out.keys().map(|(name, _)| name.as_str()).collect();
@@ -170,7 +170,7 @@ fn what_would_lead_out_is_not_made_or_leads_inside() {
 }
 
 /// The plan of all that is recorded.
-pub fn of_all(
+pub fn plan_all(
     calls: &[RecordedCall],
     threads: &[RecordedThread],
     snapshot: &[PathState],
@@ -178,7 +178,7 @@ pub fn of_all(
     most_bytes: usize,
 ) -> Result<ReplayPlan, String> {
     let names = names_of(snapshot, descriptors, b"/", most_bytes)?;
-    of_rows(calls, threads, snapshot, names, descriptors, most_bytes)
+    plan_rows(calls, threads, snapshot, names, descriptors, most_bytes)
 }
 
 fn planned(
@@ -186,7 +186,7 @@ fn planned(
     threads: &[RecordedThread],
     snapshot: &[PathState],
 ) -> ReplayPlan {
-    of_all(calls, threads, snapshot, &[], MOST_BYTES).unwrap()
+    plan_all(calls, threads, snapshot, &[], MOST_BYTES).unwrap()
 }
 
 /// Nothing of so many calls is lost, no step waits for ever, and no name leads out.
@@ -222,7 +222,7 @@ pub fn check(plan: &ReplayPlan, calls: usize) {
 fn what_grows_faster_than_the_calls_is_refused() {
     let most = 100_000;
     let refused = |calls: &[RecordedCall], threads: &[RecordedThread], snapshot: &[PathState]| {
-        of_all(calls, threads, snapshot, &[], most).unwrap_err()
+        plan_all(calls, threads, snapshot, &[], most).unwrap_err()
     };
     let of_one = [thread(0, None, false)];
     // Each directory above a path is a name.

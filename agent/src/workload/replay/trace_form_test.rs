@@ -2,7 +2,7 @@
 //! how often it synced and what its files were at the end comes out again, and nothing is missing.
 
 use super::imported::{ImportedTrace, number, syncs};
-use super::made_program::{FIRST_TID, MadeProgram, Moment};
+use super::program_model::{FIRST_TID, Moment, ProgramModel};
 use super::*;
 use crate::fuzz::{self, Random};
 
@@ -20,7 +20,7 @@ struct TraceForm {
 }
 
 impl TraceForm {
-    fn of(random: &mut Random) -> Self {
+    fn draw(random: &mut Random) -> Self {
         let mut is = |of: usize| random.below(of) == 0;
         let (has_column, has_durations, has_context) = (is(2), is(2), is(4));
         let line_end = if is(4) { "\r\n" } else { "\n" };
@@ -60,7 +60,7 @@ impl TraceForm {
         format!(")  = {result}{duration}")
     }
 
-    fn print(&mut self, program: &MadeProgram, random: &mut Random) -> String {
+    fn print(&mut self, program: &ProgramModel, random: &mut Random) -> String {
         let mut text = String::new();
         if self.has_durations && !self.has_column {
             text.push('\u{feff}');
@@ -120,11 +120,11 @@ impl TraceForm {
 
 /// One program, in one form; how many calls were replayed.
 fn input(number_of_input: u64) -> usize {
-    let program = MadeProgram::of(number_of_input);
-    let mut random = Random::of(number_of_input + (1 << 40));
-    let text = TraceForm::of(&mut random).print(&program, &mut random);
+    let program = ProgramModel::draw(number_of_input);
+    let mut random = Random::seeded(number_of_input + (1 << 40));
+    let text = TraceForm::draw(&mut random).print(&program, &mut random);
     let context = || format!("input {number_of_input}:\n{text}");
-    let found = ImportedTrace::of(text.as_bytes()).unwrap();
+    let found = ImportedTrace::import(text.as_bytes()).unwrap();
     let (reasons, bad) = (&found.imported.reasons, &found.imported.bad);
     assert!(reasons.is_empty(), "{reasons:?} {bad:?} {}", context());
     let closed = found.replay();

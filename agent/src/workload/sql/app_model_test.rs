@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::folder::tests::sql_settings;
-use super::stream::{Course, KeysGiven, SqlStream};
+use super::stream::{Course, KeyCounts, SqlStream};
 use super::{SqlScripts, folder};
 use crate::sql_script::statement::SqlStep;
 use crate::sqlite::pragmas::JournalMode;
@@ -25,7 +25,7 @@ fn mix(name: &str) -> (BTreeMap<String, f64>, Vec<u64>) {
     let folder = folder::read(&app(name)).unwrap();
     let script = &folder.transactions[0].script;
     // As after the set-up, or nothing is known yet.
-    let mut keys = KeysGiven::new(folder.keys.clone());
+    let mut keys = KeyCounts::new(folder.keys.clone());
     for file in &folder.preparation {
         let mut set_up = SqlStream::new(file.script.clone(), Course::Once, 1, 1, keys);
         while set_up.next().unwrap().is_some() {}

@@ -6,8 +6,8 @@
  * nothing to do unless the first is busy, which was then skipped for this event. What is left to be
  * lost is what comes before the first has said that it is busy.
  */
-#ifndef JOJ_WITHIN_BPF_H
-#define JOJ_WITHIN_BPF_H
+#ifndef JOJ_SECOND_PROGRAM_BPF_H
+#define JOJ_SECOND_PROGRAM_BPF_H
 
 enum event {
 	EVENT_REQUEST_COMPLETED,

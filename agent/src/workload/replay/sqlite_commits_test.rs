@@ -71,7 +71,7 @@ impl Steps {
         self
     }
 
-    fn found(self) -> FoundTransactions {
+    fn transactions(self) -> FoundTransactions {
         let done =
             |number: i64| Done { return_ns: number * 10 + 9, ..Done::begun("call", number * 10) };
         let entries = (0..self.0.len() as i64).map(done).collect();
@@ -92,7 +92,7 @@ fn the_zeroed_header_of_a_journal_is_a_commit() {
     let mut steps = Steps::new();
     steps.lock(0, libc::F_WRLCK, PENDING, 1).write(1, 0, 512).write(1, 512, 4096).sync(1);
     steps.write(0, 0, 4096).sync(0).write(1, 0, 28).sync(1).lock(0, libc::F_UNLCK, 0, 0);
-    let found = steps.found();
+    let found = steps.transactions();
     assert_eq!((found.databases, found.commits, found.syncs), (1, 1, 0));
     let [row] = found.rows.as_slice() else { panic!("{found:?}") };
     assert_eq!((row.kind.as_str(), row.tid, row.sync_calls), ("commit", 8, 3));
@@ -117,7 +117,7 @@ fn the_last_frame_before_the_wal_is_synced_or_unlocked_is_a_commit() {
         }
         steps.lock(3, libc::F_UNLCK, 120, 1);
     }
-    let found = steps.found();
+    let found = steps.transactions();
     assert_eq!((found.commits, found.checkpoints, found.syncs), (2, 0, 0), "{found:?}");
     let frames: Vec<i64> = found.rows.iter().map(|row| row.wal_frames).collect();
     assert_eq!(frames, [2, 4]);
@@ -128,6 +128,6 @@ fn a_call_that_failed_when_it_was_recorded_commits_nothing() {
     let mut steps = Steps::new();
     steps.write(4, 0, 100).sync(4).sync(4);
     steps.0.last_mut().unwrap().ended = RecordedEnd::Failed(Some(libc::EIO));
-    let found = steps.found();
+    let found = steps.transactions();
     assert_eq!((found.syncs, found.rows.len(), found.writes_after), (1, 1, 0));
 }

@@ -51,7 +51,7 @@ enum Words {
 }
 
 /// A program: what its calls do to files, and what strace says of them.
-pub struct MadeProgram {
+pub struct ProgramModel {
     random: Random,
     words: Words,
     pub sizes: Vec<i64>,
@@ -67,9 +67,9 @@ pub struct MadeProgram {
     pub syncs: u64,
 }
 
-impl MadeProgram {
-    pub fn of(input: u64) -> Self {
-        let mut random = Random::of(input);
+impl ProgramModel {
+    pub fn draw(input: u64) -> Self {
+        let mut random = Random::seeded(input);
         let words = [Words::Abbreviated, Words::Abbreviated, Words::Verbose, Words::Raw];
         let words = words[random.below(4)];
         let thread = ThreadModel { tid: FIRST_TID, pid: FIRST_TID, table: 0 };
