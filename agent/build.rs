@@ -111,7 +111,9 @@ fn sqlite_vfs(folder: &Path) {
         println!("cargo::rustc-link-arg={}", object.display());
     }
     // The objects follow all libraries; a static libc is searched once more for what they call.
-    println!("cargo::rustc-link-arg=-lc");
+    if variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static") {
+        println!("cargo::rustc-link-arg=-l:libc.a");
+    }
 }
 
 /// From elfutils 0.189 on libelf unpacks sections by zstd too, where a distribution chose so; what
