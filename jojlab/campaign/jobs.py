@@ -88,8 +88,8 @@ def _members(case: Case, name: str, path: Path) -> Mapping[str, Path | str] | No
     return needs(path, [found_program(other, "other_programs = ") for other in others])
 
 
-# Fields that choose the image, and are no part of the record.
-_OF_IMAGE = ("kernel", "machine")
+# Fields that are no part of the record: two choose the image, and one has set others.
+_NOT_OF_RECORD = ("kernel", "machine", "software")
 
 
 @dataclass(frozen=True)
@@ -129,11 +129,11 @@ def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     """Return the record that the agent is given (agent/src/record/job.rs)."""
     name = str(case.settings["device"])
     # The agent has no word for a key of a profile: it gets the profile's numbers as they are then.
-    # Nor for its own kernel and machine.
+    # Nor for its own kernel and machine, nor for a time.
     fields: dict[str, Any] = {
         field: value
         for field, value in case.settings.items()
-        if "." not in field and field not in _OF_IMAGE
+        if "." not in field and field not in _NOT_OF_RECORD
     }
     fields |= {
         name: BY_NAME[name].words(str(value), name)

@@ -21,6 +21,7 @@ from jojlab.model.fields import (
     RAW_NAND_DEVICE,
 )
 from jojlab.model.filesystems import RAW_NAND_FILESYSTEMS, filesystem_of, filesystem_refusal
+from jojlab.model.software import with_software
 from jojlab.model.workloads import workload_of
 
 
@@ -80,12 +81,16 @@ def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
 
     Those of NAMED_FIELDS that are named come last.
     """
-    workload = settings.get("workload", BY_NAME["workload"].default)
-    assert workload is not None
-    fields = [field for field in FIELDS if field.applies(workload)]
+    chosen: dict[str, Value] = {
+        name: value
+        for name in ("workload", "filesystem", "device")
+        if (value := BY_NAME[name].default) is not None
+    }
+    if settings.get("filesystem") in RAW_NAND_FILESYSTEMS:
+        chosen["device"] = RAW_NAND_DEVICE
+    settings = with_software({**chosen, **settings})
+    fields = [field for field in FIELDS if field.applies(settings["workload"])]
     given = {field.name: settings.get(field.name, field.default) for field in fields}
-    if given["filesystem"] in RAW_NAND_FILESYSTEMS and "device" not in settings:
-        given["device"] = RAW_NAND_DEVICE
     if given.get("duration_ms") and "transactions" not in settings:
         given["transactions"] = 0
     record = {name: value for name, value in given.items() if value is not None}

@@ -35,6 +35,7 @@ from jojlab.foundation.printable import nearest
 from jojlab.model.device_keys import with_dotted_keys
 from jojlab.model.field import Value
 from jojlab.model.fields import BY_NAME, MAX_SEED, field_named
+from jojlab.model.software import SET_FIELDS, SOFTWARE, STUDY
 
 CASES = ("case", "matrix", "variant", "published", "table", "chart")
 FORM = "docs/experiments.md has the form"
@@ -340,6 +341,11 @@ def apply(experiment: Experiment, settings: Sequence[str]) -> Experiment:
         return replace(experiment, parts=parts, seeds=parts[0].seeds)
     variants = experiment.variants
     fixed, matrix, seeds = dict(experiment.fixed), dict(experiment.matrix), experiment.seeds
+    if any(re.fullmatch(f"{SOFTWARE.name}=.*{STUDY}.*", setting) for setting in settings):
+        # What the file says of these fields is said of other software.
+        for name in SET_FIELDS:
+            fixed.pop(name, None)
+            matrix.pop(name, None)
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals:

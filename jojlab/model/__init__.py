@@ -6,6 +6,7 @@
     filesystem, filesystems    what each filesystem is: options, tools, hazards, reader of its disk
     disk_map              what a filesystem's own tools report about an unmounted disk
     hazards               what a power cut may destroy, and by which cause
+    software              what a case has where it names another time
     figures               the named numbers of a case, each with its unit, source and SQL
     architecture          the processors of guests
 

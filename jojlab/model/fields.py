@@ -16,6 +16,7 @@ from jojlab.model.device_keys import DEVICE_FIELDS
 from jojlab.model.field import EVERY_WORKLOAD, Changes, Field
 from jojlab.model.filesystem import NO_DEVICE
 from jojlab.model.filesystems import FILESYSTEMS, RAW_NAND_FILESYSTEMS
+from jojlab.model.software import SOFTWARE
 from jojlab.model.workload import DRAWN
 from jojlab.model.workloads import WORKLOAD_FIELDS, WORKLOADS, with_group
 
@@ -170,7 +171,7 @@ def _with_workloads(field: Field) -> Field:
 
 FIELDS: tuple[Field, ...] = tuple(map(_with_workloads, (*_COMMON_FIELDS, *WORKLOAD_FIELDS)))
 # Fields that are in a case only where they are named.
-NAMED_FIELDS: tuple[Field, ...] = (*ALLOCATOR_FIELDS, *DEVICE_FIELDS)
+NAMED_FIELDS: tuple[Field, ...] = (SOFTWARE, *ALLOCATOR_FIELDS, *DEVICE_FIELDS)
 BY_NAME = {field.name: field for field in (*FIELDS, *NAMED_FIELDS)}
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jojlab.model.disk_map import DiskMap
-from jojlab.model.field import Settings
+from jojlab.model.field import Settings, Value
 from jojlab.model.hazards import Cause, Hazard, Stakes
 
 MIB = 1 << 20
@@ -81,6 +81,10 @@ class Filesystem:
     # Options that the adviser tries, as they may make a commit cheaper.
     cheaper_mkfs_options: tuple[str, ...] = ()
     cheaper_mount_options: tuple[str, ...] = ()
+    # What the ATC'13 study's version had (jojlab/model/software.py): fields of a case, and the sync
+    # call that does what its fdatasync did.
+    study_fields: Mapping[str, Value] = field(default_factory=dict)
+    study_fdatasync: str = "fdatasync"
     # Mount options without which the self-test could not compare the disk with what was written.
     self_test_mount_options: str = ""
 

@@ -19,7 +19,8 @@ SQL, SQL_RECORDED = "sql", "sql-recorded"
 # Groups of fields: of every workload of SQLite, of those of rows, and of those of scripts.
 SQLITE, ROWS, SCRIPTS = "sqlite", "rows", "scripts"
 
-JOURNAL_MODES = ("delete", "truncate", "persist", "memory", "wal", "off")
+ROLLBACK_MODES = ("delete", "truncate", "persist")
+JOURNAL_MODES = (*ROLLBACK_MODES, "memory", "wal", "off")
 REGIMES = ("fresh", "steady", "reopened")
 
 # Rows of a table to update: about 32 pages, so that random updates meet different ones.

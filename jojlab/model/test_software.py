@@ -1,0 +1,89 @@
+"""Software of 2012 sets what a case does not name, and gives words the meaning that they had."""
+
+from __future__ import annotations
+
+import pytest
+
+from jojlab.experiment.cases import complete, expand, impossible
+from jojlab.experiment.read import find, read
+from jojlab.model.field import Value
+from jojlab.model.filesystems import FILESYSTEMS
+from jojlab.model.software import SET_FIELDS
+
+
+def changed(**settings: Value) -> dict[str, Value]:
+    """Return what software = 2012 changes of a case of these settings."""
+    today = complete(settings)
+    study = complete({**settings, "software": "2012"})
+    return {name: value for name, value in study.items() if today.get(name) != value}
+
+
+def test_software_of_2012_sets_what_a_case_does_not_name() -> None:
+    """An INSERT on ext4: SQLite's syncs, Mobibench's count, and the eMMC without its cache."""
+    assert changed() == {
+        "software": "2012",
+        "device": "emmc-galaxy-s3-no-cache",
+        "transactions": 10,
+        "warmup_transactions": 0,
+        "dropped_sync": "truncated-journal",
+    }
+
+
+def test_a_named_field_keeps_its_value() -> None:
+    """Each part stays settable alone; another device has a cache in any software."""
+    named: dict[str, Value] = {
+        "device": "ufs-3.1", "transactions": 200, "warmup_transactions": 5, "dropped_sync": "none",
+    }  # fmt: skip
+    assert changed(**named) == {"software": "2012"}
+
+
+def test_f2fs_of_2012_writes_out_of_place_and_syncs_by_size() -> None:
+    """Only fdatasync meant something else; fsync is what it was."""
+    assert changed(filesystem="f2fs")["mount_options"] == "noatime,mode=lfs"
+    assert "sync_call" not in changed(filesystem="f2fs")
+    assert changed(filesystem="f2fs", sync_call="fdatasync")["sync_call"] == "fdatasync-of-size"
+    assert "sync_call" not in changed(filesystem="xfs", sync_call="fdatasync")
+
+
+def test_an_update_of_2012_makes_no_rollback_journal() -> None:
+    """Three journal modes of an UPDATE are one case then; a WAL is written as ever."""
+    modes = ("delete", "truncate", "persist", "wal", "off")
+    fixed: dict[str, Value] = {"workload": "sqlite-update", "software": "2012"}
+    cases = expand(fixed, {"journal_mode": modes})
+    assert [case.settings["journal_mode"] for case in cases] == ["off", "wal"]
+
+
+def test_a_time_of_measurement_keeps_transactions_at_zero() -> None:
+    """A case that names duration_ms has no number of transactions."""
+    case = complete({"software": "2012", "duration_ms": 500})
+    assert (case["transactions"], impossible(case)) == (0, "")
+
+
+def test_software_of_today_changes_nothing() -> None:
+    """It is the default, named."""
+    named = complete({"software": "today"})
+    assert {name: value for name, value in named.items() if name != "software"} == complete({})
+
+
+@pytest.mark.parametrize("name", FILESYSTEMS)
+def test_each_filesystem_takes_the_options_of_its_study(name: str) -> None:
+    """They are options that a case may name, of fields that the software may set."""
+    assert set(FILESYSTEMS[name].study_fields) <= set(SET_FIELDS)
+    case = complete({"filesystem": name, "software": "2012"})
+    assert FILESYSTEMS[name].refusal(case) == ""
+
+
+def test_set_replaces_what_the_file_says_of_other_software() -> None:
+    """`--set software=2012` of an experiment that names transactions; another --set wins."""
+    [case] = read(
+        find("insert-trace"), ["filesystem=ext4", "journal_mode=wal", "software=2012"]
+    ).cases
+    assert (case.settings["transactions"], case.settings["device"]) == (
+        10,
+        "emmc-galaxy-s3-no-cache",
+    )
+    settings = ["filesystem=ext4", "journal_mode=wal", "transactions=37", "software=2012"]
+    [case] = read(find("insert-trace"), settings).cases
+    assert case.settings["transactions"] == 37
+    today = read(find("insert-trace"), ["filesystem=ext4", "journal_mode=wal", "software=today"])
+    assert today.cases[0].settings["device"] == "emmc-galaxy-s3"
