@@ -4,7 +4,8 @@ A group of tracks for each device, a track for each place in its queue: requests
 share one, since slices of one track nest. A track for each thread stands beside, with its
 transactions and the calls that waited; an arrow (flow) leads from a call to each request it waited
 for, or from the transaction where no call is known. Written a batch at a time: a Trace is a
-sequence of packets, and may be written piece by piece.
+sequence of packets, and may be written piece by piece. What needs another order than that of the
+requests is sorted by DuckDB, so that memory does not grow with the capture.
 
 Transactions and the calls that waited are slices of their threads. The tables tell of a call when
 it began, and which requests served it; not when it returned. Its slice ends when the last of them
@@ -17,7 +18,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
 from typing import Any, BinaryIO
 
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
@@ -30,12 +32,17 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 
 from jojlab.trace.capture import Capture
 from jojlab.trace.exports import ExportedRequests, file_paths, requests
+from jojlab.trace.sql import connect, select_rows
+
+# The thread of a slice: one of the workload by its number there, then all others by their tid.
+Thread = tuple[bool, int]
 
 
 @dataclass
 class Slice:
     """One stretch of a thread's time. `flows` are those of the requests that it leads to."""
 
+    thread: Thread
     name: str
     category: str
     begin_ns: int
@@ -43,55 +50,136 @@ class Slice:
     flows: list[int] = field(default_factory=list)
     arguments: dict[str, Any] = field(default_factory=dict)
 
-
-class Calls:
-    """Gathers the calls of all threads from the requests that served them."""
-
-    def __init__(self) -> None:
-        self._calls: dict[int, dict[int, Slice]] = {}  # by thread and begin
-        self.commands: dict[int, str] = {}
-
-    def add(self, request: dict[str, Any], flow: int, file: str) -> bool:
-        """Count a request to its call; False when it has none whose begin is known.
-
-        `file` is the path of the file that the call is about; empty where it names none.
-        """
-        begin_ns, tid = request["asker_begin_ns"], request["asker_tid"]
-        if begin_ns is None:
-            return False
-        of_thread = self._calls.setdefault(tid, {})
-        call = of_thread.get(begin_ns)
-        if call is None:
-            name = f"{request['asker_call']} {file.rpartition('/')[2]}".rstrip()
-            call = Slice(name, "call", begin_ns, begin_ns)
-            call.arguments = {"pid": request["asker_pid"], "tid": tid, "file": file or None}
-            of_thread[begin_ns] = call
-            self.commands[tid] = request["asker_comm"]
-        call.flows.append(flow)
-        call.end_ns = max(call.end_ns, request["complete_ns"] or request["issue_ns"])
-        return True
-
-    def calls_of(self, tid: int) -> list[Slice]:
-        """Return the calls of a thread in their order; a thread is in one at a time."""
-        calls = [call for _, call in sorted(self._calls.get(tid, {}).items())]
-        for call, following in pairwise(calls):
-            call.end_ns = min(call.end_ns, following.begin_ns)
-        return calls
+    @property
+    def place(self) -> tuple[Thread, int, int]:
+        """Return where it stands among all slices: what holds another one comes before it."""
+        return self.thread, self.begin_ns, -self.end_ns
 
 
-def transaction_slices(row: dict[str, Any], flows: list[int]) -> Iterator[Slice]:
-    """Give a transaction, and its COMMIT where it has one."""
-    name = f"{row['kind']} {row['transaction_id']}"
-    told = {key: row[key] for key in ("phase", "databases", "sync_calls", "wal_frames")}
-    yield Slice(name, "transaction", row["begin_ns"], row["return_ns"], flows, told)
-    if row["commit_ns"] > row["begin_ns"]:
-        yield Slice("COMMIT", "transaction", row["commit_ns"], row["return_ns"])
+_THREAD_OF_TID = "SELECT tid, min(thread) AS thread FROM transactions GROUP BY tid"
+
+_THREADS = f"""
+SELECT DISTINCT false AS is_other, thread AS number, NULL AS command FROM transactions
+UNION ALL
+SELECT true, coalesce(asker_tid, 0), max_by(asker_comm, asker_begin_ns)
+FROM requests ANTI JOIN ({_THREAD_OF_TID}) ON tid = asker_tid
+WHERE asker_begin_ns IS NOT NULL GROUP BY asker_tid
+ORDER BY is_other, number
+"""
+
+# A row for each request whose call is known, those of a call together.
+_CALLS = f"""
+SELECT thread IS NULL AS is_other, coalesce(thread, asker_tid, 0) AS number, asker_tid,
+       asker_begin_ns, asker_call, asker_comm, asker_pid, asker_file_id, request_id,
+       coalesce(complete_ns, issue_ns) AS end_ns
+FROM requests LEFT JOIN ({_THREAD_OF_TID}) ON tid = asker_tid
+WHERE asker_begin_ns IS NOT NULL
+ORDER BY is_other, number, asker_begin_ns, asker_tid, request_id
+"""
+
+# A row for each transaction and each request of it whose call is not known.
+_TRANSACTIONS = """
+SELECT thread, begin_ns, return_ns, transaction_id, kind, phase, databases, sync_calls, wal_frames,
+       request_id
+FROM transactions
+LEFT JOIN (SELECT transaction_id, request_id FROM requests WHERE asker_begin_ns IS NULL)
+USING (transaction_id)
+ORDER BY thread, begin_ns, return_ns DESC, transaction_id, request_id
+"""
+
+_COMMITS = """
+SELECT thread, commit_ns, return_ns FROM transactions WHERE commit_ns > begin_ns
+ORDER BY thread, commit_ns, return_ns DESC
+"""
+
+
+def _flow(request_id: int) -> int:
+    return request_id + 1  # an id of 0 is none
+
+
+class ThreadSlices:
+    """The slices of all threads, those of each thread together and in the order of their begins."""
+
+    def __init__(self, capture: Capture, paths: dict[int, str]) -> None:
+        self._paths = paths
+        self._connection = connect(keeps_order=True)
+        for table in ("requests", "transactions"):
+            self._connection.execute(f"CREATE VIEW {table} AS {select_rows({0: capture}, table)}")
+
+    def names(self) -> dict[Thread, str]:
+        """Return what each thread is called, in their order."""
+        return {
+            (row["is_other"], row["number"]): f"{row['command']} {row['number']}"
+            if row["is_other"]
+            else f"thread {row['number']} of the workload"
+            for row in self._rows(_THREADS)
+        }
+
+    def __iter__(self) -> Iterator[Slice]:
+        kinds = (self._calls(), self._transactions(), self._commits())
+        return heapq.merge(*kinds, key=attrgetter("place"))
+
+    def _calls(self) -> Iterator[Slice]:
+        """Give the calls that waited; a thread is in one at a time."""
+        last = None
+        for call in self._whole_calls():
+            if last is not None:
+                if last.thread == call.thread:
+                    last.end_ns = min(last.end_ns, call.begin_ns)
+                yield last
+            last = call
+        if last is not None:
+            yield last
+
+    def _whole_calls(self) -> Iterator[Slice]:
+        """Give the calls, each until its last request was complete."""
+        key = itemgetter("is_other", "number", "asker_begin_ns", "asker_tid")
+        for (is_other, number, begin_ns, tid), rows in groupby(self._rows(_CALLS), key):
+            first = next(rows)
+            file = self._paths.get(first["asker_file_id"], "")
+            name = f"{first['asker_call']} {file.rpartition('/')[2]}".rstrip()
+            call = Slice((is_other, number), name, "call", begin_ns, begin_ns)
+            call.arguments = {"pid": first["asker_pid"], "tid": tid, "file": file or None}
+            for row in chain([first], rows):
+                call.flows.append(_flow(row["request_id"]))
+                call.end_ns = max(call.end_ns, row["end_ns"])
+            yield call
+
+    def _transactions(self) -> Iterator[Slice]:
+        number = itemgetter("transaction_id")
+        for transaction_id, rows in groupby(self._rows(_TRANSACTIONS), number):
+            first = next(rows)
+            flows = [
+                _flow(row["request_id"])
+                for row in chain([first], rows)
+                if row["request_id"] is not None
+            ]
+            arguments = {
+                key: first[key] for key in ("phase", "databases", "sync_calls", "wal_frames")
+            }
+            name, thread = f"{first['kind']} {transaction_id}", (False, first["thread"])
+            times = first["begin_ns"], first["return_ns"]
+            yield Slice(thread, name, "transaction", *times, flows, arguments)
+
+    def _commits(self) -> Iterator[Slice]:
+        for row in self._rows(_COMMITS):
+            thread, times = (False, row["thread"]), (row["commit_ns"], row["return_ns"])
+            yield Slice(thread, "COMMIT", "transaction", *times)
+
+    def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
+        # A cursor of its own: a connection has one answer at a time.
+        with self._connection.cursor() as cursor:
+            for batch in cursor.sql(sql).to_arrow_reader(_ROWS_AT_ONCE):
+                yield from batch.to_pylist()
 
 
 def nested(slices: Iterable[Slice]) -> Iterator[tuple[int, Slice, bool]]:
-    """Give (time_ns, slice, whether it begins) in the order of time, each within the one around."""
+    """Give (time_ns, slice, whether it begins) in the order of time, each within the one around.
+
+    The slices are those of one thread, in the order of their places.
+    """
     ends: list[tuple[int, Slice]] = []
-    for one in sorted(slices, key=lambda one: (one.begin_ns, -one.end_ns)):
+    for one in slices:
         while ends and ends[-1][0] <= one.begin_ns:
             yield (*ends.pop(), False)
         yield one.begin_ns, one, True
@@ -104,7 +192,8 @@ NAME = "perfetto"
 SUFFIX = ".perfetto-trace"
 _SEQUENCE = 1
 _PACKETS_AT_ONCE = 4096
-_THREADS = 1  # uuid of thread 0 of the workload; those of devices follow the last thread's
+_ROWS_AT_ONCE = 16_384
+_FIRST_TRACK = 1  # a uuid; those of threads come first, then those of devices
 
 # What a slice tells of its request, beside its name.
 _ARGUMENTS = (
@@ -169,49 +258,34 @@ def write(capture: Capture, stream: BinaryIO) -> ExportedRequests:
 
 
 def _packets(capture: Capture) -> Iterator[TracePacket]:
-    has_transactions = "transactions" in capture.tables
-    transactions = capture.read("transactions").to_pylist() if has_transactions else []
     first = TracePacket(trusted_packet_sequence_id=_SEQUENCE)
     first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
     yield first
-    threads = {row["thread"]: row["tid"] for row in transactions}
-    for thread in sorted(threads):
-        name = f"thread {thread} of the workload"
-        yield _described(TrackDescriptor(uuid=_THREADS + thread, name=name))
-    flows: dict[int, list[int]] = {}
-    paths, tracks = file_paths(capture), _Tracks(_THREADS + max(threads, default=0))
-    calls = Calls()
+    paths = file_paths(capture)
+    slices = ThreadSlices(capture, paths)
+    names = slices.names()
+    thread_tracks = {thread: place for place, thread in enumerate(names, _FIRST_TRACK)}
+    for thread, name in names.items():
+        yield _described(TrackDescriptor(uuid=thread_tracks[thread], name=name))
+    tracks = _Tracks(_FIRST_TRACK + len(names))
     for request in requests(capture):
         # What was not seen to complete has no length.
         begin_ns, end_ns = request["issue_ns"], request["complete_ns"] or request["issue_ns"]
         track, new = tracks.place(request["device"], begin_ns, max(end_ns, begin_ns + 1))
         yield from map(_described, new)
-        flow = request["request_id"] + 1  # an id of 0 is none
         begin = _event(begin_ns, TrackEvent.TYPE_SLICE_BEGIN, track)
         begin.track_event.name = _name(request, paths)
         begin.track_event.categories.append("request")
         _annotate(begin, request, paths)
-        called = calls.add(request, flow, paths.get(request["asker_file_id"], ""))
-        if not called and request["transaction_id"] is not None:
-            flows.setdefault(request["transaction_id"], []).append(flow)
-            called = True
-        if called:
-            begin.track_event.terminating_flow_ids.append(flow)
+        if request["asker_begin_ns"] is not None or request["transaction_id"] is not None:
+            begin.track_event.terminating_flow_ids.append(_flow(request["request_id"]))
         yield begin
         yield _event(end_ns, TrackEvent.TYPE_SLICE_END, track)
-    for thread, tid in sorted(threads.items()):
-        slices = calls.calls_of(tid)
-        for row in (row for row in transactions if row["thread"] == thread):
-            slices += transaction_slices(row, flows.get(row["transaction_id"], []))
-        yield from _thread(slices, _THREADS + thread)
-    for tid, command in sorted(calls.commands.items()):
-        if tid not in threads.values():
-            track = tracks.uuid()
-            yield _described(TrackDescriptor(uuid=track, name=f"{command} {tid}"))
-            yield from _thread(calls.calls_of(tid), track)
+    for thread, of_thread in groupby(slices, attrgetter("thread")):
+        yield from _thread(of_thread, thread_tracks[thread])
 
 
-def _thread(slices: list[Slice], track: int) -> Iterator[TracePacket]:
+def _thread(slices: Iterable[Slice], track: int) -> Iterator[TracePacket]:
     for time_ns, one, begins in nested(slices):
         kind = TrackEvent.TYPE_SLICE_BEGIN if begins else TrackEvent.TYPE_SLICE_END
         packet = _event(time_ns, kind, track)

@@ -1,5 +1,7 @@
+import io
 import shutil
 import subprocess
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,9 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
 
 from jojlab.foundation.errors import DataError, MachineError, UseError
+from jojlab.trace import exports
 from jojlab.trace.capture import Capture
+from jojlab.trace.exports import perfetto
 from jojlab.trace.exports.capture_file import chosen_capture, export
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture
 
@@ -147,6 +151,45 @@ def test_flows_lead_from_each_call_to_what_it_waited_for(tmp_path: Path) -> None
     }
     ends = [flow for p in found for flow in p.track_event.terminating_flow_ids]
     assert sorted(ends) == [1, 2, 3, 4, 5]
+
+
+def calls(count: int) -> CaptureBuilder:
+    """Two threads with so many transactions and calls, each of which one request serves."""
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+
+    def sync() -> None:
+        asked: dict[str, Any] = {
+            "asker_begin_ns": builder.now_ns,
+            "asker_tid": 7 + builder.now_ns % 2,
+        }
+        builder.request([("data", "", None, 4096)], asker=("fsync", None), **asked)
+
+    for _ in range(count):
+        builder.transaction(sync)
+    return builder
+
+
+class Nowhere(io.BytesIO):
+    """Takes bytes and keeps none."""
+
+    def write(self, data: Any) -> int:
+        return len(data)
+
+
+def test_memory_does_not_grow_with_the_capture(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(exports, "_BATCH_ROWS", 128)
+    monkeypatch.setattr(perfetto, "_ROWS_AT_ONCE", 128)
+    monkeypatch.setattr(perfetto, "_PACKETS_AT_ONCE", 128)
+    peaks: list[int] = []
+    for count in (300, 300, 3_000):  # the first loads modules
+        capture = capture_of(tmp_path / str(len(peaks)), calls(count))
+        tracemalloc.start()
+        assert perfetto.write(capture, Nowhere()).requests == count
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.5 * peaks[1]
 
 
 def test_requests_that_overlap_have_tracks_of_their_own(tmp_path: Path) -> None:
