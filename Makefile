@@ -7,8 +7,8 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all setup packages python test-packages full-packages agent \
-	agent-arm64 collector image cure wheel docs man deb release check lint lint-agent lint-python \
-	lint-imports lint-javascript coverage test-agent test-flash fuzz test-python test-seconds \
+	agent-arm64 collector image cure wheel docs findings man deb release check lint lint-agent \
+	lint-python lint-imports lint-javascript coverage test-agent test-flash fuzz test-python test-seconds \
 	test-host format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
@@ -86,6 +86,11 @@ wheel: python agent cure ## dist/*.whl: joj with all that it needs; pipx install
 docs: python ## the site: target/site/index.html
 	@.venv/bin/sphinx-build -W -q -b html -d target/docs docs target/site
 
+# A script exits with 1 where the fault is.
+findings: ## docs/findings: what its scripts find on this machine, as root; they change nothing
+	@for script in $(filter-out %/loop_disk.py,$(wildcard docs/findings/*.py)); do \
+		echo "$$script"; python3 -B $$script || [ $$? = 1 ] || exit 2; done
+
 man: python ## man pages of every command: target/man
 	@.venv/bin/sphinx-build -W -q -b man -d target/docs docs target/man
 
@@ -150,8 +155,8 @@ lint-agent: packages
 	$(LINTED) cargo build --quiet --workspace --all-targets
 
 lint-python: python test-packages lint-imports lint-javascript
-	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup docs/conf.py
-	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup docs/conf.py
+	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup docs/conf.py docs/findings
+	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup docs/conf.py docs/findings
 	.venv/bin/mypy
 	shellcheck setup/*.sh gate/*.sh .ci/run
 
@@ -194,8 +199,8 @@ test-python: setup ## the engineer's side, and what crosses the zones
 format: ## formats Rust and Python
 	cargo fmt --all
 	cargo fmt --manifest-path agent/uploader/Cargo.toml
-	.venv/bin/ruff format --quiet conftest.py jojlab tests bench setup docs/conf.py
-	.venv/bin/ruff check --quiet --fix conftest.py jojlab tests bench setup docs/conf.py
+	.venv/bin/ruff format --quiet conftest.py jojlab tests bench setup docs/conf.py docs/findings
+	.venv/bin/ruff check --quiet --fix conftest.py jojlab tests bench setup docs/conf.py docs/findings
 
 requirements: ## locks the Python packages of pyproject.toml; UPGRADE=--upgrade: newest versions
 	setup/requirements.sh $(UPGRADE)

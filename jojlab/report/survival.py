@@ -306,7 +306,7 @@ def _bound(result: Survival) -> str:
 
 def _torn_block(block: TornBlock) -> str:
     """Return which block of the filesystem's own was torn, who risks it, and what mends it."""
-    return f"{TORN_BLOCKS[block]}: {_OF_EVERY_SETTING}{_MENDED[block]} (docs/power-cuts.md)"
+    return f"{TORN_BLOCKS[block]}: {_OF_EVERY_SETTING}{_MENDED[block]} (docs/findings)"
 
 
 def _torn(torn_bytes: object) -> str:

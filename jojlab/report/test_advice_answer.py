@@ -51,17 +51,17 @@ def test_its_numbers_are_those_of_json() -> None:
     [(name, values)] = then["changed"].items()
     assert change == f"Change {name} to {values['new']} (now {values['old']})."
 
-    def shown(record: dict[str, Any], figure: str) -> str:
+    def text_of(record: dict[str, Any], figure: str) -> str:
         formatter = short_answer.size if figure == "bytes" else short_answer.duration
         return formatter(record[figure])
 
     assert takes == (
-        f"One COMMIT then takes {shown(then, 'commit_ns')} on average in place of "
-        f"{shown(now, 'commit_ns')}: {short_answer.number(then['times_as_fast'])} times as fast."
+        f"One COMMIT then takes {text_of(then, 'commit_ns')} on average in place of "
+        f"{text_of(now, 'commit_ns')}: {short_answer.number(then['times_as_fast'])} times as fast."
     )
     assert sends == (
-        f"Its p99 is {shown(then, 'p99_ns')} in place of {shown(now, 'p99_ns')}; it sends "
-        f"{shown(then, 'bytes')} in place of {shown(now, 'bytes')}."
+        f"Its p99 is {text_of(then, 'p99_ns')} in place of {text_of(now, 'p99_ns')}; it sends "
+        f"{text_of(then, 'bytes')} in place of {text_of(now, 'bytes')}."
     )
 
 

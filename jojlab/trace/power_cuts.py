@@ -35,7 +35,7 @@ BOUNDARIES = ("boundary-none", "boundary-all")
 
 class TornBlock(StrEnum):
     """A block of the filesystem's own for which a mount is refused, once a cut has torn its write.
-    Every setting on the filesystem and device risks it: docs/power-cuts.md.
+    Every setting on the filesystem and device risks it: docs/findings.
     """
 
     SUPERBLOCK = "superblock"

@@ -1,6 +1,6 @@
 """F2FS's recovery does not bear a power cut of its own: it overwrites the synced nodes that it
-reads before its checkpoint is durable (docs/power-cuts.md). Second cuts must find that, on a device
-that keeps 4 KiB whole.
+reads before its checkpoint is durable (docs/findings/f2fs-roll-forward.md). Second cuts must find
+that, on a device that keeps 4 KiB whole.
 """
 
 from __future__ import annotations

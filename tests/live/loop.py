@@ -63,23 +63,6 @@ def mounted(filesystem: str, folder: Path, *mkfs_options: str) -> Iterator[Loop]
         yield Loop(device, directory)
 
 
-def copied(image: Path, copy: Path) -> Path:
-    """A copy of an image: what a power cut leaves that loses nothing."""
-    _run("cp", "--sparse=always", str(image), str(copy))
-    return copy
-
-
-@contextlib.contextmanager
-def attached(image: Path, at: Path) -> Iterator[bool]:
-    """Whether an image can be mounted; it is, within."""
-    done = subprocess.run(["mount", "-o", "loop", image, at], capture_output=True, check=False)
-    try:
-        yield done.returncode == 0
-    finally:
-        if done.returncode == 0:
-            subprocess.run(["umount", at], check=True)
-
-
 def _run(*command: str) -> str:
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, f"{' '.join(command)}: {answer.stderr.strip()}"

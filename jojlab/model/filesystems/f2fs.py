@@ -122,12 +122,12 @@ def _hazards(settings: Settings, stakes: Stakes) -> Iterator[Hazard]:
     recover_data() reads the synced nodes from where the last checkpoint says that the next node
     goes; the checkpoint that follows writes its own nodes to the same place, without their marks
     of fsync and before it is durable (fs/f2fs/recovery.c, f2fs_sync_node_pages() of node.c; found
-    by power cuts on Linux 6.1, docs/power-cuts.md).
+    by power cuts on Linux 6.1, docs/findings/f2fs-roll-forward.md).
 
     The ioctl that commits a batch atomic write does not wait for the file's node, and the sync
     after it takes the node for synced (f2fs_do_sync_file(), fs/f2fs/file.c; found by power cuts on
-    Linux 5.10, 6.12 and 7.3, docs/power-cuts.md). fsync's flush comes after the node, but a device
-    without a volatile cache gets none.
+    Linux 5.10, 6.12 and 7.3, docs/findings/f2fs-batch-atomic-writes.md). fsync's flush comes after
+    the node, but a device without a volatile cache gets none.
 
     With two logs every sync is a checkpoint, which is waited for, and nothing is read by
     roll-forward (need_do_checkpoint(), fs/f2fs/file.c).

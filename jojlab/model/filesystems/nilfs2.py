@@ -116,7 +116,7 @@ def _hazards(_: Settings, stakes: Stakes) -> Iterator[Hazard]:
     makes its first part durable before its last (nilfs_write_logs(), fs/nilfs2/segbuf.c). Where the
     first part is missing, nilfs_search_super_root() (recovery.c) still looks into the next segment
     (its label `strayed`), and takes the super root there (found by power cuts on Linux 6.1,
-    docs/power-cuts.md).
+    docs/findings/nilfs2-log-across-segments.md).
     """
     if stakes.is_concurrent:
         yield Hazard(stakes.last, SHARED_FLUSH)

@@ -308,7 +308,7 @@ impl PromiseTeller<'_> {
         let number = |place| call.number_at(place).max(0).cast_unsigned();
         match call.number {
             system_calls::SYS_fsync | system_calls::SYS_fdatasync => self.tree.sync(node, at),
-            // That which commits one promises nothing: it need not wait (docs/power-cuts.md).
+            // That which commits one promises nothing: it need not wait (docs/findings).
             system_calls::SYS_ioctl if call.number_at(1) == F2FS_START => {
                 let mark = self.tree.file(node).map(|file| file.mark());
                 self.atomic_writes.extend(mark.map(|mark| (node, mark)));
