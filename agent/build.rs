@@ -99,7 +99,7 @@ fn preload(folder: &Path) {
 /// src/sqlite/sync_call.rs, which counts them and may leave them out, as SQLite's own are.
 fn sqlite_vfs(folder: &Path) {
     println!("cargo::rerun-if-changed={}", folder.display());
-    for name in ["lower_file", "wal_file", "wal_vfs"] {
+    for name in ["lower_file", "lower_vfs", "wal_file", "wal_vfs"] {
         let object = Path::new(&variable("OUT_DIR")).join(format!("{name}.o"));
         run(gcc()
             .current_dir(folder)

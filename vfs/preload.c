@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The VFS for a program that one cannot change: LD_PRELOAD=joj_wal_preload.so PROGRAM.
+ * A VFS for a program that one cannot change: LD_PRELOAD=joj_wal_preload.so PROGRAM. VFS_INIT is
+ * what SQLite would call of the loaded library.
  *
  * The dynamic linker finds the functions that open a database here before those of libsqlite3. The
  * first call registers the VFS. SQLite gives the table of its functions to an automatic extension
@@ -23,7 +24,7 @@ typedef int (*close_function)(sqlite3 *);
 typedef int (*extension_function)(void (*)(void));
 
 struct sqlite3_api_routines;
-int sqlite3_jojwal_init(sqlite3 *db, char **message, const struct sqlite3_api_routines *routines);
+int VFS_INIT(sqlite3 *db, char **message, const struct sqlite3_api_routines *routines);
 
 static pthread_once_t registered = PTHREAD_ONCE_INIT;
 static open_function lower_open;
@@ -49,7 +50,7 @@ static void register_vfs(void)
 	extension_function cancel =
 		(extension_function)lower_function("sqlite3_cancel_auto_extension");
 	close_function close = (close_function)lower_function("sqlite3_close");
-	void (*init)(void) = (void (*)(void))sqlite3_jojwal_init;
+	void (*init)(void) = (void (*)(void))VFS_INIT;
 	sqlite3 *db = NULL;
 
 	lower_open = (open_function)lower_function("sqlite3_open");

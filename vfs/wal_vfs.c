@@ -18,7 +18,7 @@
  */
 #include <string.h>
 
-#include "lower_file.h"
+#include "lower_vfs.h"
 #include "wal_file.h"
 #include "wal_vfs.h"
 
@@ -38,11 +38,6 @@ struct database_file {
  */
 static struct database_file *databases;
 static unsigned int empty_wals;
-
-static sqlite3_vfs *lower_vfs(sqlite3_vfs *vfs)
-{
-	return vfs->pAppData;
-}
 
 static sqlite3_mutex *lock_databases(void)
 {
@@ -186,23 +181,15 @@ static void begin_database(struct database_file *database, const char *path)
 
 static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *out)
 {
-	sqlite3_vfs *lower = lower_vfs(vfs);
 	int is_wal = flags & SQLITE_OPEN_WAL;
-	size_t length_bytes = is_wal ? sizeof(struct wal_file) : sizeof(struct database_file);
-	struct upper_file *upper = (struct upper_file *)file;
+	size_t file_bytes = is_wal ? sizeof(struct wal_file) : sizeof(struct database_file);
 	int rc, was_empty;
 
 	if (path == NULL || !(flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_DB)))
-		return lower->xOpen(lower, path, file, flags, out);
-	memset(file, 0, length_bytes);
-	upper->lower = (sqlite3_file *)((char *)file + length_bytes);
-	rc = lower->xOpen(lower, path, upper->lower, flags, out);
-	if (rc != SQLITE_OK) {
-		/* SQLite closes a file that has methods, even where it could not be opened. */
-		if (upper->lower->pMethods != NULL)
-			upper->lower->pMethods->xClose(upper->lower);
+		return lower_vfs(vfs)->xOpen(lower_vfs(vfs), path, file, flags, out);
+	rc = open_lower(vfs, path, file, file_bytes, flags, out);
+	if (rc != SQLITE_OK)
 		return rc;
-	}
 	if (is_wal) {
 		note_empty_wal(path, 0, &was_empty);
 		wal_file_begin((struct wal_file *)file, path);
@@ -235,109 +222,20 @@ static int vfs_access(sqlite3_vfs *vfs, const char *path, int flags, int *result
 	return lower_vfs(vfs)->xAccess(lower_vfs(vfs), path, flags, result);
 }
 
-static int vfs_full_pathname(sqlite3_vfs *vfs, const char *path, int length, char *full_path)
-{
-	return lower_vfs(vfs)->xFullPathname(lower_vfs(vfs), path, length, full_path);
-}
-
-static void *vfs_dl_open(sqlite3_vfs *vfs, const char *path)
-{
-	return lower_vfs(vfs)->xDlOpen(lower_vfs(vfs), path);
-}
-
-static void vfs_dl_error(sqlite3_vfs *vfs, int length, char *message)
-{
-	lower_vfs(vfs)->xDlError(lower_vfs(vfs), length, message);
-}
-
-static void (*vfs_dl_sym(sqlite3_vfs *vfs, void *library, const char *symbol))(void)
-{
-	return lower_vfs(vfs)->xDlSym(lower_vfs(vfs), library, symbol);
-}
-
-static void vfs_dl_close(sqlite3_vfs *vfs, void *library)
-{
-	lower_vfs(vfs)->xDlClose(lower_vfs(vfs), library);
-}
-
-static int vfs_randomness(sqlite3_vfs *vfs, int length, char *bytes)
-{
-	return lower_vfs(vfs)->xRandomness(lower_vfs(vfs), length, bytes);
-}
-
-static int vfs_sleep(sqlite3_vfs *vfs, int time_us)
-{
-	return lower_vfs(vfs)->xSleep(lower_vfs(vfs), time_us);
-}
-
-static int vfs_current_time(sqlite3_vfs *vfs, double *days)
-{
-	return lower_vfs(vfs)->xCurrentTime(lower_vfs(vfs), days);
-}
-
-static int vfs_last_error(sqlite3_vfs *vfs, int length, char *message)
-{
-	return lower_vfs(vfs)->xGetLastError(lower_vfs(vfs), length, message);
-}
-
-static int vfs_current_time_int64(sqlite3_vfs *vfs, sqlite3_int64 *time_ms)
-{
-	return lower_vfs(vfs)->xCurrentTimeInt64(lower_vfs(vfs), time_ms);
-}
-
-static int vfs_set_system_call(sqlite3_vfs *vfs, const char *name, sqlite3_syscall_ptr call)
-{
-	return lower_vfs(vfs)->xSetSystemCall(lower_vfs(vfs), name, call);
-}
-
-static sqlite3_syscall_ptr vfs_get_system_call(sqlite3_vfs *vfs, const char *name)
-{
-	return lower_vfs(vfs)->xGetSystemCall(lower_vfs(vfs), name);
-}
-
-static const char *vfs_next_system_call(sqlite3_vfs *vfs, const char *name)
-{
-	return lower_vfs(vfs)->xNextSystemCall(lower_vfs(vfs), name);
-}
-
 static sqlite3_vfs wal_vfs = {
 	.zName = JOJ_WAL_VFS,
 	.xOpen = vfs_open,
 	.xDelete = vfs_delete,
 	.xAccess = vfs_access,
-	.xFullPathname = vfs_full_pathname,
-	.xDlOpen = vfs_dl_open,
-	.xDlError = vfs_dl_error,
-	.xDlSym = vfs_dl_sym,
-	.xDlClose = vfs_dl_close,
-	.xRandomness = vfs_randomness,
-	.xSleep = vfs_sleep,
-	.xCurrentTime = vfs_current_time,
-	.xGetLastError = vfs_last_error,
-	.xCurrentTimeInt64 = vfs_current_time_int64,
-	.xSetSystemCall = vfs_set_system_call,
-	.xGetSystemCall = vfs_get_system_call,
-	.xNextSystemCall = vfs_next_system_call,
 };
 
 int joj_wal_register(int make_default)
 {
-	sqlite3_vfs *lower;
+	size_t file_bytes = sizeof(struct wal_file);
 
-	if (sqlite3_vfs_find(JOJ_WAL_VFS) == NULL) {
-		size_t file_bytes = sizeof(struct wal_file);
-
-		if (file_bytes < sizeof(struct database_file))
-			file_bytes = sizeof(struct database_file);
-		lower = sqlite3_vfs_find(NULL);
-		if (lower == NULL)
-			return SQLITE_ERROR;
-		wal_vfs.iVersion = lower->iVersion < 3 ? lower->iVersion : 3;
-		wal_vfs.mxPathname = lower->mxPathname;
-		wal_vfs.szOsFile = (int)file_bytes + lower->szOsFile;
-		wal_vfs.pAppData = lower;
-	}
-	return sqlite3_vfs_register(&wal_vfs, make_default);
+	if (file_bytes < sizeof(struct database_file))
+		file_bytes = sizeof(struct database_file);
+	return register_over_default(&wal_vfs, file_bytes, make_default);
 }
 
 #ifndef SQLITE_CORE

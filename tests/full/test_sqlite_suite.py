@@ -96,8 +96,8 @@ def testfixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = fetch(folder / "package")
     (folder / "init.c").write_text(INIT)
     objects = []
-    for file in (*(VFS / f"{name}.c" for name in ("lower_file", "wal_file", "wal_vfs")),
-                 folder / "init.c"):  # fmt: skip
+    sources = [VFS / f"{name}.c" for name in ("lower_file", "lower_vfs", "wal_file", "wal_vfs")]
+    for file in (*sources, folder / "init.c"):
         objects.append(folder / f"{file.stem}.o")
         # This machine's sqlite3.h is of the same release.
         compile_it = ["gcc", "-std=gnu11", "-O1", "-DSQLITE_CORE", f"-I{VFS}", "-c", str(file)]

@@ -20,8 +20,9 @@ PROGRAMS = (
     ("agent/preload",),
     ("vfs",),
 )
-# The model calls it, and whoever links the model gives it: a kernel's division, or a program's.
-GIVEN_FROM_ABOVE = {"flash_divide"}
+# What calls it is linked to a part that gives it: a kernel's division, or a program's; what a user
+# has to know goes to SQLite's log, or to the terminal.
+GIVEN_FROM_ABOVE = {"flash_divide", "report"}
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.DOTALL)
 # The functions of a header of BPF are static, and called by other files all the same.
 FUNCTION = r"(?m)^{}\w[\w\s*]*?\b(\w+)\([^;{{}}]*\)\s*\{{"

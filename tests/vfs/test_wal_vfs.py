@@ -10,9 +10,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,20 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ended import HANG_S
+from tests.vfs.programs import PLAYER, SOURCE, answers, build, build_preload, play, python
 
-SOURCE = Path(__file__).parents[2] / "vfs"
 FIRST_STEP_BYTES = 64 << 10
 MAX_FILL_BYTES = 4 << 20
 OTHER_MODES = ("delete", "truncate", "persist", "memory", "off")
 
-# Statements of one process: a line each, committed where it is no transaction of its own.
-PLAYER = """
-    import sqlite3, sys
-    db = sqlite3.connect("a.db", isolation_level=None)
-    for line in sys.stdin:
-        rows = db.execute(line).fetchall()
-        print(rows, flush=True)
-"""
 WRITER = """
     import sqlite3, sys
     db = sqlite3.connect("a.db", isolation_level=None, timeout=60)
@@ -47,53 +37,18 @@ WRITER = """
 """
 
 
-# The sanitizer's library is the first one that a process loads.
-SANITIZER = "-fsanitize=address,undefined -fno-sanitize-recover=all"
-
-
-def build_library(source: Path, build: Path, compiler: str = "gcc") -> str:
-    """Build the library for LD_PRELOAD; return it, with what it needs before it."""
-    subprocess.run(
-        ["make", "-s", "-C", source, f"BUILD={build}", f"CC={compiler}"], check=True
-    )  # fmt: skip
-    return str(build / "joj_wal_preload.so")
-
-
 @pytest.fixture(
     scope="session", params=["plain", pytest.param("sanitized", marks=pytest.mark.full)]
 )
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The library, built from this checkout."""
-    build = tmp_path_factory.mktemp("vfs")
-    if request.param == "plain":
-        return build_library(SOURCE, build)
-    runtime = subprocess.run(
-        ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
-    ).stdout.strip()
-    return f"{runtime}:{build_library(SOURCE, build, f'gcc {SANITIZER}')}"
+    return build_preload("joj_wal", request.param, tmp_path_factory.mktemp("vfs"))
 
 
 @pytest.fixture
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder on this machine's disk: a filesystem in memory has other rules."""
     return tmp_path_factory.mktemp("disk")
-
-
-def python(library: str | None, code: str, *arguments: object) -> list[str]:
-    """Return a command that runs Python code, with the VFS if a library is given."""
-    # Python itself leaks, and is not built to be looked at.
-    preload = [] if library is None else [f"LD_PRELOAD={library}", "ASAN_OPTIONS=detect_leaks=0"]
-    return ["env", *preload, sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
-
-
-def play(library: str | None, disk: Path, statements: Sequence[str]) -> list[str]:
-    """Return what each statement gave, played in one process that closes the database."""
-    answer = subprocess.run(
-        python(library, PLAYER), input="\n".join(statements), cwd=disk,
-        capture_output=True, text=True, check=False, timeout=HANG_S,
-    )  # fmt: skip
-    assert answer.returncode == 0, answer.stderr
-    return answer.stdout.splitlines()
 
 
 def wal_bytes(disk: Path) -> int:
@@ -242,7 +197,7 @@ def test_planted_fault_is_found(fault: str, disk: Path, tmp_path: Path) -> None:
     text = (source / file).read_text()
     assert text.count(before) == 1
     (source / file).write_text(text.replace(before, after))
-    library = build_library(source, tmp_path / "build")
+    library = str(build(source, tmp_path / "build") / "joj_wal_preload.so")
     with pytest.raises(AssertionError):
         globals()[test](library, disk, *arguments)
 
@@ -291,16 +246,6 @@ STATEMENTS = st.sampled_from(
         "PRAGMA locking_mode = exclusive", "PRAGMA locking_mode = normal", "VACUUM",
     ]
 )  # fmt: skip
-TOLERANT = """
-    import sqlite3, sys
-    db = sqlite3.connect("a.db", isolation_level=None)
-    for line in sys.stdin:
-        try:
-            rows = db.execute(line).fetchall()
-        except sqlite3.OperationalError as error:
-            rows = str(error)
-        print(rows, flush=True)
-"""
 
 
 @settings(max_examples=15)
@@ -316,12 +261,9 @@ def test_any_program_sees_what_stock_sqlite_shows(
         db.close()
     for with_vfs, statements in sessions:
         said = [
-            subprocess.run(
-                python(vfs, TOLERANT), input="\n".join(statements), cwd=disk,
-                capture_output=True, text=True, check=True, timeout=HANG_S,
-            ).stdout
-            for vfs, disk in ((library if with_vfs else None, ours), (None, stock))
-        ]  # fmt: skip
+            answers(library if with_vfs else None, ours, statements),
+            answers(None, stock, statements),
+        ]
         assert said[0] == said[1]
     rows = [play(None, disk, ["SELECT rowid, quote(x) FROM t"]) for disk in (ours, stock)]
     assert rows[0] == rows[1]

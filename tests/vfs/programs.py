@@ -1,0 +1,104 @@
+"""Programs that are not changed, with a VFS of vfs/ by LD_PRELOAD or with stock SQLite."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from tests.ended import HANG_S
+
+SOURCE = Path(__file__).parents[2] / "vfs"
+# The sanitizer's library is the first one that a process loads.
+SANITIZER = "-fsanitize=address,undefined -fno-sanitize-recover=all"
+
+# Statements of one process: a line each, committed where it is no transaction of its own.
+PLAYER = """
+    import sqlite3, sys
+    db = sqlite3.connect("a.db", isolation_level=None)
+    for line in sys.stdin:
+        rows = db.execute(line).fetchall()
+        print(rows, flush=True)
+"""
+TOLERANT = """
+    import sqlite3, sys
+    db = sqlite3.connect("a.db", isolation_level=None)
+    for line in sys.stdin:
+        try:
+            rows = db.execute(line).fetchall()
+        except sqlite3.Error as error:
+            rows = str(error)
+        print(rows, flush=True)
+"""
+
+
+def build(source: Path, folder: Path, compiler: str = "gcc") -> Path:
+    """Build all of vfs/ into a folder, and return it."""
+    subprocess.run(
+        ["make", "-s", "-C", source, f"BUILD={folder}", f"CC={compiler}"], check=True
+    )  # fmt: skip
+    return folder
+
+
+def build_preload(name: str, kind: str, folder: Path) -> str:
+    """Return the library for LD_PRELOAD, with what it needs before it: plain or sanitized."""
+    if kind == "plain":
+        return str(build(SOURCE, folder) / f"{name}_preload.so")
+    runtime = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    library = folder / f"{name}_preload.so"
+    subprocess.run(
+        ["make", "-s", "-C", SOURCE, f"BUILD={folder}", f"CC=gcc {SANITIZER}", library], check=True
+    )
+    return f"{runtime}:{library}"
+
+
+def python(library: str | None, code: str, *arguments: object) -> list[str]:
+    """Return a command that runs Python code, with the VFS if a library is given."""
+    # Python itself leaks, and is not built to be looked at.
+    preload = [] if library is None else [f"LD_PRELOAD={library}", "ASAN_OPTIONS=detect_leaks=0"]
+    return ["env", *preload, sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+
+
+def play(library: str | None, disk: Path, statements: Sequence[str]) -> list[str]:
+    """Return what each statement gave, played in one process that closes the database."""
+    answer = subprocess.run(
+        python(library, PLAYER), input="\n".join(statements), cwd=disk,
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.splitlines()
+
+
+def answers(library: str | None, disk: Path, statements: Sequence[str]) -> list[str]:
+    """Return what each statement gave, or its error, played in one process."""
+    said = subprocess.run(
+        python(library, TOLERANT), input="\n".join(statements), cwd=disk,
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    return said.stdout.splitlines()
+
+
+def leave(*paths: Path) -> subprocess.CompletedProcess[str]:
+    """Run joj-redo-leave, built from this checkout."""
+    program = _leave_program()
+    return subprocess.run(
+        [program, *paths], capture_output=True, text=True, check=False, timeout=HANG_S
+    )
+
+
+@cache
+def _leave_program() -> Path:
+    folder = Path(mkdtemp(prefix="joj-redo-leave-"))
+    atexit.register(shutil.rmtree, folder)
+    program = folder / "joj-redo-leave"
+    subprocess.run(["make", "-s", "-C", SOURCE, f"BUILD={folder}", program], check=True)
+    return program

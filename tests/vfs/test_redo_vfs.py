@@ -1,0 +1,448 @@
+"""The VFS that commits by one write and one flush, in programs that were not changed.
+
+Each test runs Python's own SQLite in a process with LD_PRELOAD, or without it as the stock one.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ended import HANG_S
+from tests.vfs.programs import (
+    PLAYER,
+    SOURCE,
+    answers,
+    build,
+    build_preload,
+    leave,
+    play,
+    python,
+)  # fmt: skip
+
+LOG_BYTES = 4 << 20
+MARK = b"joj1"
+ATTACH = [f"ATTACH '{name}.db' AS {name}" for name in ("b", "c")]
+
+
+@pytest.fixture(
+    scope="session", params=["plain", pytest.param("sanitized", marks=pytest.mark.full)]
+)
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The library, built from this checkout."""
+    return build_preload("joj_redo", request.param, tmp_path_factory.mktemp("vfs"))
+
+
+@pytest.fixture
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder on this machine's disk: a filesystem in memory has other rules."""
+    return tmp_path_factory.mktemp("disk")
+
+
+def has_mark(path: Path) -> bool:
+    """Return whether stock SQLite refuses the database for its mark."""
+    header = path.read_bytes()[:100]
+    return header[18:20] == b"\3\3" and header[88:92] == MARK
+
+
+def play_and_die(library: str, disk: Path, statements: Sequence[str]) -> None:
+    """Play the statements in a process that dies with its databases open."""
+    die = "    import os\n    os.kill(os.getpid(), 9)\n"
+    died = subprocess.run(
+        python(library, PLAYER + die), input="\n".join(statements), cwd=disk,
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert died.returncode == -signal.SIGKILL, died.stderr
+
+
+def insert(count: int, databases: Sequence[str] = ("main",)) -> list[str]:
+    """Return transactions that each insert a row into every database."""
+    rows = [f"INSERT INTO {name}.t VALUES (zeroblob(100))" for name in databases]
+    return ["BEGIN", *rows, "COMMIT"] * count
+
+
+@pytest.mark.parametrize("mode", ["delete", "truncate", "persist"])
+@pytest.mark.parametrize("names", [("main",), ("main", "b", "c")])
+def test_commit_is_one_write_and_one_flush(
+    library: str, disk: Path, mode: str, names: tuple[str, ...]
+) -> None:
+    begin = [
+        *ATTACH[: len(names) - 1],
+        *(f"PRAGMA {name}.journal_mode = {mode}" for name in names),
+        *(f"CREATE TABLE {name}.t(x)" for name in names), *insert(3, names),
+    ]  # fmt: skip
+    counts = []
+    for commits in (10, 30):
+        folder, log = disk / str(commits), disk / f"{commits}.log"
+        folder.mkdir()
+        calls = "pwrite64,fdatasync,fsync,ftruncate,unlink"
+        trace = ["strace", "-f", "-y", "-o", str(log), "-e", calls, *python(library, PLAYER)]
+        subprocess.run(
+            trace, input="\n".join([*begin, *insert(commits, names)]), cwd=folder, check=True,
+            stdout=subprocess.DEVNULL, text=True, timeout=HANG_S,
+        )  # fmt: skip
+        text = log.read_text()
+        of_log = re.findall(r"(\w+)\(\d+<\S*joj-redo\.log>", text)
+        syncs = len(re.findall(r"(?:fdatasync|fsync)\(", text))
+        counts.append((of_log.count("pwrite64"), of_log.count("fdatasync"), syncs))
+        assert "-journal" not in text
+    assert [more - less for less, more in zip(*counts, strict=True)] == [20, 20, 20]
+
+
+def test_closed_database_is_one_of_any_sqlite(library: str, disk: Path) -> None:
+    play(library, disk, [*ATTACH, "CREATE TABLE t(x)", "CREATE TABLE b.t(x)", *insert(5)])
+    assert not has_mark(disk / "a.db")
+    assert not has_mark(disk / "b.db")
+    assert (disk / "joj-redo.log").stat().st_size == LOG_BYTES
+    assert play(None, disk, ["SELECT count(*) FROM t", "PRAGMA integrity_check"]) == [
+        "[(5,)]", "[('ok',)]",
+    ]  # fmt: skip
+    play(None, disk, insert(1))
+    assert play(library, disk, ["SELECT count(*) FROM t"]) == ["[(6,)]"]
+
+
+def test_stock_sqlite_refuses_what_a_death_left_until_it_is_left(library: str, disk: Path) -> None:
+    play_and_die(library, disk, [*ATTACH, "CREATE TABLE t(x)", "CREATE TABLE b.t(x)",
+                                 *insert(5, ("main", "b"))])  # fmt: skip
+    assert has_mark(disk / "a.db")
+    assert answers(None, disk, ["SELECT count(*) FROM t"]) == ["file is not a database"]
+    said = leave(disk / "a.db", disk / "b.db")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout == "".join(
+        f"{disk}/{name}.db is open to any SQLite\n" for name in ("a", "b")
+    )
+    assert play(None, disk, [*ATTACH, "SELECT count(*) FROM t", "SELECT count(*) FROM b.t"])[2:] \
+        == ["[(5,)]", "[(5,)]"]  # fmt: skip
+
+
+def test_pragma_takes_the_mark_away_and_sets_it_again(library: str, disk: Path) -> None:
+    play(library, disk, ["CREATE TABLE t(x)"])
+    statements = [*insert(1), "PRAGMA joj_redo", "PRAGMA joj_redo = off", *insert(2)]
+    play_and_die(library, disk, statements)
+    assert play(None, disk, ["SELECT count(*) FROM t"]) == ["[(3,)]"]
+    play_and_die(library, disk, [*statements, "PRAGMA joj_redo = on", *insert(1)])
+    assert has_mark(disk / "a.db")
+    assert answers(library, disk, ["BEGIN", "INSERT INTO t VALUES (1)", "PRAGMA joj_redo = off",
+                                   "ROLLBACK", "PRAGMA joj_redo = maybe", "PRAGMA joj_redo"])[2:] \
+        == ["joj_redo changes between transactions only", "[]", "joj_redo is on or off",
+            "[('on',)]"]  # fmt: skip
+    assert play(library, disk, ["SELECT count(*) FROM t"]) == ["[(7,)]"]
+
+
+def test_no_image_of_a_header_outlives_a_clean_close(library: str, disk: Path) -> None:
+    """Nothing of a database that was closed goes over what has its name, or its inode, later."""
+    play(library, disk, ["CREATE TABLE t(x)", *insert(3)])
+    other = b"no database, but a file with the same name and inode" * 100
+    with (disk / "a.db").open("r+b") as file:
+        file.truncate(0)
+        file.write(other)
+    (disk / "b.db").touch()
+    answers(library, disk, ["SELECT 1 FROM t", *ATTACH, "CREATE TABLE b.t(x)"])
+    assert (disk / "a.db").read_bytes() == other
+
+
+@pytest.mark.parametrize("new_inode", [True, False])
+def test_a_file_that_took_the_name_of_a_dead_one_is_not_written_to(
+    library: str, disk: Path, new_inode: bool
+) -> None:
+    play_and_die(library, disk, ["CREATE TABLE t(x)", *insert(3)])
+    (disk / "a.db").unlink()
+    if new_inode:
+        (disk / "keeper").touch()  # may have got the number of the inode
+    other = b"no database, but a file with the same name" * 100
+    (disk / "a.db").write_bytes(other)
+    said = leave(disk / "a.db")
+    assert "is no database, or is encrypted" in said.stderr
+    assert "commits in joj-redo.log" in said.stderr
+    assert (disk / "a.db").read_bytes() == other
+
+
+def test_renamed_database_gets_its_commits(library: str, disk: Path, tmp_path: Path) -> None:
+    play_and_die(library, disk, ["CREATE TABLE t(x)", *insert(3)])
+    (disk / "a.db").rename(disk / "z.db")
+    # As if no block of the last commits had come to the disk.
+    with (disk / "z.db").open("r+b") as file:
+        file.seek(4096)
+        file.write(bytes(4096))
+    said = leave(disk / "z.db")
+    assert said.returncode == 0, said.stderr
+    (disk / "z.db").rename(disk / "a.db")
+    assert play(None, disk, ["SELECT count(*) FROM t", "PRAGMA integrity_check"]) == [
+        "[(3,)]", "[('ok',)]",
+    ]  # fmt: skip
+
+
+def test_database_without_its_log_is_refused(library: str, disk: Path, tmp_path: Path) -> None:
+    play_and_die(library, disk, ["CREATE TABLE t(x)", *insert(3)])
+    shutil.copy(disk / "a.db", tmp_path / "a.db")
+    refused = ["SELECT count(*) FROM t"]
+    for _ in range(2):  # the second time beside a log of the folder's own
+        with pytest.raises(AssertionError, match="unable to open database file"):
+            answers(library, tmp_path, refused)
+        assert "put it back" in leave(tmp_path / "a.db").stderr
+        (tmp_path / "a.db").rename(tmp_path / "moved")
+        play(library, tmp_path, ["CREATE TABLE t(x)", *insert(1)])
+        (tmp_path / "moved").replace(tmp_path / "a.db")
+    # A copy of a database that is open, in its own folder.
+    shutil.copy(disk / "a.db", disk / "b.db")
+    program = "db = sqlite3.connect('a.db'); db.execute('SELECT 1 FROM t'); db.execute(\"ATTACH " \
+              "'b.db' AS b\")"  # fmt: skip
+    said = subprocess.run(
+        python(library, f"import sqlite3\n{program}"), cwd=disk, capture_output=True, text=True,
+        check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert said.returncode == 1
+    assert play(library, disk, refused) == ["[(3,)]"]
+
+
+def test_commits_of_a_missing_database_are_dropped_loudly(
+    library: str, disk: Path, tmp_path: Path
+) -> None:
+    play_and_die(library, disk, [*ATTACH, "CREATE TABLE t(x)", "CREATE TABLE b.t(x)",
+                                 *insert(3, ("main", "b"))])  # fmt: skip
+    (disk / "b.db").rename(tmp_path / "b.db")
+    said = leave(disk / "a.db")
+    assert said.returncode == 0
+    assert "b.db has commits in joj-redo.log" in said.stderr
+    assert play(None, disk, ["SELECT count(*) FROM t"]) == ["[(3,)]"]
+    # It comes back, and lacks them: it is refused.
+    (tmp_path / "b.db").rename(disk / "b.db")
+    assert answers(library, disk, ["ATTACH 'b.db' AS b"]) == ["unable to open database: b.db"]
+    assert leave(disk / "b.db").returncode == 1
+
+
+@pytest.mark.parametrize("mode", ["wal", "memory", "off"])
+def test_other_journal_modes_pass_through(library: str, disk: Path, mode: str) -> None:
+    change = f"PRAGMA journal_mode = {mode}"
+    play_and_die(library, disk, ["CREATE TABLE t(x)", *insert(2), change, *insert(3)])
+    assert not has_mark(disk / "a.db")
+    assert play(None, disk, ["SELECT count(*) FROM t"]) == ["[(5,)]"]
+    back = [change, *insert(1), "PRAGMA journal_mode = delete", *insert(2)]
+    play_and_die(library, disk, back)
+    assert has_mark(disk / "a.db")
+    assert play(library, disk, ["SELECT count(*) FROM t", "PRAGMA integrity_check"]) == [
+        "[(8,)]", "[('ok',)]",
+    ]  # fmt: skip
+
+
+def test_only_in_wal_mode_no_file_is_made(library: str, disk: Path) -> None:
+    play(None, disk, ["PRAGMA journal_mode = wal", "CREATE TABLE t(x)"])
+    play(library, disk, [*insert(3), "SELECT * FROM t"])
+    assert [path.name for path in disk.iterdir()] == ["a.db"]
+
+
+def test_encrypted_database_is_as_without_the_vfs(library: str, disk: Path) -> None:
+    """A file whose first bytes are no header, as SQLCipher's: SQLite sees all of it unchanged."""
+    noise = bytes(range(1, 201)) * 41
+    (disk / "a.db").write_bytes(noise)
+    assert answers(library, disk, ["SELECT * FROM t"]) == answers(None, disk, ["SELECT * FROM t"])
+    assert (disk / "a.db").read_bytes() == noise
+    assert [path.name for path in disk.iterdir()] == ["a.db"]
+
+
+def test_hard_link_and_readonly_folder_commit_as_sqlite_does(library: str, disk: Path) -> None:
+    play(None, disk, ["CREATE TABLE t(x)"])
+    (disk / "elsewhere").mkdir()
+    (disk / "elsewhere/a.db").hardlink_to(disk / "a.db")
+    play_and_die(library, disk, insert(3))
+    assert not has_mark(disk / "a.db")
+    assert play(None, disk, ["SELECT count(*) FROM t"]) == ["[(3,)]"]
+
+
+def test_databases_of_several_folders_commit_as_sqlite_does(library: str, disk: Path) -> None:
+    (disk / "other").mkdir()
+    attach = "ATTACH 'other/b.db' AS b"
+    create = ["CREATE TABLE t(x)", "CREATE TABLE b.t(x)"]
+    play_and_die(library, disk, [attach, *create, *insert(1), *insert(3, ("main", "b"))])
+    assert not has_mark(disk / "a.db")
+    assert not list(disk.glob("**/*-mj*"))
+    assert not list(disk.glob("**/*-journal"))
+    assert play(None, disk, [attach, "SELECT count(*) FROM t", "SELECT count(*) FROM b.t"])[1:] == [
+        "[(4,)]", "[(3,)]",
+    ]  # fmt: skip
+
+
+def test_a_database_without_the_vfs_may_take_part(library: str, disk: Path) -> None:
+    off = [*ATTACH, "PRAGMA b.joj_redo = off", "CREATE TABLE t(x)", "CREATE TABLE b.t(x)"]
+    play_and_die(library, disk, [*off, *insert(1), *insert(3, ("main", "b"))])
+    assert play(None, disk, [*ATTACH, "SELECT count(*) FROM t", "SELECT count(*) FROM b.t"])[2:] \
+        == ["[(4,)]", "[(3,)]"]  # fmt: skip
+    assert not list(disk.glob("*-mj*"))
+
+
+def test_read_only_connection_sees_commits_of_others(library: str, disk: Path) -> None:
+    play_and_die(library, disk, ["CREATE TABLE t(x)", *insert(3)])
+    read = "import sqlite3\ndb = sqlite3.connect('file:a.db?mode=ro', uri=True)\n" \
+           "print(db.execute('SELECT count(*) FROM t').fetchall())"  # fmt: skip
+    said = subprocess.run(python(library, read), cwd=disk, capture_output=True, text=True,
+                          check=True, timeout=HANG_S)  # fmt: skip
+    assert said.stdout == "[(3,)]\n"
+
+
+def test_large_transaction_has_bounded_memory(library: str, disk: Path) -> None:
+    if "libasan" in library:
+        pytest.skip("ASan has memory of its own")
+    # 160 MB of pages, all of them changed, and most of them in the journal too.
+    rows = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 40000) "
+    measure = """
+        import resource
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, flush=True)
+    """
+    statements = ["PRAGMA cache_size = 100", "CREATE TABLE t(x)",
+                  f"INSERT INTO t {rows} SELECT zeroblob(3900) FROM c",
+                  "UPDATE t SET x = randomblob(3900)", "BEGIN", "UPDATE t SET x = zeroblob(3900)",
+                  "ROLLBACK", "SELECT count(*), sum(length(x)) FROM t"]  # fmt: skip
+    said = subprocess.run(
+        python(library, textwrap.dedent(PLAYER) + textwrap.dedent(measure)),
+        input="\n".join(statements), cwd=disk, capture_output=True, text=True, check=True,
+        timeout=HANG_S,
+    ).stdout.splitlines()  # fmt: skip
+    assert said[-2] == "[(40000, 156000000)]"
+    assert int(said[-1]) < 140
+    assert (disk / "joj-redo.log").stat().st_size == LOG_BYTES
+    assert play(None, disk, ["PRAGMA integrity_check"]) == ["[('ok',)]"]
+
+
+HOLDER = """
+    import fcntl, os, struct, sys
+    fd = os.open("joj-redo.log", os.O_RDWR)
+    fcntl.fcntl(fd, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 1, 0))  # F_OFD_SETLK
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_busy_timeout_holds_while_another_has_the_log(library: str, disk: Path) -> None:
+    play_and_die(library, disk, ["CREATE TABLE t(x)", *insert(3)])
+    writer = """
+        import sqlite3, sys
+        db = sqlite3.connect("a.db", isolation_level=None, timeout=0.1)
+        db.execute("INSERT INTO t VALUES (1)")
+        print("written", flush=True)
+        sys.stdin.readline()
+        try:
+            db.execute("INSERT INTO t VALUES (1)")
+        except sqlite3.OperationalError as error:
+            print(error, flush=True)
+        sys.stdin.readline()
+        db.execute("INSERT INTO t VALUES (1)")
+        print(db.execute("SELECT count(*) FROM t").fetchall(), flush=True)
+    """
+    with subprocess.Popen(python(library, writer), cwd=disk, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as process:  # fmt: skip
+        assert process.stdin
+        assert process.stdout
+        assert process.stdout.readline() == "written\n"
+        with subprocess.Popen(python(None, HOLDER), cwd=disk, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as holder:  # fmt: skip
+            assert holder.stdout
+            assert holder.stdout.readline() == "held\n"
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "database is locked\n"
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "[(5,)]\n"
+
+
+def test_many_threads_write_and_read_one_database(library: str, disk: Path) -> None:
+    threads = """
+        import sqlite3, threading
+        def write(number):
+            db = sqlite3.connect("a.db", isolation_level=None, timeout=60)
+            db.execute("ATTACH 'b.db' AS b")
+            for each in range(30):
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("INSERT INTO main.t VALUES (?, ?)", (number, each))
+                db.execute("INSERT INTO b.t VALUES (?, ?)", (number, each))
+                db.execute("COMMIT")
+                counts = db.execute("SELECT (SELECT count(*) FROM main.t WHERE n = ?1),"
+                                    "(SELECT count(*) FROM b.t WHERE n = ?1)", (number,)).fetchone()
+                assert counts == (each + 1, each + 1), counts
+            db.close()
+        all = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for each in all: each.start()
+        for each in all: each.join()
+        db = sqlite3.connect("a.db")
+        db.execute("ATTACH 'b.db' AS b")
+        counts = "SELECT (SELECT count(*) FROM main.t), (SELECT count(*) FROM b.t)"
+        print(db.execute(counts).fetchall())
+    """
+    play(None, disk, [*ATTACH, "CREATE TABLE t(n, x)", "CREATE TABLE b.t(n, x)"])
+    said = subprocess.run(python(library, threads), cwd=disk, capture_output=True, text=True,
+                          check=True, timeout=HANG_S)  # fmt: skip
+    assert (said.stdout, said.stderr) == ("[(120, 120)]\n", "")
+    assert not has_mark(disk / "a.db")
+
+
+DATABASES = st.sampled_from(["main", "b", "c"])
+VALUES = st.sampled_from(["zeroblob(10)", "zeroblob(3000)", "zeroblob(30000)", "'text'"])
+STATEMENTS = st.one_of(
+    st.builds("INSERT INTO {}.t VALUES ({})".format, DATABASES, VALUES),
+    st.builds("UPDATE {}.t SET x = {} WHERE rowid % 3 = 1".format, DATABASES, VALUES),
+    st.builds("DELETE FROM {}.t WHERE rowid % 4 = {}".format, DATABASES, st.integers(0, 3)),
+    st.builds("INSERT INTO {}.t SELECT x FROM {}.t LIMIT 40".format, DATABASES, DATABASES),
+    st.builds("PRAGMA {}.journal_mode = {}".format, DATABASES,
+              st.sampled_from(["delete", "truncate", "persist", "memory", "wal"])),
+    st.builds("PRAGMA {}.cache_size = {}".format, DATABASES, st.sampled_from([5, 2000])),
+    st.builds("VACUUM {}".format, DATABASES),
+    st.builds("PRAGMA {}.page_size = {}".format, DATABASES, st.sampled_from([512, 8192])),
+    st.builds("PRAGMA {}.synchronous = {}".format, DATABASES, st.sampled_from(["off", "full"])),
+    st.builds("PRAGMA {}.locking_mode = {}".format, DATABASES,
+              st.sampled_from(["normal", "exclusive"])),
+    st.builds("PRAGMA {}.incremental_vacuum".format, DATABASES),
+    st.builds("SELECT count(*), sum(length(x)) FROM {}.t".format, DATABASES),
+    st.sampled_from(["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "COMMIT", "COMMIT", "ROLLBACK",
+                     "SAVEPOINT s", "ROLLBACK TO s", "RELEASE s", "PRAGMA mmap_size = 1000000"]),
+)  # fmt: skip
+BEGINNING = [
+    *ATTACH,
+    *(
+        f"PRAGMA {name}.auto_vacuum = {kind}"
+        for name, kind in (("b", "full"), ("c", "incremental"))
+    ),
+    *(f"CREATE TABLE IF NOT EXISTS {name}.t(x)" for name in ("main", "b", "c")),
+]
+ENDING = [
+    "ROLLBACK",
+    *(f"SELECT rowid, length(x) FROM {name}.t" for name in ("main", "b", "c")),
+    *(f"PRAGMA {name}.integrity_check" for name in ("main", "b", "c")),
+]
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(st.booleans(), st.lists(STATEMENTS, max_size=25)), max_size=4))
+def test_any_program_sees_what_stock_sqlite_shows(
+    library: str, tmp_path_factory: pytest.TempPathFactory,
+    sessions: list[tuple[bool, list[str]]],
+) -> None:  # fmt: skip
+    ours, stock = (tmp_path_factory.mktemp(name) for name in ("ours", "stock"))
+    for with_vfs, statements in [*sessions, (True, [])]:
+        program = [*BEGINNING, *statements, *ENDING]
+        assert answers(library if with_vfs else None, ours, program) == answers(
+            None, stock, program
+        )
+    assert answers(None, ours, [*ATTACH, *ENDING]) == answers(None, stock, [*ATTACH, *ENDING])
+
+
+def test_a_fork_of_the_shell_loads_it(disk: Path, tmp_path: Path) -> None:
+    folder = build(SOURCE, tmp_path / "build")
+    load = ["-cmd", f".load {folder}/joj_redo", "-cmd", ".open a.db"]
+    said = subprocess.run(
+        ["sqlite3", ":memory:", *load, "CREATE TABLE t(x); PRAGMA joj_redo"], cwd=disk, check=True,
+        capture_output=True, text=True, timeout=HANG_S,
+    )  # fmt: skip
+    assert said.stdout == "on\n"
+    with sqlite3.connect(disk / "a.db") as db:
+        assert db.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+    db.close()

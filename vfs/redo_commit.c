@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The commit of a transaction over one database or several.
+ *
+ * SQLite holds each of the databases exclusively. One record says what changed in all of them; when
+ * it is on the disk the transaction is committed. Then the databases are written to, and not
+ * synced: a power cut before the next checkpoint replays the record.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "redo_changes.h"
+#include "redo_commit.h"
+#include "redo_member.h"
+#include "redo_place.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* Bytes that are alike between two changes are logged too where an item of its own has more. */
+#define GAP_BYTES 24
+
+static int compare_blocks(const void *one, const void *other)
+{
+	uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+
+	return (a > b) - (a < b);
+}
+
+static int has_changes(struct redo_file *file)
+{
+	sqlite3_int64 size_bytes;
+
+	if (!file->is_in_transaction || !file->is_dirty)
+		return 0;
+	/* The first transaction of a new database was rolled back. */
+	return file->size_bytes != 0 || read_size(file, &size_bytes) != SQLITE_OK ||
+	       size_bytes != 0;
+}
+
+/* Bytes of a block that the file has, as the transaction leaves it. */
+static size_t block_bytes(const struct redo_file *file, uint32_t block)
+{
+	sqlite3_int64 left = file->size_bytes - (sqlite3_int64)block * BLOCK_BYTES;
+
+	return left < 0 ? 0 : left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
+}
+
+/* A block as it goes to the disk. */
+static int read_new(struct redo_file *file, uint32_t block, unsigned char *bytes)
+{
+	int rc = read_block(file, block, bytes);
+
+	if (block == 0)
+		set_mark(bytes, file->log->id, file->log->shared->entries[file->number].id);
+	return rc == SQLITE_OK ? 0 : rc == SQLITE_IOERR_NOMEM ? ENOMEM : EIO;
+}
+
+static void log_changes(struct record_writer *writer, uint64_t offset, const unsigned char *old,
+			const unsigned char *new, size_t length_bytes)
+{
+	size_t begin, end, at;
+
+	for (begin = 0; begin < length_bytes; begin = end + 1) {
+		end = begin;
+		if (old[begin] == new[begin])
+			continue;
+		for (at = begin; at < length_bytes && at <= end + GAP_BYTES; at++)
+			if (old[at] != new[at])
+				end = at;
+		add_item(writer, ITEM_BYTES, offset + begin, new + begin, end + 1 - begin);
+	}
+}
+
+/* The bytes that log_changes() would take of a record. */
+static size_t changes_bytes(const unsigned char *old, const unsigned char *new, size_t length_bytes)
+{
+	size_t begin, end, at, sum = 0;
+
+	for (begin = 0; begin < length_bytes; begin = end + 1) {
+		end = begin;
+		if (old[begin] == new[begin])
+			continue;
+		for (at = begin; at < length_bytes && at <= end + GAP_BYTES; at++)
+			if (old[at] != new[at])
+				end = at;
+		sum += sizeof(struct item_header) + (end + 8 - begin) / 8 * 8;
+	}
+	return sum;
+}
+
+static int make_room_for_whole(struct redo_file *file, uint32_t block)
+{
+	uint32_t count = (block | 4095) + 1;
+	unsigned char *whole;
+
+	if (file->whole_generation != file->log->shared->generation) {
+		if (file->whole != NULL)
+			memset(file->whole, 0, file->whole_count);
+		file->whole_generation = file->log->shared->generation;
+	}
+	if (block < file->whole_count)
+		return 0;
+	whole = realloc(file->whole, count);
+	if (whole == NULL)
+		return ENOMEM;
+	memset(whole + file->whole_count, 0, count - file->whole_count);
+	file->whole = whole;
+	file->whole_count = count;
+	return 0;
+}
+
+/*
+ * Log a block. Where it is logged for the first time since the last checkpoint it is logged whole:
+ * a power cut may tear what is written to the database, which no change mends.
+ */
+static int log_block(struct redo_file *file, struct record_writer *writer, int fd, uint32_t block,
+		     uint64_t old_size_bytes, int *is_changed)
+{
+	unsigned char old[BLOCK_BYTES] = {0}, new[BLOCK_BYTES];
+	uint64_t offset = (uint64_t)block * BLOCK_BYTES;
+	size_t length_bytes = block_bytes(file, block);
+	int error;
+	long got;
+
+	*is_changed = 0;
+	if (length_bytes == 0)
+		return 0;
+	got = read_most(fd, old, sizeof(old), offset);
+	if (got < 0)
+		return (int)-got;
+	error = read_new(file, block, new);
+	if (error == 0)
+		error = make_room_for_whole(file, block);
+	if (error != 0)
+		return error;
+	if (offset + length_bytes <= old_size_bytes && memcmp(old, new, length_bytes) == 0)
+		return 0;
+	*is_changed = 1;
+	if (file->whole[block] && changes_bytes(old, new, length_bytes) < length_bytes) {
+		log_changes(writer, offset, old, new, length_bytes);
+		return 0;
+	}
+	add_item(writer, ITEM_BYTES, offset, new, length_bytes);
+	file->whole[block] = 1;
+	return 0;
+}
+
+/* Log what changed of a database; blocks that did not are forgotten. */
+static int log_file(struct redo_file *file, struct record_writer *writer, uint64_t *old_size_bytes,
+		    int *is_changed)
+{
+	struct log_entry *entry = &file->log->shared->entries[file->number];
+	int fd, error = database_fd(file->log, file->number, &fd), has_changed;
+	uint32_t at, kept = 0;
+	struct stat status;
+
+	if (error == 0 && fstat(fd, &status) != 0)
+		error = errno;
+	if (error != 0)
+		return error;
+	*old_size_bytes = (uint64_t)status.st_size;
+	add_database(writer, entry->id, entry->file, (uint64_t)file->size_bytes, entry->name);
+	qsort(file->touched, file->touched_count, sizeof(*file->touched), compare_blocks);
+	for (at = 0; at < file->touched_count && error == 0; at++) {
+		uint32_t block = file->touched[at];
+
+		error = log_block(file, writer, fd, block, *old_size_bytes, &has_changed);
+		if (error != 0 || has_changed)
+			file->touched[kept++] = block;
+		else
+			file->slots[block] = 0;
+	}
+	/* Behind an error none is forgotten. */
+	for (; at < file->touched_count; at++)
+		file->touched[kept++] = file->touched[at];
+	file->touched_count = kept;
+	*is_changed = kept > 0 || (uint64_t)file->size_bytes != *old_size_bytes;
+	return error;
+}
+
+/* Write the blocks that begin in [begin, end) of the file. */
+static int write_blocks(struct redo_file *file, uint64_t begin, uint64_t end)
+{
+	unsigned char bytes[BLOCK_BYTES];
+	int fd, error = database_fd(file->log, file->number, &fd);
+	uint32_t at;
+
+	for (at = 0; at < file->touched_count && error == 0; at++) {
+		uint32_t block = file->touched[at];
+		uint64_t offset = (uint64_t)block * BLOCK_BYTES;
+
+		if (offset < begin || offset >= end)
+			continue;
+		error = read_new(file, block, bytes);
+		if (error == 0)
+			error = write_all(fd, bytes, block_bytes(file, block), offset);
+	}
+	return error;
+}
+
+struct commit {
+	struct redo_log *log;
+	struct redo_file **files;
+	int count;
+	/* The sizes of the files before. */
+	uint64_t *old_size_bytes;
+};
+
+/*
+ * Copy a record to its databases. What makes them longer goes first: without room for it nothing
+ * else has been changed yet, and the record is revoked.
+ */
+static int apply(const struct commit *commit, const struct record_writer *writer)
+{
+	int number, error = 0, fd, is_revoked = 1;
+	struct redo_file *file;
+
+	for (number = 0; number < commit->count && error == 0; number++)
+		error = write_blocks(commit->files[number], commit->old_size_bytes[number],
+				     UINT64_MAX);
+	if (error != 0) {
+		for (number = 0; number < commit->count; number++)
+			if (database_fd(commit->log, commit->files[number]->number, &fd) != 0 ||
+			    ftruncate(fd, (off_t)commit->old_size_bytes[number]) != 0)
+				is_revoked = 0;
+		if (is_revoked) {
+			revoke_record(commit->log);
+			return error;
+		}
+	}
+	for (number = 0; number < commit->count && error == 0; number++) {
+		file = commit->files[number];
+		error = write_blocks(file, 0, commit->old_size_bytes[number]);
+		/* By the VFS below, which may have more of the file mapped. */
+		if (error == 0 &&
+		    (uint64_t)file->size_bytes < commit->old_size_bytes[number] &&
+		    pass_truncate(&file->upper.base, file->size_bytes) != SQLITE_OK)
+			error = EIO;
+	}
+	if (error == 0) {
+		end_append(commit->log, writer);
+		return 0;
+	}
+	/* It is durable: whoever locks one of the databases applies it, or sees an error. */
+	report("a commit of %s is in its log alone: %s", commit->log->folder, strerror(error));
+	for (number = 0; number < commit->count; number++)
+		commit->files[number]->is_unapplied = 1;
+	return 0;
+}
+
+/* Blocks of a record that there is not are not in the log. */
+static void forget_whole(const struct commit *commit)
+{
+	int number;
+
+	for (number = 0; number < commit->count; number++)
+		commit->files[number]->whole_generation = 0;
+}
+
+static int log_files(const struct commit *commit)
+{
+	int number, changed = 0, must_sync = 0, is_changed = 0, error = 0;
+	struct record_writer writer;
+
+	begin_log_record(commit->log, &writer);
+	for (number = 0; number < commit->count && error == 0; number++) {
+		error = log_file(commit->files[number], &writer, &commit->old_size_bytes[number],
+				 &is_changed);
+		changed += is_changed;
+		must_sync |= commit->files[number]->must_sync;
+	}
+	/* A rollback leaves the files as they are. */
+	if (error == 0 && changed > 0)
+		error = append_record(commit->log, &writer, RECORD_COMMIT, must_sync);
+	if (error != 0)
+		forget_whole(commit);
+	if (error != 0 || changed == 0)
+		return error;
+	for (number = 0; number < commit->count; number++)
+		commit->log->shared->entries[commit->files[number]->number].is_logged = 1;
+	error = apply(commit, &writer);
+	if (error != 0)
+		forget_whole(commit);
+	return error;
+}
+
+/* Set the marks. WAL mode is one that comes after the commit. */
+static int mark_files(const struct commit *commit, char *is_wal)
+{
+	unsigned char bytes[BLOCK_BYTES];
+	int number, error = 0;
+
+	for (number = 0; number < commit->count && error == 0; number++) {
+		struct redo_file *file = commit->files[number];
+		const unsigned char *first = NULL;
+
+		if (file->slot_count > 0 && file->slots[0] != 0) {
+			if (read_block(file, 0, bytes) != SQLITE_OK)
+				return EIO;
+			first = bytes;
+			is_wal[number] = bytes[MARK_VERSIONS_OFFSET] == VERSION_WAL;
+		}
+		error = mark_database(commit->log, file->name, file->file, first, &file->number);
+		if (error == 0)
+			file->is_direct = 0;
+	}
+	return error;
+}
+
+static int commit_marked(const struct commit *commit, const char *is_wal)
+{
+	int number, error = log_files(commit);
+
+	/* No room beside the records that are there. */
+	if (error == ENOBUFS) {
+		error = checkpoint_log(commit->log);
+		if (error == 0)
+			error = log_files(commit);
+	}
+	for (number = 0; number < commit->count && error == 0; number++)
+		if (is_wal[number] && leave_database(commit->log, commit->files[number]->number,
+						     VERSION_WAL) != 0)
+			report("%s does not change to WAL mode", commit->files[number]->path);
+	return error;
+}
+
+/* Whether a database cannot have a mark, or its folder no log, so that SQLite's own way is left. */
+static int is_unable(int error)
+{
+	switch (error) {
+	case EMLINK:
+	case EXDEV:
+	case EMEDIUMTYPE:
+	case ENFILE:
+	case ENOSPC:
+	case EDQUOT:
+	case EROFS:
+	case EACCES:
+	case EPERM:
+	case ELOOP:
+	case ENOENT:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Become members of the log of all these files. EXDEV where they have several. */
+static int attach_files(struct redo_file **files, int count)
+{
+	int number, error = 0;
+
+	for (number = 0; number < count && error == 0; number++) {
+		struct stat status;
+
+		if (strcmp(files[number]->folder, files[0]->folder) != 0)
+			return EXDEV;
+		if (files[number]->log != NULL)
+			continue;
+		if (stat(files[number]->path, &status) != 0)
+			return errno;
+		error = attach_log(files[number]->folder, &status, &files[number]->log);
+	}
+	return error;
+}
+
+/* Delete what a failed commit has left, or do not use the database before it is played. */
+static void delete_journals(struct redo_file **files, int count)
+{
+	int number;
+
+	for (number = 0; number < count; number++) {
+		sqlite3_vfs *lower = files[number]->lower;
+		int rc = lower->xDelete(lower, files[number]->journal_path, 1);
+
+		if (rc != SQLITE_OK && rc != SQLITE_IOERR_DELETE_NOENT)
+			files[number]->is_failed = 1;
+	}
+}
+
+static int write_journals(struct redo_file **files, int count, struct super_journal *super)
+{
+	int number, rc = SQLITE_OK;
+
+	for (number = 0; number < count && rc == SQLITE_OK; number++)
+		rc = leave_log(files[number]);
+	if (rc == SQLITE_OK && super != NULL && !super->is_file) {
+		rc = spool_copy(&super->names, files[0]->lower, super->path,
+				   SQLITE_OPEN_SUPER_JOURNAL);
+		super->is_file = 1;
+	}
+	for (number = 0; number < count && rc == SQLITE_OK; number++)
+		rc = spool_copy(&files[number]->journal, files[number]->lower,
+				   files[number]->journal_path, SQLITE_OPEN_MAIN_JOURNAL);
+	return rc;
+}
+
+static int write_databases(struct redo_file **files, int count)
+{
+	unsigned char bytes[BLOCK_BYTES];
+	int number, rc = SQLITE_OK;
+	uint32_t at;
+
+	for (number = 0; number < count; number++) {
+		struct redo_file *file = files[number];
+		sqlite3_file *base = &file->upper.base;
+
+		for (at = 0; at < file->touched_count && rc == SQLITE_OK; at++) {
+			uint32_t block = file->touched[at];
+			int length_bytes = (int)block_bytes(file, block);
+
+			rc = read_block(file, block, bytes);
+			if (rc == SQLITE_OK && length_bytes > 0)
+				rc = pass_write(base, bytes, length_bytes,
+						(sqlite3_int64)block * BLOCK_BYTES);
+		}
+		if (rc == SQLITE_OK)
+			rc = pass_truncate(base, file->size_bytes);
+		if (rc == SQLITE_OK)
+			rc = pass_sync(base, SQLITE_SYNC_NORMAL);
+	}
+	return rc;
+}
+
+/*
+ * What SQLite does without this VFS, at its commit: journals, then the databases, then the end of
+ * the super-journal or of the one journal. A power cut or a death before that is rolled back by any
+ * SQLite.
+ */
+static int play_as_sqlite(struct redo_file **files, int count, struct super_journal *super)
+{
+	int number, rc = write_journals(files, count, super);
+
+	if (rc != SQLITE_OK) {
+		delete_journals(files, count);
+		return rc;
+	}
+	rc = write_databases(files, count);
+	if (rc == SQLITE_OK && super != NULL && super->is_file)
+		rc = files[0]->lower->xDelete(files[0]->lower, super->path, 1);
+	else if (rc == SQLITE_OK)
+		rc = files[0]->lower->xDelete(files[0]->lower, files[0]->journal_path, 1);
+	for (number = 0; number < count && rc != SQLITE_OK; number++)
+		files[number]->is_failed = 1;
+	if (rc == SQLITE_OK && super != NULL) {
+		super->is_file = 0;
+		delete_journals(files, count);
+	}
+	return rc == SQLITE_OK || rc == SQLITE_FULL ? rc : SQLITE_IOERR_WRITE;
+}
+
+int commit_files(struct redo_file **files, int count, struct super_journal *super)
+{
+	struct redo_file *changed[MAX_FILES];
+	uint64_t old_size_bytes[MAX_FILES];
+	char is_wal[MAX_FILES] = {0};
+	struct commit commit = {.files = changed, .old_size_bytes = old_size_bytes};
+	int number, error, is_marked = 0, has_file = super != NULL && super->is_file, rc;
+
+	for (number = 0; number < count; number++)
+		if (has_changes(files[number]))
+			changed[commit.count++] = files[number];
+	if (commit.count > 0) {
+		error = has_file ? EXDEV : attach_files(changed, commit.count);
+		if (error == 0) {
+			commit.log = changed[0]->log;
+			error = lock_log(commit.log, -1);
+			if (error != 0)
+				return result_of(error);
+			error = mark_files(&commit, is_wal);
+			is_marked = error == 0;
+			if (is_marked)
+				error = commit_marked(&commit, is_wal);
+			unlock_log(commit.log);
+		}
+		if (!is_marked && is_unable(error))
+			rc = play_as_sqlite(changed, commit.count, super);
+		else
+			rc = result_of(error);
+		if (rc != SQLITE_OK)
+			return rc;
+	}
+	for (number = 0; number < count; number++)
+		discard_changes(files[number]);
+	return SQLITE_OK;
+}

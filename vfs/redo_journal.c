@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Rollback journals, and super-journals over several of them, that are no files.
+ *
+ * SQLite writes the pages that it changes to a journal, and commits when it deletes the journal,
+ * truncates it or writes zeros over its header (pager.c); with several databases when it deletes
+ * the super-journal, whose name is at the end of each journal. All of these calls come here.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "redo_commit.h"
+#include "redo_journal.h"
+
+SQLITE_EXTENSION_INIT3
+
+/* What SQLite writes over the header of a journal that is kept (zeroJournalHdr(), pager.c). */
+#define ENDED_HEADER_BYTES 28
+/* What ends a journal that is of a super-journal: the name's length, a sum, and 8 bytes. */
+#define NAME_TAIL_BYTES 16
+
+struct journal_file {
+	sqlite3_file base;
+	/* Of one of the two. */
+	struct redo_file *database;
+	struct super_journal *super;
+	sqlite3_vfs *lower;
+};
+
+static struct super_journal *supers;
+static pthread_mutex_t supers_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static struct spool *spool_of(struct journal_file *journal)
+{
+	return journal->database != NULL ? &journal->database->journal : &journal->super->names;
+}
+
+static struct super_journal *find_super(const char *path)
+{
+	struct super_journal *super;
+
+	pthread_mutex_lock(&supers_mutex);
+	for (super = supers; super != NULL; super = super->next)
+		if (strcmp(super->path, path) == 0)
+			break;
+	pthread_mutex_unlock(&supers_mutex);
+	return super;
+}
+
+int has_super(const char *path)
+{
+	return find_super(path) != NULL;
+}
+
+static void free_super(struct super_journal *super)
+{
+	struct super_journal **at;
+
+	pthread_mutex_lock(&supers_mutex);
+	for (at = &supers; *at != super; at = &(*at)->next)
+		;
+	*at = super->next;
+	pthread_mutex_unlock(&supers_mutex);
+	spool_free(&super->names);
+	sqlite3_free(super->path);
+	sqlite3_free(super);
+}
+
+/* The journal's pages have been committed or rolled back. */
+static int end_journal(struct redo_file *database)
+{
+	int rc = SQLITE_OK;
+
+	if (database->is_in_transaction)
+		rc = commit_files(&database, 1, NULL);
+	if (rc == SQLITE_OK)
+		spool_cut(&database->journal, 0);
+	return rc;
+}
+
+/* A database keeps its journal: in journal_mode = DELETE it is closed before it is deleted. */
+static int journal_close(sqlite3_file *file)
+{
+	struct redo_file *database = ((struct journal_file *)file)->database;
+
+	if (database != NULL && !database->is_in_transaction)
+		spool_free(&database->journal);
+	return SQLITE_OK;
+}
+
+static int journal_read(sqlite3_file *file, void *bytes, int length_bytes, sqlite3_int64 offset)
+{
+	struct spool *spool = spool_of((struct journal_file *)file);
+	int rc = spool_read(spool, bytes, length_bytes, offset);
+
+	if (rc == SQLITE_OK && offset + length_bytes > spool->size_bytes)
+		rc = SQLITE_IOERR_SHORT_READ;
+	return rc;
+}
+
+static int journal_write(sqlite3_file *file, const void *bytes, int length_bytes,
+			 sqlite3_int64 offset)
+{
+	static const unsigned char ended[ENDED_HEADER_BYTES];
+	struct journal_file *journal = (struct journal_file *)file;
+
+	if (journal->database != NULL) {
+		if (offset == 0 && length_bytes == ENDED_HEADER_BYTES &&
+		    memcmp(bytes, ended, sizeof(ended)) == 0)
+			return end_journal(journal->database);
+		journal->database->is_in_transaction = 1;
+	}
+	return spool_write(spool_of(journal), journal->lower, bytes, length_bytes, offset);
+}
+
+static int journal_truncate(sqlite3_file *file, sqlite3_int64 size_bytes)
+{
+	struct journal_file *journal = (struct journal_file *)file;
+
+	if (size_bytes == 0 && journal->database != NULL)
+		return end_journal(journal->database);
+	spool_cut(spool_of(journal), size_bytes);
+	return SQLITE_OK;
+}
+
+static int has_journal_of(const struct redo_file *file, const void *path)
+{
+	return file->has_journal && file->journal_path != NULL &&
+	       strcmp(file->journal_path, path) == 0;
+}
+
+/* Whether each journal that a super-journal names is one of ours. */
+static int has_only_ours(const struct super_journal *super)
+{
+	sqlite3_int64 offset = 0;
+	struct redo_file *file;
+	char path[4096];
+
+	while (offset < super->names.size_bytes) {
+		if (spool_read(&super->names, path, sizeof(path), offset) != SQLITE_OK)
+			return 0;
+		path[sizeof(path) - 1] = 0;
+		if (collect_files(has_journal_of, path, &file, 1) == 0)
+			return 0;
+		offset += (sqlite3_int64)strlen(path) + 1;
+	}
+	return 1;
+}
+
+/* SQLite syncs a super-journal once, when all names are in it and no database was written to. */
+static int journal_sync(sqlite3_file *file, int flags)
+{
+	struct journal_file *journal = (struct journal_file *)file;
+	struct super_journal *super = journal->super;
+	int rc;
+
+	(void)flags;
+	if (super == NULL || super->is_file || has_only_ours(super))
+		return SQLITE_OK;
+	rc = spool_copy(&super->names, journal->lower, super->path, SQLITE_OPEN_SUPER_JOURNAL);
+	super->is_file = rc == SQLITE_OK;
+	return rc;
+}
+
+static int journal_size(sqlite3_file *file, sqlite3_int64 *size_bytes)
+{
+	*size_bytes = spool_of((struct journal_file *)file)->size_bytes;
+	return SQLITE_OK;
+}
+
+static int journal_lock(sqlite3_file *file, int level)
+{
+	(void)file;
+	(void)level;
+	return SQLITE_OK;
+}
+
+static int journal_check_reserved_lock(sqlite3_file *file, int *is_reserved)
+{
+	(void)file;
+	*is_reserved = 0;
+	return SQLITE_OK;
+}
+
+static int journal_control(sqlite3_file *file, int operation, void *argument)
+{
+	(void)file;
+	(void)operation;
+	(void)argument;
+	return SQLITE_NOTFOUND;
+}
+
+static int journal_sector_size(sqlite3_file *file)
+{
+	(void)file;
+	return BLOCK_BYTES;
+}
+
+static int journal_device_characteristics(sqlite3_file *file)
+{
+	(void)file;
+	return 0;
+}
+
+static const sqlite3_io_methods journal_methods = {
+	.iVersion = 1,
+	.xClose = journal_close,
+	.xRead = journal_read,
+	.xWrite = journal_write,
+	.xTruncate = journal_truncate,
+	.xSync = journal_sync,
+	.xFileSize = journal_size,
+	.xLock = journal_lock,
+	.xUnlock = journal_lock,
+	.xCheckReservedLock = journal_check_reserved_lock,
+	.xFileControl = journal_control,
+	.xSectorSize = journal_sector_size,
+	.xDeviceCharacteristics = journal_device_characteristics,
+};
+
+size_t journal_file_bytes(void)
+{
+	return sizeof(struct journal_file);
+}
+
+void begin_journal(sqlite3_file *file, struct redo_file *database, const char *path)
+{
+	struct journal_file *journal = (struct journal_file *)file;
+
+	memset(journal, 0, sizeof(*journal));
+	journal->database = database;
+	journal->lower = database->lower;
+	journal->base.pMethods = &journal_methods;
+	database->has_journal = 1;
+	database->journal_path = path;
+}
+
+int begin_super(sqlite3_file *file, sqlite3_vfs *lower, const char *path)
+{
+	struct journal_file *journal = (struct journal_file *)file;
+	struct super_journal *super = sqlite3_malloc(sizeof(*super));
+
+	memset(journal, 0, sizeof(*journal));
+	if (super == NULL)
+		return SQLITE_NOMEM;
+	memset(super, 0, sizeof(*super));
+	super->path = sqlite3_mprintf("%s", path);
+	if (super->path == NULL) {
+		sqlite3_free(super);
+		return SQLITE_NOMEM;
+	}
+	super->lower = lower;
+	journal->super = super;
+	journal->lower = lower;
+	journal->base.pMethods = &journal_methods;
+	pthread_mutex_lock(&supers_mutex);
+	super->next = supers;
+	supers = super;
+	pthread_mutex_unlock(&supers_mutex);
+	return SQLITE_OK;
+}
+
+int open_super(sqlite3_file *file, const char *path)
+{
+	struct journal_file *journal = (struct journal_file *)file;
+	struct super_journal *super = find_super(path);
+
+	if (super == NULL)
+		return SQLITE_NOTFOUND;
+	memset(journal, 0, sizeof(*journal));
+	journal->super = super;
+	journal->base.pMethods = &journal_methods;
+	return SQLITE_OK;
+}
+
+/* Whether the journal of a transaction ends with the name of this super-journal. */
+static int is_of_super(const struct redo_file *file, const void *path)
+{
+	size_t length = strlen(path);
+	sqlite3_int64 begin = file->journal.size_bytes - NAME_TAIL_BYTES - (sqlite3_int64)length;
+	char name[4096];
+
+	return file->is_in_transaction && length < sizeof(name) && begin > 0 &&
+	       spool_read(&file->journal, name, (int)length, begin) == SQLITE_OK &&
+	       memcmp(name, path, length) == 0;
+}
+
+static int delete_super(struct super_journal *super)
+{
+	struct redo_file *found[MAX_FILES];
+	int count = collect_files(is_of_super, super->path, found, MAX_FILES), rc;
+
+	if (count > MAX_FILES)
+		return SQLITE_IOERR_DELETE;
+	rc = commit_files(found, count, super);
+	/* Where none of ours has changed, nothing of ours has deleted it. */
+	if (rc == SQLITE_OK && super->is_file)
+		rc = super->lower->xDelete(super->lower, super->path, 1);
+	if (rc == SQLITE_OK)
+		free_super(super);
+	return rc;
+}
+
+int delete_journal(const char *path, int *is_ours)
+{
+	struct super_journal *super = find_super(path);
+	struct redo_file *database;
+	int rc;
+
+	*is_ours = 1;
+	if (super != NULL)
+		return delete_super(super);
+	database = find_writer(path);
+	*is_ours = database != NULL && database->has_journal;
+	if (!*is_ours)
+		return SQLITE_OK;
+	rc = end_journal(database);
+	if (rc == SQLITE_OK) {
+		database->has_journal = 0;
+		spool_free(&database->journal);
+	}
+	return rc;
+}

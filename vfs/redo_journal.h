@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rollback journals, and super-journals over several of them, that are no files. */
+#ifndef JOJ_REDO_JOURNAL_H
+#define JOJ_REDO_JOURNAL_H
+
+#include "redo_file.h"
+
+struct super_journal {
+	struct super_journal *next;
+	sqlite3_vfs *lower;
+	char *path;
+	struct spool names;
+	/* It is on the disk too: a database that is not ours takes part. */
+	int is_file;
+};
+
+size_t journal_file_bytes(void);
+/* Be the journal of a database, or a super-journal. Return SQLite's result codes. */
+void begin_journal(sqlite3_file *file, struct redo_file *database, const char *path);
+int begin_super(sqlite3_file *file, sqlite3_vfs *lower, const char *path);
+/* As begin_super() for one that there is; SQLITE_NOTFOUND where it is none of ours. */
+int open_super(sqlite3_file *file, const char *path);
+
+/* SQLite deletes a journal: where it is one of ours the transaction commits, and is_ours is set. */
+int delete_journal(const char *path, int *is_ours);
+int has_super(const char *path);
+
+#endif

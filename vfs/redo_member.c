@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How a process becomes a member of a redo log, leaves it, and holds it for a while. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "redo_database.h"
+#include "redo_member.h"
+#include "redo_recovery.h"
+
+#define LOCK_BYTE 0
+#define MEMBER_BYTE 1
+#define POLL_US 1000
+
+/* The logs that this process is a member of. */
+static struct redo_log *logs;
+static pthread_mutex_t logs_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static int lock_byte(int fd, off_t offset, short type, int must_wait)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = offset, .l_len = 1};
+	int result;
+
+	do
+		result = fcntl(fd, must_wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock);
+	while (result != 0 && errno == EINTR);
+	if (result == 0)
+		return 0;
+	return errno == EACCES ? EAGAIN : errno;
+}
+
+static int lock_once(struct redo_log *log, int must_wait)
+{
+	int error;
+
+	error = must_wait ? pthread_mutex_lock(&log->mutex) : pthread_mutex_trylock(&log->mutex);
+	if (error != 0)
+		return EAGAIN;
+	error = lock_byte(log->fd, LOCK_BYTE, F_WRLCK, must_wait);
+	if (error != 0)
+		pthread_mutex_unlock(&log->mutex);
+	return error;
+}
+
+int lock_log(struct redo_log *log, int time_ms)
+{
+	int error = lock_once(log, time_ms < 0);
+
+	for (; error == EAGAIN && time_ms > 0; time_ms--) {
+		usleep(POLL_US);
+		error = lock_once(log, 0);
+	}
+	if (error == EAGAIN)
+		return EBUSY;
+	if (error != 0 || !log_is_busy(log))
+		return error;
+	error = recover_tail(log);
+	if (error != 0)
+		unlock_log(log);
+	return error;
+}
+
+void unlock_log(struct redo_log *log)
+{
+	lock_byte(log->fd, LOCK_BYTE, F_UNLCK, 0);
+	pthread_mutex_unlock(&log->mutex);
+}
+
+static void close_log(struct redo_log *log)
+{
+	unsigned int number;
+
+	if (log->shared != NULL)
+		munmap(log->shared, sizeof(*log->shared));
+	for (number = 0; number < MAX_DATABASES; number++)
+		if (log->fds[number] >= 0)
+			close(log->fds[number]);
+	if (log->fd >= 0)
+		close(log->fd);
+	if (log->folder_fd >= 0)
+		close(log->folder_fd);
+	pthread_mutex_destroy(&log->mutex);
+	free(log->folder);
+	free(log->buffer);
+	free(log);
+}
+
+/* A log shows pages of each of its databases: it is open to nobody who may not open all of them. */
+static void share_access(int fd, const struct stat *database, int is_new)
+{
+	struct stat status;
+	mode_t mode = database->st_mode & 0666;
+
+	if (fstat(fd, &status) != 0)
+		return;
+	if (is_new && (status.st_uid != database->st_uid || status.st_gid != database->st_gid) &&
+	    fchown(fd, database->st_uid, database->st_gid) != 0)
+		mode &= 0600;
+	if (!is_new)
+		mode &= status.st_mode;
+	if (mode != (status.st_mode & 0777) && fchmod(fd, mode) != 0)
+		report("the redo log has another mode than its database: %s", strerror(errno));
+}
+
+static int open_file(struct redo_log *log, const char *name, const struct stat *creator, int *fd)
+{
+	int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW, is_new = 0;
+
+	*fd = openat(log->folder_fd, name, flags);
+	if (*fd < 0 && errno == ENOENT && creator != NULL) {
+		*fd = openat(log->folder_fd, name, flags | O_CREAT | O_EXCL, 0600);
+		is_new = *fd >= 0;
+		if (*fd < 0 && errno == EEXIST)
+			*fd = openat(log->folder_fd, name, flags);
+	}
+	if (*fd < 0)
+		return errno;
+	if (creator != NULL)
+		share_access(*fd, creator, is_new);
+	return 0;
+}
+
+/* Map what is shared. Its size is right only where a member has been. */
+static int map_shared(struct redo_log *log, int fd, int is_first)
+{
+	struct stat status;
+	void *memory;
+
+	if (is_first && ftruncate(fd, sizeof(struct log_shared)) != 0)
+		return errno;
+	if (fstat(fd, &status) != 0)
+		return errno;
+	if (status.st_size != sizeof(struct log_shared))
+		return EAGAIN;
+	memory = mmap(NULL, sizeof(struct log_shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return errno;
+	log->shared = memory;
+	return 0;
+}
+
+static int begin_as_first(struct redo_log *log, int shared_fd)
+{
+	int error = map_shared(log, shared_fd, 1);
+
+	if (error != 0)
+		return error;
+	memset(log->shared, 0, sizeof(*log->shared));
+	error = recover_log(log);
+	if (error != 0)
+		return error;
+	__atomic_store_n(&log->shared->is_ready, 1, __ATOMIC_SEQ_CST);
+	return lock_byte(log->fd, MEMBER_BYTE, F_RDLCK, 0);
+}
+
+static int join_others(struct redo_log *log, int shared_fd)
+{
+	struct log_header header;
+	int error = map_shared(log, shared_fd, 0);
+
+	if (error == 0 && !__atomic_load_n(&log->shared->is_ready, __ATOMIC_SEQ_CST))
+		error = EAGAIN;
+	if (error == 0)
+		error = read_log_header(log, &header);
+	if (error != 0)
+		return error;
+	log->id = header.id;
+	return 0;
+}
+
+static int become_member(struct redo_log *log, int shared_fd)
+{
+	struct stat status;
+	int error;
+
+	for (;;) {
+		error = lock_byte(log->fd, MEMBER_BYTE, F_WRLCK, 0);
+		/* Who left for good has deleted the file. */
+		if (error == 0 && fstat(log->fd, &status) == 0 && status.st_nlink == 0)
+			return ESTALE;
+		if (error == 0)
+			return begin_as_first(log, shared_fd);
+		if (error != EAGAIN)
+			return error;
+		/* Waits for a recovery, or for the last one to leave. */
+		error = lock_byte(log->fd, MEMBER_BYTE, F_RDLCK, 1);
+		if (error == 0)
+			error = join_others(log, shared_fd);
+		if (error != EAGAIN)
+			return error;
+		if (log->shared != NULL)
+			munmap(log->shared, sizeof(*log->shared));
+		log->shared = NULL;
+		lock_byte(log->fd, MEMBER_BYTE, F_UNLCK, 0);
+		usleep(POLL_US);
+	}
+}
+
+static int open_log(const char *folder, const struct stat *creator, struct redo_log **result)
+{
+	struct redo_log *log = calloc(1, sizeof(*log));
+	struct stat status;
+	unsigned int number;
+	int error, shared_fd = -1;
+
+	if (log == NULL)
+		return ENOMEM;
+	log->fd = -1;
+	for (number = 0; number < MAX_DATABASES; number++)
+		log->fds[number] = -1;
+	pthread_mutex_init(&log->mutex, NULL);
+	log->members = 1;
+	log->folder = strdup(folder);
+	log->buffer = malloc(BUFFER_BYTES);
+	log->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	error = log->folder_fd < 0 ? errno : 0;
+	if (log->folder == NULL || log->buffer == NULL)
+		error = ENOMEM;
+	if (error == 0)
+		error = open_file(log, LOG_NAME, creator, &log->fd);
+	/* The map can be lost alone, as it is never synced. */
+	if (error == 0 && creator == NULL && fstat(log->fd, &status) != 0)
+		error = errno;
+	if (error == 0)
+		error = open_file(log, SHARED_NAME, creator != NULL ? creator : &status,
+				  &shared_fd);
+	if (error == 0)
+		error = become_member(log, shared_fd);
+	if (shared_fd >= 0)
+		close(shared_fd);
+	if (error != 0) {
+		close_log(log);
+		return error;
+	}
+	*result = log;
+	return 0;
+}
+
+int attach_log(const char *folder, const struct stat *creator, struct redo_log **log)
+{
+	struct redo_log *each;
+	int error = 0;
+
+	pthread_mutex_lock(&logs_mutex);
+	for (each = logs; each != NULL; each = each->next)
+		if (strcmp(each->folder, folder) == 0)
+			break;
+	if (each != NULL) {
+		each->members++;
+	} else {
+		do
+			error = open_log(folder, creator, &each);
+		while (error == ESTALE);
+		if (error == 0) {
+			each->next = logs;
+			logs = each;
+		}
+	}
+	pthread_mutex_unlock(&logs_mutex);
+	*log = error == 0 ? each : NULL;
+	return error;
+}
+
+void detach_log(struct redo_log *log)
+{
+	struct redo_log **at;
+
+	pthread_mutex_lock(&logs_mutex);
+	if (--log->members == 0) {
+		for (at = &logs; *at != log; at = &(*at)->next)
+			;
+		*at = log->next;
+		if (lock_byte(log->fd, MEMBER_BYTE, F_WRLCK, 0) == 0) {
+			__atomic_store_n(&log->shared->is_ready, 0, __ATOMIC_SEQ_CST);
+			if (lock_log(log, -1) == 0) {
+				leave_all(log);
+				unlock_log(log);
+			}
+		}
+		close_log(log);
+	}
+	pthread_mutex_unlock(&logs_mutex);
+}

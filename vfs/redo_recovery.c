@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a redo log holds goes into its databases, after a power cut or the death of a process.
+ *
+ * Records are replayed in their order. They hold absolute bytes, and of each block that changed
+ * since the last checkpoint the whole one first: whatever mixture of versions, or torn block, is on
+ * the disk, the end is the same.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "redo_database.h"
+#include "redo_place.h"
+#include "redo_recovery.h"
+
+/* What becomes of the bytes of a database in a record. */
+enum fate {
+	/* It has the mark: they are written. */
+	FATE_WRITE,
+	/* Its header is torn: they are written if they begin with a whole header. */
+	FATE_MEND,
+	FATE_SKIP,
+};
+
+struct replay {
+	struct redo_log *log;
+	enum record_kind kind;
+	enum fate fate;
+	unsigned int number;
+	int fd;
+	uint64_t size_bytes;
+};
+
+static void lose(struct replay *replay)
+{
+	struct log_entry *entry = &replay->log->shared->entries[replay->number];
+
+	replay->fate = FATE_SKIP;
+	/* A mark's image is there for a torn header alone. */
+	if (replay->kind == RECORD_MARK || entry->is_lost)
+		return;
+	report("%s/%s has commits in " LOG_NAME ", and is not there any more or is another file: "
+	       "they are dropped", replay->log->folder, entry->name);
+	entry->is_lost = 1;
+}
+
+static int begin_database(struct replay *replay, const struct record_reader *reader)
+{
+	struct redo_log *log = replay->log;
+	unsigned char header[HEADER_BYTES];
+	uint64_t log_id, id, size_bytes;
+	const char *name = (const char *)reader->payload + sizeof(struct database_item);
+	struct database_item item;
+	int error;
+
+	memcpy(&item, reader->payload, sizeof(item));
+	replay->size_bytes = item.size_bytes;
+	error = log_entry(log, reader->item.value, item.file, name, &replay->number);
+	if (error != 0)
+		return error;
+	error = database_fd(log, replay->number, &replay->fd);
+	if (error == ENOENT || error == ELOOP) {
+		lose(replay);
+		return 0;
+	}
+	if (error == 0)
+		error = read_header(replay->fd, header, &size_bytes);
+	if (error != 0)
+		return error;
+	if (read_mark(header, &log_id, &id) && log_id == log->id && id == reader->item.value)
+		replay->fate = FATE_WRITE;
+	else if (!is_sqlite_header(header) && size_bytes > 0 && has_name(log, item.file, name))
+		replay->fate = FATE_MEND;
+	else
+		lose(replay);
+	if (replay->fate != FATE_SKIP)
+		log->shared->entries[replay->number].is_logged = 1;
+	return 0;
+}
+
+static int write_bytes(struct replay *replay, const struct record_reader *reader)
+{
+	if (replay->fate == FATE_MEND) {
+		if (reader->item.value != 0 || reader->item.length_bytes < HEADER_BYTES)
+			lose(replay);
+		else
+			replay->fate = FATE_WRITE;
+	} else if (replay->kind == RECORD_MARK) {
+		return 0;
+	}
+	if (replay->fate == FATE_SKIP)
+		return 0;
+	return write_all(replay->fd, reader->payload, reader->item.length_bytes,
+			 reader->item.value);
+}
+
+static int end_database(const struct replay *replay)
+{
+	struct stat status;
+
+	if (replay->fate != FATE_WRITE)
+		return 0;
+	/* Who set the mark may have died before it was durable. */
+	if (replay->kind == RECORD_MARK)
+		return fsync(replay->fd) == 0 ? 0 : errno;
+	if (fstat(replay->fd, &status) != 0)
+		return errno;
+	if ((uint64_t)status.st_size == replay->size_bytes)
+		return 0;
+	return ftruncate(replay->fd, (off_t)replay->size_bytes) == 0 ? 0 : errno;
+}
+
+static int replay_record(struct redo_log *log, uint64_t offset, const struct record_header *header)
+{
+	struct replay replay = {.log = log, .kind = header->kind, .fate = FATE_SKIP};
+	struct record_reader reader;
+	int got, error = 0, has_database = 0;
+
+	begin_items(&reader, log->fd, offset, header);
+	while (error == 0 && (got = next_item(&reader)) > 0) {
+		if (reader.item.kind == ITEM_DATABASE) {
+			error = end_database(&replay);
+			if (error == 0)
+				error = begin_database(&replay, &reader);
+			has_database = 1;
+		} else {
+			error = has_database ? write_bytes(&replay, &reader) : EBADMSG;
+		}
+	}
+	if (error == 0)
+		error = got < 0 ? -got : end_database(&replay);
+	if (error != 0)
+		report("%s/" LOG_NAME " cannot be replayed: %s", log->folder, strerror(error));
+	return error;
+}
+
+/* The header of the record at the tail. As read_record_header(). */
+static int read_tail(const struct redo_log *log, struct record_header *header)
+{
+	*header = (struct record_header){
+		.log_id = log->id,
+		.generation = log->shared->generation,
+		.sequence = log->shared->sequence + 1,
+	};
+	return read_record_header(log->fd, log->shared->tail_offset, header);
+}
+
+static void pass_record(struct redo_log *log, const struct record_header *header)
+{
+	log->shared->tail_offset += record_step(header);
+	log->shared->sequence++;
+}
+
+/* Write the bytes of a record once more: a sync of who died may have failed, and then the next one
+ * does not tell that they are not on the disk.
+ */
+static int write_again(struct redo_log *log, const struct record_header *header)
+{
+	uint64_t offset = log->shared->tail_offset, end_offset = offset + record_step(header);
+	int error = 0;
+
+	while (error == 0 && offset < end_offset) {
+		long got = read_most(log->fd, log->buffer, BLOCK_BYTES, offset);
+
+		if (got <= 0)
+			return got < 0 ? (int)-got : EIO;
+		error = write_all(log->fd, log->buffer, (size_t)got, offset);
+		offset += (uint64_t)got;
+	}
+	if (error == 0 && fdatasync(log->fd) != 0)
+		error = errno;
+	return error;
+}
+
+int recover_tail(struct redo_log *log)
+{
+	struct record_header header;
+	int is_valid, error = 0;
+
+	if (log->shared->is_broken)
+		return EIO;
+	is_valid = read_tail(log, &header);
+	if (is_valid < 0)
+		return -is_valid;
+	if (is_valid == 0) {
+		set_busy(log, 0);
+		return 0;
+	}
+	error = write_again(log, &header);
+	if (error == 0)
+		error = replay_record(log, log->shared->tail_offset, &header);
+	if (error != 0)
+		return error;
+	pass_record(log, &header);
+	set_busy(log, 0);
+	return 0;
+}
+
+/* A file that has one of these ids from now on is a copy of before the recovery. */
+static int retire_ids(struct redo_log *log)
+{
+	struct log_shared *shared = log->shared;
+	unsigned int number;
+	int error;
+
+	if (shared->databases == 0)
+		return 0;
+	for (number = 0; number < shared->databases; number++)
+		shared->entries[number].is_lost = 1;
+	error = begin_generation(log);
+	for (number = 0; number < shared->databases && error == 0; number++)
+		if (getrandom(&shared->entries[number].id, sizeof(uint64_t), 0) != sizeof(uint64_t))
+			error = EIO;
+	return error;
+}
+
+int recover_log(struct redo_log *log)
+{
+	struct log_shared *shared = log->shared;
+	struct record_header record;
+	struct log_header header;
+	int is_valid, error = read_log_header(log, &header);
+
+	if (error == ENODATA) {
+		if (getrandom(&log->id, sizeof(log->id), 0) != sizeof(log->id))
+			return EIO;
+		return begin_generation(log);
+	}
+	if (error != 0)
+		return error;
+	log->id = header.id;
+	shared->generation = header.generation;
+	shared->tail_offset = FIRST_RECORD_OFFSET;
+	while ((is_valid = read_tail(log, &record)) > 0) {
+		error = replay_record(log, shared->tail_offset, &record);
+		if (error != 0)
+			return error;
+		pass_record(log, &record);
+	}
+	error = is_valid < 0 ? -is_valid : leave_all(log);
+	return error == 0 ? retire_ids(log) : error;
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A VFS for SQLite that commits by one write and one flush, over one database or several.
+ *
+ * A rollback journal costs four to eight flushes a commit, since journal and database are synced in
+ * turn, for each database. Here the journal stays in memory (redo_journal.c), what a transaction
+ * writes stays with its connection (redo_file.c), and where SQLite ends its journal one record with
+ * all changes is appended to the redo log of the folder and synced (redo_commit.c, redo_log.c).
+ *
+ * A database that may have commits in the log has a mark (redo_mark.h): SQLite without this VFS
+ * refuses it. The last connection that closes takes the mark away; who dies leaves it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <linux/magic.h>
+
+#include "redo_changes.h"
+#include "redo_journal.h"
+#include "redo_vfs.h"
+
+SQLITE_EXTENSION_INIT1
+
+#define MAX_REPORT_BYTES 512
+
+/* Magic numbers that <linux/magic.h> of Debian 12 lacks. */
+#define XFS_MAGIC 0x58465342
+
+void report(const char *format, ...)
+{
+	char text[MAX_REPORT_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	sqlite3_log(SQLITE_WARNING, "joj_redo: %s", text);
+}
+
+/* Whether the locks, the map and the order of writes that a log needs are known to hold: on the
+ * filesystems of this machine whose power cuts were tried, and in memory.
+ */
+static int is_sound(const char *folder)
+{
+	struct statfs filesystem;
+
+	if (statfs(folder, &filesystem) != 0)
+		return 0;
+	switch ((unsigned int)filesystem.f_type) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static int open_database(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int flags,
+			 int *out)
+{
+	struct redo_file *file = (struct redo_file *)base;
+	char *folder = sqlite3_mprintf("%.*s", folder_bytes(path), path);
+	int rc, can_redo;
+
+	if (folder == NULL)
+		return SQLITE_NOMEM;
+	can_redo = is_sound(folder);
+	sqlite3_free(folder);
+	if (!can_redo) {
+		report("%s stays as without this VFS: its filesystem is none of ext4, XFS, F2FS, "
+		       "Btrfs and tmpfs", path);
+		return lower_vfs(vfs)->xOpen(lower_vfs(vfs), path, base, flags, out);
+	}
+	rc = open_lower(vfs, path, base, sizeof(*file), flags, out);
+	if (rc != SQLITE_OK)
+		return rc;
+	rc = begin_file(file, lower_vfs(vfs), path);
+	if (rc != SQLITE_OK)
+		pass_close(base);
+	return rc;
+}
+
+/* A journal of ours is in memory where its database can have a mark, as far as is known now. */
+static struct redo_file *journal_owner(const char *path)
+{
+	struct redo_file *database = find_writer(path);
+	unsigned char header[HEADER_BYTES];
+	sqlite3_int64 size_bytes;
+	int has_mark;
+
+	if (database == NULL)
+		return NULL;
+	database->has_journal = 0;
+	if (database->is_off || read_size(database, &size_bytes) != SQLITE_OK ||
+	    read_file_header(database, header, &has_mark) != SQLITE_OK)
+		return NULL;
+	return size_bytes == 0 || is_sqlite_header(header) ? database : NULL;
+}
+
+static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *out)
+{
+	struct redo_file *database;
+	int rc;
+
+	if (path != NULL && (flags & SQLITE_OPEN_MAIN_DB) && strrchr(path, '/') != NULL)
+		return open_database(vfs, path, file, flags, out);
+	if (path != NULL && (flags & SQLITE_OPEN_MAIN_JOURNAL) && (flags & SQLITE_OPEN_CREATE)) {
+		database = journal_owner(path);
+		if (database != NULL) {
+			begin_journal(file, database, path);
+			if (out != NULL)
+				*out = flags;
+			return SQLITE_OK;
+		}
+	}
+	if (path != NULL && (flags & SQLITE_OPEN_SUPER_JOURNAL)) {
+		rc = flags & SQLITE_OPEN_CREATE ? begin_super(file, lower_vfs(vfs), path)
+						: open_super(file, path);
+		if (rc == SQLITE_OK && out != NULL)
+			*out = flags;
+		if (rc != SQLITE_NOTFOUND)
+			return rc;
+	}
+	return lower_vfs(vfs)->xOpen(lower_vfs(vfs), path, file, flags, out);
+}
+
+static int vfs_delete(sqlite3_vfs *vfs, const char *path, int sync_directory)
+{
+	int is_ours, rc = delete_journal(path, &is_ours);
+
+	if (is_ours)
+		return rc;
+	return lower_vfs(vfs)->xDelete(lower_vfs(vfs), path, sync_directory);
+}
+
+static int vfs_access(sqlite3_vfs *vfs, const char *path, int flags, int *result)
+{
+	if (flags == SQLITE_ACCESS_EXISTS && has_super(path)) {
+		*result = 1;
+		return SQLITE_OK;
+	}
+	return lower_vfs(vfs)->xAccess(lower_vfs(vfs), path, flags, result);
+}
+
+static sqlite3_vfs redo_vfs = {
+	.zName = JOJ_REDO_VFS,
+	.xOpen = vfs_open,
+	.xDelete = vfs_delete,
+	.xAccess = vfs_access,
+};
+
+int joj_redo_register(int make_default)
+{
+	size_t file_bytes = sizeof(struct redo_file);
+
+	if (file_bytes < journal_file_bytes())
+		file_bytes = journal_file_bytes();
+	return register_over_default(&redo_vfs, file_bytes, make_default);
+}
+
+#ifndef SQLITE_CORE
+/* The name that sqlite3_load_extension() makes of joj_redo.so: of letters alone
+ * (https://www.sqlite.org/loadext.html, section 3).
+ */
+__attribute__((visibility("default"))) int
+sqlite3_jojredo_init(sqlite3 *db, char **message, const sqlite3_api_routines *routines);
+
+int sqlite3_jojredo_init(sqlite3 *db, char **message, const sqlite3_api_routines *routines)
+{
+	int rc;
+
+	(void)db;
+	SQLITE_EXTENSION_INIT2(routines);
+	rc = joj_redo_register(1);
+	if (rc == SQLITE_OK)
+		return SQLITE_OK_LOAD_PERMANENTLY;
+	*message = sqlite3_mprintf("joj_redo: this SQLite has no VFS to stand on");
+	return rc;
+}
+#endif

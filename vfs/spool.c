@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Bytes that are kept until a transaction ends. */
+#include <string.h>
+
+#include "spool.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define FIRST_BYTES (64 << 10)
+#define COPY_BYTES 4096
+
+/* How many of the bytes are in memory. */
+static int part_in_memory(int length_bytes, sqlite3_int64 offset_bytes)
+{
+	if (offset_bytes >= SPOOL_BYTES)
+		return 0;
+	if (offset_bytes + length_bytes <= SPOOL_BYTES)
+		return length_bytes;
+	return (int)(SPOOL_BYTES - offset_bytes);
+}
+
+static int grow_memory(struct spool *spool, sqlite3_int64 end_bytes)
+{
+	sqlite3_int64 bytes = spool->memory_bytes < FIRST_BYTES ? FIRST_BYTES : spool->memory_bytes;
+	unsigned char *memory;
+
+	while (bytes < end_bytes)
+		bytes *= 2;
+	if (bytes > SPOOL_BYTES)
+		bytes = SPOOL_BYTES;
+	memory = sqlite3_realloc64(spool->memory, (sqlite3_uint64)bytes);
+	if (memory == NULL)
+		return SQLITE_IOERR_NOMEM;
+	spool->memory = memory;
+	spool->memory_bytes = bytes;
+	return SQLITE_OK;
+}
+
+static int open_rest(struct spool *spool, sqlite3_vfs *lower)
+{
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE |
+		    SQLITE_OPEN_DELETEONCLOSE | SQLITE_OPEN_TEMP_JOURNAL;
+	sqlite3_file *file = sqlite3_malloc(lower->szOsFile);
+	int rc;
+
+	if (file == NULL)
+		return SQLITE_IOERR_NOMEM;
+	memset(file, 0, (size_t)lower->szOsFile);
+	rc = lower->xOpen(lower, NULL, file, flags, &flags);
+	if (rc != SQLITE_OK) {
+		sqlite3_free(file);
+		return SQLITE_IOERR_WRITE;
+	}
+	spool->rest = file;
+	return SQLITE_OK;
+}
+
+static int write_part(struct spool *spool, sqlite3_vfs *lower, const void *bytes, int length_bytes,
+		      sqlite3_int64 offset_bytes)
+{
+	int here = part_in_memory(length_bytes, offset_bytes), rc = SQLITE_OK;
+
+	if (here > 0 && offset_bytes + here > spool->memory_bytes)
+		rc = grow_memory(spool, offset_bytes + here);
+	if (rc == SQLITE_OK && here > 0)
+		memcpy(spool->memory + offset_bytes, bytes, (size_t)here);
+	if (rc == SQLITE_OK && here < length_bytes && spool->rest == NULL)
+		rc = open_rest(spool, lower);
+	if (rc == SQLITE_OK && here < length_bytes)
+		rc = spool->rest->pMethods->xWrite(spool->rest, (const char *)bytes + here,
+						   length_bytes - here,
+						   offset_bytes + here - SPOOL_BYTES);
+	if (rc == SQLITE_OK && offset_bytes + length_bytes > spool->size_bytes)
+		spool->size_bytes = offset_bytes + length_bytes;
+	return rc;
+}
+
+int spool_write(struct spool *spool, sqlite3_vfs *lower, const void *bytes, int length_bytes,
+		sqlite3_int64 offset_bytes)
+{
+	static const unsigned char zeros[4096];
+	int rc = SQLITE_OK;
+
+	/* What was there before the spool was cut must not be seen in a hole. */
+	while (rc == SQLITE_OK && spool->size_bytes < offset_bytes) {
+		sqlite3_int64 gap_bytes = offset_bytes - spool->size_bytes;
+
+		if (gap_bytes > (sqlite3_int64)sizeof(zeros))
+			gap_bytes = sizeof(zeros);
+		rc = write_part(spool, lower, zeros, (int)gap_bytes, spool->size_bytes);
+	}
+	if (rc != SQLITE_OK)
+		return rc;
+	return write_part(spool, lower, bytes, length_bytes, offset_bytes);
+}
+
+int spool_read(const struct spool *spool, void *bytes, int length_bytes, sqlite3_int64 offset_bytes)
+{
+	sqlite3_int64 there_bytes = spool->size_bytes - offset_bytes;
+	int here;
+
+	if (there_bytes < length_bytes) {
+		if (there_bytes < 0)
+			there_bytes = 0;
+		memset((char *)bytes + there_bytes, 0, (size_t)(length_bytes - there_bytes));
+		length_bytes = (int)there_bytes;
+	}
+	here = part_in_memory(length_bytes, offset_bytes);
+	if (here > 0)
+		memcpy(bytes, spool->memory + offset_bytes, (size_t)here);
+	if (here == length_bytes)
+		return SQLITE_OK;
+	return spool->rest->pMethods->xRead(spool->rest, (char *)bytes + here, length_bytes - here,
+					    offset_bytes + here - SPOOL_BYTES);
+}
+
+void spool_cut(struct spool *spool, sqlite3_int64 size_bytes)
+{
+	if (size_bytes < spool->size_bytes)
+		spool->size_bytes = size_bytes;
+}
+
+int spool_copy(const struct spool *spool, sqlite3_vfs *lower, const char *path, int flags)
+{
+	sqlite3_file *file = sqlite3_malloc(lower->szOsFile);
+	unsigned char bytes[COPY_BYTES];
+	sqlite3_int64 offset;
+	int rc, out;
+
+	if (file == NULL)
+		return SQLITE_IOERR_NOMEM;
+	memset(file, 0, (size_t)lower->szOsFile);
+	rc = lower->xOpen(lower, path, file, flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+			  &out);
+	if (rc == SQLITE_OK)
+		rc = file->pMethods->xTruncate(file, 0);
+	for (offset = 0; offset < spool->size_bytes && rc == SQLITE_OK; offset += COPY_BYTES) {
+		int part = COPY_BYTES;
+
+		if (part > spool->size_bytes - offset)
+			part = (int)(spool->size_bytes - offset);
+		rc = spool_read(spool, bytes, part, offset);
+		if (rc == SQLITE_OK)
+			rc = file->pMethods->xWrite(file, bytes, part, offset);
+	}
+	/* The first sync of a new journal makes its name durable too (os_unix.c). */
+	if (rc == SQLITE_OK)
+		rc = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+	if (file->pMethods != NULL)
+		file->pMethods->xClose(file);
+	sqlite3_free(file);
+	return rc == SQLITE_OK || rc == SQLITE_FULL ? rc : SQLITE_IOERR_WRITE;
+}
+
+void spool_free(struct spool *spool)
+{
+	if (spool->rest != NULL) {
+		spool->rest->pMethods->xClose(spool->rest);
+		sqlite3_free(spool->rest);
+	}
+	sqlite3_free(spool->memory);
+	memset(spool, 0, sizeof(*spool));
+}
