@@ -9,7 +9,7 @@ from jojlab.command_line.options import CLOCKS
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.signals import Signalled
 from jojlab.live.runner import Bench, run_bench
-from jojlab.report.bench_progress import bench_progress
+from jojlab.report.progress import bench_progress
 from jojlab.trace.run_folder import RunFolder
 
 if TYPE_CHECKING:

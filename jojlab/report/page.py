@@ -5,14 +5,16 @@ Gets a RunSummary; the same summary gives the same bytes.
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
 
+from jojlab.analysis.run.compare import flatten
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.study.parts import Part
 from jojlab.report import experiment
@@ -23,7 +25,6 @@ from jojlab.report.comparison import case_data, compare_section
 from jojlab.report.experiment import verdict_section
 from jojlab.report.latency import latency_section, throughput_section
 from jojlab.report.memory_model import memory_section
-from jojlab.report.method import method_section
 from jojlab.report.multiples import multiples_section
 from jojlab.report.overview import figures_section, overview, warnings
 from jojlab.report.shared import text
@@ -41,6 +42,33 @@ from jojlab.report.traffic import kinds_section, places_section
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("lba_tools.js", "lba.js", "fit.js", "cases.js", "compare.js", "page.js")
+
+
+def method_section(summary: RunSummary, run: str) -> Section:
+    """Say what made the numbers: configuration read back, fingerprint, settings, other cases."""
+    html = render(
+        "report/method.html",
+        clocks=text.clocks(summary.clocks),
+        configurations=[
+            (case.label, _flat(case.configuration))
+            for case in summary.measured
+            if case.configuration
+        ],
+        absent=[(c.label, f"{c.status}: {c.reason}") for c in summary.cases if c.status != "ok"],
+        settings=_flat(summary.experiment.get("settings", {})),
+        fingerprint=_flat(summary.fingerprint),
+        memory_models=[f"memory-model-{model.core}.json" for model in summary.memory_models],
+        run=run,
+        same="   # the same on any machine" if summary.clocks == ("virtual",) else "",
+    )
+    return Section("method", html)
+
+
+def _flat(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in flatten(values).items()
+    ]
 
 
 class ReportPage(NamedTuple):

@@ -1,4 +1,6 @@
-"""Progress of a long run on stderr: one live line on a terminal; otherwise one line per case."""
+"""Progress of a long run on stderr: one live line on a terminal; otherwise one line per case, or
+per seed of a live workload.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rich.markup import escape
 from rich.progress import (
@@ -17,6 +19,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.status import Status
 from rich.table import Column
 
 from jojlab.campaign.jobs import RunProgress, Step
@@ -25,6 +28,15 @@ from jojlab.report.shared.console import QuietConsole
 
 # What is shown of a stage of a job; the others end a case.
 _RUNNING = {"snapshot": "{} waits for its guest", "run": "{}"}
+
+# What the agent calls the stages of a live workload, in words for the user.
+_STAGES = {
+    "prepare": "creates its files",
+    "warm-up": "warms up",
+    "commit": "is measured",
+    "settle": "writes back dirty data",
+    "check": "checks its files",
+}
 
 
 class ShownProgress(RunProgress):
@@ -103,9 +115,51 @@ def run_progress(title: str, steps: int, unit: str = "capture") -> Iterator[Show
 
     A step that went well makes one `unit`.
     """
+    watcher = ShownProgress(steps, unit)
+    with _timed(title, watcher.summary), watcher.bar:
+        yield watcher
+
+
+class ShownBenchProgress(RunProgress):
+    """Shows every stage and every seed; see `shown`."""
+
+    def __init__(self, seeds: int) -> None:
+        self._console = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
+        self._seeds = seeds
+        self._done = 0
+        self.status = Status("", console=self._console)
+
+    def stage(self, case_id: str, seed: int, stage: str) -> None:
+        """Show the stage of the agent that the run of `seed` has come to."""
+        if stage.startswith("lasts "):
+            self._console.print(f"the recording {stage}, and so does its replay", markup=False)
+        elif self._console.is_terminal:
+            words = _STAGES.get(stage, stage)
+            self.status.update(escape(f"[{self._done + 1}/{self._seeds}] seed {seed} {words}"))
+
+    def finished(self, step: Step) -> None:
+        """Count a run that is done."""
+        self._done += 1
+        if not self._console.is_terminal:
+            print(f"[{self._done}/{self._seeds}] seed {step.seed}", file=sys.stderr)
+
+    def summary(self) -> str:
+        """Return how many runs there are."""
+        return f"{self._seeds} run{'s' if self._seeds != 1 else ''}"
+
+
+@contextlib.contextmanager
+def bench_progress(title: str, seeds: int) -> Iterator[ShownBenchProgress]:
+    """Yield the progress of `seeds` live runs; print the time that they took at the end."""
+    progress = ShownBenchProgress(seeds)
+    status = progress.status if sys.stderr.isatty() else contextlib.nullcontext()
+    with _timed(title, progress.summary), status:
+        yield progress
+
+
+@contextlib.contextmanager
+def _timed(title: str, summary: Callable[[], str]) -> Iterator[None]:
     begin_s = time.monotonic()
     print(printable(title), file=sys.stderr)
-    watcher = ShownProgress(steps, unit)
-    with watcher.bar:
-        yield watcher
-    print(f"{watcher.summary()} in {time.monotonic() - begin_s:.1f} s", file=sys.stderr)
+    yield
+    print(f"{summary()} in {time.monotonic() - begin_s:.1f} s", file=sys.stderr)
