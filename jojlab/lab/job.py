@@ -15,7 +15,7 @@ from typing import Any
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256, sha256_file
-from jojlab.guest import qemu
+from jojlab.guest.basis import basis
 from jojlab.guest.guest_input import MOST_INPUT_BYTES, GuestInput
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine, WallMachine
@@ -151,7 +151,7 @@ class Job:
             return ""
         inputs = {each.name: each.identity for each in self.inputs}
         asked = [self.record.decode(), self.afterwards.decode()]
-        parts: list[object] = [qemu.run_key(self.image, self.machine), *asked, inputs]
+        parts: list[object] = [basis(self.image, self.machine), *asked, inputs]
         if self.core:
             parts += [asdict(self.core.tables), source_hash(), list(self.watched), FOLDED]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
