@@ -209,7 +209,7 @@ def _times(factor: Factor) -> str:
 
 
 def _then(factors: Sequence[Factor | None]) -> str:
-    told = (f"{each.name}, {each.fastest} {_times(each)} times" for each in factors if each)
+    told = (f"{each.name} = {each.fastest}, {_times(each)} times" for each in factors if each)
     return sentence(told, "Then ")
 
 
@@ -256,9 +256,11 @@ def _safety(cases: Sequence[CaseSummary]) -> str:
                           _power_cuts_verdict(cases)])  # fmt: skip
     if case.survival and case.survival.is_unsafe:
         warning = hazards.risk_words(case.hazards) or "nothing"
-        return (
-            f"Not safe: after power cuts it {survival.outcome_words(case)}; the manuals warn of "
-            f"{warning}."
+        return sentence(
+            [
+                f"Not safe: a power cut {survival.outcome_words(case)}",
+                f"the manuals warn of {warning}",
+            ]
         )
     manuals = (
         f"At risk by the manuals: {hazards.manuals(case)}"
