@@ -1,5 +1,5 @@
-"""What the memory of a core adds to an experiment's cases: each run again with the model of its
-caches and TLBs, which counts every part of the run.
+"""The time that the memory of a core adds to an experiment's cases: each runs again with the model
+of its caches and TLBs, which counts every part of the run.
 
 A result of its own: the tables of the run are left as they are.
 """

@@ -1,4 +1,5 @@
-"""What power cuts leave of the cases of an experiment: asked of guests, or taken from the cache.
+"""The outcomes of power cuts on the cases of an experiment: asked of guests, or taken from the
+cache.
 
 Reads the cases of an experiment; cuts the power of each in guests (agent/src/lab/power_cut);
 produces an answer for every case and seed, and puts them into a run folder.

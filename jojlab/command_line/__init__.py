@@ -1,1 +1,1 @@
-"""What several subcommands share: options made of fields, and running a live case."""
+"""The parts that several subcommands share: options made of fields, and running a live case."""

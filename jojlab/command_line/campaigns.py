@@ -1,4 +1,4 @@
-"""What the subcommands that run a campaign share: they begin it, run it and cut its power while
+"""The common part of subcommands that run a campaign: they begin it, run it and cut its power while
 progress is shown on stderr, and say what a signal left of it.
 """
 

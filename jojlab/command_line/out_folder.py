@@ -1,4 +1,4 @@
-"""Where a command writes: the folder that --out names, or a new one below runs/."""
+"""The place that a command writes to: the folder that --out names, or a new one below runs/."""
 
 from __future__ import annotations
 

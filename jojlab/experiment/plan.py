@@ -1,5 +1,5 @@
-"""What of an experiment can be run: reads the profiles of its devices, looks for the files that its
-cases name, and marks the cases that their devices cannot run.
+"""The plan of what can be run of an experiment: reads the profiles of its devices, looks for the
+files that its cases name, and marks the cases that their devices cannot run.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+.-]{0,59}")
 
 
 class _Words(Struct):
-    """What an entry says besides the fields of a case."""
+    """The keys of an entry besides the fields of a case."""
 
     name: str = ""
     note: str = ""

@@ -1,4 +1,4 @@
-"""Where the files are that come with jojlab and are not Python: experiments, devices, schema,
+"""The places of files that come with jojlab and are not Python: experiments, devices, schema,
 sources of the kernel zone, the agent, and the VFS for SQLite.
 
 A checkout uses its own files, beside the package. A wheel holds them as package data.

@@ -21,7 +21,7 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 class TrendValue(Struct, frozen=True):
-    """What one run measured of a limit: `limit` is its name, `value` in the unit of its figure."""
+    """One run's value of a limit: `limit` is its name, `value` in the unit of its figure."""
 
     case: str
     limit: str

@@ -1,4 +1,6 @@
-"""What the files that a guest hands out depend on. Loads nothing that running a guest needs."""
+"""The hash of what the files that a guest hands out depend on. Loads nothing that running a guest
+needs.
+"""
 
 from __future__ import annotations
 

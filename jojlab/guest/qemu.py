@@ -38,7 +38,7 @@ KERNEL_COMMAND_LINE = f"{COMMON_COMMAND_LINE}tsc_early_khz=1000000"
 
 @dataclass(frozen=True)
 class _Board:
-    """What QEMU is told of a machine, and its kernel but where the results go."""
+    """Return what QEMU is told of a machine and its kernel, but where the results go."""
 
     machine: str
     cpu: str

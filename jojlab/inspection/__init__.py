@@ -1,1 +1,1 @@
-"""What lies under a database or a directory of this machine, read before anything is measured."""
+"""The layers under a database or a directory of this machine, read before anything is measured."""

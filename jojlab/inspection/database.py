@@ -33,7 +33,7 @@ class JournalMode(StrEnum):
 
 @dataclass(frozen=True)
 class Database:
-    """What the files of one database say.
+    """One database, as its files describe it.
 
     `wal_bytes` and `journal_bytes` are the sizes of its WAL and rollback journal, None where there
     is no such file. `pages` is the size that the header names, 0 in files of SQLite before 3.7.0.

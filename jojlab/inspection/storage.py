@@ -33,7 +33,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class BlockDevice:
-    """What the kernel says of a block device; None is what it does not say.
+    """A block device as the kernel describes it; None is what it does not say.
 
     `below` are the devices that it is made of (dm, md). `wear` is the device's own estimate of its
     used life, in its own words. `written_bytes` and `flushes` are counted since the machine began.

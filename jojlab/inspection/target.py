@@ -1,4 +1,4 @@
-"""What lies under a path: its database, mount, device and SQLite; and a case of the lab like it."""
+"""The layers under a path: database, mount, device and SQLite; and a case of the lab like it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIELDS_OF_MODES = {
 
 @dataclass(frozen=True)
 class Target:
-    """What a path leads to; `device` is None where its filesystem is on none.
+    """The place that a path leads to; `device` is None where its filesystem is on none.
 
     `sync_ns` is the median time of a sync that was tried there, None where none was.
     """

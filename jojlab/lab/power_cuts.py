@@ -113,7 +113,7 @@ _HANDED_OUT, _CLEAN = "handed out", "clean"
 
 
 class _DiskStates(msgspec.Struct, forbid_unknown_fields=True):
-    """Of each state and disk: slots that changed, each with the number of its page, 0 for zeroes.
+    """The slots that changed, by state and disk, each with the number of its page, 0 for zeroes.
 
     A disk begins as zeroes.
     """

@@ -1,5 +1,5 @@
-"""Where jobs run: in a guest of this machine, started by its processes or by workers of a Dask
-cluster. `work` knows neither the cache of results nor other jobs.
+"""The places where jobs run: in a guest of this machine, started by its processes or by workers of
+a Dask cluster. `work` knows neither the cache of results nor other jobs.
 
 Work in processes of this machine, several jobs at a time: the executor of ProcessPoolExecutor.
 
@@ -51,7 +51,7 @@ _OUTCOME = "outcome.json"
 
 
 class _AgentOutcome(msgspec.Struct):
-    """What the agent writes there (agent/src/commands/init.rs)."""
+    """The outcome of a job as the agent writes it (agent/src/commands/init.rs)."""
 
     status: Literal["ok", "error"]
     kind: Literal["use", "machine"] = "machine"

@@ -11,29 +11,29 @@ from jojlab.live import abilities as module
 from jojlab.live.abilities import Ability, abilities
 
 
-def of(name: str, lab_lacks: str = "") -> Ability:
+def ability(name: str, lab_lacks: str = "") -> Ability:
     (found,) = [each for each in abilities(lab_lacks) if each.name == name]
     return found
 
 
 def test_a_lab_that_lacks_something_cannot_run_cases() -> None:
-    assert of("lab").reason == ""
-    assert of("lab", "qemu, image").reason == "it lacks: qemu, image"
+    assert ability("lab").reason == ""
+    assert ability("lab", "qemu, image").reason == "it lacks: qemu, image"
 
 
 def test_an_old_kernel_and_one_without_btf_cannot_be_traced(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(module, "_BTF", tmp_path / "vmlinux")
-    assert of("trace").reason == f"this kernel has no {tmp_path / 'vmlinux'}"
+    assert ability("trace").reason == f"this kernel has no {tmp_path / 'vmlinux'}"
     monkeypatch.setattr(platform, "release", lambda: "4.19.0-21-amd64")
-    assert of("trace").reason == "Linux 4.19.0-21-amd64 is older than 5.10"
+    assert ability("trace").reason == "Linux 4.19.0-21-amd64 is older than 5.10"
 
 
 def test_only_root_can_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "vmlinux").touch()
     monkeypatch.setattr(module, "_BTF", tmp_path / "vmlinux")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    found = of("trace")
+    found = ability("trace")
     assert found.reason == "only root may load the tracer into the kernel"
     assert found.remedy == "begin the command with sudo"

@@ -1,5 +1,5 @@
-"""What a program of this machine needs in a guest: its loader and libraries by its ELF headers, or
-its interpreter.
+"""The files that a program of this machine needs in a guest: its loader and libraries by its ELF
+headers, or its interpreter.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _MOST_COLUMN_BYTES = 1 << 30
 
 
 class RecordingManifest(msgspec.Struct):
-    """What joj reads of a recording's manifest; other keys are let be."""
+    """The keys that joj reads of a recording's manifest; others are let be."""
 
     recording_version: int | None = None
     # What made it: ptrace, ebpf, sqlite, or the format that was imported.
@@ -142,7 +142,7 @@ _TOLD_NAMES = 10
 
 
 class ImportCounts(msgspec.Struct):
-    """What the agent counted, and what it could not read (agent/src/import/mod.rs: Imported)."""
+    """Counts of what the agent read and what it could not (agent/src/import/mod.rs: Imported)."""
 
     lines: int
     calls: int

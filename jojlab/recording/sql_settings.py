@@ -70,7 +70,7 @@ _JOURNAL_MODES = ("delete", "truncate", "persist", "memory", "wal", "off")
 
 @dataclass
 class ConnectionSettings:
-    """What one connection set last, by the name of its file; how often it committed."""
+    """The last settings of one connection, by the name of its file; how often it committed."""
 
     file: str
     build_options: Sequence[str]

@@ -56,7 +56,7 @@ class SqlToken:
 
     @property
     def name(self) -> str:
-        """What it names, without its quotes, in small letters: names of SQL are alike so."""
+        """Return what it names, without its quotes, in small letters: names of SQL are alike so."""
         bare = self.text
         if self.kind == "quoted":
             end = bare[-1]

@@ -268,7 +268,7 @@ def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> 
 
 
 def bill_section(summary: RunSummary, run: str) -> Section:
-    """What one commit costs by class, then every case's bill in full."""
+    """Return the section of what one commit costs by class, then every case's bill in full."""
     html = render(
         "report/bill.html",
         classes=_class_table(summary),

@@ -294,7 +294,7 @@ def _values(cases: list[str]) -> alt.Axis:
 
 
 def _absent(data: Datasets, rows: Rows, y: alt.Y) -> list[alt.Chart]:
-    """What stands in the place of a bar that is not there: a word, and why."""
+    """Return what stands in place of a bar that is not there: a word, and why."""
     found = [row for row in rows if "absent" in row]
     if not found:
         return []

@@ -333,7 +333,7 @@ def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str, late_ms: float)
 
 
 def _labels(source: Spec, y: Spec, side: str, late_ms: float) -> Spec:
-    """What stands after a bar (`side` end_ms), or before it where that is late in the commit."""
+    """Return what stands after a bar (`side` end_ms), or before it late in the commit."""
     late = side == "begin_ms"
     align = {"align": "right", "dx": -4} if late else {"align": "left", "dx": 4}
     return {

@@ -144,7 +144,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class TrendLine:
-    """What became of one limit's value: `bars` has a sign for each run that is drawn, the oldest
+    """The course of one limit's value: `bars` has a sign for each run that is drawn, the oldest
     first, and a blank where it was not measured. `before` is the value of the run before, None
     where there is none; `changed_at` is the newest commit that
     changed it.

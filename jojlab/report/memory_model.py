@@ -1,4 +1,4 @@
-"""What a memory model counted of each case, and the time that it would add."""
+"""The counts of a memory model by case, and the time that it would add."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMITS = (
 
 
 def model_title(model: MemoryModel) -> str:
-    """What the table of cases is of."""
+    """Return the title of the table of cases."""
     seeds = max((len(case.seeds) for case in model.cases), default=0)
     over = f"median of {seeds} seeds" if seeds > 1 else "one seed"
     return f"{model.title}; while transactions ran, {over}"

@@ -1,4 +1,4 @@
-"""What it takes to use other settings: a label that tells them apart, lines to paste, and what is
+"""The way to other settings: a label that tells them apart, lines to paste, and what is
 given up.
 """
 
@@ -65,7 +65,7 @@ def _vfs_lines(settings: Mapping[str, Value]) -> Iterator[str]:
 def _database_lines(
     settings: Mapping[str, Value], changed: Differences, schemas: Sequence[str]
 ) -> Iterator[str]:
-    """What changes the file itself: SQLite changes no page size in WAL mode (sqlite.org/pragma)."""
+    """Yield what changes the file: SQLite changes no page size in WAL mode (sqlite.org/pragma)."""
     if "page_size_bytes" not in changed:
         return
     several = len(schemas) > 1
@@ -81,7 +81,7 @@ def _database_lines(
 def _app_lines(
     settings: Mapping[str, Value], changed: Differences, schemas: Sequence[str]
 ) -> Iterator[str]:
-    """What a connection sets, by schema: `PRAGMA synchronous` without a name is of main alone."""
+    """Yield what a connection sets, by schema: without a name a PRAGMA is of main alone."""
     if "journal_mode" not in settings:
         return
     when = ", after ATTACH" if len(schemas) > 1 else ""

@@ -1,4 +1,4 @@
-"""What kind of I/O each case made, and where on the device it went over time."""
+"""The kinds of I/O of each case, and the places on the device that it went to over time."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Capture:
 
 @dataclass(frozen=True)
 class _Contents:
-    """What was found in the files of a capture."""
+    """Facts that were found in the files of a capture."""
 
     row_counts: dict[str, int]
     manifest: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What power cuts left of one run: the answer of the agent, power_cuts.json
+"""The outcomes of power cuts on one run: the answer of the agent, power_cuts.json
 (agent/src/lab/power_cut), as a run folder carries it.
 
 A state is what one cut leaves: the contents of the disks, and what had been promised by then. Equal

@@ -80,7 +80,7 @@ class CaseEntry:
 
 
 class _Document(msgspec.Struct):
-    """What run.json has."""
+    """The contents of run.json."""
 
     schema_version: int
     experiment: StoredExperiment

@@ -1,1 +1,1 @@
-"""What every part of the report uses: numbers in words, templates, the terminal, charts."""
+"""The parts that the whole report uses: numbers in words, templates, the terminal, charts."""

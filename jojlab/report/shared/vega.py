@@ -1,4 +1,5 @@
-"""What every chart has: its colours, its type, its data by name, and how it becomes Vega-Lite.
+"""The common part of all charts: its colours, its type, its data by name, and how it becomes
+Vega-Lite.
 
 Colours are those of Okabe and Ito (Color Universal Design, 2008), which people with any form of
 colour blindness tell apart, on white and on black. Text and lines take the page's own colours by

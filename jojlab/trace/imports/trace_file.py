@@ -149,7 +149,7 @@ class _Source:
 
 @dataclass
 class _Reading:
-    """What was met in the lines, and is no event."""
+    """Counts of what was met in the lines, and is no event."""
 
     lines: int = 0
     unread: int = 0
