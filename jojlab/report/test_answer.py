@@ -120,8 +120,7 @@ def test_risks_and_power_cuts_are_said_as_they_were_seen(tmp_path: Path) -> None
         "the 2 cases."
     )
     unsafe = (
-        "Not safe: a power cut loses the last commit: 2 of 40 states; the manuals warn of "
-        "nothing."
+        "Not safe: a power cut loses the last commit: 2 of 40 states; the manuals warn of nothing."
     )
     kept = "Safe by the manuals; after power cuts not refuted: nothing lost in 40 states."
     assert both in lines
