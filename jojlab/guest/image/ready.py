@@ -28,8 +28,11 @@ from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.model.architecture import X86_64, Architecture
 from jojlab.model.filesystems import FILESYSTEMS, RAW_NAND_FILESYSTEMS
 
-# Of the disks that QEMU emulates (jojlab/guest/wall_clock.py).
-DRIVERS = Extras(("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block"))
+# Of the disks that QEMU emulates (jojlab/guest/wall_clock.py); the self-test writes through an
+# overlay there too.
+DRIVERS = Extras(
+    ("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block", "overlay")
+)
 # The filesystems on raw NAND, and the modelled NAND.
 RAW_NAND = Extras(
     tuple(module for name in RAW_NAND_FILESYSTEMS for module in FILESYSTEMS[name].modules),
