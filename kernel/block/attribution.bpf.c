@@ -144,7 +144,9 @@ static __always_inline void describe_waiter(struct bio_record *record, __u64 dio
 /*
  * Direct I/O through iomap. Its pages may be anonymous, or the page cache of another file (a
  * mapped file as the buffer), so the kiocb tells the file. dio->size already counts this bio, until
- * Linux 7.0 gave a bio a function of its own (iomap_dio_bio_iter_one()).
+ * Linux 7.0 gave a bio a function of its own (iomap_dio_bio_iter_one()). Of a bio that was held
+ * back (describe_waiter()) and is queued now, by another task, it counts what was submitted
+ * meanwhile too: the place of this one is known if it is all.
  *
  * A write that is not of whole blocks may have zeroes written around it, which are not counted
  * (iomap_dio_zero()). Where they cannot be told from what the program wrote, their place in the
@@ -155,16 +157,19 @@ static __always_inline void describe_direct(struct walk *walk, struct bio *bio, 
 	__u64 iocb = READ(iomap_dio, dio, iocb), done = READ(iomap_dio, dio, size);
 	__u64 inode = READ(file, READ(kiocb, iocb, ki_filp), f_inode), offset = done;
 	__u64 position = READ(kiocb, iocb, ki_pos);
-	bool is_counted = !control.direct_counts_later;
+	bool is_late = READ(iomap_dio, dio, submit.waiter) != bpf_get_current_task();
+	bool is_counted = is_late || !control.direct_counts_later;
 
 	describe_waiter(&walk->bio, dio);
 	remember_submitter(&walk->bio, dio, iocb);
 	if (is_counted)
 		offset -= walk->left_bytes;
-	if (is_counted && done < walk->left_bytes)
+	if (is_late && offset)
+		offset = NO_OFFSET;
+	else if (is_counted && done < walk->left_bytes)
 		/* No more than zeroes can be larger than all that was written. */
 		offset = done ? done : -(__u64)walk->left_bytes;
-	else if (may_be_padding(walk, bio, inode, done ? 0 : position,
+	else if (may_be_padding(walk, bio, inode, done && !is_late ? 0 : position,
 				is_counted ? position + done : 0))
 		offset = NO_OFFSET;
 	describe_asked(walk, iocb, offset);

@@ -14,6 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::contents::ProgramMemory;
 use super::words;
+use crate::messages::counted;
 use crate::open_flags;
 use crate::tables::recording::{OpenDescriptor, PathState};
 
@@ -37,10 +38,10 @@ pub struct DatabaseBefore {
 /// Return what a reader should know of databases that were there.
 pub fn note_of(databases: &[DatabaseBefore]) -> Option<String> {
     let first = &databases.first()?.path;
-    let count = databases.len();
+    let were = counted(databases.len() as u64, "database{s} {was|were} there before, such as");
     Some(format!(
-        "{count} databases were there before, such as {first}: a recording does not have what was \
-         in them, and a replay fills files of their sizes with made bytes"
+        "{were} {first}: a recording does not have the contents, and a replay fills files of the \
+         same sizes with made bytes"
     ))
 }
 

@@ -252,7 +252,8 @@ fn judge(
         return (stamp.is_some() || matches!(owner, Owner::Stranger)).then(holds);
     }
     let offset = run.file_offset_bytes.map(|offset| (offset + skipped) as u64);
-    if offset.is_none() {
+    let is_placeless = owner.stamped().is_some_and(|known| known.is_placeless);
+    if offset.is_none() && !is_placeless {
         verdict.offsetless_bytes += SECTOR as u64;
     }
     if is_zeroes(run) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -10,6 +11,8 @@ use anyhow::Context;
 use super::sector_versions::SectorVersions;
 use super::stamp::{self, SECTOR};
 use crate::tables::timeline::now_ns;
+
+const PAGE: usize = 4096;
 
 /// One call that synced a file, by its times.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +46,8 @@ pub struct KnownFile {
     pub syncs: Vec<KnownSync>,
     /// The calls that wrote to it past the page cache and waited for the device.
     pub direct_writes: Vec<KnownSync>,
+    /// Nobody can tell the place of what was written to it: several bios of a call were held back.
+    pub is_placeless: bool,
     /// Held open: the blocks of an unlinked file shall not become another's.
     file: Option<File>,
     dirty: BTreeSet<u64>,
@@ -61,6 +66,7 @@ impl KnownFile {
             small_bytes: None,
             syncs: Vec::new(),
             direct_writes: Vec::new(),
+            is_placeless: false,
             file: Some(file),
             dirty: BTreeSet::new(),
             version: 0,
@@ -107,6 +113,23 @@ impl KnownFile {
     pub fn write_direct(&mut self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
         self.stamp(buffer, offset);
         let call = KnownSync::measure(|| self.file().write_all_at(buffer, offset))?;
+        self.direct_writes.push(call);
+        Ok(())
+    }
+
+    /// As `write_direct`, to the begin of the file: every other page of the buffer, so that none is
+    /// next to another in memory.
+    pub fn write_scattered(&mut self, buffer: &mut [u8]) -> std::io::Result<()> {
+        let mut pages = Vec::new();
+        for (number, two_pages) in buffer.chunks_exact_mut(2 * PAGE).enumerate() {
+            let (page, _) = two_pages.split_at_mut(PAGE);
+            self.stamp(page, (number * PAGE) as u64);
+            pages.push(IoSlice::new(page));
+        }
+        let call = KnownSync::measure(|| {
+            let written = rustix::io::pwritev(self.file(), &pages, 0)?;
+            if written == pages.len() * PAGE { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
+        })?;
         self.direct_writes.push(call);
         Ok(())
     }

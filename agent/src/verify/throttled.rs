@@ -21,6 +21,8 @@ use crate::workload::files::engine::AlignedBuffer;
 const PAGE: usize = 4096;
 const BYTES_A_SECOND: u64 = 4 << 20;
 const DIRECT_BYTES: usize = 256 << 10;
+/// A bio has at most 256 parts (BIO_MAX_VECS).
+const SCATTERED_PAGES: usize = 300;
 
 /// Writes past the page cache and through it, both held back.
 pub fn throttled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
@@ -33,9 +35,10 @@ pub fn throttled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
             Ok(group) => group,
             Err(error) => return Ok(Some(format!("{error:#}"))),
         };
-        let written = group.enter().context("the cgroup").and_then(|()| write(directory, log));
+        let written =
+            group.enter().context("entering the cgroup").and_then(|()| write(directory, log));
         let charged = group.charged_bytes(&disk);
-        group.leave().context("the cgroup")?;
+        group.leave().context("leaving the cgroup")?;
         let written = written?;
         Ok((charged? < written).then(|| "the limit did not count what was written".to_owned()))
     })
@@ -44,22 +47,31 @@ pub fn throttled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
 /// Returns how many bytes were written to the device.
 fn write(directory: &Path, log: &mut Log) -> anyhow::Result<u64> {
     let number = log.known.len() as u32;
-    let mut known = KnownFile::create(directory, "throttled", number, libc::O_DIRECT)?;
-    // Btrfs writes what has checksums through the page cache, from Linux 6.15 on; others do not
-    // know the flag.
-    let _ = rustix::fs::ioctl_setflags(known.file(), IFlags::NOCOW);
-    let mut buffer = AlignedBuffer::new(DIRECT_BYTES);
+    let mut known = create_direct(directory, "throttled", number)?;
+    let mut buffer = AlignedBuffer::new(2 * SCATTERED_PAGES * PAGE);
     for offset in (0..4 * DIRECT_BYTES).step_by(DIRECT_BYTES) {
-        known.write_direct(buffer.bytes(), offset as u64)?;
+        known.write_direct(&mut buffer.bytes()[..DIRECT_BYTES], offset as u64)?;
     }
     known.sync()?;
-    let mut buffered = KnownFile::create(directory, "throttled-buffered", number + 1, 0)?;
+    let mut scattered = create_direct(directory, "throttled-scattered", number + 1)?;
+    scattered.is_placeless = true;
+    scattered.write_scattered(buffer.bytes())?;
+    scattered.sync()?;
+    let mut buffered = KnownFile::create(directory, "throttled-buffered", number + 2, 0)?;
     for round in 0..3 {
         buffered.write(round * 8 * PAGE as u64, 32 * PAGE)?;
         buffered.sync()?;
     }
-    log.known.extend([known, buffered]);
+    log.known.extend([known, scattered, buffered]);
     Ok(4 * DIRECT_BYTES as u64)
+}
+
+fn create_direct(directory: &Path, name: &str, number: u32) -> anyhow::Result<KnownFile> {
+    let known = KnownFile::create(directory, name, number, libc::O_DIRECT)?;
+    // Btrfs writes what has checksums through the page cache, from Linux 6.15 on; others do not
+    // know the flag.
+    let _ = rustix::fs::ioctl_setflags(known.file(), IFlags::NOCOW);
+    Ok(known)
 }
 
 /// A cgroup of our own, in the hierarchy that has the controller of block I/O.
