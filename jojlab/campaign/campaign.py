@@ -94,6 +94,10 @@ class Campaign:
             experiment_toml=experiment.text,
             power_cuts=power_cuts,
         )
+        for each in self.jobs:
+            inputs = {own.name: own.identity for own in each.job.inputs}
+            for case, _ in each.answers:
+                run.note_inputs(case.case_id, inputs)
         for entry in run.cases:
             for capture in entry.captures:
                 watcher.finished(Step(entry.case_id, capture.seed, is_there=True))

@@ -19,6 +19,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import DEVICES
 from jojlab.lab.lab import Lab
+from jojlab.model.field import Value
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import wal_capture
 from tests.images import unbootable_image
@@ -50,9 +51,10 @@ class RecordingProgress(RunProgress):
 class Bench:
     """An experiment of two cases and two seeds, and a laboratory whose image cannot boot."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: Value) -> None:
         self.folder = folder
-        fixed, matrix = {"filesystem": "ext4"}, {"journal_mode": ("wal", "persist")}
+        fixed = {"filesystem": "ext4", **settings}
+        matrix: dict[str, tuple[Value, ...]] = {"journal_mode": ("wal", "persist")}
         experiment = Experiment("asked", "What?", SEEDS, fixed, matrix)
         self.asked, self.profiles = plan(experiment.expanded())
         self.images = Images({"installed": unbootable_image(folder / "image", by="test")})
@@ -109,6 +111,23 @@ def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
         **bench.images.images_by_name["installed"].manifest,
     }
     assert list((bench.lab.cache.root / "work").iterdir()) == []
+
+
+def test_the_contents_of_input_files_are_noted_and_stay_those_of_a_run(tmp_path: Path) -> None:
+    script = tmp_path / "app" / "transaction.sql"
+    script.parent.mkdir()
+    script.write_text("CREATE TABLE t(x);\n")
+    bench = Bench(tmp_path, workload="sql", scripts=str(script.parent))
+    for number in (0, 1):
+        for seed in SEEDS:
+            bench.put_result(number, seed)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(RecordingProgress(interrupted=True))
+    noted = [case.inputs for case in RunFolder.open(tmp_path / "run").cases]
+    assert [list(each) for each in noted] == [["scripts"], ["scripts"]]
+    script.write_text("CREATE TABLE t(y);\n")
+    with pytest.raises(UseError, match="other contents of scripts"):
+        bench.run(RecordingProgress())
 
 
 def test_the_estimate_counts_guests_that_are_not_cached(
