@@ -55,7 +55,8 @@ def test_two_hypotheses_of_one_phone_have_one_anchor() -> None:
     assert cached.calibration
     assert uncached.calibration
     assert uncached.calibration.parameter != cached.calibration.parameter
-    assert uncached.calibration.case == cached.calibration.case
+    # Each is fitted with the software that it is for.
+    assert uncached.calibration.case == {**cached.calibration.case, "software": "2012"}
     assert uncached.calibration.throughput_tps == cached.calibration.throughput_tps
     differing = {key for key, value in cached.model.items() if uncached.model[key] != value}
     assert differing == {

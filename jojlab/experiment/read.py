@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -55,9 +55,10 @@ MAX_CASES = 10_000
 
 
 class _Part(Struct, forbid_unknown_fields=True):
-    """An entry [[part]]."""
+    """An entry [[part]]: an experiment, and changes as of `--set`."""
 
     experiment: str
+    set: list[str] = []
 
 
 class _Document(Struct, forbid_unknown_fields=True):
@@ -271,15 +272,24 @@ def _parts(document: Mapping[str, Any], entries: Sequence[_Part], where: str) ->
     parts: dict[str, Experiment] = {}
     for number, entry in enumerate(entries, 1):
         place = f"{where}: [[part]] number {number}"
-        try:
+        with _placed(place):
             path = find(entry.experiment)
-        except UseError as error:
-            raise UseError(f"{place}: {error.message}", error.remedy) from error
         part = _load(path, place)
+        with _placed(place):
+            part = apply(part, entry.set)
         if part.name in parts:
             raise UseError(f"{place}: {part.name} is named twice", "name each part once")
         parts[part.name] = part
     return list(parts.values())
+
+
+@contextlib.contextmanager
+def _placed(place: str) -> Iterator[None]:
+    """Raise what is refused with the place that asks for it."""
+    try:
+        yield
+    except UseError as error:
+        raise UseError(f"{place}: {error.message}", error.remedy) from error
 
 
 def _seeds(first: int, count: int, where: str) -> tuple[int, ...]:

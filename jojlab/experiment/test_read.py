@@ -290,6 +290,17 @@ def test_a_part_that_names_itself_is_refused(tmp_path: Path) -> None:
     assert "name those instead" in said
 
 
+def test_a_part_is_changed_as_by_set(tmp_path: Path) -> None:
+    part = '[[part]]\nexperiment = "ext4-lba"\nset = '
+    text = f'question = "What?"\n{part}["software=2012,today"]\n'
+    asked = read(write(tmp_path, text))
+    assert [case.settings["software"] for case in asked.cases] == 2 * ["2012", "today"]
+    # They are the cases of this file: what was published applies to them.
+    assert asked.record()["parts"][0]["altered"] == []
+    said = refused(tmp_path, f'question = "What?"\n{part}["filesystem=ext"]\n')
+    assert "[[part]] number 1: --set filesystem=ext" in said
+
+
 def test_options_of_mkfs_and_mount_keep_their_commas(tmp_path: Path) -> None:
     settings = ("mkfs_options=-O a,b", "mount_options=noatime,nobarrier")
     asked = read(write(tmp_path, GOOD), settings)

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.analysis.study.parts import Part, PartVerdict, Verdicts, verdicts
+from jojlab.analysis.study.parts import Part, Verdicts, beside, verdicts
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.analysis.study.tables import ComparedTable
 from jojlab.foundation.lazy import alt
 from jojlab.model.figures import FIGURES
 from jojlab.report import hazards, survival
+from jojlab.report.answer import answer_lines
 from jojlab.report.overview import overview_table
 from jojlab.report.shared import text, vega
 from jojlab.report.shared.template import Cell, Noted, Section, Specs, render
@@ -28,6 +29,9 @@ from jojlab.report.statements import (
     measured_value,
     percent_change,
     published_value,
+    reasons,
+    result_words,
+    software_columns,
     statement_verdict,
     table_verdict,
     title,
@@ -335,10 +339,16 @@ def table_rows(tables: Iterable[ComparedTable]) -> list[dict[str, Any]]:
 
 
 def _statements(part: Part) -> dict[str, Any]:
-    """Return the rows of bounds, and of values and changes."""
-    bounds = [result for result in part.statements if result.kind == "bound"]
-    values = [result for result in part.statements if result.kind != "bound"]
+    """Return the rows of bounds, and of values and changes; or those of all, with each software
+    beside the other.
+    """
+    columns = software_columns(part)
+    alone = () if columns else part.statements
+    bounds = [result for result in alone if result.kind == "bound"]
+    values = [result for result in alone if result.kind != "bound"]
     return {
+        "columns": columns,
+        "rows": [_row_beside(row) for row in beside(part)] if columns else [],
         "orderings": [_bound(each) for each in bounds],
         "measures": [
             _value(each, point, is_first=place == 0)
@@ -348,15 +358,32 @@ def _statements(part: Part) -> dict[str, Any]:
     }
 
 
+def _row_beside(row: Sequence[Statement]) -> list[Cell]:
+    """Return a statement, theirs, ours with each software, and why ours is another."""
+    first = row[0]
+    mark = "anchor: the profile is fitted to this" if first.anchor else ""
+    return [
+        Noted(title(first), "\n".join(filter(None, (first.note, first.source)))),
+        Noted(published_value(first), mark),
+        *(Noted(result_words(each), "; ".join(_failures(each))) for each in row),
+        reasons(row),
+    ]
+
+
+def _failures(result: Statement) -> list[str]:
+    """Return where a bound does not hold, and by how much."""
+    return [
+        f"{compared(point)}: {measured_value(result, point)}"
+        for point in result.points
+        if point.holds is False
+    ]
+
+
 def _bound(result: Statement) -> list[Cell]:
-    failed = [point for point in result.points if point.holds is False]
     return [
         Noted(title(result), result.note),
         statement_verdict(result),
-        Noted(
-            "; ".join(f"{compared(p)}: {measured_value(result, p)}" for p in failed),
-            f"Why: {result.explanation}" if result.missed and result.explanation else "",
-        ),
+        Noted("; ".join(_failures(result)), f"Why: {result.reason}" if result.reason else ""),
         result.source,
     ]
 
@@ -366,8 +393,7 @@ def _value(result: Statement, point: Point, *, is_first: bool) -> list[Cell]:
     mark = "anchor: the profile is fitted to this" if result.anchor else ""
     if result.status == "inferred":
         mark = "inferred, not printed"
-    explained = f"Why ours differs: {result.explanation}" if result.missed else ""
-    explained = explained if result.explanation else ""
+    explained = f"Why ours differs: {result.reason}" if result.reason else ""
     said = [result.note, explained] if is_first else []
     return [
         Noted(title(result), "\n".join(filter(None, said))),
@@ -404,16 +430,28 @@ class Card(NamedTuple):
 
 def verdict_section(summary: RunSummary) -> Section | None:
     """Return the section, or None where no part has a published statement."""
-    result = verdicts(summary.parts)
-    if not (result.whole.orderings or result.whole.errors or result.anchors):
+    columns = verdicts(summary.parts)
+    if not any(each.whole.orderings or each.whole.errors or each.anchors for each in columns):
         return None
     html = render(
         "report/verdict.html",
-        cards=[*_orderings(result), *_predictions(result), *_anchors(result)],
-        parts=[_row(part) for part in result.parts],
+        cards=[card for each in columns for card in _cards(each)],
+        columns=[_of_software(each) for each in columns],
+        parts=[_row(part.name, columns) for part in summary.parts],
+        lines=answer_lines(summary),
         notes=summary.notes,
     )
     return Section("answer", html)
+
+
+def _of_software(result: Verdicts) -> str:
+    return f", software of {result.software}" if result.software else ""
+
+
+def _cards(result: Verdicts) -> Iterator[Card]:
+    of = _of_software(result)
+    for card in (*_orderings(result), *_predictions(result), *_anchors(result)):
+        yield card._replace(title=f"{card.title.removesuffix('?')}{of}?" if of else card.title)
 
 
 def _orderings(result: Verdicts) -> Iterator[Card]:
@@ -447,14 +485,15 @@ def _anchors(result: Verdicts) -> Iterator[Card]:
         )
 
 
-def _row(part: PartVerdict) -> dict[str, Any]:
-    middle = part.median_error
-    return {
-        "name": part.name,
-        "link": quote(anchor_of(part.name)),
-        "cells": (
+def _row(name: str, columns: Sequence[Verdicts]) -> dict[str, Any]:
+    """Return a part's row of the table of parts: three cells for each software."""
+    cells: list[str] = []
+    for column in columns:
+        [part] = [each for each in column.parts if each.name == name]
+        middle = part.median_error
+        cells += [
             f"{part.reproduced} of {part.orderings}" if part.orderings else "–",
             str(len(part.errors)) if part.errors else "–",
             "–" if middle is None else text.percent(middle),
-        ),
-    }
+        ]
+    return {"name": name, "link": quote(anchor_of(name)), "cells": cells}

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.study.parts import Part
+from jojlab.analysis.study.parts import Part, beside
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.analysis.study.tables import ComparedTable, TableCell
 from jojlab.model.figures import FIGURES
@@ -113,8 +113,38 @@ def table_verdict(table: ComparedTable) -> str:
 _STYLES = {"reproduced": "green", "not reproduced": "red"}
 
 
+def software_columns(part: Part) -> list[str]:
+    """Return the titles of a part's software, where its statements are held against several."""
+    names = list(dict.fromkeys(each.software for each in part.statements))
+    return [f"software of {name}" for name in names] if len(names) > 1 else []
+
+
+def result_words(result: Statement) -> str:
+    """Return what became of a statement with one software: a verdict, or ours and its error."""
+    if result.kind == "bound" or result.verdict == "not measured":
+        return statement_verdict(result)
+    told = [
+        f"{measured_value(result, point)} ({error(point)})"
+        if point.error is not None
+        else measured_value(result, point)
+        for point in result.points
+    ]
+    return "; ".join(dict.fromkeys(told))
+
+
+def reasons(row: Iterable[Statement]) -> str:
+    """Return why ours is another, with each software that it is another with."""
+    told = {each.reason: each.software for each in row if each.reason}
+    return " ".join(f"{software}: {reason}" for reason, software in told.items())
+
+
 def print_statements(console: Console, part: Part) -> None:
-    """Print values and changes line by line, then the bounds, and what explains a miss."""
+    """Print values and changes line by line, then the bounds, and what explains a miss; with each
+    software beside the other where the cases name it.
+    """
+    if columns := software_columns(part):
+        _print_beside(console, part, columns)
+        return
     values = [result for result in part.statements if result.kind != "bound"]
     bounds = [result for result in part.statements if result.kind == "bound"]
     if values:
@@ -122,8 +152,31 @@ def print_statements(console: Console, part: Part) -> None:
     if bounds:
         console.print(_bounds(bounds))
     for result in part.statements:
-        if result.missed and result.explanation:
-            console.print(f"[dim]{escape(title(result))}: {escape(result.explanation)}[/dim]")
+        if result.reason:
+            console.print(f"[dim]{escape(title(result))}: {escape(result.reason)}[/dim]")
+
+
+def _print_beside(console: Console, part: Part, columns: list[str]) -> None:
+    table = new_table(
+        ("published", "left"), ("theirs", "left"), *((name, "left") for name in columns)
+    )
+    for row in beside(part):
+        theirs = published_value(row[0]) + (" (anchor)" if row[0].anchor else "")
+        table.add_row(
+            escape(title(row[0])),
+            escape(theirs),
+            *(_styled(result) for result in row),
+        )
+    console.print(table)
+    for row in beside(part):
+        if told := reasons(row):
+            console.print(f"[dim]{escape(title(row[0]))}: {escape(told)}[/dim]")
+
+
+def _styled(result: Statement) -> str:
+    style = _STYLES.get(result.verdict)
+    words = escape(result_words(result))
+    return f"[{style}]{words}[/{style}]" if style else words
 
 
 def _values(values: list[Statement]) -> Table:

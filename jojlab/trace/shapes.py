@@ -33,6 +33,8 @@ class Published(Struct, kw_only=True, forbid_unknown_fields=True):
     says: str = ""
     note: str = ""
     explanation: str = ""
+    study_explanation: str = ""
+    advice: str = ""
     quote: str = ""
     value: Number | None = None
     status: Literal["stated", "inferred", "missing"] = "stated"

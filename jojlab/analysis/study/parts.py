@@ -201,7 +201,9 @@ def value_words(field: str, value: object) -> str:
 
 @dataclass(frozen=True)
 class PartVerdict:
-    """One part: its orderings that were measured, those reproduced, and its predictions' errors."""
+    """One part with one software: its orderings that were measured, those reproduced, and its
+    predictions' errors.
+    """
 
     name: str
     orderings: int
@@ -216,8 +218,9 @@ class PartVerdict:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """All parts, their sum, and the anchors with what ours is."""
+    """All parts with one software, their sum, and the anchors with what ours is."""
 
+    software: str
     parts: tuple[PartVerdict, ...]
     whole: PartVerdict
     anchors: tuple[tuple[Statement, Point], ...]
@@ -229,17 +232,33 @@ class Verdicts:
         return sum(abs(error) <= SMALL_ERROR for error in self.whole.errors)
 
 
-def verdicts(parts: Iterable[Part]) -> Verdicts:
-    """Count the statements of `parts`."""
+def verdicts(parts: Iterable[Part]) -> tuple[Verdicts, ...]:
+    """Count the statements of `parts`, for each software of their cases."""
     parts = tuple(parts)
-    counted = tuple(_verdict(part.name, part.statements) for part in parts)
-    everything = [found for part in parts for found in part.statements]
+    found = dict.fromkeys(each.software for part in parts for each in part.statements)
+    return tuple(_verdicts(parts, software) for software in found)
+
+
+def _verdicts(parts: Sequence[Part], software: str) -> Verdicts:
+    by_part = {
+        part.name: [each for each in part.statements if each.software == software] for part in parts
+    }
+    everything = [each for found in by_part.values() for each in found]
     return Verdicts(
-        counted,
+        software,
+        tuple(_verdict(name, found) for name, found in by_part.items()),
         _verdict("all", everything),
         tuple((found, point) for found in everything if found.anchor for point in found.points),
         sum(found.kind == "missing" for found in everything),
     )
+
+
+def beside(part: Part) -> tuple[tuple[Statement, ...], ...]:
+    """Return a part's statements by entry: one of each with every software."""
+    found: dict[int, list[Statement]] = {}
+    for each in part.statements:
+        found.setdefault(each.entry, []).append(each)
+    return tuple(map(tuple, found.values()))
 
 
 def _verdict(name: str, statements: Iterable[Statement]) -> PartVerdict:

@@ -8,6 +8,7 @@ reproduced when it is so in every case that it speaks of. Nothing is rounded bef
 
 A statement speaks of the cases of the experiment's file alone, and of what was measured whole: a
 case that --set made by another value of any field, or that lacks a seed, is not held against it.
+Where the cases name their software, each time is held against a statement for itself.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from jojlab.foundation.printable import public_fields
 from jojlab.model.figures import FIGURES, Number
+from jojlab.model.software import SOFTWARE, STUDY
 
 # Errors up to this are not worth an explanation: a seed moves a short measurement as far.
 SMALL_ERROR = 0.10
@@ -57,8 +59,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Statement:
-    """One entry, and what became of it. `kind`: value, change, bound or missing."""
+    """One entry, and what became of it with one software. `kind`: value, change, bound or missing.
 
+    `entry` is its place among the entries; `software` is empty where the cases do not name it.
+    """
+
+    entry: int
+    software: str
     kind: str
     says: str
     figure: str
@@ -70,6 +77,8 @@ class Statement:
     anchor: bool
     note: str
     explanation: str
+    study_explanation: str
+    advice: str
     points: tuple[Point, ...]
 
     @property
@@ -102,6 +111,19 @@ class Statement:
         return "reproduced" if known == len(self.points) else "reproduced where measured"
 
     @property
+    def ratio_ends(self) -> tuple[float, float] | None:
+        """Return the least and the greatest ratio of its changes; None where none was measured."""
+        found = [point.measured for point in self.points if point.measured is not None]
+        ratios = found if self.unit == "times" else [1 + change / 100 for change in found]
+        return (min(ratios), max(ratios)) if ratios else None
+
+    @property
+    def reason(self) -> str:
+        """Return why ours is another, as far as the experiment's file says; empty if it is not."""
+        explained = self.study_explanation if self.software == STUDY else self.explanation
+        return explained if self.missed else ""
+
+    @property
     def missed(self) -> bool:
         """Return whether ours is another: a bound that does not hold, a value that is off."""
         errors = [point.error for point in self.points if point.error is not None]
@@ -111,19 +133,33 @@ class Statement:
 def statements(
     entries: Iterable[Mapping[str, Any]], places: Sequence[Place], axes: Iterable[str]
 ) -> tuple[Statement, ...]:
-    """Evaluate every entry over the cases. `axes` are the fields in which the cases differ."""
+    """Evaluate every entry over the cases, once for each software that they name.
+
+    `axes` are the fields in which the cases differ.
+    """
     axes = (*axes, "variant")
-    fit = [place for place in places if not place.exclusion_reason]
-    return tuple(_statement(entry, fit, places, axes) for entry in entries)
+    by_software: dict[str, list[Place]] = {}
+    for place in places:
+        by_software.setdefault(str(place.fields.get(SOFTWARE.name, "")), []).append(place)
+    return tuple(
+        _statement(number, software, entry, everywhere, axes)
+        for number, entry in enumerate(entries)
+        for software, everywhere in (by_software or {"": []}).items()
+        if entry.get("case", {}).get(SOFTWARE.name, software) == software
+    )
 
 
 def _statement(
+    number: int,
+    software: str,
     entry: Mapping[str, Any],
-    places: Sequence[Place],
     everywhere: Sequence[Place],
     axes: Sequence[str],
 ) -> Statement:
+    places = [place for place in everywhere if not place.exclusion_reason]
     made = Statement(
+        entry=number,
+        software=software,
         kind=_kind(entry),
         says=str(entry.get("says", "")),
         figure=str(entry.get("figure", "")),
@@ -135,6 +171,8 @@ def _statement(
         anchor=bool(entry.get("anchor", False)),
         note=str(entry.get("note", "")),
         explanation=str(entry.get("explanation", "")),
+        study_explanation=str(entry.get("study_explanation", "")),
+        advice=str(entry.get("advice", "")),
         points=(),
     )
     about = [place for place in places if _selects(entry.get("case", {}), place)]

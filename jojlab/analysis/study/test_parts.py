@@ -1,6 +1,6 @@
 import pytest
 
-from jojlab.analysis.study.parts import Part, verdicts
+from jojlab.analysis.study.parts import Part, beside, verdicts
 from jojlab.analysis.study.published import Place, statements
 
 
@@ -33,7 +33,7 @@ def test_a_study_is_counted_part_by_part() -> None:
             {**tps, "holds": "above", "case": {"journal_mode": "off"}, "against": truncate},
         ],
     )
-    found = verdicts([first, second])
+    (found,) = verdicts([first, second])
     assert [(p.name, p.orderings, p.reproduced) for p in found.parts] == [
         ("first", 0, 0),
         ("second", 2, 1),  # what was not measured counts neither way
@@ -43,3 +43,17 @@ def test_a_study_is_counted_part_by_part() -> None:
     assert (found.close, found.missing) == (1, 1)
     assert [point.measured for _, point in found.anchors] == [40]
     assert found.parts[1].median_error is None
+
+
+def test_a_study_of_two_times_is_counted_for_each() -> None:
+    wal = {"figure": "throughput_tps", "value": 100, "case": {"journal_mode": "wal"}}
+    places = [
+        Place(software, {"software": software, "journal_mode": "wal"}, {"throughput_tps": tps})
+        for software, tps in (("2012", 110), ("today", 200))
+    ]
+    part = Part("one", "", (), (), (), {}, {}, (), (), statements([wal], places, ["software"]))
+    assert [(each.software, each.whole.errors) for each in verdicts([part])] == [
+        ("2012", pytest.approx((0.1,))),
+        ("today", (1.0,)),
+    ]
+    assert [[each.software for each in row] for row in beside(part)] == [["2012", "today"]]

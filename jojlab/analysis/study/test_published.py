@@ -134,3 +134,35 @@ def test_a_value_in_kib_is_held_against_bytes() -> None:
     entry = {"figure": "first_journal_write_bytes", "value": 24, "unit": "KiB", "source": "it"}
     [found] = statements([entry], [place], [])
     assert found.points[0].error == pytest.approx(28 / 24 - 1)
+
+
+def test_each_software_is_held_against_a_statement_for_itself() -> None:
+    places = [
+        Place(
+            f"{software} · {mode}",
+            {"software": software, "journal_mode": mode},
+            {"throughput_tps": tps},
+        )
+        for software, mode, tps in (
+            ("2012", "truncate", 40), ("2012", "wal", 50), ("today", "truncate", 40),
+            ("today", "wal", 30),
+        )
+    ]  # fmt: skip
+    entries: list[dict[str, Any]] = [
+        {
+            "figure": "throughput_tps",
+            "holds": "above",
+            "case": {"journal_mode": "wal"},
+            "against": {"journal_mode": "truncate"},
+            "explanation": "of today",
+            "study_explanation": "of then",
+        },
+        {"figure": "throughput_tps", "value": 40, "case": {"software": "today"}},
+    ]
+    found = statements(entries, places, ("software", "journal_mode"))
+    assert [(each.entry, each.software, each.verdict, each.reason) for each in found] == [
+        (0, "2012", "reproduced", ""),
+        (0, "today", "not reproduced", "of today"),
+        (1, "today", "", ""),  # it names its software
+    ]
+    assert found[0].ratio_ends == (1.25, 1.25)
