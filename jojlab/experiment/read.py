@@ -272,10 +272,10 @@ def _parts(document: Mapping[str, Any], entries: Sequence[_Part], where: str) ->
     parts: dict[str, Experiment] = {}
     for number, entry in enumerate(entries, 1):
         place = f"{where}: [[part]] number {number}"
-        with _placed(place):
+        with _error_place(place):
             path = find(entry.experiment)
         part = _load(path, place)
-        with _placed(place):
+        with _error_place(place):
             part = apply(part, entry.set)
         if part.name in parts:
             raise UseError(f"{place}: {part.name} is named twice", "name each part once")
@@ -284,7 +284,7 @@ def _parts(document: Mapping[str, Any], entries: Sequence[_Part], where: str) ->
 
 
 @contextlib.contextmanager
-def _placed(place: str) -> Iterator[None]:
+def _error_place(place: str) -> Iterator[None]:
     """Raise what is refused with the place that asks for it."""
     try:
         yield

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.analysis.study.parts import Part, Verdicts, beside, verdicts
+from jojlab.analysis.study.parts import Part, Verdicts, statement_rows, verdicts
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.analysis.study.tables import ComparedTable
 from jojlab.foundation.lazy import alt
@@ -348,7 +348,7 @@ def _statements(part: Part) -> dict[str, Any]:
     values = [result for result in alone if result.kind != "bound"]
     return {
         "columns": columns,
-        "rows": [_row_beside(row) for row in beside(part)] if columns else [],
+        "rows": [_statement_row(row) for row in statement_rows(part)] if columns else [],
         "orderings": [_bound(each) for each in bounds],
         "measures": [
             _value(each, point, is_first=place == 0)
@@ -358,7 +358,7 @@ def _statements(part: Part) -> dict[str, Any]:
     }
 
 
-def _row_beside(row: Sequence[Statement]) -> list[Cell]:
+def _statement_row(row: Sequence[Statement]) -> list[Cell]:
     """Return a statement, theirs, ours with each software, and why ours is another."""
     first = row[0]
     mark = "anchor: the profile is fitted to this" if first.anchor else ""
@@ -436,7 +436,7 @@ def verdict_section(summary: RunSummary) -> Section | None:
     html = render(
         "report/verdict.html",
         cards=[card for each in columns for card in _cards(each)],
-        columns=[_of_software(each) for each in columns],
+        columns=[_software_words(each) for each in columns],
         parts=[_row(part.name, columns) for part in summary.parts],
         lines=answer_lines(summary),
         notes=summary.notes,
@@ -444,12 +444,12 @@ def verdict_section(summary: RunSummary) -> Section | None:
     return Section("answer", html)
 
 
-def _of_software(result: Verdicts) -> str:
+def _software_words(result: Verdicts) -> str:
     return f", software of {result.software}" if result.software else ""
 
 
 def _cards(result: Verdicts) -> Iterator[Card]:
-    of = _of_software(result)
+    of = _software_words(result)
     for card in (*_orderings(result), *_predictions(result), *_anchors(result)):
         yield card._replace(title=f"{card.title.removesuffix('?')}{of}?" if of else card.title)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.study.parts import Part, beside
+from jojlab.analysis.study.parts import Part, statement_rows
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.analysis.study.tables import ComparedTable, TableCell
 from jojlab.model.figures import FIGURES
@@ -143,7 +143,7 @@ def print_statements(console: Console, part: Part) -> None:
     software beside the other where the cases name it.
     """
     if columns := software_columns(part):
-        _print_beside(console, part, columns)
+        _print_columns(console, part, columns)
         return
     values = [result for result in part.statements if result.kind != "bound"]
     bounds = [result for result in part.statements if result.kind == "bound"]
@@ -156,11 +156,11 @@ def print_statements(console: Console, part: Part) -> None:
             console.print(f"[dim]{escape(title(result))}: {escape(result.reason)}[/dim]")
 
 
-def _print_beside(console: Console, part: Part, columns: list[str]) -> None:
+def _print_columns(console: Console, part: Part, columns: list[str]) -> None:
     table = new_table(
         ("published", "left"), ("theirs", "left"), *((name, "left") for name in columns)
     )
-    for row in beside(part):
+    for row in statement_rows(part):
         theirs = published_value(row[0]) + (" (anchor)" if row[0].anchor else "")
         table.add_row(
             escape(title(row[0])),
@@ -168,7 +168,7 @@ def _print_beside(console: Console, part: Part, columns: list[str]) -> None:
             *(_styled(result) for result in row),
         )
     console.print(table)
-    for row in beside(part):
+    for row in statement_rows(part):
         if told := reasons(row):
             console.print(f"[dim]{escape(title(row[0]))}: {escape(told)}[/dim]")
 

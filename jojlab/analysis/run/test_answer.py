@@ -51,7 +51,7 @@ def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -
 def test_means_are_fields_of_cases() -> None:
     allocators = {"ubi_allocator": "kmalloc", "ubifs_allocator": "vmalloc"}
     cases: tuple[dict[str, Value], ...] = (
-        {}, {"workload": "file-write"}, {"filesystem": "ubifs", **allocators}
+        {"software": "today"}, {"workload": "file-write"}, {"filesystem": "ubifs", **allocators}
     )  # fmt: skip
     means = {name for name, field in BY_NAME.items() if not field.changes_work and "." not in name}
     assert set().union(*(complete(case) for case in cases)) >= means

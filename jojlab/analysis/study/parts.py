@@ -253,7 +253,7 @@ def _verdicts(parts: Sequence[Part], software: str) -> Verdicts:
     )
 
 
-def beside(part: Part) -> tuple[tuple[Statement, ...], ...]:
+def statement_rows(part: Part) -> tuple[tuple[Statement, ...], ...]:
     """Return a part's statements by entry: one of each with every software."""
     found: dict[int, list[Statement]] = {}
     for each in part.statements:

@@ -1,6 +1,6 @@
 import pytest
 
-from jojlab.analysis.study.parts import Part, beside, verdicts
+from jojlab.analysis.study.parts import Part, statement_rows, verdicts
 from jojlab.analysis.study.published import Place, statements
 
 
@@ -56,4 +56,4 @@ def test_a_study_of_two_times_is_counted_for_each() -> None:
         ("2012", pytest.approx((0.1,))),
         ("today", (1.0,)),
     ]
-    assert [[each.software for each in row] for row in beside(part)] == [["2012", "today"]]
+    assert [[each.software for each in row] for row in statement_rows(part)] == [["2012", "today"]]
