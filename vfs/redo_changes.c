@@ -7,7 +7,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-void discard_changes(struct redo_file *file)
+void drop_changes(struct redo_file *file)
 {
 	uint32_t at;
 
@@ -15,9 +15,14 @@ void discard_changes(struct redo_file *file)
 		file->slots[file->touched[at]] = 0;
 	file->touched_count = 0;
 	file->is_dirty = 0;
+	spool_free(&file->blocks);
+}
+
+void discard_transaction(struct redo_file *file)
+{
+	drop_changes(file);
 	file->is_in_transaction = 0;
 	file->must_sync = 0;
-	spool_free(&file->blocks);
 	spool_free(&file->journal);
 }
 

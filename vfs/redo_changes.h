@@ -19,6 +19,8 @@ int lay_changes_over(struct redo_file *file, unsigned char *bytes, int length_by
 /* A block that it has written. */
 int read_block(struct redo_file *file, uint32_t block, unsigned char *bytes);
 /* Forget what the transaction has written. */
-void discard_changes(struct redo_file *file);
+void drop_changes(struct redo_file *file);
+/* Forget its journal too: it has ended. */
+void discard_transaction(struct redo_file *file);
 
 #endif

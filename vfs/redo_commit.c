@@ -458,7 +458,7 @@ int commit_files(struct redo_file **files, int count, struct super_journal *supe
 	uint64_t old_size_bytes[MAX_FILES];
 	char is_wal[MAX_FILES] = {0};
 	struct commit commit = {.files = changed, .old_size_bytes = old_size_bytes};
-	int number, error, is_marked = 0, has_file = super != NULL && super->is_file, rc;
+	int number, error, is_marked = 0, is_locked, has_file = super != NULL && super->is_file, rc;
 
 	for (number = 0; number < count; number++)
 		if (has_changes(files[number]))
@@ -468,22 +468,28 @@ int commit_files(struct redo_file **files, int count, struct super_journal *supe
 		if (error == 0) {
 			commit.log = changed[0]->log;
 			error = lock_log(commit.log, -1);
-			if (error != 0)
-				return result_of(error);
-			error = mark_files(&commit, is_wal);
+			is_locked = error == 0;
+			if (is_locked)
+				error = mark_files(&commit, is_wal);
 			is_marked = error == 0;
 			if (is_marked)
 				error = commit_marked(&commit, is_wal);
-			unlock_log(commit.log);
+			if (is_locked)
+				unlock_log(commit.log);
 		}
 		if (!is_marked && is_unable(error))
 			rc = play_as_sqlite(changed, commit.count, super);
 		else
 			rc = result_of(error);
+		/* SQLite rolls back from the journals, one database after the other, and ends each:
+		 * none may commit then.
+		 */
+		for (number = 0; number < count && rc != SQLITE_OK; number++)
+			drop_changes(files[number]);
 		if (rc != SQLITE_OK)
 			return rc;
 	}
 	for (number = 0; number < count; number++)
-		discard_changes(files[number]);
+		discard_transaction(files[number]);
 	return SQLITE_OK;
 }

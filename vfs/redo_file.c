@@ -198,7 +198,7 @@ static int file_close(sqlite3_file *base)
 		}
 	}
 	pthread_mutex_unlock(&files_mutex);
-	discard_changes(file);
+	discard_transaction(file);
 	if (file->log != NULL)
 		detach_log(file->log);
 	free(file->slots);
@@ -386,7 +386,7 @@ static int file_unlock(sqlite3_file *base, int level)
 	struct redo_file *file = (struct redo_file *)base;
 
 	if (level <= LEVEL_SHARED && (file->is_dirty || file->is_in_transaction))
-		discard_changes(file);
+		discard_transaction(file);
 	if (level == LEVEL_NONE) {
 		file->is_direct = 0;
 		file->is_failed = 0;

@@ -290,9 +290,10 @@ static int delete_super(struct super_journal *super)
 	struct redo_file *found[MAX_FILES];
 	int count = collect_files(is_of_super, super->path, found, MAX_FILES), rc;
 
-	if (count > MAX_FILES)
-		return SQLITE_IOERR_DELETE;
-	rc = commit_files(found, count, super);
+	if (super->has_failed && count > 0)
+		return SQLITE_OK;
+	rc = count > MAX_FILES ? SQLITE_IOERR_DELETE : commit_files(found, count, super);
+	super->has_failed = rc != SQLITE_OK;
 	/* Where none of ours has changed, nothing of ours has deleted it. */
 	if (rc == SQLITE_OK && super->is_file)
 		rc = super->lower->xDelete(super->lower, super->path, 1);

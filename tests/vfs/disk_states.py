@@ -1,0 +1,138 @@
+"""What a power cut may leave of a folder: any version of each sector since its file's last sync.
+
+The calls that changed the folder were logged by call_log.c. Names are journaled in their order, as
+ext4, XFS and F2FS do it: those of the first calls since the last sync are there, the later ones are
+not.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SECTOR_BYTES = 512
+_ENTRY = struct.Struct("=IIqQ")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call: w(rite), t(runcate), s(ync), u(nlink) or c(reate) of a file of the folder."""
+
+    kind: str
+    name: str
+    offset: int
+    data: bytes
+
+
+def read_calls(log: Path) -> list[Call]:
+    """Return all calls of a log."""
+    return list(_calls(log.read_bytes()))
+
+
+def _calls(data: bytes) -> Iterator[Call]:
+    at = 0
+    while at < len(data):
+        kind, name_bytes, offset, length = _ENTRY.unpack_from(data, at)
+        at += _ENTRY.size
+        name = data[at : at + name_bytes].decode()
+        at += name_bytes
+        body = data[at : at + length] if chr(kind) == "w" else b""
+        at += len(body)
+        yield Call(chr(kind), name, offset, body)
+
+
+@dataclass
+class File:
+    """A file: what is on the disk for sure, and what was called since."""
+
+    durable: bytearray = field(default_factory=bytearray)
+    is_durable: bool = False
+    pending: list[Call] = field(default_factory=list)
+
+    def settle(self) -> None:
+        """Make all that was called durable."""
+        for call in self.pending:
+            _apply(self.durable, call)
+        self.pending.clear()
+        self.is_durable = True
+
+
+def _apply(data: bytearray, call: Call) -> None:
+    if call.kind == "t":
+        del data[call.offset :]
+        data.extend(bytes(call.offset - len(data)))
+        return
+    end = call.offset + len(call.data)
+    data.extend(bytes(max(0, end - len(data))))
+    data[call.offset : end] = call.data
+
+
+class Disk:
+    """A folder between two syncs."""
+
+    def __init__(self, begin: dict[str, bytes]) -> None:
+        self.files = {name: File(bytearray(data), is_durable=True) for name, data in begin.items()}
+        self.unlinked: dict[str, File] = {}
+
+    def see(self, call: Call) -> None:
+        """Follow one call."""
+        if call.kind == "c":
+            self.files[call.name] = File()
+        elif call.kind == "u":
+            if (file := self.files.pop(call.name, None)) and file.is_durable:
+                self.unlinked[call.name] = file
+        elif call.kind == "s" and not call.name:
+            for file in self.files.values():
+                file.is_durable = True
+            self.unlinked.clear()
+        elif call.kind == "s":
+            if file := self.files.get(call.name):
+                file.settle()
+        else:
+            self.files[call.name].pending.append(call)
+
+    def cut(self, draw: random.Random, *, torn: bool) -> dict[str, bytes]:
+        """Return one of the states that a power cut leaves now."""
+        files = {name: file for name, file in self.unlinked.items() if draw.random() < 0.5}
+        for name, file in self.files.items():
+            if file.is_durable or draw.random() < 0.5:
+                files[name] = file
+        return {name: _cut_file(file, draw, torn=torn) for name, file in files.items()}
+
+
+def _cut_file(file: File, draw: random.Random, *, torn: bool) -> bytes:
+    data = bytearray(file.durable)
+    share = draw.choice((0.0, 0.1, 0.5, 0.9, 1.0))
+    damage = 0.2 if torn and draw.random() < 0.5 else 0.0
+    for call in file.pending:
+        if call.kind == "t":
+            if draw.random() < share:
+                _apply(data, call)
+            continue
+        for begin in range(0, len(call.data), SECTOR_BYTES):
+            if draw.random() >= share:
+                continue
+            sector = call.data[begin : begin + SECTOR_BYTES]
+            if draw.random() < damage:
+                sector = draw.randbytes(len(sector))
+            _apply(data, Call("w", call.name, call.offset + begin, sector))
+    return bytes(data)
+
+
+def write_state(folder: Path, state: dict[str, bytes]) -> None:
+    """Make the folder this state. Files keep their inodes: others wait in a folder beside it."""
+    aside = folder.with_name(f"{folder.name}-aside")
+    aside.mkdir(exist_ok=True)
+    for path in aside.iterdir():
+        path.replace(folder / path.name)
+    for path in folder.iterdir():
+        if path.name not in state:
+            path.rename(aside / path.name)
+    for name, data in state.items():
+        path = folder / name
+        with path.open("r+b" if path.exists() else "w+b") as file:
+            file.truncate(0)
+            file.write(data)
