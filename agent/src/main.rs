@@ -1,5 +1,5 @@
 //! joj-agent: runs on the device under test. Its rooms stand on floors; each uses only those below:
-//! filesystem, record, device, tables, bpf, tracer and commits, sqlite, recorder,
+//! filesystem, record, device, tables, bpf, tracer and commits, live_trace, sqlite, recorder,
 //! import, workload, verify, lab, live and collector, commands.
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -21,6 +21,7 @@ mod fuzz;
 mod import;
 mod lab;
 mod live;
+mod live_trace;
 mod messages;
 mod open_flags;
 mod process;

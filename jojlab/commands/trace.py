@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.characterisation import characterisations
+from jojlab.analysis.traffic.live import live_json
 from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import PATH, json_option
 from jojlab.command_line.out_folder import free_folder
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
-from jojlab.foundation.printable import printable
 from jojlab.live.agent import attend
-from jojlab.report.answer import answer_lines
+from jojlab.report.answer import answer_lines, live_subject
+from jojlab.report.live import print_live_trace
+from jojlab.report.shared.console import READABLE, terminal
+from jojlab.report.shared.short_answer import print_answer
 from jojlab.trace.dataset import Dataset
-from jojlab.trace.run_folder import begin, close
+from jojlab.trace.run_folder import RunFolder, begin, close
 
 
 @command()
@@ -62,11 +71,12 @@ def trace(
     ring_mib: int | None,
     as_json: bool,
 ) -> int:
-    """Trace a real disk and attribute every byte of its I/O.
+    """Trace a real disk: what a program's commits cost, and whose every byte is.
 
     Needs root and a kernel with BTF (Linux 5.10 or newer). It traces all I/O of the disks, from
-    every process. The command runs as the current user, in the current folder. Ctrl-C ends the
-    tracing and keeps what was traced; a kill loses only the last seconds.
+    every process; the bill is of the command or the process and its children, else of everybody.
+    The command runs as the current user, in the current folder. Ctrl-C ends the tracing and keeps
+    what was traced; a kill loses only the last seconds.
 
     \b
     Examples:
@@ -85,11 +95,15 @@ def trace(
     if not command and pid is None and duration is None:
         raise UseError("nothing says when to end", "name a command after --, --pid or --duration")
     if os.geteuid() != 0:
-        raise MachineError("only root may load the tracer into the kernel", "sudo joj trace ...")
+        # python -m jojlab has the path of a module there.
+        program = sys.argv[0] if Path(sys.argv[0]).name == "joj" else "joj"
+        line = shlex.join(["sudo", program, *sys.argv[1:]])
+        raise MachineError("only root may load the tracer into the kernel", line)
     agent = agent_path()
     subject = " ".join(command) if command else f"process {pid}" if pid else "everybody"
     where = str(device or directory or Path.cwd())
-    run, tables = begin(out or free_folder(Path("runs") / "trace"), subject, where, command)
+    folder = out or free_folder(Path("runs") / "trace")
+    run, tables = begin(folder, subject, where, command, has_transactions=not totals)
     options = {
         "--device": device,
         "--directory": directory,
@@ -101,16 +115,32 @@ def trace(
     for name, value in options.items():
         arguments += [name, str(value)] if value is not None else []
     arguments += ["--totals"] if totals else []
-    arguments += ["--json"] if as_json else []
-    arguments += ["--", *command] if command else []
-    code = attend(arguments)
-    close(run)
-    if run.path.exists():
-        if not as_json:
-            summary = summarise(run, figures_only=True)
-            lines = answer_lines(summary, characterisations(Dataset.from_runs(run)))
-            # Standard output is the command's own.
-            for line in lines:
-                click.echo(printable(line), err=True)
-        click.echo(f"run {run.path}: joj show {run.path}", err=True)
+    with tempfile.TemporaryDirectory(prefix="joj-") as place:
+        summary = Path(place) / "summary.json"
+        arguments += ["--summary", str(summary)]
+        arguments += ["--", *command] if command else []
+        code = attend(arguments)
+        close(run)
+        if run.path.exists():
+            sums = json.loads(summary.read_text()) if summary.exists() else {}
+            _print_summary(run, sums if as_json else None)
+            click.echo(f"run {run.path}: joj show {run.path}", err=True)
     return code
+
+
+def _print_summary(run: RunFolder, sums: Mapping[str, Any] | None) -> None:
+    """Print the short answer and one small table, on standard error: standard output is the
+    command's own. Of `sums` print all, and the answer, as JSON on standard output.
+    """
+    summary = summarise(run)
+    lines = answer_lines(summary, characterisations(Dataset.from_runs(run)))
+    [case] = summary.cases
+    if sums is not None:
+        live = {"live": live_json(case.live)} if case.live else {}
+        click.echo(json.dumps({"in_short": lines, **sums, **live}))
+        return
+    console = terminal(READABLE, stderr=True)
+    print_answer(console, lines)
+    if case.live:
+        subject = live_subject(next(iter(case.programs.values()), {}))
+        print_live_trace(console, case.live, subject)

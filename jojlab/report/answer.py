@@ -8,15 +8,19 @@ manuals say, and what was not measured is said not to be.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.run.answer import Answer, Factor, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, summary_json
 from jojlab.analysis.study.parts import Verdicts, verdicts
 from jojlab.analysis.traffic.characterisation import Characterisation
+from jojlab.analysis.traffic.live import LiveTrace
+from jojlab.foundation.printable import printable
 from jojlab.report import hazards, survival
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import (
+    MOST_COLUMNS,
     RankedLine,
     count,
     duration,
@@ -75,6 +79,8 @@ def answer_section(summary: RunSummary, run: str) -> Section:
 
 
 def _case_lines(result: Answer) -> list[RankedLine]:
+    if result.case.live:
+        return _live_lines(result, result.case.live)
     return [
         (0, _cost(result)),
         (2, _apart(result.case)),
@@ -84,6 +90,74 @@ def _case_lines(result: Answer) -> list[RankedLine]:
         (0, _safety(result.measured)),
         (1, _nothing_compared(result)),
     ]
+
+
+def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
+    program: Mapping[str, Any] = next(iter(result.case.programs.values()), {})
+    return [
+        (0, _live_cost(result, live, program)),
+        (1, _where(result)),
+        (1, _handed(live)),
+        (2, _owners(live)),
+        (3, _time(result)),
+        (0, _safety(result.measured)),
+        (1, _settings(program)),
+    ]
+
+
+def live_subject(program: Mapping[str, Any]) -> str:
+    """Return the name of what a live trace is of; `program` is of the manifest."""
+    command = program.get("command") or ["everybody"]
+    return printable(Path(str(command[0])).name)
+
+
+def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> str:
+    median = result.case.figures.median
+    commits, syncs = int(program.get("commits", 0)), int(program.get("syncs", 0))
+    counts = ((commits, "commit"), (syncs, "other sync" if commits else "sync"))
+    made = " and ".join(f"{found:,} {one}{'s' * (found != 1)}" for found, one in counts if found)
+    p50, p99 = (duration(median[name]) for name in ("latency_ns_p50", "latency_ns_p99"))
+    words = f"{live_subject(program)} made {made} in {duration(live.traced_ns)}"
+    words += f": one takes {p50} (p99 {p99})"
+    sent = median.get("bytes_per_commit")
+    return f"{words} and sends {size(sent)}." if sent else f"{words}."
+
+
+def _handed(live: LiveTrace) -> str:
+    """Say what became of the bytes that the program gave to write calls."""
+    sent = live.watched.write_bytes
+    words = f"Write calls gave {size(live.write_bytes)}, the device got {size(sent)}"
+    if live.write_bytes and sent:
+        words += f", {number(sent / live.write_bytes)} times that"
+    year = live.bytes_a_year()
+    return f"{words}: {number(year / 1e12)} TB a year, extrapolated." if sent else f"{words}."
+
+
+def _owners(live: LiveTrace) -> str:
+    parts = [
+        f"Others wrote {size(live.others.write_bytes)}",
+        f"whose {size(live.unknown.write_bytes)} are is not known",
+    ]
+    if live.counted_bytes is not None:
+        parts.append(f"the disk itself counted {size(live.counted_bytes)} in all")
+    return sentence(parts)
+
+
+def _settings(program: Mapping[str, Any]) -> str:
+    """Say with which settings commits were made, and where cheaper ones are found."""
+    modes = program.get("journal_modes") or {}
+    if not modes:
+        return "Cheaper: not measured here."
+    mode = max(modes, key=lambda each: int(modes[each]["commits"]))
+    calls = program.get("sync_calls") or {}
+    call = max(calls, key=calls.__getitem__, default="")
+    seen = f"{mode} with {call}" if call not in ("", "none") else mode
+    files = program.get("database_files") or [{}]
+    path = max(files, key=lambda each: int(each.get("commits", 0))).get("path")
+    like = f"joj bill --like {printable(path)} measures that in the lab, " if path else ""
+    begin = f"Cheaper: most commits were {seen}; "
+    words = f"{begin}{like}joj advise what is cheaper."
+    return words if len(words) <= MOST_COLUMNS else f"{begin}joj advise searches."
 
 
 def _cost(result: Answer) -> str:

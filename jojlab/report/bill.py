@@ -74,13 +74,15 @@ _MOST_LINES = 20
 
 def program_sentence(program: Mapping[str, Any]) -> str:
     """Say how it ended, and which transactions were found; `program` is of the manifest."""
-    name = printable(str(program["command"][0]))
-    if program["timed_out"]:
-        end = "was killed at its time limit"
+    name = printable(str(next(iter(program["command"]), "everybody")))
+    if "exit_code" not in program:
+        end = ""  # a live trace: its own exit code says it
+    elif program["timed_out"]:
+        end = " was killed at its time limit"
     elif program["signal"] is not None:
-        end = f"was ended by signal {program['signal']}"
+        end = f" was ended by signal {program['signal']}"
     else:
-        end = f"ended with exit code {program['exit_code']}"
+        end = f" ended with exit code {program['exit_code']}"
     found = [
         _counted(program["commits"], "commit of SQLite", "commits of SQLite"),
         _counted(program["checkpoints"], "checkpoint", "checkpoints"),
@@ -89,11 +91,11 @@ def program_sentence(program: Mapping[str, Any]) -> str:
     ]
     words = ", ".join(filter(None, found))
     after = ""
-    if program["bytes_after_last"]:
+    if program.get("bytes_after_last"):
         written = program["bytes_after_last"]
         after = f"; {plural(written, 'byte')} {'was' if written == 1 else 'were'} written"
         after += " after the last of them" if words else ""
-    return f"{name} {end}: {words or 'no call that makes anything durable'}{after}"
+    return f"{name}{end}: {words or 'no call that makes anything durable'}{after}"
 
 
 def no_bill(programs: Mapping[int, Mapping[str, Any]], apart: Iterable[Apart] = ()) -> str:
@@ -107,7 +109,9 @@ def no_bill(programs: Mapping[int, Mapping[str, Any]], apart: Iterable[Apart] = 
 
 
 def program_output(program: Mapping[str, Any]) -> str:
-    """Return the beginning of what it wrote."""
+    """Return the beginning of what it wrote; empty of a live trace, which does not read it."""
+    if "output" not in program:
+        return ""
     lines = str(program["output"]).splitlines()
     shown = [f"  | {printable(line)}" for line in lines[:_MOST_LINES]]
     if len(lines) > _MOST_LINES or program["output_bytes"] > len(program["output"].encode()):

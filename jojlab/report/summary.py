@@ -248,7 +248,8 @@ def print_case(console: Console, case: CaseSummary, *, figures: bool = False) ->
         console.print(escape(told))
     for seed, ended in case.programs.items():
         console.print(escape(f"seed {seed}: {program_sentence(ended)}"))
-        console.print(escape(program_output(ended)))
+        if output := program_output(ended):
+            console.print(escape(output))
 
 
 def _print_every_figure(console: Console, case: CaseSummary) -> None:

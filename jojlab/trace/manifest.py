@@ -5,7 +5,7 @@ Keys that are not listed are let be.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -139,6 +139,37 @@ class ProgramRun(Struct):
     journal_modes: dict[str, CommitsOfMode] | UnsetType = UNSET
 
 
+class DatabaseCommits(Struct):
+    """What a live trace found in one database; `path` is as its program gave it."""
+
+    path: str
+    device: str
+    inode: int
+    generation: int
+    commits: int
+    checkpoints: int
+    journal_modes: dict[str, int]
+    write_bytes: int
+
+
+class Watch(Struct):
+    """What a live trace found of its program, or of everybody where `command` is empty
+    (docs/live-tracing.md).
+    """
+
+    command: list[str]
+    scope: Literal["program", "everyone"]
+    commits: int
+    checkpoints: int
+    rollbacks: int
+    syncs: int
+    databases: int
+    lost_calls: int
+    journal_modes: dict[str, CommitsOfMode]
+    sync_calls: dict[str, int]
+    database_files: list[DatabaseCommits]
+
+
 class Manifest(Struct):
     """The part of a manifest that joj reads. Only what was traced has lost events and unattributed
     bytes.
@@ -160,6 +191,8 @@ class Manifest(Struct):
     shared_wal: SharedWal | None = None
     replay: ReplayedCalls | UnsetType = UNSET
     program: ProgramRun | UnsetType = UNSET
+    watch: Watch | UnsetType = UNSET
+    traced_ns: int = 0
 
     def __post_init__(self) -> None:
         """Check that a tracer said what it lost."""

@@ -33,6 +33,7 @@ import msgspec
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, MachineError, UseError
+from jojlab.model.workloads.program import PROGRAM
 from jojlab.trace.capture import Capture
 from jojlab.trace.checksums import hashes_of, read_checked, write_checked, write_checksums
 from jojlab.trace.power_cuts import CUTS, PowerCuts, read_cuts
@@ -424,17 +425,26 @@ CASE = "trace"
 _SEED = 0  # nothing is random
 
 
-def begin(folder: Path, subject: str, where: str, command: Sequence[str]) -> tuple[RunFolder, Path]:
+def begin(
+    folder: Path,
+    subject: str,
+    where: str,
+    command: Sequence[str],
+    *,
+    has_transactions: bool = True,
+) -> tuple[RunFolder, Path]:
     """Make a run of one case in `folder`; return it and the folder for its tables.
 
-    `subject` is what is traced, `where` the device or directory. Raises UseError when something
+    `subject` is what is traced, `where` the device or directory. Where transactions are looked for,
+    it is a case of a program that is not ours. Raises UseError when something
     else is in `folder`, MachineError when it cannot be written.
     """
+    workload = PROGRAM if has_transactions else CASE
     run = RunFolder.create(
         folder,
         experiment={"name": CASE, "question": f"What was the disk sent by and beside {subject}?"},
         seeds=[_SEED],
-        cases=[(CASE, {"workload": CASE, "command": " ".join(command), "traced": where})],
+        cases=[(CASE, {"workload": workload, "command": " ".join(command), "traced": where})],
         fingerprint={},
     )
     capture = Path("captures") / CASE / f"seed-{_SEED}"

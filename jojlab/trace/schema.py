@@ -15,7 +15,7 @@ from jojlab.foundation.places import SCHEMA
 
 # The tables of one capture, in the order in which they are read, checked and hashed.
 TABLES = (
-    *("requests", "page_runs", "flash_operations", "files", "transactions", "counters"),
+    *("requests", "page_runs", "flash_operations", "files", "transactions", "writers", "counters"),
     "manifest",
 )
 

@@ -43,12 +43,15 @@ struct call_record {
 struct watch {
 	__u32 uid;			/* whose calls are told; 0: nobody's */
 	__u32 is_everyone;		/* everybody's, of SQLite's files and syncs alone */
+	__u32 is_family;		/* of these, those of the processes in `family` alone */
+	__u32 writers_half;		/* which writers_* counts: a, b; 0: none */
 	__u64 lost;			/* records without room in the ring */
 	__u64 others;			/* calls of 32-bit and x32 programs; of everyone, syncs */
+	__u64 uncounted;		/* times that a writer found no room */
 };
 
 _Static_assert(sizeof(struct call_record) == CALL_RECORD_BYTES + CALL_PATH_BYTES,
 	       "call_record is decoded as 160 bytes and the path");
-_Static_assert(sizeof(struct watch) == 24, "watch is written as 24 bytes");
+_Static_assert(sizeof(struct watch) == 40, "watch is written as 40 bytes");
 
 #endif

@@ -4,7 +4,8 @@
  * unlinked and synced: what commits of a program that is not ours are found from
  * (agent/src/commits). Nothing is told of files that lie on no disk.
  *
- * Where everyone is watched, as by `joj-agent collect`, all syncs and unlinks are told, of other
+ * Where everyone is watched, as by `joj-agent collect`, or a program with its children, as by
+ * `joj-agent trace -- COMMAND`, all syncs and unlinks are told, of other
  * calls those on files of SQLite (sqlite_files.bpf.h), and opens that make a file or may write to
  * it.
  *
@@ -59,6 +60,8 @@ struct task_struct {
 	struct files_struct *files;
 	struct fs_struct *fs;
 	struct nsproxy *nsproxy;
+	int pid;
+	int tgid;
 };
 #pragma clang attribute pop
 
@@ -100,6 +103,20 @@ struct {
 	__type(value, __u64);		/* when it entered its call */
 } begun SEC(".maps");
 
+/* Processes of a program that is watched, and what was made by fork by one of them. */
+enum kinship {
+	STRANGER,
+	MEMBER,
+	STARTER,			/* is none itself: what it starts is */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __u32);		/* process */
+	__type(value, __u64);		/* enum kinship */
+} family SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -117,10 +134,18 @@ static __always_inline bool is_watched_call(__u64 number)
 	}
 }
 
+static __always_inline __u64 kinship_of(__u32 process)
+{
+	__u64 *kinship = bpf_map_lookup_elem(&family, &process);
+
+	return kinship ? *kinship : STRANGER;
+}
+
 static __always_inline bool is_watched(void)
 {
-	return watch.is_everyone ||
-	       (watch.uid && (__u32)bpf_get_current_uid_gid() == watch.uid);
+	if (watch.is_everyone)
+		return !watch.is_family || kinship_of(bpf_get_current_pid_tgid() >> 32) == MEMBER;
+	return watch.uid && (__u32)bpf_get_current_uid_gid() == watch.uid;
 }
 
 /* The filesystems that jojlab knows (include/uapi/linux/magic.h, fs/f2fs, fs/nilfs2, fs/ubifs). */
@@ -183,6 +208,7 @@ static __always_inline void read_path(struct call_record *record, __u64 from)
 }
 
 #include "sqlite_files.bpf.h"
+#include "writers.bpf.h"
 
 /* Fills in what is peculiar to a call; false where it is not to be told. */
 static __always_inline bool describe(struct call_record *record, const struct pt_regs *registers,
@@ -340,6 +366,8 @@ int BPF_PROG(file_call_left, struct pt_regs *registers, long result)
 		return 0;
 	record->end_ns = bpf_ktime_get_boot_ns();
 	record->uid = bpf_get_current_uid_gid();
+	if (is_write(number) && result > 0)
+		count_writer(life_of(record), result);
 	if (watch.is_everyone) {
 		if (result < 0 || !is_wanted(record, REGISTER_3(registers)))
 			return 0;
@@ -351,5 +379,21 @@ int BPF_PROG(file_call_left, struct pt_regs *registers, long result)
 		send(record, sizeof(*record), &watch.lost);
 	else
 		send(record, CALL_RECORD_BYTES, &watch.lost);
+	return 0;
+}
+
+/* A number that was a member's, and is used anew by a stranger's child, is one no more. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(family_grown, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 process = OF_TASK(child, tgid);
+	__u64 kinship = MEMBER;
+
+	if (!watch.is_family || process != OF_TASK(child, pid))
+		return 0;
+	if (kinship_of(bpf_get_current_pid_tgid() >> 32) == STRANGER)
+		bpf_map_delete_elem(&family, &process);
+	else if (bpf_map_update_elem(&family, &process, &kinship, BPF_ANY))
+		__sync_fetch_and_add(&watch.lost, 1);
 	return 0;
 }

@@ -24,6 +24,7 @@ FLOORS = (
     ("bpf",),
     ("tracer",),
     ("commits",),
+    ("live_trace",),
     ("sqlite", "sql_script"),
     ("recorder",),
     ("import",),
@@ -114,9 +115,9 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
             {"tables/rows.rs", "tables/write.rs"},
         ),
         (
-            "live/location.rs",
+            "live/progress.rs",
             "use super::run::run;\n",
-            {"live/location.rs", "live/run.rs"},
+            {"live/progress.rs", "live/run.rs"},
         ),
     ],
 )

@@ -160,7 +160,6 @@ TRACER_ROOMS = (
     "requests",
     "assembly",
     "control",
-    "live_trace",
 )
 
 

@@ -66,6 +66,8 @@ pub struct LoadPlan<'a> {
     /// Programs for a tracepoint that not every kernel has, each with the kernel's function that
     /// shows it is there (DECLARE_TRACE of include/linux/tracepoint.h).
     pub optional: &'a [(&'a CStr, &'a str)],
+    /// Programs that are not needed.
+    pub unused: &'a [&'a CStr],
 }
 
 /// The loaded and attached programs.
@@ -111,6 +113,7 @@ impl Program {
         unsafe { place.cast().write(settings) };
         let missing = plan.optional.iter().filter(|(_, function)| symbols.address(function) == 0);
         missing.into_iter().try_for_each(|(program, _)| object.leave_out(program))?;
+        plan.unused.iter().try_for_each(|program| object.leave_out(program))?;
         object.load()?;
         // SAFETY: the object is loaded, and keeps the descriptor open meanwhile.
         let records = unsafe { BorrowedFd::borrow_raw(bpf::bpf_map__fd(records)) };

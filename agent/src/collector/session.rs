@@ -1,7 +1,7 @@
 //! A collector from begin to end: reads what the tracer and the witness of calls saw, makes rows of
 //! it, and closes segment after segment into the spool.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,15 @@ use super::privacy::{Privacy, PrivacyLevel};
 use super::spool::Segment;
 use super::spool::Spool;
 use super::uploader::{Server, Uploader};
-use crate::commits::call::CallWitness;
-use crate::commits::call::FileCall;
+use crate::commits::call::{CallWitness, WatchScope};
 use crate::commits::finder::{CHECKPOINT, COMMIT, CommitFinder};
-use crate::device::disks::Disks;
+use crate::device::disks::{Disks, FilesystemPlaces};
 use crate::device::{counters, sysfs};
+use crate::live_trace::{End, Lives, Until};
 use crate::messages::say;
 use crate::tables::fleet::{Commit, SegmentFacts};
 use crate::tables::timeline::now_ns;
 use crate::tracer::Tracer;
-use crate::tracer::live_trace::{End, Lives, Until};
 
 /// Between two looks at what was seen, and between two rounds of rows.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -57,14 +56,15 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
     let numbers: Vec<u32> = settings.disks.numbers.iter().copied().collect();
     let mut tracer = Tracer::load(settings.ring_bytes)?;
     tracer.keep_files(FILES_LIMIT);
-    let mut witness = CallWitness::load(CALLS_RING_BYTES)?;
+    let mut witness = CallWitness::load(CALLS_RING_BYTES, false)?;
     let mut until = Until::new(None, settings.duration)?;
     let server = settings.server.clone();
     let mut uploader = server.map(|server| Uploader::start(server, &settings.spool)).transpose()?;
     tracer.start_live(&numbers, BACKLOG_BYTES, false)?;
-    witness.watch_everyone(CALLS_BACKLOG_BYTES)?;
+    witness.follow(WatchScope::Everyone, CALLS_BACKLOG_BYTES)?;
     let begun = BegunSegment::now(&tracer, &witness, &settings.disks)?;
     let own = own_processes(&mut uploader);
+    let places = FilesystemPlaces::new(&settings.disks.numbers);
     let mut session = Collecting {
         spool,
         privacy,
@@ -81,7 +81,7 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
         bills: Bills::default(),
         commits: Vec::new(),
         own,
-        filesystems: BTreeMap::new(),
+        places,
         clock: WallClock::read(),
     };
     session.begin();
@@ -168,8 +168,7 @@ struct Collecting {
     bills: Bills,
     commits: Vec<Commit>,
     own: BTreeSet<i64>,
-    /// Whether a filesystem (s_dev) is on the observed disks.
-    filesystems: BTreeMap<u32, bool>,
+    places: FilesystemPlaces,
     clock: WallClock,
 }
 
@@ -203,7 +202,8 @@ impl Collecting {
     /// Reads the calls that were seen.
     fn look(&mut self) -> anyhow::Result<()> {
         for call in self.witness.read_calls()? {
-            if !self.own.contains(&i64::from(call.pid)) && self.is_here(&call) {
+            let filesystem = call.file.map_or(0, |file| file.filesystem);
+            if !self.own.contains(&i64::from(call.pid)) && self.places.may_hold(filesystem) {
                 self.finder.see(&call);
                 self.writers.see(&call);
                 self.lives.see(&call, &self.finder, self.tracer.files().map(|it| &*it));
@@ -212,23 +212,11 @@ impl Collecting {
         Ok(())
     }
 
-    /// The file is on an observed disk. Of a call that names it by its path alone, and of Btrfs,
-    /// whose number is of no device, that is not known.
-    fn is_here(&mut self, call: &FileCall) -> bool {
-        let filesystem = call.file.map_or(0, |file| file.filesystem);
-        if filesystem >> 20 == 0 {
-            return true;
-        }
-        let disks = &self.settings.disks.numbers;
-        let look = || sysfs::disk_number(filesystem).is_ok_and(|disk| disks.contains(&disk));
-        *self.filesystems.entry(filesystem).or_insert_with(look)
-    }
-
     /// Makes rows of what is finished.
     fn round(&mut self, settled_ns: i64) -> anyhow::Result<()> {
         self.clock = WallClock::read();
         self.tracer.notice_modules()?;
-        self.filesystems.clear();
+        self.places.forget();
         self.own = own_processes(&mut self.uploader);
         let (rows, gone) = self.tracer.take_finished();
         if let Some(files) = self.tracer.files() {

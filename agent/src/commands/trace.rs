@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context;
+
 use crate::device::disks::Disks;
 use crate::device::layers::Layer;
 use crate::errors::{INCOMPLETE, WrongUse, code_of};
+use crate::live_trace::{End, LiveTrace};
 use crate::messages::{print, say};
 use crate::tracer::FileKinds;
-use crate::tracer::live_trace::{End, LiveTrace};
 
 /// The command line of `trace`.
 #[derive(clap::Args)]
@@ -45,6 +47,9 @@ pub struct Arguments {
     /// Keep no rows: add up bytes by file in the kernel, for loads too heavy for rows
     #[arg(long)]
     totals: bool,
+    /// Write the summary as JSON to this file, and print only what is missing
+    #[arg(long)]
+    summary: Option<PathBuf>,
     /// Print the summary as JSON on standard output
     #[arg(long)]
     json: bool,
@@ -98,11 +103,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         folder: arguments.output.clone(),
     };
     let outcome = trace.run()?;
+    if let Some(path) = &arguments.summary {
+        std::fs::write(path, outcome.json().to_string())
+            .with_context(|| path.display().to_string())?;
+    }
     if arguments.json {
         print(outcome.json())?;
     } else {
         // Where messages go: standard output is the command's.
-        outcome.text().into_iter().for_each(say);
+        outcome.text(arguments.summary.is_some()).into_iter().for_each(say);
     }
     Ok(exit_code(outcome.end, !outcome.reasons.is_empty()))
 }

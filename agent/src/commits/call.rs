@@ -1,6 +1,9 @@
 //! One call on a file, as far as commits are found from it, and the program in the kernel that sees
 //! such calls (kernel/calls).
 
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::fs;
 use std::ptr::NonNull;
 
 use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols, SymbolsError};
@@ -187,19 +190,84 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
 }
 
 // Sees calls on files by the program of kernel/calls: all of one user, which nothing reads until
-// the ring is half full or it is finished; or everybody's on files of SQLite and their syncs, as
-// they come.
+// the ring is half full or it is finished; or everybody's, or a program's, on files of SQLite and
+// their syncs, as they come.
 
 /// struct watch of call_record.h.
 #[repr(C)]
 struct WatchMemory {
     uid: u32,
     is_everyone: u32,
+    is_family: u32,
+    writers_half: u32,
     lost: u64,
     others: u64,
+    uncounted: u64,
 }
 
-const _: () = assert!(size_of::<WatchMemory>() == 24);
+const _: () = assert!(size_of::<WatchMemory>() == 40);
+
+/// enum kinship of calls.bpf.c.
+const MEMBER: u64 = 1;
+const STARTER: u64 = 2;
+
+/// Programs for what a live trace alone needs: who starts whom, and who makes pages dirty.
+const LIVE_PROGRAMS: [&CStr; 3] = [c"family_grown", c"folio_dirtied", c"page_dirtied"];
+
+/// Those of them for a tracepoint that not every kernel has.
+const OPTIONAL: [(&CStr, &str); 2] = [
+    (c"folio_dirtied", "__traceiter_writeback_dirty_folio"),
+    (c"page_dirtied", "__traceiter_writeback_dirty_page"),
+];
+
+/// What a process did to a file, in some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriterCount {
+    pub file: FileKey,
+    pub pid: u32,
+    /// Command name of the thread that was first.
+    pub name: [u8; 16],
+    pub write_calls: u64,
+    /// Handed to write calls.
+    pub write_bytes: u64,
+    /// Times that a clean page, or a folio of several, became dirty.
+    pub dirtied: u64,
+}
+
+impl WriterCount {
+    /// struct writer_key and struct writer of writers.bpf.h.
+    fn decode(key: &[u8; 32], value: &[u64; 5]) -> Self {
+        let u32_at = |at: usize| u32::from_ne_bytes(key[at..at + 4].try_into().expect("4 bytes"));
+        let u64_at = |at: usize| u64::from_ne_bytes(key[at..at + 8].try_into().expect("8 bytes"));
+        let [write_calls, write_bytes, dirtied, ..] = *value;
+        let mut name = [0; 16];
+        name[..8].copy_from_slice(&value[3].to_ne_bytes());
+        name[8..].copy_from_slice(&value[4].to_ne_bytes());
+        WriterCount {
+            file: FileKey {
+                filesystem: u32_at(16),
+                inode: u64_at(0),
+                generation: u32_at(20),
+                subvolume: u64_at(8),
+            },
+            pid: u32_at(24),
+            name,
+            write_calls,
+            write_bytes,
+            dirtied,
+        }
+    }
+}
+
+/// Whose calls are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchScope {
+    Everyone,
+    /// A process that is there, and its children.
+    Process(u32),
+    /// What this process starts from now on, and not itself.
+    StartedBy(u32),
+}
 
 /// Why the calls cannot be seen.
 #[derive(Debug, thiserror::Error)]
@@ -221,14 +289,22 @@ pub struct CallWitness {
 }
 
 impl CallWitness {
-    /// Loads and attaches the program.
+    /// Loads and attaches the program; with `has_writers` it can follow what a process starts, and
+    /// count who writes.
     ///
     /// # Errors
     /// If the kernel refuses a step.
-    pub fn load(ring_bytes: u32) -> Result<Self, WitnessError> {
-        let symbols = Symbols::read(&[crate::bpf::RDONLY_CAST, "vfs_fsync_range"])?;
-        let plan =
-            LoadPlan { objects: &Objects::CALLS, ring_bytes, kept_bytes_each: 0, optional: &[] };
+    pub fn load(ring_bytes: u32, has_writers: bool) -> Result<Self, WitnessError> {
+        let optional = OPTIONAL.map(|(_, function)| function);
+        let wanted = [&[crate::bpf::RDONLY_CAST, "vfs_fsync_range"], &optional[..]].concat();
+        let symbols = Symbols::read(&wanted)?;
+        let plan = LoadPlan {
+            objects: &Objects::CALLS,
+            ring_bytes,
+            kept_bytes_each: 0,
+            optional: &OPTIONAL,
+            unused: if has_writers { &[] } else { &LIVE_PROGRAMS },
+        };
         let program = Program::load(&plan, &symbols)?;
         let watched = program.section(c".data.watch")?;
         Ok(Self { watched, program, ring_bytes: ring_bytes as usize })
@@ -240,16 +316,115 @@ impl CallWitness {
         unsafe { (&raw mut (*self.watched.as_ptr()).uid).write_volatile(uid) };
     }
 
-    /// Tells of everybody's calls on files of SQLite from now on, and of all syncs. The ring is
-    /// emptied by a thread of its own, unless more than `backlog_bytes` wait for `seen`.
+    /// Tells of calls on files of SQLite from now on, and of all syncs. The ring is emptied by a
+    /// thread of its own, unless more than `backlog_bytes` wait for `read_calls`.
     ///
     /// # Errors
-    /// If there can be no thread.
-    pub fn watch_everyone(&mut self, backlog_bytes: usize) -> Result<(), WitnessError> {
+    /// If there can be no thread, or the kernel does not take the processes.
+    pub fn follow(&mut self, who: WatchScope, backlog_bytes: usize) -> Result<(), WitnessError> {
         self.program.collect_by_itself(backlog_bytes)?;
+        if who != WatchScope::Everyone {
+            // SAFETY: as above. What members start is followed from here on.
+            unsafe { (&raw mut (*self.watched.as_ptr()).is_family).write_volatile(1) };
+        }
+        match who {
+            WatchScope::Everyone => {}
+            WatchScope::StartedBy(process) => drop(self.add_kin(process, STARTER)?),
+            WatchScope::Process(process) => {
+                self.add_kin(process, MEMBER)?;
+                // What one of them starts while it is looked for is found by the next look.
+                while self.add_children()? {}
+            }
+        }
         // SAFETY: as above.
         unsafe { (&raw mut (*self.watched.as_ptr()).is_everyone).write_volatile(1) };
         Ok(())
+    }
+
+    /// Tells of nobody's calls any more.
+    pub fn leave(&mut self) {
+        // SAFETY: as above.
+        unsafe { (&raw mut (*self.watched.as_ptr()).is_everyone).write_volatile(0) };
+    }
+
+    /// Tells of the calls of this process too while `work` runs; gives what that gives.
+    ///
+    /// # Errors
+    /// If the kernel does not take it.
+    pub fn with_own_calls<T>(&mut self, work: impl FnOnce() -> T) -> Result<T, BpfError> {
+        let own = std::process::id();
+        let is_added = self.add_kin(own, MEMBER)?;
+        let result = work();
+        if is_added {
+            self.program.map::<4, 1>(c"family")?.remove(&own.to_ne_bytes());
+        }
+        Ok(result)
+    }
+
+    fn add_kin(&self, process: u32, kinship: u64) -> Result<bool, BpfError> {
+        self.program.map::<4, 1>(c"family")?.add(&process.to_ne_bytes(), &[kinship])
+    }
+
+    /// Adds the children of members that were there before; false where there is none.
+    fn add_children(&self) -> Result<bool, BpfError> {
+        let members = self.members()?;
+        let mut is_grown = false;
+        for (process, parent) in parents() {
+            if members.contains(&parent) {
+                is_grown |= self.add_kin(process, MEMBER)?;
+            }
+        }
+        Ok(is_grown)
+    }
+
+    /// Who wrote which file, in the time before this was asked last; all that there is at the end,
+    /// when nothing is counted any more.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn take_writers(&mut self, is_end: bool) -> Result<Vec<WriterCount>, BpfError> {
+        // SAFETY: mapped as long as the program lives; only we write to this field.
+        let half = unsafe { &raw mut (*self.watched.as_ptr()).writers_half };
+        // SAFETY: as above.
+        let former = unsafe { half.read_volatile() };
+        // Nobody counts in the other one: it is long since that was left.
+        let mut counts =
+            self.read_writers(if former == 1 { c"writers_b" } else { c"writers_a" })?;
+        let next = if is_end { 0 } else { 3 - former.max(1) };
+        // SAFETY: as above.
+        unsafe { half.write_volatile(next) };
+        if is_end {
+            // Programs under way have left it by then: none of them waits.
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            counts.extend(self.read_writers(c"writers_a")?);
+            counts.extend(self.read_writers(c"writers_b")?);
+        }
+        Ok(counts)
+    }
+
+    fn read_writers(&self, name: &CStr) -> Result<Vec<WriterCount>, BpfError> {
+        let map = self.program.map::<32, 5>(name)?;
+        let entries = map.entries()?;
+        for (key, _) in &entries {
+            map.remove(key);
+        }
+        Ok(entries.iter().map(|(key, value)| WriterCount::decode(key, value)).collect())
+    }
+
+    /// Times that a writer found no room.
+    pub fn uncounted_writers(&self) -> u64 {
+        // SAFETY: as above.
+        unsafe { (&raw const (*self.watched.as_ptr()).uncounted).read_volatile() }
+    }
+
+    /// The processes that are followed, with those that have ended.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn members(&self) -> Result<BTreeSet<u32>, BpfError> {
+        let family = self.program.map::<4, 1>(c"family")?.entries()?;
+        let members = family.into_iter().filter(|(_, [kinship])| *kinship == MEMBER);
+        Ok(members.map(|(process, _)| u32::from_ne_bytes(process)).collect())
     }
 
     /// The calls that were seen since this was asked last, in the order of their ends.
@@ -295,6 +470,23 @@ impl CallWitness {
     }
 }
 
+/// The numbers of the processes that are there.
+pub fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The processes that are there, each with its parent (proc_pid_stat(5)).
+fn parents() -> Vec<(u32, u32)> {
+    let process = |number: u32| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+        // Its name may have any characters, parentheses too.
+        let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+        Some((number, parent))
+    };
+    processes().into_iter().filter_map(process).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -331,6 +523,12 @@ mod tests {
     fn decoded(bytes: &[u8]) -> Result<Vec<FileCall>, CallRecordError> {
         let mut calls = Vec::new();
         decode_calls(bytes, &mut calls).map(|()| calls)
+    }
+
+    #[test]
+    fn every_process_has_its_parent() {
+        let own = (std::process::id(), std::os::unix::process::parent_id());
+        assert!(parents().contains(&own));
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl DatabaseFiles {
         )
     }
 
+    /// The file of a database, as it was last.
+    pub fn file(&self, database: usize) -> Option<FileKey> {
+        self.known.get(&database).map(|(_, file)| *file)
+    }
+
     /// There are more databases than are kept.
     pub fn is_crowded(&self) -> bool {
         self.databases.len() > DATABASES_LIMIT

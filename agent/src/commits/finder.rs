@@ -9,6 +9,7 @@ use super::database::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WalFrames};
 use super::recent_map::RecentMap;
 pub use super::unit_of_work::{CHECKPOINT, COMMIT};
 use super::unit_of_work::{DetectedTransaction, FoundTransactions, TransactionRows, UnitOfWork};
+use crate::tracer::FileKey;
 
 /// The name of a sync by a write to a file opened with O_SYNC or O_DSYNC.
 const SYNCED_WRITE: &str = "write";
@@ -34,7 +35,8 @@ const UNITS_LIMIT: usize = 16_384;
 pub fn find(calls: &[FileCall]) -> FoundTransactions {
     let files = DatabaseFiles::from_calls(calls);
     let databases = files.count() as u64;
-    let mut finder = CommitFinder { files, ..CommitFinder::default() };
+    let rows = TransactionRows::with_all_calls();
+    let mut finder = CommitFinder { files, rows, ..CommitFinder::default() };
     calls.iter().for_each(|call| finder.see(call));
     finder.end_all(i64::MAX);
     finder.rows.finish(calls, databases)
@@ -66,9 +68,26 @@ impl CommitFinder {
         self.rows.take_ended(before_ns)
     }
 
+    /// When the first of what is under way began: nothing that is found from now on began before.
+    pub fn open_since(&self) -> Option<i64> {
+        let open = self.units.values().filter_map(UnitOfWork::open_since);
+        open.chain(self.rows.first_begin_ns()).min()
+    }
+
+    /// Counts of all that was found so far, those of `modes` aside.
+    pub fn totals(&self) -> FoundTransactions {
+        let databases = self.files.count() as u64;
+        FoundTransactions { databases, ..self.rows.totals.clone() }
+    }
+
     /// The path of a database by its number; with its inode where that path leads to several.
     pub fn database(&self, number: usize) -> String {
         self.files.name(number)
+    }
+
+    /// The file of a database by its number, as it was last.
+    pub fn database_file(&self, number: usize) -> Option<FileKey> {
+        self.files.file(number)
     }
 
     /// The path is that of a database that was seen, or of a file of SQLite beside it.
@@ -127,6 +146,7 @@ impl CommitFinder {
         let unit = self.unit(call, database);
         unit.begin_ns.get_or_insert(call.begin_ns);
         unit.tid = call.tid;
+        unit.is_rolled_back = false;
         unit
     }
 
@@ -323,14 +343,16 @@ impl CommitFinder {
         // The directory of a database, whose journal was made or unlinked.
         for database in call.file.map_or_else(Vec::new, |file| self.files.beneath(file)) {
             let unit = self.unit(call, database);
-            if unit.transaction.is_some() || unit.has_journal || unit.frames > 0 {
+            let has_begun = unit.transaction.is_some() || unit.has_journal || unit.frames > 0;
+            if has_begun || unit.is_rolled_back {
                 self.synced(call, database);
                 return;
             }
         }
         // Likewise, where no path is known.
         let is_own = |(pid, unit): (u32, &UnitOfWork)| {
-            pid == call.pid && unit.tid == call.tid && !unit.is_idle()
+            let is_busy = !unit.is_idle() || unit.is_rolled_back;
+            pid == call.pid && unit.tid == call.tid && is_busy
         };
         let mut own = self.units.iter().filter(|((pid, _), unit)| is_own((*pid, unit)));
         if let Deed::Sync { is_directory: true, .. } = call.deed
@@ -347,6 +369,9 @@ impl CommitFinder {
             return;
         }
         let unit = self.unit(call, database);
+        if unit.is_rolled_back {
+            return;
+        }
         unit.journal_was_read = false;
         if unit.begin_ns.is_some() && !unit.in_super {
             unit.synced(call);
@@ -366,7 +391,8 @@ impl CommitFinder {
             unit.commit_ns.get_or_insert(call.begin_ns);
             self.commit(call, database, journal_mode);
         } else if unit.has_journal {
-            *unit = UnitOfWork::default();
+            let (is_rolled_back, tid) = (true, call.tid);
+            *unit = UnitOfWork { is_rolled_back, tid, ..UnitOfWork::default() };
             self.rows.totals.rollbacks += 1;
         }
     }

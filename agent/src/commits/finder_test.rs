@@ -172,6 +172,17 @@ fn a_journal_that_was_played_back_or_came_to_nothing_is_a_rollback() {
         let totals = find_in(deeds);
         assert_eq!((totals.commits, totals.rollbacks), (0, 1));
     }
+    // What is synced behind a rollback is of no commit, and no sync of another file.
+    let directory = (30, Deed::Sync { name: "fdatasync", is_directory: true });
+    let truncated = (JOURNAL, Deed::Truncate { size_bytes: 0 });
+    let commit = rollback_journal(&[truncated.clone(), (JOURNAL, sync())]);
+    let (alone, begun) = (find_in(&commit), commit.len() as i64);
+    let syncs = [truncated, (JOURNAL, sync()), directory];
+    let rolled_back = [&nothing[..2], &syncs, &nothing[3..]].concat();
+    let totals = find_in(&[&commit[..], &rolled_back, &commit].concat());
+    assert_eq!((totals.commits, totals.rollbacks, totals.syncs), (2, 1, 0));
+    assert_eq!(totals.rows[0], alone.rows[0]);
+    assert_eq!(totals.rows[1].begin_ns, alone.rows[0].begin_ns + (begun + 6) * 10);
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl ModeCounts {
 }
 
 /// Transactions that were found, and their counts.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct FoundTransactions {
     /// The table transactions, in order.
     pub rows: Vec<Transaction>,
@@ -156,6 +156,8 @@ pub struct UnitOfWork {
     /// The commit is made, and may go on with calls that belong to it.
     pub transaction: Option<DetectedTransaction>,
     pub checkpoint: Option<DetectedTransaction>,
+    /// Its journal ended without a commit: the syncs that follow are of no commit.
+    pub is_rolled_back: bool,
     /// A super-journal was unlinked: this database's journal ends with that commit.
     pub in_super: bool,
 }
@@ -191,6 +193,12 @@ impl UnitOfWork {
         transaction.all(|transaction| transaction.row.return_ns < before_ns)
     }
 
+    /// When the first of its transactions that are under way began.
+    pub fn open_since(&self) -> Option<i64> {
+        let made = self.transaction.iter().chain(&self.checkpoint);
+        made.map(|transaction| transaction.row.begin_ns).chain(self.begin_ns).min()
+    }
+
     /// Nothing of it is under way.
     pub fn is_idle(&self) -> bool {
         let is_under_way = self.has_journal || self.wrote_database || self.in_super;
@@ -209,12 +217,20 @@ const THREAD_IDLE_NS: i64 = 60_000_000_000;
 pub struct TransactionRows {
     /// Its rows are empty up to the end.
     pub totals: FoundTransactions,
+    /// All calls of a thread are seen: what it does between two transactions is the second's, if
+    /// that is a sync.
+    has_all_calls: bool,
     rows: Vec<DetectedTransaction>,
     /// For each thread its place, and when its last transaction ended or its first call began.
     threads: BTreeMap<u32, (i64, i64)>,
 }
 
 impl TransactionRows {
+    /// Of threads all calls of which are seen.
+    pub fn with_all_calls() -> Self {
+        TransactionRows { has_all_calls: true, ..Self::default() }
+    }
+
     /// A thread makes a call.
     pub fn see(&mut self, call: &FileCall) {
         let place = self.threads.len() as i64;
@@ -260,7 +276,8 @@ impl TransactionRows {
     /// A call that syncs a file that is not SQLite's.
     pub fn sync(&mut self, call: &FileCall, name: &'static str) {
         self.totals.syncs += 1;
-        let begin_ns = Some(self.threads[&call.tid].1);
+        let last_ns = self.threads[&call.tid].1;
+        let begin_ns = Some(if self.has_all_calls { last_ns } else { call.begin_ns });
         let commit_ns = Some(call.begin_ns);
         let unit = UnitOfWork { begin_ns, commit_ns, sync_calls: 1, ..UnitOfWork::default() };
         let transaction = self.row(call, name, &unit, Vec::new());
@@ -309,6 +326,11 @@ impl TransactionRows {
         if let Some((_, last_ns)) = self.threads.get_mut(&tid) {
             *last_ns = end_ns.max(*last_ns);
         }
+    }
+
+    /// When the first of those began that were not handed out.
+    pub fn first_begin_ns(&self) -> Option<i64> {
+        self.rows.iter().map(|transaction| transaction.row.begin_ns).min()
     }
 
     /// Hands out what ended before a time.

@@ -23,6 +23,8 @@ pub struct Disks {
     pub layers: Vec<Layer>,
     /// Mounts from these disks, as mountinfo tells: "DEVICE MOUNT-POINT TYPE OPTIONS".
     pub mounts: Vec<String>,
+    /// Where one of them is mounted, if all mounts from them are of one filesystem.
+    pub place: Option<PathBuf>,
     /// Types of mounted filesystems whose metadata the tracer does not know.
     pub unknown_types: BTreeSet<String>,
     /// Disks with known filesystems that are not to be traced, each with the reason.
@@ -85,20 +87,54 @@ impl Disks {
     }
 }
 
+/// Whether filesystems lie on some disks, by their numbers (s_dev).
+#[derive(Debug, Default)]
+pub struct FilesystemPlaces {
+    disks: BTreeSet<u32>,
+    known: BTreeMap<u32, bool>,
+}
+
+impl FilesystemPlaces {
+    /// Of these disks.
+    pub fn new(disks: &BTreeSet<u32>) -> Self {
+        FilesystemPlaces { disks: disks.clone(), known: BTreeMap::new() }
+    }
+
+    /// Whether a filesystem may be on the disks. Of one whose number is of no device, as of Btrfs,
+    /// that is not known; nor of 0.
+    pub fn may_hold(&mut self, filesystem: u32) -> bool {
+        if filesystem >> 20 == 0 {
+            return true;
+        }
+        let look = || sysfs::disk_number(filesystem).is_ok_and(|disk| self.disks.contains(&disk));
+        *self.known.entry(filesystem).or_insert_with(look)
+    }
+
+    /// Looks anew from now on: a number may be another filesystem's.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+}
+
 fn with_mounts(numbers: BTreeSet<u32>, mounts: &[Mount]) -> anyhow::Result<Disks> {
     let layers = numbers.iter().map(|&number| layer(number)).collect::<Result<Vec<_>, _>>()?;
     layers.iter().try_for_each(Layer::check)?;
     layers::check_apart(&layers)?;
     let mut disks = Disks { numbers, layers, ..Disks::default() };
+    let mut places = BTreeMap::new();
     for mount in mounts {
         if !disks_of_mount(mount).is_ok_and(|on| !on.is_disjoint(&disks.numbers)) {
             continue;
         }
         let Mount { source, point, kind, filesystem_options, .. } = mount;
         disks.mounts.push(format!("{source} {point} {kind} {filesystem_options}"));
+        places.entry(source).or_insert(point);
         if Filesystem::from_mount_type(kind).is_none() {
             disks.unknown_types.insert(kind.clone());
         }
+    }
+    if let (1, Some((_, point))) = (places.len(), places.first_key_value()) {
+        disks.place = Some(PathBuf::from(point));
     }
     Ok(disks)
 }

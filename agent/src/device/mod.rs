@@ -6,5 +6,6 @@ pub mod disks;
 pub mod flash;
 pub mod kernel_log;
 pub mod layers;
+pub mod location;
 pub mod mounts;
 pub mod sysfs;

@@ -1,9 +1,9 @@
 //! Workloads on this machine: in a private directory, in real time, without a guest or a tracer,
 //! and without root but for raw NAND.
 //!
-//! nand; directory (nothing is left behind), location -> run -> the tables
+//! nand; directory (nothing is left behind), progress -> run -> the tables
 
 pub mod directory;
-mod location;
 pub mod nand;
+mod progress;
 pub mod run;

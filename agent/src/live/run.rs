@@ -14,7 +14,8 @@ use rustix::fs::Advice;
 use serde_json::{Value, json};
 
 use super::directory::{PrivateDirectory, explain_full_disk, refuse_unless_free};
-use super::location::{LiveProgress, Location, print_stage};
+use super::progress::{LiveProgress, print_stage};
+use crate::device::location::Location;
 use crate::record::LiveCase;
 use crate::tables::capture::{Manifest, Origin, Tables};
 use crate::tables::timeline::Timeline;

@@ -141,17 +141,52 @@ impl Manifest {
 /// when it was queued; background writeback that merely happens at the same time does not. What an
 /// io_uring's worker does is its ring's thread's.
 pub fn annotate(requests: &mut [Request], timeline: &Timeline, transactions: &[Transaction]) {
-    let mut threads: BTreeMap<i64, Vec<&Transaction>> = BTreeMap::new();
-    for transaction in transactions {
-        threads.entry(transaction.tid).or_default().push(transaction);
-    }
+    let mut spans = TransactionSpans::default();
+    transactions.iter().for_each(|transaction| spans.add(transaction));
     for request in requests {
         request.phase = timeline.phase_at(request.issue_ns).into();
-        let of = |tid: i64| transaction_at(threads.get(&tid)?, request.queue_ns);
+        request.transaction_id = spans.transaction_of(request);
+    }
+}
+
+/// When the transactions of each thread ran, by which a request finds its own.
+#[derive(Debug, Default)]
+pub struct TransactionSpans(BTreeMap<i64, Vec<TransactionSpan>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TransactionSpan {
+    transaction_id: i64,
+    begin_ns: i64,
+    return_ns: i64,
+}
+
+impl TransactionSpans {
+    /// Adds a transaction, after all of its thread that began before it.
+    pub fn add(&mut self, transaction: &Transaction) {
+        let &Transaction { transaction_id, tid, begin_ns, return_ns, .. } = transaction;
+        self.0.entry(tid).or_default().push(TransactionSpan {
+            transaction_id,
+            begin_ns,
+            return_ns,
+        });
+    }
+
+    /// The transaction that the thread which waited for a request, or else the one that submitted
+    /// it, had open when it was queued.
+    pub fn transaction_of(&self, request: &Request) -> Option<i64> {
+        let of = |tid: i64| transaction_at(self.0.get(&tid)?, request.queue_ns);
         let asker_comm = request.asker_comm.as_deref().unwrap_or_default();
         let asker_tid = ring_owner(asker_comm).or(request.asker_tid);
         let submitter_tid = ring_owner(&request.submitter_comm).unwrap_or(request.submitter_tid);
-        request.transaction_id = asker_tid.and_then(of).or_else(|| of(submitter_tid));
+        asker_tid.and_then(of).or_else(|| of(submitter_tid))
+    }
+
+    /// Forgets those that returned before a time.
+    pub fn forget(&mut self, before_ns: i64) {
+        self.0.retain(|_, spans| {
+            spans.retain(|span| span.return_ns >= before_ns);
+            !spans.is_empty()
+        });
     }
 }
 
@@ -163,11 +198,11 @@ pub fn ring_owner(comm: &str) -> Option<i64> {
 
 /// The transaction whose interval holds a time, of one thread's, which are in order. They do not
 /// overlap, but for a checkpoint inside the transaction before it: the innermost is meant.
-fn transaction_at(transactions: &[&Transaction], time_ns: i64) -> Option<i64> {
-    let after = transactions.partition_point(|transaction| transaction.begin_ns <= time_ns);
-    let begun = transactions[..after].iter().rev().take(2);
-    let mut holding = begun.filter(|transaction| time_ns <= transaction.return_ns);
-    holding.next().map(|transaction| transaction.transaction_id)
+fn transaction_at(spans: &[TransactionSpan], time_ns: i64) -> Option<i64> {
+    let after = spans.partition_point(|span| span.begin_ns <= time_ns);
+    let begun = spans[..after].iter().rev().take(2);
+    let mut holding = begun.filter(|span| time_ns <= span.return_ns);
+    holding.next().map(|span| span.transaction_id)
 }
 
 #[cfg(test)]
@@ -278,16 +313,13 @@ mod tests {
 
     #[test]
     fn a_checkpoint_inside_a_commit_has_its_own_requests() {
-        let transaction = |transaction_id, begin_ns, return_ns| Transaction {
+        let span = |transaction_id, begin_ns, return_ns| TransactionSpan {
             transaction_id,
-            tid: 1,
             begin_ns,
             return_ns,
-            ..Transaction::default()
         };
-        let (first, commit, checkpoint) =
-            (transaction(0, 10, 20), transaction(1, 30, 90), transaction(2, 50, 80));
-        let of = |time_ns| transaction_at(&[&first, &commit, &checkpoint], time_ns);
+        let (first, commit, checkpoint) = (span(0, 10, 20), span(1, 30, 90), span(2, 50, 80));
+        let of = |time_ns| transaction_at(&[first, commit, checkpoint], time_ns);
         assert_eq!([25, 40, 60, 85, 95].map(of), [None, Some(1), Some(2), Some(1), None]);
     }
 }

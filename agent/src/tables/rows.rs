@@ -115,6 +115,18 @@ pub struct Transaction {
     pub busy_retries: i64,
 }
 
+/// What a process wrote to a file in some part of a live trace (schema/writers.toml).
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Writer {
+    pub file_id: Option<i64>,
+    pub pid: i64,
+    pub process: String,
+    pub is_watched: bool,
+    pub write_calls: i64,
+    pub write_bytes: i64,
+    pub dirtied: i64,
+}
+
 /// One counter's increase over one phase (schema/counters.toml).
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counter {

@@ -21,7 +21,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::rows::{Counter, File, FlashOperation, PageRun, Request, Transaction, Word};
+use super::rows::{Counter, File, FlashOperation, PageRun, Request, Transaction, Word, Writer};
 
 /// A table could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -248,6 +248,7 @@ table!(
         busy_retries,
     }
 );
+table!("writers", Writer { file_id, pid, process, is_watched, write_calls, write_bytes, dirtied });
 table!("counters", Counter { phase, source, name, value });
 
 /// One entry of the manifest: a key and its JSON.
@@ -418,6 +419,7 @@ mod tests {
         keeps_contract::<FlashOperation>();
         keeps_contract::<File>();
         keeps_contract::<Transaction>();
+        keeps_contract::<Writer>();
         keeps_contract::<Counter>();
         keeps_contract::<ManifestRow>();
         keeps_contract_of::<fleet::SegmentFacts>("fleet/segments");

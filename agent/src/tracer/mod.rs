@@ -5,20 +5,25 @@
 //! (decodes what it sends) -> files (names and kinds) -> classify (a page run's block type) ->
 //! surroundings (queries to the machine: mounts, tables on a device) -> causes (which call is
 //! served, and why) -> requests (joins bios to requests) -> assembly (makes tables of all that) ->
-//! control (runs everything) -> live_trace (a trace of a running machine, from begin to end).
+//! control (runs everything).
 
 mod assembly;
 mod causes;
 mod classify;
 mod control;
 mod files;
-pub mod live_trace;
 mod program;
 mod records;
 mod requests;
 mod surroundings;
 
-pub use assembly::{Capture, FinishedRows};
+#[cfg(test)]
+pub use assembly::Total;
+pub use assembly::{Capture, FinishedRows, Totals};
 pub use control::Tracer;
 pub use files::file_kind::FileKinds;
 pub use files::{FileKey, Files};
+#[cfg(test)]
+pub use records::RequestRecord;
+pub use requests::completions::{Completions, Direction, Span};
+pub use requests::gaps::Gaps;

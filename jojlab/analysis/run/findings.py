@@ -25,6 +25,7 @@ from jojlab.analysis.figures.throughput import (
 from jojlab.analysis.rows.ask import ask, lacking
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.traffic.characterisation import Traffic, traffic
+from jojlab.analysis.traffic.live import LiveTrace, live_traces
 from jojlab.foundation.cache import Cache
 from jojlab.trace.dataset import Dataset
 
@@ -63,6 +64,7 @@ class Findings:
     latencies: Mapping[str, tuple[Bin, ...]] = field(default_factory=dict)
     manifests: Manifests = field(default_factory=Manifests)
     apart: Mapping[str, tuple[Apart, ...]] = field(default_factory=dict)
+    live: Mapping[str, LiveTrace] = field(default_factory=dict)
 
 
 def findings(data: Dataset, depth: Depth, cache: Cache | None = None) -> Findings:
@@ -83,6 +85,7 @@ def _compute(data: Dataset, depth: Depth, cache: Cache | None) -> Findings:
             completeness(data),
             manifests=_manifests(data),
             apart=transactions_apart(data),
+            live=live_traces(data),
         )
     # The pictures first: they read the page runs of requests once for themselves and the bill.
     moved = traffic(data) if depth == Depth.TRAFFIC else {}
@@ -109,7 +112,7 @@ def _manifests(data: Dataset) -> Manifests:
                 found.operation_hashes.setdefault(case_id, {})[seed] = str(value)
             case "background":
                 found.backgrounds.setdefault(case_id, {})[seed] = value
-            case "program":
+            case "program" | "watch":
                 found.programs.setdefault(case_id, {})[seed] = value
             case "replay":
                 found.replays.setdefault(case_id, {})[seed] = value

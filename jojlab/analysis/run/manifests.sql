@@ -3,7 +3,7 @@ SELECT case_id, seed, key, value
 FROM manifest
 JOIN captures ON manifest.capture = captures.capture
 WHERE key IN (
-    'configuration', 'clock', 'operation_hash', 'background', 'program', 'replay', 'regime',
-    'shared_wal'
+    'configuration', 'clock', 'operation_hash', 'background', 'program', 'watch', 'replay',
+    'regime', 'shared_wal'
 )
 ORDER BY case_id, seed, key

@@ -24,6 +24,7 @@ from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.study.tables import tables_json
 from jojlab.analysis.traffic.characterisation import Traffic
+from jojlab.analysis.traffic.live import LiveTrace, live_json
 from jojlab.foundation.cache import Cache
 from jojlab.model.figures import PASSES, figure_of_pass
 from jojlab.model.hazards import Hazard, ModeCounts, Observation, Unknown
@@ -102,6 +103,8 @@ class CaseSummary:
     programs: Mapping[int, Any] = field(default_factory=dict)
     latencies: tuple[Bin, ...] = ()
     traffic: Traffic | None = None
+    # Of a live trace that saw the calls of programs.
+    live: LiveTrace | None = None
     # What is at risk, and what is not known: safe by the manuals is what has neither.
     hazards: tuple[Hazard, ...] = ()
     unknowns: tuple[Unknown, ...] = ()
@@ -279,6 +282,7 @@ def _case(
         uncut=entry.uncut,
         inputs=entry.inputs,
         apart=answers.apart.get(case_id, ()),
+        live=answers.live.get(case_id),
     )
 
 
@@ -367,6 +371,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "operation_hash": dict(case.operation_hashes),
                 "background": dict(case.backgrounds),
                 "program": dict(case.programs),
+                **({"live": live_json(case.live)} if case.live else {}),
             }
             for case in summary.cases
         ],

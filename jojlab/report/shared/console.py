@@ -41,12 +41,12 @@ READABLE = 100
 _UNCUT = 10_000
 
 
-def terminal(piped: int = _UNCUT) -> QuietConsole:
-    """Return the console of standard output; piped text has so many columns, and is else not
-    cut.
+def terminal(piped: int = _UNCUT, *, stderr: bool = False) -> QuietConsole:
+    """Return the console of standard output, or of standard error; piped text has so many columns,
+    and is else not cut.
     """
-    width = None if sys.stdout.isatty() else piped
-    return QuietConsole(width=width, highlight=False)
+    stream = sys.stderr if stderr else sys.stdout
+    return QuietConsole(width=None if stream.isatty() else piped, highlight=False, stderr=stderr)
 
 
 # Blanks between two columns of a table.

@@ -89,6 +89,7 @@ impl KernelRecorder {
             ring_bytes,
             kept_bytes_each: KEPT_BYTES_EACH,
             optional: &[],
+            unused: &[],
         };
         let mut program = Program::load(&plan, &symbols)?;
         let place: NonNull<[CallPlan; CALLS_LIMIT]> = program.section(c".data.plans")?;

@@ -59,6 +59,7 @@ impl Attribution {
             ring_bytes,
             kept_bytes_each: KEPT_BYTES,
             optional: &OPTIONAL,
+            unused: &[],
         };
         let program = Program::load(&plan, symbols)?;
         // SAFETY: mapped as long as the program lives, which is as long as we do.

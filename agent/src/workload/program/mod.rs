@@ -101,7 +101,7 @@ impl PreparedProgram {
     pub fn prepare(directory: &Path, settings: &ProgramCase) -> Result<Self, WorkloadError> {
         let program = confined::furnish(&settings.program)?;
         confined::give_files(&settings.files, directory)?;
-        let witness = CallWitness::load(RING_BYTES)
+        let witness = CallWitness::load(RING_BYTES, false)
             .map_err(|error| failed("watch", &program)(std::io::Error::other(error.to_string())))?;
         let path = program.to_string_lossy().into_owned();
         let confined = ConfinedProgram {

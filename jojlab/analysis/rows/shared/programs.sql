@@ -1,2 +1,5 @@
--- Which captures are of a program that is not ours, run or replayed, whose commits were found?
-SELECT DISTINCT capture FROM manifest WHERE key IN ('program', 'replay') AND value <> 'null'
+-- Which captures are of programs that are not ours, run, replayed or traced live, whose commits
+-- were found?
+SELECT DISTINCT capture
+FROM manifest
+WHERE key IN ('program', 'replay', 'watch') AND value <> 'null'

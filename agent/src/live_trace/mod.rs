@@ -1,15 +1,19 @@
 //! A live trace of a running machine, from begin to end.
 //!
 //! Each file uses only those before it: until (what ends it), pace (when it reads and writes, and
-//! its memory), output (the tables), disk_witness (what the disks say themselves), summary (what is
-//! printed), session (all together).
+//! its memory), output (the tables), writers (of files), open_files,
+//! commits (of programs), disk_witness (what the disks say
+//! themselves), summary (what is printed), session (all together).
 
+mod commits;
 mod disk_witness;
+mod open_files;
 mod output;
 mod pace;
 mod session;
 mod summary;
 mod until;
+mod writers;
 
 pub use disk_witness::Lives;
 pub use session::LiveTrace;

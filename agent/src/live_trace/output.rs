@@ -9,23 +9,34 @@ use serde::Serialize;
 
 use crate::errors::WrongUse;
 use crate::tables::capture::{Manifest, TraceLoss};
-use crate::tables::rows::{Counter, File, PageRun, Request};
+use crate::tables::rows::{Counter, File, PageRun, Request, Transaction, Writer};
 use crate::tables::write::Segments;
 use crate::tables::write::Table;
-use crate::tracer::assembly::FinishedRows;
-use crate::tracer::requests::gaps::Gaps;
+use crate::tracer::Gaps;
 
-/// In `requests`, for all of a live tracing: it has no parts.
+/// Of what counts for no program that is watched.
 pub const PHASE: &str = "trace";
 
-/// It has no transactions: nobody said where one begins.
-const TABLES: [&str; 4] = [Request::NAME, PageRun::NAME, File::NAME, Counter::NAME];
+/// Where calls are not seen, it has no transactions.
+const TABLES: [&str; 6] =
+    [Request::NAME, PageRun::NAME, File::NAME, Counter::NAME, Transaction::NAME, Writer::NAME];
+
+/// Rows that are ready to be written.
+#[derive(Debug, Default)]
+pub struct PlacedRows {
+    pub requests: Vec<Request>,
+    pub page_runs: Vec<PageRun>,
+    pub transactions: Vec<Transaction>,
+    pub writers: Vec<Writer>,
+}
 
 /// The folder, and what the manifest says of the tracing whatever becomes of it.
 pub struct TraceOutput {
     segments: Segments,
     directory: PathBuf,
     manifest: Manifest,
+    /// Names of the tables.
+    tables: &'static [&'static str],
 }
 
 impl TraceOutput {
@@ -33,7 +44,7 @@ impl TraceOutput {
     ///
     /// # Errors
     /// If something is there already, or it cannot be written.
-    pub fn create(directory: &Path, manifest: Manifest) -> anyhow::Result<Self> {
+    pub fn create(directory: &Path, manifest: Manifest, sees_calls: bool) -> anyhow::Result<Self> {
         let name = || directory.display().to_string();
         fs::create_dir_all(directory).with_context(name)?;
         if fs::read_dir(directory).with_context(name)?.next().is_some() {
@@ -45,7 +56,12 @@ impl TraceOutput {
         segments.replace::<PageRun>(&[])?;
         segments.replace::<File>(&[])?;
         segments.replace::<Counter>(&[])?;
-        let output = TraceOutput { segments, directory: directory.to_owned(), manifest };
+        if sees_calls {
+            segments.replace::<Transaction>(&[])?;
+            segments.replace::<Writer>(&[])?;
+        }
+        let tables = if sees_calls { &TABLES[..] } else { &TABLES[..4] };
+        let output = TraceOutput { segments, directory: directory.to_owned(), manifest, tables };
         output.end(0, &Gaps::default(), &["the tracing was not ended properly".to_owned()])?;
         Ok(output)
     }
@@ -64,19 +80,18 @@ impl TraceOutput {
     /// If it cannot be written.
     pub fn add(
         &mut self,
-        rows: &mut FinishedRows,
+        placed: &PlacedRows,
         gone: &[File],
         changed: &[(i64, Vec<File>)],
     ) -> anyhow::Result<()> {
-        for request in &mut rows.requests {
-            request.phase = PHASE.to_owned();
-        }
-        self.segments.append(&rows.page_runs)?;
+        self.segments.append(&placed.page_runs)?;
+        self.segments.append(&placed.transactions)?;
+        self.segments.append(&placed.writers)?;
         self.segments.append(gone)?;
         for (part, files) in changed {
             self.segments.replace_part(*part, files)?;
         }
-        self.segments.append(&rows.requests)?;
+        self.segments.append(&placed.requests)?;
         self.segments.begin_round();
         Ok(())
     }
@@ -102,7 +117,7 @@ impl TraceOutput {
         manifest.note("dropped_changes", gaps.dropped_changes);
         manifest.note("forgotten_files", gaps.forgotten_files);
         let loss = TraceLoss { lost_events, unattributed_bytes: gaps.unattributed_bytes };
-        let rows = manifest.rows(&TABLES, Some(loss), reasons);
+        let rows = manifest.rows(self.tables, Some(loss), reasons);
         Ok(self.segments.replace(&rows)?)
     }
 

@@ -12,7 +12,7 @@ use crate::device::layers::Layer;
 use crate::device::{counters, disks, sysfs};
 use crate::tables::rows::Counter;
 use crate::tables::timeline::now_ns;
-use crate::tracer::requests::completions::{Completions, Direction, Span};
+use crate::tracer::{Completions, Direction, Span};
 
 /// What is compared, with the name of the counter. Bytes alone: requests are counted when their
 /// last part is complete, and a write that is flushed for is counted as several or none.
@@ -131,7 +131,7 @@ impl Lives {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tracer::records::RequestRecord;
+    use crate::tracer::RequestRecord;
 
     const DISK: u32 = 7 << 20;
 

@@ -2,25 +2,27 @@
 //! the end does, and writes them with what is missing from them.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::commits::Commits;
 use super::disk_witness::{Counted, Lives};
-use super::output::TraceOutput;
+use super::output::{PlacedRows, TraceOutput};
 use super::pace::{Pace, ROUND_REQUESTS, Room};
 use super::summary::{Outcome, Summary};
 use super::until::{End, Until};
+use crate::commits::call::WatchScope;
 use crate::device::disks::Disks;
+use crate::device::location::Location;
 use crate::device::sysfs;
 use crate::messages::say;
 use crate::process;
 use crate::tables::capture::{Manifest, Origin};
-use crate::tracer::assembly::Totals;
-use crate::tracer::control::Tracer;
-use crate::tracer::files::file_kind::FileKinds;
+use crate::tracer::{FileKinds, Totals, Tracer};
 
 /// Between a look at the disks' counters and what was or is traced beside it.
 const SETTLE: Duration = Duration::from_millis(2);
@@ -57,15 +59,22 @@ impl LiveTrace {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let numbers: Vec<u32> = self.disks.numbers.iter().copied().collect();
         let lives = Lives::new(&numbers);
+        let command = self.program();
         let room = Room::here(self.ring_mib);
         let mut tracer = Tracer::load(room.ring)?;
+        let commits = (!self.totals_alone)
+            .then(|| Commits::load(&self.disks, self.watched(), own_pid()))
+            .transpose()?;
         self.kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
         let mut until = Until::new(self.pid, self.duration)?;
         self.parent.map(process::end_with).transpose()?;
-        let output = self.folder.as_ref().map(|folder| open(folder, &self.command, &self.disks));
-        let output = output.transpose()?;
-        let summary = Summary::default();
-        let mut session = Session { tracer, output, summary, pace: Pace::new(room.backlog) };
+        let output = self
+            .folder
+            .as_ref()
+            .map(|folder| open(folder, &self.command, &self.disks, commits.is_some()))
+            .transpose()?;
+        let (summary, pace) = (Summary::default(), Pace::new(room.backlog));
+        let mut session = Session { tracer, commits, output, summary, pace };
         let begun = session.begin(&numbers, room.backlog, self.totals_alone);
         let begun = begun.and_then(|counted| until.run(&self.command).map(|()| counted));
         let counted = match begun {
@@ -75,20 +84,49 @@ impl LiveTrace {
                 return Err(error);
             }
         };
+        if self.command.is_empty() {
+            let names: Vec<&str> = self.disks.layers.iter().map(|it| it.name.as_str()).collect();
+            let names = names.join(", ");
+            say(format_args!("joj-agent: tracing {names}; Ctrl-C ends it and keeps what it saw"));
+        }
+        let begin = Instant::now();
         let end = session.watch(&mut until)?;
+        let traced = begin.elapsed();
         session.catch_up()?;
         session.tracer.rest()?;
         let differences = session.count(&numbers, &counted)?;
         let mut reasons = lives.changes();
         let is_whole = !self.totals_alone && session.tracer.missing()?.0 == 0;
         reasons.extend(differences.into_iter().filter(|_| is_whole));
-        session.finish(end, reasons, self.folder)
+        session.finish(end, reasons, (&command, traced), self.folder)
+    }
+
+    /// What is traced: the command, or the name of the process; empty for everybody.
+    fn program(&self) -> Vec<String> {
+        match self.pid {
+            Some(pid) => fs::read_to_string(format!("/proc/{pid}/comm"))
+                .map(|name| vec![name.trim_end().to_owned()])
+                .unwrap_or_default(),
+            None => self.command.clone(),
+        }
+    }
+
+    /// Whose commits are found: those of the command or the process and its children, if there is
+    /// one.
+    fn watched(&self) -> WatchScope {
+        match self.pid.and_then(|pid| u32::try_from(pid).ok()) {
+            Some(pid) => WatchScope::Process(pid),
+            None if self.command.is_empty() => WatchScope::Everyone,
+            None => WatchScope::StartedBy(std::process::id()),
+        }
     }
 }
 
 /// A trace under way.
 struct Session {
     tracer: Tracer,
+    /// None where there are to be no rows.
+    commits: Option<Commits>,
     output: Option<TraceOutput>,
     summary: Summary,
     pace: Pace,
@@ -103,6 +141,7 @@ impl Session {
         totals_alone: bool,
     ) -> anyhow::Result<Counted> {
         self.tracer.start_live(disks, backlog, totals_alone)?;
+        self.commits.iter_mut().try_for_each(Commits::start)?;
         // What completed just before is in the counters by then.
         std::thread::sleep(SETTLE);
         let counted = Counted::now(disks);
@@ -137,10 +176,11 @@ impl Session {
             self.pace.hurry(backlog);
             let kept = self.tracer.digest(ROUND_REQUESTS)?;
             self.pace.looked(backlog, self.tracer.backlog_bytes());
+            self.commits.iter_mut().try_for_each(|it| it.look(false))?;
             let crowded = self.tracer.is_crowded();
             if Pace::is_enough(kept) || crowded || self.pace.is_round_due() {
                 self.tracer.notice_modules()?;
-                self.write()?;
+                self.write(false)?;
                 self.pace.begin_round();
             }
         }
@@ -149,21 +189,26 @@ impl Session {
     /// Makes rows of what waits, before the last of it is waited for.
     fn catch_up(&mut self) -> anyhow::Result<()> {
         self.tracer.end();
+        self.commits.iter_mut().for_each(Commits::stop);
         while Pace::is_much(self.tracer.backlog_bytes()) {
             if Pace::is_enough(self.tracer.digest(ROUND_REQUESTS)?) {
-                self.write()?;
+                self.write(false)?;
             }
         }
         Ok(())
     }
 
     /// Takes the rows that are finished, and writes them.
-    fn write(&mut self) -> anyhow::Result<()> {
-        let (mut rows, gone) = self.tracer.take_finished();
+    fn write(&mut self, is_end: bool) -> anyhow::Result<()> {
+        let (rows, gone) = self.tracer.take_finished();
         let Some(files) = self.tracer.files() else { return Ok(()) };
         self.summary.add(&rows, files, own_pid());
+        let placed = match &mut self.commits {
+            Some(commits) => commits.place(rows, files, is_end)?,
+            None => PlacedRows::default(),
+        };
         let Some(output) = &mut self.output else { return Ok(()) };
-        output.add(&mut rows, &gone, &files.take_changed())
+        output.add(&placed, &gone, &files.take_changed())
     }
 
     /// Writes what is left, and says why the tables are incomplete; not at all if nothing is.
@@ -171,20 +216,23 @@ impl Session {
         mut self,
         end: End,
         further_reasons: Vec<String>,
+        (command, traced): (&[String], Duration),
         folder: Option<PathBuf>,
     ) -> anyhow::Result<Outcome> {
-        self.write()?;
         self.tracer.give_up();
-        self.write()?;
+        self.write(true)?;
         let (lost_events, gaps) = self.tracer.missing()?;
         let mut reasons = gaps.reasons(lost_events);
         reasons.extend(further_reasons);
+        reasons.extend(self.commits.iter().flat_map(Commits::reasons));
         let totals: Totals = self.tracer.totals()?;
         if let Some(output) = &mut self.output {
             let Summary { own_requests, own_bytes, .. } = self.summary;
             output.note("own_requests", own_requests);
             output.note("own_bytes", own_bytes);
             output.note("totals", &totals);
+            output.note("traced_ns", traced.as_nanos() as u64);
+            self.commits.iter().for_each(|it| output.note("watch", it.described(command)));
             output.end(lost_events, &gaps, &reasons)?;
         }
         self.tracer.stop();
@@ -197,8 +245,14 @@ fn own_pid() -> i64 {
 }
 
 /// The folder for the tables.
-fn open(folder: &Path, command: &[String], disks: &Disks) -> anyhow::Result<TraceOutput> {
-    let output = TraceOutput::create(folder, manifest(command, disks, own_pid()))?;
+fn open(
+    folder: &Path,
+    command: &[String],
+    disks: &Disks,
+    sees_calls: bool,
+) -> anyhow::Result<TraceOutput> {
+    let manifest = manifest(command, disks, own_pid());
+    let output = TraceOutput::create(folder, manifest, sees_calls)?;
     let own = Disks::from_directory(folder);
     if own.is_ok_and(|own| !own.numbers.is_disjoint(&disks.numbers)) {
         say(format_args!(
@@ -208,6 +262,15 @@ fn open(folder: &Path, command: &[String], disks: &Disks) -> anyhow::Result<Trac
         ));
     }
     Ok(output)
+}
+
+/// What is known of the disks: their mounts; and where these are of one filesystem, how it is
+/// mounted, and the settings of the disk.
+fn configuration(disks: &Disks) -> Value {
+    let place = disks.place.as_ref().and_then(|place| Location::find(place).ok());
+    let mut configuration = place.map_or_else(|| json!({}), |place| place.configuration());
+    configuration["mounts"] = json!(disks.mounts);
+    configuration
 }
 
 /// The manifest from the first moment: what is traced, and since when; `own_pid` is the tracer's
@@ -223,7 +286,7 @@ fn manifest(command: &[String], disks: &Disks, own_pid: i64) -> Manifest {
         seed: 0,
         clock: "wall",
         device: json!({ "disks": numbers, "made_of": made_of }),
-        configuration: json!({ "mounts": disks.mounts }),
+        configuration: configuration(disks),
     });
     manifest.note("began_unix_ns", now.as_nanos() as u64);
     manifest.note("tracer_pid", own_pid);

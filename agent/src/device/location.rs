@@ -1,6 +1,5 @@
-//! Where a live workload runs: the mount and the disk under a directory, from statx(2), the mount
-//! table and sysfs. Observes the workload there in real time: the timeline, and the counters of
-//! process, kernel and disk in each phase. Prints the current phase on standard output.
+//! Where something runs: the mount and the disk under a directory, from statx(2), the mount table
+//! and sysfs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,11 +10,8 @@ use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use serde_json::{Value, json};
 
-use crate::device::counters::Reading;
-use crate::device::mounts::{self, MOUNTINFO, Mount};
-use crate::device::{counters, sysfs};
-use crate::tables::timeline::{Counters, Timeline, Watch};
-use crate::workload::threads::task::Observer;
+use super::mounts::{self, MOUNTINFO, Mount};
+use super::{counters, sysfs};
 
 /// Settings of the disk's queue (Documentation/ABI/stable/sysfs-block).
 const QUEUE: [&str; 7] = [
@@ -89,57 +85,6 @@ fn device_of(mount: &Mount, directory: &Path) -> Option<u32> {
     let source = Path::new(&mount.source);
     let metadata = source.is_absolute().then(|| fs::metadata(source).ok()).flatten()?;
     Some(sysfs::device_number(metadata.rdev()))
-}
-
-/// A workload being watched.
-pub struct LiveProgress<'a> {
-    location: &'a Location,
-    watch: Watch<&'a Location>,
-    stages: Vec<&'static str>,
-}
-
-impl<'a> LiveProgress<'a> {
-    /// Begins now.
-    ///
-    /// # Errors
-    /// If /proc is not mounted.
-    pub fn start(location: &'a Location) -> anyhow::Result<Self> {
-        Ok(Self { location, watch: Watch::new(location, location.read()?), stages: Vec::new() })
-    }
-
-    /// Ends now; gives the timeline, with the counters of the whole as phase `all`.
-    ///
-    /// # Errors
-    /// If /proc is not mounted.
-    pub fn finish(self) -> anyhow::Result<Timeline> {
-        Ok(self.watch.finish(&self.location.read()?))
-    }
-}
-
-/// Tells whoever started us what comes now. Nobody may be listening.
-pub fn print_stage(stage: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "stage {stage}");
-}
-
-impl Counters for &Location {
-    fn read(&self) -> anyhow::Result<Reading> {
-        Ok(Reading::read(&[("device", self.statistics())])?)
-    }
-}
-
-impl Observer for LiveProgress<'_> {
-    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
-        if !self.stages.contains(&phase) {
-            self.stages.push(phase);
-            print_stage(phase);
-        }
-        self.watch.enter(phase)
-    }
-
-    fn leave(&mut self) -> anyhow::Result<()> {
-        self.watch.leave()
-    }
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::until::End;
-use crate::tracer::assembly::{FinishedRows, Totals};
-use crate::tracer::files::Files;
-use crate::tracer::requests::gaps::Gaps;
+use crate::tracer::{Files, FinishedRows, Gaps, Totals};
 
 /// Lines that are kept; the rest is one line.
 const LINES_LIMIT: usize = 20_000;
@@ -102,8 +100,8 @@ impl Summary {
         lines
     }
 
-    /// The table as it is printed, with what is missing below.
-    pub fn text(&self, lost_events: u64, gaps: &Gaps) -> String {
+    /// The table as it is printed.
+    fn table(&self) -> String {
         let mut text = String::new();
         let mut put = |line: String| writeln!(text, "{}", line.trim_end()).expect("to memory");
         put("operation type         subtype           kind         runs        bytes  file".into());
@@ -120,6 +118,13 @@ impl Summary {
             let bytes: u64 = further.iter().map(|(_, sum)| sum.bytes).sum();
             put(format!("... {} more lines, {bytes} bytes", further.len()));
         }
+        text
+    }
+
+    /// What is missing.
+    fn losses(&self, lost_events: u64, gaps: &Gaps) -> String {
+        let mut text = String::new();
+        let mut put = |line: String| writeln!(text, "{}", line.trim_end()).expect("to memory");
         put(format!(
             "{} requests; the tracer's own: {} of them, {} bytes",
             self.requests, self.own_requests, self.own_bytes
@@ -251,12 +256,16 @@ impl Outcome {
         json
     }
 
-    /// For people: paragraphs of lines.
-    pub fn text(&self) -> Vec<String> {
-        let mut text = vec![self.summary.text(self.lost_events, &self.gaps).trim_end().to_owned()];
+    /// For people: paragraphs of lines; with `is_brief` of what is missing alone.
+    pub fn text(&self, is_brief: bool) -> Vec<String> {
+        let table = (!is_brief).then(|| self.summary.table());
+        let losses = self.summary.losses(self.lost_events, &self.gaps);
+        let mut text: Vec<String> =
+            table.into_iter().chain([losses]).map(|it| it.trim_end().to_owned()).collect();
         text.extend(totals_text(&self.totals).map(|totals| totals.trim_end().to_owned()));
         text.extend(self.reasons.iter().map(|reason| format!("incomplete: {reason}")));
-        text.extend(self.folder.iter().map(|folder| format!("tables in {}", folder.display())));
+        let folder = self.folder.iter().filter(|_| !is_brief);
+        text.extend(folder.map(|folder| format!("tables in {}", folder.display())));
         text
     }
 }
@@ -265,7 +274,7 @@ impl Outcome {
 mod tests {
     use super::*;
     use crate::tables::rows::{PageRun, Request};
-    use crate::tracer::assembly::Total;
+    use crate::tracer::Total;
 
     fn finished(count: i64) -> FinishedRows {
         let mut finished = FinishedRows::default();
@@ -295,15 +304,16 @@ mod tests {
         let mut summary = Summary::default();
         summary.add(&finished(2), &Files::default(), 77);
         assert_eq!((summary.requests, summary.own_requests, summary.own_bytes), (2, 1, 4096));
-        let text = summary.text(3, &Gaps::default());
-        assert!(text.contains("(the tracer's own)") && text.contains("3 events lost"), "{text}");
+        let (table, losses) = (summary.table(), summary.losses(3, &Gaps::default()));
+        assert!(table.contains("(the tracer's own)"), "{table}");
+        assert!(losses.contains("3 events lost"), "{losses}");
     }
 
     #[test]
     fn the_name_of_a_file_commands_no_terminal() {
         let mut summary = Summary::default();
         summary.line(["write", "data", "", "other", "/a\x1b]0;x\x07\n\u{9b}é"], LineSum::default());
-        let text = summary.text(0, &Gaps::default());
+        let text = summary.table();
         assert!(text.contains("/a␛]0;x␇␊\u{fffd}é"), "{text}");
     }
 
@@ -311,7 +321,7 @@ mod tests {
     fn memory_and_page_have_a_bound_and_bytes_are_kept() {
         let mut summary = Summary::default();
         summary.add(&finished(50), &Files::default(), 1);
-        assert!(summary.text(0, &Gaps::default()).contains("... 10 more lines, 40960 bytes"));
+        assert!(summary.table().contains("... 10 more lines, 40960 bytes"));
         let bytes = |value: &Value| value["bytes"].as_u64().unwrap();
         let json = summary.json(0, &Gaps::default());
         assert_eq!(json["rows"].as_array().unwrap().iter().map(bytes).sum::<u64>(), 50 * 4096);

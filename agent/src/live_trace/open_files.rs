@@ -1,0 +1,75 @@
+//! Files of SQLite that processes had open before they were watched. The kernel's program knows the
+//! role of a file by the path that it is opened by: so the tracer opens these once itself, by the
+//! same paths, and closes them again. It takes no lock, and reads 16 bytes of what may be a
+//! database.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// How every database begins that is not empty (sqlite.org/fileformat2.html, section 1.3).
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// What lies beside a database (src/pager.c and src/wal.c of SQLite).
+const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+/// Opens what a process has open of SQLite's files; gives how many.
+pub fn open_anew(pid: u32) -> usize {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
+    let paths = descriptors.into_iter().flatten().flatten().filter_map(|entry| path(&entry.path()));
+    paths.filter(|path| open(path).is_some()).count()
+}
+
+/// The path of an open regular file, if this process finds the same one there.
+fn path(descriptor: &Path) -> Option<PathBuf> {
+    let path = fs::read_link(descriptor).ok().filter(|path| path.is_absolute())?;
+    let (open, there) = (fs::metadata(descriptor).ok()?, fs::metadata(&path).ok()?);
+    let is_it = open.is_file() && (open.dev(), open.ino()) == (there.dev(), there.ino());
+    is_it.then_some(path)
+}
+
+/// Opens a file of SQLite: a database so that it may be written, as only such opens are told.
+fn open(path: &Path) -> Option<File> {
+    let name = path.to_str()?;
+    if COMPANIONS.iter().any(|suffix| name.ends_with(suffix)) {
+        return File::open(path).ok();
+    }
+    let mut head = [0; 16];
+    File::open(path).ok()?.read_exact(&mut head).ok()?;
+    let is_database = &head == MAGIC;
+    is_database.then(|| OpenOptions::new().read(true).write(true).open(path).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn only_files_of_sqlite_are_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, content: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            path
+        };
+        let database = [MAGIC.as_slice(), b"more"].concat();
+        assert!(open(&file("a.db", &database)).is_some());
+        assert!(open(&file("a.db-wal", b"")).is_some());
+        assert!(open(&file("note", b"sixteen bytes or more")).is_none());
+        assert!(open(&file("short", b"x")).is_none());
+        let held = |name: &str| File::open(folder.path().join(name)).unwrap();
+        let mut holder = Command::new("sleep");
+        holder.arg("1000").stdin(held("a.db")).stdout(held("a.db-wal")).stderr(held("note"));
+        let mut holder = holder.spawn().unwrap();
+        assert_eq!(open_anew(holder.id()), 2);
+        // Another file has the path now.
+        fs::remove_file(folder.path().join("a.db-wal")).unwrap();
+        file("a.db-wal", b"");
+        assert_eq!(open_anew(holder.id()), 1);
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+"""Whose was the I/O of a live trace, what did its program ask for, and what did the disks count?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jojlab.analysis.rows.ask import ask
+from jojlab.trace.dataset import Dataset
+
+_YEAR_NS = 365 * 86400 * 1_000_000_000
+
+
+@dataclass(frozen=True)
+class ProcessIo:
+    """The I/O of the processes of one name. An empty name: whose it was is not known.
+
+    `is_watched`: it counts for the program that was traced.
+    """
+
+    process: str
+    is_watched: bool
+    write_bytes: int = 0
+    writes: int = 0
+    read_bytes: int = 0
+    reads: int = 0
+    flushes: int = 0
+    discard_bytes: int = 0
+
+    @classmethod
+    def added(cls, parts: Iterable[ProcessIo]) -> ProcessIo:
+        """Return the I/O of several as that of one without a name."""
+        parts = tuple(parts)
+        counts = ("write_bytes", "writes", "read_bytes", "reads", "flushes", "discard_bytes")
+        sums = {name: sum(getattr(part, name) for part in parts) for name in counts}
+        return cls("", any(part.is_watched for part in parts), **sums)
+
+
+@dataclass(frozen=True)
+class LiveTrace:
+    """A live trace as a whole: `write_bytes` in `write_calls` is what its program handed to write
+    calls, `counted_bytes` what the disks counted as written, by everybody; None where they do not.
+    """
+
+    traced_ns: int
+    write_calls: int
+    write_bytes: int
+    counted_bytes: int | None
+    processes: tuple[ProcessIo, ...]
+
+    @property
+    def watched(self) -> ProcessIo:
+        """Return the I/O of the program, all processes together."""
+        return ProcessIo.added(each for each in self.processes if each.is_watched)
+
+    @property
+    def others(self) -> ProcessIo:
+        """Return the I/O of other processes that are known."""
+        known = (each for each in self.processes if not each.is_watched and each.process)
+        return ProcessIo.added(known)
+
+    @property
+    def unknown(self) -> ProcessIo:
+        """Return the I/O of which it is not known whose it was."""
+        unknown = (each for each in self.processes if not each.is_watched and not each.process)
+        return ProcessIo.added(unknown)
+
+    def bytes_a_year(self) -> float:
+        """Return what the program would write in a year at the pace of the trace."""
+        return self.watched.write_bytes / self.traced_ns * _YEAR_NS if self.traced_ns else 0.0
+
+
+def live_traces(data: Dataset) -> dict[str, LiveTrace]:
+    """Return those of the live traces of `data` that saw calls, by case_id."""
+    sums: dict[str, dict[tuple[str, bool], dict[str, int]]] = defaultdict(dict)
+    for row in ask(data, "traffic/owners"):
+        key = (row["process"], row["phase"] == "commit")
+        found = sums[row["case_id"]].setdefault(key, defaultdict(int))
+        match row["operation"]:
+            case "write":
+                found["write_bytes"] += row["bytes"]
+                found["writes"] += row["requests"]
+            case "read":
+                found["read_bytes"] += row["bytes"]
+                found["reads"] += row["requests"]
+            case "flush":
+                found["flushes"] += row["requests"]
+            case "discard":
+                found["discard_bytes"] += row["bytes"]
+            case _:
+                pass
+    return {
+        case_id: LiveTrace(**row, processes=_sorted(sums[case_id]))
+        for row in ask(data, "traffic/live")
+        for case_id in [row.pop("case_id")]
+    }
+
+
+def live_json(live: LiveTrace) -> dict[str, Any]:
+    """Return it as plain data."""
+    return {
+        "traced_ns": live.traced_ns,
+        "write_calls": live.write_calls,
+        "write_bytes": live.write_bytes,
+        "device_write_bytes": live.watched.write_bytes,
+        "other_write_bytes": live.others.write_bytes,
+        "unknown_write_bytes": live.unknown.write_bytes,
+        "counted_write_bytes": live.counted_bytes,
+        "bytes_a_year": live.bytes_a_year(),
+        "processes": [vars(each) for each in live.processes],
+    }
+
+
+def _sorted(sums: dict[tuple[str, bool], dict[str, int]]) -> tuple[ProcessIo, ...]:
+    found = [
+        ProcessIo(
+            process,
+            is_watched,
+            write_bytes=counts["write_bytes"],
+            writes=counts["writes"],
+            read_bytes=counts["read_bytes"],
+            reads=counts["reads"],
+            flushes=counts["flushes"],
+            discard_bytes=counts["discard_bytes"],
+        )
+        for (process, is_watched), counts in sums.items()
+    ]
+    return tuple(sorted(found, key=lambda each: (not each.is_watched, -each.write_bytes)))

@@ -1,0 +1,32 @@
+-- How long was a live trace, what did its program hand to write calls, and what did the disks
+-- themselves count? Times in ns; null where a disk does not count. (io statistics:
+-- Documentation/admin-guide/iostats.rst of Linux)
+WITH handed AS (
+    SELECT
+        capture,
+        CAST(sum(CASE WHEN is_watched THEN write_calls ELSE 0 END) AS BIGINT) AS write_calls,
+        CAST(sum(CASE WHEN is_watched THEN write_bytes ELSE 0 END) AS BIGINT) AS write_bytes
+    FROM writers
+    GROUP BY capture
+),
+counted AS (
+    SELECT capture, CAST(sum(value) AS BIGINT) AS counted_bytes
+    FROM counters
+    WHERE phase = 'trace' AND source = 'device' AND name = 'write_bytes'
+    GROUP BY capture
+)
+SELECT
+    case_id,
+    CAST(value AS BIGINT) AS traced_ns,
+    coalesce(write_calls, 0) AS write_calls,
+    coalesce(write_bytes, 0) AS write_bytes,
+    counted_bytes
+FROM manifest
+JOIN captures ON manifest.capture = captures.capture
+LEFT JOIN handed ON manifest.capture = handed.capture
+LEFT JOIN counted ON manifest.capture = counted.capture
+WHERE key = 'traced_ns'
+    AND manifest.capture IN (
+        SELECT capture FROM capture_tables WHERE table_name = 'writers'
+    )
+ORDER BY case_id

@@ -1,0 +1,91 @@
+"""Whose the I/O of a small live trace was, and its short answer, worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jojlab.analysis.run.summary import summarise
+from jojlab.analysis.traffic.live import live_json, live_traces
+from jojlab.report.answer import answer_lines
+from jojlab.trace.dataset import Dataset
+from tests.captures import CaptureBuilder, run_of, wal_capture
+
+KIB = 1024
+
+
+def live_capture() -> CaptureBuilder:
+    """Ten commits of 36 KiB of an app, beside what others and nobody that is known wrote."""
+    builder = wal_capture({"workload": "program", "command": "/bin/app -x"}, 1, 10)
+    for request in builder.tables["requests"]:
+        request["phase"] = "commit"
+    builder.phase, builder.transaction_id = "other", None
+    log = builder.file("/log", "other")
+    builder.request([("data", "", log, 8 * KIB)], submitter_comm="kworker/u8:1")
+    builder.phase = "trace"
+    builder.request([("fs-metadata", "", None, 4 * KIB)], submitter_comm="kworker/u8:1")
+    builder.tables["writers"] = [
+        {"file_id": file_id, "pid": pid, "process": process, "is_watched": is_watched}
+        | {"write_calls": 10, "write_bytes": length, "dirtied": 3}
+        for file_id, pid, process, is_watched, length in (
+            (1, 7, "app", True, 40 * KIB),
+            (None, 7, "app", True, 2 * KIB),
+            (log, 9, "logger", False, 8 * KIB),
+        )
+    ]
+    counted = {"phase": "trace", "source": "device", "name": "write_bytes", "value": 400 * KIB}
+    builder.tables["counters"].append(counted)
+    mode = {"commits": 10, "end_unsynced": 0, "journal_exposed": 0, "database_unsynced": 0}
+    database = {"path": "/srv/app.db", "device": "8:1", "inode": 12, "generation": 3}
+    builder.more_manifest |= {
+        "traced_ns": 20_000_000_000,
+        "clock": "wall",
+        "watch": {
+            "command": ["/bin/app", "-x"], "scope": "program", "commits": 10, "checkpoints": 0,
+            "rollbacks": 0, "syncs": 0, "databases": 1, "lost_calls": 0,
+            "journal_modes": {"wal": {**mode, "several_databases": 0}},
+            "sync_calls": {"fdatasync": 10},
+            "database_files": [
+                database | {"commits": 10, "checkpoints": 0, "journal_modes": {"wal": 10}}
+                | {"write_bytes": 41_000}
+            ],
+        },
+    }  # fmt: skip
+    return builder
+
+
+def test_each_request_is_of_the_program_of_another_or_of_nobody_that_is_known(
+    tmp_path: Path,
+) -> None:
+    data = Dataset.from_runs(run_of(tmp_path, live_capture()))
+    live = live_traces(data)["a"]
+    # Each commit sends 8 KiB of the WAL, 16 KiB and 4 KiB of the journal; then come 12 KiB of a
+    # checkpoint and 4 KiB of inodes.
+    assert live.watched.write_bytes == 10 * 28 * KIB + 12 * KIB + 4 * KIB
+    assert (live.others.write_bytes, live.unknown.write_bytes) == (8 * KIB, 4 * KIB)
+    found = {(each.process, each.is_watched): each.writes for each in live.processes}
+    assert found == {("joj-agent", True): 32, ("logger", False): 1, ("", False): 1}
+    assert (live.write_calls, live.write_bytes) == (20, 42 * KIB)
+    assert live.counted_bytes == 400 * KIB
+    seconds = 365 * 86400 / 20
+    assert live.bytes_a_year() == live.watched.write_bytes * seconds
+    assert live_json(live)["device_write_bytes"] == live.watched.write_bytes
+
+
+def test_its_answer_has_the_commits_their_cost_and_what_the_disk_counted(tmp_path: Path) -> None:
+    lines = answer_lines(summarise(run_of(tmp_path, live_capture())))
+    assert lines[0].startswith("app made 10 commits in 20 s: one takes ")
+    assert lines[0].endswith(" and sends 29.6 KiB.")
+    assert (
+        "Write calls gave 42 KiB, the device got 296 KiB, 7.05 times that: 0.478 TB a year, "
+        "extrapolated."
+    ) in lines
+    assert (
+        "Others wrote 8 KiB; whose 4 KiB are is not known; the disk itself counted 400 KiB in all."
+    ) in lines
+    assert len(lines) <= 6
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_run_of_the_lab_is_no_live_trace(tmp_path: Path) -> None:
+    run = run_of(tmp_path, wal_capture({"journal_mode": "wal"}, 1, 3))
+    assert live_traces(Dataset.from_runs(run)) == {}

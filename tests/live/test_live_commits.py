@@ -1,0 +1,173 @@
+"""joj trace finds the commits of a program on a real disk: all of them, and no others', whoever
+works on that disk beside it; and every byte is of the program that wrote it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jojlab.foundation.places import agent_path
+from jojlab.trace.dataset import Dataset
+from jojlab.trace.run_folder import RunFolder
+from tests.ended import HANG_S
+from tests.live.conftest import CHECKOUT, joj
+from tests.live.loop import Loop, mounted
+from tests.live.tracing import rows
+
+APP = CHECKOUT / "tests" / "live" / "commit_app.py"
+MODES = ("delete", "truncate", "persist", "wal", "memory", "off")
+COMMITS = 40
+
+
+@pytest.fixture(params=["ext4", "xfs", "btrfs"])
+def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Loop]:
+    with mounted(request.param, tmp_path) as loop:
+        for folder in ("own", "other"):
+            (loop.directory / folder).mkdir()
+        yield loop
+
+
+@contextlib.contextmanager
+def neighbour(loop: Loop) -> Iterator[None]:
+    """Another program that commits on the same disk meanwhile, and is ended at the end."""
+    command = [sys.executable, str(APP), str(loop.directory / "other"), "1000000", "delete"]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def begun(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A tracer that says that it traces."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=CHECKOUT) as tracer:
+        assert tracer.stderr
+        line = tracer.stderr.readline()
+        while line and "joj-agent: tracing " not in line:
+            line = tracer.stderr.readline()
+        assert line
+        yield tracer
+
+
+def manifest(tables: Path) -> dict[str, Any]:
+    return {row["key"]: json.loads(row["value"]) for row in rows(tables, "manifest")}
+
+
+def assert_counted(program: dict[str, Any], done: dict[str, Any]) -> None:
+    """Every commit, rollback and checkpoint was found, in its file."""
+    assert program["commits"] == sum(each["commits"] for each in done.values())
+    assert program["rollbacks"] == sum(each["rollbacks"] for each in done.values())
+    # Those of a close are found too.
+    assert program["checkpoints"] >= sum(each["checkpoints"] for each in done.values())
+    assert (program["lost_calls"], program["syncs"]) == (0, 0)
+    found = {Path(each["path"]).name: each["commits"] for each in program["database_files"]}
+    files = {
+        f"{mode}.db{suffix}": count
+        for mode, each in done.items()
+        for suffix, count in zip(("", "-second"), each["files"], strict=True)
+    }
+    assert found == files
+
+
+def test_every_commit_of_a_command_is_counted_and_every_byte_is_its_writers(
+    loop: Loop, tmp_path: Path
+) -> None:
+    tables = tmp_path / "tables"
+    trace = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables), "--"]
+    own = loop.directory / "own"
+    script = f"{sys.executable} {APP} {own} {COMMITS} {' '.join(MODES)}; read word"
+    pipe = subprocess.PIPE
+    with contextlib.ExitStack() as beside:
+        beside.enter_context(neighbour(loop))
+        command = [*trace, "sh", "-c", script]
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as tracer:
+            assert tracer.stdout
+            done = json.loads(tracer.stdout.readline())
+            # The disk comes to rest before the tracing ends.
+            beside.close()
+            _, messages = tracer.communicate("go\n", timeout=HANG_S)
+    assert tracer.returncode == 0, messages
+    assert_counted(manifest(tables)["watch"], done)
+    requests = {row["request_id"]: row for row in rows(tables, "requests")}
+    transactions = {row["transaction_id"]: row for row in rows(tables, "transactions")}
+    assert all(row["kind"] in ("commit", "checkpoint") for row in transactions.values())
+    paths = {row["file_id"]: row["path"] for row in rows(tables, "files")}
+    moved: dict[tuple[str, str], int] = {}
+    for run in rows(tables, "page_runs"):
+        request = requests[run["request_id"]]
+        if request["operation"] == "write" and run["block_type"] == "data":
+            folder = paths[run["file_id"]].split("/")[-2]
+            key = (folder, request["phase"])
+            moved[key] = moved.get(key, 0) + run["length_bytes"]
+    # Data of a file is of the program that wrote the file, whoever sends it to the disk.
+    assert set(moved) == {("own", "commit"), ("other", "other")}
+    # A request of a transaction lies in its time, and so serves this program.
+    for request in requests.values():
+        if request["transaction_id"] is not None:
+            transaction = transactions[request["transaction_id"]]
+            assert transaction["begin_ns"] <= request["queue_ns"] <= transaction["return_ns"]
+            assert request["phase"] == "commit"
+    # What the finder saw of databases, journals and WALs is among what was handed to write calls.
+    handed = sum(row["write_bytes"] for row in rows(tables, "writers") if row["is_watched"])
+    files = manifest(tables)["watch"]["database_files"]
+    assert handed >= sum(each["write_bytes"] for each in files) > 0
+
+
+def test_a_process_that_is_there_is_followed_and_its_answer_has_its_commits(
+    loop: Loop, tmp_path: Path
+) -> None:
+    own = loop.directory / "own"
+    # The shell is what is named: its child makes the commits.
+    script = f"read word; {sys.executable} {APP} {own} {COMMITS} wal delete > {tmp_path}/done"
+    out = tmp_path / "run"
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, text=True) as shell:
+        assert shell.stdin
+        arguments = ["--device", loop.device, "--pid", shell.pid, "-o", out, "--json"]
+        command = [sys.executable, "-m", "jojlab", "trace", *map(str, arguments)]
+        with begun(command) as tracer:
+            shell.stdin.write("go\n")
+            shell.stdin.close()
+            answer, _ = tracer.communicate(timeout=HANG_S)
+    assert tracer.returncode == 0
+    done = json.loads((tmp_path / "done").read_text())
+    seen = json.loads(answer)
+    commits = sum(each["commits"] for each in done.values())
+    assert seen["in_short"][0].startswith(f"sh made {commits} commits in ")
+    assert len(seen["in_short"]) <= 6
+    live = seen["live"]
+    assert live["write_bytes"] > 0 < live["device_write_bytes"]
+    parts = (live["device_write_bytes"], live["other_write_bytes"], live["unknown_write_bytes"])
+    assert sum(parts) == live["counted_write_bytes"]
+    shown = json.loads(joj("show", out, "--json").stdout)["cases"][0]
+    assert_counted(shown["program"]["0"], done)
+    assert shown["figures"]["transactions"] == commits
+    assert shown["figures"]["bytes_per_commit"] > 0
+    assert Dataset.from_runs(RunFolder.open(out)).rows(
+        "SELECT count(*) AS found FROM transactions WHERE kind = 'commit'"
+    ) == [{"found": commits}]
+
+
+def test_everybodys_commits_are_counted_for_a_time(loop: Loop, tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+    trace = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables)]
+    own = [sys.executable, str(APP), str(loop.directory / "own"), str(COMMITS), "truncate"]
+    with neighbour(loop), begun([*trace, "--duration", "1000"]) as tracer:
+        ended = subprocess.run(own, capture_output=True, text=True, timeout=HANG_S, check=True)
+        tracer.terminate()
+        tracer.communicate(timeout=HANG_S)
+    done = json.loads(ended.stdout)["truncate"]
+    program = manifest(tables)["watch"]
+    assert program["scope"] == "everyone"
+    found = {Path(each["path"]).name: each["commits"] for each in program["database_files"]}
+    assert [found["truncate.db"], found["truncate.db-second"]] == done["files"]
+    assert found["delete.db"] > 0
