@@ -61,6 +61,7 @@ Examples:
   joj verify attribution
   joj verify attribution --host
   joj verify durability --set filesystem=ext4
+  joj verify durability --program ./engine --check ./check
 """,
     {
         "attribution": Subcommand(
@@ -265,6 +266,10 @@ HEADINGS: dict[str, dict[str, Subcommand | Group]] = {
         "export": Subcommand(
             "jojlab.commands.export:export",
             "Write a capture or a recording in the format of another tool.",
+        ),
+        "repro": Subcommand(
+            "jojlab.commands.repro:repro",
+            "Write the disks of a state that a power cut left, for a bug report.",
         ),
     },
     "This installation": {

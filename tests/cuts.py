@@ -52,6 +52,38 @@ def state(number: int, kind: str = "subset", outcome: str = "kept", **more: Any)
     }
 
 
+def slot(*survivors: int, file: str = "", place: int = 0) -> dict[str, Any]:
+    """Return a slot that a cut took, of a file if one is named, and which sectors survive."""
+    owner = {
+        "block_type": "data" if file else "fs-metadata",
+        "block_subtype": "" if file else "inode",
+        "file_kind": "db" if file else "other",
+        "file": file,
+        "file_offset_bytes": place if file else None,
+        "call": "fsync",
+        "call_file": file,
+    }
+    return {
+        "device": "flash0",
+        "offset_bytes": 4096 * 7,
+        "issue_ns": 5,
+        "survivors": list(survivors),
+        "owners": [owner],
+    }
+
+
+def smallest(
+    *slots: dict[str, Any], first_slots: int | None = None, is_minimal: bool = True
+) -> dict[str, Any]:
+    """Return a smallest cut; with `first_slots` a second one."""
+    return {
+        "slots": list(slots),
+        "first_slots": first_slots,
+        "is_minimal": is_minimal,
+        "message": "",
+    }
+
+
 def states(harmless: int, **harmful: int) -> list[dict[str, Any]]:
     """Return so many states by outcome, one in four of them at a boundary."""
     outcomes = ["kept"] * harmless + [name for name, count in harmful.items() for _ in range(count)]

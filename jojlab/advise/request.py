@@ -25,6 +25,7 @@ from jojlab.model.field import Value
 from jojlab.model.fields import field_named
 from jojlab.model.filesystems import with_external_journal
 from jojlab.model.workloads import with_group, workload_of
+from jojlab.model.workloads.program import SQLITE_CHECK
 from jojlab.model.workloads.sqlite import ROWS, SQLITE
 from jojlab.recording.sql_text import ScriptFacts, Unrepeatable, script_facts
 
@@ -115,6 +116,11 @@ def advice_request(
         )
     if wanted is not Guarantee.NONE and (why := exclusion_reason(Case("present", present))):
         raise UseError(f"no power cut can test it: {why}", "give --guarantee none")
+    if wanted is not Guarantee.NONE and present.get("check") == SQLITE_CHECK:
+        raise UseError(
+            "of a program power cuts can test the rows of its last commit alone",
+            "name a check of yours: --set check=PROGRAM; or give --guarantee none",
+        )
     if journal_device:
         _refuse_journal_device(journal_device, present, fixed)
     if most_rows and (not workload_of(present).has(ROWS) or "statements" in fixed):

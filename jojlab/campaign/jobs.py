@@ -140,11 +140,7 @@ def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
         for name, value in fields.items()
         if BY_NAME[name].is_list
     }
-    fields |= {
-        field: f"{INPUTS}/{field}"
-        for field, value in fields.items()
-        if BY_NAME[field].is_input and value
-    }
+    fields |= {field: f"{INPUTS}/{field}" for field in case.inputs}
     record: dict[str, Any] = {"seed": seed, "case": fields}
     if name in EMULATED:
         record["disk"] = EMULATED[name].disk

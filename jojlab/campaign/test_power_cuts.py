@@ -72,7 +72,7 @@ def kitchen(tmp_path: Path) -> Kitchen:
 
 
 def test_a_run_gets_what_the_cache_knows_and_no_more(kitchen: Kitchen, tmp_path: Path) -> None:
-    kitchen.put_answer(0, kitchen.tables, kept=7, lost=1)
+    kitchen.put_answer(0, kitchen.tables, harmless=7, lost=1)
     run = kitchen.run(tmp_path / "run")
     kitchen.campaign.take_known_power_cuts(run, STATES)
     first, second = summarise(RunFolder.open(run.path)).cases
@@ -101,7 +101,7 @@ def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
 
 
 def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Path) -> None:
-    kitchen.put_answer(0, kitchen.tables, kept=8)
+    kitchen.put_answer(0, kitchen.tables, harmless=8)
     run = kitchen.run(tmp_path / "run")
     campaign = kitchen.campaign
     steps = {step.case_id: step for step in campaign.cut_power(run, STATES, RunProgress())}
@@ -110,14 +110,14 @@ def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Pat
     assert len(failed) == 1
     assert failed[0].failure in RunFolder.open(run.path).case(failed[0].case_id).uncut
     again = kitchen.run(run.path, power_cuts=True)
-    kitchen.put_answer(1, kitchen.tables, kept=8)
+    kitchen.put_answer(1, kitchen.tables, harmless=8)
     assert [step.cached for step in campaign.cut_power(again, STATES, RunProgress())] == [True]
     assert not RunFolder.open(run.path).case(failed[0].case_id).uncut
 
 
 def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path) -> None:
     other = {**kitchen.tables, "requests.parquet": b"another"}
-    kitchen.put_answer(0, other, kept=8)
+    kitchen.put_answer(0, other, harmless=8)
     run = kitchen.run(tmp_path / "run")
     kitchen.campaign.take_known_power_cuts(run, STATES)
     assert "of the run that was cut is not that of" in run.cases[0].uncut
@@ -125,7 +125,7 @@ def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path
 
 
 def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
-    for number, outcomes in enumerate(({"kept": 8}, {"kept": 7, "corrupt": 1})):
+    for number, outcomes in enumerate(({"harmless": 8}, {"harmless": 7, "corrupt": 1})):
         kitchen.put_answer(number, kitchen.tables, **outcomes)
     campaign = kitchen.campaign
     answers = {
@@ -143,13 +143,12 @@ def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
 def test_what_cannot_be_cut_says_why() -> None:
     assert not exclusion_reason(SAFE)
     assert not exclusion_reason(Case("case", {**SAFE.settings, "workload": "replay"}))
-    for settings in ({"workload": "file-write"}, {"workload": "file-metadata"}):
-        assert not exclusion_reason(Case("case", complete(settings)))
+    for workload in ("file-write", "file-metadata", "program"):
+        assert not exclusion_reason(Case("case", complete({"workload": workload})))
     stat = {"workload": "file-metadata", "metadata_operation": "stat"}
     assert "nothing is changed" in exclusion_reason(Case("case", complete(stat)))
     for field, value in (
         ("workload", "file-read"),
-        ("workload", "program"),
         ("device", "qemu-nvme"),
     ):
         case = Case("case", {**SAFE.settings, field: value})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -30,7 +29,6 @@ from jojlab.command_line.options import (
     destroy_option,
     durability_option,
     experiment_argument,
-    field_values,
     figures_option,
     jobs_option,
     json_option,
@@ -42,20 +40,17 @@ from jojlab.command_line.options import (
     timeout_option,
 )
 from jojlab.command_line.out_folder import free_folder
+from jojlab.command_line.own_program import choose_experiment, own_program_options
 from jojlab.experiment.plan import plan
-from jojlab.experiment.read import Experiment, apply, find, read
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
     INCOMPLETE,
     MACHINE_CANNOT,
-    UseError,
 )
-from jojlab.foundation.printable import json_text, printable
+from jojlab.foundation.printable import json_text
 from jojlab.lab.options import TIMEOUT_S, Options
-from jojlab.model.fields import FIELDS
-from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 from jojlab.report.answer import answer_json
 from jojlab.report.page import write_report
 from jojlab.report.shared.console import READABLE, terminal
@@ -63,41 +58,11 @@ from jojlab.report.summary import print_summary
 from jojlab.trace.capture import Capture
 from jojlab.trace.run_folder import RunFolder
 
-_PROGRAM = "A program of your own"
-
 
 @command()
 @experiment_argument(required=False)
 @set_option
-@option(
-    "--program",
-    metavar="PROGRAM",
-    default="",
-    help="Run this program on every filesystem, instead of an experiment: a path, or the name of "
-    "an installed one. docs/own-program.md describes its surroundings.",
-    heading=_PROGRAM,
-)
-@option(
-    "--argument",
-    metavar="TEXT",
-    multiple=True,
-    help="One argument of the program; may be repeated.",
-    heading=_PROGRAM,
-)
-@option(
-    "--files",
-    metavar="DIR",
-    default="",
-    help="Files to put into its working directory first.",
-    heading=_PROGRAM,
-)
-@option(
-    "--other-programs",
-    metavar="'NAME NAME'",
-    default="",
-    help="Other programs that it starts, such as sh.",
-    heading=_PROGRAM,
-)
+@own_program_options
 @jobs_option
 @no_cache_option
 @option("--out", metavar="DIR", type=PATH, help="Run folder; default: runs/NAME.")
@@ -118,6 +83,8 @@ def run(
     argument: tuple[str, ...],
     files: str,
     other_programs: str,
+    check: str,
+    acks: str,
     jobs: int,
     no_cache: bool,
     out: Path | None,
@@ -149,13 +116,17 @@ def run(
       joj run ubifs-allocation --clock wall --nand /dev/mtd3 --destroy-data   # docs/raw-nand.md
       joj run --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)'
       joj run --program ./app --argument data.db --files ./data --set filesystem=ext4,f2fs
+      joj run --program ./engine --check ./check --durability   # docs/own-engine.md
 
     Results of earlier power cuts are shown too, if they are in the cache.
 
     Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed; with --durability
     1 if a power cut did harm that the manuals rule out.
     """
-    fields = {"files": files, "other_programs": other_programs}
+    asked = choose_experiment(
+        "joj run", experiment, settings, program, argument,
+        files=files, other_programs=other_programs, check=check, acks=acks,
+    )  # fmt: skip
     refused = {
         "--program": bool(program),
         "--cluster": bool(cluster),
@@ -164,13 +135,11 @@ def run(
         "--memory-model": bool(memory_model),
     }
     if is_by_wall_clock(clock, has_own_option=bool(nand) or destroy_data, refused=refused):
-        here = _experiment(experiment, program, argument, fields, settings)
-        folder = out or free_folder(Path("runs") / here.name)
-        run_by_wall_clock(here, nand, folder, destroy=destroy_data)
+        folder = out or free_folder(Path("runs") / asked.name)
+        run_by_wall_clock(asked, nand, folder, destroy=destroy_data)
         return show_run(folder, figures=figures, as_json=as_json)
     if memory_model:
         core_named(memory_model)  # refused before anything runs
-    asked = _experiment(experiment, program, argument, fields, settings)
     if memory_model:
         refuse_unmodelled(asked.cases)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
@@ -194,41 +163,6 @@ def run(
     if durability and code == FINE and steps_left(made, campaign.cases):
         code = MACHINE_CANNOT
     return code
-
-
-def _experiment(
-    experiment: str,
-    program: str,
-    arguments: Sequence[str],
-    fields: Mapping[str, str],
-    settings: Sequence[str],
-) -> Experiment:
-    if program and experiment:
-        raise UseError("joj run: EXPERIMENT and --program", "give one of them")
-    if program:
-        return program_experiment(program, arguments, fields, settings)
-    if arguments or any(fields.values()):
-        raise UseError("joj run: --argument, --files and --other-programs", "give --program too")
-    if not experiment:
-        raise UseError("joj run: no experiment", "name one (joj list), or give --program")
-    return read(find(experiment), settings)
-
-
-def program_experiment(
-    program: str, arguments: Sequence[str], fields: Mapping[str, str], settings: Sequence[str]
-) -> Experiment:
-    """Return the experiment of one program on every filesystem, or on those of `--set`."""
-
-    where = "joj run"
-    given = {"program": program, "arguments": shlex.join(arguments), "workload": "program"}
-    fixed = field_values(
-        FIELDS, {**given, **{name: text for name, text in fields.items() if text}}, where
-    )
-    name = Path(program).name
-    question = f"What does {printable(name)} commit, and what does that cost on each filesystem?"
-    matrix = {"filesystem": tuple(BLOCK_FILESYSTEMS)}
-    experiment = Experiment(f"program-{name}", question, (1,), fixed, matrix, where=where)
-    return apply(experiment, settings).expanded()
 
 
 def show_run(

@@ -6,18 +6,18 @@ import pytest
 from click.testing import CliRunner
 
 from jojlab.cli import app
-from jojlab.commands.run import program_experiment
+from jojlab.command_line.own_program import program_experiment
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 
 
 def test_a_program_runs_on_every_filesystem_or_on_those_that_are_set() -> None:
     whole = program_experiment(
-        "sh", ["-c", "echo 'a b'"], {"files": "", "other_programs": "git"}, ()
+        "joj run", "sh", ["-c", "echo 'a b'"], {"files": "", "other_programs": "git"}, ()
     )
     assert [case.settings["filesystem"] for case in whole.cases] == list(BLOCK_FILESYSTEMS)
     assert {case.settings["arguments"] for case in whole.cases} == {"""-c 'echo '"'"'a b'"'"''"""}
     assert {case.settings["other_programs"] for case in whole.cases} == {"git"}
-    chosen = program_experiment("sh", [], {}, ["filesystem=f2fs", "time_limit_ms=7"])
+    chosen = program_experiment("joj run", "sh", [], {}, ["filesystem=f2fs", "time_limit_ms=7"])
     [case] = chosen.cases
     assert (case.settings["filesystem"], case.settings["time_limit_ms"]) == ("f2fs", 7)
 
@@ -30,6 +30,9 @@ def test_a_program_runs_on_every_filesystem_or_on_those_that_are_set() -> None:
         (("first-look", "--argument", "a"), "give --program too"),
         (("--program", "no-such-program"), "no such program"),
         (("--program", "sh", "--files", "/no/such/folder"), "/no/such/folder"),
+        (("--program", "sh", "--check", "./no-such-check"), "no-such-check"),
+        (("--program", "sh", "--acks", "stderr"), "acks cannot be 'stderr'"),
+        (("first-look", "--check", "sh"), "give --program too"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(arguments: tuple[str, ...], words: str) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from jojlab.analysis.run.summary import CaseSummary, safety_json
-from jojlab.analysis.run.survival import Contradiction
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
 from jojlab.command_line.campaigns import (
     begin_campaign,
@@ -25,10 +24,10 @@ from jojlab.command_line.options import (
     states_option,
     timeout_option,
 )
+from jojlab.command_line.own_program import choose_experiment, own_program_options
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import refuse_alone
 from jojlab.experiment.plan import plan
-from jojlab.experiment.read import find, read
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -273,8 +272,9 @@ def _print_verdicts(
 
 
 @command()
-@experiment_argument()
+@experiment_argument(required=False)
 @set_option
+@own_program_options
 @states_option
 @jobs_option
 @no_cache_option
@@ -284,6 +284,12 @@ def _print_verdicts(
 def durability(
     experiment: str,
     settings: tuple[str, ...],
+    program: str,
+    argument: tuple[str, ...],
+    files: str,
+    other_programs: str,
+    check: str,
+    acks: str,
     states: int,
     jobs: int,
     no_cache: bool,
@@ -298,7 +304,8 @@ def durability(
     boundaries, where a request begins or ends or a commit returns and all or nothing of the rest
     survives, and others that are drawn, until so many distinct ones are judged. It mounts the
     filesystem, lets SQLite recover, compares every row with the committed ones, and asks fsck. For
-    a file workload it compares every sector and name; there, each operation counts as a commit.
+    a file workload it compares every sector and name; there, each operation counts as a commit. A
+    program of yours is judged by a check of yours.
 
     \b
     kept         every returned commit is there, complete
@@ -314,13 +321,19 @@ def durability(
       joj verify durability --set filesystem=ext4 --set journal_mode=wal --states 100
       joj verify durability multi-file --set filesystem=f2fs --set databases=3
       joj verify durability first-look --set mount_options=nobarrier --json
+      joj verify durability --program ./engine --check ./check   # docs/own-engine.md
       joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
     What was judged is kept: joj run, joj bill and their reports show it from then on.
 
-    Exit code 1 if a power cut did harm that the manuals rule out, 3 if a case failed.
+    Exit code 1 if a power cut did harm that the manuals rule out, or that a program's check found,
+    3 if a case failed.
     """
-    planned = plan(read(find(experiment), settings or ()))
+    named = choose_experiment(
+        "joj verify durability", experiment, settings, program, argument,
+        files=files, other_programs=other_programs, check=check, acks=acks,
+    )  # fmt: skip
+    planned = plan(named)
     asked = planned.experiment
     fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in asked.cases]
     refuse_alone(fit, asked.where)
@@ -359,8 +372,7 @@ def durability(
         _print_survival(cases, skipped)
     if failures:
         return MACHINE_CANNOT
-    broken = [case for case in cases if case.contradiction is Contradiction.UNPROMISED]
-    return EXPECTATION_FAILED if broken else FINE
+    return EXPECTATION_FAILED if any(case.is_refuted for case in cases) else FINE
 
 
 def _print_json(
@@ -403,7 +415,9 @@ def _print_survival(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> No
             survival.worst_sentence(case),
         )
         told = "; ".join(filter(None, lines))
-        print(" ".join(filter(None, (f"{case.case_id}: {told}", survival.torn_alone(case)))))
+        print(" ".join(filter(None, (f"{case.case_id}: {told}", survival.needs_sentence(case)))))
+        for line in survival.cause_sentences(case):
+            print(f"{case.case_id}: {line}")
     for name, reason in skipped.items():
         print(f"{name}: skipped: {reason}")
     if any(found.is_unsafe for _, found in tested):

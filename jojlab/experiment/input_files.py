@@ -49,7 +49,7 @@ def input_files(settings: Mapping[str, Value], folder: Path, where: str) -> dict
         if is_of_the_system(name, value)
         else folder / str(value)
         for name, value in settings.items()
-        if BY_NAME[name].is_input and value
+        if BY_NAME[name].is_input and value and value not in BY_NAME[name].built_in
     }
 
 

@@ -33,11 +33,13 @@ FOLDED = "memory_counts.json"
 class Kind(Enum):
     """The kind of a job (agent/src/record/job.rs).
 
-    The value is its word in the record; that of power cuts is a case's (`Job.afterwards`).
+    The value is its word in the record; that of power cuts and of disks is a case's
+    (`Job.afterwards`).
     """
 
     CASE = "case"
     POWER_CUTS = "power-cuts"  # a case, and what cuts of its run leave
+    DISK_IMAGE = "disk-image"  # a case, and its disks after one of these cuts
     SELF_TEST = "self-test"
 
     @property
@@ -49,6 +51,7 @@ class Kind(Enum):
 _ANSWERS = {
     Kind.CASE: "manifest.parquet",
     Kind.POWER_CUTS: "power_cuts.json",
+    Kind.DISK_IMAGE: "disk_states.json",
     Kind.SELF_TEST: "verification.json",
 }
 

@@ -66,6 +66,30 @@ def power_cuts(case: Job, states: int) -> tuple[Job, ...]:
     )
 
 
+def disk_image_jobs(case: Job, states: int, state: str) -> Iterator[Job]:
+    """Yield the jobs that hand out the disks in a state of these states of `case`, by its hash: one
+    of them has it, as each guest goes through some.
+    """
+    for job in power_cuts(case, states):
+        asked = msgspec.json.decode(job.afterwards)
+        asked["power_cuts"]["image"] = state
+        yield replace(job, kind=Kind.DISK_IMAGE, afterwards=canonical(asked))
+
+
+def write_disk_images(files: Mapping[str, bytes], folder: Path) -> list[Path]:
+    """Write the disks that such a job handed out as files of a folder; return them.
+
+    Raises GuestError when they are damaged, MachineError when this machine's disk is full.
+    """
+    pages = files.get(_PAGES, b"")
+    states = _read(files[_STATES], pages)
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for _ in _put(states, pages, folder):
+            pass
+    return [folder / _disk(number) for number in range(len(states.disk_bytes))]
+
+
 def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the answers of all parts of one job as one; a state that two found counts once.
 
@@ -115,7 +139,7 @@ _HANDED_OUT, _CLEAN = "handed out", "clean"
 class _DiskStates(msgspec.Struct, forbid_unknown_fields=True):
     """The slots that changed, by state and disk, each with the number of its page, 0 for zeroes.
 
-    A disk begins as zeroes.
+    A disk begins as zeroes. `program` is its checker; empty where nothing is to be checked.
     """
 
     program: str
@@ -135,6 +159,8 @@ def check_handed_disks(cache: Cache, image: Image, files: dict[str, bytes]) -> N
     if raw is None:
         return
     states = _read(raw, pages or b"")
+    if states.program not in FSCK_PACKAGES:
+        raise GuestError(f"the guest's {_STATES} names a program that is none")
     answer = msgspec.json.decode(files[Kind.POWER_CUTS.answer])
     waiting = [state for state in answer["states"] if state["fsck"] == _HANDED_OUT]
     if len(waiting) != len(states.states):
@@ -154,8 +180,7 @@ def _read(raw: bytes, pages: bytes) -> _DiskStates:
         raise GuestError(f"the guest's {_STATES}: {error}") from error
     disks = len(states.disk_bytes)
     is_sound = (
-        states.program in FSCK_PACKAGES
-        and disks in (1, 2)
+        disks in (1, 2)
         and all(0 < size <= _MOST_DISK_BYTES for size in states.disk_bytes)
         and all(len(state) == disks for state in states.states)
         and all(
@@ -166,7 +191,7 @@ def _read(raw: bytes, pages: bytes) -> _DiskStates:
         )
     )
     if not is_sound:
-        raise GuestError(f"the guest's {_STATES} names a program, disk or place that is none")
+        raise GuestError(f"the guest's {_STATES} names a disk or place that is none")
     return states
 
 

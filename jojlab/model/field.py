@@ -61,6 +61,8 @@ class Field:
     group: str = EVERY_WORKLOAD
     changes: Changes = Changes.WORK
     names_itself: bool = False
+    # Of a field of programs: values that are joj's own, and no program of this machine.
+    built_in: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     heading: str = ""
 

@@ -325,17 +325,18 @@ def _safety(cases: Sequence[CaseSummary]) -> str:
     [case] = cases
     if not case.figures.median.get("bytes_per_commit", 1) and not (case.hazards or case.unknowns):
         return "Nothing to lose: it writes nothing to the device."
-    if case.unknowns and not case.hazards:
-        return sentence([f"Safety not known: {hazards.doubt_sentences(case.unknowns)[0]}",
-                          _power_cuts_verdict(cases)])  # fmt: skip
     if case.survival and case.survival.is_unsafe:
-        warning = hazards.risk_words(case.hazards) or "nothing"
+        nothing = "nothing, as far as is known" if case.unknowns else "nothing"
+        warning = hazards.risk_words(case.hazards) or nothing
         return sentence(
             [
                 f"Not safe: a power cut {survival.outcome_words(case)}",
                 f"the manuals warn of {warning}",
             ]
         )
+    if case.unknowns and not case.hazards:
+        return sentence([f"Safety not known: {hazards.doubt_sentences(case.unknowns)[0]}",
+                          _power_cuts_verdict(cases)])  # fmt: skip
     manuals = (
         f"At risk by the manuals: {hazards.manuals(case)}"
         if case.hazards
@@ -361,10 +362,8 @@ def _manuals_verdict(cases: Sequence[CaseSummary]) -> str:
 def _power_cuts_verdict(cases: Sequence[CaseSummary]) -> str:
     tested = [case for case in cases if case.survival]
     if not tested:
-        # Power is cut of cases of the lab that are no programs of one's own.
-        can_be = all(
-            "filesystem" in case.case and case.case.get("workload") != "program" for case in cases
-        )
+        # Power is cut of cases of the lab.
+        can_be = all("filesystem" in case.case for case in cases)
         return "power cuts were not tested" + " (--durability)" * can_be
     if len(cases) == 1:
         [case] = cases

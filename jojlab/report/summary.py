@@ -271,7 +271,12 @@ def _print_survival(console: Console, case: CaseSummary) -> None:
     if words := survival.contradiction(case):
         console.print(f"[bold yellow]{words}[/bold yellow]")
     if case.survival:
-        told = (survival.moments(case), survival.worst_sentence(case), survival.torn_alone(case))
+        told = (
+            survival.moments(case),
+            survival.worst_sentence(case),
+            survival.needs_sentence(case),
+            *survival.cause_sentences(case),
+        )
         for line in filter(None, told):
             console.print(f"[dim]{escape(line)}[/dim]")
 

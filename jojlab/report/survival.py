@@ -15,7 +15,7 @@ from jojlab.analysis.run.survival import Contradiction, Moment, Survival
 from jojlab.report import hazards
 from jojlab.report.shared import text
 from jojlab.report.shared.template import Cell, Noted, Section, case_ids, render
-from jojlab.trace.power_cuts import OUTCOMES, JudgedState, TornBlock
+from jojlab.trace.power_cuts import OUTCOMES, DamagedSlot, JudgedState, SmallestCut, TornBlock
 
 NOT_TESTED = "not tested"
 
@@ -30,7 +30,7 @@ _LEFT = {
     "drop-one": "all of what was in flight survived but one write",
     "prefix": "the first writes of what was in flight survived",
     "subset": "some of what was in flight survived",
-    "torn": "some of what was in flight survived, and writes were torn",
+    "torn": "some of what was in flight survived, one slot in part",
     "second": "the power was cut again during recovery",
 }
 _CONTRADICTIONS = {
@@ -38,8 +38,7 @@ _CONTRADICTIONS = {
     # A warning says "may": that nothing was seen refutes no warning.
     Contradiction.UNSEEN: "not confirmed: the manuals warn, but no harm was seen in these states",
 }
-# Kinds of states that a device with atomic slots, cut once, does not have.
-_TORN_OR_SECOND = frozenset({"torn", "second"})
+_MOST_CAUSES, _MOST_SLOTS = 5, 3
 # What counts of states say, and what they do not.
 SHARES = (
     "Counts are of distinct states, most of them at the worst moments: their share is not the "
@@ -167,7 +166,7 @@ def moments(case: CaseSummary) -> str:
     parts = [
         f"{harmful:,} of {text.integer(states, 'state')} cut {when}"
         for when, (states, harmful) in (
-            (f"just after {_a_commit(case)} returned", result.after_return),
+            (_after_return(case), result.after_return),
             ("at other moments", result.between),
         )
         if states
@@ -175,57 +174,93 @@ def moments(case: CaseSummary) -> str:
     return f"Harm in {' and '.join(parts)}." if parts else ""
 
 
-def torn_alone(case: CaseSummary) -> str:
-    """Say so where harm was seen in no other states than those with a torn write or a second cut;
-    empty otherwise. What it needs is not known: such a state differs by more than that.
-    """
+def needs_sentence(case: CaseSummary) -> str:
+    """Say what harm takes, of how many harmful states that is known; empty where there is none."""
     result = case.survival
     if result is None or not result.is_unsafe:
         return ""
-    kinds = {
-        kind
-        for kind, counts in result.outcomes_by_kind.items()
-        if any(count for name, count in counts.items() if name != "kept")
-    }
-    if not kinds <= _TORN_OR_SECOND:
-        return ""
-    of_nand = bool(result.model.get("torn_pages"))
-    ways = [
-        words
-        for kind, words in (
-            ("torn", "a page was torn" if of_nand else "a write was torn"),
-            ("second", "the power was cut again during recovery"),
-        )
-        if kind in kinds
+    known = f"{result.shrunk:,} of {text.integer(result.harmful, 'harmful state')}"
+    if not result.shrunk:
+        return "What the harm takes is not known: no harmful state was shrunk."
+    unneeded = sum(cause.states for cause in result.causes if not cause.smallest.slots)
+    ways = (
+        (result.torn, "a torn write"),
+        (result.cut_twice, "a second cut during recovery"),
+        (unneeded, "no lost write, as all that had been issued may survive,"),
+    )
+    parts = [f"{words} in {count:,}" for count, words in ways if count]
+    shown = f"it takes {', '.join(parts)}" if parts else "none takes a torn write or a second cut"
+    return f"{known} were shrunk to the fewest slots whose loss does the harm: {shown}."
+
+
+def cause_sentences(case: CaseSummary) -> list[str]:
+    """Return what harm takes, the most frequent first, and in how many states."""
+    causes = case.survival.causes if case.survival else ()
+    return [
+        f"{text.integer(cause.states, 'state')} {cause.outcome}: {smallest_words(cause.smallest)}"
+        for cause in causes[:_MOST_CAUSES]
     ]
-    told = f"Harm was seen only where {' or '.join(ways)}."
-    if of_nand or "second" not in kinds or not result.torn_harmful:
-        return told
-    torn = f"{result.torn_harmful:,} of these {result.harmful:,} states"
-    if result.torn_harmful == result.harmful:
-        torn = "each of these states" if result.harmful > 1 else "this state"
-    return f"{told} A write was torn in {torn}."
+
+
+def smallest_words(cut: SmallestCut) -> str:
+    """Return what a smallest cut takes: which slots are lost, and which are torn."""
+    lost = [_slot_words(slot) for slot in cut.slots if not slot.survivors]
+    torn = [
+        f"{_slot_words(slot)}, of which {len(slot.survivors)} of 8 sectors survive"
+        for slot in cut.slots
+        if slot.survivors
+    ]
+    parts = [
+        f"{name}: {'; '.join(slots[:_MOST_SLOTS])}{_more(len(slots) - _MOST_SLOTS)}"
+        for name, slots in (("lost", lost), ("torn", torn))
+        if slots
+    ]
+    words = ", ".join(parts) or "nothing that had been issued is lost"
+    if not cut.needs_second_cut:
+        return words
+    first = text.integer(cut.first_slots or 0, "slot")
+    return f"by a second cut, after a first that took {first} (not shrunk): {words}"
+
+
+def _slot_words(slot: DamagedSlot) -> str:
+    """Return a slot by its owner in the trace, where it has one, and by the call that wrote it."""
+    at = f"at {slot.offset_bytes:,} of {slot.device}"
+    if not slot.owners:
+        return f"4 KiB {at}"
+    owner = slot.owners[0]
+    what = " ".join(filter(None, (owner.block_type, owner.block_subtype)))
+    if owner.file and owner.file_offset_bytes is not None:
+        at = f"at {owner.file_offset_bytes:,}"
+    of = f" of {owner.file}" if owner.file else ""
+    by = f", by {owner.call}" if owner.call else ""
+    called = f"({owner.call_file})" if owner.call and owner.call_file else ""
+    return f"4 KiB of {what}{of} {at}{by}{called}"
+
+
+def _more(count: int) -> str:
+    return f"; and {count} more" if count > 0 else ""
 
 
 def worst_sentence(case: CaseSummary) -> str:
     """Return what the worst state was, and what was found in it, in a line; empty without harm."""
-    result = case.survival
-    return f"The worst: {state_words(case, result.worst)}." if result and result.worst else ""
+    worst = case.survival.worst if case.survival else None
+    return f"The worst (state {worst.hash[:8]}): {state_words(case, worst)}." if worst else ""
 
 
 def state_words(case: CaseSummary, state: JudgedState) -> str:
     """Return what one state was, and what was found in it, in a line."""
-    when = f"just after {_a_commit(case)} returned" if state.after_return else "in between"
+    when = _after_return(case) if state.after_return else "in between"
     what = " ".join(state.message.split())
-    if state.outcome == "lost":
+    if state.outcome == "lost" and state.lost:
         what = f"{state.lost} of {state.acknowledged} acknowledged {_commit(case)}s lost"
     elif state.outcome == "torn" and not what:
         what = _as_after(state.transactions)
-    left = _LEFT[state.kind]
-    if state.kind == "second" and state.is_torn:
-        left += ", and a write was torn"
     torn = f"; {_torn_block(state.torn_block)}" if state.torn_block else ""
-    return f"cut {when}, {left}: {what or state.outcome}{torn}"
+    takes = ""
+    if state.smallest:
+        least = "the least that does it" if state.smallest.is_minimal else "less does it too"
+        takes = f"; {least}: {smallest_words(state.smallest)}"
+    return f"cut {when}, {_LEFT[state.kind]}: {what or state.outcome}{takes}{torn}"
 
 
 def _as_after(result: Sequence[int | None]) -> str:
@@ -259,6 +294,8 @@ def _harm(case: CaseSummary, result: Survival) -> str:
     """Return the worst harm that was seen, in a few words."""
     if result.worst_outcome != "lost":
         return _HARMS[result.worst_outcome]
+    if not result.most_lost:
+        return "loses what was acknowledged"
     what = _commit(case)
     return (
         f"loses the last {what}"
@@ -267,18 +304,22 @@ def _harm(case: CaseSummary, result: Survival) -> str:
     )
 
 
-def _is_of_syncs(case: CaseSummary) -> bool:
-    """Whether it was judged by what its syncs promised: of a replay no commit is known."""
-    return case.case.get("workload") == "replay"
-
-
 def nothing_lost(case: CaseSummary) -> str:
     """Return what was found where no state did harm."""
-    return "nothing that a sync promised was lost" if _is_of_syncs(case) else "nothing lost"
+    if case.has_own_check:
+        return "the check found no harm"
+    return "nothing that a sync promised was lost" if case.judge == "syncs" else "nothing lost"
 
 
 def _judged(case: CaseSummary) -> str:
-    return "; judged by what its syncs promised, not by its commits" * _is_of_syncs(case)
+    """Return who judged, and by what, where that was not joj by all operations."""
+    words = {
+        "syncs": "what its syncs promised, not by its commits",
+        "check": f"the check {case.case.get('check')} and by the filesystem",
+        "databases": "opening its SQLite databases: integrity_check, and from the return of the "
+        "last commit on their rows",
+    }
+    return f"; judged by {words[case.judge]}" if case.judge in words else ""
 
 
 def _commit(case: CaseSummary) -> str:
@@ -286,8 +327,11 @@ def _commit(case: CaseSummary) -> str:
     return "commit" if text.has_commit([case]) else "operation"
 
 
-def _a_commit(case: CaseSummary) -> str:
-    return "a commit" if text.has_commit([case]) else "an operation"
+def _after_return(case: CaseSummary) -> str:
+    """Return which moment is that of a promise."""
+    if case.has_own_check:
+        return "just after a line was acknowledged"
+    return f"just after {'a commit' if text.has_commit([case]) else 'an operation'} returned"
 
 
 def _boundaries(result: Survival) -> str:
@@ -332,10 +376,6 @@ COLOURS = {
 _WIDTH, _ABOVE, _BELOW = 600.0, 30.0, 30.0
 # Of a stretch with a single state: it must be seen.
 _LEAST = 2.5
-_HOW_OF_PROGRAM = (
-    "No power is cut of a program: record it, and cut the power of the recording (joj record, "
-    "joj record --sql)."
-)
 _FEW = 4  # cases whose strips stand open
 
 
@@ -349,7 +389,6 @@ def safety(summary: RunSummary, run: str) -> Section | None:
     ]
     if not (cut or risks):
         return None
-    only_programs = all(case.case.get("workload") == "program" for case in cases)
     html = render(
         "report/survival.html",
         risks=risks,
@@ -359,7 +398,6 @@ def safety(summary: RunSummary, run: str) -> Section | None:
         cases=[_case(case, result) for case, result in cut],
         is_open=len(cut) <= _FEW,
         several=summarise_survivals(cases),
-        how=_HOW_OF_PROGRAM if only_programs else "joj run --durability tests it.",
         bound=BOUND,
         shares=SHARES,
         not_modelled=sorted({not_in_model(*each) for each in cut}),
@@ -386,7 +424,8 @@ def _case(case: CaseSummary, result: Survival) -> dict[str, Any]:
         "label": case.label,
         "soft": outcome_words(case),
         "sentence": verdict_sentence(case),
-        "worst": " ".join(filter(None, (worst_sentence(case), torn_alone(case)))),
+        "worst": " ".join(filter(None, (worst_sentence(case), needs_sentence(case)))),
+        "causes": cause_sentences(case),
         "strip": strip(case),
         "kinds": [
             [kind, *(f"{counts[name]:,}" for name in OUTCOMES)]

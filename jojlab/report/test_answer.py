@@ -160,8 +160,7 @@ def test_what_is_not_known_is_not_called_safe(summary: RunSummary) -> None:
     loses = safety(Observation(modes={"wal": ModeCounts(68, end_unsynced=62)}, found_databases=1))
     assert "At risk by the manuals: " in loses
     whole = safety(Observation(modes={"wal": ModeCounts(68)}, found_databases=1))
-    # No power is cut of a program.
-    assert "Safe by the manuals; power cuts were not tested. " in whole
+    assert "Safe by the manuals; power cuts were not tested (--durability). " in whole
 
 
 def test_transactions_that_wrote_nothing_are_counted_apart(tmp_path: Path) -> None:

@@ -16,18 +16,28 @@ from jojlab.model.hazards import ModeCounts, Observation
 from jojlab.report.survival import (
     UNCHECKED_DATA,
     case_mark,
+    cause_sentences,
     contradiction,
     moments,
+    needs_sentence,
     not_in_model,
     outcome_words,
     risk,
     summarise_survivals,
-    torn_alone,
     verdict_sentence,
     worst_sentence,
 )
 from jojlab.trace.power_cuts import PowerCuts
-from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, XFS_LOG, answer, state, states
+from tests.cuts import (
+    COMMIT_BLOCK_LOG,
+    SUPERBLOCK_LOG,
+    XFS_LOG,
+    answer,
+    slot,
+    smallest,
+    state,
+    states,
+)
 
 
 def case(outcomes: list[dict[str, Any]] | None, settings: Any = None, **more: Any) -> CaseSummary:
@@ -45,7 +55,7 @@ MODEL = (
 
 
 TORN = state(1, "torn", "corrupt")
-SECOND, SECOND_TORN = (state(2, "second", "corrupt", is_torn=torn) for torn in (False, True))
+SECOND = state(2, "second", "corrupt")
 
 
 def test_what_was_not_tested_is_neither_blank_nor_zero() -> None:
@@ -144,37 +154,77 @@ def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
     assert "no harm was seen" in contradiction(case(states(harmless=3), lazy))
 
 
+LOST_PAGE = smallest(slot(file="/a.db-wal", place=12288))
+TORN_INODE = smallest(slot(0, 1, 7))
+
+
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
-        ([TORN], "Harm was seen only where a write was torn."),
-        ([SECOND], "Harm was seen only where the power was cut again during recovery."),
-        ([SECOND_TORN], "during recovery. A write was torn in this state."),
-        ([TORN, SECOND], "during recovery. A write was torn in 1 of these 2 states."),
-        ([TORN, state(2, "subset", "corrupt")], ""),
         ([], ""),
+        ([TORN], "What the harm takes is not known: no harmful state was shrunk."),
+        ([TORN | {"smallest": TORN_INODE}], "it takes a torn write in 1."),
+        # A torn draw whose harm a lost slot does as well: no tear is said.
+        ([TORN | {"smallest": LOST_PAGE}], "none takes a torn write or a second cut."),
+        (
+            [SECOND | {"smallest": smallest(slot(), first_slots=2)}],
+            "a second cut during recovery in 1",
+        ),
+        (
+            [TORN | {"smallest": smallest()}],
+            "no lost write, as all that had been issued may survive",
+        ),
+        # What was not shrunk to the end is no finding.
+        ([TORN | {"smallest": LOST_PAGE | {"is_minimal": False}}], "no harmful state was shrunk"),
     ],
 )
-def test_harm_that_was_seen_with_torn_writes_alone_is_told_apart(
-    harm: list[dict[str, Any]], told: str
-) -> None:
-    found = torn_alone(case([*harm, state(9, "torn"), state(10, "subset")]))
-    assert found.endswith(told) if told else not found
-    # A state's draw says that a write was torn, not that the harm needs it.
+def test_a_tear_is_said_only_where_it_is_needed(harm: list[dict[str, Any]], told: str) -> None:
+    found = needs_sentence(case([*harm, state(9, "torn"), state(10, "subset")]))
+    assert told in found if told else not found
+    # What one harmful state takes says nothing of a device that tears none.
     assert "4 KiB" not in found
     assert "atomic_slots" not in found
 
 
-def test_a_torn_write_during_recovery_is_told_of_the_worst_state() -> None:
-    assert "cut again during recovery, and a write was torn: " in worst_sentence(
-        case([SECOND_TORN])
+def test_the_smallest_cut_names_file_kind_place_and_call() -> None:
+    shrunk = case([state(3, "subset", "lost", smallest=LOST_PAGE)])
+    words = "lost: 4 KiB of data of /a.db-wal at 12,288, by fsync(/a.db-wal)"
+    assert f"acknowledged commits lost; the least that does it: {words}" in worst_sentence(shrunk)
+    assert cause_sentences(shrunk) == [f"1 state lost: {words}"]
+    twice = state(4, "second", "corrupt", smallest=smallest(slot(0, 1, 7), first_slots=2))
+    assert cause_sentences(case([twice])) == [
+        "1 state corrupt: by a second cut, after a first that took 2 slots (not shrunk): torn: "
+        "4 KiB of fs-metadata inode at 28,672 of flash0, by fsync, of which 3 of 8 sectors survive"
+    ]
+
+
+def test_states_of_one_cause_are_counted_together() -> None:
+    other = smallest(slot(file="/a.db-wal", place=4096))
+    found = case(
+        [state(n, "subset", "lost", smallest=cut) for n, cut in ((1, LOST_PAGE), (2, other))]
     )
-    assert "and a write was torn" not in worst_sentence(case([SECOND]))
+    assert [line.split(":")[0] for line in cause_sentences(found)] == ["2 states lost"]
 
 
-def test_raw_nand_has_torn_pages_and_no_slots() -> None:
-    found = case([state(1, "torn", "corrupt"), state(2)], model={"torn_pages": True})
-    assert torn_alone(found) == "Harm was seen only where a page was torn."
+def test_a_program_is_judged_by_its_check_and_the_words_say_so() -> None:
+    fields = {"workload": "program", "program": "./engine", "check": "./check"}
+    kept = case(states(harmless=40), fields)
+    assert outcome_words(kept) == "the check found no harm in 40 states"
+    assert verdict_sentence(kept).endswith("; judged by the check ./check and by the filesystem")
+    words = "check: what was acknowledged is lost (exit code 1): 2 of 9 records"
+    lost = case([state(9, "prefix", "lost", lost=0, message=words)], fields)
+    assert outcome_words(lost) == "loses what was acknowledged: 1 of 1 state"
+    assert words in worst_sentence(lost)
+    assert "just after a line was acknowledged" in moments(lost)
+    # No manual says what a check looks for, and its harm is a failure all the same.
+    assert contradiction(lost) == ""
+    assert (kept.is_refuted, lost.is_refuted) == (False, True)
+
+
+def test_databases_of_a_program_are_judged_as_far_as_their_rows_are_known() -> None:
+    kept = case(states(harmless=40), {"workload": "program", "program": "./app"})
+    assert outcome_words(kept) == "nothing lost in 40 states"
+    assert "integrity_check, and from the return of the last commit on" in verdict_sentence(kept)
 
 
 @pytest.mark.parametrize(
@@ -206,8 +256,8 @@ def test_a_torn_block_is_told_of_every_setting(log: str, told: str) -> None:
 def test_the_worst_state_is_told() -> None:
     found = case([state(9, "drop-one", "lost", lost=2), state(3, "prefix", "lost")])
     assert worst_sentence(found) == (
-        "The worst: cut just after a commit returned, all of what was in flight survived but one "
-        "write: 2 of 9 acknowledged commits lost."
+        "The worst (state 00000000): cut just after a commit returned, all of what was in flight "
+        "survived but one write: 2 of 9 acknowledged commits lost."
     )
     assert summarise_survivals(
         [case(states(harmless=3)), case([state(1, outcome="lost")]), case(None)]

@@ -53,11 +53,63 @@ _REFUSALS = {
 }
 
 
+class SlotOwner(Struct, frozen=True, kw_only=True):
+    """Whose a written slot is, as the tables requests and page_runs have it; what the trace does
+    not know is empty. `call` waited for the write or submitted it, on `call_file`.
+    """
+
+    block_type: str
+    block_subtype: str
+    file_kind: str
+    file: str
+    file_offset_bytes: int | None
+    call: str
+    call_file: str
+
+
+class DamagedSlot(Struct, frozen=True, kw_only=True):
+    """A slot of 4 KiB that a cut took; `survivors` are the numbers of its sectors of 512 bytes that
+    survived, none where it is lost as a whole. On raw NAND it is a part of a page.
+    """
+
+    device: str
+    offset_bytes: int
+    issue_ns: int
+    survivors: tuple[int, ...]
+    owners: tuple[SlotOwner, ...]
+
+
+class SmallestCut(Struct, frozen=True, kw_only=True):
+    """The fewest slots that a cut must take for the harm of a state, all others surviving.
+
+    Of a harm that takes a second cut, `slots` are of what the recovery had written, and
+    `first_slots` counts those that the first cut took, which was not shrunk. `is_minimal`: it was
+    tried that no slot can be left out, and that none that is torn could be lost instead.
+    """
+
+    slots: tuple[DamagedSlot, ...]
+    first_slots: int | None
+    is_minimal: bool
+    message: str
+
+    @property
+    def needs_tear(self) -> bool:
+        """Return whether the harm takes a slot of which a part survives."""
+        return any(slot.survivors for slot in self.slots)
+
+    @property
+    def needs_second_cut(self) -> bool:
+        """Return whether the harm takes a cut during recovery."""
+        return self.first_slots is not None
+
+
 class JudgedState(Struct, kw_only=True):
     """One state, and what was found in it; `lost` counts acknowledged transactions. `is_torn`: a
     write was torn, at the first cut or at a second; answers of before did not say it of the second.
     `promises` counts the moments until then at which something was promised: the transactions that
-    had returned, and of a replay each sync; answers of before did not have it.
+    had returned, and of a replay each sync; answers of before did not have it. `smallest` is None
+    where it was not looked for: without harm, where the filesystem's checker alone found it, and
+    where there were too many others.
     """
 
     cut_ns: int
@@ -74,6 +126,12 @@ class JudgedState(Struct, kw_only=True):
     fsck: str
     kernel_log: str
     hash: str
+    smallest: SmallestCut | None = None
+
+    @property
+    def badness(self) -> tuple[int, int]:
+        """Return how bad it is: the worse, the greater."""
+        return OUTCOMES.index(self.outcome), self.lost
 
     @property
     def torn_block(self) -> TornBlock | None:

@@ -27,7 +27,6 @@ use crate::tracer::{Capture, Tracer};
 use crate::workload;
 use crate::workload::Stopped;
 use crate::workload::kind::ClosedWorkload;
-use crate::workload::ledger::is_commit;
 use crate::workload::power_cut::{Cut, CutOutcome};
 
 /// Runs `case` on its disk, or on a device made by the module at `flash_module`; writes its tables,
@@ -68,11 +67,11 @@ pub fn run<'a>(
         .as_ref()
         .map(|nand_operations| observation::flash_operation_rows(&nand_operations.operations));
     tracer.add_operations(nand_operations.unwrap_or_default());
-    let capture = tracer.finish().context("making requests of the tracer's events")?;
+    let mut capture = tracer.finish().context("making requests of the tracer's events")?;
     let (disks, configured) = (stand.disks.as_slice(), configuration.clone());
     let about = About { case, clock, disks, configuration: configured, flash_operations };
-    write_tables(about, capture, &closed, &timeline, output)?;
-    Ok(Finished { stand, mounted, closed, configuration, end_ns })
+    write_tables(about, &mut capture, &closed, &timeline, output)?;
+    Ok(Finished { stand, mounted, closed, configuration, end_ns, capture })
 }
 
 /// A case whose run is over, and in its tables; what was written is in the records of its modelled
@@ -84,6 +83,7 @@ pub struct Finished<'a> {
     pub configuration: Value,
     /// When everything had been written back.
     pub end_ns: i64,
+    pub capture: Capture,
 }
 
 /// The journal's device, as the manifest has it; null where there is none.
@@ -104,14 +104,14 @@ struct About<'a> {
 
 fn write_tables(
     about: About,
-    mut capture: Capture,
+    capture: &mut Capture,
     closed: &ClosedWorkload,
     timeline: &Timeline,
     output: &Path,
 ) -> anyhow::Result<()> {
     annotate(&mut capture.requests, timeline, &closed.transactions);
     let counters = timeline.counters();
-    let reasons = incomplete_reasons(about.disks, &capture, &counters, closed);
+    let reasons = incomplete_reasons(about.disks, capture, &counters, closed);
     let tables = Tables {
         requests: Some(&capture.requests),
         page_runs: Some(&capture.page_runs),
@@ -194,7 +194,7 @@ fn left(
     mut closed: ClosedWorkload,
     at_ns: i64,
 ) -> anyhow::Result<String> {
-    closed.transactions.retain(|transaction| is_commit(&transaction.kind));
+    closed.transactions = closed.remains.operations(&closed.transactions);
     let directory = mounted.directory().to_owned();
     mounted.unmount()?;
     stand.detach()?;
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn what_a_workload_left_out_makes_the_capture_incomplete() {
         let (case, closed) = (small_case(), replayed());
-        let capture = Capture { lost_events: 2, ..Capture::default() };
+        let mut capture = Capture { lost_events: 2, ..Capture::default() };
         let reasons = incomplete_reasons(&[], &capture, &[], &closed);
         let words = ["2 events of the tracer were lost", "1 call of fsync left out:"];
         assert_eq!(reasons.len(), words.len(), "{reasons:?}");
@@ -277,7 +277,7 @@ mod tests {
             flash_operations: None,
         };
         let folder = tempfile::tempdir().unwrap();
-        write_tables(about, capture, &closed, &Timeline::default(), folder.path()).unwrap();
+        write_tables(about, &mut capture, &closed, &Timeline::default(), folder.path()).unwrap();
         let rows = read::<ManifestRow>(folder.path(), 100).unwrap();
         let value = |key| &rows.iter().find(|row| row.key == key).unwrap().value;
         assert_eq!(value("incomplete"), "true");

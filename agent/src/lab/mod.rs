@@ -7,6 +7,7 @@ pub mod agreement;
 pub mod case;
 pub mod channel;
 mod observation;
+mod owners;
 pub mod power_cut;
 pub mod self_test;
 mod stand;

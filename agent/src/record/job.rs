@@ -58,6 +58,9 @@ pub struct PowerCuts {
     pub states: usize,
     pub part: usize,
     pub parts: usize,
+    /// The hash of a state whose disks are handed out, in the place of all judgements.
+    #[serde(default)]
+    pub image: Option<String>,
 }
 
 impl Afterwards {
@@ -134,7 +137,7 @@ mod tests {
             Afterwards::parse(record.to_string().as_bytes()).map_err(|error| error.to_string())
         };
         assert_eq!(parse(json!({})), Ok(Afterwards::default()));
-        let cuts = PowerCuts { states: 9, part: 1, parts: 2 };
+        let cuts = PowerCuts { states: 9, part: 1, parts: 2, image: None };
         let record = json!({ "power_cuts": { "states": 9, "part": 1, "parts": 2 } });
         assert_eq!(parse(record), Ok(Afterwards { power_cuts: Some(cuts), symbols: false }));
         for (record, words) in [

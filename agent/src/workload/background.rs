@@ -22,6 +22,7 @@ use crate::sqlite::databases::Databases;
 use crate::sqlite::error::failed;
 use crate::sqlite::pragmas::{JournalMode, Pragmas};
 use crate::sqlite::wal::Database;
+use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
@@ -132,6 +133,14 @@ impl Remains for RemainsOfBoth {
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {
         self.workload.check_oracle()
+    }
+
+    fn operations(&self, transactions: &[Transaction]) -> Vec<Transaction> {
+        self.workload.operations(transactions)
+    }
+
+    fn has_foreign_judge(&self) -> bool {
+        self.workload.has_foreign_judge()
     }
 
     fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {

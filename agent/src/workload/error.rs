@@ -15,6 +15,9 @@ pub enum WorkloadError {
     File { step: String, path: PathBuf, source: std::io::Error },
     #[error("{path} {what}")]
     Contents { path: PathBuf, what: String },
+    /// The user's check could not be run.
+    #[error("running the check: {0}")]
+    Check(String),
     /// The case asks for something impossible.
     #[error("{0}")]
     WrongUse(#[source] WrongUse),
@@ -48,7 +51,7 @@ impl WorkloadError {
                 _ => "input or output error",
             },
             Self::Contents { .. } => "wrong contents",
-            Self::WrongUse(_) => "unexpected failure",
+            Self::Check(_) | Self::WrongUse(_) => "unexpected failure",
         }
     }
 
@@ -64,6 +67,7 @@ impl WorkloadError {
                 let kinds = [ErrorKind::OutOfMemory, ErrorKind::Interrupted];
                 no_descriptor || kinds.contains(&source.kind())
             }
+            Self::Check(_) => true,
             _ => false,
         }
     }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::WorkloadError;
+use super::ledger::is_commit;
 use super::power_cut::{Cut, Survival};
 use super::threads::task::Observer;
 use crate::record::WorkloadFields;
@@ -94,6 +95,11 @@ pub struct ClosedWorkload {
     pub remains: Box<dyn Remains>,
 }
 
+/// The transactions that are commits.
+pub fn commits(transactions: &[Transaction]) -> Vec<Transaction> {
+    transactions.iter().filter(|it| is_commit(&it.kind)).cloned().collect()
+}
+
 /// The files of a closed workload.
 pub trait Remains {
     /// Checks that they hold what the workload put there.
@@ -111,6 +117,17 @@ pub trait Remains {
     /// When `survived` begins to owe something that no transaction's return promised; in any order.
     fn promise_times_ns(&self) -> Vec<i64> {
         Vec::new()
+    }
+
+    /// Return the operations whose returns promise something: the commits among the transactions.
+    fn operations(&self, transactions: &[Transaction]) -> Vec<Transaction> {
+        commits(transactions)
+    }
+
+    /// Whether `survived` asks a judge of the user's, who is to be tried first where nothing can
+    /// have been lost.
+    fn has_foreign_judge(&self) -> bool {
+        false
     }
 
     /// Checks, before any power is cut, that what `survived` compares with gives the whole run as

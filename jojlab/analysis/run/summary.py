@@ -28,6 +28,7 @@ from jojlab.analysis.traffic.live import LiveTrace, live_json
 from jojlab.foundation.cache import Cache
 from jojlab.model.figures import PASSES, figure_of_pass
 from jojlab.model.hazards import Hazard, ModeCounts, Observation, Unknown
+from jojlab.model.workloads.program import PROGRAM, SQLITE_CHECK
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.memory_counts import CaseMemory, MemoryModel, read_memory_models
 from jojlab.trace.run_folder import CaseEntry, RunFolder
@@ -118,10 +119,34 @@ class CaseSummary:
 
     @property
     def contradiction(self) -> Contradiction | None:
-        """Return how power cuts disagree with what the manuals say of the case's settings."""
-        if self.survival is None:
+        """Return how power cuts disagree with what the manuals say of the case's settings; None
+        where a check of the user's judged, as no manual knows what it looks for.
+        """
+        if self.survival is None or self.has_own_check:
             return None
         return self.survival.contradicts(verifiable(self.case, self.hazards))
+
+    @property
+    def has_own_check(self) -> bool:
+        """Return whether a check of the user's judges what a power cut left."""
+        return str(self.case.get("check", SQLITE_CHECK)) != SQLITE_CHECK
+
+    @property
+    def judge(self) -> str:
+        """Return what is judged after a power cut: operations, what syncs promised, what a check of
+        the user's looks at, or databases of which the last rows alone are known.
+        """
+        by_workload = {"replay": "syncs", PROGRAM: "check" if self.has_own_check else "databases"}
+        return by_workload.get(str(self.case.get("workload")), "operations")
+
+    @property
+    def is_refuted(self) -> bool:
+        """Return whether a power cut did harm that the manuals rule out, or that a check of the
+        user's found.
+        """
+        if self.has_own_check:
+            return self.survival is not None and self.survival.is_unsafe
+        return self.contradiction is Contradiction.UNPROMISED
 
 
 @dataclass(frozen=True)
@@ -171,8 +196,8 @@ class RunSummary:
 
     @property
     def is_refuted(self) -> bool:
-        """Return whether a power cut did harm that the manuals rule out."""
-        return any(case.contradiction is Contradiction.UNPROMISED for case in self.cases)
+        """Return whether a power cut refuted a case."""
+        return any(case.is_refuted for case in self.cases)
 
     def partial(self, case: CaseSummary) -> str:
         """Say how many of its seeds a case was measured with where it lacks some; else empty."""
@@ -333,7 +358,7 @@ def safety_json(case: CaseSummary) -> dict[str, Any]:
     """
     survives = survival_json(case.survival, case.contradiction, case.uncut)
     if case.survival:
-        survives["judged"] = "syncs" if case.case.get("workload") == "replay" else "operations"
+        survives["judged"] = case.judge
     return {
         "hazards": [hazard_json(each) for each in case.hazards],
         "unknown": [unknown_json(each) for each in case.unknowns],

@@ -8,13 +8,22 @@ jojlab/report/survival.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from jojlab.model.hazards import Harm, Hazard
-from jojlab.trace.power_cuts import KINDS, OUTCOMES, JudgedState, PowerCuts, TornBlock
+from jojlab.trace.power_cuts import (
+    KINDS,
+    OUTCOMES,
+    JudgedState,
+    PowerCuts,
+    SmallestCut,
+    TornBlock,
+)
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 # Stretches of a run that are told apart.
@@ -57,6 +66,17 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class HarmCause:
+    """What harm takes: the smallest cut of one state, for all `states` with that outcome whose
+    smallest cuts take slots of the same owners in the same way.
+    """
+
+    outcome: str
+    smallest: SmallestCut
+    states: int
+
+
+@dataclass(frozen=True)
 class Survival:
     """The outcomes of power cuts of one case, all its seeds together. Counts are of distinct
     states.
@@ -65,8 +85,8 @@ class Survival:
     records and names that are not as the last acknowledged operation left them. `draws` counts
     draws, those that gave a state which was known included. `after_return` and `between` are
     (states, harmful ones) cut in the instant after a commit returned, and at any other moment.
-    `torn_harmful` counts harmful states in which a write was torn, at either cut,
-    `torn_blocks` those that every setting on the filesystem and device risks alike.
+    `causes` are what the harmful states take that were shrunk, the most frequent first;
+    `torn_blocks` counts those that every setting on the filesystem and device risks alike.
     `unchecked` are sentences on what nothing promises, and so was not looked at.
     """
 
@@ -83,7 +103,7 @@ class Survival:
     worst: JudgedState | None
     after_return: tuple[int, int]
     between: tuple[int, int]
-    torn_harmful: int
+    causes: tuple[HarmCause, ...]
     torn_blocks: Mapping[TornBlock, int]
     moments: tuple[Moment, ...]
     unchecked: tuple[str, ...]
@@ -97,6 +117,21 @@ class Survival:
     def harmful(self) -> int:
         """Return the states in which something was lost or damaged."""
         return self.states - self.outcomes["kept"]
+
+    @property
+    def shrunk(self) -> int:
+        """Return the harmful states of which the smallest cut is known."""
+        return sum(cause.states for cause in self.causes)
+
+    @property
+    def torn(self) -> int:
+        """Return how many of these take a tear."""
+        return sum(cause.states for cause in self.causes if cause.smallest.needs_tear)
+
+    @property
+    def cut_twice(self) -> int:
+        """Return how many of these take a second cut, during recovery."""
+        return sum(cause.states for cause in self.causes if cause.smallest.needs_second_cut)
 
     @property
     def is_unsafe(self) -> bool:
@@ -148,9 +183,10 @@ def survival_of(run: RunFolder, entry: CaseEntry) -> Survival | None:
 
 def is_worse(one: Survival | None, other: Survival | None) -> bool:
     """Return whether worse was seen of `one`; what was not tested is not known to be worse."""
-    if one is None or not one.is_unsafe:
+    worst = one.worst if one else None
+    if worst is None:
         return False
-    return other is None or _badness(one.worst) > _badness(other.worst)
+    return other is None or other.worst is None or worst.badness > other.worst.badness
 
 
 def survival(answers: Sequence[PowerCuts]) -> Survival:
@@ -171,10 +207,10 @@ def survival(answers: Sequence[PowerCuts]) -> Survival:
         {name: sum(state.outcome == name for state in states) for name in OUTCOMES},
         {kind: counts for kind, counts in by_kind.items() if any(counts.values())},
         max((state.lost for state in states), default=0),
-        max(harmful, key=_badness, default=None),
+        max(harmful, key=lambda state: state.badness, default=None),
         _counted([state for state in states if state.after_return]),
         _counted([state for state in states if not state.after_return]),
-        sum(state.is_torn or state.kind == "torn" for state in harmful),
+        _causes(harmful),
         Counter(state.torn_block for state in harmful if state.torn_block),
         _moments(answers[0]),
         tuple(dict.fromkeys(words for answer in answers for words in answer.unchecked)),
@@ -193,7 +229,17 @@ def survival_json(
         "worst": survival.worst_outcome,
         "states": survival.states,
         "harmful_states": survival.harmful,
-        "harmful_torn_states": survival.torn_harmful,
+        "shrunk_states": survival.shrunk,
+        "states_that_need_a_tear": survival.torn,
+        "states_that_need_a_second_cut": survival.cut_twice,
+        "smallest_cuts": [
+            {
+                "outcome": cause.outcome,
+                "states": cause.states,
+                **msgspec.to_builtins(cause.smallest),
+            }
+            for cause in survival.causes
+        ],
         "torn_block_states": {each.value: survival.torn_blocks.get(each, 0) for each in TornBlock},
         "outcomes": dict(survival.outcomes),
         "most_lost_commits": survival.most_lost,
@@ -211,8 +257,26 @@ def survival_json(
     }
 
 
-def _badness(state: JudgedState | None) -> tuple[int, int]:
-    return (OUTCOMES.index(state.outcome), state.lost) if state else (0, 0)
+def _causes(harmful: Iterable[JudgedState]) -> tuple[HarmCause, ...]:
+    """Return what the states take whose smallest cut is known, the most frequent first."""
+    cuts: dict[tuple[object, ...], SmallestCut] = {}
+    counts: Counter[tuple[object, ...]] = Counter()
+    for state in harmful:
+        if state.smallest and state.smallest.is_minimal:
+            kind = (state.outcome, *_kind(state.smallest))
+            cuts.setdefault(kind, state.smallest)
+            counts[kind] += 1
+    causes = [HarmCause(str(kind[0]), cut, counts[kind]) for kind, cut in cuts.items()]
+    return tuple(sorted(causes, key=lambda cause: -cause.states))
+
+
+def _kind(cut: SmallestCut) -> Iterator[object]:
+    """Yield what smallest cuts have in common that are of one cause: places may differ."""
+    yield cut.needs_second_cut
+    for slot in cut.slots:
+        yield bool(slot.survivors)
+        for owner in slot.owners:
+            yield owner.block_type, owner.block_subtype, owner.file, owner.call, owner.call_file
 
 
 def _counted(states: Sequence[JudgedState]) -> tuple[int, int]:

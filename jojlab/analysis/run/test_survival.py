@@ -20,7 +20,7 @@ from jojlab.analysis.run.survival import (
 )
 from jojlab.trace.power_cuts import PowerCuts, TornBlock
 from tests.captures import make_run
-from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, cut, state, states
+from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, cut, slot, smallest, state, states
 
 WAL = "filesystem=ext4,journal_mode=wal"
 TABLES = {"requests.parquet": "0" * 64}
@@ -66,11 +66,24 @@ def test_torn_blocks_are_counted_apart() -> None:
         torn.append(state(number, "torn", "unmountable", kernel_log=COMMIT_BLOCK_LOG))
     found = survived([*torn, state(4, "torn", "unmountable"), state(5)])
     assert found.torn_blocks == {TornBlock.SUPERBLOCK: 1, TornBlock.COMMIT_BLOCK: 2}
-    assert (found.harmful, found.torn_harmful) == (4, 4)
     said = survival_json(found, None, "")
     assert said["torn_block_states"] == {"superblock": 1, "commit-block": 2, "xfs-metadata": 0}
     said = survival_json(survived(states(harmless=4)), None, "")
     assert set(said["torn_block_states"].values()) == {0}
+
+
+def test_a_tear_counts_where_the_smallest_cut_needs_it() -> None:
+    cuts = [smallest(slot(0, 1)), smallest(slot(0)), smallest(slot()), smallest(), None]
+    cuts += [smallest(slot(), first_slots=1), smallest(slot(3), is_minimal=False)]
+    found = survived(
+        [state(number, "torn", "lost", smallest=cut) for number, cut in enumerate(cuts, 1)]
+    )
+    assert (found.harmful, found.shrunk, found.torn, found.cut_twice) == (7, 5, 2, 1)
+    # The two tears are of one owner: places may differ.
+    assert [cause.states for cause in found.causes] == [2, 1, 1, 1]
+    said = survival_json(found, None, "")
+    assert said["states_that_need_a_tear"] == 2
+    assert said["smallest_cuts"][0]["slots"][0]["survivors"] == (0, 1)
 
 
 NO_BARRIER = {"workload": "sqlite-insert", "filesystem": "ext4", "mount_options": "nobarrier"}

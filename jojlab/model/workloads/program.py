@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jojlab.model.field import Field, FieldKind, Settings
+from jojlab.model.field import Field, FieldKind
 from jojlab.model.hazards import Harm
 from jojlab.model.workload import Workload
 
@@ -10,12 +10,8 @@ RANK = 4
 PROGRAM = "program"
 
 
-def _uncuttable(_: Settings) -> str:
-    return (
-        "workload program: what it wrote is not known; record it, and cut the power of the "
-        "recording: joj record for its files, joj record --sql for its commits"
-    )
-
+# The check that is joj's own: SQLite databases are judged as far as their history is known.
+SQLITE_CHECK = "sqlite"
 
 WORKLOADS = (
     Workload(
@@ -25,7 +21,6 @@ WORKLOADS = (
         is_foreign=True,
         finds_commits=True,
         is_of_this_machine=True,
-        uncuttable=_uncuttable,
     ),
 )
 
@@ -76,6 +71,23 @@ FIELDS: tuple[Field, ...] = (
         0,
         lowest=0,
         highest=255,
+        group=PROGRAM,
+    ),
+    Field(
+        "check",
+        "the program that judges what a power cut left of the program's files, by its exit code "
+        "(docs/own-engine.md); sqlite: its SQLite databases are opened and judged",
+        SQLITE_CHECK,
+        kind=FieldKind.PROGRAM,
+        group=PROGRAM,
+        built_in=(SQLITE_CHECK,),
+    ),
+    Field(
+        "acks",
+        "where a program that has a check acknowledges, a line for each promise: the descriptor "
+        "whose number is in JOJ_ACKS, or its standard output",
+        "descriptor",
+        ("descriptor", "stdout"),
         group=PROGRAM,
     ),
 )

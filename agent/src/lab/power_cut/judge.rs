@@ -12,7 +12,7 @@ use super::disks::HandedDisks;
 use crate::device::kernel_log::KernelLog;
 use crate::errors::text;
 use crate::filesystem::tools::{self, Checked};
-use crate::filesystem::{FilesystemError, is_recovery_message};
+use crate::filesystem::{Checker, FilesystemError, is_recovery_message};
 use crate::lab::stand::Stand;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
@@ -64,6 +64,20 @@ impl<'a> Judge<'a> {
         Ok(Self { stand, remains, log, handed })
     }
 
+    /// Ends it with what the disks hold now, which nothing has mounted, in the place of all else.
+    ///
+    /// # Errors
+    /// If there is no room for it, or it cannot be written.
+    pub fn finish_with_image(self, output: &'a Path) -> anyhow::Result<()> {
+        let mut handed = match self.handed {
+            Some(handed) => handed,
+            // None is named: nobody checks them.
+            None => HandedDisks::new(&self.stand.disks, Checker::BLOCK_DEFAULTS, output)?,
+        };
+        anyhow::ensure!(handed.hand_out()?, "there is no room for what the disks hold");
+        handed.finish()
+    }
+
     /// Ends it: what was handed out is written down.
     ///
     /// # Errors
@@ -88,11 +102,23 @@ impl<'a> Judge<'a> {
     /// # Errors
     /// Where this machine failed to look: that says nothing of what is there.
     pub fn judge(&mut self, cut: &Cut) -> anyhow::Result<Judgement> {
+        self.look(cut, true)
+    }
+
+    /// Likewise, without the filesystem's checker.
+    ///
+    /// # Errors
+    /// As `judge`.
+    pub fn survival(&mut self, cut: &Cut) -> anyhow::Result<Survival> {
+        Ok(self.look(cut, false)?.survival)
+    }
+
+    fn look(&mut self, cut: &Cut, is_checked: bool) -> anyhow::Result<Judgement> {
         self.log.lines();
-        let survival = self.survival(cut);
+        let survival = self.mounted_survival(cut);
         self.stand.detach()?;
         let (mut survival, mut fsck) = (survival?, Checked::NotRun);
-        if survival.outcome != CutOutcome::Unmountable {
+        if is_checked && survival.outcome != CutOutcome::Unmountable {
             fsck = self.check()?;
         }
         let errors = self.log.lines().into_iter().filter(|line| line.is_error());
@@ -111,7 +137,7 @@ impl<'a> Judge<'a> {
         Ok(Judgement { survival, fsck, kernel_log })
     }
 
-    fn survival(&self, cut: &Cut) -> anyhow::Result<Survival> {
+    fn mounted_survival(&self, cut: &Cut) -> anyhow::Result<Survival> {
         let without_states =
             |outcome, error: anyhow::Error| Survival::without_states(outcome, text(&error));
         match self.stand.attach() {

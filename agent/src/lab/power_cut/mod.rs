@@ -4,14 +4,17 @@
 //! acknowledged. Produces power_cuts.json in the output directory, with a row for each state.
 //!
 //! writes -> walk -> states: which states there are, without a disk; disks: puts the disks into
-//! them; judge: what is found there.
+//! them; judge: what is found there; shrink -> smallest: the least that a cut must take for a harm.
 
 mod disks;
 mod judge;
+mod shrink;
+mod smallest;
 mod states;
 mod walk;
 mod writes;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::ops::RangeInclusive;
@@ -23,17 +26,19 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::case::Finished;
+use super::owners::Owners;
 use crate::errors::WrongUse;
 use crate::record::{Case, PowerCuts};
 use crate::workload;
 use crate::workload::kind::ClosedWorkload;
-use crate::workload::ledger::is_commit;
-use crate::workload::power_cut::{Cut, Survival};
+use crate::workload::power_cut::{Cut, CutOutcome, Survival};
 use disks::CutDisks;
 use judge::{Judge, Judgement};
+use shrink::damages;
+use smallest::{HarmfulState, Shrinker, SmallestCut};
 use states::{Chooser, PromiseTimes, State, States, draw_second};
 use walk::{Choice, StateKind, Walk};
-use writes::DurabilityModel;
+use writes::{DiskContents, DurabilityModel};
 
 /// Judges states of a case's run; its tables in `output` become their hashes.
 ///
@@ -47,8 +52,8 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         .chain(&case.journal_model)
         .map(DurabilityModel::from_profile)
         .collect();
-    let Finished { stand, mounted, mut closed, configuration, end_ns } = finished;
-    closed.transactions.retain(|transaction| is_commit(&transaction.kind));
+    let Finished { stand, mounted, mut closed, configuration, end_ns, capture } = finished;
+    closed.transactions = closed.remains.operations(&closed.transactions);
     closed.remains.check_oracle()?;
     mounted.unmount()?;
     stand.detach()?;
@@ -67,18 +72,42 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         states.chosen.iter().map(|state| (state.hash, state.promises)).collect();
     let tables = take_tables(output)?;
     let mut judge = Judge::new(&stand, &*closed.remains, output)?;
-    let mut found = Vec::new();
+    let is_image = |hash: u64| cuts.image.as_ref() == Some(&hash_words(hash));
+    if let Some(state) = states.chosen.iter().find(|state| is_image(state.hash)) {
+        let mut walk = Walk::new(&written);
+        walk.go_to(state.at_ns);
+        disks.put(&written, walk.contents(state.choice))?;
+        return judge.finish_with_image(output);
+    }
+    if closed.remains.has_foreign_judge() {
+        prove(&mut judge, "what was left, unmounted and mounted again", i64::MAX)?;
+        disks.put(&written, DiskContents::before(&written))?;
+        prove(&mut judge, "what was there before the program began", chooser.span.start() - 1)?;
+    }
+    let own = |(number, _): &(usize, &State)| number % cuts.parts == cuts.part;
+    let own: Vec<(usize, &State)> = states.chosen.iter().enumerate().filter(own).collect();
+    let names = stand.disks.iter().map(|disk| disk.name().to_owned()).collect();
+    let judgings = own.len() / 2 + LEAST_JUDGINGS;
+    let mut shrinker = Shrinker::new(&written, Owners::from_capture(capture), names, judgings);
+    let mut found: Vec<Judged> = Vec::new();
+    // Those of cuts of the run: which of `found`, and of which state.
+    let mut harmful = Vec::new();
     let mut second_draws = 0;
     let mut walk = Walk::new(&written);
-    let own = |(number, _): &(usize, &State)| number % cuts.parts == cuts.part;
-    for (number, state) in states.chosen.iter().enumerate().filter(own) {
+    for (number, state) in own {
         walk.go_to(state.at_ns);
         disks.put(&written, walk.contents(state.choice))?;
         let cut = Cut { transactions: &closed.transactions, at_ns: state.at_ns };
         if state.has_second {
             disks.record_recovery()?;
         }
-        found.push(Judged::new(state, None, state.hash, judge.judge(&cut)?));
+        let judged = Judged::new(state, None, state.hash, judge.judge(&cut)?);
+        let first_outcome = judged.survival.outcome;
+        if judged.is_shrinkable() {
+            harmful.push((found.len(), state));
+        }
+        shrinker.note(state.hash, state.promises, &judged.survival);
+        found.push(judged);
         if !state.has_second {
             continue;
         }
@@ -92,8 +121,32 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         let hash = state.hash ^ contents.hash;
         if known.insert((hash, state.promises)) {
             disks.put_second(&recovery, &contents)?;
-            found.push(Judged::new(state, Some(choice), hash, judge.judge(&cut)?));
+            if is_image(hash) {
+                return judge.finish_with_image(output);
+            }
+            let mut judged = Judged::new(state, Some(choice), hash, judge.judge(&cut)?);
+            let outcome = judged.survival.outcome;
+            if judged.is_shrinkable() && outcome == first_outcome {
+                harmful.push((found.len(), state));
+            } else if judged.is_shrinkable() {
+                let harm = HarmfulState { state, cut: &cut, outcome };
+                let first_slots = damages(&walk.survivors(state.choice)).len();
+                let recovery = (&recovery, at_ns, choice);
+                judged.smallest =
+                    shrinker.second(harm, first_slots, recovery, &disks, &mut judge)?;
+            }
+            found.push(judged);
         }
+    }
+    // The worst first, as there may not be judgings for all.
+    harmful.sort_by_key(|(number, _)| Reverse(found[*number].badness()));
+    for (number, state) in harmful {
+        let cut = Cut { transactions: &closed.transactions, at_ns: state.at_ns };
+        let harm = HarmfulState { state, cut: &cut, outcome: found[number].survival.outcome };
+        found[number].smallest = shrinker.first(harm, &mut disks, &mut judge)?;
+    }
+    if let Some(image) = &cuts.image {
+        return Err(WrongUse(format!("power cuts: this run has no state {image}")).into());
     }
     judge.finish()?;
     let answer = Answer {
@@ -111,6 +164,20 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     answer.write(output)
 }
 
+/// Has the user's judge look at a state in which nothing can have been lost.
+///
+/// # Errors
+/// If it finds harm there: then its verdict on others would say nothing.
+fn prove(judge: &mut Judge, state: &str, at_ns: i64) -> anyhow::Result<()> {
+    let found = judge.survival(&Cut { transactions: &[], at_ns })?;
+    if found.outcome == CutOutcome::Kept {
+        return Ok(());
+    }
+    let message = &found.message;
+    let text = format!("the check does not pass on {state}, where no power was cut: {message}");
+    Err(WrongUse(text).into())
+}
+
 /// Refuses a case of which nothing could be said.
 fn refuse(case: &Case) -> anyhow::Result<()> {
     if let Some(reason) = workload::read(&case.case.workload)?.refuses_power_cut() {
@@ -123,6 +190,9 @@ fn refuse(case: &Case) -> anyhow::Result<()> {
 }
 
 const NAME: &str = "power_cuts.json";
+
+/// Judgings that shrink what did harm: half as many as there are states, and these.
+const LEAST_JUDGINGS: usize = 32;
 
 /// A state, and what was found there.
 #[derive(Debug, Serialize)]
@@ -140,6 +210,9 @@ pub struct Judged {
     fsck: String,
     kernel_log: String,
     hash: String,
+    /// The least that does this harm; none where there is no harm, where the filesystem's checker
+    /// alone found it, and where there were no judgings left.
+    smallest: Option<SmallestCut>,
 }
 
 impl Judged {
@@ -157,9 +230,25 @@ impl Judged {
             survival: verdict.survival,
             fsck: verdict.fsck.to_string(),
             kernel_log: verdict.kernel_log,
-            hash: format!("{hash:016x}"),
+            hash: hash_words(hash),
+            smallest: None,
         }
     }
+
+    /// Whether it can be told here whether a smaller cut does the same harm.
+    fn is_shrinkable(&self) -> bool {
+        self.survival.outcome != CutOutcome::Kept && !self.survival.message.starts_with("fsck: ")
+    }
+
+    /// The worse, the greater.
+    fn badness(&self) -> (u8, u64) {
+        (self.survival.outcome as u8, self.survival.lost)
+    }
+}
+
+/// A state's hash, as answers have it.
+fn hash_words(hash: u64) -> String {
+    format!("{hash:016x}")
 }
 
 /// The answer to one part of a job.

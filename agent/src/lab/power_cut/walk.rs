@@ -185,8 +185,16 @@ impl<'a> Walk<'a> {
         if is_torn { choice } else { Choice { kind: StateKind::Subset, ..choice } }
     }
 
-    fn survivors(&self, choice: Choice) -> Vec<u8> {
+    /// Return the surviving sectors of each open piece now.
+    pub fn survivors(&self, choice: Choice) -> Vec<u8> {
         choice.survivors(OpenPieces(&self.open()))
+    }
+
+    /// Return the places of the open pieces in `WrittenRun::pieces`, with the issue of each.
+    pub fn open_pieces(&self) -> Vec<(usize, i64)> {
+        let some = &self.written.requests[self.first_volatile..self.issued];
+        let open = some.iter().filter(|it| it.durable_ns > self.at_ns);
+        open.flat_map(|it| it.pieces.clone().map(|place| (place, it.issue_ns))).collect()
     }
 
     /// The hash of what a cut leaves now.
@@ -203,7 +211,12 @@ impl<'a> Walk<'a> {
 
     /// Return what a cut leaves now.
     pub fn contents(&mut self, choice: Choice) -> DiskContents {
-        let replaced = self.apply(&self.survivors(choice));
+        self.contents_with(&self.survivors(choice))
+    }
+
+    /// Return what a cut leaves now that has these sectors of each open piece survive.
+    pub fn contents_with(&mut self, survivors: &[u8]) -> DiskContents {
+        let replaced = self.apply(survivors);
         let contents = self.contents.clone();
         replaced.iter().rev().for_each(|one| self.contents.take_back(one));
         contents

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::ffi::CString;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -41,7 +41,13 @@ pub struct ConfinedProgram {
     pub command: Vec<String>,
     pub environment: Vec<String>,
     pub time_limit_ms: u64,
+    /// Whether the keeper's standard input is a pipe for acknowledgments, which the program has as
+    /// descriptor `ACKS`.
+    pub acks_on_stdin: bool,
 }
+
+/// The descriptor that a program acknowledges by.
+pub const ACKS: i32 = 3;
 
 /// How it ended.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -173,6 +179,13 @@ fn become_program(program: &ConfinedProgram) -> anyhow::Result<Infallible> {
         strings.iter().map(|it| it.as_ptr()).chain([std::ptr::null()]).collect()
     };
     let (arguments, variables) = (pointers(&command), pointers(&environment));
+    if program.acks_on_stdin {
+        // SAFETY: takes numbers of descriptors.
+        check(unsafe { libc::dup2(libc::STDIN_FILENO, ACKS) }).context("dup2")?;
+        let nothing = fs::File::open("/dev/null").context("/dev/null")?;
+        // SAFETY: likewise.
+        check(unsafe { libc::dup2(nothing.as_raw_fd(), libc::STDIN_FILENO) }).context("dup2")?;
+    }
     // SAFETY: lists of strings that end in NUL, and in a null pointer.
     unsafe { libc::execve(command[0].as_ptr(), arguments.as_ptr(), variables.as_ptr()) };
     Err(io::Error::last_os_error()).context("cannot be started")

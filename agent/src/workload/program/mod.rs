@@ -1,29 +1,36 @@
 //! A program of this machine as workload: prepared in a root of its own, run without privileges,
-//! its output kept in part; its calls on files become transactions.
+//! its output kept in part; its calls on files become transactions. What a power cut left of it, a
+//! check of the user's judges by what the program had acknowledged.
 
+mod acknowledgments;
+mod check;
 pub mod confined;
+mod databases;
+mod keeper;
 
-use std::io::{PipeReader, Read};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use acknowledgments::{AckPlace, AckReader, Acknowledgments};
 use anyhow::Context;
+use check::Check;
 use confined::{ConfinedProgram, ProgramEnd, UID, ended};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use databases::DatabaseJudge;
+use keeper::{ProgramOutput, start};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::error::WorkloadError;
-use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
+use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest, commits};
 use super::threads::task::Observer;
 use crate::commits::call::CallWitness;
 use crate::commits::finder::find;
 use crate::commits::unit_of_work::FoundTransactions;
 use crate::messages::plural;
 use crate::record::words;
+use crate::tables::rows::Transaction;
+use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
 use crate::workload::kind::{ClosedWorkload, Remains};
 use crate::workload::power_cut::{Cut, Survival};
@@ -37,17 +44,13 @@ impl WorkloadRequest for ProgramCase {
     }
 
     fn refuses_power_cut(&self) -> Option<&'static str> {
-        Some(NOT_KNOWN)
+        None
     }
 
     fn prepare(&self, directory: &Path, _: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(PreparedProgram::prepare(directory, self)?))
     }
 }
-
-/// Why no power is cut.
-pub const NOT_KNOWN: &str = "workload program: what it wrote is not known; record it, and cut the \
-                             power of the recording";
 
 words! {
     /// The one word.
@@ -70,6 +73,19 @@ pub struct ProgramCase {
     pub other_programs: Vec<String>,
     pub time_limit_ms: u64,
     pub expected_exit_code: i32,
+    /// The root directory of the check, where a link `program` leads to it; or `SQLITE`.
+    pub check: PathBuf,
+    /// Where the program acknowledges, if there is a check.
+    pub acks: AckPlace,
+}
+
+/// The check that is joj's own, of SQLite databases.
+const SQLITE: &str = "sqlite";
+
+impl ProgramCase {
+    fn has_own_check(&self) -> bool {
+        self.check != Path::new(SQLITE)
+    }
 }
 
 /// Room for 70,000 calls until they are read.
@@ -83,6 +99,11 @@ const STATUS: &str = "/program-status";
 pub struct PreparedProgram {
     confined: ConfinedProgram,
     expected_exit_code: i32,
+    /// The root of the user's check, and the user's variables for it; where there is one.
+    check: Option<(PathBuf, Vec<String>)>,
+    ack_place: AckPlace,
+    start_ns: i64,
+    acknowledged: Acknowledgments,
     witness: Option<CallWitness>,
     output: ProgramOutput,
     end: ProgramEnd,
@@ -104,17 +125,28 @@ impl PreparedProgram {
         let witness = CallWitness::load(RING_BYTES, false)
             .map_err(|error| failed("watch", &program)(std::io::Error::other(error.to_string())))?;
         let path = program.to_string_lossy().into_owned();
+        let check = settings.has_own_check();
+        let acks_on_stdin = check && settings.acks == AckPlace::Descriptor;
+        let mut environment = confined::environment(&settings.program, &settings.environment);
+        if acks_on_stdin {
+            environment.push(format!("{}={}", acknowledgments::VARIABLE, confined::ACKS));
+        }
         let confined = ConfinedProgram {
             root: settings.program.clone(),
             directory: directory.to_owned(),
             status: PathBuf::from(STATUS),
             command: std::iter::once(path).chain(settings.arguments.iter().cloned()).collect(),
-            environment: confined::environment(&settings.program, &settings.environment),
+            environment,
             time_limit_ms: settings.time_limit_ms,
+            acks_on_stdin,
         };
         Ok(Self {
             confined,
             expected_exit_code: settings.expected_exit_code,
+            check: check.then(|| (settings.check.clone(), settings.environment.clone())),
+            ack_place: settings.acks,
+            start_ns: 0,
+            acknowledged: Acknowledgments::default(),
             witness: Some(witness),
             output: ProgramOutput::default(),
             end: ProgramEnd::default(),
@@ -126,14 +158,15 @@ impl PreparedProgram {
     }
 
     fn run_watched(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
-        let (reader, writer) = std::io::pipe().context("pipe")?;
-        let error = writer.try_clone().context("pipe")?;
-        let mut child = {
-            let mut command = Command::new("/proc/self/exe");
-            command.arg("confined").arg(serde_json::to_string(&self.confined)?);
-            command.stdin(Stdio::null()).stdout(writer).stderr(error);
-            command.spawn().context("starting the program")?
+        let (acks, pipe) = match &self.check {
+            Some(_) => {
+                let (reader, writer) = std::io::pipe().context("pipe")?;
+                (Some(AckReader::start(reader)), Some((writer, self.ack_place)))
+            }
+            None => (None, None),
         };
+        self.start_ns = now_ns();
+        let (mut child, reader) = start(&self.confined, pipe)?;
         let mut reader = Some(reader);
         loop {
             let is_over = match &mut reader {
@@ -159,6 +192,9 @@ impl PreparedProgram {
         }
         let status = child.wait().context("waiting for the program")?;
         anyhow::ensure!(status.success(), "the program's keeper: {status}: {}", self.output.text());
+        if let Some(acks) = acks {
+            self.acknowledged = acks.finish()?;
+        }
         Ok(())
     }
 
@@ -196,6 +232,9 @@ impl PreparedProgram {
             "file_calls": self.calls,
             "lost_calls": self.lost_calls + self.calls_of_others,
         });
+        if self.check.is_some() {
+            described["acknowledged_lines"] = self.acknowledged.times_ns().len().into();
+        }
         described.as_object_mut().expect("it is one").append(&mut self.found.counts());
         described
     }
@@ -245,72 +284,85 @@ impl Workload for PreparedProgram {
             reasons.push(format!("{calls} of 32-bit or x32 programs, whose commits are not found"));
         }
         let described = self.described();
+        let limit_ms = self.confined.time_limit_ms;
+        let directory = &self.confined.directory;
+        let judge = match self.check {
+            Some((root, environment)) => {
+                ProgramJudge::Own(Check::prepare(&root, directory, &environment, limit_ms)?)
+            }
+            None => ProgramJudge::Databases(DatabaseJudge::new(directory)),
+        };
         Ok(ClosedWorkload {
             // What it did is what it was given and what it said.
             operation_hash: format!("{:x}", Sha256::digest(described.to_string())),
             manifest: vec![("program", described)],
             incomplete_reasons: reasons,
-            remains: Box::new(ProgramRemains),
+            remains: Box::new(ProgramRemains {
+                judge,
+                start_ns: self.start_ns,
+                acknowledged: self.acknowledged,
+            }),
             transactions: self.found.rows,
         })
     }
 }
 
-/// Holds what a program left, which only it could check.
-struct ProgramRemains;
+/// Who judges what a program left.
+enum ProgramJudge {
+    Own(Check),
+    Databases(DatabaseJudge),
+}
+
+/// Holds what a program left.
+struct ProgramRemains {
+    judge: ProgramJudge,
+    start_ns: i64,
+    acknowledged: Acknowledgments,
+}
 
 impl Remains for ProgramRemains {
     fn check(&self) -> Result<(), WorkloadError> {
         Ok(())
     }
 
-    fn survived(&self, _: &Cut) -> Result<Survival, WorkloadError> {
-        Err(WorkloadError::refused(NOT_KNOWN))
-    }
-}
-
-/// Says what is kept of it.
-const HEAD_BYTES: usize = 64 << 10;
-/// After so many bytes nobody reads any more, and who writes on gets SIGPIPE.
-const MOST_BYTES: u64 = 16 << 20;
-/// Between two looks at the tracer's memory.
-const OUTPUT_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-
-/// Reads until nobody writes any more.
-#[derive(Debug, Default)]
-pub struct ProgramOutput {
-    head: Vec<u8>,
-    pub bytes: u64,
-}
-
-impl ProgramOutput {
-    /// Waits for output, but not long; false where there will be none any more.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn read(&mut self, pipe: &mut PipeReader) -> std::io::Result<bool> {
-        let ready = {
-            let mut ends = [PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)];
-            poll(&mut ends, Some(&OUTPUT_LOOK))? > 0
-        };
-        if !ready {
-            return Ok(true);
+    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
+        match &self.judge {
+            ProgramJudge::Own(check) => check.judge(self.acknowledged.lines_until(cut.at_ns)),
+            ProgramJudge::Databases(judge) => judge.judge(cut),
         }
-        let mut piece = [0; 16 << 10];
-        let length = pipe.read(&mut piece)?;
-        self.bytes += length as u64;
-        let room = HEAD_BYTES - self.head.len();
-        self.head.extend_from_slice(&piece[..length.min(room)]);
-        Ok(length > 0)
     }
 
-    /// Whether it is cut off from here on.
-    pub fn is_too_long(&self) -> bool {
-        self.bytes > MOST_BYTES
+    /// The commits that were seen; with a check of the user's the lines that were acknowledged, as
+    /// nobody else knows what the program promised.
+    fn operations(&self, transactions: &[Transaction]) -> Vec<Transaction> {
+        match self.judge {
+            ProgramJudge::Own(_) => self.acknowledged.operations(self.start_ns),
+            ProgramJudge::Databases(_) => commits(transactions),
+        }
     }
 
-    /// The beginning, as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.head).into_owned()
+    /// What was there before it began is owed from then on.
+    fn promise_times_ns(&self) -> Vec<i64> {
+        vec![self.start_ns]
+    }
+
+    fn has_foreign_judge(&self) -> bool {
+        true
+    }
+
+    fn check_oracle(&self) -> Result<(), WorkloadError> {
+        self.acknowledged.fault().map_or(Ok(()), |fault| Err(WorkloadError::refused(fault)))
+    }
+
+    fn unchecked(&self) -> Vec<String> {
+        if let ProgramJudge::Databases(_) = self.judge {
+            let words = "files that are no SQLite database, and rows before the last commit had \
+                         returned: until then databases are judged by integrity_check alone";
+            return vec![words.to_owned()];
+        }
+        let is_mute = self.acknowledged.times_ns().is_empty();
+        let words = "promises: the program acknowledged nothing, so that the check could judge \
+                     only whether what is there is sound";
+        is_mute.then(|| words.to_owned()).into_iter().collect()
     }
 }

@@ -1,0 +1,217 @@
+//! What a harm takes: shrinks a harmful state to the smallest cut that still does its harm, by
+//! judging smaller cuts of the same moment, and names the slots that are lost or torn in it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use serde::Serialize;
+
+use super::disks::CutDisks;
+use super::judge::Judge;
+use super::shrink::{PieceDamage, damages, shrink, survivors};
+use super::states::State;
+use super::walk::{Choice, Walk};
+use super::writes::{DiskContents, WrittenRun};
+use crate::device::flash::SLOT_BYTES;
+use crate::lab::owners::{Owners, SlotOwner};
+use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+
+/// Judgings that are spent on one second cut: its recovery's record is there only for now.
+const MOST_OF_SECOND: usize = 24;
+
+/// A slot that did not survive, or not as a whole.
+#[derive(Debug, Serialize)]
+pub struct DamagedSlot {
+    pub device: String,
+    pub offset_bytes: u64,
+    /// When the driver got the write of it.
+    pub issue_ns: i64,
+    /// Which of its sectors of 512 bytes survived, by their numbers; none: it is lost.
+    pub survivors: Vec<u8>,
+    /// Whose the write was; empty where the trace does not say.
+    pub owners: Vec<SlotOwner>,
+}
+
+/// The smallest cut that was found to do a state's harm.
+#[derive(Debug, Serialize)]
+pub struct SmallestCut {
+    /// The slots that it damages; of a second cut those that the recovery wrote.
+    pub slots: Vec<DamagedSlot>,
+    /// Slots that the first cut damaged, where the harm takes a second one: these were not shrunk.
+    pub first_slots: Option<usize>,
+    /// Whether no slot can be left out, and no tear be a loss; otherwise that was not tried to the
+    /// end.
+    pub is_minimal: bool,
+    /// What was found after it.
+    pub message: String,
+}
+
+/// A harmful state that is shrunk.
+#[derive(Clone, Copy)]
+pub struct HarmfulState<'a> {
+    pub state: &'a State,
+    pub cut: &'a Cut<'a>,
+    pub outcome: CutOutcome,
+}
+
+/// Shrinks states as long as there are judgings left for it.
+pub struct Shrinker<'a> {
+    written: &'a WrittenRun,
+    owners: Owners,
+    devices: Vec<String>,
+    left: usize,
+    /// What was found in states, by their contents and promises.
+    known: HashMap<(u64, u64), (CutOutcome, String)>,
+    /// Smallest damages so far, each by the places of its pieces in the run.
+    hints: Vec<(CutOutcome, Vec<(usize, u8)>)>,
+}
+
+impl<'a> Shrinker<'a> {
+    pub fn new(
+        written: &'a WrittenRun,
+        owners: Owners,
+        devices: Vec<String>,
+        judgings: usize,
+    ) -> Self {
+        let (known, hints) = (HashMap::new(), Vec::new());
+        Self { written, owners, devices, left: judgings, known, hints }
+    }
+
+    /// Takes note of what was found in a state.
+    pub fn note(&mut self, hash: u64, promises: u64, found: &Survival) {
+        self.known.insert((hash, promises), (found.outcome, found.message.clone()));
+    }
+
+    /// Shrinks a cut of the run; none where nothing smaller was found for want of judgings.
+    ///
+    /// # Errors
+    /// If a smaller one cannot be judged.
+    pub fn first(
+        &mut self,
+        harm: HarmfulState,
+        disks: &mut CutDisks,
+        judge: &mut Judge,
+    ) -> anyhow::Result<Option<SmallestCut>> {
+        let written = self.written;
+        let mut walk = Walk::new(written);
+        walk.go_to(harm.state.at_ns);
+        let open = walk.open_pieces();
+        let mut number_by_place = HashMap::new();
+        open.iter().enumerate().for_each(|(number, (place, _))| {
+            number_by_place.insert(*place, number);
+        });
+        let as_damages = |hint: &Vec<(usize, u8)>| -> Option<Vec<PieceDamage>> {
+            let damage = |&(place, survivors): &(usize, u8)| {
+                Some(PieceDamage { place: *number_by_place.get(&place)?, survivors })
+            };
+            hint.iter().map(damage).collect()
+        };
+        let own = self.hints.iter().filter(|(outcome, _)| *outcome == harm.outcome);
+        let hints: Vec<Vec<PieceDamage>> = own.filter_map(|(_, hint)| as_damages(hint)).collect();
+        let look = |contents: DiskContents| {
+            disks.put(written, contents)?;
+            judge.survival(harm.cut)
+        };
+        let limit = self.left;
+        let found = self.search(&mut walk, harm.state.choice, 0, harm, (&hints, limit), look)?;
+        let Some((damages, is_minimal, message)) = found else { return Ok(None) };
+        let by_place = damages.iter().map(|it| (open[it.place].0, it.survivors)).collect();
+        let hint = (harm.outcome, by_place);
+        if is_minimal && !self.hints.contains(&hint) {
+            self.hints.push(hint);
+        }
+        let slots = damages.iter().map(|it| self.slot(written, open[it.place], *it, false));
+        let slots = slots.collect();
+        Ok(Some(SmallestCut { slots, first_slots: None, is_minimal, message }))
+    }
+
+    /// Shrinks a cut of what recovered from a state, which is recorded.
+    ///
+    /// # Errors
+    /// If a smaller one cannot be judged.
+    pub fn second(
+        &mut self,
+        harm: HarmfulState,
+        first_slots: usize,
+        recovery: (&WrittenRun, i64, Choice),
+        disks: &CutDisks,
+        judge: &mut Judge,
+    ) -> anyhow::Result<Option<SmallestCut>> {
+        let (recovery, at_ns, choice) = recovery;
+        let mut walk = Walk::new(recovery);
+        walk.go_to(at_ns);
+        let open = walk.open_pieces();
+        let look = |contents: DiskContents| {
+            disks.put_second(recovery, &contents)?;
+            judge.survival(harm.cut)
+        };
+        let (salt, limit) = (harm.state.hash, MOST_OF_SECOND.min(self.left));
+        let found = self.search(&mut walk, choice, salt, harm, (&[], limit), look)?;
+        Ok(found.map(|(damages, is_minimal, message)| {
+            let slots = damages.iter().map(|it| self.slot(recovery, open[it.place], *it, true));
+            let slots = slots.collect();
+            SmallestCut { slots, first_slots: Some(first_slots), is_minimal, message }
+        }))
+    }
+
+    /// Gives the least damage, whether it is minimal, and what was found after it. `look` judges
+    /// what the disks hold then; `salt` tells their contents from those of other records.
+    fn search(
+        &mut self,
+        walk: &mut Walk,
+        choice: Choice,
+        salt: u64,
+        harm: HarmfulState,
+        (hints, limit): (&[Vec<PieceDamage>], usize),
+        mut look: impl FnMut(DiskContents) -> anyhow::Result<Survival>,
+    ) -> anyhow::Result<Option<(Vec<PieceDamage>, bool, String)>> {
+        let count = walk.open_pieces().len();
+        let all = damages(&walk.survivors(choice));
+        let mut left = limit;
+        let key = |walk: &mut Walk, damages: &[PieceDamage]| {
+            let contents = walk.contents_with(&survivors(damages, count));
+            ((contents.hash ^ salt, harm.state.promises), contents)
+        };
+        let found = shrink(&all, hints, |damages| {
+            let (key, contents) = key(walk, damages);
+            let outcome = match self.known.entry(key) {
+                Entry::Occupied(known) => known.get().0,
+                Entry::Vacant(_) if left == 0 => return anyhow::Ok(None),
+                Entry::Vacant(unknown) => {
+                    left -= 1;
+                    let survival = look(contents)?;
+                    unknown.insert((survival.outcome, survival.message)).0
+                }
+            };
+            Ok(Some(outcome == harm.outcome))
+        })?;
+        self.left -= limit - left;
+        if !found.is_minimal && found.damages.len() == all.len() {
+            return Ok(None);
+        }
+        let (key, _) = key(walk, &found.damages);
+        let message = self.known.get(&key).map(|(_, message)| message.clone()).unwrap_or_default();
+        Ok(Some((found.damages, found.is_minimal, message)))
+    }
+
+    /// Names what is damaged. Whose a write of the recovery was, nobody traced: it is given the
+    /// owner of what the run had there last.
+    fn slot(
+        &self,
+        written: &WrittenRun,
+        (place, issue_ns): (usize, i64),
+        damage: PieceDamage,
+        is_recovery: bool,
+    ) -> DamagedSlot {
+        let slot = &written.slots[written.pieces[place].slot];
+        let device = self.devices[slot.disk].clone();
+        let at_ns = if is_recovery { i64::MAX } else { issue_ns };
+        DamagedSlot {
+            offset_bytes: slot.number * SLOT_BYTES as u64,
+            issue_ns,
+            survivors: (0..8).filter(|sector| damage.survivors >> sector & 1 == 1).collect(),
+            owners: self.owners.find(&device, slot.number, at_ns),
+            device,
+        }
+    }
+}

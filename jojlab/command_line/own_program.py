@@ -1,0 +1,119 @@
+"""The options of commands that take a program of the user's in the place of an experiment, and the
+experiment that is made of it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jojlab.command_line.group import Decorator, option
+from jojlab.command_line.options import field_values
+from jojlab.experiment.read import Experiment, apply, find, read
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.printable import printable
+from jojlab.model.fields import FIELDS
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS
+
+_HEADING = "A program of your own"
+_OPTIONS = (
+    option(
+        "--program",
+        metavar="PROGRAM",
+        default="",
+        help="Run this program on every filesystem, instead of an experiment: a path, or the name "
+        "of an installed one. docs/own-program.md describes its surroundings.",
+        heading=_HEADING,
+    ),
+    option(
+        "--argument",
+        metavar="TEXT",
+        multiple=True,
+        help="One argument of the program; may be repeated.",
+        heading=_HEADING,
+    ),
+    option(
+        "--files",
+        metavar="DIR",
+        default="",
+        help="Files to put into its working directory first.",
+        heading=_HEADING,
+    ),
+    option(
+        "--other-programs",
+        metavar="'NAME NAME'",
+        default="",
+        help="Other programs that it starts, such as sh.",
+        heading=_HEADING,
+    ),
+    option(
+        "--check",
+        metavar="PROGRAM",
+        default="",
+        help="A program that judges what a power cut left of its files (docs/own-engine.md); "
+        "default: sqlite, which judges its SQLite databases.",
+        heading=_HEADING,
+    ),
+    option(
+        "--acks",
+        metavar="descriptor|stdout",
+        default="",
+        help="Where the program writes a line for each promise that it makes: the descriptor "
+        "JOJ_ACKS, or its standard output; default: descriptor.",
+        heading=_HEADING,
+    ),
+)
+
+
+def own_program_options(function: Any) -> Any:
+    """Give a command the options of a program of the user's."""
+    decorate: Decorator
+    for decorate in reversed(_OPTIONS):
+        function = decorate(function)
+    return function
+
+
+def choose_experiment(
+    where: str,
+    experiment: str,
+    settings: Sequence[str],
+    program: str,
+    arguments: Sequence[str],
+    **fields: str,
+) -> Experiment:
+    """Return the experiment that is named, or that of the program; `fields` are the others of
+    own_program_options.
+
+    Raises UseError, which names the command as `where`, when both or neither are given.
+    """
+    if program and experiment:
+        raise UseError(f"{where}: EXPERIMENT and --program", "give one of them")
+    if program:
+        return program_experiment(where, program, arguments, fields, settings)
+    if arguments or any(fields.values()):
+        options = ", ".join("--" + name.replace("_", "-") for name in fields)
+        raise UseError(f"{where}: --argument, {options}", "give --program too")
+    if not experiment:
+        raise UseError(f"{where}: no experiment", "name one (joj list), or give --program")
+    return read(find(experiment), settings)
+
+
+def program_experiment(
+    where: str,
+    program: str,
+    arguments: Sequence[str],
+    fields: Mapping[str, str],
+    settings: Sequence[str],
+) -> Experiment:
+    """Return the experiment of one program on every filesystem, or on those of `--set`."""
+    given = {"program": program, "arguments": shlex.join(arguments), "workload": "program"}
+    fixed = field_values(
+        FIELDS, {**given, **{name: text for name, text in fields.items() if text}}, where
+    )
+    name = Path(program).name
+    question = f"What does {printable(name)} commit, and what does that cost on each filesystem?"
+    matrix = {"filesystem": tuple(BLOCK_FILESYSTEMS)}
+    experiment = Experiment(f"program-{name}", question, (1,), fixed, matrix, where=where)
+    return apply(experiment, settings).expanded()

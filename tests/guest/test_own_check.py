@@ -1,0 +1,117 @@
+"""Programs that a check of their own judges after power cuts: nothing is found where all is synced,
+planted faults are found, and a check that cannot be right is refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jojlab.campaign.campaign import Campaign
+from jojlab.campaign.images import images_of
+from jojlab.campaign.jobs import RunProgress
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import find, read
+from jojlab.foundation.places import EXPERIMENTS
+from jojlab.lab.lab import Lab
+
+STATES = 24
+SOUND, NO_FILE, NO_NAME = (
+    "records", "records-without-file-sync", "records-without-directory-sync",
+)  # fmt: skip
+REPLACE, NO_CONTENT = "replace", "new-names-without-file-sync"
+
+
+def answers(lab: Lab, name: str, *settings: str) -> dict[str, Any]:
+    """What power cuts leave of the cases of an experiment; why not, where there is no answer."""
+    planned = plan(read(find(name), settings))
+    campaign = Campaign(planned, images_of(planned, lab.cache), lab)
+    found = campaign.power_cut_answers(STATES, RunProgress())
+    return {step.case_id: answer or step.failure for step, answer in found}
+
+
+def test_planted_faults_of_programs_are_found_and_nothing_else(lab: Lab) -> None:
+    chosen = f"variant={SOUND},{NO_FILE},{REPLACE},{NO_CONTENT}"
+    found = answers(lab, str(EXPERIMENTS / "own-engine"), "filesystem=ext4", chosen)
+    outcomes = {name: answer["outcomes"] for name, answer in found.items()}
+    by_variant = {name.removeprefix("ext4-"): counts for name, counts in outcomes.items()}
+    assert set(by_variant[SOUND]) == set(by_variant[REPLACE]) == {"kept"}, outcomes
+    assert by_variant[NO_FILE]["lost"] > 2, outcomes
+    assert by_variant[NO_CONTENT]["corrupt"] > 2, outcomes
+    lost = [it for it in found[f"ext4-{NO_FILE}"]["states"] if it["outcome"] == "lost"]
+    assert all("acknowledged records, first" in state["message"] for state in lost)
+    # A record is lost only where it was acknowledged before the cut.
+    assert all(state["acknowledged"] > 0 for state in lost)
+    assert not any(answer["unchecked"] for answer in found.values())
+
+
+def test_a_directory_that_is_not_synced_loses_names_on_nilfs2(lab: Lab) -> None:
+    chosen = f"variant={SOUND},{NO_NAME}"
+    found = answers(lab, str(EXPERIMENTS / "own-engine"), "filesystem=nilfs2", chosen)
+    assert set(found[f"nilfs2-{SOUND}"]["outcomes"]) == {"kept"}
+    assert found[f"nilfs2-{NO_NAME}"]["outcomes"]["lost"] > 2
+
+
+CASE = """
+question = "What does a check see?"
+[case]
+workload = "program"
+program  = "./app.py"
+check    = "./check.py"
+"""
+# Acknowledges before it syncs, and so promises too early; prints through its standard output.
+APP = """#!/usr/bin/python3 -IS
+import os
+for number in range(6):
+    file = os.open(f"file-{number}", os.O_WRONLY | os.O_CREAT)
+    os.write(file, b"x" * 5000)
+    print(number, flush=True)
+    os.fsync(file)
+"""
+CHECK = """#!/usr/bin/python3 -IS
+import os, sys
+acked = [int(line) for line in open(os.environ["JOJ_ACKED"])]
+there = [name for name in os.listdir(".") if name.startswith("file")]
+print(len(there), "of", len(acked))
+try:
+    os.mknod("/device")
+    sys.exit("not confined")
+except OSError:
+    pass
+sys.exit(%s)
+"""
+
+
+def own(folder: Path, verdict: str) -> str:
+    """An experiment of the program, whose check ends by an expression."""
+    for name, text in (("app.py", APP), ("check.py", CHECK % verdict)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    (folder / "experiment.toml").write_text(CASE)
+    return str(folder / "experiment.toml")
+
+
+def test_a_promise_that_comes_before_its_sync_is_lost(lab: Lab, tmp_path: Path) -> None:
+    name = own(tmp_path, 'int(any(f"file-{number}" not in there for number in acked))')
+    [answer] = answers(lab, name, "acks=stdout").values()
+    assert answer["outcomes"]["lost"] > 2, answer["outcomes"]
+    assert set(answer["outcomes"]) <= {"kept", "lost"}
+
+
+def test_what_is_not_acknowledged_is_judged_for_soundness_alone(lab: Lab, tmp_path: Path) -> None:
+    [answer] = answers(lab, own(tmp_path, "3 if len(there) == 3 else 0")).values()
+    assert "acknowledged nothing" in answer["unchecked"][0]
+    broken = [state for state in answer["states"] if state["outcome"] == "corrupt"]
+    assert broken
+    assert all("cannot be read (exit code 3): 3 of 0" in state["message"] for state in broken)
+
+
+def test_a_check_that_does_not_pass_without_a_cut_is_refused(lab: Lab, tmp_path: Path) -> None:
+    for number, (verdict, words) in enumerate(
+        (("2", "unmounted and mounted again"), ("0 if there else 1", "before the program began"))
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        [failure] = answers(lab, own(folder, verdict), "acks=stdout").values()
+        assert "the check does not pass on" in failure
+        assert words in failure
