@@ -454,6 +454,14 @@ int BPF_PROG(call_left, struct pt_regs *registers, long result)
 		return 0;
 	call = call_of(current_task(), CALL_NUMBER(registers));
 	role = role_of(call, registers);
+	/* First: the verifier follows it anew for each way that leads to it. */
+	if (role & ROLE_SUBMITS) {
+		if (!call.is_32_bit &&
+		    submitted_sync(ARGUMENT_3(call, registers), ARGUMENT_2(call, registers),
+				   &flags))
+			send_sync(RECORD_SYNC_END, call.number, 0, 0, 0);
+		return 0;
+	}
 	if (role & ROLE_OPENS && result >= 0)
 		note_opened(call, registers, file_of_descriptor(result));
 	if (role & ROLE_NAMES && !result) {
@@ -462,9 +470,6 @@ int BPF_PROG(call_left, struct pt_regs *registers, long result)
 			__sync_fetch_and_add(&control.renames, 1);
 		send_names(call, registers);
 	}
-	if (role & ROLE_SUBMITS && !call.is_32_bit &&
-	    submitted_sync(ARGUMENT_3(call, registers), ARGUMENT_2(call, registers), &flags))
-		send_sync(RECORD_SYNC_END, call.number, 0, 0, 0);
 	if (!(role & (ROLE_WAITS | ROLE_WRITES | ROLE_CHANGES)) || call.number == CALL_UMOUNT2)
 		return 0;
 	if (role & ROLE_FILE) {

@@ -120,6 +120,20 @@ def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Ben
     assert (counters["write_requests"], counters["write_bytes"]) == (8000, 8000 * 4096)
 
 
+# It follows a million instructions of a program at most, and refuses more.
+MOST_VERIFIED = 500_000
+
+
+def test_the_verifier_is_far_from_its_limit(bench: Bench) -> None:
+    """It takes seconds of each start where every way to a function is followed anew."""
+    look = "cat /proc/$PPID/fdinfo/* | sed -n 's/^verified_insns://p' >verified"
+    command = [str(bench.agent), "trace", "--device", bench.loop(64), "--output", "tables", "--"]
+    subprocess.run([*command, "sh", "-c", look], cwd=bench.folder, check=True)
+    verified = [int(line) for line in (bench.folder / "verified").read_text().split()]
+    assert len(verified) > 10
+    assert max(verified) < MOST_VERIFIED
+
+
 def test_totals_alone_are_those_that_rows_add_up_to(bench: Bench) -> None:
     """The same writes, once with rows and once without: by operation, type, kind and file."""
     bench.make("mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 DISK")
