@@ -31,13 +31,6 @@ from jojlab.verify.compare import Addresses, Verdict
 _SIZE_BYTES = 600 << 20
 # Device mapper and md would be set up among the disks of others.
 _NO_STACKS = "not tested here: dm-crypt, dm-linear (LVM) and md are, in a guest, by --stack"
-_MAKE = {
-    "ext4": ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
-    "xfs": ("mkfs.xfs", "-q", "-f"),
-    "btrfs": ("mkfs.btrfs", "-q", "-f"),
-    "nilfs2": ("mkfs.nilfs2", "-q", "-f"),
-    "f2fs": ("mkfs.f2fs", "-q", "-f"),
-}
 
 
 class LackingError(Exception):
@@ -57,10 +50,10 @@ def verify_on_host(filesystem: str) -> Verdict:
     """Run the self-test on a loop device.
 
     Raises LackingError where this machine lacks what the filesystem needs, and MachineError when
-    something failed: the agent, losetup, mkfs.
+    something failed: the agent, its mkfs, losetup.
     """
     _need(filesystem)
-    with _new_filesystem(filesystem) as (device, directory):
+    with _loop_device() as (device, directory):
         found = run_self_test(agent_path(), filesystem, device, directory)
         addresses = compare.check(filesystem, Path(device), found["writers"])
         found["left_out"]["stacks"] = _NO_STACKS
@@ -88,8 +81,8 @@ def _need(filesystem: str) -> None:
 
 
 @contextlib.contextmanager
-def _new_filesystem(filesystem: str) -> Iterator[tuple[str, Path]]:
-    """A new filesystem on a loop device, and an empty folder; all is removed at the end."""
+def _loop_device() -> Iterator[tuple[str, Path]]:
+    """Yield an empty loop device, and an empty folder; both are removed at the end."""
     with contextlib.ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="joj-verify-"))
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -100,7 +93,6 @@ def _new_filesystem(filesystem: str) -> Iterator[tuple[str, Path]]:
         device = _run("losetup", "--find", "--show", str(image)).strip()
         undo.callback(subprocess.run, ["losetup", "--detach", device], check=False)
         undo.callback(_unmount, directory)
-        _run(*_MAKE[filesystem], device)
         yield device, directory
 
 

@@ -49,11 +49,10 @@ def kernel(cache: Cache) -> Kernel:
 def test_no_byte_is_of_the_wrong_file(
     cache: Cache, tmp_path: Path, kernel: Kernel, made: str
 ) -> None:
-    filesystem = made.split()[0]
+    filesystem, _, options = made.partition(" ")
     script = (
-        f"mkfs.{made} /dev/vda\n"
         f"joj-agent verify --device /dev/vda --filesystem {filesystem} --directory /disk "
-        ">/out/verdict.json\n"
+        f"--mkfs-options '{options}' >/out/verdict.json\n"
     )
     left = run_script(cache, tmp_path / "guest", script, {}, kernel)
     found = json.loads((left / "verdict.json").read_text())

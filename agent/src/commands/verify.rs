@@ -1,11 +1,11 @@
 //! `joj-agent verify --device DEVICE --filesystem NAME --directory MOUNT-POINT`: the self-test of
-//! attribution, on a filesystem made for it. Mounts and unmounts the filesystem; prints the verdict
-//! as JSON.
+//! attribution. Makes, mounts and unmounts the filesystem; prints the verdict as JSON.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::filesystem::mount::Mounted;
+use crate::filesystem::tools;
 use crate::messages::print;
 use crate::record::Filesystem;
 use crate::tracer::Tracer;
@@ -17,15 +17,18 @@ const RING_BYTES: u32 = 32 << 20;
 /// The command line of `verify`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Disk that holds the filesystem
+    /// Disk that the filesystem is made on: its contents are lost
     #[arg(long)]
     device: PathBuf,
-    /// Type of the filesystem, which must be empty
+    /// Type of the filesystem
     #[arg(long, value_parser = filesystem)]
     filesystem: Filesystem,
     /// Mount point
     #[arg(long)]
     directory: PathBuf,
+    /// Further options for mkfs
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    mkfs_options: String,
     /// Mount options, as for mount(8) -o
     #[arg(long, default_value = "")]
     mount_options: String,
@@ -40,7 +43,8 @@ fn filesystem(word: &str) -> Result<Filesystem, String> {
 /// # Errors
 /// If the disk cannot be traced, or the writes fail.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let Arguments { device, filesystem, directory, mount_options } = arguments;
+    let Arguments { device, filesystem, directory, mkfs_options, mount_options } = arguments;
+    tools::make(*filesystem, device, None, mkfs_options)?;
     let mut tracer = Tracer::load(RING_BYTES)?;
     let mounted = Mounted::new(*filesystem, device, None, directory, mount_options)?;
     // The module of the filesystem may have come with the mount.
