@@ -39,3 +39,5 @@ def test_threads_of_whose_calls_none_was_made_are_named() -> None:
     assert "threads of whose calls none was made: 8, 9" in stream.getvalue()
     assert "databases that were there before: /data/app.db; what was in them" in stream.getvalue()
     assert "recorded on aarch64, made on x86_64" in stream.getvalue()
+    told = found.json()
+    assert [each["calls"] for each in told["by_name"] + told["by_thread"]] == [2, 2]

@@ -61,8 +61,10 @@ class Replayed:
     incomplete_reasons: tuple[str, ...]
 
     def json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return asdict(self)
+        """Return it as JSON has it: scripts read the sums by keys older than these names."""
+        found = asdict(self)
+        sums = {"by_name": found.pop("call_sums"), "by_thread": found.pop("thread_sums")}
+        return found | sums
 
 
 def replayed(capture: Capture) -> Replayed:
