@@ -134,8 +134,11 @@ def result_words(result: Statement) -> str:
 
 def reasons(row: Iterable[Statement]) -> str:
     """Return why ours is another, with each software that it is another with."""
-    told = {each.reason: each.software for each in row if each.reason}
-    return " ".join(f"{software}: {reason}" for reason, software in told.items())
+    told: dict[str, list[str]] = {}
+    for each in row:
+        if each.reason:
+            told.setdefault(each.reason, []).append(each.software)
+    return " ".join(f"{' and '.join(names)}: {reason}" for reason, names in told.items())
 
 
 def print_statements(console: Console, part: Part) -> None:

@@ -120,8 +120,8 @@ class Statement:
     @property
     def reason(self) -> str:
         """Return why ours is another, as far as the experiment's file says; empty if it is not."""
-        explained = self.study_explanation if self.software == STUDY else self.explanation
-        return explained if self.missed else ""
+        of_study = self.study_explanation if self.software == STUDY else ""
+        return (of_study or self.explanation) if self.missed else ""
 
     @property
     def missed(self) -> bool:
