@@ -30,11 +30,11 @@ pytestmark = [
 # Of those that write files, the ones that take seconds.
 FILES = (
     "attach", "attach2", "attach3", "autovacuum", "avtrans", "backup", "backup2", "bigfile2",
-    "chunksize", "collate5", "corrupt2", "crash8", "delete", "e_vacuum", "e_walhook", "exclusive",
-    "exclusive2", "fallocate", "incrblob", "incrvacuum2", "index", "insert", "io",
+    "chunksize", "collate5", "conflict", "corrupt2", "crash8", "delete", "e_vacuum", "e_walhook",
+    "exclusive", "exclusive2", "fallocate", "incrblob", "incrvacuum2", "index", "insert", "io",
     "journal1", "journal2", "journal3", "jrnlmode", "jrnlmode2", "lock", "lock4", "mmap1", "mmap3",
     "nolock", "pager2", "pageropt", "reindex", "rollback", "savepoint", "savepoint4", "sync",
-    "tempdb2", "trans", "trans3", "vacuum", "vacuum2", "wal", "wal2", "wal3", "walbak", "walmode",
+    "trans", "trans3", "vacuum", "vacuum2", "wal", "wal2", "wal3", "walbak", "walmode",
 )  # fmt: skip
 
 # What strace prints of a call on a file that it names (-y); the result comes last.
