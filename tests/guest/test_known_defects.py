@@ -124,6 +124,7 @@ def test_ext4_with_an_external_journal_returns_before_the_data_are_flushed(
     assert_harm(judged(cache, image, **external, **AGED), HARMS, HARMS - {"kept"})
 
 
+@pytest.mark.full  # it takes 240 states to see it
 def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
     cache: Cache, image: Image
 ) -> None:

@@ -135,7 +135,10 @@ APPENDS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs", "nilfs2", "f2fs"])
+@pytest.mark.parametrize(
+    "filesystem",
+    ["ext4", "xfs", "btrfs", pytest.param("nilfs2", marks=pytest.mark.full), "f2fs"],
+)
 def test_bytes_that_were_synced_are_there(cache: Cache, image: Image, filesystem: str) -> None:
     found = cut(cache, image, filesystem=filesystem, sync_mode="fdatasync", **APPENDS)
     assert outcomes(found) == {"kept"}

@@ -137,6 +137,7 @@ def test_a_program_that_never_ends_is_killed_and_the_case_says_so(lab: Lab, tmp_
     assert any("did not end within time_limit_ms = 2500" in reason for reason in reasons)
 
 
+@pytest.mark.full
 def test_its_commits_are_found_on_ubifs_too(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     folder.mkdir()

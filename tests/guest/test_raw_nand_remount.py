@@ -26,7 +26,11 @@ FAULTS = {"factory_bad_blocks": 2, "read_disturb_reads": 250, "error_seed": 7}
 
 
 @pytest.mark.parametrize(
-    ("faults", "options"), [({}, "compr=none"), (FAULTS, "compr=none,chk_data_crc")]
+    ("faults", "options"),
+    [
+        pytest.param({}, "compr=none", marks=pytest.mark.full, id="sound"),
+        pytest.param(FAULTS, "compr=none,chk_data_crc", id="faults"),
+    ],
 )
 def test_what_was_written_is_there_after_an_unmount_and_a_mount(
     cache: Cache, tmp_path: Path, faults: dict[str, int], options: str

@@ -57,9 +57,9 @@ def busy_script() -> str:
     return "\n".join(lines) + "\n"
 
 
-# Programs and their arguments, and what else they start. Two journal modes of SQLite's shell (that
-# every mode's calls are replayed shows tests/live/test_replay_again.py), git with its syncs, and
-# vim, which saves a file that was there.
+# Programs and their arguments, and what else they start: SQLite's shell (of other journal modes
+# tests/live/test_replay_bytes.py shows it), git with its syncs, and vim, which saves a file that
+# was there.
 SQL = "CREATE TABLE t(x); " + "INSERT INTO t VALUES (zeroblob(900)); " * 7
 GIT = (
     "git -c core.fsync=all init -q --template= here && cd here && seq 2000 >a && "
@@ -67,10 +67,7 @@ GIT = (
     "git -c core.fsync=all clone -q --template= here there"
 )
 PROGRAMS = {
-    **{
-        mode: (("sqlite3", "app.db", f"PRAGMA journal_mode = {mode}; {SQL}"), "")
-        for mode in ("truncate", "wal")
-    },
+    "wal": (("sqlite3", "app.db", f"PRAGMA journal_mode = wal; {SQL}"), ""),
     "git": (("sh", "-c", GIT), "git seq touch git-upload-pack"),
     "vim": (
         ("vim", "-es", "-u", "NONE", "-c", "set fsync|normal ihello", "-c", "wq", "note.txt"),

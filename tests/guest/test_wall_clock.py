@@ -65,7 +65,9 @@ def counted(capture: Capture, name: str) -> int:
     return int(found[0])
 
 
-@pytest.mark.parametrize("engine", ["io_uring", "io_uring_polled"])
+@pytest.mark.parametrize(
+    "engine", [pytest.param("io_uring", marks=pytest.mark.full), "io_uring_polled"]
+)
 def test_a_ring_makes_one_request_an_operation(
     cache: Cache, wall_image: Image, tmp_path: Path, engine: str
 ) -> None:
@@ -131,14 +133,14 @@ def test_a_disk_that_is_not_there_is_named(cache: Cache, wall_image: Image, tmp_
         run_by_wall_clock(cache, wall_image, json.dumps(case).encode(), "qemu-scsi", tmp_path)
 
 
-# Partitions by both ways to name them, nvme0n1p1 and sda1; a disk as a whole, and the slowest. NVMe
-# takes several ranges of a discard at once: XFS discards together what one commit of its log freed,
-# F2FS what one of its checkpoints did.
+# Partitions by both ways to name them, nvme0n1p1 and, in the full tier, sda1; there too a disk as a
+# whole, and the slowest. NVMe takes several ranges of a discard at once: XFS discards together what
+# one commit of its log freed, F2FS what one of its checkpoints did.
 @pytest.mark.parametrize(
     ("filesystem", "device", "options", "has_ranges"),
     [
         ("ext4", "qemu-nvme", {"partition": True}, False),
-        ("ext4", "qemu-scsi", {"partition": True}, False),
+        pytest.param("ext4", "qemu-scsi", {"partition": True}, False, marks=pytest.mark.full),
         ("xfs", "qemu-nvme", {"mount_options": "discard"}, True),
         pytest.param("f2fs", "qemu-nvme", {}, True, marks=pytest.mark.full),
         pytest.param("ext4", "qemu-nvme", {}, False, marks=pytest.mark.full),
