@@ -135,13 +135,16 @@ int fill_log(struct redo_log *log)
 	return error;
 }
 
-/* Give back what a large transaction has taken. */
+/* Give back what a large transaction has taken, behind all records that are there. */
 static void cut_log(const struct redo_log *log)
 {
+	uint64_t end_offset = log->shared->tail_offset;
 	struct stat status;
 
-	if (fstat(log->fd, &status) == 0 && status.st_size > LOG_BYTES &&
-	    ftruncate(log->fd, LOG_BYTES) != 0)
+	if (end_offset < LOG_BYTES)
+		end_offset = LOG_BYTES;
+	if (fstat(log->fd, &status) == 0 && (uint64_t)status.st_size > end_offset &&
+	    ftruncate(log->fd, (off_t)end_offset) != 0)
 		report("%s/" LOG_NAME " stays long: %s", log->folder, strerror(errno));
 }
 

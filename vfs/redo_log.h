@@ -23,7 +23,9 @@
 #define LOG_NAME "joj-redo.log"
 #define SHARED_NAME "joj-redo.shm"
 /* What is filled with zeros; a larger transaction makes the log longer until its checkpoint. */
+#ifndef LOG_BYTES
 #define LOG_BYTES (4 << 20)
+#endif
 #define MAX_DATABASES 512
 
 struct log_entry {

@@ -80,15 +80,17 @@ READER = """
     import json, os, sqlite3, sys
 
     def look(names, vfs):
-        db = sqlite3.connect(f"file:main.db?vfs={vfs}", uri=True, isolation_level=None)
+        db = None
         try:
+            db = sqlite3.connect(f"file:main.db?vfs={vfs}", uri=True, isolation_level=None)
             for name in names[1:]:
                 db.execute(f"ATTACH 'file:{name}.db?vfs={vfs}' AS {name}")
             return [look_at(db, name) for name in names]
         except sqlite3.DatabaseError as error:
             return ["refused: " + str(error)]
         finally:
-            db.close()
+            if db:
+                db.close()
 
     def look_at(db, name):
         if db.execute(f"PRAGMA {name}.integrity_check").fetchall() != [("ok",)]:
@@ -116,7 +118,8 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def build_all(source: Path, folder: Path) -> Path:
     """Build a source of vfs/ with the library that logs calls."""
-    build(source, folder)
+    # A small log is emptied often, and has to grow for some records.
+    build(source, folder, "gcc -DLOG_BYTES=131072")
     file = Path(__file__).with_name("call_log.c")
     compile_it = ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", str(file), "-o"]
     subprocess.run([*compile_it, str(folder / "call_log.so")], check=True)
@@ -338,6 +341,62 @@ def test_call_that_fails_leaves_nothing_half(
             views = looking.read(case, folder, is_stock_first=False)
             assert_right(views, acknowledgement(folder))
     assert failed > 0 or kind == "t"
+
+
+FAULTS = {
+    "the log is not synced": (
+        "redo_log.c", "\t\tif (error == 0 && must_sync)\n\t\t\terror = sync_log(log);\n",
+        "\t\t(void)must_sync;\n",
+    ),
+    "a checkpoint does not sync the databases": (
+        "redo_log.c", "fdatasync(fd) != 0", "fd < 0",
+    ),
+    "a database gets no mark": (
+        "redo_database.c", "\terror = write_all(fd, image, HEADER_BYTES, 0);",
+        "\t(void)fd;\n\terror = 0;",
+    ),
+    "the mark is not synced": (
+        "redo_database.c", "\tif (error == 0 && fsync(fd) != 0)", "\tif (fd < 0)",
+    ),
+    "a record's checksum is not looked at": (
+        "redo_record.c", "got.checksum != header_checksum(&got, sum)", "sum == 1",
+    ),
+    "changes are logged without the whole block before": (
+        "redo_commit.c", "file->whole[block] && changes_bytes", "changes_bytes",
+    ),
+    "whole blocks of an older generation count": (
+        "redo_commit.c", "file->whole_generation != file->log->shared->generation",
+        "file->whole_generation == 0",
+    ),
+    "a header that is torn is not mended": (
+        "redo_recovery.c", "\t\treplay->fate = FATE_MEND;", "\t\tlose(replay);",
+    ),
+    "the log is emptied before the databases are synced": (
+        "redo_recovery.c", "\terror = is_valid < 0 ? -is_valid : leave_all(log);",
+        "\terror = is_valid < 0 ? -is_valid : begin_generation(log);\n\tleave_all(log);",
+    ),
+    "a record is replayed in one of its databases": (
+        "redo_recovery.c", "\t\tif (reader.item.kind == ITEM_DATABASE) {",
+        "\t\tif (reader.item.kind == ITEM_DATABASE && has_database) {\n\t\t\tbreak;\n"
+        "\t\t} else if (reader.item.kind == ITEM_DATABASE) {",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
+    file, before, after = FAULTS[fault]
+    source = tmp_path / "vfs"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build"))
+    text = (source / file).read_text()
+    assert text.count(before) == 1
+    (source / file).write_text(text.replace(before, after))
+    libraries = build_all(source, tmp_path / "build")
+    with pytest.raises(AssertionError):
+        for number, case in enumerate((Case(databases=3), Case("persist", page_bytes=512))):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            cut_the_power(libraries, folder, case, states=400, seed=3)
 
 
 def test_dead_committer_is_looked_for(tmp_path: Path) -> None:
