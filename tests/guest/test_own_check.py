@@ -16,9 +16,7 @@ from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.lab import Lab
 
 STATES = 24
-SOUND, NO_FILE, NO_NAME = (
-    "records", "records-without-file-sync", "records-without-directory-sync",
-)  # fmt: skip
+SOUND, NO_FILE = "records", "records-without-file-sync"
 REPLACE, NO_CONTENT = "replace", "new-names-without-file-sync"
 
 
@@ -42,13 +40,6 @@ def test_planted_faults_of_programs_are_found_and_nothing_else(lab: Lab) -> None
     # A record is lost only where it was acknowledged before the cut.
     assert all(state["acknowledged"] > 0 for state in lost)
     assert not any(answer["unchecked"] for answer in found.values())
-
-
-def test_a_directory_that_is_not_synced_loses_names_on_nilfs2(lab: Lab) -> None:
-    chosen = f"variant={SOUND},{NO_NAME}"
-    found = answers(lab, str(EXPERIMENTS / "own-engine"), "filesystem=nilfs2", chosen)
-    assert set(found[SOUND]["outcomes"]) == {"kept"}
-    assert found[NO_NAME]["outcomes"]["lost"] > 2
 
 
 CASE = """
