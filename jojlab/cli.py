@@ -228,7 +228,7 @@ HEADINGS: dict[str, dict[str, Subcommand | Group]] = {
         ),
         "trace": Subcommand(
             "jojlab.commands.trace:trace",
-            "Trace a real disk and attribute every byte of its I/O.",
+            "Trace a real disk: what a program's commits cost, and whose every byte is.",
         ),
         "record": Subcommand(
             "jojlab.commands.recording:record",

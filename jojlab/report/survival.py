@@ -295,7 +295,7 @@ def _harm(case: CaseSummary, result: Survival) -> str:
     if result.worst_outcome != "lost":
         return _HARMS[result.worst_outcome]
     if not result.most_lost:
-        return "loses what was acknowledged"
+        return f"loses what {'was acknowledged' if case.has_own_check else 'had been promised'}"
     what = _commit(case)
     return (
         f"loses the last {what}"
