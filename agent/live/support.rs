@@ -120,6 +120,11 @@ impl Mounted {
 
     /// Traces a command in the filesystem, once what mkfs and mount left to write is written.
     pub fn trace(&self, command: &[&str]) -> Value {
+        self.trace_to(0, command)
+    }
+
+    /// The same of a tracing that ends with an exit code.
+    pub fn trace_to(&self, exit_code: i32, command: &[&str]) -> Value {
         run("sync", &["-f", &self.mountpoint.display().to_string()]).unwrap();
         let tables = tempfile::tempdir().unwrap();
         let folder = tables.path().display().to_string();
@@ -135,7 +140,8 @@ impl Mounted {
         let complaint = String::from_utf8_lossy(&output.stderr);
         // What makes a tracing incomplete is in what it prints, not in its complaint.
         let printed = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{}: {complaint}{printed}", output.status);
+        let ended = output.status;
+        assert_eq!(ended.code(), Some(exit_code), "{ended}: {complaint}{printed}");
         let mut capture: Value = serde_json::from_slice(&output.stdout).unwrap();
         for table in ["requests", "page_runs", "files"] {
             capture[table] = rows(tables.path(), table).into();
