@@ -85,7 +85,8 @@ def test_a_promise_that_comes_before_its_sync_is_lost(lab: Lab, tmp_path: Path) 
     name = own(tmp_path, 'int(any(f"file-{number}" not in there for number in acked))')
     [answer] = answers(lab, name, "acks=stdout").values()
     assert answer["outcomes"]["lost"] > 2, answer["outcomes"]
-    assert set(answer["outcomes"]) <= {"kept", "lost"}
+    # A torn superblock of ext4 stops the mount (docs/findings).
+    assert set(answer["outcomes"]) <= {"kept", "lost", "unmountable"}
 
 
 def test_what_is_not_acknowledged_is_judged_for_soundness_alone(lab: Lab, tmp_path: Path) -> None:

@@ -104,7 +104,8 @@ def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Ben
     totals = json.loads(kept["totals"])
     assert totals == found["totals"]
     assert totals["exact"]
-    (sum_of_all,) = totals["sums"]
+    # What others read of a new disk, as udev does, is a sum of its own.
+    (sum_of_all,) = [each for each in totals["sums"] if each["operation"] == "write"]
     data = sum(row["length_bytes"] for row in written if row["block_type"] == "data")
     without = sum_of_all.pop("bytes_without_rows")
     name = Path(disk).name

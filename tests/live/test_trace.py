@@ -214,7 +214,10 @@ def test_a_device_that_goes_away_is_told(tmp_path: Path) -> None:
     ended = trace(Loop(device, tmp_path), "-o", out, "--device", device, "--", "sh", "-c", command)
     assert ended.returncode == 4, ended.stderr
     assert "went away" in ended.stderr
-    assert "write     data         raw-device" in ended.stderr
+    rows = Dataset.from_runs(RunFolder.open(out)).rows(
+        "SELECT DISTINCT operation, block_type, block_subtype FROM requests"
+    )
+    assert {"operation": "write", "block_type": "data", "block_subtype": "raw-device"} in rows
 
 
 @pytest.mark.parametrize(

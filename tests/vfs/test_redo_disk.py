@@ -383,6 +383,7 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
     file, before, after = FAULTS[fault]
@@ -396,7 +397,7 @@ def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
         for number, case in enumerate((Case(databases=3), Case("persist", page_bytes=512))):
             folder = tmp_path / str(number)
             folder.mkdir()
-            cut_the_power(libraries, folder, case, states=400, seed=3)
+            cut_the_power(libraries, folder, case, states=1500, seed=3)
 
 
 def test_dead_committer_is_looked_for(tmp_path: Path) -> None:
