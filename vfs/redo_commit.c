@@ -58,36 +58,37 @@ static int read_new(struct redo_file *file, uint32_t block, unsigned char *bytes
 	return rc == SQLITE_OK ? 0 : rc == SQLITE_IOERR_NOMEM ? ENOMEM : EIO;
 }
 
+/* Find the next run of bytes that differ, from *begin on: its begin and its end. */
+static int find_change(const unsigned char *old, const unsigned char *new, size_t length_bytes,
+		       size_t *begin, size_t *end)
+{
+	size_t at;
+
+	while (*begin < length_bytes && old[*begin] == new[*begin])
+		(*begin)++;
+	*end = *begin + 1;
+	for (at = *end; at < length_bytes && at <= *end - 1 + GAP_BYTES; at++)
+		if (old[at] != new[at])
+			*end = at + 1;
+	return *begin < length_bytes;
+}
+
 static void log_changes(struct record_writer *writer, uint64_t offset, const unsigned char *old,
 			const unsigned char *new, size_t length_bytes)
 {
-	size_t begin, end, at;
+	size_t begin, end;
 
-	for (begin = 0; begin < length_bytes; begin = end + 1) {
-		end = begin;
-		if (old[begin] == new[begin])
-			continue;
-		for (at = begin; at < length_bytes && at <= end + GAP_BYTES; at++)
-			if (old[at] != new[at])
-				end = at;
-		add_item(writer, ITEM_BYTES, offset + begin, new + begin, end + 1 - begin);
-	}
+	for (begin = 0; find_change(old, new, length_bytes, &begin, &end); begin = end)
+		add_item(writer, ITEM_BYTES, offset + begin, new + begin, end - begin);
 }
 
 /* The bytes that log_changes() would take of a record. */
 static size_t changes_bytes(const unsigned char *old, const unsigned char *new, size_t length_bytes)
 {
-	size_t begin, end, at, sum = 0;
+	size_t begin, end, sum = 0;
 
-	for (begin = 0; begin < length_bytes; begin = end + 1) {
-		end = begin;
-		if (old[begin] == new[begin])
-			continue;
-		for (at = begin; at < length_bytes && at <= end + GAP_BYTES; at++)
-			if (old[at] != new[at])
-				end = at;
-		sum += sizeof(struct item_header) + (end + 8 - begin) / 8 * 8;
-	}
+	for (begin = 0; find_change(old, new, length_bytes, &begin, &end); begin = end)
+		sum += sizeof(struct item_header) + (end - begin + 7) / 8 * 8;
 	return sum;
 }
 

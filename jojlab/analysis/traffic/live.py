@@ -115,16 +115,6 @@ def live_json(live: LiveTrace) -> dict[str, Any]:
 
 def _sorted(sums: dict[tuple[str, bool], dict[str, int]]) -> tuple[ProcessIo, ...]:
     found = [
-        ProcessIo(
-            process,
-            is_watched,
-            write_bytes=counts["write_bytes"],
-            writes=counts["writes"],
-            read_bytes=counts["read_bytes"],
-            reads=counts["reads"],
-            flushes=counts["flushes"],
-            discard_bytes=counts["discard_bytes"],
-        )
-        for (process, is_watched), counts in sums.items()
+        ProcessIo(process, is_watched, **counts) for (process, is_watched), counts in sums.items()
     ]
     return tuple(sorted(found, key=lambda each: (not each.is_watched, -each.write_bytes)))
