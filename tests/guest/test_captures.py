@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jojlab.analysis.commit.bill import bill_json, commit_bills
+from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.analysis.run.summary import summarise
 from jojlab.experiment.cases import Case
 from jojlab.foundation.cache import Cache
@@ -308,3 +309,18 @@ def test_what_sqlite_refuses_is_the_user_s_error(
     case["device_model"]["program_ns"] = 0
     with pytest.raises(Exception, match="program_ns is 0"):
         run_case(cache, image, json.dumps(case).encode(), 0, tmp_path / "out")
+
+
+def test_an_insert_of_2012_makes_the_writes_that_the_study_counted(
+    lab: Lab, tmp_path: Path
+) -> None:
+    """Nine in DELETE (ATC'13, figure 4a), and no more in TRUNCATE, whose journal is not synced
+    again.
+    """
+    settings = ("software=2012", "filesystem=ext4", "journal_mode=delete,truncate")
+    run = run_experiment(lab, tmp_path / "run", "insert-trace", *settings)
+    assert_complete(run)
+    assert {entry.case["device"] for entry in run.cases} == {"emmc-galaxy-s3-no-cache"}
+    figures = case_figures(Dataset.from_runs(run)).values()
+    writes = [each.median["writes_per_commit"] for each in figures]
+    assert writes == [pytest.approx(9, abs=0.2)] * 2
