@@ -26,9 +26,8 @@ NAMES = sorted(path.stem for path in KERNELS.glob("*.toml"))
 @pytest.mark.parametrize("filesystem", BLOCK_FILESYSTEMS)
 @pytest.mark.parametrize("kernel", NAMES)
 def test_no_byte_is_of_the_wrong_file(kernel: str, filesystem: str) -> None:
-    if kernel == "5.10" and filesystem in ("btrfs", "f2fs", "nilfs2"):
-        # Direct writes that a cgroup held back have no asker, or no owner, and that is told; nor
-        # has a segment of NILFS2 one that has the blocks of one file alone.
+    if kernel == "5.10" and filesystem in ("btrfs", "f2fs"):
+        # Direct writes that a cgroup held back have no asker, or no owner, and that is told.
         counts = verify_in_lab(filesystem, kernel=kernel).counts
         assert counts["unknown_bytes"] >= counts["misattributed_bytes"]
         assert counts["askerless_requests"] <= 10
