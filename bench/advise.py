@@ -20,7 +20,7 @@ from pathlib import Path
 from jojlab.advise.advice import Adviser
 from jojlab.advise.request import AdviceRequest, advice_request, given_fields
 from jojlab.advise.space import Candidate
-from jojlab.analysis.run.survival import Survival
+from jojlab.analysis.run.durability import Durability
 from jojlab.campaign.jobs import RunProgress
 from jojlab.foundation.cache import Cache
 from jojlab.lab.lab import Lab
@@ -190,11 +190,11 @@ def _compared(app: App, states: int, jobs: int, end_s: float) -> AppAnswer:
         adviser = Adviser(request, lab, work, _no_progress)
         ranked = adviser.search()
         searched = len(adviser.scores)
-        answer, judged = ranked[0], list[Survival]()
+        answer, judged = ranked[0], list[Durability]()
         if time.monotonic() < end_s:
             adviser.choose(ranked)
             for first in adviser.advice.answers:
-                answer, judged = first.candidate, list(first.survivals.values())
+                answer, judged = first.candidate, list(first.durability_by_regime.values())
         left = [each for each in request.space.candidates if each not in adviser.scores]
         left.sort(key=_has_lazytime)
         while left and time.monotonic() < end_s:

@@ -258,7 +258,7 @@ def test_show_by_fields_sorted_and_as_csv(run: RunFolder) -> None:
     )
     rows = joj("show", run.path, "--sort", "-journal_mode", "--csv").stdout.splitlines()
     assert rows[0].startswith(
-        "case_id,status,seeds,at_risk,survives,filesystem,journal_mode,throughput_tps,"
+        "case_id,status,seeds,at_risk,durability,filesystem,journal_mode,throughput_tps,"
     )
     assert [row.split(",journal_mode=")[1][:3] for row in rows[1:]] == ["wal", "tru", "off"]
     fastest = joj("show", run.path, "--sort", "bytes_per_commit", "--json")

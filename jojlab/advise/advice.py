@@ -21,9 +21,9 @@ from jojlab.advise.score import Score, keeps, score
 from jojlab.advise.search import KEPT, first_round, neighbours, ranking, search
 from jojlab.advise.space import Candidate, experiment
 from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
+from jojlab.analysis.run.durability import Durability
 from jojlab.analysis.run.risks import Guarantee, broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, summarise
-from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.campaign import USUAL_CASE_S, USUAL_STATE_S, Campaign, format_duration
 from jojlab.campaign.images import Images, images_of
 from jojlab.campaign.jobs import RunProgress
@@ -63,9 +63,9 @@ class Choice:
     incomplete: tuple[str, ...] = ()
 
     @property
-    def survivals(self) -> dict[str, Survival]:
+    def durability_by_regime(self) -> dict[str, Durability]:
         """Return what power cuts left, by regime."""
-        return {regime: case.survival for regime, case in self.judged.items() if case.survival}
+        return {regime: case.durability for regime, case in self.judged.items() if case.durability}
 
     def breaks(self, guarantee: Guarantee, *, but_torn_blocks: bool) -> bool:
         """Return whether a state was found that breaks the guarantee; `but_torn_blocks`: another
@@ -74,7 +74,7 @@ class Choice:
         return any(
             broken_states(each, guarantee)
             > (sum(each.torn_blocks.values()) if but_torn_blocks else 0)
-            for each in self.survivals.values()
+            for each in self.durability_by_regime.values()
         )
 
 
@@ -307,9 +307,9 @@ class Adviser:
         choice = replace(choice, judged=judged, why=why)
         if not enough:
             return choice
-        for regime, own in choice.survivals.items():
+        for regime, own in choice.durability_by_regime.items():
             for planned, more in self._longer(candidate, name, regime, own.states):
-                if choice.survivals[regime].states >= states or self._is_refused(choice):
+                if choice.durability_by_regime[regime].states >= states or self._is_refused(choice):
                     break
                 title = f"{name}: as many as {more:,} states once more, {regime or 'of one run'}"
                 judged, why = self._cut(planned, more, title)

@@ -123,7 +123,7 @@ class Campaign:
 
         `states` distinct states of each case are judged, shared out over its seeds. Yields the
         answer of each seed as soon as its share is judged; a case that fails has no answer, and its
-        step says why. jojlab.analysis.run.survival makes a verdict of the answers.
+        step says why. jojlab.analysis.run.durability makes a verdict of the answers.
         """
         return power_cuts.run_requests(self._power_cut_requests(states), self.lab, watcher)
 

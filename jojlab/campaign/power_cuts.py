@@ -13,9 +13,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jojlab.analysis.run.durability import summarise_power_cuts
 from jojlab.analysis.run.risks import hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary
-from jojlab.analysis.run.survival import survival
 from jojlab.campaign.jobs import JobRequest, NumberedJobs, RunProgress, Step, named_here
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
@@ -75,7 +75,7 @@ def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> 
                 case.settings, observation=(observation := observation_before_run(case))
             ),
             unknowns=unknowns(case.settings, observation),
-            survival=survival(sorted(found, key=lambda answer: answer.seed)),
+            durability=summarise_power_cuts(sorted(found, key=lambda answer: answer.seed)),
         )
         for case in cases
         if (found := [conform(answer, PowerCuts) for answer in answers.get(case.case_id, ())])

@@ -76,9 +76,9 @@ def test_a_run_gets_what_the_cache_knows_and_no_more(kitchen: Kitchen, tmp_path:
     run = kitchen.run(tmp_path / "run")
     kitchen.campaign.take_known_power_cuts(run, STATES)
     first, second = summarise(RunFolder.open(run.path)).cases
-    assert first.survival
-    assert first.survival.outcomes["lost"] == 1
-    assert second.survival is None
+    assert first.durability
+    assert first.durability.outcomes["lost"] == 1
+    assert second.durability is None
     assert not second.uncut
     assert steps_left(run, kitchen.planned.experiment.cases) == 1
     kitchen.campaign.take_known_power_cuts(run, STATES + 1)
@@ -121,7 +121,7 @@ def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path
     run = kitchen.run(tmp_path / "run")
     kitchen.campaign.take_known_power_cuts(run, STATES)
     assert "of the run that was cut is not that of" in run.cases[0].uncut
-    assert summarise(run).cases[0].survival is None
+    assert summarise(run).cases[0].durability is None
 
 
 def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
@@ -134,10 +134,10 @@ def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
         if found
     }
     first, second = verdicts(kitchen.planned.experiment.cases, answers)
-    assert first.survival
-    assert first.survival.worst_outcome == "kept"
-    assert second.survival
-    assert second.survival.worst_outcome == "corrupt"
+    assert first.durability
+    assert first.durability.worst_outcome == "kept"
+    assert second.durability
+    assert second.durability.worst_outcome == "corrupt"
 
 
 def test_what_cannot_be_cut_says_why() -> None:

@@ -168,7 +168,7 @@ def _json(verdicts: tuple[LimitVerdict, ...]) -> list[dict[str, Any]]:
             "kept": each.outcome.value,
             "value": each.value,
             "accepted": each.before,
-            "survives": dict(each.survival.outcomes) if each.survival else None,
+            "durability": dict(each.durability.outcomes) if each.durability else None,
             "reason": each.why,
             "changed": {name: {"old": old, "new": new} for name, old, new in each.changed},
             "lines": [words.grown_line_words(line) for line in each.lines],

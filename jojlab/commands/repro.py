@@ -13,7 +13,7 @@ from jojlab.command_line.options import PATH, no_cache_option, timeout_option
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import printable
 from jojlab.lab.options import Options
-from jojlab.report.survival import smallest_words
+from jojlab.report.durability import smallest_words
 from jojlab.trace.run_folder import RunFolder
 
 

@@ -43,7 +43,8 @@ from jojlab.lab.attribution import STACKS
 from jojlab.lab.options import Options
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
-from jojlab.report import hazards, survival
+from jojlab.report import durability as words
+from jojlab.report import hazards
 from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import print_rows, terminal
 from jojlab.trace.power_cuts import OUTCOMES
@@ -342,8 +343,8 @@ def durability(
     campaign = begin_campaign(planned._replace(experiment=asked), options)
     failures: dict[str, str] = {}
     answers: dict[str, list[Any]] = {}
-    if not cluster and (words := campaign.estimate_power_cuts(states)):
-        click.echo(words, err=True)
+    if not cluster and (estimate := campaign.estimate_power_cuts(states)):
+        click.echo(estimate, err=True)
     try:
         with run_progress(
             f"{states:,} states after power cuts of each case", campaign.steps, "verdict"
@@ -369,7 +370,7 @@ def durability(
     if as_json:
         _print_json(cases, failures, skipped)
     else:
-        _print_survival(cases, skipped)
+        _print_durability(cases, skipped)
     if failures:
         return MACHINE_CANNOT
     return EXPECTATION_FAILED if any(case.is_refuted for case in cases) else FINE
@@ -384,9 +385,9 @@ def _print_json(
             "case": dict(case.case),
             "hazards": (safety := safety_json(case))["hazards"],
             "unknown": safety["unknown"],
-            **safety["survives"],
-            "verdict": survival.verdict_sentence(case),
-            "worst_state": survival.worst_sentence(case),
+            **safety["durability"],
+            "verdict": words.verdict_sentence(case),
+            "worst_state": words.worst_sentence(case),
         }
         for case in cases
     ]
@@ -394,33 +395,33 @@ def _print_json(
     print(json_text(found))
 
 
-def _print_survival(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
+def _print_durability(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
     columns = ["case", "states", *OUTCOMES, "by the manuals", "by power cuts"]
-    tested = [(case, case.survival) for case in cases if case.survival]
+    tested = [(case, case.durability) for case in cases if case.durability]
     rows: list[list[object]] = [
         [
             case.case_id,
             found.states,
             *(found.outcomes[name] or None for name in OUTCOMES),
             f"at risk: {hazards.manuals(case)}" if case.hazards else hazards.manuals(case),
-            survival.outcome_words(case),
+            words.outcome_words(case),
         ]
         for case, found in tested
     ]
     print_rows(terminal(), columns, rows)
     for case, _ in tested:
         lines = (
-            survival.verdict_sentence(case),
-            survival.contradiction(case),
-            survival.worst_sentence(case),
+            words.verdict_sentence(case),
+            words.contradiction(case),
+            words.worst_sentence(case),
         )
         told = "; ".join(filter(None, lines))
-        print(" ".join(filter(None, (f"{case.case_id}: {told}", survival.needs_sentence(case)))))
-        for line in survival.cause_sentences(case):
+        print(" ".join(filter(None, (f"{case.case_id}: {told}", words.needs_sentence(case)))))
+        for line in words.cause_sentences(case):
             print(f"{case.case_id}: {line}")
     for name, reason in skipped.items():
         print(f"{name}: skipped: {reason}")
     if any(found.is_unsafe for _, found in tested):
-        print(survival.SHARES)
-    for note in sorted({survival.not_in_model(*each) for each in tested}):
+        print(words.SHARES)
+    for note in sorted({words.not_in_model(*each) for each in tested}):
         print(note)

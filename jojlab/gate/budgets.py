@@ -22,7 +22,7 @@ from jojlab.foundation.printable import nearest
 from jojlab.model.figures import FIGURES, Number, Unit
 from jojlab.trace.shapes import Selector
 
-SURVIVES = "survives"
+GUARANTEE = "guarantee"
 PER_COMMIT, PER_ROW = "_per_commit", "_per_row"
 # A figure of a commit, divided by the rows that the commit changes.
 ROW_FIGURES = {
@@ -46,8 +46,8 @@ _LIMIT = re.compile(
 
 @dataclass(frozen=True)
 class Limit:
-    """`name` is a figure, one of ROW_FIGURES, or "survives". `bound` is in the figure's unit and is
-    None of a guarantee; `is_least` tells >= from <=.
+    """`name` is a figure, one of ROW_FIGURES, or "guarantee". `bound` is in the figure's unit and
+    is None of a guarantee; `is_least` tells >= from <=.
     """
 
     text: str
@@ -73,16 +73,17 @@ def parse_limit(text: str, where: str) -> Limit:
     if not found or not (found["value"] or found["unit"]):
         raise UseError(
             f"{where}: {text!r} is no limit",
-            'write one as "bytes_per_commit <= 30 KiB" or "survives = durable"',
+            'write one as "bytes_per_commit <= 30 KiB" or "guarantee = durable"',
         )
     name = found["name"]
-    if name == SURVIVES:
+    if name == GUARANTEE:
         return _guarantee(text, found, where)
     if name not in FIGURES and name not in ROW_FIGURES:
-        known = [SURVIVES, *FIGURES, *ROW_FIGURES]
+        known = [GUARANTEE, *FIGURES, *ROW_FIGURES]
         raise UseError(
             f"{where}: no figure {name!r}{nearest(name, known)}",
-            f"joj list figures names them; NAME{PER_COMMIT} has a NAME{PER_ROW} beside it",
+            f"joj list figures names them; NAME{PER_COMMIT} has a NAME{PER_ROW} beside it; what "
+            f"power cuts may take is limited by {GUARANTEE} = {Guarantee.DURABLE.value}",
         )
     if found["sign"] == "=":
         raise UseError(f"{where}: {text!r} compares by =", "write <= or >=")
@@ -102,10 +103,10 @@ def _guarantee(text: str, match: re.Match[str], where: str) -> Limit:
     words = [each.value for each in Guarantee if each is not Guarantee.NONE]
     if match["value"] or match["sign"] != "=" or match["unit"] not in words:
         raise UseError(
-            f"{where}: {text!r}: what survives is {' or '.join(words)}",
-            f"write survives = {words[0]}",
+            f"{where}: {text!r}: a guarantee is {' or '.join(words)}",
+            f"write guarantee = {words[0]}",
         )
-    return Limit(text.strip(), SURVIVES, guarantee=Guarantee(match["unit"]))
+    return Limit(text.strip(), GUARANTEE, guarantee=Guarantee(match["unit"]))
 
 
 FORM = "docs/gate.md has the form"

@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import Any
 
 from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
+from jojlab.analysis.run.durability import Durability
 from jojlab.analysis.run.risks import broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.analysis.run.survival import Survival
 from jojlab.gate.budgets import (
     ROW_FIGURES,
     Accepted,
@@ -35,7 +35,7 @@ class LimitOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class LimitVerdict:
-    """One limit of one case. `value` and `before` are of its figure, now and accepted; `survival`
+    """One limit of one case. `value` and `before` are of its figure, now and accepted; `durability`
     is of a guarantee. `why` says why nothing was measured. `changed` are the fields that differ
     from those of the accepted case, with both values.
     """
@@ -45,7 +45,7 @@ class LimitVerdict:
     outcome: LimitOutcome
     value: Number | None = None
     before: Number | None = None
-    survival: Survival | None = None
+    durability: Durability | None = None
     why: str = ""
     lines: tuple[LineDelta, ...] = ()
     changed: tuple[tuple[str, object, object], ...] = ()
@@ -109,16 +109,16 @@ def _verdict(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> Li
 
 def _guarantee_verdict(case: CaseSummary, limit: Limit) -> LimitVerdict:
     assert limit.guarantee
-    found = case.survival
+    found = case.durability
     if found is None:
         why = case.uncut or "the power was not cut"
         return LimitVerdict(case, limit, LimitOutcome.NOT_MEASURED, why=why)
     if broken_states(found, limit.guarantee):
-        return LimitVerdict(case, limit, LimitOutcome.BROKEN, survival=found)
+        return LimitVerdict(case, limit, LimitOutcome.BROKEN, durability=found)
     if case.case.get("workload") == "replay" and (case.hazards or case.unknowns):
         why = "a replay is judged by its syncs: what its commits lose is not known"
-        return LimitVerdict(case, limit, LimitOutcome.NOT_MEASURED, survival=found, why=why)
-    return LimitVerdict(case, limit, LimitOutcome.KEPT, survival=found)
+        return LimitVerdict(case, limit, LimitOutcome.NOT_MEASURED, durability=found, why=why)
+    return LimitVerdict(case, limit, LimitOutcome.KEPT, durability=found)
 
 
 def _value(

@@ -42,8 +42,8 @@ def test_the_figures_that_are_sums_are_named_so() -> None:
 
 
 def test_guarantees() -> None:
-    assert parse_limit("survives = durable", "here").guarantee is Guarantee.DURABLE
-    assert parse_limit("survives=consistent", "here").guarantee is Guarantee.CONSISTENT
+    assert parse_limit("guarantee = durable", "here").guarantee is Guarantee.DURABLE
+    assert parse_limit("guarantee=consistent", "here").guarantee is Guarantee.CONSISTENT
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_guarantees() -> None:
         ("bytes_per_commit <= 30 ms", "no value in B or KiB"),
         ("flushes_per_commit <= 1 ms", "no value in plain digits"),
         ("bytes_per_commit = 30 KiB", "compares by ="),
-        ("survives = none", "durable or consistent"),
-        ("survives <= durable", "durable or consistent"),
-        ("survives = 3", "durable or consistent"),
+        ("guarantee = none", "durable or consistent"),
+        ("guarantee <= durable", "durable or consistent"),
+        ("guarantee = 3", "durable or consistent"),
     ],
 )
 def test_slips_are_named(text: str, told: str) -> None:

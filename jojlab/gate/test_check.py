@@ -133,7 +133,7 @@ def test_a_halved_batch_shows_by_the_row(tmp_path: Path) -> None:
 def test_what_was_not_measured_is_not_kept(tmp_path: Path) -> None:
     builder = wal_capture(EXT4_WAL, 1, 10)
     builder.lost_events = 3
-    entry = 'limits = ["bytes_per_commit <= 30 KiB", "bytes_per_row <= 1 B", "survives = durable"]'
+    entry = 'limits = ["bytes_per_commit <= 30 KiB", "bytes_per_row <= 1 B", "guarantee = durable"]'
     verdicts = checked(tmp_path, summary_of_one(tmp_path, builder), entry)
     assert [each.outcome for each in verdicts] == [LimitOutcome.NOT_MEASURED] * 3
     assert [each.why for each in verdicts] == [
@@ -149,7 +149,8 @@ def test_guarantees_are_held_against_power_cuts(tmp_path: Path) -> None:
     durable, consistent = checked(
         tmp_path,
         summarise(run),
-        'case = { journal_mode = "wal" }\nlimits = ["survives = durable", "survives = consistent"]',
+        'case = { journal_mode = "wal" }\n'
+        'limits = ["guarantee = durable", "guarantee = consistent"]',
     )
     assert (durable.outcome, consistent.outcome) == (LimitOutcome.BROKEN, LimitOutcome.KEPT)
     assert gate.measured_value(durable) == "40 kept, 2 lost of 42 states"
@@ -160,7 +161,7 @@ def test_the_power_cuts_of_a_replay_keep_no_commits(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=10)
     cut(run, WAL, states(harmless=40))
     summary = summarise(run)
-    (wal,) = (each for each in summary.cases if each.survival)
+    (wal,) = (each for each in summary.cases if each.durability)
     replayed = replace(wal, case={"workload": "replay", "filesystem": "ext4"})
     for unknown, kept in (
         ((Unknown(Doubt.NOT_SEEN),), LimitOutcome.NOT_MEASURED),
@@ -168,7 +169,7 @@ def test_the_power_cuts_of_a_replay_keep_no_commits(tmp_path: Path) -> None:
     ):
         case = replace(replayed, unknowns=unknown)
         (verdict,) = checked(
-            tmp_path, replace(summary, cases=(case,)), 'limits = ["survives = durable"]'
+            tmp_path, replace(summary, cases=(case,)), 'limits = ["guarantee = durable"]'
         )
         assert verdict.outcome is kept
         assert ("judged by its syncs" in gate.headline(verdict)) == bool(unknown)
@@ -177,7 +178,7 @@ def test_the_power_cuts_of_a_replay_keep_no_commits(tmp_path: Path) -> None:
 def test_the_forms_for_others_say_the_same(tmp_path: Path) -> None:
     summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=10))
     verdicts = checked(
-        tmp_path, summary, 'limits = ["flushes_per_commit <= 1", "survives = durable"]'
+        tmp_path, summary, 'limits = ["flushes_per_commit <= 1", "guarantee = durable"]'
     )
     suites = fromstring(junit(verdicts, "budgets.toml"))
     assert suites.attrib == {"name": "budgets.toml", "tests": "4", "failures": "1", "errors": "2"}

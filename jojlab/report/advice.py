@@ -23,7 +23,7 @@ from jojlab.analysis.commit.bill import LineDelta
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.model.fields import BY_NAME
 from jojlab.model.hazards import Harm
-from jojlab.report import hazards, survival
+from jojlab.report import durability, hazards
 from jojlab.report.gate import amounts, owner
 from jojlab.report.settings import concessions, lines_to_paste, settings_label
 from jojlab.report.shared import text
@@ -48,25 +48,29 @@ def speed(ratio: float) -> str:
     return f"{text.times(ratio)} ×" if ratio >= 1 or not ratio else f"1/{text.times(1 / ratio)} ×"
 
 
-def survival_words(choice: Choice) -> str:
+def durability_words(choice: Choice) -> str:
     """Return what power cuts left of a choice, in a few words."""
     if choice.why:
         return f"not tested: {choice.why}"
-    if not choice.survivals:
-        return survival.NOT_TESTED
-    harmful = sum(each.harmful for each in choice.survivals.values())
-    states = sum(each.states for each in choice.survivals.values())
-    torn = sum((Counter(each.torn_blocks) for each in choice.survivals.values()), Counter())
+    if not choice.durability_by_regime:
+        return durability.NOT_TESTED
+    harmful = sum(each.harmful for each in choice.durability_by_regime.values())
+    states = sum(each.states for each in choice.durability_by_regime.values())
+    torn = sum(
+        (Counter(each.torn_blocks) for each in choice.durability_by_regime.values()), Counter()
+    )
     if harmful and harmful == torn.total():
-        what = " or ".join(words for each, words in survival.TORN_BLOCKS.items() if torn[each])
+        what = " or ".join(words for each, words in durability.TORN_BLOCKS.items() if torn[each])
         return f"{what} in {harmful:,} of {text.integer(states, 'state')}"
-    if harmful and harmful == sum(each.outcomes["lost"] for each in choice.survivals.values()):
+    if harmful and harmful == sum(
+        each.outcomes["lost"] for each in choice.durability_by_regime.values()
+    ):
         of_states = text.integer(states, "state")
         return f"acknowledged work lost in {harmful:,} of {of_states}, nothing corrupt"
     if harmful:
         return f"harm in {harmful:,} of {text.integer(states, 'state')}"
     by = "; refused by the manuals" * choice.manual_refuses
-    nothing = survival.nothing_lost(next(iter(choice.judged.values())))
+    nothing = durability.nothing_lost(next(iter(choice.judged.values())))
     return f"{nothing} in {text.integer(states, 'state')}{by}"
 
 
@@ -76,7 +80,7 @@ def states_judged(choice: Choice, states_wanted: int = 0) -> str:
     """
     told = []
     for regime, case in choice.judged.items():
-        if found := case.survival:
+        if found := case.durability:
             states = text.count(found.states, "distinct state")
             if found.states < states_wanted:
                 states = f"all {states} that {text.count(found.draws, 'draw')} found"
@@ -89,12 +93,12 @@ def states_judged(choice: Choice, states_wanted: int = 0) -> str:
 def worst_state(choice: Choice) -> str:
     """Return the worst state of a choice, and in which regime it was; empty where none did harm."""
     found = (
-        (regime, case, case.survival.worst)
+        (regime, case, case.durability.worst)
         for regime, case in choice.judged.items()
-        if case.survival
+        if case.durability
     )
     return "; ".join(
-        f"{regime or 'the run'}: {survival.state_words(case, each)}"
+        f"{regime or 'the run'}: {durability.state_words(case, each)}"
         for regime, case, each in found
         if each
     )
@@ -193,7 +197,9 @@ def _choice_json(
         "times_as_fast": speed_up(choice, present),
         **vars(found),
         "years": life,
-        "survives": {regime: dict(each.outcomes) for regime, each in choice.survivals.items()},
+        "durability": {
+            regime: dict(each.outcomes) for regime, each in choice.durability_by_regime.items()
+        },
         "not_tested": choice.why or ("" if choice.judged else "no power cut was asked for"),
         "worst": worst_state(choice),
         "manual_refuses": choice.manual_refuses,
@@ -314,11 +320,11 @@ def _safety(first: Choice, request: AdviceRequest) -> str:
         return sentence(
             [
                 "By the manuals, what its syncs promised survives",
-                f"after power cuts {survival_words(first)}",
+                f"after power cuts {durability_words(first)}",
                 "what its commits lose is not known",
             ]
         )
-    return f"{guarantee.capitalize()} by the manuals; after power cuts: {survival_words(first)}."
+    return f"{guarantee.capitalize()} by the manuals; after power cuts: {durability_words(first)}."
 
 
 # Of an interrupted search: settings whose power was not cut.
@@ -361,7 +367,7 @@ def print_advice(
             text.size(found.bytes),
             text.size(found.nand_bytes),
             *([_years(years)] if request.limits.commits_a_day else []),
-            escape(survival_words(choice)),
+            escape(durability_words(choice)),
         )
     console.print(table)
     console.print(
@@ -377,7 +383,7 @@ def print_advice(
             console.print(f"  [yellow]risk:[/yellow] {escape(risk)}")
     for place, choice in enumerate(advice.refused, 1):
         told = settings_label(request.space.settings(choice.candidate))
-        worst = worst_state(choice) or survival_words(choice)
+        worst = worst_state(choice) or durability_words(choice)
         by = "; the manuals refuse it too" if choice.manual_refuses else ""
         if by and not worst_state(choice):
             by = f"; {refusal_reason(request.space, choice.candidate)}"
@@ -423,7 +429,7 @@ def print_interrupted(
             escape(settings_label(space.settings(candidate))),
             text.duration(found.commit_ns),
             text.duration(found.p99_ns),
-            escape(survival_words(choice)) if choice else "not tested yet",
+            escape(durability_words(choice)) if choice else "not tested yet",
         )
     console.print(table)
     for first in going[:1]:

@@ -17,7 +17,7 @@ from jojlab.analysis.study.parts import Verdicts, verdicts
 from jojlab.analysis.traffic.characterisation import Characterisation
 from jojlab.analysis.traffic.live import LiveTrace
 from jojlab.foundation.printable import printable
-from jojlab.report import hazards, survival
+from jojlab.report import durability, hazards
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import (
     MOST_COLUMNS,
@@ -315,7 +315,7 @@ def _cheapest(result: Answer) -> str:
 def _safety(cases: Sequence[CaseSummary]) -> str:
     """Return what the manuals say and what power cuts left; never more than that."""
     if len(cases) > 1:
-        if any(case.survival and case.survival.is_unsafe for case in cases):
+        if any(case.durability and case.durability.is_unsafe for case in cases):
             warned = sum(bool(case.hazards) for case in cases)
             return (
                 f"Not safe: {_power_cuts_verdict(cases)}; the manuals warn of {warned or 'none'} "
@@ -325,12 +325,12 @@ def _safety(cases: Sequence[CaseSummary]) -> str:
     [case] = cases
     if not case.figures.median.get("bytes_per_commit", 1) and not (case.hazards or case.unknowns):
         return "Nothing to lose: it writes nothing to the device."
-    if case.survival and case.survival.is_unsafe:
+    if case.durability and case.durability.is_unsafe:
         nothing = "nothing, as far as is known" if case.unknowns else "nothing"
         warning = hazards.risk_words(case.hazards) or nothing
         return sentence(
             [
-                f"Not safe: a power cut {survival.outcome_words(case)}",
+                f"Not safe: a power cut {durability.outcome_words(case)}",
                 f"the manuals warn of {warning}",
             ]
         )
@@ -360,15 +360,15 @@ def _manuals_verdict(cases: Sequence[CaseSummary]) -> str:
 
 
 def _power_cuts_verdict(cases: Sequence[CaseSummary]) -> str:
-    tested = [case for case in cases if case.survival]
+    tested = [case for case in cases if case.durability]
     if not tested:
         # Power is cut of cases of the lab.
         can_be = all("filesystem" in case.case for case in cases)
         return "power cuts were not tested" + " (--durability)" * can_be
     if len(cases) == 1:
         [case] = cases
-        return f"after power cuts not refuted: {survival.outcome_words(case)}"
-    return f"after power cuts {survival.summarise_survivals(cases)}"
+        return f"after power cuts not refuted: {durability.outcome_words(case)}"
+    return f"after power cuts {durability.summarise_durability(cases)}"
 
 
 def _study_lines(summary: RunSummary) -> list[RankedLine]:

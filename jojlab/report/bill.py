@@ -18,7 +18,7 @@ from jojlab.analysis.figures.throughput import Apart
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import plural, printable
 from jojlab.model.figures import CAUSED, Number
-from jojlab.report import hazards, survival
+from jojlab.report import durability, hazards
 from jojlab.report.overview import case_title, name_of
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table
@@ -315,7 +315,7 @@ def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
         "soft": f"{text.count(bill.per_commit(total.requests), 'request')}, "
         f"{text.kib(bill.per_commit(total.bytes))} KiB, over {plural(bill.transactions, 'commit')}",
         "risk": hazards.risk_mark(case),
-        "survives": survival.verdict_sentence(case),
+        "durability": durability.verdict_sentence(case),
         "programs": [
             (f"seed {seed}: {program_sentence(ended)}", program_output(ended))
             for seed, ended in case.programs.items()

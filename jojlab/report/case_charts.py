@@ -13,7 +13,7 @@ from jojlab.analysis.commit.story import CommitTrace, TracedRun
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.lazy import alt
 from jojlab.model.figures import PERCENTILES
-from jojlab.report import survival
+from jojlab.report import durability
 from jojlab.report.shared import vega
 from jojlab.report.shared.vega import Datasets, Rows
 
@@ -28,8 +28,8 @@ def throughput_rows(summary: RunSummary) -> list[Row]:
     return absent_rows(summary) + [
         {
             "case": chart_label(summary, case),
-            "risk": survival.risk(case),
-            "survives": survival.outcome_words(case),
+            "risk": durability.risk(case),
+            "durability": durability.outcome_words(case),
             "tps": case.figures.median["throughput_tps"],
             "low": case.figures.spread["throughput_tps"][0],
             "high": case.figures.spread["throughput_tps"][1],
@@ -64,8 +64,8 @@ def latency_rows(summary: RunSummary) -> list[Row]:
     return absent_rows(summary) + [
         {
             "case": chart_label(summary, case),
-            "risk": survival.risk(case),
-            "survives": survival.outcome_words(case),
+            "risk": durability.risk(case),
+            "durability": durability.outcome_words(case),
             "percentile": shown,
             "ms": case.figures.median[f"latency_ns_{name}"] / 1e6,
         }
@@ -85,7 +85,7 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
         rows += [
             {
                 "case": chart_label(summary, case),
-                "risk": survival.risk(case),
+                "risk": durability.risk(case),
                 "begin_ms": found.begin_ns / 1e6,
                 "end_ms": found.end_ns / 1e6,
                 "share": found.count / whole,
@@ -176,7 +176,7 @@ def throughput_chart(rows: Rows, cases: list[str], axis_title: str) -> dict[str,
     bars = base.encode(
         x=alt.X("tps:Q", title=title, scale=scale, axis=_values(cases)),
         x2=alt.X2Datum(axis.base),
-        tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints", "risk", "survives"),
+        tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints", "risk", "durability"),
     )
     band = {"height": {"band": 0.62}}
     whole = [bars.mark_bar(color=vega.COLOURS["database"], **band), vega.hatched(bars, **band)]
@@ -229,7 +229,7 @@ def latency_chart(rows: Rows, cases: list[str], axis: str) -> dict[str, Any]:
             ),
             legend=vega.legend(""),
         ),
-        tooltip=_tooltip("case", "percentile", "ms", "risk", "survives"),
+        tooltip=_tooltip("case", "percentile", "ms", "risk", "durability"),
     )
     return _finish(alt.layer(*lines, points, *_absent(data, rows, y)), len(cases), data)
 

@@ -43,7 +43,7 @@
       .map(([name, words]) => [words, a.figures[name]?.[1] ?? "–", b.figures[name]?.[1] ?? "–",
         ratio(a.figures[name], b.figures[name])]);
     return table(["", a.label, b.label, "second / first"], [
-      ["survives", a.survives, b.survives, ""],
+      ["durability", a.durability, b.durability, ""],
       ["at risk", ...[a, b].map((each) => each.risk || "the manuals warn of nothing"), ""],
       ...rows,
     ], 1);

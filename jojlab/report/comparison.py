@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from jojlab.analysis.run.compare import Comparison, Move, OneSided, parts
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.report import survival
+from jojlab.report import durability
 from jojlab.report.case_charts import chart_label
 from jojlab.report.overview import overview_columns
 from jojlab.report.shared import text
@@ -78,9 +78,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
                 escape(_moved_by(change.steps)),
             )
         console.print(table)
-    for found in comparison.survivals:
+    for found in comparison.durability_changes:
         style = "bold yellow" if found.differs else "dim"
-        words = " → ".join(survival.outcome_counts(each) for each in (found.old, found.new))
+        words = " → ".join(durability.outcome_counts(each) for each in (found.old, found.new))
         console.print(f"[{style}]power cuts[/{style}] {escape(f'{found.label}: {words}')}")
     if comparison.nothing:
         console.print(
@@ -162,8 +162,8 @@ def case_data(summary: RunSummary) -> dict[str, Any]:
                 "id": case.case_id,
                 "label": case.label,
                 "names": sorted({case.label, chart_label(summary, case)}),
-                "risk": survival.risk(case),
-                "survives": survival.outcome_words(case),
+                "risk": durability.risk(case),
+                "durability": durability.outcome_words(case),
                 "figures": {
                     figure: [value, text.figure(figure, value)]
                     for _, figure in columns

@@ -16,7 +16,7 @@ from jojlab.analysis.study.published import Point, Statement
 from jojlab.analysis.study.tables import ComparedTable
 from jojlab.foundation.lazy import alt
 from jojlab.model.figures import FIGURES
-from jojlab.report import hazards, survival
+from jojlab.report import durability, hazards
 from jojlab.report.answer import answer_lines
 from jojlab.report.overview import overview_table
 from jojlab.report.shared import text, vega
@@ -77,8 +77,8 @@ def grouped_rows(part: Part, summary: RunSummary, chart: Mapping[str, Any]) -> l
         result.append(
             {
                 **place,
-                "risk": survival.risk(case),
-                "survives": survival.outcome_words(case),
+                "risk": durability.risk(case),
+                "durability": durability.outcome_words(case),
                 "partial": summary.partial(case),
                 "value": case.figures.median[figure] / per_unit,
                 "low": low / per_unit,
@@ -189,7 +189,7 @@ def _panel(
             alt.Tooltip("case:N"),
             *(alt.Tooltip(f"{name}:Q", format=",.4~g") for name in ("value", "low", "high")),
             alt.Tooltip("risk:N", title="at risk"),
-            alt.Tooltip("survives:N"),
+            alt.Tooltip("durability:N"),
             alt.Tooltip("partial:N", title="measured with"),
         ],
     )

@@ -18,7 +18,7 @@ from jojlab.gate.budgets import Limit
 from jojlab.gate.check import LimitOutcome, LimitVerdict
 from jojlab.gate.trend import TrendPoint
 from jojlab.model.figures import Number
-from jojlab.report import survival
+from jojlab.report import durability
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table
 
@@ -32,8 +32,8 @@ NO_TOLERANCE = (
 
 def measured_value(verdict: LimitVerdict) -> str:
     """Return what was measured."""
-    if verdict.survival:
-        return survival.outcome_counts(verdict.survival)
+    if verdict.durability:
+        return durability.outcome_counts(verdict.durability)
     return "–" if verdict.value is None else amount(verdict.limit, verdict.value)
 
 
@@ -63,9 +63,9 @@ def details(verdict: LimitVerdict) -> list[str]:
     told += [grown_line_words(each) for each in verdict.lines[:SPELLED]]
     if len(verdict.lines) > SPELLED:
         told.append(f"{len(verdict.lines) - SPELLED} more lines")
-    worst = verdict.survival and verdict.survival.worst
+    worst = verdict.durability and verdict.durability.worst
     if worst and verdict.outcome is LimitOutcome.BROKEN:
-        told.append(survival.state_words(verdict.case, worst))
+        told.append(durability.state_words(verdict.case, worst))
     return told
 
 

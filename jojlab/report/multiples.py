@@ -9,7 +9,7 @@ from typing import Any
 
 from jojlab.analysis.commit.bill import CLASSES, caused_shares
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.report import survival
+from jojlab.report import durability
 from jojlab.report.shared import text
 from jojlab.report.shared.template import Section, render
 from jojlab.report.shared.vega import COLOURS
@@ -41,7 +41,7 @@ def multiples_section(summary: RunSummary) -> Section | None:
         axes=(" · ".join(names[:outer]), " · ".join(names[outer:]) or "case"),
         key=[(name, COLOURS[name]) for name in CLASSES if name in seen],
         what=text.transaction_name(cases),
-        is_risky=any(survival.risk(case) for case in cases),
+        is_risky=any(durability.risk(case) for case in cases),
     )
     return Section("multiples", html)
 
@@ -51,7 +51,7 @@ def _row(case: CaseSummary, most_ns: float, most_bytes: float) -> dict[str, Any]
     assert case.bill
     return {
         "case": case.case_id,
-        "risk": survival.risk(case),
+        "risk": durability.risk(case),
         "time": text.duration(median["latency_ns_p50"], _DIGITS),
         "time_width": f"{median['latency_ns_p50'] / most_ns * 100:.2f}%",
         "size": text.size(median["bytes_per_commit"], _DIGITS),

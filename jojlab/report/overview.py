@@ -10,7 +10,7 @@ from markupsafe import Markup
 from jojlab.analysis.run.answer import times_as_fast
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.model.figures import FIGURES
-from jojlab.report import hazards, survival
+from jojlab.report import durability, hazards
 from jojlab.report.shared import text
 from jojlab.report.shared.template import Cell, Noted, Section, case_anchor, case_ids, render
 
@@ -193,13 +193,13 @@ def overview(summary: RunSummary, run: str) -> Section:
         link = case_anchor(case.case_id) if case.bill else ""
         small = "\n".join(filter(None, (summary.partial(case), hazards.risk_mark(case))))
         first = Noted(values[0], small, "risk", link=link)
-        survives = Noted(survival.outcome_words(case), survival.contradiction(case), "risk")
-        rows.append([first, *values[1:], survives, *cells])
+        power_cuts = Noted(durability.outcome_words(case), durability.contradiction(case), "risk")
+        rows.append([first, *values[1:], power_cuts, *cells])
     return Section(
         "overview",
         render(
             "report/overview.html",
-            columns=[*found.titles, "survives", *found.heads],
+            columns=[*found.titles, "durability", *found.heads],
             rows=rows,
             ids=case_ids(summary.cases),
             words=len(found.titles) + 1,
@@ -225,24 +225,24 @@ def overview_table(summary: RunSummary) -> dict[str, Any]:
             cells: list[Cell] = [with_spread(case, figure) for _, figure in columns]
         else:
             cells = [case.status, *(["–"] * (len(columns) - 1))]
-        survives = Noted(survival.outcome_words(case), survival.contradiction(case), "risk")
+        power_cuts = Noted(durability.outcome_words(case), durability.contradiction(case), "risk")
         name = [summary.partial(case), hazards.risk_mark(case)]
         link = case_anchor(case.case_id) if case.bill and not summary.is_composed else ""
         shown = Noted(case.label, "\n".join(filter(None, name)), "risk", link=link)
-        rows.append([shown, survives, *cells])
-    titles = [case_title(summary), "survives", *(title for title, _ in columns)]
+        rows.append([shown, power_cuts, *cells])
+    titles = [case_title(summary), "durability", *(title for title, _ in columns)]
     return {"columns": titles, "rows": rows, "ids": case_ids(summary.cases)}
 
 
 def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
     """Return the first cell of a case's row: its name, and below it what must be known of it."""
-    marks = [summary.partial(case), survival.case_mark(case)]
+    marks = [summary.partial(case), durability.case_mark(case)]
     return Noted(case.label, "\n".join(filter(None, marks)), "risk")
 
 
 def at_risk(summary: RunSummary, style: str = "Hatched") -> str:
     """Return what a chart's note says of the cases that are marked so; nothing where none is."""
-    if not any(survival.risk(case) for case in summary.measured):
+    if not any(durability.risk(case) for case in summary.measured):
         return ""
     return f" {style}: at risk; the table shows the risk below the name."
 

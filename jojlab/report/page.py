@@ -22,6 +22,7 @@ from jojlab.report.answer import answer_section
 from jojlab.report.bill import bill_section
 from jojlab.report.commits import commits_section
 from jojlab.report.comparison import case_data, compare_section
+from jojlab.report.durability import safety
 from jojlab.report.experiment import verdict_section
 from jojlab.report.latency import latency_section, throughput_section
 from jojlab.report.memory_model import memory_section
@@ -37,7 +38,6 @@ from jojlab.report.shared.template import (
     vega_script,
     write_page,
 )
-from jojlab.report.survival import safety
 from jojlab.report.traffic import kinds_section, places_section
 
 _FOLDER = Path(__file__).parent

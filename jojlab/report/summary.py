@@ -20,7 +20,7 @@ from jojlab.analysis.run.pivot import Pivot
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import CsvStream
 from jojlab.model.figures import FIGURES
-from jojlab.report import hazards, survival
+from jojlab.report import durability, hazards
 from jojlab.report.answer import answer_lines
 from jojlab.report.bill import apart_words, print_bill, program_output, program_sentence
 from jojlab.report.memory_model import print_memory_models
@@ -39,7 +39,7 @@ from jojlab.report.statements import print_statements, print_tables
 
 _TITLE = 16  # letters of a column's title in one line
 _HEAD = 8  # of a column of few digits
-_SURVIVES = 30  # letters of what survives in one line
+_DURABILITY_WIDTH = 30  # letters in a line of the column
 _UNLIMITED = 10_000  # columns: more than any table has
 _NOTES = 100  # letters of a note in one line
 
@@ -122,7 +122,7 @@ def _table_of_cases(
     table = new_table(
         *((title.replace("_", "_\n"), "left") for title in titles),
         *((textwrap.fill(head, _HEAD), "right") for head in table_of_cases.heads),
-        ("survives", "left"),
+        ("durability", "left"),
     )
     # A mark before the names stays beside them where they are wrapped.
     has_risks = any(map(_is_marked, (case for case, _, _ in rows)))
@@ -131,8 +131,8 @@ def _table_of_cases(
         mark = "[yellow]![/yellow] " if _is_marked(case) else "  "
         names[0] = mark * has_risks + names[0]
         names[-1] += " [yellow]*[/yellow]" * bool(summary.partial(case))
-        survives = _survives(case) if case.figures.seeds else ""
-        table.add_row(*names, *(cell.text for cell in cells), survives)
+        power_cuts = _durability(case) if case.figures.seeds else ""
+        table.add_row(*names, *(cell.text for cell in cells), power_cuts)
     return table
 
 
@@ -154,7 +154,7 @@ def _print_figures(console: Console, summary: RunSummary) -> None:
     # A long title is wrapped, so that the table is no wider than its numbers need.
     titles = [
         *((textwrap.fill(title, _TITLE), "right") for title, _ in columns),
-        ("survives", "left"),
+        ("durability", "left"),
     ]
     rows = []
     for case in filter(_is_shown, summary.cases):
@@ -165,7 +165,7 @@ def _print_figures(console: Console, summary: RunSummary) -> None:
         label = mark + escape(case.label)
         if partial := summary.partial(case):
             label += f"\n[yellow]{partial}[/yellow]"
-        rows.append([label, *(_with_spread(case, name) for _, name in columns), _survives(case)])
+        rows.append([label, *(_with_spread(case, name) for _, name in columns), _durability(case)])
     print_wide_table(console, [(case_title(summary), "left"), *titles], rows)
 
 
@@ -175,17 +175,17 @@ def _print_risks(console: Console, summary: RunSummary) -> None:
         where = hazards.summarise_labels(labels, len(summary.measured))
         console.print(f"[yellow]! at risk[/yellow] {escape(f'{sentence} ({where})')}")
     for case in summary.measured:
-        if words := survival.contradiction(case):
-            told = f"{case.label}: {words}; {survival.verdict_sentence(case)}"
+        if words := durability.contradiction(case):
+            told = f"{case.label}: {words}; {durability.verdict_sentence(case)}"
             console.print(f"[bold yellow]power cuts[/bold yellow] {escape(told)}")
 
 
-def _survives(case: CaseSummary) -> str:
+def _durability(case: CaseSummary) -> str:
     """Return what power cuts left of a case, as its row shows it."""
-    words = escape(textwrap.fill(survival.outcome_words(case), _SURVIVES))
-    if case.survival is None:
+    words = escape(textwrap.fill(durability.outcome_words(case), _DURABILITY_WIDTH))
+    if case.durability is None:
         return f"[dim]{words}[/dim]"
-    return f"[yellow]{words}[/yellow]" if case.survival.is_unsafe else words
+    return f"[yellow]{words}[/yellow]" if case.durability.is_unsafe else words
 
 
 def print_fingerprint(console: Console, summary: RunSummary) -> None:
@@ -237,7 +237,7 @@ def print_case(console: Console, case: CaseSummary, *, figures: bool = False) ->
         console.print(f"[bold yellow]at risk[/bold yellow] {escape(sentence)}")
     for sentence in hazards.doubt_sentences(case.unknowns):
         console.print(f"[bold yellow]safety not known[/bold yellow] {escape(sentence)}")
-    _print_survival(console, case)
+    _print_durability(console, case)
     if figures or not case.bill:
         for seed, hashed in case.operation_hashes.items():
             console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
@@ -265,17 +265,17 @@ def _print_every_figure(console: Console, case: CaseSummary) -> None:
     console.print(table)
 
 
-def _print_survival(console: Console, case: CaseSummary) -> None:
+def _print_durability(console: Console, case: CaseSummary) -> None:
     """Print what power cuts left of one case, and where that contradicts the manuals."""
-    console.print(f"[bold]power cuts[/bold] {escape(survival.verdict_sentence(case))}")
-    if words := survival.contradiction(case):
+    console.print(f"[bold]power cuts[/bold] {escape(durability.verdict_sentence(case))}")
+    if words := durability.contradiction(case):
         console.print(f"[bold yellow]{words}[/bold yellow]")
-    if case.survival:
+    if case.durability:
         told = (
-            survival.moments(case),
-            survival.worst_sentence(case),
-            survival.needs_sentence(case),
-            *survival.cause_sentences(case),
+            durability.moments(case),
+            durability.worst_sentence(case),
+            durability.needs_sentence(case),
+            *durability.cause_sentences(case),
         )
         for line in filter(None, told):
             console.print(f"[dim]{escape(line)}[/dim]")
@@ -302,7 +302,7 @@ def print_pivot(console: Console, pivot: Pivot, summary: RunSummary) -> None:
             if cell is None
             else text.figure(pivot.figure, cell[0])
             + (" *" if summary.partial(cell[1]) else "")
-            + (" !" if survival.risk(cell[1]) else "")
+            + (" !" if durability.risk(cell[1]) else "")
             for cell in cells
         ]
         rows.append([*(escape("–" if v is None else str(v)) for v in key), "", *shown])
@@ -315,10 +315,10 @@ def print_pivot(console: Console, pivot: Pivot, summary: RunSummary) -> None:
         mark = "safety" if sentence.startswith(hazards.NOT_KNOWN) else "at risk"
         console.print(f"[yellow]! {mark}[/yellow] {escape(f'{sentence} ({where})')}")
     for case in shown_cases:
-        if case.survival and case.survival.is_unsafe:
-            told = escape(f"{case.label}: {survival.outcome_words(case)}")
+        if case.durability and case.durability.is_unsafe:
+            told = escape(f"{case.label}: {durability.outcome_words(case)}")
             console.print(f"[yellow]! power cuts[/yellow] {told}")
-    console.print(f"[dim]power cuts: {survival.summarise_survivals(shown_cases)}[/dim]")
+    console.print(f"[dim]power cuts: {durability.summarise_durability(shown_cases)}[/dim]")
 
 
 def write_pivot(stream: TextIO, pivot: Pivot) -> None:
@@ -330,18 +330,18 @@ def write_pivot(stream: TextIO, pivot: Pivot) -> None:
 
 
 def write_cases(stream: TextIO, cases: Sequence[CaseSummary]) -> None:
-    """Write a line a case as CSV: seeds, risk, survival, fields, and the medians of figures."""
+    """Write a line a case as CSV: seeds, risk, durability, fields, and the medians of figures."""
     fields = list(dict.fromkeys(name for case in cases for name in case.case))
     figures = [name for name in FIGURES if any(name in case.figures.median for case in cases)]
     # A few figures have the name of a field, such as transactions.
     heads = [f"case_{name}" if name in figures else name for name in fields]
     writer = csv.writer(CsvStream(stream), lineterminator="\n")
-    said = ["case_id", "status", "seeds", "at_risk", "survives"]
+    said = ["case_id", "status", "seeds", "at_risk", "durability"]
     writer.writerow([*said, *heads, *figures])
     for case in cases:
         writer.writerow(
             [case.case_id, case.status, len(case.figures.seeds)]
-            + [hazards.manuals(case), survival.outcome_words(case)]
+            + [hazards.manuals(case), durability.outcome_words(case)]
             + [case.case.get(name, "") for name in fields]
             + [case.figures.median.get(name, "") for name in figures]
         )

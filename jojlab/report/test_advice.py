@@ -15,16 +15,16 @@ from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.request import advice_request
 from jojlab.advise.score import Limits, Score
 from jojlab.advise.space import Candidate, Space
+from jojlab.analysis.run.durability import summarise_power_cuts
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.analysis.run.summary import CaseSummary
-from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
 from jojlab.model.field import Value
 from jojlab.report.advice import (
+    durability_words,
     incomplete,
     over_limits,
     states_judged,
-    survival_words,
 )
 from jojlab.report.settings import concessions, lines_to_paste
 from jojlab.trace.power_cuts import PowerCuts
@@ -215,8 +215,8 @@ def test_how_many_states_of_which_run_were_judged() -> None:
     def judged(regime: str, **fields: Value) -> dict[str, CaseSummary]:
         settings = complete({"regime": regime, **fields})
         found = answer(states(harmless=40), {"a": "b"}, draws=9000)
-        cuts = survival([msgspec.convert(found, PowerCuts)])
-        return {regime: CaseSummary("case", "case", settings, "ok", "", survival=cuts)}
+        cuts = summarise_power_cuts([msgspec.convert(found, PowerCuts)])
+        return {regime: CaseSummary("case", "case", settings, "ok", "", durability=cuts)}
 
     cost = Score(1, 1, 1, 1, 1)
     inserts = Choice((), cost, judged("steady", transactions=90))
@@ -243,27 +243,29 @@ def test_a_torn_block_is_no_fault_of_settings_on_the_same_filesystem() -> None:
         ([superblock, state(43, outcome="unmountable")], "harm in 2 of 42 states", True),
     ):
         found = answer([*states(harmless=40), *harmful], {"a": "b"})
-        cuts = survival([msgspec.convert(found, PowerCuts)])
-        case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
+        cuts = summarise_power_cuts([msgspec.convert(found, PowerCuts)])
+        case = CaseSummary("case", "case", complete({}), "ok", "", durability=cuts)
         choice = Choice((), Score(1, 1, 1, 1, 1), {"": case})
-        assert survival_words(choice) == told
+        assert durability_words(choice) == told
         assert choice.breaks(Guarantee.DURABLE, but_torn_blocks=True) == breaks
         assert choice.breaks(Guarantee.DURABLE, but_torn_blocks=False)
 
 
 def test_what_the_manuals_refuse_is_not_shown_as_safe() -> None:
-    cuts = survival([msgspec.convert(answer(states(harmless=40), {"a": "b"}), PowerCuts)])
-    case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
+    cuts = summarise_power_cuts(
+        [msgspec.convert(answer(states(harmless=40), {"a": "b"}), PowerCuts)]
+    )
+    case = CaseSummary("case", "case", complete({}), "ok", "", durability=cuts)
     off = Choice((), Score(1, 1, 1, 1, 1), {"": case}, manual_refuses=True)
-    assert survival_words(off) == "nothing lost in 40 states; refused by the manuals"
+    assert durability_words(off) == "nothing lost in 40 states; refused by the manuals"
 
 
 def test_what_is_lost_alone_is_not_called_harm() -> None:
     found = answer([*states(harmless=40), state(41, outcome="lost")], {"a": "b"})
-    cuts = survival([msgspec.convert(found, PowerCuts)])
-    case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
+    cuts = summarise_power_cuts([msgspec.convert(found, PowerCuts)])
+    case = CaseSummary("case", "case", complete({}), "ok", "", durability=cuts)
     normal = Choice((), Score(1, 1, 1, 1, 1), {"": case})
-    assert survival_words(normal) == "acknowledged work lost in 1 of 41 states, nothing corrupt"
+    assert durability_words(normal) == "acknowledged work lost in 1 of 41 states, nothing corrupt"
 
 
 def test_what_comes_closest_to_limits_is_named() -> None:

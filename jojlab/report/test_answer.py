@@ -126,7 +126,7 @@ def test_risks_and_power_cuts_are_said_as_they_were_seen(tmp_path: Path) -> None
     assert both in lines
     assert unsafe in answer_lines(summary.only(WAL))
     assert kept in answer_lines(summary.only(TRUNCATE))
-    risky = replace(summary.cases[1], hazards=(Hazard(Harm.COMMITS, WAL_NORMAL),), survival=None)
+    risky = replace(summary.cases[1], hazards=(Hazard(Harm.COMMITS, WAL_NORMAL),), durability=None)
     told = answer_lines(replace(summary, cases=(risky,)))
     assert (
         "At risk by the manuals: last commits; power cuts were not tested (--durability)." in told

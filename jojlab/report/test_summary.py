@@ -66,7 +66,7 @@ def test_every_case_has_a_line_with_what_answers_most(summary: RunSummary) -> No
     shown = lines(printed)
     head = shown.index("") + 1
     assert shown[head].split() == ["journal_", "commit", "times", "as"]
-    assert shown[head + 1].split() == ["mode", "p50", "p99", "fast", "KiB", "flushes", "survives"]
+    assert shown[head + 1].split() == ["mode", "p50", "p99", "fast", "KiB", "flushes", "durability"]
     rows = [line.split() for line in shown[head + 2 : head + 5]]
     assert rows[0][0] == "truncate"
     assert rows[0][5:] == ["1", "68.2", "2", "not", "tested"]

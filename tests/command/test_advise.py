@@ -27,7 +27,7 @@ def test_a_run_with_too_few_states_is_made_longer(lab: Lab) -> None:
     regime, told = first["tested"].split(": ")
     judged, length = told.split(" distinct states of a run of ")
     assert regime == "steady"
-    assert int(judged) == sum(first["survives"]["steady"].values()) >= 100
+    assert int(judged) == sum(first["durability"]["steady"].values()) >= 100
     # How many states a transaction has depends on the kernel.
     runs = 1 + answer.stderr.count("answer: as many as 134 states once more, steady")
     transactions = int(length.split()[0])

@@ -97,8 +97,8 @@ def test_a_transaction_over_attached_wals_may_be_split_and_that_is_no_contradict
     summary = summarise(run)
     (case,) = summary.cases
     assert [each.kind for each in case.hazards] == [Harm.TRANSACTION]
-    assert case.survival
-    assert case.survival.outcomes["torn"]
+    assert case.durability
+    assert case.durability.outcomes["torn"]
     assert not summary.is_refuted
     # Known before it runs, as the adviser asks it, and after, by the manifest.
     assert observation_before_run(planned.experiment.cases[0]).databases == 2

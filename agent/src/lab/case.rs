@@ -203,7 +203,7 @@ fn left(
     copy(worn.directory(), &directory)?;
     worn.unmount()?;
 
-    let found = closed.remains.survived(&Cut { transactions: &closed.transactions, at_ns })?;
+    let found = closed.remains.judge(&Cut { transactions: &closed.transactions, at_ns })?;
     let returned = closed.transactions.iter().filter(|it| it.return_ns <= at_ns).count();
     Ok(match found.outcome {
         CutOutcome::Kept => {

@@ -26,7 +26,7 @@ use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 
 /// Its files' directory, in the filesystem's root.
 const DIRECTORY: &str = "background";
@@ -143,12 +143,10 @@ impl Remains for RemainsOfBoth {
         self.workload.has_foreign_judge()
     }
 
-    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
-        let of_workload = self.workload.survived(cut)?;
+    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+        let of_workload = self.workload.judge(cut)?;
         Ok(match &self.background {
-            BackgroundLeft::App(app) => {
-                [of_workload, app.survived(cut.at_ns)?].into_iter().collect()
-            }
+            BackgroundLeft::App(app) => [of_workload, app.judge(cut.at_ns)?].into_iter().collect(),
             BackgroundLeft::NothingPromised(_) => of_workload,
         })
     }
@@ -385,10 +383,10 @@ impl AppLeft {
     ///
     /// # Errors
     /// If it cannot be read, or holds what was never inserted.
-    pub fn survived(&self, at_ns: i64) -> Result<Survival, WorkloadError> {
+    pub fn judge(&self, at_ns: i64) -> Result<CutFindings, WorkloadError> {
         if at_ns < self.times.ready_ns {
             // Nothing had returned yet: it may not be there at all.
-            return Ok(Survival::unharmed());
+            return Ok(CutFindings::unharmed());
         }
         let by_then = |times: &[i64]| times.iter().filter(|time| **time <= at_ns).count() as u64;
         let (returned, begun) = (by_then(&self.times.return_ns), by_then(&self.times.begin_ns));
@@ -397,10 +395,10 @@ impl AppLeft {
             return Err(self.wrong(format!("holds {found} rows where {begun} had begun")));
         }
         Ok(match returned.saturating_sub(found) {
-            0 => Survival::unharmed(),
+            0 => CutFindings::unharmed(),
             lost => {
                 let message = format!("of the background load {lost} inserts that had returned");
-                Survival { lost, ..Survival::without_states(CutOutcome::Lost, message) }
+                CutFindings { lost, ..CutFindings::without_states(CutOutcome::Lost, message) }
             }
         })
     }
@@ -450,7 +448,7 @@ mod tests {
     fn an_insert_that_returned_must_be_there_and_one_under_way_may() {
         let outcome = |rows, at_ns| {
             let (_directory, left) = left(rows);
-            left.survived(at_ns).map(|it| (it.outcome, it.lost)).ok()
+            left.judge(at_ns).map(|it| (it.outcome, it.lost)).ok()
         };
         assert_eq!(outcome(0, 12), Some((CutOutcome::Kept, 0)));
         assert_eq!(outcome(1, 12), Some((CutOutcome::Kept, 0)));
@@ -468,8 +466,8 @@ mod tests {
             assert!(left.check().is_ok());
             let connection = Connection::open(database_path(directory.path())).unwrap();
             connection.execute(change, []).unwrap();
-            assert!(left.survived(40).is_err() && left.check().is_err(), "{change}");
-            assert_eq!(left.survived(4).unwrap(), Survival::unharmed());
+            assert!(left.judge(40).is_err() && left.check().is_err(), "{change}");
+            assert_eq!(left.judge(4).unwrap(), CutFindings::unharmed());
         }
     }
 }

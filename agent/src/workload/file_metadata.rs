@@ -262,7 +262,7 @@ impl FilesOfThread for NamesLeft {
         Err(WorkloadError::Contents { path: self.path.clone(), what })
     }
 
-    fn survived(&self, progress: Progress) -> Result<Damage, WorkloadError> {
+    fn judge(&self, progress: Progress) -> Result<Damage, WorkloadError> {
         let Progress { returned, begun } = progress;
         let mut found: BTreeSet<String> = names_in(&self.path)?.into_iter().collect();
         let wrong = |what: String| Err(WorkloadError::Contents { path: self.path.clone(), what });
@@ -326,7 +326,7 @@ mod names_left_tests {
     use std::fs::File;
 
     /// The damage to four operations, of which `counts` returned and began, with these names left.
-    fn survived(
+    fn judge(
         operation: MetadataOperation,
         names: &[String],
         (returned, begun): (u64, u64),
@@ -336,7 +336,7 @@ mod names_left_tests {
             File::create(folder.path().join(name)).unwrap();
         }
         let left = NamesLeft { path: folder.path().to_owned(), operation, operations: 4 };
-        let found = left.survived(Progress { returned, begun });
+        let found = left.judge(Progress { returned, begun });
         found.ok().map(|it| (it.lost, it.torn))
     }
 
@@ -348,19 +348,18 @@ mod names_left_tests {
     fn what_was_made_is_there_once_that_returned() {
         let found = |indexes: &[u64], counts| {
             let names: Vec<String> = indexes.iter().map(|&index| name(index)).collect();
-            survived(MetadataOperation::Create, &names, counts)
+            judge(MetadataOperation::Create, &names, counts)
         };
         assert_eq!(found(&[0, 1], (2, 3)), Some((0, 0)));
         assert_eq!(found(&[0, 1, 2], (2, 3)), Some((0, 0)));
         assert_eq!(found(&[1], (2, 3)), Some((1, 0)));
         assert_eq!(found(&[0, 1, 2, 3], (2, 3)), None);
-        assert_eq!(survived(MetadataOperation::Create, &["lost".into()], (0, 4)), None);
+        assert_eq!(judge(MetadataOperation::Create, &["lost".into()], (0, 4)), None);
     }
 
     #[test]
     fn what_was_unlinked_is_gone_once_that_returned() {
-        let found =
-            |names: Vec<String>, counts| survived(MetadataOperation::Unlink, &names, counts);
+        let found = |names: Vec<String>, counts| judge(MetadataOperation::Unlink, &names, counts);
         assert_eq!(found(old([2, 3]), (2, 3)), Some((0, 0)));
         assert_eq!(found(old([3]), (2, 3)), Some((0, 0)));
         assert_eq!(found(old([1, 2, 3]), (2, 3)), Some((1, 0)));
@@ -369,8 +368,7 @@ mod names_left_tests {
 
     #[test]
     fn a_rename_is_there_whole_or_not_at_all() {
-        let found =
-            |names: Vec<String>, counts| survived(MetadataOperation::Rename, &names, counts);
+        let found = |names: Vec<String>, counts| judge(MetadataOperation::Rename, &names, counts);
         let with = |mut names: Vec<String>, new: &[u64]| {
             names.extend(new.iter().map(|&index| new_name(index)));
             names

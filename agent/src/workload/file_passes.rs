@@ -26,7 +26,7 @@ use crate::workload::draw::{below, generator};
 use crate::workload::files::stream::{INITIAL, RecordStream};
 use crate::workload::kind::Remains;
 use crate::workload::ledger::Done;
-use crate::workload::power_cut::{Cut, Survival};
+use crate::workload::power_cut::{Cut, CutFindings};
 use crate::workload::threads::task::{Task, Worker};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FilePassesSettings>(FilePassesWorkload::WORDS);
@@ -322,7 +322,7 @@ impl Remains for PassedFile {
         Ok(())
     }
 
-    fn survived(&self, _: &Cut) -> Result<Survival, WorkloadError> {
+    fn judge(&self, _: &Cut) -> Result<CutFindings, WorkloadError> {
         Err(WorkloadError::refused("workload file-passes does not look for what a cut leaves"))
     }
 }

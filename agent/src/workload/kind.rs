@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::WorkloadError;
 use super::ledger::is_commit;
-use super::power_cut::{Cut, Survival};
+use super::power_cut::{Cut, CutFindings};
 use super::threads::task::Observer;
 use crate::record::WorkloadFields;
 use crate::tables::rows::Transaction;
@@ -47,7 +47,7 @@ pub trait WorkloadRequest: std::fmt::Debug {
     /// first.
     fn space_needed(&self) -> Space;
 
-    /// Why nobody could say what a power cut took of it; None where `Remains::survived` can.
+    /// Why nobody could say what a power cut took of it; None where `Remains::judge` can.
     fn refuses_power_cut(&self) -> Option<&'static str>;
 
     /// Makes in `directory` what it starts from.
@@ -112,9 +112,9 @@ pub trait Remains {
     ///
     /// # Errors
     /// If the files cannot be read, or hold what no operation put there.
-    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError>;
+    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError>;
 
-    /// When `survived` begins to owe something that no transaction's return promised; in any order.
+    /// When `judge` begins to owe something that no transaction's return promised; in any order.
     fn promise_times_ns(&self) -> Vec<i64> {
         Vec::new()
     }
@@ -124,13 +124,13 @@ pub trait Remains {
         commits(transactions)
     }
 
-    /// Whether `survived` asks a judge of the user's, who is to be tried first where nothing can
+    /// Whether `judge` asks a judge of the user's, who is to be tried first where nothing can
     /// have been lost.
     fn has_foreign_judge(&self) -> bool {
         false
     }
 
-    /// Checks, before any power is cut, that what `survived` compares with gives the whole run as
+    /// Checks, before any power is cut, that what `judge` compares with gives the whole run as
     /// it is there now.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ pub trait Remains {
         Ok(())
     }
 
-    /// Return what is there that `survived` does not look at, and why; none where it looks at
+    /// Return what is there that `judge` does not look at, and why; none where it looks at
     /// everything.
     fn unchecked(&self) -> Vec<String> {
         Vec::new()

@@ -76,7 +76,7 @@ words! {
 
 /// The remains after a power cut, and what shows them.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Survival {
+pub struct CutFindings {
     pub outcome: CutOutcome,
     /// Transactions that each database holds; none where it holds what no number of them gives.
     /// Empty where the workload is not SQLite's.
@@ -88,7 +88,7 @@ pub struct Survival {
     pub message: String,
 }
 
-impl Survival {
+impl CutFindings {
     /// Nothing of it can be told, for the reason that the kernel or SQLite gave.
     pub fn without_states(outcome: CutOutcome, message: String) -> Self {
         Self { outcome, found: Vec::new(), lost: 0, message }
@@ -100,8 +100,8 @@ impl Survival {
     }
 }
 
-/// The survival of several parts is as bad as the worst.
-impl FromIterator<Survival> for Survival {
+/// The findings of several parts are as bad as the worst.
+impl FromIterator<CutFindings> for CutFindings {
     fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
         parts.into_iter().fold(Self::unharmed(), |mut all, part| {
             if (part.outcome as u8) > (all.outcome as u8) || all.message.is_empty() {
@@ -137,14 +137,14 @@ impl DatabaseStates {
 }
 
 /// What databases show that have all their transactions in common, each found with a digest.
-pub fn survival(
+pub fn judge_databases(
     found: &[(&DatabaseStates, ContentsDigest)],
     Progress { returned, begun }: Progress,
-) -> Survival {
+) -> CutFindings {
     let places: Vec<Vec<u64>> =
         found.iter().map(|(states, digest)| states.places(*digest, begun)).collect();
     let found_last = places.iter().map(|places| places.last().copied()).collect::<Vec<_>>();
-    let told = |outcome, lost, message: &str| Survival {
+    let told = |outcome, lost, message: &str| CutFindings {
         outcome,
         found: found_last.clone(),
         lost,
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_whole_is_as_bad_as_its_worst_part() {
-        let part = |outcome, lost, message: &str| Survival {
+        let part = |outcome, lost, message: &str| CutFindings {
             outcome,
             lost,
             found: vec![Some(lost)],
@@ -228,17 +228,17 @@ mod tests {
             part(CutOutcome::Corrupt, 0, "damage"),
             part(CutOutcome::Lost, 3, "older"),
         ];
-        let all: Survival = parts.into_iter().collect();
+        let all: CutFindings = parts.into_iter().collect();
         let found = vec![Some(2), Some(0), Some(3)];
         let message = "damage".to_owned();
-        assert_eq!(all, Survival { outcome: CutOutcome::Corrupt, lost: 5, found, message });
+        assert_eq!(all, CutFindings { outcome: CutOutcome::Corrupt, lost: 5, found, message });
     }
 
     /// The outcome of databases that hold 0, 10, 20 ... after 0, 1, 2 ... transactions.
     fn outcome_of(found: &[ContentsDigest], returned: u64) -> (CutOutcome, u64, Vec<Option<u64>>) {
         let states = DatabaseStates((0..20).map(|number| number * 10).collect());
         let found: Vec<_> = found.iter().map(|digest| (&states, *digest)).collect();
-        let found = survival(&found, Progress { returned, begun: returned + 1 });
+        let found = judge_databases(&found, Progress { returned, begun: returned + 1 });
         (found.outcome, found.lost, found.found)
     }
 
@@ -263,7 +263,7 @@ mod tests {
             (DatabaseStates(vec![0, 1, 1, 1, 4]), DatabaseStates(vec![0, 0, 2, 2, 2]));
         let measured = |found: (u64, u64), returned| {
             let found = [(&one, found.0), (&other, found.1)];
-            let found = survival(&found, Progress { returned, begun: 4 });
+            let found = judge_databases(&found, Progress { returned, begun: 4 });
             (found.outcome, found.lost)
         };
         // The third changed nothing: whoever reads cannot miss it.

@@ -16,9 +16,9 @@ from typing import Any
 from jojlab.analysis.commit.bill import ClassShare, ReasonShare, caused_shares
 from jojlab.analysis.commit.story import CommitTrace
 from jojlab.analysis.run.compare import differences
+from jojlab.analysis.run.durability import is_worse
 from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.analysis.run.survival import is_worse
 from jojlab.model.fields import same_work
 from jojlab.model.figures import CAUSED, Number
 
@@ -226,7 +226,7 @@ def _cheaper(
         if 0 < case_ns * _FASTER <= base_ns:
             riskier = (
                 risks_more(case.hazards, others=base.hazards)
-                or is_worse(case.survival, other=base.survival)
+                or is_worse(case.durability, other=base.durability)
                 or not set(case.unknowns) <= set(base.unknowns)
             )
             regimes = _other_regimes(case, cases)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from jojlab.analysis.run.durability import Durability
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.analysis.run.survival import Survival
 from jojlab.foundation.printable import public_fields
 from jojlab.model.figures import FIGURES, Number
 from jojlab.model.filesystems import FILESYSTEMS
@@ -157,13 +157,13 @@ class FigureChange:
 
 
 @dataclass(frozen=True)
-class SurvivalChange:
+class DurabilityChange:
     """The outcomes of power cuts of a case in both runs, where they differ; None: not tested."""
 
     case_id: str
     label: str
-    old: Survival | None
-    new: Survival | None
+    old: Durability | None
+    new: Durability | None
 
     @property
     def differs(self) -> bool:
@@ -200,7 +200,7 @@ class Comparison:
     settings: Mapping[str, Mapping[str, tuple[Any, Any]]]
     # The clocks of the two runs where they differ: live and lab are not to be compared in time.
     clocks: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    survivals: tuple[SurvivalChange, ...] = ()
+    durability_changes: tuple[DurabilityChange, ...] = ()
     # By case_id: the fields whose files have other contents, such as a program or its files.
     contents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -212,7 +212,7 @@ class Comparison:
         return not (
             self.nothing
             or self.changes
-            or any(change.differs for change in self.survivals)
+            or any(change.differs for change in self.durability_changes)
             or self.seeds
             or any(side.cases or side.figures for side in (self.old, self.new))
             or self.old.lacking != self.new.lacking
@@ -262,10 +262,10 @@ def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()
         },
         None if old.clocks == new.clocks else (old.clocks, new.clocks),
         tuple(
-            SurvivalChange(case_id, ours.label, ours.survival, theirs.survival)
+            DurabilityChange(case_id, ours.label, ours.durability, theirs.durability)
             for case_id in both
-            if _survives_otherwise(
-                (ours := old_cases[case_id]).survival, (theirs := new_cases[case_id]).survival
+            if _durability_differs(
+                (ours := old_cases[case_id]).durability, (theirs := new_cases[case_id]).durability
             )
         ),
         {
@@ -276,7 +276,7 @@ def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()
     )
 
 
-def _survives_otherwise(old: Survival | None, new: Survival | None) -> bool:
+def _durability_differs(old: Durability | None, new: Durability | None) -> bool:
     """Return whether it differs; of unlike numbers of states only the worst outcomes are
     compared.
     """
@@ -339,19 +339,22 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "clocks": dict(zip(("old", "new"), comparison.clocks, strict=True))
         if comparison.clocks
         else None,
-        "survives": {
-            change.case_id: {"old": _survives(change.old), "new": _survives(change.new)}
-            for change in comparison.survivals
+        "durability": {
+            change.case_id: {
+                "old": _durability_json(change.old),
+                "new": _durability_json(change.new),
+            }
+            for change in comparison.durability_changes
         },
         "contents": {case_id: list(names) for case_id, names in comparison.contents.items()},
         "settings": {case_id: _ends(fields) for case_id, fields in comparison.settings.items()},
     }
 
 
-def _survives(survival: Survival | None) -> dict[str, Any] | None:
-    if survival is None:
+def _durability_json(durability: Durability | None) -> dict[str, Any] | None:
+    if durability is None:
         return None
-    return {"worst": survival.worst_outcome, "outcomes": dict(survival.outcomes)}
+    return {"worst": durability.worst_outcome, "outcomes": dict(durability.outcomes)}
 
 
 def _ends(changed: Mapping[str, tuple[Any, Any]]) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from jojlab.analysis.run.survival import Survival
+from jojlab.analysis.run.durability import Durability
 from jojlab.model import hazards as causes
 from jojlab.model.fields import BY_NAME
 from jojlab.model.filesystem import mount_words
@@ -244,6 +244,6 @@ def breaks(outcome: str, guarantee: Guarantee) -> bool:
     return guarantee is not Guarantee.NONE and outcome not in _ALLOWED[guarantee]
 
 
-def broken_states(survival: Survival, guarantee: Guarantee) -> int:
+def broken_states(durability: Durability, guarantee: Guarantee) -> int:
     """Return how many of the states that were judged break the guarantee."""
-    return sum(count for name, count in survival.outcomes.items() if breaks(name, guarantee))
+    return sum(count for name, count in durability.outcomes.items() if breaks(name, guarantee))

@@ -17,9 +17,14 @@ from jojlab.analysis.commit.story import CommitTrace
 from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.figures.throughput import Apart, Bin, apart_json
 from jojlab.analysis.rows.completeness import Completeness
+from jojlab.analysis.run.durability import (
+    Contradiction,
+    Durability,
+    durability_by_case,
+    durability_json,
+)
 from jojlab.analysis.run.findings import Depth, Findings, Manifests, findings
 from jojlab.analysis.run.risks import hazard_json, hazards, unknown_json, unknowns, verifiable
-from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
 from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.study.tables import tables_json
@@ -110,7 +115,7 @@ class CaseSummary:
     hazards: tuple[Hazard, ...] = ()
     unknowns: tuple[Unknown, ...] = ()
     # What power cuts left; None where it was not tested, and why not where that was asked for.
-    survival: Survival | None = None
+    durability: Durability | None = None
     uncut: str = ""
     # Hashes of the contents of the files and folders that its fields name.
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -122,9 +127,9 @@ class CaseSummary:
         """Return how power cuts disagree with what the manuals say of the case's settings; None
         where a check of the user's judged, as no manual knows what it looks for.
         """
-        if self.survival is None or self.has_own_check:
+        if self.durability is None or self.has_own_check:
             return None
-        return self.survival.contradicts(verifiable(self.case, self.hazards))
+        return self.durability.contradicts(verifiable(self.case, self.hazards))
 
     @property
     def has_own_check(self) -> bool:
@@ -145,7 +150,7 @@ class CaseSummary:
         user's found.
         """
         if self.has_own_check:
-            return self.survival is not None and self.survival.is_unsafe
+            return self.durability is not None and self.durability.is_unsafe
         return self.contradiction is Contradiction.UNPROMISED
 
 
@@ -238,9 +243,9 @@ def summarise(
     has_captures = any(entry.captures for entry in run.cases)
     found = findings(Dataset.from_runs(run), what, cache) if has_captures else Findings()
     by_id = {entry.case_id: entry for entry in run.cases}
-    survived = survivals(run)
+    durability = durability_by_case(run)
     cases = tuple(
-        _case(by_id[case_id], part, found, survived.get(case_id), part_name=part.name * composed)
+        _case(by_id[case_id], part, found, durability.get(case_id), part_name=part.name * composed)
         for part in parts
         for case_id in part.case_ids
     )
@@ -273,7 +278,7 @@ def summarise(
 
 
 def _case(
-    entry: CaseEntry, part: Part, answers: Findings, survived: Survival | None, part_name: str
+    entry: CaseEntry, part: Part, answers: Findings, durability: Durability | None, part_name: str
 ) -> CaseSummary:
     """Return the summary of one case; `part_name` names its part where there are several."""
     case_id, manifests = entry.case_id, answers.manifests
@@ -303,7 +308,7 @@ def _case(
         traffic=answers.moved.get(case_id),
         hazards=hazards(case, part.unsafe(case_id), observation),
         unknowns=unknowns(case, observation),
-        survival=survived,
+        durability=durability,
         uncut=entry.uncut,
         inputs=entry.inputs,
         apart=answers.apart.get(case_id, ()),
@@ -354,15 +359,15 @@ def _slower(throughput: float, added_ns: float) -> float:
 
 def safety_json(case: CaseSummary) -> dict[str, Any]:
     """Return what `--json` prints of a case's safety: `hazards` by the manuals, what is `unknown`,
-    and what it `survives` by power cuts.
+    and its `durability` by power cuts.
     """
-    survives = survival_json(case.survival, case.contradiction, case.uncut)
-    if case.survival:
-        survives["judged"] = case.judge
+    durability = durability_json(case.durability, case.contradiction, case.uncut)
+    if case.durability:
+        durability["judged"] = case.judge
     return {
         "hazards": [hazard_json(each) for each in case.hazards],
         "unknown": [unknown_json(each) for each in case.unknowns],
-        "survives": survives,
+        "durability": durability,
     }
 
 

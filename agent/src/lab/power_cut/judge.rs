@@ -16,7 +16,7 @@ use crate::filesystem::{Checker, FilesystemError, is_recovery_message};
 use crate::lab::stand::Stand;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 
 /// So many characters of the kernel's errors are kept for one state: a filesystem that
 /// cannot go on may tell of each page.
@@ -37,7 +37,7 @@ pub struct Judge<'a> {
 
 /// The verdict on one state.
 pub struct Judgement {
-    pub survival: Survival,
+    pub findings: CutFindings,
     pub fsck: Checked,
     /// Errors that the kernel told of, a line each; the last line says how many were left out.
     pub kernel_log: String,
@@ -109,37 +109,37 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// As `judge`.
-    pub fn survival(&mut self, cut: &Cut) -> anyhow::Result<Survival> {
-        Ok(self.look(cut, false)?.survival)
+    pub fn findings(&mut self, cut: &Cut) -> anyhow::Result<CutFindings> {
+        Ok(self.look(cut, false)?.findings)
     }
 
     fn look(&mut self, cut: &Cut, is_checked: bool) -> anyhow::Result<Judgement> {
         self.log.lines();
-        let survival = self.mounted_survival(cut);
+        let findings = self.mounted_findings(cut);
         self.stand.detach()?;
-        let (mut survival, mut fsck) = (survival?, Checked::NotRun);
-        if is_checked && survival.outcome != CutOutcome::Unmountable {
+        let (mut findings, mut fsck) = (findings?, Checked::NotRun);
+        if is_checked && findings.outcome != CutOutcome::Unmountable {
             fsck = self.check()?;
         }
         let errors = self.log.lines().into_iter().filter(|line| line.is_error());
         let errors = errors.map(|line| line.text).filter(|text| !is_recovery_message(text));
         let kernel_log = bounded(errors);
-        if matches!(survival.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn) {
+        if matches!(findings.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn) {
             let complaint = match &fsck {
                 Checked::Unclean(what) => Some(format!("fsck: {what}")),
                 _ if !kernel_log.is_empty() => Some(format!("kernel: {kernel_log}")),
                 _ => None,
             };
             if let Some(message) = complaint {
-                (survival.outcome, survival.message) = (CutOutcome::Corrupt, message);
+                (findings.outcome, findings.message) = (CutOutcome::Corrupt, message);
             }
         }
-        Ok(Judgement { survival, fsck, kernel_log })
+        Ok(Judgement { findings, fsck, kernel_log })
     }
 
-    fn mounted_survival(&self, cut: &Cut) -> anyhow::Result<Survival> {
+    fn mounted_findings(&self, cut: &Cut) -> anyhow::Result<CutFindings> {
         let without_states =
-            |outcome, error: anyhow::Error| Survival::without_states(outcome, text(&error));
+            |outcome, error: anyhow::Error| CutFindings::without_states(outcome, text(&error));
         match self.stand.attach() {
             Ok(()) => {}
             Err(error) if is_attach_failure_of_machine(&error) => return Err(error),
@@ -150,8 +150,8 @@ impl<'a> Judge<'a> {
             Err(error) if is_failure_of_machine(&error) => return Err(error.into()),
             Err(error) => return Ok(without_states(CutOutcome::Unmountable, error.into())),
         };
-        let survival = match self.remains.survived(cut) {
-            Ok(survival) => survival,
+        let findings = match self.remains.judge(cut) {
+            Ok(findings) => findings,
             Err(error) if error.is_of_this_machine() => {
                 return Err(anyhow::Error::from(error).context("looking at what a power cut left"));
             }
@@ -162,7 +162,7 @@ impl<'a> Judge<'a> {
             }
         };
         Ok(match mounted.unmount() {
-            Ok(()) => survival,
+            Ok(()) => findings,
             Err(error) => without_states(CutOutcome::Corrupt, error.into()),
         })
     }

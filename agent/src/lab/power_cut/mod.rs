@@ -31,7 +31,7 @@ use crate::errors::WrongUse;
 use crate::record::{Case, PowerCuts};
 use crate::workload;
 use crate::workload::kind::ClosedWorkload;
-use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 use disks::CutDisks;
 use judge::{Judge, Judgement};
 use shrink::damages;
@@ -102,11 +102,11 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
             disks.record_recovery()?;
         }
         let judged = Judged::new(state, None, state.hash, judge.judge(&cut)?);
-        let first_outcome = judged.survival.outcome;
+        let first_outcome = judged.findings.outcome;
         if judged.is_shrinkable() {
             harmful.push((found.len(), state));
         }
-        shrinker.note(state.hash, state.promises, &judged.survival);
+        shrinker.note(state.hash, state.promises, &judged.findings);
         found.push(judged);
         if !state.has_second {
             continue;
@@ -125,7 +125,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
                 return judge.finish_with_image(output);
             }
             let mut judged = Judged::new(state, Some(choice), hash, judge.judge(&cut)?);
-            let outcome = judged.survival.outcome;
+            let outcome = judged.findings.outcome;
             if judged.is_shrinkable() && outcome == first_outcome {
                 harmful.push((found.len(), state));
             } else if judged.is_shrinkable() {
@@ -142,7 +142,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     harmful.sort_by_key(|(number, _)| Reverse(found[*number].badness()));
     for (number, state) in harmful {
         let cut = Cut { transactions: &closed.transactions, at_ns: state.at_ns };
-        let harm = HarmfulState { state, cut: &cut, outcome: found[number].survival.outcome };
+        let harm = HarmfulState { state, cut: &cut, outcome: found[number].findings.outcome };
         found[number].smallest = shrinker.first(harm, &mut disks, &mut judge)?;
     }
     if let Some(image) = &cuts.image {
@@ -169,7 +169,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
 /// # Errors
 /// If it finds harm there: then its verdict on others would say nothing.
 fn prove(judge: &mut Judge, state: &str, at_ns: i64) -> anyhow::Result<()> {
-    let found = judge.survival(&Cut { transactions: &[], at_ns })?;
+    let found = judge.findings(&Cut { transactions: &[], at_ns })?;
     if found.outcome == CutOutcome::Kept {
         return Ok(());
     }
@@ -206,7 +206,7 @@ pub struct Judged {
     begun: u64,
     promises: u64,
     #[serde(flatten)]
-    survival: Survival,
+    findings: CutFindings,
     fsck: String,
     kernel_log: String,
     hash: String,
@@ -227,7 +227,7 @@ impl Judged {
             acknowledged: state.acknowledged,
             begun: state.begun,
             promises: state.promises,
-            survival: verdict.survival,
+            findings: verdict.findings,
             fsck: verdict.fsck.to_string(),
             kernel_log: verdict.kernel_log,
             hash: hash_words(hash),
@@ -237,12 +237,12 @@ impl Judged {
 
     /// Whether it can be told here whether a smaller cut does the same harm.
     fn is_shrinkable(&self) -> bool {
-        self.survival.outcome != CutOutcome::Kept && !self.survival.message.starts_with("fsck: ")
+        self.findings.outcome != CutOutcome::Kept && !self.findings.message.starts_with("fsck: ")
     }
 
     /// The worse, the greater.
     fn badness(&self) -> (u8, u64) {
-        (self.survival.outcome as u8, self.survival.lost)
+        (self.findings.outcome as u8, self.findings.lost)
     }
 }
 
@@ -276,7 +276,7 @@ impl Answer<'_> {
         let boundary = self.found.iter().filter(|one| one.kind.is_boundary()).count();
         let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
         for one in &self.found {
-            *outcomes.entry(one.survival.outcome.word()).or_default() += 1;
+            *outcomes.entry(one.findings.outcome.word()).or_default() += 1;
         }
         let answer = json!({
             "case": self.case.case,

@@ -14,7 +14,7 @@ use super::walk::{Choice, Walk};
 use super::writes::{DiskContents, WrittenRun};
 use crate::device::flash::SLOT_BYTES;
 use crate::lab::owners::{Owners, SlotOwner};
-use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 
 /// Judgings that are spent on one second cut: its recovery's record is there only for now.
 const MOST_OF_SECOND: usize = 24;
@@ -78,7 +78,7 @@ impl<'a> Shrinker<'a> {
     }
 
     /// Takes note of what was found in a state.
-    pub fn note(&mut self, hash: u64, promises: u64, found: &Survival) {
+    pub fn note(&mut self, hash: u64, promises: u64, found: &CutFindings) {
         self.known.insert((hash, promises), (found.outcome, found.message.clone()));
     }
 
@@ -110,7 +110,7 @@ impl<'a> Shrinker<'a> {
         let hints: Vec<Vec<PieceDamage>> = own.filter_map(|(_, hint)| as_damages(hint)).collect();
         let look = |contents: DiskContents| {
             disks.put(written, contents)?;
-            judge.survival(harm.cut)
+            judge.findings(harm.cut)
         };
         let limit = self.left;
         let found = self.search(&mut walk, harm.state.choice, 0, harm, (&hints, limit), look)?;
@@ -143,7 +143,7 @@ impl<'a> Shrinker<'a> {
         let open = walk.open_pieces();
         let look = |contents: DiskContents| {
             disks.put_second(recovery, &contents)?;
-            judge.survival(harm.cut)
+            judge.findings(harm.cut)
         };
         let (salt, limit) = (harm.state.hash, MOST_OF_SECOND.min(self.left));
         let found = self.search(&mut walk, choice, salt, harm, (&[], limit), look)?;
@@ -163,7 +163,7 @@ impl<'a> Shrinker<'a> {
         salt: u64,
         harm: HarmfulState,
         (hints, limit): (&[Vec<PieceDamage>], usize),
-        mut look: impl FnMut(DiskContents) -> anyhow::Result<Survival>,
+        mut look: impl FnMut(DiskContents) -> anyhow::Result<CutFindings>,
     ) -> anyhow::Result<Option<(Vec<PieceDamage>, bool, String)>> {
         let count = walk.open_pieces().len();
         let all = damages(&walk.survivors(choice));
@@ -179,8 +179,8 @@ impl<'a> Shrinker<'a> {
                 Entry::Vacant(_) if left == 0 => return anyhow::Ok(None),
                 Entry::Vacant(unknown) => {
                     left -= 1;
-                    let survival = look(contents)?;
-                    unknown.insert((survival.outcome, survival.message)).0
+                    let findings = look(contents)?;
+                    unknown.insert((findings.outcome, findings.message)).0
                 }
             };
             Ok(Some(outcome == harm.outcome))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::stream::{INITIAL, RecordOperation, RecordStream, Shape};
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutOutcome, Progress, Survival};
+use crate::workload::power_cut::{Cut, CutFindings, CutOutcome, Progress};
 
 /// The damage of a power cut to one thread's files.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub trait FilesOfThread {
     ///
     /// # Errors
     /// If it cannot be read, or is what no operation left there.
-    fn survived(&self, progress: Progress) -> Result<Damage, WorkloadError>;
+    fn judge(&self, progress: Progress) -> Result<Damage, WorkloadError>;
 }
 
 /// The files of all threads.
@@ -43,23 +43,23 @@ impl Remains for FilesLeft {
         self.0.iter().try_for_each(|files| files.check())
     }
 
-    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
+    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
         let mut all = Damage::default();
         for (thread, files) in (0..).zip(&self.0) {
-            let Damage { lost, torn } = files.survived(cut.progress_of_thread(thread))?;
+            let Damage { lost, torn } = files.judge(cut.progress_of_thread(thread))?;
             all = Damage { lost: all.lost + lost, torn: all.torn + torn };
         }
-        Ok(survival(all))
+        Ok(file_findings(all))
     }
 }
 
-fn survival(Damage { lost, torn }: Damage) -> Survival {
+fn file_findings(Damage { lost, torn }: Damage) -> CutFindings {
     let (outcome, message) = match (lost, torn) {
         (_, 1..) => (CutOutcome::Torn, format!("{torn} names are there beside those they replace")),
         (1.., 0) => (CutOutcome::Lost, String::new()),
         (0, 0) => (CutOutcome::Kept, String::new()),
     };
-    Survival { outcome, found: Vec::new(), lost, message }
+    CutFindings { outcome, found: Vec::new(), lost, message }
 }
 
 /// The name of what a thread has alone: the first thread's is the plain one.
@@ -83,7 +83,7 @@ enum Sector {
 ///
 /// # Errors
 /// If the file cannot be read, or holds what no operation put there.
-pub fn survived(
+pub fn judge(
     path: &Path,
     stream: &RecordStream,
     (records, record_bytes): (u64, u64),
@@ -259,9 +259,9 @@ impl FilesOfThread for Records {
         Ok(())
     }
 
-    fn survived(&self, progress: Progress) -> Result<Damage, WorkloadError> {
+    fn judge(&self, progress: Progress) -> Result<Damage, WorkloadError> {
         let size = (self.records, self.record_bytes);
-        survived(&self.path, &self.stream, size, progress)
+        judge(&self.path, &self.stream, size, progress)
     }
 }
 
@@ -273,10 +273,10 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_counted() {
-        let found = survival(Damage { lost: 2, torn: 0 });
+        let found = file_findings(Damage { lost: 2, torn: 0 });
         assert_eq!((found.outcome, found.lost), (CutOutcome::Lost, 2));
-        assert_eq!(survival(Damage { lost: 2, torn: 1 }).outcome, CutOutcome::Torn);
-        assert_eq!(survival(Damage::default()).outcome, CutOutcome::Kept);
+        assert_eq!(file_findings(Damage { lost: 2, torn: 1 }).outcome, CutOutcome::Torn);
+        assert_eq!(file_findings(Damage::default()).outcome, CutOutcome::Kept);
     }
 
     const RECORD_BYTES: u64 = 1030;
@@ -307,7 +307,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         std::fs::write(&path, file).unwrap();
-        let found = survived(&path, stream, (made, RECORD_BYTES), Progress { returned, begun });
+        let found = judge(&path, stream, (made, RECORD_BYTES), Progress { returned, begun });
         found.ok().map(|it| it.lost)
     }
 
@@ -345,7 +345,7 @@ mod tests {
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         let stream = stream(Access::Sequential);
         let none = Progress { returned: 0, begun: 0 };
-        let error = survived(&path, &stream, (3, RECORD_BYTES), none).unwrap_err();
+        let error = judge(&path, &stream, (3, RECORD_BYTES), none).unwrap_err();
         assert!(error.to_string().ends_with("is 1099511627776 bytes long where 3090 are the most"));
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::confined::{self, ConfinedProgram, ProgramEnd};
 use super::keeper::{ProgramOutput, start};
 use crate::workload::error::{WorkloadError, failed};
-use crate::workload::power_cut::{CutOutcome, Survival};
+use crate::workload::power_cut::{CutFindings, CutOutcome};
 
 /// The variable of the check's environment that has the path of the acknowledged lines.
 const VARIABLE: &str = "JOJ_ACKED";
@@ -55,7 +55,7 @@ impl Check {
     ///
     /// # Errors
     /// If it cannot be started: that says nothing of what is there.
-    pub fn judge(&self, acknowledged: &[u8]) -> Result<Survival, WorkloadError> {
+    pub fn judge(&self, acknowledged: &[u8]) -> Result<CutFindings, WorkloadError> {
         let path = self.confined.root.join(ACKNOWLEDGED);
         std::fs::write(&path, acknowledged).map_err(failed("write", &path))?;
         let run = self.run().map_err(|error| WorkloadError::Check(format!("{error:#}")));
@@ -75,7 +75,7 @@ impl Check {
 }
 
 /// The verdict of a check that ended so.
-fn verdict(end: &ProgramEnd, time_limit_ms: u64, output: &str) -> Survival {
+fn verdict(end: &ProgramEnd, time_limit_ms: u64, output: &str) -> CutFindings {
     let output = output.trim();
     let ended = match end {
         ProgramEnd { timed_out: true, .. } => format!("it did not end within {time_limit_ms} ms"),
@@ -84,13 +84,15 @@ fn verdict(end: &ProgramEnd, time_limit_ms: u64, output: &str) -> Survival {
         _ => "nobody knows how it ended".to_owned(),
     };
     let (outcome, words) = match (end.timed_out, end.exit_code) {
-        (false, Some(0)) => return Survival { message: output.to_owned(), ..Survival::unharmed() },
+        (false, Some(0)) => {
+            return CutFindings { message: output.to_owned(), ..CutFindings::unharmed() };
+        }
         (false, Some(LOST)) => (CutOutcome::Lost, "what was acknowledged is lost"),
         (false, Some(WRONG)) => (CutOutcome::Corrupt, "what is there is wrong"),
         _ => (CutOutcome::Corrupt, "what is there cannot be read"),
     };
     let separator = if output.is_empty() { "" } else { ": " };
-    Survival::without_states(outcome, format!("check: {words} ({ended}){separator}{output}"))
+    CutFindings::without_states(outcome, format!("check: {words} ({ended}){separator}{output}"))
 }
 
 #[cfg(test)]

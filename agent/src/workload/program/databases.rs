@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sqlite::contents::{self, ContentsDigest};
 use crate::workload::error::{WorkloadError, failed};
-use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 
 /// What a database begins with (sqlite.org/fileformat2.html).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -35,7 +35,7 @@ impl DatabaseJudge {
     ///
     /// # Errors
     /// If a database cannot be read, or is damaged; at the end of the run, if there is none.
-    pub fn judge(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
+    pub fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
         let there = self.rows()?;
         let Some(end) = self.end.get() else {
             if there.is_empty() {
@@ -44,20 +44,20 @@ impl DatabaseJudge {
                 return Err(WorkloadError::refused(words));
             }
             self.end.get_or_init(|| there);
-            return Ok(Survival::unharmed());
+            return Ok(CutFindings::unharmed());
         };
         let is_over = cut.transactions.iter().all(|it| it.return_ns <= cut.at_ns);
         if !is_over || cut.transactions.is_empty() {
-            return Ok(Survival::unharmed());
+            return Ok(CutFindings::unharmed());
         }
         let differs = end.iter().find(|(path, rows)| there.get(*path) != Some(*rows));
-        Ok(differs.map_or_else(Survival::unharmed, |(path, _)| {
+        Ok(differs.map_or_else(CutFindings::unharmed, |(path, _)| {
             let what = match there.contains_key(path) {
                 true => "its rows are not those after the last commit, which had returned",
                 false => "it is not there, though its last commit had returned",
             };
             let text = format!("{}: {what}", path.display());
-            Survival::without_states(CutOutcome::Lost, text)
+            CutFindings::without_states(CutOutcome::Lost, text)
         }))
     }
 

@@ -33,7 +33,7 @@ use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
 use crate::workload::kind::{ClosedWorkload, Remains};
-use crate::workload::power_cut::{Cut, Survival};
+use crate::workload::power_cut::{Cut, CutFindings};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<ProgramCase>(ProgramWorkload::WORDS);
 
@@ -325,7 +325,7 @@ impl Remains for ProgramRemains {
         Ok(())
     }
 
-    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
+    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
         match &self.judge {
             ProgramJudge::Own(check) => check.judge(self.acknowledged.lines_until(cut.at_ns)),
             ProgramJudge::Databases(judge) => judge.judge(cut),

@@ -12,7 +12,7 @@ use super::promises::promises_of;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
 use crate::workload::ledger::Ledger;
-use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 
 /// What is there after the last call.
 pub struct ReplayLeft {
@@ -45,9 +45,9 @@ impl ReplayLeft {
         })
     }
 
-    fn look(&self, expected: Expected) -> Result<Survival, WorkloadError> {
+    fn look(&self, expected: Expected) -> Result<CutFindings, WorkloadError> {
         let Promised { tree, stream } = self.promised();
-        judge::survived(tree, &self.directory, stream, expected)
+        judge::judge_files(tree, &self.directory, stream, expected)
     }
 }
 
@@ -57,7 +57,7 @@ impl Remains for ReplayLeft {
         Ok(())
     }
 
-    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
+    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
         self.look(Expected::AfterCut { at_ns: cut.at_ns })
     }
 

@@ -274,15 +274,15 @@ fn the_oracle_of_power_cuts_knows_what_the_calls_left() {
     closed.remains.check_oracle().unwrap();
     let at = |name: &str| folder.directory().join("d").join(name);
     let end = Cut { transactions: &[], at_ns: i64::MAX - 1 };
-    let survived = || closed.remains.survived(&end).map(|found| (found.outcome, found.lost)).ok();
-    assert_eq!(survived(), Some((CutOutcome::Kept, 0)));
+    let outcome = || closed.remains.judge(&end).map(|found| (found.outcome, found.lost)).ok();
+    assert_eq!(outcome(), Some((CutOutcome::Kept, 0)));
     // No directory was synced: a name may be gone, and what is there must be as it was synced.
     std::fs::remove_file(at("a")).unwrap();
-    assert_eq!(survived(), Some((CutOutcome::Kept, 0)));
+    assert_eq!(outcome(), Some((CutOutcome::Kept, 0)));
     std::fs::OpenOptions::new().write(true).open(at("b")).unwrap().set_len(299).unwrap();
-    assert_eq!(survived(), Some((CutOutcome::Lost, 1)));
+    assert_eq!(outcome(), Some((CutOutcome::Lost, 1)));
     std::fs::write(at("b"), [1; 300]).unwrap();
-    assert_eq!(survived(), None);
+    assert_eq!(outcome(), None);
     closed.remains.check_oracle().unwrap_err();
     let unchecked = closed.remains.unchecked();
     assert!(unchecked[0].contains("names in directories that were not synced"), "{unchecked:?}");

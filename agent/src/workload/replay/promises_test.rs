@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::super::memory::{Memory, stream_of};
 use super::*;
 use crate::workload::error::WorkloadError;
-use crate::workload::power_cut::{CutOutcome, Survival};
+use crate::workload::power_cut::{CutFindings, CutOutcome};
 use crate::workload::replay::durability::{Expected, judge};
 use crate::workload::replay::memory::KeptContents;
 use crate::workload::replay::plan::Lane;
@@ -138,8 +138,8 @@ impl CallSequence {
         promises_of(&self.plan, std::slice::from_ref(&self.ledger), &[])
     }
 
-    fn judged(&self, directory: &Path, expected: Expected) -> Result<Survival, WorkloadError> {
-        judge::survived(&self.tree(), directory, &self.stream, expected)
+    fn judged(&self, directory: &Path, expected: Expected) -> Result<CutFindings, WorkloadError> {
+        judge::judge_files(&self.tree(), directory, &self.stream, expected)
     }
 
     /// Whether what is there is as it must be, now and at the end of it all.
@@ -147,7 +147,7 @@ impl CallSequence {
         let at_ns = self.ledger.entries.last().map_or(0, |done| done.return_ns);
         let tree = self.tree();
         [Expected::AfterCut { at_ns }, Expected::AtTheEnd].into_iter().all(|expected| {
-            let found = judge::survived(&tree, self.folder.path(), &self.stream, expected);
+            let found = judge::judge_files(&tree, self.folder.path(), &self.stream, expected);
             let is_kept = found.as_ref().is_ok_and(|found| found.outcome == CutOutcome::Kept);
             if !is_kept {
                 eprintln!("{expected:?}: {found:?}");

@@ -10,7 +10,9 @@ use crate::sqlite::contents::{self, file_digest};
 use crate::sqlite::vfs::Vfs;
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutOutcome, DatabaseStates, Progress, Survival, survival};
+use crate::workload::power_cut::{
+    Cut, CutFindings, CutOutcome, DatabaseStates, Progress, judge_databases,
+};
 
 /// The closed databases.
 pub struct SqlRemains {
@@ -33,12 +35,12 @@ impl SqlRemains {
         Ok(self.histories.get_or_init(|| found))
     }
 
-    fn survived_at(&self, at_ns: i64) -> Result<Survival, WorkloadError> {
+    fn judge_at(&self, at_ns: i64) -> Result<CutFindings, WorkloadError> {
         let from_sharers = |sharers: &Sharers| {
             let digest = |path: &PathBuf| contents::closed_digest(path, self.vfs);
             let digests = sharers.files.iter().map(digest).collect::<Result<Vec<_>, _>>()?;
             let found: Vec<_> = sharers.states.iter().zip(digests).collect();
-            Ok(survival(&found, sharers.progress(at_ns)))
+            Ok(judge_databases(&found, sharers.progress(at_ns)))
         };
         self.histories()?.iter().map(from_sharers).collect()
     }
@@ -51,7 +53,7 @@ impl Remains for SqlRemains {
     }
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {
-        let found = self.survived_at(i64::MAX)?;
+        let found = self.judge_at(i64::MAX)?;
         if found.outcome == CutOutcome::Kept {
             return Ok(());
         }
@@ -62,8 +64,8 @@ impl Remains for SqlRemains {
         ))
     }
 
-    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
-        self.survived_at(cut.at_ns)
+    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+        self.judge_at(cut.at_ns)
     }
 }
 
@@ -321,8 +323,8 @@ mod remains_tests {
             Connection::open(path).unwrap().execute_batch(sql).unwrap();
         }
 
-        fn survived(&self, at_ns: i64) -> Survival {
-            self.remains.survived(&Cut { transactions: &[], at_ns }).unwrap()
+        fn judge(&self, at_ns: i64) -> CutFindings {
+            self.remains.judge(&Cut { transactions: &[], at_ns }).unwrap()
         }
     }
 
@@ -331,18 +333,18 @@ mod remains_tests {
         let one = [("schema.sql", SCHEMA), ("transaction.sql", WRITES)];
         let played = PlayedApp::recorded(&one);
         played.remains.check_oracle().unwrap();
-        let whole = played.survived(i64::MAX);
+        let whole = played.judge(i64::MAX);
         assert_eq!((whole.outcome, whole.found), (CutOutcome::Kept, vec![Some(9)]));
-        assert_eq!(played.survived(0).outcome, CutOutcome::Corrupt, "too early");
+        assert_eq!(played.judge(0).outcome, CutOutcome::Corrupt, "too early");
         // The last insert alone was never there without the update beside it.
         played.change("DELETE FROM t WHERE id = 9");
-        assert_eq!(played.survived(i64::MAX).outcome, CutOutcome::Corrupt, "half a transaction");
+        assert_eq!(played.judge(i64::MAX).outcome, CutOutcome::Corrupt, "half a transaction");
         // One that is rolled back whole is.
         let shorter = WRITES.replace("repeat 9", "repeat 6");
         let earlier = PlayedApp::recorded(&[one[0], ("transaction.sql", &shorter)]);
         let main = |app: &PlayedApp| app.folder.path().join("run/main.db");
         std::fs::copy(main(&earlier), main(&played)).unwrap();
-        let found = played.survived(i64::MAX);
+        let found = played.judge(i64::MAX);
         assert_eq!((found.outcome, found.lost), (CutOutcome::Lost, 3));
     }
 
@@ -355,7 +357,7 @@ mod remains_tests {
         ];
         let played = PlayedApp::recorded(&scripts);
         played.remains.check_oracle().unwrap();
-        assert_eq!(played.survived(i64::MAX).found, [Some(16)]);
+        assert_eq!(played.judge(i64::MAX).found, [Some(16)]);
         let drawn = PlayedApp::new(&scripts, |folder| Box::new(sql_settings(folder)));
         drawn.remains.check_oracle().unwrap();
     }

@@ -15,7 +15,9 @@ use crate::sqlite::contents::{self, ContentsDigest, row_digest, schema_digest};
 use crate::sqlite::error::failed;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutOutcome, DatabaseStates, Progress, Survival, survival};
+use crate::workload::power_cut::{
+    Cut, CutFindings, CutOutcome, DatabaseStates, Progress, judge_databases,
+};
 
 /// The closed databases of a connection, or of all that shared them.
 pub struct DatabasesLeft {
@@ -50,12 +52,12 @@ impl DatabasesLeft {
     }
 
     /// Opens each database, which recovers it, and finds its place in the history.
-    fn survived(
+    fn judge(
         &self,
         settings: &SqliteSettings,
         seed: u64,
         progress: Progress,
-    ) -> Result<Survival, WorkloadError> {
+    ) -> Result<CutFindings, WorkloadError> {
         let states = match self.states.get() {
             Some(states) => states,
             None => {
@@ -66,7 +68,7 @@ impl DatabasesLeft {
         let vfs = settings.options.vfs;
         let digest = |path: &PathBuf| Ok((states, contents::closed_digest(path, vfs)?));
         let found: Result<Vec<_>, WorkloadError> = self.paths.iter().map(digest).collect();
-        Ok(survival(&found?, progress))
+        Ok(judge_databases(&found?, progress))
     }
 }
 
@@ -87,7 +89,7 @@ impl Remains for SqliteRemains {
         for left in &self.left {
             let all = left.order.len() as u64;
             let progress = Progress { returned: all, begun: all };
-            let found = left.survived(&self.settings, self.seed, progress)?;
+            let found = left.judge(&self.settings, self.seed, progress)?;
             if found.outcome != CutOutcome::Kept {
                 let path = left.paths.first().cloned().unwrap_or_default();
                 let what = format!("is not as its {all} transactions leave it: {found:?}");
@@ -97,10 +99,10 @@ impl Remains for SqliteRemains {
         Ok(())
     }
 
-    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
+    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
         let of_one = |left: &DatabasesLeft| {
             let progress = Progress::from_sharers(left.times.iter().copied(), cut.at_ns);
-            left.survived(&self.settings, self.seed, progress)
+            left.judge(&self.settings, self.seed, progress)
         };
         self.left.iter().map(of_one).collect()
     }
@@ -168,7 +170,7 @@ mod tests {
     use super::*;
     use crate::tables::rows::Transaction;
     use crate::workload::kind::{ClosedWorkload, Remains, Workload};
-    use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+    use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
     use crate::workload::sqlite::Sqlite;
     use crate::workload::sqlite::settings::Sharing;
     use crate::workload::sqlite::settings::tests::settings;
@@ -193,8 +195,8 @@ mod tests {
         }
 
         /// What would be said if the power had been cut then.
-        fn survived(&self, at_ns: i64) -> Result<Survival, WorkloadError> {
-            self.remains.survived(&Cut { transactions: &self.transactions, at_ns })
+        fn judge(&self, at_ns: i64) -> Result<CutFindings, WorkloadError> {
+            self.remains.judge(&Cut { transactions: &self.transactions, at_ns })
         }
 
         fn change(&self, sql: &str) {
@@ -219,7 +221,7 @@ mod tests {
     fn a_database_is_found_where_its_transactions_end() {
         for workload in [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete] {
             let ran = Ran::new(&fields(workload), 5);
-            let found = ran.survived(i64::MAX).unwrap();
+            let found = ran.judge(i64::MAX).unwrap();
             let all = Some(ran.transactions.len() as u64);
             assert_eq!(
                 (found.outcome, found.found),
@@ -228,7 +230,7 @@ mod tests {
             );
             // What had not begun cannot be there.
             let before = ran.transactions.last().unwrap().begin_ns;
-            assert_eq!(ran.survived(before).unwrap().outcome, CutOutcome::Corrupt, "{workload}");
+            assert_eq!(ran.judge(before).unwrap().outcome, CutOutcome::Corrupt, "{workload}");
         }
     }
 
@@ -243,7 +245,7 @@ mod tests {
                 ..fields(SqliteWorkload::Update)
             };
             let ran = Ran::new(&case, 5);
-            let found = ran.survived(i64::MAX).unwrap();
+            let found = ran.judge(i64::MAX).unwrap();
             assert_eq!(found.outcome, CutOutcome::Kept, "{sharing}");
             let counted: u64 = found.found.iter().flatten().sum();
             assert_eq!(counted, 2 * 33, "{sharing}: {:?}", found.found);
@@ -251,13 +253,9 @@ mod tests {
             let mut order = ran.transactions.clone();
             order.sort_by_key(|it| it.commit_ns);
             let last_ns = order[order.len() - 1].commit_ns;
-            assert_eq!(
-                ran.survived(last_ns - 1).unwrap().outcome,
-                CutOutcome::Corrupt,
-                "{sharing}"
-            );
+            assert_eq!(ran.judge(last_ns - 1).unwrap().outcome, CutOutcome::Corrupt, "{sharing}");
             ran.change("UPDATE record SET value = 'x' || substr(value, 2) WHERE key = 1");
-            assert_eq!(ran.survived(i64::MAX).unwrap().outcome, CutOutcome::Corrupt, "{sharing}");
+            assert_eq!(ran.judge(i64::MAX).unwrap().outcome, CutOutcome::Corrupt, "{sharing}");
         }
     }
 
@@ -272,13 +270,13 @@ mod tests {
             let (from, to) = (short.directory.path().join(name), long.directory.path().join(name));
             std::fs::copy(from, to).unwrap();
         }
-        let found = long.survived(i64::MAX).unwrap();
+        let found = long.judge(i64::MAX).unwrap();
         assert_eq!((found.outcome, found.lost), (CutOutcome::Lost, 4));
         let from = short.directory.path().join("db2.db");
         std::fs::remove_file(&from).unwrap();
-        assert!(short.survived(i64::MAX).is_err(), "a database that is gone");
+        assert!(short.judge(i64::MAX).is_err(), "a database that is gone");
         assert!(!from.exists());
         std::fs::write(&from, [b'x'; 8192]).unwrap();
-        assert!(short.survived(i64::MAX).is_err(), "what is no database");
+        assert!(short.judge(i64::MAX).is_err(), "what is no database");
     }
 }

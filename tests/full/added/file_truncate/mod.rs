@@ -127,7 +127,7 @@ impl FilesOfThread for Truncated {
         Err(WorkloadError::Contents { path: self.path.clone(), what })
     }
 
-    fn survived(&self, _: Progress) -> Result<Damage, WorkloadError> {
+    fn judge(&self, _: Progress) -> Result<Damage, WorkloadError> {
         Err(WorkloadError::refused("workload file-truncate syncs nothing"))
     }
 }

@@ -13,7 +13,7 @@ use super::Expected;
 use super::file_history::FileVerdict;
 use super::names::{NameChange, NameTree, Node, NodeNumber, ROOT};
 use crate::workload::error::{WorkloadError, failed};
-use crate::workload::power_cut::{CutOutcome, Survival};
+use crate::workload::power_cut::{CutFindings, CutOutcome};
 
 /// What names a directory has now: of each of a directory's names, the inode.
 type FoundNames = BTreeMap<(NodeNumber, Vec<u8>), u64>;
@@ -22,12 +22,12 @@ type FoundNames = BTreeMap<(NodeNumber, Vec<u8>), u64>;
 ///
 /// # Errors
 /// If something cannot be read, or holds what no call put there.
-pub fn survived(
+pub fn judge_files(
     tree: &NameTree,
     directory: &Path,
     stream: &[u8],
     expected: Expected,
-) -> Result<Survival, WorkloadError> {
+) -> Result<CutFindings, WorkloadError> {
     let mut judge = TreeJudge { tree, stream, expected, lost: Vec::new(), found: BTreeMap::new() };
     judge.directory(ROOT, directory)?;
     judge.renames();
@@ -44,12 +44,12 @@ pub fn survived(
         {
             let name = String::from_utf8_lossy(&rename.to.1);
             let message = format!("{name} has its old name too");
-            return Ok(Survival::without_states(CutOutcome::Torn, message));
+            return Ok(CutFindings::without_states(CutOutcome::Torn, message));
         }
     }
     let outcome = if lost.is_empty() { CutOutcome::Kept } else { CutOutcome::Lost };
     let message = lost.first().cloned().unwrap_or_default();
-    Ok(Survival { outcome, found: Vec::new(), lost: lost.len() as u64, message })
+    Ok(CutFindings { outcome, found: Vec::new(), lost: lost.len() as u64, message })
 }
 
 /// The last change of a name that had begun.
@@ -197,9 +197,9 @@ mod tests {
                 None => fs::write(path, "").unwrap(),
             }
         }
-        let found = survived(tree, folder.path(), &[], Expected::AfterCut { at_ns });
+        let found = judge_files(tree, folder.path(), &[], Expected::AfterCut { at_ns });
         let found = found.unwrap_or_else(|error| {
-            Survival::without_states(CutOutcome::Corrupt, error.to_string())
+            CutFindings::without_states(CutOutcome::Corrupt, error.to_string())
         });
         (found.outcome, found.lost)
     }
@@ -237,7 +237,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a"), "").unwrap();
         fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
-        let found = survived(&tree, folder.path(), &[], Expected::AfterCut { at_ns: 35 });
+        let found = judge_files(&tree, folder.path(), &[], Expected::AfterCut { at_ns: 35 });
         assert_eq!(found.unwrap().outcome, CutOutcome::Torn);
         tree.sync(ROOT, at(40));
         assert_eq!(judged(&tree, &["a"], 45), (CutOutcome::Lost, 2));
@@ -264,7 +264,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             names.iter().for_each(|name| fs::write(folder.path().join(name), contents).unwrap());
             let expected = Expected::AfterCut { at_ns };
-            survived(&tree, folder.path(), &stream, expected).map(|it| it.outcome).ok()
+            judge_files(&tree, folder.path(), &stream, expected).map(|it| it.outcome).ok()
         };
         assert_eq!(judged(&stream[100..150], &["a"], 61), Some(CutOutcome::Kept));
         assert_eq!(judged(&stream[..50], &["a"], 61), Some(CutOutcome::Lost));

@@ -2,7 +2,7 @@
 
 Reads what power cuts left (RUN/power-cuts); gives counts of distinct states by outcome, the worst
 of them, and where they contradict the manuals (risks.py). Their words are made in
-jojlab/report/survival.py.
+jojlab/report/durability.py.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class HarmCause:
 
 
 @dataclass(frozen=True)
-class Survival:
+class Durability:
     """The outcomes of power cuts of one case, all its seeds together. Counts are of distinct
     states.
 
@@ -167,21 +167,21 @@ class Survival:
         return Contradiction.UNSEEN if told and not seen else None
 
 
-def survivals(run: RunFolder) -> dict[str, Survival]:
+def durability_by_case(run: RunFolder) -> dict[str, Durability]:
     """Return what survives of the cases of a run whose power was cut, by case_id.
 
     Raises DataError when what power cuts left is damaged, or of another run.
     """
-    return {entry.case_id: found for entry in run.cases if (found := survival_of(run, entry))}
+    return {entry.case_id: found for entry in run.cases if (found := case_durability(run, entry))}
 
 
-def survival_of(run: RunFolder, entry: CaseEntry) -> Survival | None:
+def case_durability(run: RunFolder, entry: CaseEntry) -> Durability | None:
     """Return what survives of one case; None where its power was not cut."""
     answers = list(run.power_cuts(entry))
-    return survival(answers) if answers else None
+    return summarise_power_cuts(answers) if answers else None
 
 
-def is_worse(one: Survival | None, other: Survival | None) -> bool:
+def is_worse(one: Durability | None, other: Durability | None) -> bool:
     """Return whether worse was seen of `one`; what was not tested is not known to be worse."""
     worst = one.worst if one else None
     if worst is None:
@@ -189,14 +189,14 @@ def is_worse(one: Survival | None, other: Survival | None) -> bool:
     return other is None or other.worst is None or worst.badness > other.worst.badness
 
 
-def survival(answers: Sequence[PowerCuts]) -> Survival:
+def summarise_power_cuts(answers: Sequence[PowerCuts]) -> Durability:
     """Return what the answers of one case say, of one seed each."""
     states = [state for answer in answers for state in answer.states]
     by_kind: dict[str, dict[str, int]] = {kind: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
     for state in states:
         by_kind[state.kind][state.outcome] += 1
     harmful = [state for state in states if state.outcome != "kept"]
-    return Survival(
+    return Durability(
         tuple(answer.seed for answer in answers),
         answers[0].model,
         sum(answer.requested_states for answer in answers),
@@ -217,43 +217,45 @@ def survival(answers: Sequence[PowerCuts]) -> Survival:
     )
 
 
-def survival_json(
-    survival: Survival | None, contradiction: Contradiction | None, uncut: str
+def durability_json(
+    durability: Durability | None, contradiction: Contradiction | None, uncut: str
 ) -> dict[str, Any]:
     """Return it as `--json` prints it; `uncut` says why nothing was tested though it was asked."""
-    if survival is None:
+    if durability is None:
         return {"tested": False, "reason": uncut or "not asked for"}
     return {
         "tested": True,
-        "proven_unsafe": survival.is_unsafe,
-        "worst": survival.worst_outcome,
-        "states": survival.states,
-        "harmful_states": survival.harmful,
-        "shrunk_states": survival.shrunk,
-        "states_that_need_a_tear": survival.torn,
-        "states_that_need_a_second_cut": survival.cut_twice,
+        "proven_unsafe": durability.is_unsafe,
+        "worst": durability.worst_outcome,
+        "states": durability.states,
+        "harmful_states": durability.harmful,
+        "shrunk_states": durability.shrunk,
+        "states_that_need_a_tear": durability.torn,
+        "states_that_need_a_second_cut": durability.cut_twice,
         "smallest_cuts": [
             {
                 "outcome": cause.outcome,
                 "states": cause.states,
                 **msgspec.to_builtins(cause.smallest),
             }
-            for cause in survival.causes
+            for cause in durability.causes
         ],
-        "torn_block_states": {each.value: survival.torn_blocks.get(each, 0) for each in TornBlock},
-        "outcomes": dict(survival.outcomes),
-        "most_lost_commits": survival.most_lost,
-        "asked_states": survival.requested_states,
-        "boundary_states": survival.boundary_states,
-        "boundary_states_left_out": survival.boundary_states_left_out,
-        "sampled_states": survival.sampled_states,
-        "draws": survival.draws,
-        "by_kind": {kind: dict(counts) for kind, counts in survival.outcomes_by_kind.items()},
-        "bound_95_percent": survival.bound,
+        "torn_block_states": {
+            each.value: durability.torn_blocks.get(each, 0) for each in TornBlock
+        },
+        "outcomes": dict(durability.outcomes),
+        "most_lost_commits": durability.most_lost,
+        "asked_states": durability.requested_states,
+        "boundary_states": durability.boundary_states,
+        "boundary_states_left_out": durability.boundary_states_left_out,
+        "sampled_states": durability.sampled_states,
+        "draws": durability.draws,
+        "by_kind": {kind: dict(counts) for kind, counts in durability.outcomes_by_kind.items()},
+        "bound_95_percent": durability.bound,
         "contradiction": contradiction.value if contradiction else None,
-        "model": dict(survival.model),
-        "unchecked": list(survival.unchecked),
-        "seeds": list(survival.seeds),
+        "model": dict(durability.model),
+        "unchecked": list(durability.unchecked),
+        "seeds": list(durability.seeds),
     }
 
 

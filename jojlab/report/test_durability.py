@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from jojlab.analysis.run.durability import summarise_power_cuts
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import CaseSummary
-from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
 from jojlab.model.hazards import ModeCounts, Observation
-from jojlab.report.survival import (
+from jojlab.report.durability import (
     UNCHECKED_DATA,
     case_mark,
     cause_sentences,
@@ -23,7 +23,7 @@ from jojlab.report.survival import (
     not_in_model,
     outcome_words,
     risk,
-    summarise_survivals,
+    summarise_durability,
     verdict_sentence,
     worst_sentence,
 )
@@ -44,8 +44,10 @@ def case(outcomes: list[dict[str, Any]] | None, settings: Any = None, **more: An
     fields = complete(settings or {"journal_mode": "wal"})
     left = None
     if outcomes is not None:
-        left = survival([msgspec.convert(answer(outcomes, {"a": "b"}, **more), PowerCuts)])
-    return CaseSummary("case", "case", fields, "ok", "", hazards=hazards(fields), survival=left)
+        left = summarise_power_cuts(
+            [msgspec.convert(answer(outcomes, {"a": "b"}, **more), PowerCuts)]
+        )
+    return CaseSummary("case", "case", fields, "ok", "", hazards=hazards(fields), durability=left)
 
 
 MODEL = (
@@ -62,7 +64,7 @@ def test_what_was_not_tested_is_neither_blank_nor_zero() -> None:
     assert (
         outcome_words(case(None))
         == verdict_sentence(case(None))
-        == summarise_survivals([case(None)])
+        == summarise_durability([case(None)])
         == "not tested"
     )
     assert risk(case(None)) == case_mark(case(None)) == contradiction(case(None)) == ""
@@ -259,7 +261,7 @@ def test_the_worst_state_is_told() -> None:
         "The worst (state 00000000): cut just after a commit returned, all of what was in flight "
         "survived but one write: 2 of 9 acknowledged commits lost."
     )
-    assert summarise_survivals(
+    assert summarise_durability(
         [case(states(harmless=3)), case([state(1, outcome="lost")]), case(None)]
     ) == ("1 proven unsafe, 1 not refuted, 1 not tested")
 
@@ -276,11 +278,11 @@ def test_ubifs_says_where_it_gives_wrong_bytes_without_an_error(
     options: str, is_blind: bool
 ) -> None:
     found = case(states(harmless=3), {"filesystem": "ubifs", "mount_options": options})
-    assert found.survival
-    assert (UNCHECKED_DATA in not_in_model(found, found.survival)) == is_blind
+    assert found.durability
+    assert (UNCHECKED_DATA in not_in_model(found, found.durability)) == is_blind
 
 
 def test_no_other_filesystem_is_said_to_be_mounted_without_ubifs_checks() -> None:
     found = case(states(harmless=3), {"filesystem": "ext4"})
-    assert found.survival
-    assert UNCHECKED_DATA not in not_in_model(found, found.survival)
+    assert found.durability
+    assert UNCHECKED_DATA not in not_in_model(found, found.durability)

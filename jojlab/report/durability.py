@@ -1,7 +1,7 @@
 """Says what survives a power cut: the words of every column, mark and sentence about it, and
 the section with the risks by the manuals and every case whose power was cut.
 
-Gets what power cuts left (jojlab/analysis/run/survival.py) and what the manuals say. Nothing that
+Gets what power cuts left (jojlab/analysis/run/durability.py) and what the manuals say. Nothing that
 was not tested is called safe, and no number of states proves anything safe.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jojlab.analysis.run.durability import Contradiction, Durability, Moment
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.analysis.run.survival import Contradiction, Moment, Survival
 from jojlab.report import hazards
 from jojlab.report.shared import text
 from jojlab.report.shared.template import Cell, Noted, Section, case_ids, render
@@ -77,8 +77,8 @@ UNCHECKED_DATA = (
 
 
 def outcome_words(case: CaseSummary) -> str:
-    """Return what the column "survives" shows: the worst that was seen, and how often."""
-    result = case.survival
+    """Return what the column "durability" shows: the worst that was seen, and how often."""
+    result = case.durability
     if result is None:
         return NOT_TESTED
     if not result.is_unsafe:
@@ -87,7 +87,7 @@ def outcome_words(case: CaseSummary) -> str:
     return f"{_harm(case, result)}: {worst}"
 
 
-def outcome_counts(result: Survival | None) -> str:
+def outcome_counts(result: Durability | None) -> str:
     """Return the counts of distinct states by outcome, as comparisons show them."""
     if result is None:
         return NOT_TESTED
@@ -97,14 +97,16 @@ def outcome_counts(result: Survival | None) -> str:
 
 def risk(case: CaseSummary) -> str:
     """Return what a chart's mark says of a case: what the manuals warn of, and what was seen."""
-    seen = outcome_words(case) if case.survival and case.survival.is_unsafe else ""
+    seen = outcome_words(case) if case.durability and case.durability.is_unsafe else ""
     manuals = hazards.manuals(case) if case.hazards or case.unknowns else ""
     return "; ".join(filter(None, (manuals, seen)))
 
 
 def case_mark(case: CaseSummary) -> str:
     """Return what stands below a case's name; nothing where there is no known risk."""
-    seen_harm = f"seen: {outcome_words(case)}" if case.survival and case.survival.is_unsafe else ""
+    seen_harm = (
+        f"seen: {outcome_words(case)}" if case.durability and case.durability.is_unsafe else ""
+    )
     return "\n".join(filter(None, (hazards.risk_mark(case), seen_harm)))
 
 
@@ -115,7 +117,7 @@ def contradiction(case: CaseSummary) -> str:
 
 def verdict_sentence(case: CaseSummary) -> str:
     """Return the verdict of a case, exactly."""
-    result = case.survival
+    result = case.durability
     if result is None:
         return f"not tested: {case.uncut}" if case.uncut else NOT_TESTED
     tested = f"{_boundaries(result)} and {result.sampled_states:,} sampled of model {model(result)}"
@@ -129,7 +131,7 @@ def verdict_sentence(case: CaseSummary) -> str:
     return f"not refuted: {tested}{_bound(result)}{_judged(case)}"
 
 
-def model(result: Survival) -> str:
+def model(result: Durability) -> str:
     """Return in a few words what can happen in the model that the states are of."""
     known = result.model
     caches, fua, lies, torn = (
@@ -148,7 +150,7 @@ def model(result: Survival) -> str:
     return f"[{', '.join(filter(None, words))}]"
 
 
-def not_in_model(case: CaseSummary, result: Survival) -> str:
+def not_in_model(case: CaseSummary, result: Durability) -> str:
     """Return what cannot happen in the model of a case, and why a reader should know."""
     absent = "" if result.model.get("second_cuts") else " No second cut comes during recovery."
     unchecked = "".join(f" Not checked: {words}." for words in result.unchecked)
@@ -160,7 +162,7 @@ def not_in_model(case: CaseSummary, result: Survival) -> str:
 
 def moments(case: CaseSummary) -> str:
     """Say whether harm comes in the instant after a commit returned, or at other moments too."""
-    result = case.survival
+    result = case.durability
     if result is None:
         return ""
     parts = [
@@ -176,7 +178,7 @@ def moments(case: CaseSummary) -> str:
 
 def needs_sentence(case: CaseSummary) -> str:
     """Say what harm takes, of how many harmful states that is known; empty where there is none."""
-    result = case.survival
+    result = case.durability
     if result is None or not result.is_unsafe:
         return ""
     known = f"{result.shrunk:,} of {text.integer(result.harmful, 'harmful state')}"
@@ -195,7 +197,7 @@ def needs_sentence(case: CaseSummary) -> str:
 
 def cause_sentences(case: CaseSummary) -> list[str]:
     """Return what harm takes, the most frequent first, and in how many states."""
-    causes = case.survival.causes if case.survival else ()
+    causes = case.durability.causes if case.durability else ()
     return [
         f"{text.integer(cause.states, 'state')} {cause.outcome}: {smallest_words(cause.smallest)}"
         for cause in causes[:_MOST_CAUSES]
@@ -243,7 +245,7 @@ def _more(count: int) -> str:
 
 def worst_sentence(case: CaseSummary) -> str:
     """Return what the worst state was, and what was found in it, in a line; empty without harm."""
-    worst = case.survival.worst if case.survival else None
+    worst = case.durability.worst if case.durability else None
     return f"The worst (state {worst.hash[:8]}): {state_words(case, worst)}." if worst else ""
 
 
@@ -275,9 +277,9 @@ def _as_after(result: Sequence[int | None]) -> str:
     return f"the databases are as after {', '.join(counts[:-1])} and {counts[-1]}"
 
 
-def summarise_survivals(cases: Sequence[CaseSummary]) -> str:
+def summarise_durability(cases: Sequence[CaseSummary]) -> str:
     """Return what is known of several cases, in a line."""
-    result = [case.survival for case in cases]
+    result = [case.durability for case in cases]
     tested = [each for each in result if each]
     if not tested:
         return NOT_TESTED
@@ -290,7 +292,7 @@ def summarise_survivals(cases: Sequence[CaseSummary]) -> str:
     return ", ".join(f"{count} {what}" for count, what in counts if count)
 
 
-def _harm(case: CaseSummary, result: Survival) -> str:
+def _harm(case: CaseSummary, result: Durability) -> str:
     """Return the worst harm that was seen, in a few words."""
     if result.worst_outcome != "lost":
         return _HARMS[result.worst_outcome]
@@ -334,14 +336,14 @@ def _after_return(case: CaseSummary) -> str:
     return f"just after {'a commit' if text.has_commit([case]) else 'an operation'} returned"
 
 
-def _boundaries(result: Survival) -> str:
+def _boundaries(result: Durability) -> str:
     whole = result.boundary_states + result.boundary_states_left_out
     if result.boundary_states_left_out:
         return f"{result.boundary_states:,} of {whole:,} boundary states"
     return f"all {whole:,} boundary states"
 
 
-def _bound(result: Survival) -> str:
+def _bound(result: Durability) -> str:
     if result.bound is None:
         return ""
     share = f"{text.upper_bound(result.bound * 100)} %"
@@ -382,7 +384,7 @@ _FEW = 4  # cases whose strips stand open
 def safety(summary: RunSummary, run: str) -> Section | None:
     """Return the section on risks and power cuts, or None where there is neither."""
     cases = summary.measured
-    cut = [(case, case.survival) for case in cases if case.survival]
+    cut = [(case, case.durability) for case in cases if case.durability]
     risks = [
         (sentence, hazards.summarise_labels(labels, len(cases)) if len(cases) > 1 else "")
         for sentence, labels in hazards.labels_by_sentence(cases).items()
@@ -390,14 +392,14 @@ def safety(summary: RunSummary, run: str) -> Section | None:
     if not (cut or risks):
         return None
     html = render(
-        "report/survival.html",
+        "report/durability.html",
         risks=risks,
         columns=["case", "by the manuals", "verdict", "states", *OUTCOMES],
         rows=[_row(case) for case in cases],
         ids=case_ids(cases),
         cases=[_case(case, result) for case, result in cut],
         is_open=len(cut) <= _FEW,
-        several=summarise_survivals(cases),
+        several=summarise_durability(cases),
         bound=BOUND,
         shares=SHARES,
         not_modelled=sorted({not_in_model(*each) for each in cut}),
@@ -409,7 +411,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
 
 def _row(case: CaseSummary) -> list[Cell]:
     manuals = hazards.manuals(case)
-    result = case.survival
+    result = case.durability
     if result is None:
         return [case.label, manuals, NOT_TESTED, *(["–"] * (1 + len(OUTCOMES)))]
     verdict = "proven unsafe" if result.is_unsafe else "not refuted"
@@ -418,7 +420,7 @@ def _row(case: CaseSummary) -> list[Cell]:
     return [case.label, manuals, noted, f"{result.states:,}", *counts]
 
 
-def _case(case: CaseSummary, result: Survival) -> dict[str, Any]:
+def _case(case: CaseSummary, result: Durability) -> dict[str, Any]:
     return {
         "case": case.case_id,
         "label": case.label,
@@ -440,7 +442,7 @@ def strip(case: CaseSummary) -> dict[str, Any] | None:
 
     None where the power of the case was not cut.
     """
-    result = case.survival
+    result = case.durability
     if result is None or not result.moments:
         return None
     most = max(1, *(sum(moment.outcomes.values()) for moment in result.moments))
