@@ -22,7 +22,7 @@ from jojlab.command_line.out_folder import free_folder
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import attend
-from jojlab.report.answer import answer_lines, live_subject
+from jojlab.report.answer import answer_lines, cheaper_command, live_subject
 from jojlab.report.live import print_live_trace
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
@@ -123,19 +123,20 @@ def trace(
         close(run)
         if run.path.exists():
             sums = json.loads(summary.read_text()) if summary.exists() else {}
-            _print_summary(run, sums if as_json else None)
+            _print_summary(run, sums, as_json)
             click.echo(f"run {run.path}: joj show {run.path}", err=True)
     return code
 
 
-def _print_summary(run: RunFolder, sums: Mapping[str, Any] | None) -> None:
-    """Print the short answer and one small table, on standard error: standard output is the
-    command's own. Of `sums` print all, and the answer, as JSON on standard output.
+def _print_summary(run: RunFolder, sums: Mapping[str, Any], as_json: bool) -> None:
+    """Print the short answer, one small table and details, on standard error: standard output is
+    the command's own. `sums` are of the agent; with `as_json` print them, and the answer, as JSON
+    on standard output.
     """
     summary = summarise(run)
     lines = answer_lines(summary, characterisations(Dataset.from_runs(run)))
     [case] = summary.cases
-    if sums is not None:
+    if as_json:
         live = {"live": live_json(case.live)} if case.live else {}
         click.echo(json.dumps({"in_short": lines, **sums, **live}))
         return
@@ -144,3 +145,7 @@ def _print_summary(run: RunFolder, sums: Mapping[str, Any] | None) -> None:
     if case.live:
         subject = live_subject(next(iter(case.programs.values()), {}))
         print_live_trace(console, case.live, subject)
+    if cheaper := cheaper_command(summary):
+        click.echo(f"to measure what is cheaper in the lab: {cheaper}", err=True)
+    for line in sums.get("details", ()):
+        click.echo(line, err=True)

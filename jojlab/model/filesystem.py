@@ -81,6 +81,8 @@ class Filesystem:
     # Options that the adviser tries, as they may make a commit cheaper.
     cheaper_mkfs_options: tuple[str, ...] = ()
     cheaper_mount_options: tuple[str, ...] = ()
+    # Fields of a case that made a commit cheaper there (docs/cure.md; joj run first-look).
+    cheaper_settings: frozenset[str] = frozenset()
     # What the ATC'13 study's version had (jojlab/model/software.py): fields of a case, and the sync
     # call that does what its fdatasync did.
     study_fields: Mapping[str, Value] = field(default_factory=dict)

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.run.answer import Answer, Factor, answer
-from jojlab.analysis.run.summary import CaseSummary, RunSummary, summary_json
+from jojlab.analysis.run.summary import CaseSummary, RunSummary, place_of, summary_json
 from jojlab.analysis.study.parts import Verdicts, verdicts
 from jojlab.analysis.traffic.characterisation import Characterisation
 from jojlab.analysis.traffic.live import LiveTrace
 from jojlab.foundation.printable import printable
+from jojlab.model.filesystems import FILESYSTEMS
+from jojlab.model.workloads.sqlite import ROLLBACK_MODES
 from jojlab.report import durability, hazards
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import (
-    MOST_COLUMNS,
     RankedLine,
     count,
     duration,
@@ -101,7 +102,7 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
         (2, _owners(live)),
         (3, _time(result)),
         (0, _safety(result.measured)),
-        (1, _settings(program)),
+        (1, _cheaper_settings(result, program)),
     ]
 
 
@@ -143,21 +144,57 @@ def _owners(live: LiveTrace) -> str:
     return sentence(parts)
 
 
-def _settings(program: Mapping[str, Any]) -> str:
-    """Say with which settings commits were made, and where cheaper ones are found."""
-    modes = program.get("journal_modes") or {}
-    if not modes:
+def _cheaper_settings(result: Answer, program: Mapping[str, Any]) -> str:
+    """Say which settings made commits like these cheaper in the lab; else which were seen."""
+    mode, call = _usual_settings(program)
+    if not mode:
         return "Cheaper: not measured here."
-    mode = max(modes, key=lambda each: int(modes[each]["commits"]))
-    calls = program.get("sync_calls") or {}
+    if changes := ", ".join(_lab_changes(result, program)):
+        return f"Cheaper in the lab: {changes}; not measured here (joj bill --like FILE)."
+    seen = f"{mode} with {call}" if call else mode
+    return f"Cheaper: most commits were {seen}; joj advise searches."
+
+
+def cheaper_command(summary: RunSummary) -> str:
+    """Return the command that measures in the lab what may be cheaper for the commits of a live
+    trace; empty where nothing is known to be.
+    """
+    result = answer(summary)
+    program: Mapping[str, Any] = next(iter(summary.cases[0].programs.values()), {})
+    fields = _lab_changes(result, program).values() if result else ()
+    settings = "".join(f" --set {field}" for field in fields)
+    return f"joj bill --like FILE{settings}" if settings else ""
+
+
+def _usual_settings(program: Mapping[str, Any]) -> tuple[str, str]:
+    """Return journal mode and sync call of most commits, each empty where it is not known."""
+    modes, calls = program.get("journal_modes") or {}, program.get("sync_calls") or {}
+    mode = max(modes, key=lambda each: int(modes[each]["commits"]), default="")
     call = max(calls, key=calls.__getitem__, default="")
-    seen = f"{mode} with {call}" if call not in ("", "none") else mode
-    files = program.get("database_files") or [{}]
-    path = max(files, key=lambda each: int(each.get("commits", 0))).get("path")
-    like = f"joj bill --like {printable(path)} measures that in the lab, " if path else ""
-    begin = f"Cheaper: most commits were {seen}; "
-    words = f"{begin}{like}joj advise what is cheaper."
-    return words if len(words) <= MOST_COLUMNS else f"{begin}joj advise searches."
+    return mode, "" if call == "none" else call
+
+
+def _lab_changes(result: Answer, program: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the lab found to be cheaper on this filesystem than the settings that were seen,
+    each with the field of a case that tries it.
+    """
+    filesystem = FILESYSTEMS.get(_filesystem(result.case))
+    lab = filesystem.cheaper_settings if filesystem else frozenset()
+    mode, call = _usual_settings(program)
+    modes = program.get("journal_modes") or {}
+    several = any(int(each["several_databases"]) for each in modes.values())
+    reason = result.journal_reason.reason if result.journal_reason else ""
+    wal_grows = any(f"-wal: {change}" in reason for change in ("created", "grew"))
+    changes: dict[str, str] = {}
+    # A transaction over several databases is atomic with a rollback journal alone.
+    if mode in ROLLBACK_MODES and "journal_mode=wal" in lab and not several:
+        changes[f"wal for {mode}"] = "journal_mode=wal"
+    # The sync of a WAL that grows writes its inode too, whichever call asks for it.
+    if mode == "wal" and wal_grows and "vfs=wal" in lab:
+        changes["a WAL that does not grow (joj cure)"] = "vfs=wal"
+    elif call == "fsync" and "sync_call=fdatasync" in lab:
+        changes["fdatasync for fsync"] = "sync_call=fdatasync"
+    return changes
 
 
 def _cost(result: Answer) -> str:
@@ -205,7 +242,7 @@ def _discards(result: Answer) -> str:
 
 
 def _class_words(name: str, case: CaseSummary) -> str:
-    filesystem = case.case.get("filesystem")
+    filesystem = _filesystem(case)
     own = f"{filesystem}'s" if filesystem else "the filesystem's"
     return {
         "filesystem journal": f"{own} journal",
@@ -213,6 +250,11 @@ def _class_words(name: str, case: CaseSummary) -> str:
         "unknown": "of an unknown owner",
         "other data": "other data",
     }.get(name, f"the {name}")
+
+
+def _filesystem(case: CaseSummary) -> str:
+    """Return the filesystem that a case ran on; empty where that is not known."""
+    return str(place_of(case.case, case.configuration).get("filesystem", ""))
 
 
 def _reason(reason: str) -> str:

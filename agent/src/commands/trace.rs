@@ -47,7 +47,7 @@ pub struct Arguments {
     /// Keep no rows: add up bytes by file in the kernel, for loads too heavy for rows
     #[arg(long)]
     totals: bool,
-    /// Write the summary as JSON to this file, and print only what is missing
+    /// Write the summary as JSON to this file, and print nothing
     #[arg(long)]
     summary: Option<PathBuf>,
     /// Print the summary as JSON on standard output
@@ -109,9 +109,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if arguments.json {
         print(outcome.json())?;
-    } else {
+    } else if arguments.summary.is_none() {
         // Where messages go: standard output is the command's.
-        outcome.text(arguments.summary.is_some()).into_iter().for_each(say);
+        outcome.text().into_iter().for_each(say);
     }
     Ok(exit_code(outcome.end, !outcome.reasons.is_empty()))
 }

@@ -121,33 +121,39 @@ impl Summary {
         text
     }
 
-    /// What is missing.
-    fn losses(&self, lost_events: u64, gaps: &Gaps) -> String {
-        let mut text = String::new();
-        let mut put = |line: String| writeln!(text, "{}", line.trim_end()).expect("to memory");
-        put(format!(
-            "{} requests; the tracer's own: {} of them, {} bytes",
-            self.requests, self.own_requests, self.own_bytes
-        ));
-        put(format!(
-            "{lost_events} events lost ({} skipped by the kernel), {} bytes and {} flushes \
-             unattributed, {} bios unissued, {} requests incomplete, {} failed",
-            gaps.skipped_runs,
-            gaps.unattributed_bytes,
-            gaps.unattributed_flushes,
-            gaps.unissued_bios,
-            gaps.incomplete_requests,
-            gaps.failed_requests,
-        ));
-        if let Some(untimed) = gaps.untimed() {
-            put(format!("{untimed}: their complete_ns is empty"));
-        }
+    /// How many requests there were, and what is missing.
+    fn losses(&self, lost_events: u64, gaps: &Gaps) -> Vec<String> {
+        let counts = [
+            (gaps.skipped_runs, "runs of a program skipped by the kernel"),
+            (gaps.unattributed_flushes, "flushes unattributed"),
+            (gaps.unissued_bios, "bios unissued"),
+            (gaps.incomplete_requests, "requests incomplete"),
+            (gaps.failed_requests, "failed"),
+        ];
+        let further: String = counts
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!(", {count} {what}"))
+            .collect();
+        let mut lines = vec![
+            format!(
+                "{} requests; the tracer's own: {} of them, {} bytes",
+                self.requests, self.own_requests, self.own_bytes
+            ),
+            format!(
+                "{lost_events} events lost, {} bytes unattributed{further}",
+                gaps.unattributed_bytes
+            ),
+        ];
+        lines.extend(gaps.untimed().map(|untimed| format!("{untimed}: their complete_ns is empty")));
         if gaps.edge_requests > 0 {
             let count = gaps.edge_requests;
-            put(format!("{count} requests queued before the begin or after the end: left out"));
+            lines.push(format!(
+                "{count} requests queued before the begin or after the end: left out"
+            ));
         }
-        gaps.notes().into_iter().for_each(put);
-        text
+        lines.extend(gaps.notes());
+        lines
     }
 
     /// The same for programs, every line of it.
@@ -197,13 +203,13 @@ pub fn printable(path: &str) -> String {
 
 /// Bytes by operation and type of all bios, and whose those were that have no rows; none where
 /// every bio has.
-fn totals_text(totals: &Totals) -> Option<String> {
-    let mut text = String::new();
+fn totals_lines(totals: &Totals) -> Vec<String> {
+    let mut lines = Vec::new();
     let Totals { exact, bios_without_rows, sums, without_rows } = totals;
     if *bios_without_rows == 0 {
-        return None;
+        return lines;
     }
-    let mut put = |line: String| writeln!(text, "{}", line.trim_end()).expect("to memory");
+    let mut put = |line: String| lines.push(line.trim_end().to_owned());
     put(format!(
         "{bios_without_rows} bios have no rows in requests and page_runs: their bytes were added \
          up in the kernel"
@@ -231,7 +237,7 @@ fn totals_text(totals: &Totals) -> Option<String> {
             sum.device, sum.operation, sum.block_type, sum.bytes, sum.bytes_without_rows
         ));
     }
-    Some(text)
+    lines
 }
 
 /// What a live trace leaves beside its tables: how it ended, what it saw, and why it is incomplete.
@@ -248,24 +254,28 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// For programs.
+    /// For programs; `details` are for people, who read an answer first.
     pub fn json(&self) -> Value {
         let mut json = self.summary.json(self.lost_events, &self.gaps);
         json["incomplete_reasons"] = json!(self.reasons);
         json["totals"] = json!(self.totals);
+        json["details"] = json!(self.details());
         json
     }
 
-    /// For people: paragraphs of lines; with `is_brief` of what is missing alone.
-    pub fn text(&self, is_brief: bool) -> Vec<String> {
-        let table = (!is_brief).then(|| self.summary.table());
-        let losses = self.summary.losses(self.lost_events, &self.gaps);
-        let mut text: Vec<String> =
-            table.into_iter().chain([losses]).map(|it| it.trim_end().to_owned()).collect();
-        text.extend(totals_text(&self.totals).map(|totals| totals.trim_end().to_owned()));
-        text.extend(self.reasons.iter().map(|reason| format!("incomplete: {reason}")));
-        let folder = self.folder.iter().filter(|_| !is_brief);
-        text.extend(folder.map(|folder| format!("tables in {}", folder.display())));
+    /// Lines that say how much was traced and what is missing.
+    fn details(&self) -> Vec<String> {
+        let mut lines = self.summary.losses(self.lost_events, &self.gaps);
+        lines.extend(totals_lines(&self.totals));
+        lines.extend(self.reasons.iter().map(|reason| format!("incomplete: {reason}")));
+        lines
+    }
+
+    /// For people: the table, and lines.
+    pub fn text(&self) -> Vec<String> {
+        let mut text = vec![self.summary.table().trim_end().to_owned()];
+        text.extend(self.details());
+        text.extend(self.folder.iter().map(|folder| format!("tables in {}", folder.display())));
         text
     }
 }
@@ -306,7 +316,7 @@ mod tests {
         assert_eq!((summary.requests, summary.own_requests, summary.own_bytes), (2, 1, 4096));
         let (table, losses) = (summary.table(), summary.losses(3, &Gaps::default()));
         assert!(table.contains("(the tracer's own)"), "{table}");
-        assert!(losses.contains("3 events lost"), "{losses}");
+        assert_eq!(losses[1], "3 events lost, 0 bytes unattributed");
     }
 
     #[test]
@@ -337,15 +347,15 @@ mod tests {
             bytes_without_rows: 4096,
         };
         let mut totals = Totals { exact: true, sums: vec![total], ..Totals::default() };
-        assert_eq!(totals_text(&totals), None);
+        assert_eq!(totals_lines(&totals), Vec::<String>::new());
         totals.bios_without_rows = 1;
-        let found = totals_text(&totals).unwrap();
+        let found = totals_lines(&totals).join("\n");
         assert!(
             found.contains("1 bios have no rows") && found.contains("totals, exact"),
             "{found}"
         );
         assert!(found.contains("8192") && found.contains("4096"), "{found}");
         totals.exact = false;
-        assert!(totals_text(&totals).unwrap().contains("totals, at least"));
+        assert!(totals_lines(&totals).join("\n").contains("totals, at least"));
     }
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.live import live_json, live_traces
-from jojlab.report.answer import answer_lines
+from jojlab.report.answer import answer_lines, cheaper_command
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of, wal_capture
 
@@ -84,6 +84,44 @@ def test_its_answer_has_the_commits_their_cost_and_what_the_disk_counted(tmp_pat
     ) in lines
     assert len(lines) <= 6
     assert max(map(len, lines)) <= 100
+
+
+def test_its_answer_names_what_the_lab_found_cheaper_and_the_command_that_measures_it(
+    tmp_path: Path,
+) -> None:
+    def found(name: str, mode: str, call: str, filesystem: str, several: int = 0) -> list[str]:
+        builder = live_capture()
+        place = {"filesystem": filesystem, "mount": f"/dev/sda / {filesystem} rw"}
+        builder.more_manifest["configuration"] = place
+        for request in builder.tables["requests"]:
+            request["reason"] = "test.db-wal: grew, times"
+        watch = builder.more_manifest["watch"]
+        counts = {**watch["journal_modes"]["wal"], "several_databases": several}
+        watch |= {"journal_modes": {mode: counts}, "sync_calls": {call: 10}}
+        summary = summarise(run_of(tmp_path / name, builder))
+        lines = answer_lines(summary)
+        assert f"{filesystem}'s journal (because test.db-wal grew)" in " ".join(lines)
+        [cheaper] = [line for line in lines if line.startswith("Cheaper")]
+        return [cheaper, cheaper_command(summary)]
+
+    both = "wal for truncate, fdatasync for fsync"
+    assert found("rollback", "truncate", "fsync", "ext4") == [
+        f"Cheaper in the lab: {both}; not measured here (joj bill --like FILE).",
+        "joj bill --like FILE --set journal_mode=wal --set sync_call=fdatasync",
+    ]
+    # A WAL would take the atomicity of commits over several databases.
+    assert found("several", "delete", "fsync", "f2fs", several=1) == [
+        "Cheaper in the lab: fdatasync for fsync; not measured here (joj bill --like FILE).",
+        "joj bill --like FILE --set sync_call=fdatasync",
+    ]
+    assert found("growing", "wal", "fsync", "ext4") == [
+        "Cheaper in the lab: a WAL that does not grow (joj cure); not measured here "
+        "(joj bill --like FILE).",
+        "joj bill --like FILE --set vfs=wal",
+    ]
+    assert found("unknown", "delete", "fsync", "btrfs") == [
+        "Cheaper: most commits were delete with fsync; joj advise searches.", "",
+    ]  # fmt: skip
 
 
 def test_a_run_of_the_lab_is_no_live_trace(tmp_path: Path) -> None:

@@ -152,4 +152,5 @@ FILESYSTEM = Filesystem(
     hazards=_hazards,
     cheaper_mkfs_options=("-O fast_commit",),
     cheaper_mount_options=("lazytime", "nobarrier"),
+    cheaper_settings=frozenset({"journal_mode=wal", "sync_call=fdatasync", "vfs=wal"}),
 )

@@ -167,6 +167,7 @@ FILESYSTEM = Filesystem(
     hazards=_hazards,
     constant_cause=ROLL_FORWARD,
     cheaper_mount_options=("fsync_mode=nobarrier",),
+    cheaper_settings=frozenset({"journal_mode=wal", "sync_call=fdatasync"}),
     # Linux 3.8: updates in place for small syncs came later, and f2fs_sync_file() left early.
     study_fields={"mount_options": "noatime,mode=lfs"},
     study_fdatasync="fdatasync-of-size",

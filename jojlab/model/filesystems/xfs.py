@@ -124,4 +124,5 @@ FILESYSTEM = Filesystem(
         64 * MIB, "{} -l logdev=JOURNAL_DEVICE", mount_option="logdev=JOURNAL_DEVICE"
     ),
     direct_bytes=512,  # open(2), NOTES
+    cheaper_settings=frozenset({"vfs=wal"}),
 )
