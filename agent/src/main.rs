@@ -23,7 +23,6 @@ mod lab;
 mod live;
 mod live_trace;
 mod messages;
-mod open_flags;
 mod process;
 mod raw_nand;
 mod record;

@@ -16,7 +16,7 @@ AGENT = ROOT / "agent/src"
 
 # From the ground up; rooms of one floor do not know each other.
 FLOORS = (
-    ("byte_text.rs", "filesystem", "messages.rs", "open_flags.rs", "process.rs", "system_calls"),
+    ("byte_text.rs", "filesystem", "messages.rs", "process.rs", "system_calls"),
     ("errors.rs", "record"),
     ("device",),
     ("raw_nand",),
@@ -89,7 +89,7 @@ def added(copy: Path, file: str, code: str) -> Uses:
     ("file", "code"),
     [
         ("record/mod.rs", "use crate::{tables::rows::Request};\n"),
-        ("record/words.rs", "fn a() { crate::errors::tell(); }\n"),
+        ("record/job.rs", "fn a() { crate::errors::tell(); }\n"),
         ("messages.rs", "use crate::record;\nfn a() { record::Job::parse() }\n"),
         (
             "device/mod.rs",
@@ -107,7 +107,7 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("file", "code", "ring"),
     [
-        ("record/words.rs", "use super::words::Stack;\n", set()),
+        ("record/case.rs", "use super::case::Case;\n", set()),
         ("record/job.rs", "use super::{Switch};\n", set()),
         (
             "tables/rows.rs",
@@ -115,9 +115,9 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
             {"tables/rows.rs", "tables/write.rs"},
         ),
         (
-            "live/progress.rs",
+            "live/directory.rs",
             "use super::run::run;\n",
-            {"live/progress.rs", "live/run.rs"},
+            {"live/directory.rs", "live/run.rs"},
         ),
     ],
 )

@@ -3,7 +3,7 @@
 //! SIGBUS where a mapped file finds the disk full. There is no tracer: the tables of requests, page
 //! runs and files stay empty, and the manifest says so.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,13 +14,14 @@ use rustix::fs::Advice;
 use serde_json::{Value, json};
 
 use super::directory::{PrivateDirectory, explain_full_disk, refuse_unless_free};
-use super::progress::{LiveProgress, print_stage};
+use crate::device::counters::Reading;
 use crate::device::location::Location;
 use crate::record::LiveCase;
 use crate::tables::capture::{Manifest, Origin, Tables};
-use crate::tables::timeline::Timeline;
+use crate::tables::timeline::{Counters, Timeline, Watch};
 use crate::workload;
 use crate::workload::kind::ClosedWorkload;
+use crate::workload::threads::task::Observer;
 
 /// Runs `case` in `directory`; writes its tables to `output`. `nand` is the configuration of raw
 /// NAND, where the directory is on it.
@@ -264,5 +265,56 @@ fn is_ignored(signal: i32) -> bool {
     unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// The observer of a live workload in real time: the timeline, and the counters of process, kernel
+/// and disk in each phase. It prints the current phase on standard output.
+struct LiveProgress<'a> {
+    location: &'a Location,
+    watch: Watch<&'a Location>,
+    stages: Vec<&'static str>,
+}
+
+impl<'a> LiveProgress<'a> {
+    /// Begins now.
+    ///
+    /// # Errors
+    /// If /proc is not mounted.
+    fn start(location: &'a Location) -> anyhow::Result<Self> {
+        Ok(Self { location, watch: Watch::new(location, location.read()?), stages: Vec::new() })
+    }
+
+    /// Return the timeline until now, with the counters of the whole as phase `all`.
+    ///
+    /// # Errors
+    /// If /proc is not mounted.
+    fn finish(self) -> anyhow::Result<Timeline> {
+        Ok(self.watch.finish(&self.location.read()?))
+    }
+}
+
+/// Tells whoever started us what comes now. Nobody may be listening.
+fn print_stage(stage: &str) {
+    let _ = writeln!(io::stdout(), "stage {stage}");
+}
+
+impl Counters for &Location {
+    fn read(&self) -> anyhow::Result<Reading> {
+        Ok(Reading::read(&[("device", self.statistics())])?)
+    }
+}
+
+impl Observer for LiveProgress<'_> {
+    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
+        if !self.stages.contains(&phase) {
+            self.stages.push(phase);
+            print_stage(phase);
+        }
+        self.watch.enter(phase)
+    }
+
+    fn leave(&mut self) -> anyhow::Result<()> {
+        self.watch.leave()
     }
 }

@@ -145,7 +145,8 @@ impl Summary {
                 gaps.unattributed_bytes
             ),
         ];
-        lines.extend(gaps.untimed().map(|untimed| format!("{untimed}: their complete_ns is empty")));
+        lines
+            .extend(gaps.untimed().map(|untimed| format!("{untimed}: their complete_ns is empty")));
         if gaps.edge_requests > 0 {
             let count = gaps.edge_requests;
             lines.push(format!(

@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::words::{Background, words};
+use super::{Background, words};
 use crate::filesystem::Filesystem;
 
 /// The word of the field `workload`, and all fields with it.

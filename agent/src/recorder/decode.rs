@@ -3,7 +3,7 @@
 use super::calls::{Role, SystemCall};
 use super::contents::{self, ProgramMemory};
 use super::words;
-use crate::open_flags;
+use crate::system_calls;
 use crate::system_calls::{SYS_open, SYS_open_by_handle_at, SYS_openat, SYS_openat2, SYS_pipe2};
 use crate::tables::recording::RecordedCall;
 
@@ -35,7 +35,7 @@ impl CallStart {
         }
         let row = &mut begun.row;
         if OPEN_CALLS.contains(&call.number) || row.command.as_deref() == Some("F_SETFL") {
-            row.flags = row.flags.map(open_flags::from_kernel);
+            row.flags = row.flags.map(system_calls::flags_from_kernel);
         }
         begun
     }

@@ -7,9 +7,9 @@ use super::missed::Missed;
 use super::output::{RecordingOutput, Round};
 use super::snapshot::{self, CallPath, DatabaseBefore, FoundPath, Sight, Snapshot};
 use super::{start, words};
+use crate::system_calls;
 use crate::tables::recording::{OpenDescriptor, RecordedThread};
 use crate::tables::timeline::now_ns;
-use crate::{open_flags, system_calls};
 
 /// Rows are written when so many wait, or so many bytes of contents.
 const ROUND_CALLS: usize = 1 << 16;
@@ -127,7 +127,8 @@ impl Recording {
         let row = &mut begun.row;
         row.end_ns = Some(end_ns);
         let gives_flags = result >= 0 && row.command.as_deref() == Some("F_GETFL");
-        row.result = Some(if gives_flags { open_flags::from_kernel(result) } else { result });
+        row.result =
+            Some(if gives_flags { system_calls::flags_from_kernel(result) } else { result });
         row.error = words::error(result);
         let succeeded = row.error.is_none();
         if call.does == Does::Opens && succeeded {

@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::contents::ProgramMemory;
 use super::words;
 use crate::messages::counted;
-use crate::open_flags;
+use crate::system_calls;
 use crate::tables::recording::{OpenDescriptor, PathState};
 
 /// The smallest page of a database.
@@ -268,7 +268,7 @@ pub fn descriptors(tid: i32, thread_id: i64) -> Vec<OpenDescriptor> {
             thread_id,
             descriptor,
             target: words::text(target.as_os_str().as_bytes()),
-            flags: open_flags::from_kernel(i64::from_str_radix(field("flags:")?, 8).ok()?),
+            flags: system_calls::flags_from_kernel(i64::from_str_radix(field("flags:")?, 8).ok()?),
             position_bytes: field("pos:")?.parse().ok()?,
             device: found.dev() as i64,
             inode: found.ino() as i64,

@@ -350,8 +350,5 @@ fn file_name(reader: &mut ValueReader<'_>) -> Result<String, Wrong> {
 }
 
 #[cfg(test)]
-#[path = "fuzz_test.rs"]
-mod fuzz_tests;
-#[cfg(test)]
 #[path = "parse_test.rs"]
 mod tests;

@@ -99,6 +99,27 @@ pub fn arm64_call(number: i64, arguments: [i64; 6]) -> Option<(i64, [i64; 6])> {
     Some((row(made.0)?.arm64?, made.1))
 }
 
+/// Of x86_64 O_DIRECT and O_LARGEFILE; of arm64 O_DIRECTORY and O_NOFOLLOW. The other two of each
+/// are two bits above.
+const LOWER_FLAGS: i64 = 0o140_000;
+
+/// Return the flags of open(2) by x86_64's numbers, which all tables have, for those of this
+/// kernel. Four of arm64's are others (arch/arm64/include/uapi/asm/fcntl.h).
+pub fn flags_from_kernel(flags: i64) -> i64 {
+    if IS_ARM64 { exchange_flags(flags) } else { flags }
+}
+
+/// Return this kernel's flags of open(2) for those by x86_64's numbers.
+pub fn flags_to_kernel(flags: i64) -> i64 {
+    flags_from_kernel(flags)
+}
+
+/// Return x86_64's flags as arm64's, and arm64's as x86_64's: two pairs change places.
+fn exchange_flags(flags: i64) -> i64 {
+    let others = flags & !(LOWER_FLAGS | LOWER_FLAGS << 2);
+    others | (flags & LOWER_FLAGS) << 2 | flags >> 2 & LOWER_FLAGS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,5 +190,28 @@ mod tests {
         numbers.dedup();
         assert_eq!(numbers.len(), all);
         assert!(ROWS.is_sorted_by_key(|row| row.number));
+    }
+
+    #[test]
+    fn four_flags_of_arm64_have_other_numbers() {
+        // O_DIRECT, O_DIRECTORY, O_NOFOLLOW, O_LARGEFILE; O_RDWR, O_CREAT and O_CLOEXEC are equal.
+        for (x86_64, arm64) in [
+            (0o040_000, 0o200_000),
+            (0o200_000, 0o040_000),
+            (0o400_000, 0o100_000),
+            (0o100_000, 0o400_000),
+            (0o2_000_102, 0o2_000_102),
+        ] {
+            let both = (exchange_flags(x86_64), exchange_flags(arm64));
+            assert_eq!(both, (arm64, x86_64), "{x86_64:o}");
+        }
+        assert_eq!(exchange_flags(-1), -1);
+    }
+
+    #[test]
+    fn flags_of_this_machine_become_those_of_tables() {
+        let flags = [libc::O_DIRECT, libc::O_DIRECTORY, libc::O_NOFOLLOW].map(i64::from);
+        assert_eq!(flags.map(flags_from_kernel), [0o040_000, 0o200_000, 0o400_000]);
+        assert_eq!(flags.map(flags_from_kernel).map(flags_to_kernel), flags);
     }
 }

@@ -89,7 +89,9 @@ def test_its_answer_has_the_commits_their_cost_and_what_the_disk_counted(tmp_pat
 def test_its_answer_names_what_the_lab_found_cheaper_and_the_command_that_measures_it(
     tmp_path: Path,
 ) -> None:
-    def found(name: str, mode: str, call: str, filesystem: str, several: int = 0) -> list[str]:
+    def cheaper_lines(
+        name: str, mode: str, call: str, filesystem: str, several: int = 0
+    ) -> list[str]:
         builder = live_capture()
         place = {"filesystem": filesystem, "mount": f"/dev/sda / {filesystem} rw"}
         builder.more_manifest["configuration"] = place
@@ -105,21 +107,21 @@ def test_its_answer_names_what_the_lab_found_cheaper_and_the_command_that_measur
         return [cheaper, cheaper_command(summary)]
 
     both = "wal for truncate, fdatasync for fsync"
-    assert found("rollback", "truncate", "fsync", "ext4") == [
+    assert cheaper_lines("rollback", "truncate", "fsync", "ext4") == [
         f"Cheaper in the lab: {both}; not measured here (joj bill --like FILE).",
         "joj bill --like FILE --set journal_mode=wal --set sync_call=fdatasync",
     ]
     # A WAL would take the atomicity of commits over several databases.
-    assert found("several", "delete", "fsync", "f2fs", several=1) == [
+    assert cheaper_lines("several", "delete", "fsync", "f2fs", several=1) == [
         "Cheaper in the lab: fdatasync for fsync; not measured here (joj bill --like FILE).",
         "joj bill --like FILE --set sync_call=fdatasync",
     ]
-    assert found("growing", "wal", "fsync", "ext4") == [
+    assert cheaper_lines("growing", "wal", "fsync", "ext4") == [
         "Cheaper in the lab: a WAL that does not grow (joj cure); not measured here "
         "(joj bill --like FILE).",
         "joj bill --like FILE --set vfs=wal",
     ]
-    assert found("unknown", "delete", "fsync", "btrfs") == [
+    assert cheaper_lines("unknown", "delete", "fsync", "btrfs") == [
         "Cheaper: most commits were delete with fsync; joj advise searches.", "",
     ]  # fmt: skip
 

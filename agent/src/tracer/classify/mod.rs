@@ -1,13 +1,10 @@
 //! Rules that give a page run its block type, from the facts that the kernel sent with it. A pure
-//! function of two records; what one filesystem alone has is in its file. The signals were found by
-//! tracing each filesystem on Linux 6.1 and 6.18, and checked by debugfs, xfs_db and dump.f2fs.
+//! function of two records; what ext4 and XFS alone have is in their files. The signals were found
+//! by tracing each filesystem on Linux 6.1 and 6.18, and checked by debugfs, xfs_db and dump.f2fs.
 
-mod btrfs;
 mod class;
 mod ext4;
-mod f2fs;
 pub mod layout;
-mod nilfs2;
 mod xfs;
 
 use std::io;
@@ -55,10 +52,10 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
     }
     match run.magic {
         BLOCK_DEVICE_MAGIC => block_device(bio, run, end_io, layout),
-        BTRFS_MAGIC if run.inode == 1 => btrfs::tree_block(run),
-        F2FS_MAGIC if run.inode == 1 => f2fs::node(run),
-        F2FS_MAGIC if run.inode == 2 => f2fs::meta_block(run, layout),
-        NILFS_MAGIC => nilfs2::page(run, symbols),
+        BTRFS_MAGIC if run.inode == 1 => btrfs_tree_block(run),
+        F2FS_MAGIC if run.inode == 1 => f2fs_node(run),
+        F2FS_MAGIC if run.inode == 2 => f2fs_meta_block(run, layout),
+        NILFS_MAGIC => nilfs2_page(run, symbols),
         0 => Class::new(BlockType::Unknown, ""),
         _ => class_of_mode(run),
     }
@@ -130,13 +127,103 @@ fn unmapped(bio: &Bio, run: &Run, end_io: &str) -> Class {
 /// The page cache of the block device: metadata, whose home is its offset there.
 fn block_device(bio: &Bio, run: &Run, end_io: &str, layout: &Layout) -> Class {
     match end_io {
-        "nilfs_end_bio_write" => nilfs2::segment_block(run),
+        "nilfs_end_bio_write" => nilfs2_segment_block(run),
         "btrfs_end_super_write" => Class::new(BlockType::FsMetadata, "superblock"),
         // The device is not mounted: dd, mkfs, or a program that looks for a filesystem on it.
         _ if bio.holder.is_empty() => Class::new(BlockType::Data, "raw-device"),
         _ if run.filesystem != bio.partition_device => Class::new(BlockType::FsMetadata, ""),
         _ => Class::new(BlockType::FsMetadata, layout.subtype(run.file_offset_bytes)),
     }
+}
+
+/// Return the class of a block of Btrfs, by the number of its tree.
+fn btrfs_tree_block(run: &Run) -> Class {
+    // BTRFS_TREE_LOG_OBJECTID is -6 (include/uapi/linux/btrfs_tree.h).
+    if run.flags & records::RUN_LOG_TREE != 0 || run.detail as i64 == -6 {
+        return Class::new(BlockType::FsJournal, "log-tree");
+    }
+    let tree = match run.detail as i64 {
+        1 => "root-tree",
+        2 => "extent-tree",
+        3 => "chunk-tree",
+        4 => "device-tree",
+        7 => "checksum-tree",
+        8 => "quota-tree",
+        9 => "uuid-tree",
+        10 => "free-space-tree",
+        11 => "block-group-tree",
+        -9 | -8 => "relocation-tree",
+        5 | 256.. => "fs-tree",
+        // The owner is not read where the kernel does not show where its pages are.
+        _ => "",
+    };
+    Class::new(BlockType::FsMetadata, tree)
+}
+
+/// NILFS_SEGSUM_MAGIC (include/uapi/linux/nilfs2_ondisk.h), at byte 8 of a segment summary.
+const NILFS_SUMMARY_MAGIC: u32 = 0x1eaf_fa11;
+
+/// Return the class of a block of NILFS2 in the device's page cache: a segment's summary, or its
+/// super root.
+fn nilfs2_segment_block(run: &Run) -> Class {
+    let is_summary = run.content == NILFS_SUMMARY_MAGIC;
+    Class::new(BlockType::FsJournal, if is_summary { "segment-summary" } else { "super-root" })
+}
+
+/// Return the class of a page of an inode of NILFS2. Numbers below 11 are the filesystem's own
+/// (include/uapi/linux/nilfs2_ondisk.h).
+fn nilfs2_page(run: &Run, symbols: &Symbols) -> Class {
+    let is_named = match symbols.name(run.operations) {
+        "nilfs_buffer_cache_aops" => true,
+        // Without a name of their own before Linux 5.17, as what the cleaner moves is ever since.
+        "empty_aops" => symbols.address("bpf_loop") == 0,
+        _ => false,
+    };
+    if is_named || run.flags & records::RUN_NODES != 0 {
+        // B-tree nodes of that inode, kept in an inode of their own with the same number.
+        return Class::owned(BlockType::FsMetadata, "btree-node", RunOwner::Number(run.inode));
+    }
+    match run.inode {
+        3 => Class::new(BlockType::FsMetadata, "dat"),
+        4 => Class::new(BlockType::FsMetadata, "cpfile"),
+        5 => Class::new(BlockType::FsMetadata, "sufile"),
+        6 => Class::new(BlockType::FsMetadata, "ifile"),
+        _ => class_of_mode(run),
+    }
+}
+
+/// Return the class of a node of F2FS, whose footer has the number of its file.
+fn f2fs_node(run: &Run) -> Class {
+    match run.detail >> 32 {
+        0 => Class::new(BlockType::FsMetadata, "node"),
+        number => Class::owned(BlockType::FsMetadata, "node", RunOwner::Number(number)),
+    }
+}
+
+/// Return the class of a block of F2FS's meta inode, in which page->index is the block's address.
+fn f2fs_meta_block(run: &Run, layout: &Layout) -> Class {
+    let subtype = layout.subtype(run.file_offset_bytes);
+    // A checkpoint pack is what makes F2FS consistent: the closest it has to a journal.
+    let block_type = match subtype {
+        "checkpoint" => BlockType::FsJournal,
+        _ => BlockType::FsMetadata,
+    };
+    Class::new(block_type, subtype)
+}
+
+/// Return the areas of F2FS (struct f2fs_super_block, include/linux/f2fs_fs.h). Addresses are in
+/// blocks of the page's size.
+fn f2fs_layout(superblock: &[u8]) -> Layout {
+    let block_bytes = 1u64 << u32_at(superblock, 16).min(16);
+    let mut layout = Layout::default();
+    let names = ["checkpoint", "sit", "nat", "ssa"];
+    for (index, name) in names.into_iter().enumerate() {
+        let begin = u64::from(u32_at(superblock, 76 + 4 * index));
+        let end = u64::from(u32_at(superblock, 76 + 4 * (index + 1)));
+        layout.add(begin * block_bytes, end.saturating_sub(begin) * block_bytes, name);
+    }
+    layout.add(0, 2 * block_bytes, "superblock");
+    layout
 }
 
 /// Reads where the filesystem of a device has its tables. One that is not known has no areas.
@@ -147,7 +234,7 @@ pub fn read_layout(device: &impl FileExt) -> io::Result<Layout> {
     let mut superblock = [0; 1024];
     device.read_exact_at(&mut superblock, SUPERBLOCK_OFFSET)?;
     if u32_at(&superblock, 0) == F2FS_MAGIC {
-        return Ok(f2fs::layout(&superblock));
+        return Ok(f2fs_layout(&superblock));
     }
     if u32::from(u16_at(&superblock, 56)) == EXT4_MAGIC {
         return ext4::read_layout(device, &superblock);
@@ -158,7 +245,3 @@ pub fn read_layout(device: &impl FileExt) -> io::Result<Layout> {
 #[cfg(test)]
 #[path = "classify_test.rs"]
 mod tests;
-
-#[cfg(test)]
-#[path = "layout_test.rs"]
-mod layout_tests;

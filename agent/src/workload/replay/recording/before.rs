@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::names::{Place, ReplayNames, bytes_of};
-use crate::open_flags;
+use crate::system_calls;
 use crate::tables::recording::{OpenDescriptor, PathState};
 use crate::workload::replay::plan::{FileBefore, Name, PlanText};
 
@@ -183,7 +183,7 @@ pub fn descriptor_file(
         .into_iter()
         .map(|end| FileBefore::Directory(names.add(path[..end].to_vec())))
         .collect();
-    if open_flags::to_kernel(row.flags) & i64::from(libc::O_DIRECTORY) != 0 {
+    if system_calls::flags_to_kernel(row.flags) & i64::from(libc::O_DIRECTORY) != 0 {
         list.push(FileBefore::Directory(name));
     } else {
         let bytes = row.size_bytes.max(0).cast_unsigned();

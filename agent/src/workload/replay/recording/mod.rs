@@ -24,7 +24,7 @@ use names::{MOST_PATH_BYTES, ReplayNames, bytes_of, bytes_with_above};
 use scene::Opened;
 
 use super::plan::{OpenBefore, PlanFacts, ReplayPlan};
-use crate::open_flags;
+use crate::system_calls;
 use crate::tables::read::{ReadError, read};
 use crate::tables::recording::{Content, OpenDescriptor, PathState, RecordedCall, RecordedThread};
 use crate::tables::write::ManifestRow;
@@ -187,7 +187,7 @@ fn open_before<'a>(
             let name = scene.names.add(path);
             let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_DIRECTORY | libc::O_PATH;
             let (flags, position) =
-                (open_flags::to_kernel(row.flags) as i32 & kept, row.position_bytes.max(0));
+                (system_calls::flags_to_kernel(row.flags) as i32 & kept, row.position_bytes.max(0));
             found.push((OpenBefore { slot, name, flags, position }, row));
             Opened::File(slot)
         } else {
@@ -235,7 +235,7 @@ fn databases_of(fact: Option<&str>) -> Vec<String> {
 }
 
 /// The architecture of a recording, by its manifest: of x86_64 where that tells none. Numbers of
-/// calls and flags in its tables are x86_64's in any case (`system_calls`, `open_flags`).
+/// calls and flags in its tables are x86_64's in any case (`system_calls`).
 fn architecture_of(fact: Option<&str>) -> Result<String, String> {
     let found = fact.unwrap_or("\"x86_64\"");
     match serde_json::from_str::<String>(found) {

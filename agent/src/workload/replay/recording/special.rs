@@ -5,8 +5,8 @@ use super::arguments::{self, CallDraft, FIOCLEX};
 use super::order::Resource;
 use super::scene::{Mapping, NOT_OPENED, NoStep, TOO_FAR, UNKNOWN_END};
 use crate::process::page_bytes;
+use crate::system_calls;
 use crate::workload::replay::plan::{CallArgument, CallEffect, RecordLock};
-use crate::{open_flags, system_calls};
 
 /// The flags of open(2) that are replayed; close-on-exec is ours.
 const OPEN_FLAGS: i32 = libc::O_ACCMODE
@@ -86,7 +86,7 @@ fn open(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
     let flags = match &*row.name {
         "creat" => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
-        _ => open_flags::to_kernel(row.flags.unwrap_or(0)) as i32 & OPEN_FLAGS,
+        _ => system_calls::flags_to_kernel(row.flags.unwrap_or(0)) as i32 & OPEN_FLAGS,
     };
     draft.number(libc::AT_FDCWD.into());
     draft.path(row.path_id, row.path.as_deref())?;
@@ -158,7 +158,9 @@ fn control(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
         // Whether it closes on exec is done by our own steps.
         "F_SETFD" => number(draft, libc::F_SETFD, libc::FD_CLOEXEC.into()),
         "F_GETFL" => number(draft, libc::F_GETFL, 0),
-        "F_SETFL" => number(draft, libc::F_SETFL, open_flags::to_kernel(argument) & settable),
+        "F_SETFL" => {
+            number(draft, libc::F_SETFL, system_calls::flags_to_kernel(argument) & settable)
+        }
         "F_GETLK" => record_lock(draft, libc::F_GETLK, CallEffect::Nothing),
         "F_SETLK" => record_lock(draft, libc::F_SETLK, CallEffect::Nothing),
         "F_SETLKW" => record_lock(draft, libc::F_SETLKW, CallEffect::Nothing),
