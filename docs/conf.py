@@ -9,7 +9,7 @@ import shutil
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-from jojlab.manual.pages import command_pages, table_pages
+from jojlab.manual import command_pages, table_pages
 
 project = "jojlab"
 release = version_of("jojlab")

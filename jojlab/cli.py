@@ -46,7 +46,7 @@ Examples:
             "Run file operations on this machine's disk, in real time.",
         ),
         "mobibench": Subcommand(
-            "jojlab.commands.mobibench:mobibench",
+            "jojlab.commands.bench:mobibench",
             "Mobibench 1.0.9's flags and output, with its faults fixed.",
         ),
     },
@@ -151,39 +151,39 @@ Examples:
 """,
     {
         "serve": Subcommand(
-            "jojlab.commands.fleet_server:serve",
+            "jojlab.commands.fleet:serve",
             "Serve a fleet: take segments, check them and store them.",
         ),
         "enrol": Subcommand(
-            "jojlab.commands.fleet_server:enrol",
+            "jojlab.commands.fleet:enrol",
             "Enrol a device, and print the token that lets it send.",
         ),
         "devices": Subcommand(
-            "jojlab.commands.fleet_server:devices",
+            "jojlab.commands.fleet:devices",
             "List the devices, and what each has sent.",
         ),
         "revoke": Subcommand(
-            "jojlab.commands.fleet_server:revoke",
+            "jojlab.commands.fleet:revoke",
             "Revoke a device's token for good. What it sent stays.",
         ),
         "report": Subcommand(
-            "jojlab.commands.fleet_report:report",
+            "jojlab.commands.fleet:report",
             "Report a fleet: multi-file transactions a user and day, I/O.",
         ),
         "device": Subcommand(
-            "jojlab.commands.fleet_report:device",
+            "jojlab.commands.fleet:device",
             "Show one day of a device, and its ten dearest transactions.",
         ),
         "simulate": Subcommand(
-            "jojlab.commands.fleet_report:simulate",
+            "jojlab.commands.fleet:simulate",
             "Make the segments of a fleet with published statistics.",
         ),
         "demo": Subcommand(
-            "jojlab.commands.fleet_report:demo",
+            "jojlab.commands.fleet:demo",
             "Set up a fleet on this machine, and end it when all is sent.",
         ),
         "compact": Subcommand(
-            "jojlab.commands.fleet_server:compact",
+            "jojlab.commands.fleet:compact",
             "Make one unit of the many of a day and device.",
         ),
     },
@@ -213,7 +213,7 @@ HEADINGS: dict[str, dict[str, Subcommand | Group]] = {
             "Write the report of a run: one HTML file that needs no network.",
         ),
         "diff": Subcommand(
-            "jojlab.commands.diff:diff",
+            "jojlab.commands.show:diff",
             "Compare two runs, figure by figure, and the parts that made them.",
         ),
         "query": Subcommand(
@@ -223,7 +223,7 @@ HEADINGS: dict[str, dict[str, Subcommand | Group]] = {
     },
     "Watch this machine": {
         "inspect": Subcommand(
-            "jojlab.commands.inspect:inspect",
+            "jojlab.commands.machine:inspect",
             "Show what lies under a database or a folder, and what it means.",
         ),
         "trace": Subcommand(
@@ -268,7 +268,7 @@ HEADINGS: dict[str, dict[str, Subcommand | Group]] = {
             "Write a capture or a recording in the format of another tool.",
         ),
         "repro": Subcommand(
-            "jojlab.commands.repro:repro",
+            "jojlab.commands.export:repro",
             "Write the disks of a state that a power cut left, for a bug report.",
         ),
     },

@@ -20,13 +20,13 @@ from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
 from jojlab.guest.guest_input import INPUTS
 from jojlab.guest.machine import Machine, WallMachine
+from jojlab.guest.program_files import found_program, needs
 from jojlab.lab.job import Input, Job, Kind, record_of, virtual
 from jojlab.lab.lab import JobProgress
 from jojlab.lab.tree import members_of, size_bytes
 from jojlab.model.architecture import ARCHITECTURES
 from jojlab.model.field import FieldKind
 from jojlab.model.fields import BY_NAME
-from jojlab.program.needs import found_program, needs
 
 # Of an input file, what the guest's memory holds: the file, and what is made of it.
 _COPIES = 2

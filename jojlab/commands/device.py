@@ -27,10 +27,9 @@ from jojlab.command_line.options import (
 from jojlab.command_line.out_folder import free_folder
 from jojlab.device.calibrate import fit as fit_parameter
 from jojlab.device.calibrate import write_value
-from jojlab.device.distributions import PERCENTILES, measure_distributions, mechanisms
 from jojlab.device.emulated import EMULATED, NOTE
 from jojlab.device.fit import KNOBS, fit, measure_model, profile_text
-from jojlab.device.probe import Effort, Probe
+from jojlab.device.measure import PERCENTILES, Effort, Probe, measure_distributions, mechanisms
 from jojlab.device.profile import read_profile
 from jojlab.device.ranges import numbers
 from jojlab.experiment.plan import plan

@@ -23,9 +23,9 @@ from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import attend
 from jojlab.report.answer import answer_lines, cheaper_command, live_subject
-from jojlab.report.live import print_live_trace
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
+from jojlab.report.traffic import print_live_trace
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder, begin, close
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from jojlab.device.distributions import (
+from jojlab.device.measure import (
     GAPS_US,
     KINDS,
     PERCENTILES,

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.device.fit import KNOBS, fit, measure_model, profile_text
-from jojlab.device.probe import Effort, Probe
+from jojlab.device.measure import Effort, Probe
 from jojlab.device.profile import read_profile
 from jojlab.foundation.errors import MachineError, UseError
 

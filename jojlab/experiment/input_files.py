@@ -14,11 +14,11 @@ from pathlib import Path, PurePath
 from jojlab.experiment.cases import Case
 from jojlab.foundation.document import read_toml
 from jojlab.foundation.errors import UseError
+from jojlab.guest.program_files import found_program
 from jojlab.model.field import FieldKind, Value
 from jojlab.model.fields import BY_NAME
 from jojlab.model.workloads import with_group
 from jojlab.model.workloads.sqlite import SCRIPTS
-from jojlab.program.needs import found_program
 
 
 def refuse_outside(name: str, value: Value, where: str) -> None:

@@ -20,13 +20,13 @@ from jojlab.analysis.study.parts import Part
 from jojlab.report import experiment
 from jojlab.report.answer import answer_section
 from jojlab.report.bill import bill_section
+from jojlab.report.case_charts import multiples_section
 from jojlab.report.commits import commits_section
 from jojlab.report.comparison import case_data, compare_section
 from jojlab.report.durability import safety
 from jojlab.report.experiment import verdict_section
 from jojlab.report.latency import latency_section, throughput_section
 from jojlab.report.memory_model import memory_section
-from jojlab.report.multiples import multiples_section
 from jojlab.report.overview import figures_section, overview, warnings
 from jojlab.report.shared import text
 from jojlab.report.shared.template import (

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from jojlab.manual.pages import command_pages, table_pages
+from jojlab.manual import command_pages, table_pages
 from tests.command.conftest import CHECKOUT
 from tests.ended import HANG_S
 

@@ -18,10 +18,9 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import agent_path
 from jojlab.guest import qemu
 from jojlab.guest.errors import GuestError
-from jojlab.guest.image.build import kernel_entry
+from jojlab.guest.image.build import UnpackedPackages, kernel_entry
 from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.image.modules import ROOTS
-from jojlab.guest.image.packaged_tools import UnpackedPackages
 from jojlab.guest.kernel.archive import Archive, own_sources
 from jojlab.guest.kernel.choose import INSTALLED, chosen_kernel
 from jojlab.guest.kernel.installed import PAGES_16_KIB

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jojlab.analysis.run import findings as module
-from jojlab.analysis.run.findings import Depth, Findings, findings
+from jojlab.analysis.run import summary as module
+from jojlab.analysis.run.summary import Depth, Findings, findings
 from jojlab.foundation import cache as cache_module
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.rows.completeness import Completeness
-from jojlab.analysis.run.findings import Manifests
-from jojlab.analysis.run.summary import observation_of, place_of, safety_json, summarise
+from jojlab.analysis.run.summary import Manifests, observation_of, place_of, safety_json, summarise
 from jojlab.model.hazards import Doubt, ModeCounts, Observation
 from tests.captures import CaptureBuilder, run_of
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.run.findings import Depth, findings
+from jojlab.analysis.run.summary import Depth, findings
 from jojlab.trace import sql as engine
 from jojlab.trace.dataset import Dataset
 from tests.captures import make_run

@@ -1,13 +1,30 @@
 """The short answer of a fleet's report: what a device commits and writes a day, what that costs,
 who writes most, what the lab's settings would take, and what is missing. Computes nothing but
-shares.
+shares. Prints it with the tables of a study, and one day of a device.
 """
 
 from __future__ import annotations
 
-from jojlab.fleet.report.words import known_name, loss_lines, size_of
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from jojlab.fleet.report import words
+from jojlab.fleet.report.words import TextTable, known_name, loss_lines, size_of
+from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.study import FleetStudy
-from jojlab.report.shared.short_answer import count, duration, fit_lines, number, percent, sentence
+from jojlab.report.shared import text
+from jojlab.report.shared.console import new_table
+from jojlab.report.shared.short_answer import (
+    count,
+    duration,
+    fit_lines,
+    number,
+    percent,
+    print_answer,
+    sentence,
+)
 
 _DIGITS = 3
 
@@ -98,3 +115,92 @@ def _settings(study: FleetStudy) -> str:
 
 def _mean(value: float, noun: str) -> str:
     return count(round(value, 0 if value >= 100 else 1), noun)
+
+
+# Devices and apps of a table; lines, which the four published users are among.
+_MOST, _MOST_LINES = 12, 16
+_STEPS = " ▁▂▃▄▅▆▇█"
+
+
+def print_study(console: Console, study: FleetStudy) -> None:
+    """Print the answer, what is missing, then every table that has rows."""
+    print_answer(console, fleet_lines(study))
+    console.print(escape(words.headline(study)))
+    lost = words.left_out_lines(study.left_out) + words.loss_lines(study.losses)
+    _print_losses(console, lost, words.study_remarks(study))
+    for row in study.reasons:
+        console.print(f"  {escape(row['reason'])}: {text.count(row['segments'], 'segment')}")
+    for table in (
+        words.multi_file_table(study, _MOST),
+        words.multi_file_apps_table(study),
+        words.commits_table(study),
+        words.settings_table(study),
+        words.databases_table(study),
+        words.mix_table(study),
+        words.shares_table(study),
+        words.apps_table(study, _MOST),
+        words.files_table(study),
+        words.ages_table(study),
+    ):
+        _print(console, table, _MOST_LINES)
+    _print_hours(console, "Bytes written by hour of the day", study.hours)
+
+
+def print_day(console: Console, day: DeviceDay) -> None:
+    """Print one day of a device."""
+    zone = words.zone_of(day.utc_offset_s)
+    console.print(
+        f"[bold]{escape(day.device)} on {day.day} ({zone})[/bold]: "
+        f"{text.count(day.commit_count, 'commit')}, {day.multi_file} of them multi-file"
+    )
+    lost = words.left_out_lines(day.left_out) + words.loss_lines(day.losses)
+    _print_losses(console, lost, words.day_remarks(day))
+    if not lost:
+        console.print("Nothing that was observed is missing.")
+    counts = [0] * 24
+    for row in day.commits:
+        counts[row["ten_minutes"] // 6] += row["commits"]
+    _print_line(console, "Commits by hour", counts)
+    for table in (
+        words.dearest_table(day), words.day_databases_table(day), words.day_files_table(day)
+    ):  # fmt: skip
+        _print(console, table, 20)
+
+
+def _print_losses(console: Console, lost: Sequence[str], remarks: Sequence[str]) -> None:
+    if lost:
+        console.print("[bold red]Incomplete:[/bold red]")
+        for line in lost:
+            console.print(f"  {escape(line)}")
+    for line in remarks:
+        console.print(escape(line))
+
+
+def _print(console: Console, text_table: TextTable, most: int) -> None:
+    if not text_table.rows:
+        return
+    console.print(f"\n[bold]{escape(text_table.title)}[/bold]")
+    sides = [
+        "left" if place < text_table.words else "right" for place in range(len(text_table.columns))
+    ]
+    table = new_table(*zip(text_table.columns, sides, strict=True))
+    for row in text_table.rows[:most]:
+        table.add_row(*map(escape, row))
+    console.print(table)
+    if (more := len(text_table.rows) - most) > 0:
+        console.print(f"[dim]{more} further rows are in --json and on the page[/dim]")
+    if text_table.note:
+        console.print(f"[dim]{escape(text_table.note)}[/dim]")
+
+
+def _print_hours(console: Console, title: str, hours: Sequence[dict[str, int]]) -> None:
+    values = [0] * 24
+    for row in hours:
+        values[row["hour"]] = row["write_bytes"]
+    _print_line(console, title, values)
+
+
+def _print_line(console: Console, title: str, values: Sequence[int]) -> None:
+    most = max(values) or 1
+    line = "".join(_STEPS[-(-value * (len(_STEPS) - 1) // most)] for value in values)
+    console.print(f"\n[bold]{title}[/bold]\n  {line}\n  0     6     12    18    24")

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 from markupsafe import escape
 
 from jojlab.cli import app
-from jojlab.fleet.report.answer import fleet_lines
-from jojlab.fleet.report.terminal import print_study
+from jojlab.fleet.report.answer import fleet_lines, print_study
 from jojlab.fleet.simulation.segments import SimulatedFleet, write_fleet
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import LeftOut, fleet_files

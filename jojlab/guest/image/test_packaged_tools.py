@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.errors import MachineError
-from jojlab.guest.image.packaged_tools import UnpackedPackages
+from jojlab.guest.image.build import UnpackedPackages
 
 TRIPLET = "some-linux-gnu"
 

@@ -210,7 +210,7 @@ fn check(result: i32) -> io::Result<i32> {
 pub const UID: u32 = 1000;
 /// Its working directory, in its own root.
 pub const WORK: &str = "app";
-/// Libraries that do not lie where the system's do (jojlab/program/needs.py).
+/// Libraries that do not lie where the system's do (jojlab/guest/program_files.py).
 const OWN_LIBRARIES: &str = "opt/program/lib";
 
 /// Character devices by their numbers (Documentation/admin-guide/devices.txt of Linux).

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.errors import UseError
-from jojlab.program.needs import PROGRAM, elf_of, found_program, needs
+from jojlab.guest.program_files import PROGRAM, elf_of, found_program, needs
 
 SHELL = found_program("sh")
 
