@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 
+import pytest
+
 from tests.command.conftest import JOJ, Lab, read_until
 from tests.ended import ended
 
@@ -18,6 +20,7 @@ ASKED = ("advise", "--jobs=1", "--answers=1", "--set=regime=steady", "--fixed=fi
 OF_SYNC_CALL = (*ASKED, *(f"--fixed={each}" for each in NAMED))
 
 
+@pytest.mark.full
 def test_a_run_with_too_few_states_is_made_longer(lab: Lab) -> None:
     answer = lab.joj(*OF_SYNC_CALL, "--set=transactions=1", "--states=100", "--json")
     assert answer.returncode == 0, answer.stderr

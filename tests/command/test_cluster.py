@@ -16,6 +16,8 @@ import pytest
 from tests.command.conftest import Lab
 from tests.ended import HANG_S, ended
 
+pytestmark = pytest.mark.full
+
 # Of two cases each of the two workers gets one.
 ASKED = (
     "run", "first-look", "--no-cache", "--set=transactions=7", "--set=seeds=1",

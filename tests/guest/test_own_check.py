@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
 from jojlab.campaign.jobs import RunProgress
@@ -28,14 +30,22 @@ def answers(lab: Lab, name: str, *settings: str) -> dict[str, Any]:
     return {step.case_id: answer or step.failure for step, answer in found}
 
 
-def test_planted_faults_of_programs_are_found_and_nothing_else(lab: Lab) -> None:
-    chosen = f"variant={SOUND},{NO_FILE},{REPLACE},{NO_CONTENT}"
+@pytest.mark.parametrize(
+    ("sound", "faulty", "outcome"),
+    [
+        (SOUND, NO_FILE, "lost"),
+        pytest.param(REPLACE, NO_CONTENT, "corrupt", marks=pytest.mark.full),
+    ],
+)
+def test_planted_faults_of_programs_are_found_and_nothing_else(
+    lab: Lab, sound: str, faulty: str, outcome: str
+) -> None:
+    chosen = f"variant={sound},{faulty}"
     found = answers(lab, str(EXPERIMENTS / "own-engine"), "filesystem=ext4", chosen)
     outcomes = {name: answer["outcomes"] for name, answer in found.items()}
-    assert set(outcomes[SOUND]) == set(outcomes[REPLACE]) == {"kept"}, outcomes
-    assert outcomes[NO_FILE]["lost"] > 2, outcomes
-    assert outcomes[NO_CONTENT]["corrupt"] > 2, outcomes
-    lost = [it for it in found[NO_FILE]["states"] if it["outcome"] == "lost"]
+    assert set(outcomes[sound]) == {"kept"}, outcomes
+    assert outcomes[faulty][outcome] > 2, outcomes
+    lost = [it for it in found[faulty]["states"] if it["outcome"] == "lost"]
     assert all("acknowledged records, first" in state["message"] for state in lost)
     # A record is lost only where it was acknowledged before the cut.
     assert all(state["acknowledged"] > 0 for state in lost)
@@ -89,6 +99,7 @@ def test_a_promise_that_comes_before_its_sync_is_lost(lab: Lab, tmp_path: Path) 
     assert set(answer["outcomes"]) <= {"kept", "lost", "unmountable"}
 
 
+@pytest.mark.full
 def test_what_is_not_acknowledged_is_judged_for_soundness_alone(lab: Lab, tmp_path: Path) -> None:
     [answer] = answers(lab, own(tmp_path, "3 if len(there) == 3 else 0")).values()
     assert "acknowledged nothing" in answer["unchecked"][0]
@@ -97,12 +108,18 @@ def test_what_is_not_acknowledged_is_judged_for_soundness_alone(lab: Lab, tmp_pa
     assert all("cannot be read (exit code 3): 3 of 0" in state["message"] for state in broken)
 
 
-def test_a_check_that_does_not_pass_without_a_cut_is_refused(lab: Lab, tmp_path: Path) -> None:
-    for number, (verdict, words) in enumerate(
-        (("2", "unmounted and mounted again"), ("0 if there else 1", "before the program began"))
-    ):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        [failure] = answers(lab, own(folder, verdict), "acks=stdout").values()
-        assert "the check does not pass on" in failure
-        assert words in failure
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        ("2", "unmounted and mounted again"),
+        pytest.param(
+            "0 if there else 1", "before the program began", marks=pytest.mark.full, id="empty"
+        ),
+    ],
+)
+def test_a_check_that_does_not_pass_without_a_cut_is_refused(
+    lab: Lab, tmp_path: Path, verdict: str, words: str
+) -> None:
+    [failure] = answers(lab, own(tmp_path, verdict), "acks=stdout").values()
+    assert "the check does not pass on" in failure
+    assert words in failure

@@ -96,6 +96,7 @@ def test_parallel_and_busy_change_nothing(
     assert all(result == alone for result in results)
 
 
+@pytest.mark.full
 def test_a_damaged_snapshot_is_made_anew_and_gives_the_same_results(
     cache: Cache, private: Cache, image: Image, tmp_path: Path, alone: dict[str, bytes]
 ) -> None:
