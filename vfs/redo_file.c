@@ -66,7 +66,8 @@ static int writes_journal(const struct redo_file *file, const void *journal_path
 {
 	size_t length = strlen(file->path);
 
-	return file->level >= LEVEL_RESERVED && strncmp(journal_path, file->path, length) == 0 &&
+	return __atomic_load_n(&file->level, __ATOMIC_RELAXED) >= LEVEL_RESERVED &&
+	       strncmp(journal_path, file->path, length) == 0 &&
 	       strcmp((const char *)journal_path + length, "-journal") == 0;
 }
 
@@ -377,7 +378,7 @@ static int file_lock(sqlite3_file *base, int level)
 			return rc;
 		}
 	}
-	file->level = level;
+	__atomic_store_n(&file->level, level, __ATOMIC_RELAXED);
 	return SQLITE_OK;
 }
 
@@ -392,7 +393,7 @@ static int file_unlock(sqlite3_file *base, int level)
 		file->is_failed = 0;
 	}
 	if (level < file->level)
-		file->level = level;
+		__atomic_store_n(&file->level, level, __ATOMIC_RELAXED);
 	return pass_unlock(base, level);
 }
 

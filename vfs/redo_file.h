@@ -20,6 +20,7 @@ struct redo_file {
 	/* The log, and the database's number in it, once the database has had a mark. */
 	struct redo_log *log;
 	unsigned int number;
+	/* Other threads look for the writer of a journal of theirs. */
 	int level;
 	/* PRAGMA joj_redo = off */
 	int is_off;
@@ -27,6 +28,8 @@ struct redo_file {
 	int is_whole;
 	/* The journal is ours, and SQLite has not deleted it; it has pages of a transaction. */
 	int has_journal, is_in_transaction;
+	/* The super-journal that its journal names; other threads look for the files of theirs. */
+	const void *super;
 	/* Writes go to the file: they are of no transaction of ours. */
 	int is_direct;
 	/* A commit in the way of SQLite failed: its journal on the disk has to be played first. */

@@ -16,8 +16,6 @@ SQLITE_EXTENSION_INIT3
 
 /* What SQLite writes over the header of a journal that is kept (zeroJournalHdr(), pager.c). */
 #define ENDED_HEADER_BYTES 28
-/* What ends a journal that is of a super-journal: the name's length, a sum, and 8 bytes. */
-#define NAME_TAIL_BYTES 16
 
 struct journal_file {
 	sqlite3_file base;
@@ -98,6 +96,26 @@ static int journal_read(sqlite3_file *file, void *bytes, int length_bytes, sqlit
 	return rc;
 }
 
+static int is_of_super(const struct redo_file *file, const void *super)
+{
+	return __atomic_load_n(&file->super, __ATOMIC_RELAXED) == super;
+}
+
+/* The name of its super-journal is the last thing that SQLite writes to a journal (pager.c). */
+static void join_super(struct redo_file *database, const void *bytes, size_t length_bytes)
+{
+	struct super_journal *super;
+
+	pthread_mutex_lock(&supers_mutex);
+	for (super = supers; super != NULL; super = super->next)
+		if (strlen(super->path) == length_bytes &&
+		    memcmp(super->path, bytes, length_bytes) == 0)
+			break;
+	pthread_mutex_unlock(&supers_mutex);
+	if (super != NULL)
+		__atomic_store_n(&database->super, super, __ATOMIC_RELAXED);
+}
+
 static int journal_write(sqlite3_file *file, const void *bytes, int length_bytes,
 			 sqlite3_int64 offset)
 {
@@ -109,6 +127,7 @@ static int journal_write(sqlite3_file *file, const void *bytes, int length_bytes
 		    memcmp(bytes, ended, sizeof(ended)) == 0)
 			return end_journal(journal->database);
 		journal->database->is_in_transaction = 1;
+		join_super(journal->database, bytes, (size_t)length_bytes);
 	}
 	return spool_write(spool_of(journal), journal->lower, bytes, length_bytes, offset);
 }
@@ -123,12 +142,6 @@ static int journal_truncate(sqlite3_file *file, sqlite3_int64 size_bytes)
 	return SQLITE_OK;
 }
 
-static int has_journal_of(const struct redo_file *file, const void *path)
-{
-	return file->has_journal && file->journal_path != NULL &&
-	       strcmp(file->journal_path, path) == 0;
-}
-
 /* Whether each journal that a super-journal names is one of ours. */
 static int has_only_ours(const struct super_journal *super)
 {
@@ -140,7 +153,8 @@ static int has_only_ours(const struct super_journal *super)
 		if (spool_read(&super->names, path, sizeof(path), offset) != SQLITE_OK)
 			return 0;
 		path[sizeof(path) - 1] = 0;
-		if (collect_files(has_journal_of, path, &file, 1) == 0)
+		file = find_writer(path);
+		if (file == NULL || !file->has_journal)
 			return 0;
 		offset += (sqlite3_int64)strlen(path) + 1;
 	}
@@ -273,22 +287,10 @@ int open_super(sqlite3_file *file, const char *path)
 	return SQLITE_OK;
 }
 
-/* Whether the journal of a transaction ends with the name of this super-journal. */
-static int is_of_super(const struct redo_file *file, const void *path)
-{
-	size_t length = strlen(path);
-	sqlite3_int64 begin = file->journal.size_bytes - NAME_TAIL_BYTES - (sqlite3_int64)length;
-	char name[4096];
-
-	return file->is_in_transaction && length < sizeof(name) && begin > 0 &&
-	       spool_read(&file->journal, name, (int)length, begin) == SQLITE_OK &&
-	       memcmp(name, path, length) == 0;
-}
-
 static int delete_super(struct super_journal *super)
 {
 	struct redo_file *found[MAX_FILES];
-	int count = collect_files(is_of_super, super->path, found, MAX_FILES), rc;
+	int count = collect_files(is_of_super, super, found, MAX_FILES), rc;
 
 	if (super->has_failed && count > 0)
 		return SQLITE_OK;

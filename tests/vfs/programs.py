@@ -15,8 +15,11 @@ from tempfile import mkdtemp
 from tests.ended import HANG_S
 
 SOURCE = Path(__file__).parents[2] / "vfs"
-# The sanitizer's library is the first one that a process loads.
-SANITIZER = "-fsanitize=address,undefined -fno-sanitize-recover=all"
+# What a library is built with, and the sanitizer's own library, the first that a process loads.
+SANITIZERS = {
+    "sanitized": ("-fsanitize=address,undefined -fno-sanitize-recover=all", "libasan.so"),
+    "threads": ("-fsanitize=thread", "libtsan.so"),
+}
 
 # Statements of one process: a line each, committed where it is no transaction of its own.
 PLAYER = """
@@ -47,15 +50,16 @@ def build(source: Path, folder: Path, compiler: str = "gcc") -> Path:
 
 
 def build_preload(name: str, kind: str, folder: Path) -> str:
-    """Return the library for LD_PRELOAD, with what it needs before it: plain or sanitized."""
+    """Return the library for LD_PRELOAD, plain or with a sanitizer that is before it."""
     if kind == "plain":
         return str(build(SOURCE, folder) / f"{name}_preload.so")
+    flags, sanitizer = SANITIZERS[kind]
     runtime = subprocess.run(
-        ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
+        ["gcc", f"-print-file-name={sanitizer}"], check=True, capture_output=True, text=True
     ).stdout.strip()
     library = folder / f"{name}_preload.so"
     subprocess.run(
-        ["make", "-s", "-C", SOURCE, f"BUILD={folder}", f"CC=gcc {SANITIZER}", library], check=True
+        ["make", "-s", "-C", SOURCE, f"BUILD={folder}", f"CC=gcc {flags}", library], check=True
     )
     return f"{runtime}:{library}"
 

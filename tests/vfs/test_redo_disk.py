@@ -343,6 +343,18 @@ def test_call_that_fails_leaves_nothing_half(
     assert failed > 0 or kind == "t"
 
 
+@pytest.mark.parametrize(
+    "inputs", ["-runs=2000", pytest.param("-max_total_time=60", marks=pytest.mark.full)]
+)
+def test_no_bytes_of_a_log_or_a_mark_do_harm(tmp_path: Path, inputs: str) -> None:
+    done = subprocess.run(
+        ["make", "-s", "-C", SOURCE, "fuzz", f"BUILD={tmp_path}", f"FUZZING={inputs} -seed=1"],
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    print(*(line for line in done.stderr.splitlines() if "number_of_executed_units" in line))
+
+
 FAULTS = {
     "the log is not synced": (
         "redo_log.c", "\t\tif (error == 0 && must_sync)\n\t\t\terror = sync_log(log);\n",
