@@ -3,9 +3,9 @@
 //! (kernel/bpf/kernel_age.bpf.h), into OUT_DIR/NAME_before_5_17.bpf.o. An object depends on the
 //! sources and the compiler only: its DWARF, which holds the paths of this machine, is stripped;
 //! BTF stays. Compiles agent/preload with gcc into OUT_DIR/preload.so, which the agent embeds too:
-//! it is for other programs, and linked to their C library alone. Compiles the VFS of vfs/ and
-//! links it, and what this machine's libelf needs beside libz. All of it is for the processor that
-//! the agent is for.
+//! it is for other programs, and linked to their C library alone. Compiles the VFSes of vfs/ and
+//! links them, and what this machine's libelf needs beside libz. All of it is for the processor
+//! that the agent is for.
 
 #[path = "src/system_calls/generator.rs"]
 mod generator;
@@ -79,34 +79,44 @@ fn gcc() -> Command {
     Command::new(format!("{}-linux-gnu-gcc", variable("CARGO_CFG_TARGET_ARCH")))
 }
 
+/// The names of the C files of a folder, in their order.
+fn c_sources(folder: &Path) -> Vec<String> {
+    let names: std::io::Result<Vec<_>> = std::fs::read_dir(folder)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+    let names = names.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut names: Vec<String> = names.iter().map(|it| it.to_string_lossy().into()).collect();
+    names.retain(|name| Path::new(name).extension().is_some_and(|it| it == "c"));
+    names.sort();
+    names
+}
+
 fn preload(folder: &Path) {
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut sources: Vec<_> = std::fs::read_dir(folder)
-        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect())
-        .unwrap_or_else(|error: std::io::Error| panic!("{}: {error}", folder.display()));
-    sources.retain(|name| Path::new(name).extension().is_some_and(|it| it == "c"));
-    sources.sort();
     run(gcc()
         .current_dir(folder)
         .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"])
         .args(["-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"])
-        .args(sources)
+        .args(c_sources(folder))
         .arg("-o")
         .arg(Path::new(&variable("OUT_DIR")).join("preload.so")));
 }
 
-/// The VFS of vfs/ as a program has it that links SQLite. Its syncs are calls of
+/// The VFSes of vfs/ as a program has them that links SQLite. Their syncs are calls of
 /// src/sqlite/sync_call.rs, which counts them and may leave them out, as SQLite's own are.
 fn sqlite_vfs(folder: &Path) {
     println!("cargo::rerun-if-changed={}", folder.display());
-    for name in ["lower_file", "lower_vfs", "wal_file", "wal_vfs"] {
-        let object = Path::new(&variable("OUT_DIR")).join(format!("{name}.o"));
+    for name in c_sources(folder) {
+        // Programs of their own, and what the dynamic linker puts before a SQLite.
+        if ["preload.c", "redo_leave.c"].contains(&name.as_str()) {
+            continue;
+        }
+        let object = Path::new(&variable("OUT_DIR")).join(&name).with_extension("o");
         run(gcc()
             .current_dir(folder)
             .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC"])
-            .args(["-DSQLITE_CORE", "-Dfdatasync=joj_wal_sync_call"])
+            .args(["-DSQLITE_CORE", "-Dfdatasync=joj_vfs_fdatasync", "-Dfsync=joj_vfs_fsync"])
             .arg(format!("-I{}", variable("DEP_SQLITE3_INCLUDE")))
-            .args(["-c", &format!("{name}.c"), "-o"])
+            .args(["-c", &name, "-o"])
             .arg(&object));
         println!("cargo::rustc-link-arg={}", object.display());
     }

@@ -2,7 +2,7 @@
 //! where a crash left a journal, runs SQLite's integrity_check, and makes a digest of its rows.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
@@ -111,25 +111,37 @@ fn query_digest(
     Ok(sum)
 }
 
-/// The digest of a closed database whose app has a VFS: as plain SQLite recovers and reads it, and
-/// as SQLite does it with that VFS, which has to be the same.
+/// The digests of closed databases of one folder, whose app has a VFS: as plain SQLite recovers and
+/// reads each of them, as SQLite does it with that VFS, and as plain SQLite does it after that: all
+/// have to be the same. At first plain SQLite may refuse one that has commits in a redo log.
 ///
 /// # Errors
-/// If one of the two cannot open it, or reads other rows than the other.
-pub fn closed_digest(path: &Path, vfs: Vfs) -> Result<ContentsDigest, SqliteError> {
-    let plain = open(path)?;
-    let digest = database_digest(&plain, "main", path)?;
+/// If one cannot be opened otherwise, or has other rows for one of the readers.
+pub fn closed_digests(paths: &[PathBuf], vfs: Vfs) -> Result<Vec<ContentsDigest>, SqliteError> {
+    let first = paths.iter().map(|path| match plain_digest(path) {
+        Err(error) if vfs == Vfs::Redo && error.is_no_database() => Ok(None),
+        found => found.map(Some),
+    });
+    let first = first.collect::<Result<Vec<_>, _>>()?;
     if vfs == Vfs::None {
-        return Ok(digest);
+        return Ok(first.into_iter().flatten().collect());
     }
-    // What the power cut left of the WAL stays for the other.
+    let by_vfs = |path: &PathBuf| database_digest(&open_by(vfs, path)?, "main", path);
+    let found = paths.iter().map(by_vfs).collect::<Result<Vec<_>, _>>()?;
+    for ((path, first), digest) in paths.iter().zip(first).zip(&found) {
+        if first.is_some_and(|first| first != *digest) || plain_digest(path)? != *digest {
+            return Err(SqliteError::Readers { path: path.clone(), vfs });
+        }
+    }
+    Ok(found)
+}
+
+/// What plain SQLite reads of a closed database. What a power cut left of a WAL stays there.
+fn plain_digest(path: &Path) -> Result<ContentsDigest, SqliteError> {
+    let plain = open(path)?;
     let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     plain.set_db_config(option, true).map_err(failed("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", path))?;
-    drop(plain);
-    if database_digest(&open_by(vfs, path)?, "main", path)? == digest {
-        return Ok(digest);
-    }
-    Err(SqliteError::Readers { path: path.into(), vfs })
+    database_digest(&plain, "main", path)
 }
 
 /// A connection of plain SQLite to an existing database that passes integrity_check.

@@ -69,6 +69,12 @@ impl SqliteError {
             if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull))
     }
 
+    /// Whether SQLite took the file for no database, or for one that it may not read.
+    pub fn is_no_database(&self) -> bool {
+        matches!(self, Self::Step { source, .. }
+            if source.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase))
+    }
+
     /// What a failure to read a database back is, in a word or two.
     pub fn failure_name(&self) -> &'static str {
         let Self::Step { path, source, .. } = self else { return "corruption" };

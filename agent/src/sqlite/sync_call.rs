@@ -28,10 +28,11 @@ words! {
 }
 
 words! {
-    /// The syncs that are left out: those of a rollback journal and a super-journal, of a WAL, of a
-    /// database, or of a directory in which a journal was made or removed; or only those that
-    /// follow the truncation of a rollback journal (src/pager.c, pager_end_transaction(), which
-    /// names the report of 2014 for which they were added).
+    /// The syncs that are left out: those of a rollback journal and a super-journal, or of the redo
+    /// log that takes their place (vfs = redo), of a WAL, of a database, or of a directory in which
+    /// a journal was made or removed; or only those that follow the truncation of a rollback
+    /// journal (src/pager.c, pager_end_transaction(), which names the report of 2014 for which they
+    /// were added).
     DroppedSync {
         None = "none", Journal = "journal", Wal = "wal", Database = "database",
         Directory = "directory", TruncatedJournal = "truncated-journal",
@@ -69,7 +70,7 @@ fn kind_of(is_directory: bool, name: &str) -> DroppedSync {
     } else if name.ends_with("-wal") {
         DroppedSync::Wal
     // A super-journal is called main.db-mj0123456789 (src/vdbeaux.c, vdbeCommit()).
-    } else if name.ends_with("-journal") || name.contains("-mj") {
+    } else if name.ends_with("-journal") || name.contains("-mj") || name == "joj-redo.log" {
         DroppedSync::Journal
     } else {
         DroppedSync::Database
@@ -117,16 +118,26 @@ pub fn count() -> u32 {
     CALLS.get()
 }
 
-/// What the VFS of vfs/ calls for fdatasync(), whatever SQLite was built to call: fdatasync(2), or
-/// nothing where syncs of a WAL are left out.
+/// What a VFS of vfs/ calls for fdatasync(), whatever SQLite was built to call: fdatasync(2), or
+/// nothing where syncs of that file are left out.
 #[unsafe(no_mangle)]
-extern "C" fn joj_wal_sync_call(descriptor: c_int) -> c_int {
+extern "C" fn joj_vfs_fdatasync(descriptor: c_int) -> c_int {
+    sync_of_vfs(descriptor, libc::fdatasync)
+}
+
+/// The same for fsync().
+#[unsafe(no_mangle)]
+extern "C" fn joj_vfs_fsync(descriptor: c_int) -> c_int {
+    sync_of_vfs(descriptor, libc::fsync)
+}
+
+fn sync_of_vfs(descriptor: c_int, sync: unsafe extern "C" fn(c_int) -> c_int) -> c_int {
     if is_dropped(descriptor) {
         return 0;
     }
     CALLS.set(CALLS.get() + 1);
     // SAFETY: a plain system call on a descriptor that the VFS owns.
-    unsafe { libc::fdatasync(descriptor) }
+    unsafe { sync(descriptor) }
 }
 
 /// What SQLite calls for fdatasync(); 0, or -1 with errno set, as fsync(2).
@@ -163,6 +174,7 @@ mod tests {
             ("main.db-journal", DroppedSync::Journal),
             ("main.db-mj0A1B2C3D9", DroppedSync::Journal),
             ("main.db-wal", DroppedSync::Wal),
+            ("joj-redo.log", DroppedSync::Journal),
         ] {
             assert_eq!(kind_of(false, name), kind, "{name}");
         }

@@ -1,4 +1,4 @@
-//! What SQLite asks of the operating system, as this process gives it: by its own VFS or by that of
+//! What SQLite asks of the operating system, as this process gives it: by its own VFS or by one of
 //! vfs/; system calls that are replaced by ours, to see every write and to count batch atomic
 //! writes of F2FS; and randomness that depends on the seed alone.
 
@@ -14,17 +14,18 @@ use rusqlite::{Connection, OpenFlags, ffi};
 use crate::record::words;
 
 words! {
-    /// What stands between SQLite and its own VFS: nothing, or what keeps a WAL and fills it with
-    /// zeros (docs/cure.md).
-    Vfs { None = "none", Wal = "wal" }
+    /// What stands between SQLite and its own VFS: nothing, what keeps a WAL and fills it with
+    /// zeros, or what commits by one redo log of the folder (docs/cure.md).
+    Vfs { None = "none", Wal = "wal", Redo = "redo" }
 }
 
 unsafe extern "C" {
-    // vfs/wal_vfs.h
+    // vfs/wal_vfs.h, vfs/redo_vfs.h
     fn joj_wal_register(make_default: c_int) -> c_int;
+    fn joj_redo_register(make_default: c_int) -> c_int;
 }
 
-/// Serialises registrations: the VFS is one for the whole process.
+/// Serialises registrations: a VFS is one for the whole process.
 static REGISTRATION: Mutex<()> = Mutex::new(());
 
 impl Vfs {
@@ -33,18 +34,19 @@ impl Vfs {
     /// # Errors
     /// If SQLite fails.
     pub fn open(self, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-        match self {
-            Self::None => Connection::open_with_flags(path, flags),
-            Self::Wal => {
-                let registration = REGISTRATION.lock().unwrap_or_else(PoisonError::into_inner);
-                // SAFETY: it takes a number; SQLite's own functions, which it calls, are linked.
-                let result = unsafe { joj_wal_register(0) };
-                drop(registration);
-                match result {
-                    ffi::SQLITE_OK => Connection::open_with_flags_and_vfs(path, flags, c"joj_wal"),
-                    code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
-                }
-            }
+        type Register = unsafe extern "C" fn(c_int) -> c_int;
+        let (register, name): (Register, _) = match self {
+            Self::None => return Connection::open_with_flags(path, flags),
+            Self::Wal => (joj_wal_register, c"joj_wal"),
+            Self::Redo => (joj_redo_register, c"joj_redo"),
+        };
+        let registration = REGISTRATION.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: it takes a number; SQLite's own functions, which it calls, are linked.
+        let result = unsafe { register(0) };
+        drop(registration);
+        match result {
+            ffi::SQLITE_OK => Connection::open_with_flags_and_vfs(path, flags, name),
+            code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
         }
     }
 }

@@ -107,8 +107,8 @@ pub fn missed(
     Reopenings { wals_deleted, wals_due, .. }: Reopenings,
 ) -> Vec<String> {
     let has_wal = options.journal_mode == JournalMode::Wal;
-    // That of vfs/ keeps a WAL, but where zeros save nothing.
-    let is_deleted = has_wal && options.vfs == Vfs::None;
+    // One of vfs/ keeps a WAL, but where zeros save nothing.
+    let is_deleted = has_wal && options.vfs != Vfs::Wal;
     match regime {
         Regime::Fresh => Vec::new(),
         Regime::Steady => grown.not_steady(has_wal),

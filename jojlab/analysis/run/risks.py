@@ -188,7 +188,8 @@ def _sqlite_hazards(case: Mapping[str, Any], observation: Observation) -> Iterat
         yield Hazard(Harm.COMMITS, causes.WAL_NORMAL)
     elif synchronous == "normal":
         yield Hazard(Harm.DATABASE, causes.SYNCHRONOUS_NORMAL)
-    elif journal == "delete" and synchronous == "full":
+    # joj_redo's journals are no files.
+    elif journal == "delete" and synchronous == "full" and case.get("vfs") != "redo":
         yield Hazard(Harm.COMMITS, causes.DELETE_FULL)
     dropped = str(case.get("dropped_sync") or "none")
     if dropped != "none":

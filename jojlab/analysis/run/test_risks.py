@@ -28,6 +28,7 @@ CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
             {"journal_mode": "memory", "filesystem": "f2fs", "batch_atomic_write": "on"},
             {COMMITS, DATABASE},
         ),
+        ({"journal_mode": "delete", "vfs": "redo"}, set()),
         ({"journal_mode": "wal", "synchronous": "normal"}, {COMMITS}),
         ({"journal_mode": "truncate", "synchronous": "normal"}, {DATABASE}),
         ({"synchronous": "off"}, {COMMITS, DATABASE}),

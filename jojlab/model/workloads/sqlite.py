@@ -61,9 +61,9 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "dropped_sync",
         "syncs that SQLite is made to leave out, as one with a fault would: those of the rollback "
-        "journal, of the WAL, of the database, or of the directory of a journal. Power cuts show "
-        "what each protects. truncated-journal: only those after a rollback journal was truncated, "
-        "which SQLite made none of before 2014",
+        "journal (of the redo log, with vfs = redo), of the WAL, of the database, or of the "
+        "directory of a journal. Power cuts show what each protects. truncated-journal: only those "
+        "after a rollback journal was truncated, which SQLite made none of before 2014",
         "none",
         ("none", "journal", "wal", "database", "directory", "truncated-journal"),
         group=SQLITE,
@@ -259,10 +259,12 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "vfs",
         "what stands between SQLite and its own VFS. wal: joj_wal, which fills a WAL with zeros as "
-        "it grows, keeps it when the database is closed, and syncs it by fdatasync on ext4 and XFS "
-        "(docs/cure.md)",
+        "it grows, keeps it when the database is closed, and syncs it by fdatasync on ext4 and "
+        "XFS. redo: joj_redo, for trial only, which keeps the journals of delete, truncate and "
+        "persist in memory and commits by one redo log of the folder, on ext4, XFS, F2FS and "
+        "Btrfs. What they are not for they leave as it is (docs/cure.md)",
         "none",
-        ("none", "wal"),
+        ("none", "wal", "redo"),
         group=SQLITE,
         changes=Changes.MEANS,
     ),

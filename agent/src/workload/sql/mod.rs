@@ -36,6 +36,7 @@ use crate::sql_script::lexer::tokens;
 use crate::sql_script::statement::SqlStep;
 use crate::sqlite::databases::{Databases, allocate};
 use crate::sqlite::pragmas::{JournalMode, LockingMode, Synchronous};
+use crate::sqlite::vfs::Vfs;
 use crate::workload::kind::ClosedWorkload;
 use crate::workload::ledger::{self, Ledger};
 use crate::workload::regime::{Regime, Reopenings};
@@ -361,8 +362,10 @@ impl Workload for SqlScripts {
         let regime = fields.regime.regime;
         let regime_found = regime::regime_findings(regime, &grown, reopenings);
         incomplete_reasons.extend(regime::missed(regime, &fields.options, &grown, reopenings));
+        let vfs = fields.options.vfs;
         fields.think_time = ThinkTime::None;
         fields.regime.regime = Regime::Fresh;
+        fields.options.vfs = Vfs::None;
         fields.options.journal_mode = JournalMode::Memory;
         fields.options.synchronous = Synchronous::Off;
         fields.options.locking_mode = LockingMode::Normal;
@@ -381,7 +384,7 @@ impl Workload for SqlScripts {
             remains: Box::new(SqlRemains {
                 files,
                 directory,
-                vfs: fields.options.vfs,
+                vfs,
                 threads,
                 again: Box::new(ScriptsAgain { fields, plan, seed }),
                 histories: OnceCell::new(),

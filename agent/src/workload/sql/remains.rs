@@ -37,8 +37,7 @@ impl SqlRemains {
 
     fn judge_at(&self, at_ns: i64) -> Result<CutFindings, WorkloadError> {
         let from_sharers = |sharers: &Sharers| {
-            let digest = |path: &PathBuf| contents::closed_digest(path, self.vfs);
-            let digests = sharers.files.iter().map(digest).collect::<Result<Vec<_>, _>>()?;
+            let digests = contents::closed_digests(&sharers.files, self.vfs)?;
             let found: Vec<_> = sharers.states.iter().zip(digests).collect();
             Ok(judge_databases(&found, sharers.progress(at_ns)))
         };

@@ -163,6 +163,46 @@ fn the_vfs_of_the_cure_fills_a_wal_and_keeps_it() {
 }
 
 #[test]
+fn the_redo_log_takes_the_place_of_journals_and_leaves_databases_to_any_sqlite() {
+    let databases = NonZeroU64::new(3).unwrap();
+    let connections = NonZeroU64::new(2).unwrap();
+    for sharing in [Sharing::Own, Sharing::Shared] {
+        for regime in [Regime::Fresh, Regime::Steady, Regime::Reopened] {
+            if (regime, sharing) == (Regime::Reopened, Sharing::Shared) {
+                continue;
+            }
+            let mut settings = SqliteSettings {
+                sharing,
+                connections,
+                databases,
+                ..many(JournalMode::Truncate, regime)
+            };
+            settings.options.vfs = Vfs::Redo;
+            settings.options.synchronous = Synchronous::Full;
+            let directory = tempfile::tempdir().unwrap();
+            let mut workload = settings.prepare(directory.path(), 5).unwrap();
+            workload.run(&mut ()).unwrap();
+            let closed = workload.close().unwrap();
+            assert!(closed.incomplete_reasons.is_empty(), "{}", regime_entry(&closed));
+            assert_eq!(sizes(&closed, "-journal"), None);
+            let commits = closed.transactions.iter().filter(|row| row.phase == "commit");
+            let syncs: Vec<i64> = commits.map(|row| row.sync_calls).collect();
+            // The first commit of an opening sets the marks, and one may find the log full.
+            let of_one = syncs.iter().filter(|syncs| **syncs == 1).count();
+            assert!(
+                regime == Regime::Reopened || of_one >= syncs.len() - 4,
+                "{sharing} {regime}: {syncs:?}"
+            );
+            assert_eq!(
+                std::fs::metadata(directory.path().join("joj-redo.log")).unwrap().len(),
+                4 << 20
+            );
+            closed.remains.check_oracle().unwrap();
+        }
+    }
+}
+
+#[test]
 fn several_connections_and_databases_are_steady_too() {
     let (two, three) = (NonZeroU64::new(2).unwrap(), NonZeroU64::new(3).unwrap());
     for sharing in [Sharing::Own, Sharing::Shared] {

@@ -65,10 +65,9 @@ impl DatabasesLeft {
                 self.states.get_or_init(|| states)
             }
         };
-        let vfs = settings.options.vfs;
-        let digest = |path: &PathBuf| Ok((states, contents::closed_digest(path, vfs)?));
-        let found: Result<Vec<_>, WorkloadError> = self.paths.iter().map(digest).collect();
-        Ok(judge_databases(&found?, progress))
+        let digests = contents::closed_digests(&self.paths, settings.options.vfs)?;
+        let found: Vec<_> = digests.into_iter().map(|digest| (states, digest)).collect();
+        Ok(judge_databases(&found, progress))
     }
 }
 
