@@ -30,11 +30,6 @@ figures_option = option(
 )
 
 
-def run_folder_option(help: str) -> Decorator:
-    """Return the option --out of a command that makes a run folder."""
-    return option("--out", metavar="DIR", type=PATH, help=help)
-
-
 def experiment_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the experiments whose names begin so, for a shell's completion."""
     names = sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.toml"))

@@ -13,10 +13,7 @@ from jojlab.analysis.figures.throughput import apart_json
 from jojlab.analysis.run.summary import safety_json, summarise
 from jojlab.campaign.jobs import RunProgress
 from jojlab.campaign.power_cuts import steps_left
-from jojlab.command_line.campaigns import (
-    begin_campaign,
-    cut_power_with_progress,
-)
+from jojlab.command_line.campaigns import begin_campaign, cut_power_with_progress
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
     PATH,

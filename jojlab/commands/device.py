@@ -11,10 +11,7 @@ import msgspec
 from rich.console import Console
 
 from jojlab.campaign.device_studies import anchor_throughput, compared, varied
-from jojlab.command_line.campaigns import (
-    begin_campaign,
-    run_with_progress,
-)
+from jojlab.command_line.campaigns import begin_campaign, run_with_progress
 from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import (
     PATH,

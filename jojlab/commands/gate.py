@@ -28,13 +28,7 @@ from jojlab.command_line.out_folder import free_folder
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import (
-    EXPECTATION_FAILED,
-    FINE,
-    INCOMPLETE,
-    MachineError,
-    UseError,
-)
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MachineError, UseError
 from jojlab.foundation.printable import json_text
 from jojlab.gate.budgets import (
     Budgets,

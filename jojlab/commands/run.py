@@ -18,10 +18,7 @@ from jojlab.command_line.campaigns import (
     show_memory_model,
 )
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.live_run import (
-    is_by_wall_clock,
-    run_by_wall_clock,
-)
+from jojlab.command_line.live_run import is_by_wall_clock, run_by_wall_clock
 from jojlab.command_line.options import (
     PATH,
     clock_option,
@@ -43,12 +40,7 @@ from jojlab.command_line.out_folder import free_folder
 from jojlab.command_line.own_program import choose_experiment, own_program_options
 from jojlab.experiment.plan import plan
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import (
-    EXPECTATION_FAILED,
-    FINE,
-    INCOMPLETE,
-    MACHINE_CANNOT,
-)
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT
 from jojlab.foundation.printable import json_text
 from jojlab.lab.options import TIMEOUT_S, Options
 from jojlab.report.answer import answer_json

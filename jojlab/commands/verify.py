@@ -10,9 +10,7 @@ import click
 
 from jojlab.analysis.run.summary import CaseSummary, safety_json
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.command_line.campaigns import (
-    begin_campaign,
-)
+from jojlab.command_line.campaigns import begin_campaign
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
     cluster_option,

@@ -59,13 +59,9 @@ def numbers(profile: Profile) -> list[Tried]:
     """
     values = {"icount_shift": profile.icount_shift, **profile.model}
     return [
-        _number(profile, key, values[key], source)
-        for key, source in sorted(profile.sources.items(), key=lambda row: _order(row[0]))
+        _number(profile, key, values[key], profile.sources[key])
+        for key in sorted(profile.sources, key=[*CPU_LIMITS, *LIMITS].index)
     ]
-
-
-def _order(key: str) -> int:
-    return [*CPU_LIMITS, *LIMITS].index(key)
 
 
 def _number(profile: Profile, key: str, value: int, source: str) -> Tried:

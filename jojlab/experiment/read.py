@@ -115,7 +115,9 @@ class Experiment:
     def expanded(self) -> Experiment:
         """Return the experiment with its cases; UseError when none of them can be run."""
         if self.parts:
-            parts = tuple(_as_part(part).expanded() for part in self.parts)
+            # Among the cases of others, those of a part are named after it.
+            named = (replace(part, prefix=f"{part.name}/") for part in self.parts)
+            parts = tuple(part.expanded() for part in named)
             return replace(self, parts=parts, cases=tuple(c for part in parts for c in part.cases))
         count = max(1, len(self.variants))
         for values in self.matrix.values():
@@ -169,11 +171,6 @@ class Experiment:
             },
             "parts": [part.record() for part in self.parts],
         }
-
-
-def _as_part(part: Experiment) -> Experiment:
-    """Return an experiment whose cases are named after it, as they stand among those of others."""
-    return replace(part, prefix=f"{part.name}/")
 
 
 def find(name: str) -> Path:

@@ -11,15 +11,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.tools import package_version
 from jojlab.guest import health
-from jojlab.guest.health import (
-    GUEST_BYTES,
-    checks,
-    disk,
-    memory,
-    packages,
-    rust,
-    usable,
-)
+from jojlab.guest.health import GUEST_BYTES, checks, disk, memory, packages, rust, usable
 from jojlab.guest.memory import available_bytes
 
 

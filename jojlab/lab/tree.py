@@ -48,7 +48,7 @@ def members_of(folder: Path) -> dict[str, Path]:
 def size_bytes(members: Mapping[str, Path | str]) -> int:
     """Return the bytes of the files of a tree."""
     paths = (path for path in members.values() if isinstance(path, Path))
-    return sum(path.stat().st_size for path in paths if _is_file(path))
+    return sum(path.stat().st_size for path in paths if path.is_file() and not path.is_symlink())
 
 
 def pack(members: Mapping[str, Path | str], *, is_shared: bool = False) -> bytes:
@@ -141,7 +141,3 @@ def _leading(parts: tuple[str, ...]) -> Iterator[str]:
         if part != "..":
             return
         yield part
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()

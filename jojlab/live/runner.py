@@ -137,7 +137,8 @@ def refuse_cases(experiment: Experiment) -> None:
     """Raise UseError unless every case is of a filesystem on raw NAND, and no two of them are the
     same on this machine.
     """
-    others = {str(each.settings["filesystem"]) for each in experiment.cases if not _fits(each)}
+    settings = [each.settings for each in experiment.cases]
+    others = {str(each["filesystem"]) for each in settings if not is_on_raw_nand(each)}
     if others:
         raise UseError(
             f"{experiment.where}: --clock wall is for filesystems on raw NAND, and not for "
@@ -154,10 +155,6 @@ def refuse_cases(experiment: Experiment) -> None:
                 f"in what this machine decides ({', '.join(names)})",
                 f"give one value: --set {names[0]}={first.settings.get(names[0], '...')}",
             )
-
-
-def _fits(case: Case) -> bool:
-    return is_on_raw_nand(case.settings)
 
 
 def needs_own_build(experiment: Experiment) -> bool:

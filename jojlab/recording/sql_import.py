@@ -14,13 +14,7 @@ from pathlib import Path
 from jojlab.foundation.errors import UseError
 from jojlab.recording import sql_text
 from jojlab.recording.attached import DatabaseNames
-from jojlab.recording.sql_script import (
-    SUFFIX,
-    ScriptCounts,
-    SqlScript,
-    SqlStatement,
-    new_folder,
-)
+from jojlab.recording.sql_script import SUFFIX, ScriptCounts, SqlScript, SqlStatement, new_folder
 
 _VERBS = {
     "ALTER", "ANALYZE", "ATTACH", "BEGIN", "COMMIT", "CREATE", "DELETE", "DETACH", "DROP", "END",

@@ -245,7 +245,7 @@ def shares_chart(rows: Rows) -> dict[str, Any]:
     """
     values = [row["value"] for row in sorted(rows, key=lambda row: row["order"])]
     values = list(dict.fromkeys(values))
-    cases = _case_names(rows)
+    cases = list(dict.fromkeys(row["case"] for row in rows))
     data: Datasets = {}
     bars = (
         alt.Chart(vega.named_data(data, rows))
@@ -310,11 +310,6 @@ def _absent(data: Datasets, rows: Rows, y: alt.Y) -> list[alt.Chart]:
             y=y, x=alt.XValue(0), text="absent:N", tooltip=_tooltip("case", "absent", "reason")
         )
     ]
-
-
-def _case_names(rows: Rows) -> list[str]:
-    """Return the cases in the experiment's order."""
-    return list(dict.fromkeys(row["case"] for row in rows))
 
 
 def _cases(names: list[str]) -> alt.Y:

@@ -108,10 +108,13 @@ def event_sentence(event: StoryEvent, call: Call, filesystem: str, unit: str = "
     owners = _listed([_moved_owner(moved) for moved in event.moved])
     with_fua = ", durable when it completes (FUA)" if event.fua else ""
     if event.subtypes == ("commit",):
-        return f"{filesystem} writes the commit block, {_size(event.moved)}{with_fua}{took}."
+        size = text.size(sum(each.bytes for each in event.moved))
+        return f"{filesystem} writes the commit block, {size}{with_fua}{took}."
     if event.reason:
-        because = f"{filesystem} must {_does(event)}, because {_because(event.reason)}"
-        kinds = f"{_kinds_of_blocks(event)}{with_fua}{_others(event)}"
+        changes = "; ".join(map(_change, event.reason.split("; ")))
+        because = f"{filesystem} must {_does(event)}, because {changes}"
+        others = f", for {event.calls} calls at once" if event.calls > 1 else ""
+        kinds = f"{_kinds_of_blocks(event)}{with_fua}{others}"
         return f"{because}: it writes {owners}{kinds}{took}."
     verb = {"write": "written", "read": "read"}.get(event.operation, event.operation)
     count = f" in {event.requests} requests" if event.requests > 1 else ""
@@ -137,11 +140,6 @@ def _flush(event: StoryEvent, call: Call, unit: str) -> str:
     if not waited:
         return f"The device flushes its cache {why}: of this {unit}, nothing new is in it"
     return f"The device flushes its cache {why}: {waited} must be durable"
-
-
-def _because(reason: str) -> str:
-    """Return 'a.db: grew, times; b: unlinked' as a clause."""
-    return "; ".join(_change(part) for part in reason.split("; "))
 
 
 def _change(part: str) -> str:
@@ -172,17 +170,9 @@ def _kinds_of_blocks(event: StoryEvent) -> str:
     return f" ({kinds}{copied})" if kinds else ""
 
 
-def _others(event: StoryEvent) -> str:
-    return f", for {event.calls} calls at once" if event.calls > 1 else ""
-
-
 def _moved_owner(moved: Moved) -> str:
     name = re.sub("^/", "", moved.file) if moved.file else moved.block_type
     return f"{text.size(moved.bytes)} of {name}"
-
-
-def _size(moved: Sequence[Moved]) -> str:
-    return text.size(sum(each.bytes for each in moved))
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -216,7 +206,8 @@ def request_rows(trace: CommitTrace) -> list[list[Cell]]:
     for runs in _stretches(trace):
         first = runs[0]
         again = last is not None and last.request_id == first.request_id
-        number = "" if again else str(len({r.request_id for r in _until(trace, first)}))
+        so_far = trace.runs[: trace.runs.index(first) + 1]
+        number = "" if again else str(len({run.request_id for run in so_far}))
         rows.append([number, *_cells(runs)])
         last = first
     return rows
@@ -230,10 +221,6 @@ def _stretches(trace: CommitTrace) -> list[list[TracedRun]]:
         else:
             stretches.append([run])
     return stretches
-
-
-def _until(trace: CommitTrace, run: TracedRun) -> list[TracedRun]:
-    return list(trace.runs[: trace.runs.index(run) + 1])
 
 
 def _run_owner(run: TracedRun) -> tuple[int, str, str, str]:
@@ -280,7 +267,8 @@ def commit_chart(rows: Rows, flushes: Rows, latency_ms: float) -> Spec:
         x = _time(latency_ms, place == len(lanes) - 1)
         layers = _flush_layers(data, flushes, x, place == 0) if flushes else []
         layers += _lane_layers(data, inside, x, lane, latency_ms * _LATE)
-        drawn.append({"layer": layers, "height": _lane_height(inside), "width": vega.WIDTH})
+        height = min(150, 26 + 16 * len({row["sector"] for row in inside}))
+        drawn.append({"layer": layers, "height": height, "width": vega.WIDTH})
     return vega.finished({"vconcat": drawn, "spacing": 6}, data)
 
 
@@ -374,10 +362,6 @@ def _tooltip(*names: str) -> list[Spec]:
         else {"field": name, "type": "nominal"}
         for name in names
     ]
-
-
-def _lane_height(rows: Rows) -> int:
-    return min(150, 26 + 16 * len({row["sector"] for row in rows}))
 
 
 def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:

@@ -257,7 +257,9 @@ def state_words(case: CaseSummary, state: JudgedState) -> str:
         what = f"{state.lost} of {state.acknowledged} acknowledged {_commit(case)}s lost"
     elif state.outcome == "torn" and not what:
         what = _as_after(state.transactions)
-    torn = f"; {_torn_block(state.torn_block)}" if state.torn_block else ""
+    torn = ""
+    if block := state.torn_block:
+        torn = f"; {TORN_BLOCKS[block]}: {_OF_EVERY_SETTING}{_MENDED[block]} (docs/findings)"
     takes = ""
     if state.smallest:
         least = "the least that does it" if state.smallest.is_minimal else "less does it too"
@@ -348,11 +350,6 @@ def _bound(result: Durability) -> str:
         return ""
     share = f"{text.upper_bound(result.bound * 100)} %"
     return f"; of states drawn like these at most {share} do harm (95 %, 3/{result.sampled_states})"
-
-
-def _torn_block(block: TornBlock) -> str:
-    """Return which block of the filesystem's own was torn, who risks it, and what mends it."""
-    return f"{TORN_BLOCKS[block]}: {_OF_EVERY_SETTING}{_MENDED[block]} (docs/findings)"
 
 
 def _torn(torn_bytes: object) -> str:

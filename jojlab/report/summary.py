@@ -24,13 +24,7 @@ from jojlab.report import durability, hazards
 from jojlab.report.answer import answer_lines
 from jojlab.report.bill import apart_words, print_bill, program_output, program_sentence
 from jojlab.report.memory_model import print_memory_models
-from jojlab.report.overview import (
-    CaseTable,
-    case_table,
-    case_title,
-    overview_columns,
-    paying_note,
-)
+from jojlab.report.overview import CaseTable, case_table, case_title, overview_columns, paying_note
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table, print_some, print_wide_table
 from jojlab.report.shared.short_answer import print_answer

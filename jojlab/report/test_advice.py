@@ -20,12 +20,7 @@ from jojlab.analysis.run.risks import Guarantee
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.experiment.cases import complete
 from jojlab.model.field import Value
-from jojlab.report.advice import (
-    durability_words,
-    incomplete,
-    over_limits,
-    states_judged,
-)
+from jojlab.report.advice import durability_words, incomplete, over_limits, states_judged
 from jojlab.report.settings import concessions, lines_to_paste
 from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states

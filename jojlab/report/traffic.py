@@ -79,15 +79,11 @@ DEVICE_COLUMNS = ("device, whole trace", "requests", "KiB", "interrupts")
 def totals_text(kinds: Characterisation) -> str:
     """Return how many there were of each operation, in words."""
     return ", ".join(
-        f"{requests:,} {_plural(operation) if requests != 1 else operation}"
+        text.integer(requests, operation, "flushes" if operation == "flush" else "")
         + (f" of {length / 1024:,.1f}".removesuffix(".0") + " KiB" if length else "")
         for operation, (requests, length) in kinds.operations.items()
         if operation not in ("zeroes", "other")
     )
-
-
-def _plural(operation: str) -> str:
-    return f"{operation}es" if operation == "flush" else f"{operation}s"
 
 
 def chart_rows(

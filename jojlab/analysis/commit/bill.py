@@ -430,7 +430,7 @@ def grown(
     """Return the lines behind a figure that grew, what grew most first; all, dearest first, where
     no bill was accepted.
     """
-    made_of = _figure_parts(figure)
+    made_of = (_FIGURES[figure],) if figure in _FIGURES else _TIMES
     own, measure = [line for line in now if any(it.has(line) for it in made_of)], made_of[0].measure
     if before is None:
         return tuple(LineDelta(line, None) for line in sorted(own, key=measure, reverse=True))
@@ -491,7 +491,3 @@ _FIGURES: Mapping[str, _FigureParts] = {
 }
 # A time: what it went for is requests, then bytes, of the commit and of checkpoints.
 _TIMES = tuple(_FigureParts((part,), counts_requests=True, counts_bytes=True) for part in CAUSED)
-
-
-def _figure_parts(figure: str) -> tuple[_FigureParts, ...]:
-    return (_FIGURES[figure],) if figure in _FIGURES else _TIMES

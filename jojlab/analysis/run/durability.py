@@ -16,14 +16,7 @@ from typing import Any
 import msgspec
 
 from jojlab.model.hazards import Harm, Hazard
-from jojlab.trace.power_cuts import (
-    KINDS,
-    OUTCOMES,
-    JudgedState,
-    PowerCuts,
-    SmallestCut,
-    TornBlock,
-)
+from jojlab.trace.power_cuts import KINDS, OUTCOMES, JudgedState, PowerCuts, SmallestCut, TornBlock
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 # Stretches of a run that are told apart.

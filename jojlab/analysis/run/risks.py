@@ -18,15 +18,7 @@ from jojlab.model import hazards as causes
 from jojlab.model.fields import BY_NAME
 from jojlab.model.filesystem import mount_words
 from jojlab.model.filesystems import FILESYSTEMS
-from jojlab.model.hazards import (
-    Doubt,
-    Harm,
-    Hazard,
-    ModeCounts,
-    Observation,
-    Stakes,
-    Unknown,
-)
+from jojlab.model.hazards import Doubt, Harm, Hazard, ModeCounts, Observation, Stakes, Unknown
 from jojlab.model.workloads import WORKLOADS
 from jojlab.model.workloads.files import LAZY_SYNC_MODES
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jojlab.fleet.simulation import phones
-from jojlab.fleet.simulation.phones import APPS, App
+from jojlab.fleet.simulation.phones import APPS
 
 Ints = NDArray[np.int64]
 MODES = ("delete", "truncate", "persist", "wal")
@@ -88,7 +88,7 @@ def day_commits(joined: int, generator: np.random.Generator) -> DayCommits:
     )
     own = np.array([len(each.databases) for each in APPS])[app]
     database = np.array(places)[app] + generator.integers(0, own)
-    first = np.array([names.index(_first(each)) for each in APPS])[app]
+    first = np.array([names.index((each.joined or each.databases)[0]) for each in APPS])[app]
     database = np.where(is_joined, first, database)
     wal, rest = phones.WAL_SHARE, (1 - phones.WAL_SHARE) / 3
     mode = generator.choice(len(MODES), count, p=(rest, rest, rest, wal))
@@ -114,10 +114,6 @@ def day_commits(joined: int, generator: np.random.Generator) -> DayCommits:
         databases[order],
         (databases + generator.geometric(1 / phones.PAGES, count) - 1)[order],
     )
-
-
-def _first(app: App) -> str:
-    return (app.joined or app.databases)[0]
 
 
 def _databases() -> tuple[list[str], list[int]]:

@@ -17,13 +17,7 @@ from jojlab.foundation.cache import Cache, Sources, lock_entry
 from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import FLASH, KERNELS, PACKAGE, agent_path
 from jojlab.foundation.tools import need_tool
-from jojlab.guest.image.build import (
-    MKFS_PACKAGES,
-    NO_EXTRAS,
-    Extras,
-    Image,
-    build_image,
-)
+from jojlab.guest.image.build import MKFS_PACKAGES, NO_EXTRAS, Extras, Image, build_image
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.model.architecture import X86_64, Architecture
 from jojlab.model.filesystems import FILESYSTEMS, RAW_NAND_FILESYSTEMS

@@ -299,7 +299,8 @@ class Joiner:
         if len(disk.completed) > _COMPLETED_KEPT:
             disk.completed.popitem(last=False)
         if disk.issues_flushes and request.flags.fua and not event.flags.fua:
-            disk.need_flush.append(_asker(event, request))  # a flush after it stands for FUA
+            # A flush after it stands for FUA.
+            disk.need_flush.append(replace(event, pid=request.pid, comm=request.comm))
 
     def _flush_completed(self, disk: _Disk, event: Event) -> None:
         before = disk.completed.pop(event.sector, None) if event.sector else None
@@ -455,10 +456,6 @@ def _place(request: Request, sector: int) -> None:
     """Move a request of one owner there."""
     request.sector = sector
     request.runs = [(sector, request.sectors, *run[2:]) for run in request.runs[:1]]
-
-
-def _asker(event: Event, request: Request) -> Event:
-    return replace(event, pid=request.pid, comm=request.comm)
 
 
 def _request(event: Event, bios: list[Bio]) -> Request:
