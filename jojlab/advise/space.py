@@ -117,8 +117,8 @@ class Space:
         return tuple(dict.fromkeys(each for each in found if self.is_allowed(each)))
 
     def structures(self) -> tuple[Candidate, ...]:
-        """Every combination of the STRUCTURE that can run; the other fields are the present ones,
-        but for options that another filesystem does not have.
+        """Return every combination of the STRUCTURE that can run; the other fields are the present
+        ones, but for options that another filesystem does not have.
         """
         fields = tuple(name for name in STRUCTURE if name in self.values)
         return tuple(dict.fromkeys(self._varied(self.own, fields)))

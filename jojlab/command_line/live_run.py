@@ -24,7 +24,7 @@ def run_with_progress(bench: Bench, folder: Path) -> RunFolder:
 
 
 def is_by_wall_clock(clock: str, *, has_own_option: bool, refused: dict[str, bool]) -> bool:
-    """Whether cases run on this machine.
+    """Return whether cases run on this machine.
 
     `has_own_option`: an option was given that only such a run has. `refused`: options that it does
     not have, and whether they were given. Raises UseError for an unknown clock, and for these.

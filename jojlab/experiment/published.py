@@ -126,7 +126,7 @@ def _placed(
 
 
 def _selectors(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Give every selector of a table by its name in an error."""
+    """Yield every selector of a table by its name in an error."""
     yield "against", entry["against"]
     rows = [row for group in entry["group"] for row in group["rows"]]
     for each in (*entry["columns"], *entry["group"], *rows):

@@ -113,7 +113,7 @@ class Experiment:
     own: frozenset[Identity] | None = None
 
     def expanded(self) -> Experiment:
-        """Return the experiment with its cases; UseError when none of them can be run."""
+        """Return the experiment with its cases, or raise UseError when none of them can be run."""
         if self.parts:
             # Among the cases of others, those of a part are named after it.
             named = (replace(part, prefix=f"{part.name}/") for part in self.parts)

@@ -62,7 +62,7 @@ class Cache:
 
     @classmethod
     def default(cls) -> Cache:
-        """The user's cache: $JOJ_CACHE, else $XDG_CACHE_HOME/jojlab, else ~/.cache/jojlab."""
+        """Return the user's cache: JOJ_CACHE, else XDG_CACHE_HOME/jojlab, else ~/.cache/jojlab."""
         if own := os.environ.get("JOJ_CACHE"):
             return cls(Path(own).absolute())
         return cls(user_cache_path("jojlab"))
@@ -76,7 +76,7 @@ class Cache:
 
     @contextlib.contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Holds the lock `name` against other threads and processes; ends with its holder."""
+        """Hold the lock `name` against other threads and processes; it ends with its holder."""
         path = self.folder("locks") / name
         with disk_errors(path):
             file = path.open("w")
@@ -86,7 +86,7 @@ class Cache:
 
     @contextlib.contextmanager
     def work_dir(self) -> Iterator[Path]:
-        """A private folder on the cache's disk, removed at the end.
+        """Yield a private folder on the cache's disk, removed at the end.
 
         Folders that killed processes left are removed too: the living hold a lock on theirs.
         """
@@ -106,7 +106,7 @@ class Cache:
             os.close(descriptor)
 
     def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """The folder of the entry; `build` fills an empty one when there is none yet.
+        """Return the folder of the entry; `build` fills an empty one when there is none yet.
 
         Nobody who empties the cache takes it away for as long as this process lives.
         """
@@ -130,12 +130,13 @@ class Cache:
                     raise
 
     def drop(self, kind: str, key: str) -> None:
-        """Removes an entry even if it is in use; readers see it whole or not at all."""
+        """Remove an entry even if it is in use; readers see it whole or not at all."""
         with self.work_dir() as work, contextlib.suppress(FileNotFoundError):
             _move(self.folder(kind) / key, work / "dropped")
 
     def lookup(self, key: str) -> dict[str, bytes] | None:
-        """The stored results of a case, checked against their hashes; a damaged entry is dropped.
+        """Return the stored results of a case, checked against their hashes; a damaged entry is
+        dropped.
 
         Returns file contents by name, or None when the case must be run.
         """
@@ -160,7 +161,7 @@ class Cache:
         return (self.root / "results" / key).is_dir()
 
     def store(self, key: str, files: Mapping[str, bytes]) -> None:
-        """Keeps the results of a case under its content hash."""
+        """Keep the results of a case under its content hash."""
 
         def build(folder: Path) -> None:
             for name, content in files.items():
@@ -191,13 +192,13 @@ class Cache:
         return value
 
     def sizes(self) -> dict[str, int]:
-        """Bytes on disk of each of KINDS."""
+        """Return the bytes on disk of each of KINDS."""
         return {
             kind: sum(_disk_bytes(path) for path in (self.root / kind).rglob("*")) for kind in KINDS
         }
 
     def empty(self) -> list[Path]:
-        """Removes every unused entry; returns those in use, whose processes continue.
+        """Remove every unused entry, and return those in use, whose processes continue.
 
         Of a folder that is linked in from elsewhere, the link alone is removed.
         """
@@ -288,7 +289,7 @@ def entry_locked(entry: Path) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def entry_unused(path: Path) -> Iterator[bool]:
-    """Return whether `path` is unused; within the block, no other process can take it.
+    """Yield whether `path` is unused; within the block, no other process can take it.
 
     False too when it is gone. A file is as good as a folder.
     """

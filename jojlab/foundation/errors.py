@@ -61,7 +61,7 @@ FULL_BELOW_BYTES = 1 << 20
 
 @contextlib.contextmanager
 def disk_errors(place: Path) -> Iterator[None]:
-    """Turns a full disk, a quota or a read-only place into an error with a remedy."""
+    """Turn a full disk, a quota or a read-only place into an error with a remedy."""
     try:
         yield
     except MachineError as error:

@@ -12,6 +12,6 @@ def sha256(content: bytes) -> str:
 
 
 def sha256_file(path: Path) -> str:
-    """Return the SHA-256 of a file's content; OSError when it cannot be read."""
+    """Return the SHA-256 of a file's content, or raise OSError when it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

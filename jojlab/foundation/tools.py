@@ -11,7 +11,7 @@ from jojlab.foundation.errors import MachineError
 
 
 def package_version(name: str) -> str:
-    """The version of an installed package; MachineError when it is not installed."""
+    """Return the version of a package, or raise MachineError when it is not installed."""
     status, _, version = dpkg_query("${db:Status-Status} ${Version}", name).partition(" ")
     if status != "installed":
         raise MachineError(f"the package {name} is not installed", f"sudo apt-get install {name}")
@@ -19,7 +19,7 @@ def package_version(name: str) -> str:
 
 
 def package_files() -> list[Path]:
-    """The files that answers of dpkg-query(1) depend on: its program, and dpkg's database."""
+    """Return the files that dpkg-query(1) depends on: its program, and dpkg's database."""
     root = os.environ.get("DPKG_ROOT", "") + "/var/lib/dpkg"
     database = Path(os.environ.get("DPKG_ADMINDIR") or root)
     program = shutil.which("dpkg-query")
@@ -38,7 +38,8 @@ def dpkg_query(form: str, name: str) -> str:
 
 
 def need_tool(name: str, package: str) -> Path:
-    """The path of a program; MachineError naming its package when it is missing.
+    """Return the path of a program, or raise MachineError, which names its package, when it is
+    missing.
 
     Debian keeps some tools in sbin folders that are not on every user's PATH.
     """
@@ -49,7 +50,9 @@ def need_tool(name: str, package: str) -> Path:
 
 
 def run_tool(command: list[str], purpose: str, cwd: Path | None = None) -> str:
-    """Runs a tool and returns what it prints; MachineError with its last lines when it fails."""
+    """Run a tool and return what it prints, or raise MachineError with its last lines when it
+    fails.
+    """
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=cwd)
     if result.returncode != 0:
         last = "\n".join((result.stderr or result.stdout).splitlines()[-15:])

@@ -10,5 +10,5 @@ from jojlab.guest.machine import Machine
 
 
 def basis(image: Image, machine: Machine) -> str:
-    """The hash of all that the files depend on beside what the guest is given."""
+    """Return the hash of all that the files depend on beside what the guest is given."""
     return qemu.run_key(image, machine)

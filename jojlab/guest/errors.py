@@ -19,7 +19,7 @@ class GuestError(MachineError):
         self.final = final
 
     def __str__(self) -> str:
-        """The message, the remedy, and what the guest printed last."""
+        """Return the message, the remedy, and what the guest printed last."""
         lines = [super().__str__()]
         if self.console:
             lines.append("  the guest's console ended with:")

@@ -45,7 +45,8 @@ class GuestInput:
                 raise ValueError(f"{name!r} is no name of an input file")
 
     def write(self, folder: Path) -> list[str]:
-        """Writes the items into the folder that QEMU runs in; returns the arguments that name them.
+        """Write the items into the folder that QEMU runs in, and return the arguments that name
+        them.
 
         QEMU reads the files when it starts, so each is a copy that nobody else changes.
         """

@@ -30,14 +30,14 @@ class Header:
 
 
 async def collect(guest: Guest, address: int, region_bytes: int) -> dict[str, bytes]:
-    """The files that a stopped guest hands out in its memory at `address`, by name."""
+    """Return the files that a stopped guest hands out in its memory at `address`, by name."""
     header = read_header(await guest.memory(address, HEADER_BYTES), region_bytes)
     archive = await guest.memory(address + HEADER_BYTES, header.length_bytes)
     return read_archive(archive, header)
 
 
 def read_header(raw: bytes, region_bytes: int) -> Header:
-    """The header, if it is one and its archive lies within the region; GuestError otherwise."""
+    """Return the header; raise GuestError if it is none or its archive leaves the region."""
     if len(raw) != HEADER_BYTES:
         raise GuestError(f"the guest's results have a header of {len(raw)} bytes")
     magic, version, crc, length_bytes = _HEADER.unpack(raw)
@@ -54,7 +54,7 @@ def read_header(raw: bytes, region_bytes: int) -> Header:
 
 
 def read_archive(archive: bytes, header: Header) -> dict[str, bytes]:
-    """The files of the archive by name: regular files with plain names, nothing else.
+    """Return the files of the archive by name: regular files with plain names, nothing else.
 
     Raises GuestError when the archive is damaged or holds anything that is not allowed.
     """
@@ -94,7 +94,7 @@ _MOST_BYTES = 1 << 42
 
 
 def unpack(image: bytes, out: Path) -> None:
-    """Write the disk's contents to `out`; GuestError when the image is damaged."""
+    """Write the disk's contents to `out`, or raise GuestError when the image is damaged."""
     if len(image) < _SPARSE_HEADER.size:
         raise GuestError("the disk image has no header")
     magic, major, _, head, chunk_head, block_bytes, blocks, chunks, _ = _SPARSE_HEADER.unpack_from(

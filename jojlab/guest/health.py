@@ -128,7 +128,9 @@ def usable(cache: Cache) -> str:
 
 
 def disk(free_bytes: int) -> str:
-    """Judge the free space on the cache's disk; MachineError when a run is likely to fill it."""
+    """Judge the free space on the cache's disk, or raise MachineError when a run is likely to fill
+    it.
+    """
     detail = f"{free_bytes / 1e9:.1f} GB free for the cache"
     if free_bytes < FREE_DISK_BYTES:
         raise MachineError(
@@ -139,7 +141,7 @@ def disk(free_bytes: int) -> str:
 
 
 def memory(free_bytes: int, jobs: int) -> str:
-    """Say for how many of `jobs` guests there is room; MachineError when for none.
+    """Say for how many of `jobs` guests there is room, or raise MachineError when for none.
 
     A guest that writes little takes a quarter of what it may take.
     """
@@ -155,7 +157,7 @@ def _installed(package: str) -> bool:
 
 
 def _offered(packages: Sequence[str]) -> str:
-    """The first of some packages that the archive has, as apt-cache(8) says; or the first."""
+    """Return the first package that the archive has, as apt-cache(8) says; or else the first."""
     if len(packages) > 1 and shutil.which("apt-cache"):
         for name in packages:
             # `show` knows names, too, that other packages only mention.

@@ -44,7 +44,7 @@ _alive_lock = threading.Lock()
 
 
 def kill_all(thread_id: int | None = None) -> None:
-    """Kills every guest of this process, or of one of its threads; what waits for them raises
+    """Kill every guest of this process, or of one of its threads; what waits for them raises
     GuestError.
     """
     with _alive_lock:
@@ -67,7 +67,9 @@ class Guest:
         return self._process.pid
 
     async def execute(self, command: str, **arguments: object) -> object:
-        """One QMP command; GuestError when QEMU refuses it, does not answer or is gone."""
+        """Execute one QMP command, or raise GuestError when QEMU refuses it, does not answer or is
+        gone.
+        """
         try:
             async with self._patience(command):
                 return await self._qmp.execute(command, arguments or None)
@@ -78,7 +80,9 @@ class Guest:
             ) from error
 
     async def run_until_stop(self, timeout_s: float) -> None:
-        """Continues the guest until it stops itself; GuestError when it ends, or runs too long."""
+        """Continue the guest until it stops itself, or raise GuestError when it ends, or runs too
+        long.
+        """
         with self._qmp.listener(("STOP", "SHUTDOWN")) as events:
             await self.execute("cont")
             event = asyncio.ensure_future(events.get())
@@ -101,8 +105,8 @@ class Guest:
                 gone.cancel()
 
     async def restore(self, state: Path) -> None:
-        """Loads what `save` wrote, beside the memory that it was saved with; a QEMU that cannot
-        load it ends.
+        """Load what `save` wrote, beside the memory that it was saved with; a QEMU that cannot load
+        it ends.
         """
         await self._leave_memory_out()
         await self.execute("migrate-incoming", uri=f"exec:cat {shlex.quote(str(state))}")
@@ -111,7 +115,7 @@ class Guest:
                 await asyncio.sleep(_POLL_S)
 
     async def save(self, state: Path) -> None:
-        """Writes the stopped guest's state to a file, without the memory that is kept in another.
+        """Write the stopped guest's state to a file, without the memory that is kept in another.
 
         Raises GuestError when the disk is full.
         """
@@ -138,7 +142,7 @@ class Guest:
         await self.execute("migrate-set-capabilities", capabilities=[ignoring])
 
     async def memory(self, address: int, length_bytes: int) -> bytes:
-        """A copy of the stopped guest's physical memory."""
+        """Return a copy of the stopped guest's physical memory."""
         file = self._folder / "memory"
         await self.execute("pmemsave", val=address, size=length_bytes, filename=file.name)
         content = file.read_bytes()
@@ -146,7 +150,9 @@ class Guest:
         return content
 
     def error(self, message: str, *, final: bool = False) -> GuestError:
-        """A GuestError with the end of the console, and of what QEMU itself complained about."""
+        """Return a GuestError with the end of the console, and of what QEMU itself complained
+        about.
+        """
         tail = [*_up_to_panic(_tail(self._folder / CONSOLE)), *_tail(self._folder / _STDERR)]
         return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]), final=final)
 
@@ -159,7 +165,7 @@ class Guest:
             raise self.error(f"{action} took more than {_COMMAND_TIMEOUT_S} s") from error
 
     async def _let_it_end(self) -> None:
-        """A QEMU that fails says why at its end: waits for that, not for long."""
+        """Wait for the end of a QEMU that fails, as it says why there; not for long."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), 1)
 
@@ -168,7 +174,7 @@ class Guest:
         return str(answer.get("status", "")) if isinstance(answer, dict) else ""
 
     async def connect(self, connection: socket.socket) -> None:
-        """Speaks QMP on a connected socket."""
+        """Speak QMP on a connected socket."""
         try:
             async with self._patience("QEMU's start"):
                 await self._qmp.connect(connection)
@@ -177,7 +183,7 @@ class Guest:
             raise self.error("QEMU did not start") from error
 
     async def disconnect(self) -> None:
-        """Ends the connection; that QEMU is gone by then is no news."""
+        """End the connection; that QEMU is gone by then is no news."""
         with contextlib.suppress(QMPError, EOFError, OSError):
             await self._qmp.disconnect()
 
@@ -186,7 +192,7 @@ class Guest:
 async def start(
     command: Sequence[str], qmp: socket.socket, qmp_child: socket.socket, folder: Path
 ) -> AsyncIterator[Guest]:
-    """Runs QEMU in `folder`, in its own process group, for as long as the block lasts.
+    """Run QEMU in `folder`, in its own process group, for as long as the block lasts.
 
     `qmp_child` is the end of the connection that `command` names; both ends are closed after it.
     """

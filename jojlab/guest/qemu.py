@@ -84,7 +84,9 @@ _COUNT = "instructions counted from the snapshot"
 
 
 def arguments(machine: Machine, memory: str, kernel: str, initramfs: str) -> list[str]:
-    """All that decides what the guest computes; the same for its snapshot and for every case."""
+    """Return all that decides what the guest computes; the same for its snapshot and for every
+    case.
+    """
     board = _BOARDS[machine.architecture]
     words = handout_words(machine.handout_address)
     if machine.architecture == ARM64:
@@ -106,13 +108,13 @@ def arguments(machine: Machine, memory: str, kernel: str, initramfs: str) -> lis
 
 
 def handout_words(address: int) -> str:
-    """The kernel's parameters for the memory for results: reserve it, and where it is."""
+    """Return the kernel's parameters for the memory for results: reserve it, and where it is."""
     place, length = hex(address), hex(HANDOUT_BYTES)
     return f"memmap={length}${place} joj.handout={place}:{length}"
 
 
 def arm64_handout_words(machine: Machine) -> str:
-    """The same of arm64, whose kernel reserves by leaving out what is above its own memory."""
+    """Return the same of arm64, whose kernel leaves out what is above its own memory."""
     place, length = hex(machine.handout_address), hex(HANDOUT_BYTES)
     return f"mem={machine.memory_mib}M joj.handout={place}:{length}"
 
@@ -120,7 +122,7 @@ def arm64_handout_words(machine: Machine) -> str:
 def command(
     image: Image, machine: Machine, memory: Memory, console: str, qmp_descriptor: int
 ) -> list[str]:
-    """The whole command: paused at first, with a console file and a QMP connection."""
+    """Return the whole command: paused at first, with a console file and a QMP connection."""
     backend = memory.backend(machine.whole_memory_mib)
     given = arguments(machine, backend, str(image.kernel), str(image.initramfs))
     return watched(given, console, qmp_descriptor, machine.architecture)
@@ -129,7 +131,7 @@ def command(
 def watched(
     command: list[str], console: str, qmp_descriptor: int, architecture: Architecture = X86_64
 ) -> list[str]:
-    """The program and its arguments, with what every machine has so that we can steer it."""
+    """Return the program and its arguments, with what every machine has so that we can steer it."""
     return [
         str(need_tool(architecture.qemu, architecture.qemu_package)),
         *command,
@@ -147,12 +149,12 @@ def incoming() -> list[str]:
 
 
 def machine_key(image: Image, machine: Machine) -> str:
-    """The hash of all that a snapshot depends on: equal keys give equal snapshots."""
+    """Return the hash of all that a snapshot depends on: equal keys give equal snapshots."""
     return _hash([image.fingerprint, _COUNT, *arguments(machine, "MEMORY", "KERNEL", "INITRAMFS")])
 
 
 def run_key(image: Image, machine: Machine) -> str:
-    """The hash of all that a run depends on but what the guest is given."""
+    """Return the hash of all that a run depends on but what the guest is given."""
     return _hash([machine_key(image, machine), *ONE_THREAD_AT_A_TIME])
 
 

@@ -63,7 +63,7 @@ SHA256 = "sha256"
 
 
 def snapshot(cache: Cache, image: Image, machine: Machine) -> Path:
-    """The folder with the saved guest, made by booting once; a damaged one is made anew.
+    """Return the folder with the saved guest, made by booting once; a damaged one is made anew.
 
     Raises GuestError when the guest does not come up, MachineError when it cannot be started.
     """

@@ -33,7 +33,7 @@ def run_by_virtual_clock(
     core: Core | None = None,
     watched: tuple[Watched, ...] = (),
 ) -> dict[str, bytes]:
-    """Runs the guest; returns the files that it hands out, by name; with a `core` also what the
+    """Run the guest, and return the files that it hands out, by name; with a `core` also what the
     model of its memory counted, as COUNTS, and of the `watched` buffers apart.
 
     Where its memory does not hold what its disks are filled with, it is run again with more.

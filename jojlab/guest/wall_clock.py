@@ -49,7 +49,7 @@ def run_by_wall_clock(
     timeout_s: float,
     tell: Callable[[str], None],
 ) -> dict[str, bytes]:
-    """Runs the guest with a new, empty disk; returns the files that it hands out, by name.
+    """Run the guest with a new, empty disk, and return the files that it hands out, by name.
 
     `tell` hears "run". Raises what run_by_virtual_clock raises.
     """
@@ -61,7 +61,7 @@ def run_by_wall_clock(
 
 
 def arguments(device: str, kernel: str, initramfs: str) -> list[str]:
-    """The machine with one disk; its contents are a file of the folder that QEMU runs in."""
+    """Return the machine with one disk; its contents are a file of the folder that QEMU runs in."""
     append = f"{COMMAND_LINE} {qemu.handout_words(_HANDOUT_ADDRESS)}"
     return [
         *("-machine", "q35", "-accel", "tcg,thread=multi"),

@@ -110,7 +110,7 @@ class Input:
         return f"tree {self.sha256}" if self.is_tree else self.sha256
 
     def content(self) -> bytes:
-        """Return the contents; MachineError when the copy was damaged since."""
+        """Return the contents, or raise MachineError when the copy was damaged since."""
         content = self.path.read_bytes()
         if sha256(content) != self.sha256:
             raise MachineError(f"{self.path}: damaged", "joj cache --empty")
@@ -165,7 +165,7 @@ class Job:
         return self.machine.architecture if isinstance(self.machine, Machine) else X86_64
 
     def guest_input(self) -> GuestInput:
-        """Return what the guest is given; MachineError when an input file is damaged."""
+        """Return what the guest is given, or raise MachineError when an input file is damaged."""
         files, trees = (
             {each.name: each.content() for each in self.inputs if each.is_tree == is_tree}
             for is_tree in (False, True)

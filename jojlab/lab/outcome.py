@@ -116,7 +116,9 @@ class Outcome:
                 (folder / name).write_bytes(content)
 
     def answer(self, kind: Kind) -> dict[str, Any]:
-        """Return the answer of a job of POWER_CUTS or SELF_TEST; MachineError when it is wrong."""
+        """Return the answer of a job of POWER_CUTS or SELF_TEST, or raise MachineError when it is
+        wrong.
+        """
         return read_answer(kind, self.files[kind.answer])
 
 

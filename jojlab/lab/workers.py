@@ -87,7 +87,7 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
 
 
 def _check(raw: bytes | None) -> None:
-    """Raise what the agent reports; GuestError when it reports nothing that can be read."""
+    """Raise what the agent reports, or GuestError when it reports nothing that can be read."""
     try:
         said = msgspec.json.decode(raw or b"", type=_AgentOutcome)
     except (ValueError, RecursionError) as error:

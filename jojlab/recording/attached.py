@@ -140,7 +140,7 @@ def _name(token: SqlToken, values: Sequence[str]) -> str:
 
 
 def _value(token: SqlToken, values: Sequence[str], index: int) -> str | None:
-    """The text of a literal, or of the value that is bound in its place."""
+    """Return the text of a literal, or of the value that is bound in its place."""
     if token.kind == "variable":
         literal = values[index] if values else ""
         if literal.startswith("text x'"):
@@ -153,5 +153,5 @@ def _value(token: SqlToken, values: Sequence[str], index: int) -> str | None:
 
 
 def _is_file(path: str) -> bool:
-    """Whether ATTACH opens a plain file; a name may also be a URI (sqlite.org/uri.html)."""
+    """Return whether ATTACH opens a plain file; a name may also be a URI (sqlite.org/uri.html)."""
     return path != ":memory:" and not path.lower().startswith("file:")

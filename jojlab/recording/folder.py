@@ -75,7 +75,7 @@ class Recording:
 
     @property
     def is_of_sql(self) -> bool:
-        """Whether it holds statements of SQL in place of system calls."""
+        """Return whether it holds statements of SQL in place of system calls."""
         return self.manifest.recorder == "sqlite"
 
     def refuse_sql(self, where: str) -> None:
@@ -89,7 +89,7 @@ class Recording:
 
     @property
     def incomplete_reasons(self) -> list[str]:
-        """Why it is incomplete; empty if it is not."""
+        """Return why it is incomplete; empty if it is not."""
         return self.manifest.incomplete_reasons
 
     def rows(self, table: str) -> Iterator[Row]:

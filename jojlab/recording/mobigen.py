@@ -64,7 +64,7 @@ class Descriptors:
         self._made = 0
 
     def _table(self, thread_id: int) -> _Table:
-        """The table of a thread, which begins with its creator's when it is first asked for."""
+        """Return the table of a thread: its creator's, a copy of that, or an empty one."""
         if thread_id not in self._tables:
             row = self._threads[thread_id]
             creator = row["creator_id"]
@@ -81,18 +81,18 @@ class Descriptors:
         self._table(thread_id)
 
     def at(self, thread_id: int, descriptor: int | None) -> OpenFile | None:
-        """The file that was opened under a number; None where no recorded open made it."""
+        """Return the file that was opened under a number; None where no recorded open made it."""
         return None if descriptor is None else self._table(thread_id).files.get(descriptor)
 
     def opened(self, row: Row, path: str, flags: int) -> OpenFile:
-        """A call has opened a file."""
+        """Note that a call has opened a file."""
         file = OpenFile(self._made, path, flags)
         self._made += 1
         self._put(row["thread_id"], row["result"], file, closes=bool(flags & os.O_CLOEXEC))
         return file
 
     def open_before(self, row: Row) -> OpenFile:
-        """A descriptor was there at the beginning: a row of the table `descriptors`."""
+        """Note a descriptor that was there at the beginning: a row of the table `descriptors`."""
         file = OpenFile(self._made, row["target"], row["flags"], row["position_bytes"])
         self._made += 1
         closes = bool(row["flags"] & os.O_CLOEXEC)
@@ -275,7 +275,7 @@ class _Script:
         return self.exported
 
     def _lines(self, row: Row) -> Iterator[bytes]:
-        """The lines of a call; none where the script cannot express it."""
+        """Yield the lines of a call; none where the script cannot express it."""
         name = row["name"]
         if row["result"] is None:
             if name in ("exit", "exit_group"):
@@ -304,7 +304,7 @@ class _Script:
                 yield b"close %d" % _number(file)
 
     def _opened_before(self, file: OpenFile) -> Iterator[bytes]:
-        """The line of a file that was open before, when it is first used."""
+        """Yield the line of a file that was open before, when it is first used."""
         if file.number in self._unopened:
             self._unopened.remove(file.number)
             self.exported.opened_before += 1
@@ -342,7 +342,7 @@ class _Script:
         yield b'%s "%s" %d' % (call.encode(), path, -1 if failed else 0)
 
     def _move(self, row: Row, file: OpenFile, *, failed: bool) -> Iterator[bytes]:
-        """A read or write, by position or by offset."""
+        """Yield the lines of a read or write, by position or by offset."""
         reads = row["name"] in _READS | _PREADS
         moves = row["name"] in _READS | _WRITES or row["offset_bytes"] == -1
         offset = file.position if moves else row["offset_bytes"]
@@ -366,7 +366,7 @@ class _Script:
             file.position = row["result"]
 
     def _path(self, path_id: int | None) -> bytes | None:
-        """A path that a line can hold: the quote that ends it stands before a blank."""
+        """Return a path that a line can hold: the quote that ends it stands before a blank."""
         path = None if path_id is None else self._paths[path_id]
         if path is None or b"\n" in path or b"\r" in path or b'" ' in path or b'"\t' in path:
             return None
@@ -374,7 +374,7 @@ class _Script:
 
 
 def _is_carried(row: Row) -> bool:
-    """Whether a call only changes numbers and positions, which other lines carry."""
+    """Return whether a call only changes numbers and positions, which other lines carry."""
     if row["name"] == "fcntl":
         return bool(
             row["command"].startswith("F_DUPFD") or row["command"] in ("F_SETFD", "F_GETFD")
@@ -383,7 +383,7 @@ def _is_carried(row: Row) -> bool:
 
 
 def _is_file(target: str) -> bool:
-    """Whether a descriptor's target can be a file; an import may not know it."""
+    """Return whether a descriptor's target can be a file; an import may not know it."""
     return not target or (target.startswith("/") and not target.startswith("/dev/"))
 
 

@@ -64,7 +64,7 @@ class _Ends:
         )
 
     def before(self, time: int) -> int:
-        """Statements that had ended before a time."""
+        """Return statements that had ended before a time."""
         at = bisect_left(self.times, time)
         return self.statements[at - 1] if at else 0
 
@@ -302,7 +302,7 @@ def lock_times(rows: Sequence[Row]) -> tuple[int, int] | None:
 
 
 def _is_alone(row: Row, rows: Sequence[Row]) -> bool:
-    """Whether a statement was the only one of its transaction: nothing is left to roll back."""
+    """Return whether a statement was alone in its transaction: nothing is left to roll back."""
     return len(rows) == 1 and row is rows[0]
 
 
@@ -325,7 +325,7 @@ def _statements(recording: Recording) -> Iterator[Row]:
 
 
 def _table(recording: Recording, name: str) -> str:
-    """A table's rows in SQL; those of its columns that a question needs where it has none."""
+    """Return a table's rows in SQL; where it has none, the columns that a question needs."""
     files = sorted((recording.folder / name).glob("*.parquet"))
     if not files:
         column = "NULL::BIGINT AS"
@@ -352,7 +352,7 @@ def _rows(recording: Recording, question: str) -> Iterator[Row]:
 
 
 def _literals(row: Row) -> list[str]:
-    """The values of all parameters of a statement; one that nothing bound is NULL."""
+    """Return the values of all parameters of a statement; one that nothing bound is NULL."""
     literals = ["NULL"] * row["parameters"]
     for value in row["values"]:
         if value["parameter"] <= len(literals):

@@ -106,7 +106,7 @@ def _read(path: Path) -> str:
 
 
 def _is_by_line(lines: Sequence[str]) -> bool:
-    """Whether every line is a statement, and some of them lack the semicolon.
+    """Return whether every line is a statement, and some of them lack the semicolon.
 
     A statement that goes over lines has one that is none alone.
     """
@@ -123,7 +123,7 @@ def _is_by_line(lines: Sequence[str]) -> bool:
 
 
 def _holds_several(statement: str) -> bool:
-    """Whether lines that lack their semicolons became one statement, which is none."""
+    """Return whether lines that lack their semicolons became one statement, which is none."""
     words = (re.match(r"\w*", line.strip()) for line in statement.split("\n"))
     verbs = [found for found in words if found and found[0].upper() in _VERBS]
     return len(verbs) > 1 and not _Parser().takes(statement)
@@ -141,7 +141,7 @@ class _Parser:
         )
 
     def takes(self, text: str) -> bool:
-        """Whether a text is one whole statement; its tables need not be there."""
+        """Return whether a text is one whole statement; its tables need not be there."""
         is_explained = re.match(r"explain\b", text, re.IGNORECASE) is not None
         try:
             self._connection.execute(text if is_explained else f"EXPLAIN {text}")

@@ -46,7 +46,7 @@ class ScriptCounts:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the scripts, played, leave the rows that were recorded."""
+        """Return whether the scripts, played, leave the rows that were recorded."""
         return not self.missing and not self.there_before
 
     def lines(self) -> Iterator[str]:
@@ -152,7 +152,7 @@ class SqlScript:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is in it that runs."""
+        """Return whether nothing is in it that runs."""
         return not self.written
 
     @property
@@ -181,8 +181,8 @@ class SqlScript:
                 _write_lines(stream, [line])
 
     def _leaves_out(self, statement: SqlStatement, text: str) -> bool:
-        """Whether a script cannot have a statement; it is counted then, but for an ATTACH that the
-        head has in its place.
+        """Return whether a script cannot have a statement; it is counted then, but for an ATTACH
+        that the head has in its place.
         """
         words = list(_beginning(text))
         left_out, missing = "", ""

@@ -15,7 +15,7 @@ from jojlab.foundation.places import PRAGMAS
 
 @cache
 def _list() -> dict[str, str]:
-    """The names, each with the word that says what may be done."""
+    """Return the names, each with the word that says what may be done."""
     lines = PRAGMAS.read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines if line and not line.startswith("#"))
     return {row[0]: row[1] for row in rows}
@@ -121,7 +121,7 @@ def lines(connections: Sequence[ConnectionSettings]) -> Iterator[str]:
 
 
 def _word(name: str, value: str) -> str:
-    """The word of a field for a value of its PRAGMA; empty if it is none."""
+    """Return the word of a field for a value of its PRAGMA; empty if it is none."""
     value = value.lower()
     if name in _NUMBERS:
         number = int(value) if value.isdigit() else -1

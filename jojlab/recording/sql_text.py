@@ -309,8 +309,8 @@ def _arguments(parts: list[SqlToken]) -> list[SqlToken]:
 
 
 def _is_now(word: str, arguments: list[SqlToken]) -> bool:
-    """Whether a function is of the date and reads the clock, finer than to the day: by 'now', or as
-    nothing else is given (sqlite.org/lang_datefunc.html).
+    """Return whether a function is of the date and reads the clock, finer than to the day: by
+    'now', or as nothing else is given (sqlite.org/lang_datefunc.html).
     """
     if word not in (*_CLOCKS, "strftime"):
         return False

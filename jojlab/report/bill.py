@@ -162,7 +162,7 @@ def journal_sentences(bill: Bill, part: str) -> Iterator[str]:
 
 
 def _forced(cause: str) -> str:
-    """A call forces a commit; writeback merely makes one."""
+    """Return the cause in words: a call forces a commit, writeback merely makes one."""
     return f"forced by {cause}" if " of " in cause else cause
 
 

@@ -130,7 +130,7 @@ def drawn_commit(case: CaseSummary) -> str:
 
 
 def _lane(run: TracedRun) -> str:
-    """The file for data, the class for what has no file of its own."""
+    """Return the file for data, the class for what has no file of its own."""
     file = run.file.rsplit("/", 1)[-1]
     return file if run.block_type == "data" and file else class_of(run.block_type, run.file_kind)
 
@@ -164,7 +164,7 @@ TICK = "#1c2024"
 
 
 def throughput_chart(rows: Rows, cases: list[str], axis_title: str) -> dict[str, Any]:
-    """Bars of `tps` by `case`, with the range over the seeds (`low`, `high`).
+    """Return bars of `tps` by `case`, with the range over the seeds (`low`, `high`).
 
     `cases` are all, in their order. A black tick is the rate with checkpoints.
     """
@@ -195,7 +195,7 @@ def throughput_chart(rows: Rows, cases: list[str], axis_title: str) -> dict[str,
 
 
 def latency_chart(rows: Rows, cases: list[str], axis: str) -> dict[str, Any]:
-    """Percentiles (`percentile`, `ms`) by `case` on a log axis, joined by a line.
+    """Return percentiles (`percentile`, `ms`) by `case` on a log axis, joined by a line.
 
     The line of a case that puts something at risk is dashed.
     """
@@ -239,7 +239,7 @@ def latency_chart(rows: Rows, cases: list[str], axis: str) -> dict[str, Any]:
 
 
 def shares_chart(rows: Rows) -> dict[str, Any]:
-    """Bars of parts of a whole by `case` and `value`, beside each other for each `by`.
+    """Return bars of parts of a whole by `case` and `value`, beside each other for each `by`.
 
     `amount` is what the parts are of, `order` the order in which they stand.
     """
@@ -292,7 +292,7 @@ def _part_colours(values: Sequence[str]) -> list[str]:
 
 
 def _values(cases: list[str]) -> alt.Axis:
-    """The axis of the values; of many cases above them, where a reader begins."""
+    """Return the axis of the values; of many cases above them, where a reader begins."""
     side: Any = "top" if len(cases) > _MANY else "bottom"
     return alt.Axis(tickCount=8, format=",~r", orient=side)
 
@@ -313,7 +313,9 @@ def _absent(data: Datasets, rows: Rows, y: alt.Y) -> list[alt.Chart]:
 
 
 def _cases(names: list[str]) -> alt.Y:
-    """The cases down the side, in their order (Vega would sort them), also those without a bar."""
+    """Return the cases down the side, in their order (Vega would sort them), also those without a
+    bar.
+    """
     return alt.Y(
         "case:N",
         sort=names,

@@ -151,7 +151,7 @@ def _change(part: str) -> str:
 
 
 def without_requests(trace: CommitTrace | None) -> str:
-    """Why there is nothing to tell of a case that has requests."""
+    """Return why there is nothing to tell of a case that has requests."""
     if trace is None:
         return "it has no transaction"
     return (
@@ -273,7 +273,7 @@ def commit_chart(rows: Rows, flushes: Rows, latency_ms: float) -> Spec:
 
 
 def _time(latency_ms: float, last: bool) -> Spec:
-    """The axis that all lanes share; the last shows its labels."""
+    """Return the axis that all lanes share; the last shows its labels."""
     return {
         "axis": {"labelOverlap": True, "labels": last, "tickCount": 8, "ticks": last},
         "field": "begin_ms",
@@ -365,7 +365,7 @@ def _tooltip(*names: str) -> list[Spec]:
 
 
 def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:
-    """The requests of one typical commit of every case, or of its checkpoint."""
+    """Return the requests of one typical commit of every case, or of its checkpoint."""
     found, untold = [], []
     answered = answer(summary)
     cheapest = answered.cheaper[0].case.case_id if answered and answered.cheaper else ""

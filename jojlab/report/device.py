@@ -80,7 +80,7 @@ def _with_sources(profile: Profile) -> Table:
 
 
 def _is_told(profile: Profile, name: str) -> bool:
-    """Whether the file has the key, or the device has the mechanism all the same."""
+    """Return whether the file has the key, or the device has the mechanism all the same."""
     return name in profile.sources or profile.model[name] != 0
 
 

@@ -134,7 +134,7 @@ NO_AXES = Axes()
 
 
 def grouped_chart(rows: Rows, figure: str, axes: Axes = NO_AXES) -> dict[str, Any]:
-    """Bars of `value` by `group` and `bar`, a panel for each `panel`; a diamond is `stated`.
+    """Return bars of `value` by `group` and `bar`, a panel for each `panel`; a diamond is `stated`.
 
     Values are in the unit of text.axis_unit; a row without any has `absent`, which says why. A bar
     whose row has `partial` has an asterisk: its case lacks a seed. `axes` name what the groups,
@@ -163,7 +163,7 @@ def grouped_chart(rows: Rows, figure: str, axes: Axes = NO_AXES) -> dict[str, An
 
 
 def _names(groups: list[str], width: int) -> alt.Axis:
-    """The groups' names: level, or aslant where they would run into each other."""
+    """Return the groups' names: level, or aslant where they would run into each other."""
     longest = max(len(str(group)) for group in groups)
     if longest * _LETTER * len(groups) > width:
         return alt.Axis(labelAngle=-30, labelAlign="right", labelLimit=150)
@@ -240,7 +240,7 @@ def anchor_of(name: str) -> str:
 
 
 def experiment_section(part: Part, summary: RunSummary, run: str, specs: Specs) -> Section:
-    """Everything about one of several experiments in one section."""
+    """Return everything about one of several experiments in one section."""
     own = summary.part_summary(part)
     html = render(
         "report/part.html",
@@ -270,7 +270,7 @@ def pictures_section(part: Part, summary: RunSummary, specs: Specs) -> Section |
 
 
 def published_section(part: Part) -> Section | None:
-    """Printed values, changes and orderings beside ours."""
+    """Return printed values, changes and orderings beside ours."""
     if not (part.statements or part.tables):
         return None
     html = render(

@@ -81,7 +81,7 @@ def _bins(axis: str) -> Spec:
 
 
 def _hatched_bins(axis: str) -> Spec:
-    """The bins of cases that put something at risk, to lie over them."""
+    """Return the bins of cases that put something at risk, to lie over them."""
     bins = _bins(axis)
     bins["transform"] = [*bins["transform"], {"filter": "datum.risk"}]
     bins["mark"] = {"type": "rect", "color": vega.HATCH, "tooltip": False}
@@ -123,7 +123,7 @@ _FEW = 12  # cases whose histograms stand open one below the other
 
 
 def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
-    """Transactions per second by case."""
+    """Return transactions per second by case."""
     specs["throughput-chart"] = case_charts.throughput_chart(
         case_charts.throughput_rows(summary),
         case_charts.chart_labels(summary),
@@ -158,12 +158,12 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
 
 
 def _checkpoints(summary: RunSummary) -> bool:
-    """Whether any case made a checkpoint."""
+    """Return whether any case made a checkpoint."""
     return any(case.figures.median.get("checkpoints") for case in summary.measured)
 
 
 def latency_section(summary: RunSummary, run: str, specs: Specs) -> Section:
-    """Percentiles by case, of the transaction and of its COMMIT alone, where there is one."""
+    """Return percentiles by case, of the transaction and, where there is one, its COMMIT."""
     many = len(summary.measured) > _FEW
     axis = f"milliseconds {text.latency_interval(summary.measured)} (log)"
     sql = text.has_commit(summary.measured)

@@ -37,7 +37,8 @@ def model_title(model: MemoryModel) -> str:
 
 
 def case_rows(summary: RunSummary, model: MemoryModel) -> Iterator[list[str]]:
-    """A row for each case: its label, counts, the time added, and its share of the measured time.
+    """Yield a row for each case: its label, counts, the time added, and its share of the measured
+    time.
 
     The share is of the time without it; a dash where no throughput is known.
     """
@@ -55,7 +56,7 @@ def case_rows(summary: RunSummary, model: MemoryModel) -> Iterator[list[str]]:
 
 
 def touch_rows(model: MemoryModel) -> Iterator[list[str]]:
-    """A row for each buffer, with a cell for each part of the runs."""
+    """Yield a row for each buffer, with a cell for each part of the runs."""
     for found in model.touches():
         yield [found.buffer, *(_touched(found.counts_by_part.get(part)) for part in model.parts)]
 
@@ -94,7 +95,7 @@ def print_memory_models(console: Console, summary: RunSummary) -> None:
 
 
 def memory_section(summary: RunSummary) -> Section | None:
-    """Each model: its cases, the touches of buffers, and the printed tables with its time."""
+    """Return each model: its cases, touches of buffers, and printed tables with its time."""
     if not summary.memory_models:
         return None
     models = [

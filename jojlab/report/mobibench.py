@@ -135,7 +135,7 @@ def _database_notes(
 
 
 def latency_lines(result: LiveResult, numbers: Mapping[str, int], line: str) -> Iterator[str]:
-    """Return the lines of the file of -L: the latency of every operation."""
+    """Yield the lines of the file of -L: the latency of every operation."""
     yield f"\n#In {numbers['a']} IO mode and {numbers['y']} sync mode"
     for latency_ns in result.latencies_ns:
         yield f"{latency_ns / 1000:.0f}\tusec"
@@ -143,7 +143,7 @@ def latency_lines(result: LiveResult, numbers: Mapping[str, int], line: str) -> 
 
 
 def rate_lines(numbers: Mapping[str, int], rates: Sequence[int]) -> Iterator[str]:
-    """Return the lines of the file of -k: `rates` are the operations of each second."""
+    """Yield the lines of the file of -k: `rates` are the operations of each second."""
     yield f"\n#In {numbers['a']} IO mode and {numbers['y']} sync mode"
     for count in rates:
         random = numbers["a"] in (1, 3)
@@ -196,7 +196,7 @@ def replay_notes(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def replay_latency_lines(result: LiveResult, lines: Sequence[str]) -> Iterator[str]:
-    """Return the lines of the file of -L: the latency of every call, in order of their begins."""
+    """Yield the lines of the file of -L: the latency of every call, in order of their begins."""
     yield "\n#In replay mode"
     for latency_ns in result.latencies_ns:
         yield f"{latency_ns / 1000:.0f}\tusec"
@@ -204,7 +204,7 @@ def replay_latency_lines(result: LiveResult, lines: Sequence[str]) -> Iterator[s
 
 
 def replay_rate_lines(rates: Sequence[int]) -> Iterator[str]:
-    """Return the lines of the file of -k: `rates` are the calls of each second."""
+    """Yield the lines of the file of -k: `rates` are the calls of each second."""
     yield "\n#In replay mode"
     for count in rates:
         yield f"{count} IOPS"

@@ -186,7 +186,7 @@ def _group_by_words(sentences: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def overview(summary: RunSummary, run: str) -> Section:
-    """One line per case, with the figures that answer most."""
+    """Return one line per case, with the figures that answer most."""
     found = case_table(summary)
     rows: list[list[Cell]] = []
     for case, values, cells in found.rows:
@@ -209,7 +209,7 @@ def overview(summary: RunSummary, run: str) -> Section:
 
 
 def figures_section(summary: RunSummary, run: str) -> Section:
-    """Every case with all figures of the overview, to be opened."""
+    """Return every case with all figures of the overview, to be opened."""
     html = render(
         "report/figures.html", cases=overview_table(summary), paying=paying_note(summary), run=run
     )

@@ -81,14 +81,14 @@ class ReportPage(NamedTuple):
 
     @property
     def has_overview(self) -> bool:
-        """Whether there are figures to glance at: an imported trace has none."""
+        """Return whether there are figures to glance at: an imported trace has none."""
         cases = self.summary.cases
         shown = any(case.figures.seeds or case.traffic for case in cases)
         return bool(self.summary.measured) or not shown
 
     @property
     def has_bill(self) -> bool:
-        """Whether a bill of some case is known."""
+        """Return whether a bill of some case is known."""
         return any(case.bill for case in self.summary.measured)
 
 

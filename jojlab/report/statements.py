@@ -75,12 +75,12 @@ def _change(result: Statement, value: float) -> str:
 
 
 def percent_change(value: float | None) -> str:
-    """A change in per cent, as the papers print it."""
+    """Return a change in per cent, as the papers print it."""
     return "–" if value is None else f"{value:+.2f}"
 
 
 def measured_cell(result: TableCell) -> str:
-    """Ours in per cent, and whether it is none; a dash where it was not measured."""
+    """Return ours in per cent, and whether it is none; a dash where it was not measured."""
     if result.measured_change is None:
         return "–"
     return (
@@ -91,7 +91,7 @@ def measured_cell(result: TableCell) -> str:
 
 
 def table_verdict(table: ComparedTable) -> str:
-    """How many changes there are, and how far the seeds of one case lie apart."""
+    """Return how many changes there are, and how far the seeds of one case lie apart."""
     if not table.measured:
         return "Not measured."
     if table.seeds == 1:

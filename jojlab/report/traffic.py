@@ -195,7 +195,7 @@ def _packed(columns: Iterable[list[int]]) -> str:
 
 
 def kinds_section(summary: RunSummary, run: str, specs: Specs) -> Section | None:
-    """Charts and numbers of what kind of I/O each case made, by count and by bytes."""
+    """Return charts and numbers of what kind of I/O each case made, by count and by bytes."""
     cases = [(case, case.traffic.kinds) for case in summary.cases if case.traffic]
     if not cases:
         return None
@@ -237,7 +237,7 @@ def kinds_section(summary: RunSummary, run: str, specs: Specs) -> Section | None
 
 
 def places_section(summary: RunSummary, run: str, pictures: Specs) -> Section | None:
-    """Pictures of sector against time, one for each case and device."""
+    """Return pictures of sector against time, one for each case and device."""
     found = []
     for case in summary.cases:
         for drawn in case.traffic.pictures if case.traffic else ():

@@ -264,12 +264,12 @@ class Captured:
 
     @cached_property
     def hashes(self) -> dict[Path, str]:
-        """The hash of every file; OSError when one cannot be read."""
+        """The hash of every file, or raise OSError when one cannot be read."""
         return hashes_of(self.folder)
 
     @cached_property
     def capture(self) -> Capture:
-        """The capture, checked; DataError when it is damaged."""
+        """The capture, checked, or raise DataError when it is damaged."""
         try:
             return self.checked or Capture.open(self.folder, self.hashes)
         except OSError:

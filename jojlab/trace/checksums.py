@@ -38,13 +38,13 @@ _LIBRARIES = ("duckdb", "pyarrow")
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files below `folder`, in order; OSError when there is no such folder."""
+    """Return the files below `folder`, in order, or raise OSError when there is no such folder."""
     folder.stat()
     return [path for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
 def hashes_of(folder: Path) -> dict[Path, str]:
-    """Return the hash of every file in `folder`; OSError when there is no such folder.
+    """Return the hash of every file in `folder`, or raise OSError when there is no such folder.
 
     Files of many megabytes are read side by side: hashlib lets other threads run meanwhile.
     """
@@ -61,7 +61,7 @@ def hashes_of(folder: Path) -> dict[Path, str]:
 
 
 def write_checksums(folder: Path, hashes: Mapping[Path, str]) -> None:
-    """Write the checksums of the tables among `hashes`; OSError when it cannot."""
+    """Write the checksums of the tables among `hashes`, or raise OSError when it cannot."""
     lines = [
         f"{found}  {path.relative_to(folder).as_posix()}\n"
         for path, found in sorted(hashes.items())

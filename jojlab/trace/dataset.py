@@ -114,7 +114,7 @@ class Dataset:
 
 
 def _file_hashes(cache: Cache, capture: Captured) -> dict[str, str]:
-    """Return the hash of every file by its path in the capture; OSError when one is gone.
+    """Return the hash of every file by its path in the capture, or raise OSError when one is gone.
 
     Those of a large capture are kept, so that a known answer does not read gigabytes; what computes
     an answer reads the files, and their hashes with them.

@@ -266,7 +266,9 @@ class RunFolder:
         self._changed()
 
     def power_cuts(self, entry: CaseEntry) -> Iterator[PowerCuts]:
-        """Read what power cuts left of a case, seed by seed; DataError when one is damaged."""
+        """Read what power cuts left of a case, seed by seed, or raise DataError when one is
+        damaged.
+        """
         captures = {each.seed: self._inside(each.folder) for each in entry.captures}
         for each in entry.power_cuts:
             file = self._inside(each.folder) / CUTS
@@ -353,7 +355,7 @@ class RunFolder:
             yield entry, seed, checked or Capture.open(folder)
 
     def capture_folders(self) -> Iterator[tuple[CaseEntry, int, Path]]:
-        """Return where every recorded capture is, in the order of the cases, then of the seeds."""
+        """Yield where every recorded capture is, in the order of the cases, then of the seeds."""
         for entry in self.cases:
             for capture in entry.captures:
                 yield entry, capture.seed, self._inside(capture.folder)

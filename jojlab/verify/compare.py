@@ -175,12 +175,14 @@ class Verdict:
 
     @property
     def wrong(self) -> bool:
-        """Whether a byte was said to be another's, or was not seen at all, or a sync another's."""
+        """Return whether a byte was said to be another's, or was not seen at all, or a sync
+        another's.
+        """
         wrong = ("misattributed_bytes", "missing_bytes", "wrong_asker_requests")
         return bool(any(self.counts[name] for name in wrong) or self.addresses.wrong)
 
     @property
     def incomplete(self) -> bool:
-        """Whether an owner or an asker is unknown, or an event lost."""
+        """Return whether an owner or an asker is unknown, or an event lost."""
         unknown = ("unknown_bytes", "askerless_requests", "lost_events")
         return bool(any(self.counts[name] for name in unknown) or self.reasons)

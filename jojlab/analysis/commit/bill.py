@@ -239,7 +239,7 @@ def bill_json(bill: Bill) -> dict[str, Any]:
 
 
 def _life_json(bill: Bill) -> dict[str, Any] | None:
-    """Bytes of one commit; None where the device does not count what it programs."""
+    """Return bytes of one commit; None where the device does not count what it programs."""
     if bill.life is None:
         return None
     return {
@@ -293,7 +293,7 @@ def _reasons_json(bill: Bill, part: str) -> list[dict[str, Any]]:
 
 
 def _journal_json(bill: Bill, part: str) -> dict[str, Any]:
-    """Bytes over all commits."""
+    """Return bytes over all commits."""
     return {
         "journal_copies": [vars(share) for share in bill.homes if share.part == part],
         "shared": [vars(share) for share in bill.askers if share.part == part],

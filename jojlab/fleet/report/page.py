@@ -28,7 +28,7 @@ _COLOURS = {**vega.KIND_COLOURS, "other data": vega.COLOURS["other data"]}
 
 
 def users_chart(study: FleetStudy) -> Spec:
-    """Average, median, upper quartile and most of each user, the published ones beside."""
+    """Return the chart of users: average, median, upper quartile, most; published ones beside."""
     names = {"average": "average", "median": "50 %", "upper_quartile": "75 %", "most": "max"}
     rows = [
         {"user": row["device"], "of": "this fleet", "figure": words, "value": row[name]}
@@ -52,7 +52,7 @@ def users_chart(study: FleetStudy) -> Spec:
 
 
 def hours_chart(study: FleetStudy) -> Spec:
-    """Bytes written and read by hour, a device and day."""
+    """Return the chart of bytes written and read by hour, a device and day."""
     rows = [
         {"hour": row["hour"], "of": of, "MB": row[name] / study.device_days / 1e6}
         for row in study.hours
@@ -72,7 +72,7 @@ def hours_chart(study: FleetStudy) -> Spec:
 
 
 def mix_chart(study: FleetStudy) -> Spec:
-    """Bytes of each operation by what they are of."""
+    """Return the chart of bytes of each operation by what they are of."""
     rows = [
         {
             "operation": row["operation"],
@@ -93,7 +93,7 @@ def mix_chart(study: FleetStudy) -> Spec:
 
 
 def apps_chart(study: FleetStudy) -> Spec:
-    """Bytes that each app writes a day."""
+    """Return the chart of bytes that each app writes a day."""
     rows = [
         {"process": each.process or "(no name)", "MB": each.daily_bytes / 1e6}
         for each in study.apps[:_MOST_APPS]
@@ -108,7 +108,7 @@ def apps_chart(study: FleetStudy) -> Spec:
 
 
 def ages_chart(study: FleetStudy) -> Spec:
-    """Share of the files of each kind that were gone within a second."""
+    """Return the chart of the share of files of each kind that were gone within a second."""
     rows = [
         {"kind": each.file_kind, "share": each.below_a_second / each.aged}
         for each in study.ages
@@ -127,7 +127,7 @@ def ages_chart(study: FleetStudy) -> Spec:
 
 
 def timeline_chart(day: DeviceDay) -> Spec:
-    """Commits of each ten minutes by app; multi-file ones are marked."""
+    """Return the chart of commits of each ten minutes by app; multi-file ones are marked."""
     rows = [
         {
             "hour": row["ten_minutes"] / 6,
@@ -153,7 +153,7 @@ def timeline_chart(day: DeviceDay) -> Spec:
 
 
 def writes_chart(day: DeviceDay) -> Spec:
-    """Bytes written in each ten minutes by what they are of."""
+    """Return the chart of bytes written in each ten minutes by what they are of."""
     rows = [
         {
             "hour": row["ten_minutes"] / 6,

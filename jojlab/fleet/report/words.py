@@ -54,7 +54,7 @@ def known_name(database: str) -> str:
 
 
 def multi_file_table(study: FleetStudy, most: int) -> TextTable:
-    """Multi-file transactions a user and day, and the published users below."""
+    """Return the table of multi-file transactions a user and day, and the published users below."""
     columns = ("user", "days", "transactions", "average", "50 %", "75 %", "max")
     shown = [
         (
@@ -82,7 +82,7 @@ def multi_file_table(study: FleetStudy, most: int) -> TextTable:
 
 
 def multi_file_apps_table(study: FleetStudy) -> TextTable:
-    """The apps behind multi-file transactions."""
+    """Return the table of the apps behind multi-file transactions."""
     return TextTable(
         "Apps behind them, by super-journal (at most 50)",
         ("database", "process", "app", "transactions", "devices", "databases", "median", "bytes"),
@@ -101,7 +101,7 @@ def multi_file_apps_table(study: FleetStudy) -> TextTable:
 
 
 def commits_table(study: FleetStudy) -> TextTable:
-    """Commits a day by journal mode and sync call."""
+    """Return the table of commits a day by journal mode and sync call."""
     return TextTable(
         f"Commits a device and day: {digits(round(study.daily_commits, 1))}",
         ("journal mode", "kind", "sync call", "a day", "median", "95 %", "syncs each",
@@ -126,7 +126,7 @@ def commits_table(study: FleetStudy) -> TextTable:
 
 
 def databases_table(study: FleetStudy) -> TextTable:
-    """The databases with most commits."""
+    """Return the table of the databases with most commits."""
     return TextTable(
         "Databases with most commits",
         ("database", "process", "a day", "devices", "waited a day", "bytes a day"),
@@ -164,7 +164,7 @@ def settings_table(study: FleetStudy) -> TextTable:
 
 
 def mix_table(study: FleetStudy) -> TextTable:
-    """The sorts of requests."""
+    """Return the table of the sorts of requests."""
     return TextTable(
         "I/O a device and day",
         ("operation", "block type", "file kind", "requests", "bytes", "sync", "random", "≤ 4 KiB"),
@@ -185,7 +185,7 @@ def mix_table(study: FleetStudy) -> TextTable:
 
 
 def shares_table(study: FleetStudy) -> TextTable:
-    """Shares of the writes beside those of ATC'13."""
+    """Return the table of shares of the writes beside those of ATC'13."""
     return TextTable(
         "Shares of the writes, by requests",
         ("share", "this fleet", "ATC'13, Fig. 2"),
@@ -218,7 +218,7 @@ def apps_table(study: FleetStudy, most: int) -> TextTable:
 
 
 def files_table(study: FleetStudy) -> TextTable:
-    """Files by bytes written."""
+    """Return the table of files by bytes written."""
     return TextTable(
         "Files written most",
         ("path", "kind", "process", "devices", "bytes a day"),
@@ -234,7 +234,7 @@ def files_table(study: FleetStudy) -> TextTable:
 
 
 def ages_table(study: FleetStudy) -> TextTable:
-    """Life spans of files."""
+    """Return the table of life spans of files."""
     return TextTable(
         "Life spans of files, a device and day",
         ("kind", "created", "deleted", "lost sight of", "gone within a second",
@@ -262,7 +262,7 @@ def clock_of(time_ns: int) -> str:
 
 
 def dearest_table(day: DeviceDay) -> TextTable:
-    """The ten transactions that took longest, with their bills."""
+    """Return the table of the ten transactions that took longest, with their bills."""
     return TextTable(
         "The dearest transactions",
         ("at", "process", "databases", "journal mode", "took", "syncs", "requests", "flushes",
@@ -291,7 +291,7 @@ def _databases(each: Dear) -> str:
 
 
 def day_databases_table(day: DeviceDay) -> TextTable:
-    """The databases of the day."""
+    """Return the table of the databases of the day."""
     return TextTable(
         "Databases with most commits",
         ("database", "process", "journal mode", "commits", "multi-file", "waited", "bytes"),
@@ -309,7 +309,7 @@ def day_databases_table(day: DeviceDay) -> TextTable:
 
 
 def day_files_table(day: DeviceDay) -> TextTable:
-    """The files of the day."""
+    """Return the table of the files of the day."""
     return TextTable(
         "Files written most",
         ("path", "kind", "process", "bytes"),

@@ -99,7 +99,8 @@ def build_image(
     kernel_name: str = INSTALLED,
     architecture: Architecture = X86_64,
 ) -> Image:
-    """The image with this agent and this flash device (None: without one); built once per content.
+    """Return the image with this agent and this flash device (None: without one); built once per
+    content.
 
     `kernel_name` and `architecture` are of chosen_kernel. `sources` gets every file
     that the image depends on.
@@ -165,13 +166,13 @@ def build_image(
 
 
 def qemu_version(architecture: Architecture = X86_64) -> str:
-    """The first line of QEMU's version message."""
+    """Return the first line of QEMU's version message."""
     qemu = need_tool(architecture.qemu, architecture.qemu_package)
     return run_tool([str(qemu), "--version"], "run QEMU").splitlines()[0]
 
 
 def kernel_entry(cache: Cache, kernel: Kernel, roots: tuple[str, ...]) -> Path:
-    """A folder with vmlinux, modules/ (`roots` and what they need) and SHA256, their hashes.
+    """Return a folder with vmlinux, modules/ (`roots` and what they need) and SHA256, their hashes.
 
     Every file is hashed each time, and the folder made anew where one is not what it was.
     """
@@ -193,7 +194,7 @@ def kernel_entry(cache: Cache, kernel: Kernel, roots: tuple[str, ...]) -> Path:
 
 
 def sound_entry(cache: Cache, key: str, build: Callable[[Path], None]) -> Path:
-    """The kernel's folder of this key, whose files are what their hashes beside them say."""
+    """Return the kernel's folder of this key, whose files are what their hashes beside them say."""
     folder = cache.entry("kernels", key, build)
     if not _sound(folder):
         cache.drop("kernels", key)
@@ -218,7 +219,7 @@ def _listed(folder: Path) -> str:
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """The hash of every file in a kernel's folder, by its path in there."""
+    """Return the hash of every file in a kernel's folder, by its path in there."""
     return {
         str(path.relative_to(folder)): sha256_file(path)
         for path in sorted(folder.rglob("*"))
@@ -269,7 +270,9 @@ def _initramfs(
 
 
 def shared_libraries(program: Path) -> list[Path]:
-    """The shared libraries that a program loads, its loader among them, as ldd(1) finds them."""
+    """Return the shared libraries that a program loads, its loader among them, as ldd(1) finds
+    them.
+    """
     found = []
     for line in run_tool(["ldd", str(program)], f"list libraries of {program}").splitlines():
         if "not found" in line:
@@ -390,7 +393,7 @@ class UnpackedPackages:
         self.add_needs(library, files)
 
     def _inside(self, path: str) -> Path:
-        """A path of a system, here; of a loader that is a link out of the tree, its library."""
+        """Return where a path of the system is here; of a link out of the tree, its library."""
         inside = self._root / path.lstrip("/")
         return inside if inside.exists() else self._root / self._folders[0] / Path(path).name
 

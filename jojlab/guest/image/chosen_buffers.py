@@ -82,7 +82,7 @@ _CHOSEN = re.compile(r"\bchosen_buffer\((\w+), ")
 
 
 def sources(folder: Path) -> list[Path]:
-    """The files of kernel/ubi that the modules depend on."""
+    """Return the files of kernel/ubi that the modules depend on."""
     return [folder / name for name in (_PATCH, *_SOURCES)]
 
 

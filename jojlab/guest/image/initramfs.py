@@ -25,14 +25,14 @@ class Initramfs:
         self._entries: dict[str, tuple[int, bytes]] = {}
 
     def add_folder(self, path: str) -> None:
-        """Adds a folder and those above it."""
+        """Add a folder and those above it."""
         place = _relative(path)
         for folder in [*reversed(place.parents), place]:
             if str(folder) != ".":
                 self._add(str(folder), stat.S_IFDIR | 0o755, b"")
 
     def add_file(self, path: str, content: bytes, *, executable: bool = False) -> None:
-        """Adds a regular file; adding the same content twice is fine, another is an error."""
+        """Add a regular file; adding the same content twice is fine, another is an error."""
         place = _relative(path)
         self.add_folder(str(place.parent))
         self._add(str(place), stat.S_IFREG | (0o755 if executable else 0o644), content)
@@ -42,7 +42,7 @@ class Initramfs:
             raise ValueError(f"two different entries for {path} in the initramfs")
 
     def archive(self) -> bytes:
-        """The cpio archive, entries in the order of their paths."""
+        """Return the cpio archive, entries in the order of their paths."""
         out = bytearray()
         for inode, path in enumerate(sorted(self._entries), start=1):
             mode, content = self._entries[path]
@@ -53,7 +53,8 @@ class Initramfs:
 
 
 def files_of(archive: bytes) -> Iterator[tuple[str, bytes]]:
-    """The regular files of an archive that Initramfs made, by their paths without the first /.
+    """Yield the regular files of an archive that Initramfs made, by their paths without the first
+    /.
 
     Raises ValueError when it is none.
     """

@@ -46,7 +46,7 @@ STOP = STOP_FOLDER = "guest_stop"
 def load_order(
     modules_dep: str, roots: tuple[str, ...] = ROOTS, modules_builtin: str = ""
 ) -> list[str]:
-    """Paths of the modules to load, dependencies first, from the texts of modules.dep and
+    """Return paths of the modules to load, dependencies first, from the texts of modules.dep and
     modules.builtin.
 
     Raises MachineError when a root other than checksums is not in this kernel.
@@ -79,12 +79,12 @@ def load_order(
 
 
 def _name(path: str) -> str:
-    """The name of a module, as modprobe(8) has it: of a file that may be packed."""
+    """Return the name of a module, as modprobe(8) has it: of a file that may be packed."""
     return Path(path).name.partition(".ko")[0].replace("-", "_")
 
 
 def collect(tree: Path, kernel: Kernel, out: Path, roots: tuple[str, ...] = ROOTS) -> None:
-    """Puts `roots`, what they need, and `order` into `out`, from the unpacked packages of `kernel`.
+    """Put `roots`, what they need, and `order` into `out`, from the unpacked packages of `kernel`.
 
     `order` has a file name a line, and after a space the parameters to load it with.
     """
@@ -128,19 +128,19 @@ def _zstd(packed: bytes) -> bytes:
 
 
 def strip(source: Path, target: Path, architecture: Architecture = X86_64) -> None:
-    """Drops what the guest does not need and what depends on where the module was built."""
+    """Drop what the guest does not need and what depends on where the module was built."""
     package = "binutils" if architecture == X86_64 else architecture.cross_package
     tool = str(need_tool(architecture.strip, package))
     run_tool([tool, *STRIP, "-o", str(target), str(source)], f"strip {source.name}")
 
 
 def flash_sources(source: Path) -> list[Path]:
-    """The files in `source` that the flash device is built of."""
+    """Return the files in `source` that the flash device is built of."""
     return sorted({path for pattern in _SOURCES for path in source.glob(pattern)})
 
 
 def flash_module(cache: Cache, kernel: Kernel, source: Path) -> Path:
-    """The modelled flash device, flash.ko, built once per source and kernel.
+    """Return the modelled flash device, flash.ko, built once per source and kernel.
 
     Raises MachineError when the source or a tool is missing or the compiler complains.
     """
@@ -148,7 +148,7 @@ def flash_module(cache: Cache, kernel: Kernel, source: Path) -> Path:
 
 
 def raw_nand_module(cache: Cache, kernel: Kernel, flash_source: Path) -> Path:
-    """The modelled raw NAND, raw_nand.ko, as flash_module()."""
+    """Return the modelled raw NAND, raw_nand.ko, as flash_module()."""
     source = flash_source.parent / RAW_NAND_FOLDER
     return _own_module(cache, kernel, RAW_NAND, source, [source, flash_source])
 
@@ -159,7 +159,7 @@ def stop_module(cache: Cache, kernel: Kernel, source: Path) -> Path:
 
 
 def _own_module(cache: Cache, kernel: Kernel, name: str, source: Path, folders: list[Path]) -> Path:
-    """The module `name` of `source`, of which the build sees all `folders` side by side."""
+    """Return the module `name` of `source`, of which the build sees all `folders` side by side."""
     for folder in folders:
         if not flash_sources(folder):
             raise MachineError(f"no source of the flash device in {folder}", RESTORE)

@@ -93,7 +93,7 @@ class NamedKernel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     release: str
 
     def pattern(self, architecture: Architecture) -> str:
-        """The pattern of its release on an architecture; the file has that of x86-64."""
+        """Return the pattern of its release on an architecture; the file has that of x86-64."""
         return f"{self.release.removesuffix(X86_64.debian)}{architecture.debian}"
 
 

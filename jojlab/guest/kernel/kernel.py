@@ -86,7 +86,9 @@ _MOST_BYTES = 1 << 30
 
 
 def unpack_elf(image: bytes) -> bytes:
-    """The ELF kernel inside a bzImage; MachineError when it is none or packed unusually."""
+    """Return the ELF kernel inside a bzImage, or raise MachineError when it is none or packed
+    unusually.
+    """
     if len(image) < 0x260 or image[0x202:0x206] != b"HdrS":
         raise MachineError("the kernel package holds no x86 bzImage", _REMEDY)
     (protocol,) = struct.unpack_from("<H", image, 0x206)
@@ -122,7 +124,7 @@ _ARM64_REMEDY = "use a kernel of Debian (joj list kernels)"
 
 
 def unpack_image(packed: bytes) -> bytes:
-    """Return the image; MachineError when it is none, damaged or packed unusually."""
+    """Return the image, or raise MachineError when it is none, damaged or packed unusually."""
     image = _unpacked(packed)
     if image[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] != _MAGIC:
         raise MachineError("the kernel package holds no image of arm64", _ARM64_REMEDY)

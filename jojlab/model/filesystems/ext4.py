@@ -57,7 +57,7 @@ def read_disk_map(disk: Path) -> DiskMap:
 
 
 def _inodes(groups: str) -> list[int]:
-    """All that are in use: those of a group that are not among its free ones."""
+    """Return all that are in use: those of a group that are not among its free ones."""
     count = read_number(r"Inodes per group:\s*(\d+)", groups)
     inodes = []
     for group, text in re.findall(r"^Group (\d+): .*?$(.*?)(?=^Group|\Z)", groups, re.M | re.S):

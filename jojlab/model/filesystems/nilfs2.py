@@ -59,7 +59,7 @@ def _loop(disk: Path) -> Iterator[str]:
 
 
 def _add_log(log: str, unit: int, exact: Stretches) -> None:
-    """One log: summary blocks, then those of its files, then a super root or not."""
+    """Add one log: summary blocks, then those of its files, then a super root or not."""
     first = read_number(r"blocknr = (\d+)", log)
     end = first + read_number(r"nblocks = (\d+)", log)
     at = None

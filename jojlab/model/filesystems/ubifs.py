@@ -164,7 +164,7 @@ def _add_masters(exact: Stretches, nand: _Nand) -> tuple[int, int]:
 
 
 def _nodes(nand: _Nand, block: int) -> Iterator[tuple[int, int, memoryview]]:
-    """Give the whole nodes of a block from its begin on, with their offsets and types."""
+    """Yield the whole nodes of a block from its begin on, with their offsets and types."""
     offset = 0
     while True:
         try:

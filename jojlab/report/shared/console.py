@@ -27,7 +27,7 @@ class QuietConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Give the segments of anything; those that are rich's own commands as they are."""
+        """Yield the segments of anything; those that are rich's own commands as they are."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 

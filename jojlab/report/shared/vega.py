@@ -95,7 +95,7 @@ def hatched(bars: alt.Chart, **mark: Any) -> alt.Chart:
 
 
 def legend(title: str) -> alt.Legend:
-    """A legend above the chart, in one line where it fits."""
+    """Return a legend above the chart, in one line where it fits."""
     return alt.Legend(title=title or None, orient="top", columns=8, labelLimit=220, symbolSize=90)
 
 

@@ -29,7 +29,7 @@ def file_paths(capture: Capture) -> dict[int, str]:
 
 
 def requests(capture: Capture) -> Iterator[dict[str, Any]]:
-    """Give the requests as they stand in the table, in issue order, a batch in memory at a time."""
+    """Yield the requests as they stand in the table, in issue order; one batch is in memory."""
     for path in capture.paths("requests"):
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH_ROWS):

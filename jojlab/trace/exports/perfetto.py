@@ -120,7 +120,7 @@ class ThreadSlices:
         return heapq.merge(*kinds, key=attrgetter("place"))
 
     def _calls(self) -> Iterator[Slice]:
-        """Give the calls that waited; a thread is in one at a time."""
+        """Yield the calls that waited; a thread is in one at a time."""
         last = None
         for call in self._whole_calls():
             if last is not None:
@@ -132,7 +132,7 @@ class ThreadSlices:
             yield last
 
     def _whole_calls(self) -> Iterator[Slice]:
-        """Give the calls, each until its last request was complete."""
+        """Yield the calls, each until its last request was complete."""
         key = itemgetter("is_other", "number", "asker_begin_ns", "asker_tid")
         for (is_other, number, begin_ns, tid), rows in groupby(self._rows(_CALLS), key):
             first = next(rows)
@@ -174,7 +174,7 @@ class ThreadSlices:
 
 
 def nested(slices: Iterable[Slice]) -> Iterator[tuple[int, Slice, bool]]:
-    """Give (time_ns, slice, whether it begins) in the order of time, each within the one around.
+    """Yield (time_ns, slice, whether it begins) in the order of time, each within the one around.
 
     The slices are those of one thread, in the order of their places.
     """

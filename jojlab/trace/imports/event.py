@@ -130,7 +130,7 @@ def number_of(text: str) -> int:
 
 
 def sector_of(text: str) -> int:
-    """Return a place on a device; ValueError if no device is as large."""
+    """Return a place on a device, or raise ValueError if no device is as large."""
     sector = number_of(text)
     if sector >= _SECTORS_OF_A_DEVICE:
         raise ValueError(f"no device has a sector {sector}")
@@ -138,7 +138,7 @@ def sector_of(text: str) -> int:
 
 
 def sectors_of(text: str) -> int:
-    """Return a number of sectors; ValueError if no bio has as many (bi_size has 32 bits)."""
+    """Return a number of sectors; raise ValueError if no bio has as many (32 bits of bi_size)."""
     sectors = number_of(text)
     if sectors > MOST_SECTORS:
         raise ValueError(f"{sectors} sectors are more than a request can have")

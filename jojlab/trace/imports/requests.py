@@ -194,7 +194,7 @@ class Joiner:
         return self._disks[device]
 
     def ready(self, *, at_end: bool = False) -> Iterator[Request]:
-        """Give the requests before which none is open; `at_end` gives all that are left."""
+        """Yield the requests before which none is open; `at_end` gives all that are left."""
         while self._open:
             request = self._open[0]
             if request.complete_ns is None:
@@ -370,7 +370,7 @@ class Joiner:
                 return
 
     def _take_bios(self, disk: _Disk, event: Event) -> Iterator[Bio]:
-        """Give the open bios that the issued request consists of, in the order of their sectors."""
+        """Yield the open bios that the issued request consists of, in order of their sectors."""
         sector, end = event.sector, event.sector + event.sectors
         while sector < end and self._bios:
             bio = _pop(disk.bios, sector)
@@ -485,7 +485,7 @@ def _request(event: Event, bios: list[Bio]) -> Request:
 
 
 def _covered(event: Event, bios: list[Bio]) -> Iterator[tuple[int, int, str, str]]:
-    """Give the stretches of the bios, and of what lies between them, as the issue tells it."""
+    """Yield the stretches of the bios, and of what lies between them, as the issue tells it."""
     sector, end = event.sector, event.sector + event.sectors
     for bio in bios:
         if bio.sector > sector:
