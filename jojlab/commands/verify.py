@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
 
 from jojlab.analysis.run.summary import CaseSummary, safety_json
+from jojlab.analysis.run.sync_needs import sync_need
+from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
+from jojlab.campaign.sync_trials import counted, is_of_program, trials
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
@@ -24,8 +27,9 @@ from jojlab.command_line.options import (
 )
 from jojlab.command_line.own_program import choose_experiment, own_program_options
 from jojlab.device.emulated import EMULATED
-from jojlab.experiment.cases import refuse_alone
+from jojlab.experiment.cases import Case, refuse_alone
 from jojlab.experiment.plan import plan
+from jojlab.foundation.document import conform
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -42,10 +46,11 @@ from jojlab.lab.options import Options
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.report import durability as words
-from jojlab.report import hazards
+from jojlab.report import hazards, sync_needs
 from jojlab.report.progress import run_progress
-from jojlab.report.shared.console import print_rows, terminal
-from jojlab.trace.power_cuts import OUTCOMES
+from jojlab.report.shared.console import READABLE, print_rows, terminal
+from jojlab.report.shared.short_answer import print_answer
+from jojlab.trace.power_cuts import OUTCOMES, PowerCuts
 from jojlab.verify.attribution import LackingError, need_tracer, verify_in_lab, verify_on_host
 from jojlab.verify.compare import COLUMNS, Verdict
 
@@ -274,6 +279,12 @@ def _print_verdicts(
 @experiment_argument(required=False)
 @set_option
 @own_program_options
+@option(
+    "--without-sync",
+    is_flag=True,
+    help="Also cut the power of runs in which the syncs of one site do nothing, one site after the "
+    "other, and say what each protects (docs/own-engine.md).",
+)
 @states_option
 @jobs_option
 @no_cache_option
@@ -289,6 +300,7 @@ def durability(
     other_programs: str,
     check: str,
     acks: str,
+    without_sync: bool,
     states: int,
     jobs: int,
     no_cache: bool,
@@ -321,6 +333,7 @@ def durability(
       joj verify durability multi-file --set filesystem=f2fs --set databases=3
       joj verify durability first-look --set mount_options=nobarrier --json
       joj verify durability --program ./engine --check ./check   # docs/own-engine.md
+      joj verify durability --program ./engine --check ./check --without-sync --states 100
       joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
     What was judged is kept: joj run, joj bill and their reports show it from then on.
@@ -336,46 +349,113 @@ def durability(
     asked = planned.experiment
     fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in asked.cases]
     refuse_alone(fit, asked.where)
-    asked = replace(asked, cases=tuple(fit))
+    if without_sync:
+        fit = [case if case.skip else counted(case, asked.where) for case in fit]
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
+    asked = replace(asked, cases=tuple(fit))
     campaign = begin_campaign(planned._replace(experiment=asked), options)
-    failures: dict[str, str] = {}
-    answers: dict[str, list[Any]] = {}
-    if not cluster and (estimate := campaign.estimate_power_cuts(states)):
-        click.echo(estimate, err=True)
-    try:
-        with run_progress(
-            f"{states:,} states after power cuts of each case", campaign.steps, "verdict"
-        ) as watcher:
-            for step, answer in campaign.power_cut_answers(states, watcher):
-                watcher.finished(step)
-                if answer is None:
-                    failures[f"{step.case_id}, seed {step.seed}"] = step.failure
-                else:
-                    answers.setdefault(step.case_id, []).append(answer)
-    except KeyboardInterrupt as error:
-        kept, guests = campaign.judged_guests(states)
-        if not kept:
-            raise Signalled(error, "nothing was judged yet") from None
-        way = " without --no-cache" if no_cache else ""
-        raise Signalled(
-            error,
-            f"what {kept} of {guests} guests judged is kept",
-            f"the same command{way} goes on from there",
-        ) from None
-    skipped = {case.case_id: case.skip for case in asked.cases if case.skip}
-    cases = verdicts(asked.cases, answers)
+    judge = _PowerCutJudge(campaign, states)
+    answers = judge.answers(fit, f"{states:,} states after power cuts of each case")
+    cases = verdicts(fit, answers)
+    skipped = {case.case_id: case.skip for case in fit if case.skip}
+    needs = _needs(judge, fit, cases, answers) if without_sync else None
     if as_json:
-        _print_json(cases, failures, skipped)
+        _print_json(cases, judge.failures, skipped, needs)
     else:
+        if needs is not None:
+            print_answer(terminal(READABLE), sync_needs.short_lines(needs))
+            sync_needs.print_needs(terminal(), needs)
+            click.echo()
         _print_durability(cases, skipped)
-    if failures:
+    if judge.failures:
         return MACHINE_CANNOT
     return EXPECTATION_FAILED if any(case.is_refuted for case in cases) else FINE
 
 
+# By case_id, what power cuts left of each seed.
+Answers = dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class _PowerCutJudge:
+    """Cuts the power of cases like those of a campaign; `failures` has the reason of each that has
+    no answer, by case and seed.
+    """
+
+    campaign: Campaign
+    states: int
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def answers(self, cases: Sequence[Case], title: str) -> Answers:
+        """Return what power cuts left of the cases that are not skipped.
+
+        Raises Signalled, which says what is kept of it.
+        """
+        planned, options = self.campaign.planned, self.campaign.lab.options
+        asked = replace(planned.experiment, cases=tuple(cases))
+        campaign = replace(self.campaign, planned=planned._replace(experiment=asked))
+        if not options.cluster and (estimate := campaign.estimate_power_cuts(self.states)):
+            click.echo(estimate, err=True)
+        found: Answers = {}
+        try:
+            with run_progress(title, campaign.steps, "verdict") as watcher:
+                for step, answer in campaign.power_cut_answers(self.states, watcher):
+                    watcher.finished(step)
+                    if answer is None:
+                        self.failures[f"{step.case_id}, seed {step.seed}"] = step.failure
+                    else:
+                        found.setdefault(step.case_id, []).append(answer)
+        except KeyboardInterrupt as error:
+            kept, guests = campaign.judged_guests(self.states)
+            if not kept:
+                raise Signalled(error, "nothing was judged yet") from None
+            way = "" if options.use_cache else " without --no-cache"
+            raise Signalled(
+                error,
+                f"what {kept} of {guests} guests judged is kept",
+                f"the same command{way} goes on from there",
+            ) from None
+        return found
+
+
+def _needs(
+    judge: _PowerCutJudge, whole: Sequence[Case], cases: Sequence[CaseSummary], answers: Answers
+) -> sync_needs.Needs:
+    """Run the cases without each of their syncs; return what was seen, for each that was judged."""
+    bases = {
+        each.case_id: [conform(it, PowerCuts) for it in answers[each.case_id]] for each in cases
+    }
+    tried = [
+        trial
+        for case in whole
+        if case.case_id in bases
+        for trial in trials(case, bases[case.case_id])
+    ]
+    title = f"{judge.states:,} states of each case without each of its syncs"
+    found = judge.answers([trial.case for trial in tried], title) if tried else {}
+    return [
+        (
+            case,
+            [
+                sync_need(
+                    trial.site,
+                    bases[case.case_id],
+                    [conform(it, PowerCuts) for it in found[trial.case.case_id]],
+                    is_of_program=is_of_program(trial.case),
+                )
+                for trial in tried
+                if trial.base.case_id == case.case_id and trial.case.case_id in found
+            ],
+        )
+        for case in cases
+    ]
+
+
 def _print_json(
-    cases: Sequence[CaseSummary], failures: dict[str, str], skipped: dict[str, str]
+    cases: Sequence[CaseSummary],
+    failures: dict[str, str],
+    skipped: dict[str, str],
+    needs: sync_needs.Needs | None,
 ) -> None:
     rows = [
         {
@@ -389,7 +469,13 @@ def _print_json(
         }
         for case in cases
     ]
-    found = {"cases": rows, "failed": failures, "skipped": skipped}
+    found: dict[str, Any] = {"cases": rows, "failed": failures, "skipped": skipped}
+    if needs is not None:
+        found = {
+            "in_short": list(sync_needs.short_lines(needs)),
+            "syncs": sync_needs.needs_json(needs),
+            **found,
+        }
     print(json_text(found))
 
 

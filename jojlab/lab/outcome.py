@@ -48,7 +48,6 @@ class _PowerCuts(PowerCuts, kw_only=True):
     parts: int
     second_draws: int
     operation_hash: str
-    transactions: int
 
 
 class _Writer(msgspec.Struct):

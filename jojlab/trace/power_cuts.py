@@ -141,12 +141,29 @@ class JudgedState(Struct, kw_only=True):
         return next((it for it, log in _REFUSALS.items() if log.search(self.kernel_log)), None)
 
 
+class SyncSite(Struct, frozen=True, kw_only=True):
+    """The syncs of a program by one call, of files of one use (sync_site.rs), and how many it made.
+    sync(2) names no file.
+    """
+
+    call: str
+    file: str
+    calls: int
+
+    @property
+    def name(self) -> str:
+        """Return it as the field omitted_sync has it."""
+        return f"{self.call} {self.file}".strip()
+
+
 class PowerCuts(Struct, kw_only=True):
     """The states that were judged. Counts are of distinct states, but for `draws`: those that gave
     a state which was known already included.
 
     `boundary_states` and `sampled_states` were judged; `boundary_states_left_out` were not. The
     power was cut from `begin_ns` to `end_ns`. `tables` has the sha256 of each table of the run.
+    `operations` counts what was acknowledged or committed, until `last_return_ns`; `sync_calls` are
+    those within all transactions, `sync_sites` those of a program that were watched.
     """
 
     seed: int
@@ -163,6 +180,10 @@ class PowerCuts(Struct, kw_only=True):
     states: list[JudgedState]
     # What nothing promises, and so was not looked at, in sentences.
     unchecked: list[str] = []
+    operations: int = field(name="transactions", default=0)
+    last_return_ns: int | None = None
+    sync_calls: int = 0
+    sync_sites: list[SyncSite] = []
 
     def __post_init__(self) -> None:
         """Check that the counts are those of the states, and that it says of which run it is."""

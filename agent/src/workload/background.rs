@@ -151,6 +151,10 @@ impl Remains for RemainsOfBoth {
         })
     }
 
+    fn sync_sites(&self) -> Value {
+        self.workload.sync_sites()
+    }
+
     fn promise_times_ns(&self) -> Vec<i64> {
         let mut times = self.workload.promise_times_ns();
         if let BackgroundLeft::App(app) = &self.background {

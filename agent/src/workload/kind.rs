@@ -130,6 +130,11 @@ pub trait Remains {
         false
     }
 
+    /// Return the syncs of a program by their sites, where they were watched; a list.
+    fn sync_sites(&self) -> Value {
+        Value::Array(Vec::new())
+    }
+
     /// Checks, before any power is cut, that what `judge` compares with gives the whole run as
     /// it is there now.
     ///

@@ -90,4 +90,12 @@ FIELDS: tuple[Field, ...] = (
         ("descriptor", "stdout"),
         group=PROGRAM,
     ),
+    Field(
+        "omitted_sync",
+        "the syncs that the program is made to leave out, by call and file, such as 'fsync "
+        "records/#' (docs/own-engine.md): the call returns 0 and does nothing; none: no sync is "
+        "left out, but all are counted; empty: they are not watched",
+        "",
+        group=PROGRAM,
+    ),
 )

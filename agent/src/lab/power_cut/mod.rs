@@ -53,6 +53,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         .map(DurabilityModel::from_profile)
         .collect();
     let Finished { stand, mounted, mut closed, configuration, end_ns, capture } = finished;
+    let sync_calls = closed.transactions.iter().map(|it| it.sync_calls).sum();
     closed.transactions = closed.remains.operations(&closed.transactions);
     closed.remains.check_oracle()?;
     mounted.unmount()?;
@@ -154,6 +155,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         cuts,
         models: &models,
         closed: &closed,
+        sync_calls,
         configuration,
         tables,
         span: chooser.span.clone(),
@@ -257,6 +259,8 @@ pub struct Answer<'a> {
     pub cuts: &'a PowerCuts,
     pub models: &'a [DurabilityModel],
     pub closed: &'a ClosedWorkload,
+    /// Syncs within all transactions and checkpoints.
+    pub sync_calls: i64,
     pub configuration: Value,
     /// SHA-256 of each table of the run, by its name.
     pub tables: BTreeMap<String, String>,
@@ -284,6 +288,9 @@ impl Answer<'_> {
             "operation_hash": self.closed.operation_hash,
             "configuration": self.configuration,
             "transactions": self.closed.transactions.len(),
+            "last_return_ns": self.closed.transactions.iter().map(|it| it.return_ns).max(),
+            "sync_calls": self.sync_calls,
+            "sync_sites": self.closed.remains.sync_sites(),
             "tables": self.tables,
             "part": self.cuts.part,
             "parts": self.cuts.parts,

@@ -47,6 +47,7 @@ impl Check {
                 environment,
                 time_limit_ms,
                 acks_on_stdin: false,
+                omitted_sync: None,
             },
         })
     }

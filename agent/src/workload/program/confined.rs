@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -15,6 +16,8 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
+use super::sync_site::SyncCount;
+use super::sync_watch::{self, FilteredProgram, SyncWatch};
 use crate::workload::error::{WorkloadError, failed};
 
 /// A program that a shell could not start ends so.
@@ -44,6 +47,8 @@ pub struct ConfinedProgram {
     /// Whether the keeper's standard input is a pipe for acknowledgments, which the program has as
     /// descriptor `ACKS`.
     pub acks_on_stdin: bool,
+    /// The site whose syncs are left out, or a word for none; None where no sync is watched.
+    pub omitted_sync: Option<String>,
 }
 
 /// The descriptor that a program acknowledges by.
@@ -57,6 +62,8 @@ pub struct ProgramEnd {
     pub signal: Option<i32>,
     /// Its time, or that of a process it started, was over.
     pub timed_out: bool,
+    /// Its syncs, where they were watched.
+    pub syncs: Vec<SyncCount>,
 }
 
 /// The outer process: returns when no process of the program is left.
@@ -127,28 +134,40 @@ fn reap(program: &ConfinedProgram) -> anyhow::Result<()> {
     mount_bind(&program.directory, &work).context("mounting its working directory")?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", &proc, "proc", flags, None).context("mounting its /proc")?;
+    let (ours, its) = UnixStream::pair().context("socketpair")?;
     // SAFETY: this process has one thread.
     let main = check(unsafe { libc::fork() }).context("fork")?;
     if main == 0 {
-        let Err(error) = become_program(program);
+        drop(ours);
+        let Err(error) = become_program(program, its);
         eprintln!("{}: {error:#}", program.command[0]);
         std::process::exit(NOT_STARTED);
     }
+    drop(its);
+    let watched = FilteredProgram { pid: main, root: program.root.clone(), work: WORK, uid: UID };
+    let omitted = program.omitted_sync.as_deref();
+    let watch = omitted.map(|site| SyncWatch::start(&watched, site, ours)).transpose()?;
+    let mut end = ProgramEnd::default();
     loop {
         match wait(-1) {
             Ok((pid, status)) if pid == main => {
-                let exit_code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
-                let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
-                tell(&program.status, &ProgramEnd { exit_code, signal, timed_out: false })?;
+                end.exit_code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+                end.signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+                tell(&program.status, &end)?;
             }
             Ok(_) => {}
-            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => break,
             Err(error) => return Err(error).context("waitpid"),
         }
     }
+    if let Some(watch) = watch {
+        end.syncs = watch.counts();
+        tell(&program.status, &end)?;
+    }
+    Ok(())
 }
 
-fn become_program(program: &ConfinedProgram) -> anyhow::Result<Infallible> {
+fn become_program(program: &ConfinedProgram, keeper: UnixStream) -> anyhow::Result<Infallible> {
     rustix::process::chroot(&program.root).context("chroot")?;
     rustix::process::chdir(Path::new("/").join(WORK).as_path()).context("chdir")?;
     for (resource, most) in LIMITS {
@@ -185,6 +204,9 @@ fn become_program(program: &ConfinedProgram) -> anyhow::Result<Infallible> {
         let nothing = fs::File::open("/dev/null").context("/dev/null")?;
         // SAFETY: likewise.
         check(unsafe { libc::dup2(nothing.as_raw_fd(), libc::STDIN_FILENO) }).context("dup2")?;
+    }
+    if program.omitted_sync.is_some() {
+        sync_watch::begin(keeper)?;
     }
     // SAFETY: lists of strings that end in NUL, and in a null pointer.
     unsafe { libc::execve(command[0].as_ptr(), arguments.as_ptr(), variables.as_ptr()) };

@@ -7,6 +7,8 @@ mod check;
 pub mod confined;
 mod databases;
 mod keeper;
+mod sync_site;
+mod sync_watch;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -77,10 +79,16 @@ pub struct ProgramCase {
     pub check: PathBuf,
     /// Where the program acknowledges, if there is a check.
     pub acks: AckPlace,
+    /// The site of the syncs that are left out, or `NONE`; all are counted then. Empty: they are
+    /// not watched.
+    pub omitted_sync: String,
 }
 
 /// The check that is joj's own, of SQLite databases.
 const SQLITE: &str = "sqlite";
+
+/// No sync is left out.
+const NONE: &str = "none";
 
 impl ProgramCase {
     fn has_own_check(&self) -> bool {
@@ -139,6 +147,7 @@ impl PreparedProgram {
             environment,
             time_limit_ms: settings.time_limit_ms,
             acks_on_stdin,
+            omitted_sync: Some(settings.omitted_sync.clone()).filter(|site| !site.is_empty()),
         };
         Ok(Self {
             confined,
@@ -232,6 +241,9 @@ impl PreparedProgram {
             "file_calls": self.calls,
             "lost_calls": self.lost_calls + self.calls_of_others,
         });
+        if self.confined.omitted_sync.is_some() {
+            described["sync_sites"] = json!(self.end.syncs);
+        }
         if self.check.is_some() {
             described["acknowledged_lines"] = self.acknowledged.times_ns().len().into();
         }
@@ -283,6 +295,11 @@ impl Workload for PreparedProgram {
             let calls = plural(self.calls_of_others, "call");
             reasons.push(format!("{calls} of 32-bit or x32 programs, whose commits are not found"));
         }
+        let omitted = self.confined.omitted_sync.as_deref().filter(|site| *site != NONE);
+        let is_made = |site: &str| self.end.syncs.iter().any(|it| it.site.to_string() == site);
+        if let Some(site) = omitted.filter(|site| !is_made(site)) {
+            reasons.push(format!("no call is of the site {site}: no sync was left out"));
+        }
         let described = self.described();
         let limit_ms = self.confined.time_limit_ms;
         let directory = &self.confined.directory;
@@ -301,6 +318,7 @@ impl Workload for PreparedProgram {
                 judge,
                 start_ns: self.start_ns,
                 acknowledged: self.acknowledged,
+                sync_sites: json!(self.end.syncs),
             }),
             transactions: self.found.rows,
         })
@@ -318,6 +336,7 @@ struct ProgramRemains {
     judge: ProgramJudge,
     start_ns: i64,
     acknowledged: Acknowledgments,
+    sync_sites: Value,
 }
 
 impl Remains for ProgramRemains {
@@ -348,6 +367,10 @@ impl Remains for ProgramRemains {
 
     fn has_foreign_judge(&self) -> bool {
         true
+    }
+
+    fn sync_sites(&self) -> Value {
+        self.sync_sites.clone()
     }
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {

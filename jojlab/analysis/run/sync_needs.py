@@ -1,0 +1,112 @@
+"""Which syncs does a case need: what does each protect, and what does it cost?
+
+Reads what power cuts left of a case as it is, and of runs of it in which the syncs of one site, a
+call on files of one use, did nothing. Harm of a kind that was seen without a sync alone is what it
+protects from. Their words are made in jojlab/report/sync_needs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jojlab.analysis.run.durability import Durability, summarise_power_cuts
+from jojlab.trace.power_cuts import OUTCOMES, JudgedState, PowerCuts
+
+
+class SyncVerdict(StrEnum):
+    """What is known of the need of a sync. None of them says that it can be spared."""
+
+    PROTECTS = "protects"
+    # The same harm was seen with every sync.
+    ALIKE = "harm-with-and-without"
+    UNSEEN = "nothing-seen"
+    # The run in which it was to be left out made no such call.
+    ABSENT = "no-such-call"
+
+
+@dataclass(frozen=True)
+class SyncNeed:
+    """A site of syncs, and what was seen without it.
+
+    `calls` are those of a run, within transactions where SQLite's own are counted; `cost_ns` is
+    what they take of an operation, None where nothing is acknowledged. `outcomes` are those of
+    states without it that were not seen with it; `state` is the one of these of the smallest cut.
+    """
+
+    site: str
+    calls: int
+    cost_ns: float | None
+    verdict: SyncVerdict
+    outcomes: Mapping[str, int]
+    state: JudgedState | None
+    durability: Durability
+
+
+def sync_need(
+    site: str, base: Sequence[PowerCuts], trial: Sequence[PowerCuts], *, is_of_program: bool
+) -> SyncNeed:
+    """Return what is known of a site by the answers of a case, of one seed each, with all syncs and
+    without those of this site.
+    """
+    found = summarise_power_cuts(trial)
+    if is_of_program:
+        calls = site_calls(base, site)
+        is_absent = not site_calls(trial, site)
+    else:
+        calls = sum(answer.sync_calls for answer in base)
+        calls = (calls - sum(answer.sync_calls for answer in trial)) // len(base)
+        is_absent = calls <= 0
+    usual = {state.outcome for answer in base for state in answer.states}
+    # A block whose torn write no setting helps against says nothing of a sync.
+    own = [
+        state
+        for answer in trial
+        for state in answer.states
+        if state.outcome not in usual and state.outcome != "kept" and not state.torn_block
+    ]
+    if is_absent:
+        verdict = SyncVerdict.ABSENT
+    elif own:
+        verdict = SyncVerdict.PROTECTS
+    else:
+        verdict = SyncVerdict.ALIKE if found.harmful else SyncVerdict.UNSEEN
+    counts = {name: sum(state.outcome == name for state in own) for name in OUTCOMES}
+    times = _operation_ns(base), _operation_ns(trial)
+    return SyncNeed(
+        site,
+        max(calls, 0),
+        None if times[0] is None or times[1] is None else times[0] - times[1],
+        verdict,
+        {name: count for name, count in counts.items() if count},
+        min(own, key=_ease, default=None),
+        found,
+    )
+
+
+def site_calls(answers: Sequence[PowerCuts], site: str) -> int:
+    """Return how many calls of a site a run made, in the mean of its seeds, and one if any."""
+    calls = sum(it.calls for answer in answers for it in answer.sync_sites if it.name == site)
+    return max(calls // len(answers), bool(calls))
+
+
+def _ease(state: JudgedState) -> tuple[bool, bool, int, int]:
+    """Return how easily a state shows its harm: by how little is lost, the less, the smaller."""
+    smallest = state.smallest
+    if smallest is None or not smallest.is_minimal:
+        return True, False, 0, -OUTCOMES.index(state.outcome)
+    return False, smallest.needs_second_cut, len(smallest.slots), -OUTCOMES.index(state.outcome)
+
+
+def _operation_ns(answers: Sequence[PowerCuts]) -> float | None:
+    """Return the time of an operation: from the run's begin until the last one returned, by their
+    number; None where there is none.
+    """
+    times = [
+        (answer.last_return_ns - answer.begin_ns, answer.operations)
+        for answer in answers
+        if answer.last_return_ns is not None
+    ]
+    count = sum(operations for _, operations in times)
+    return sum(time for time, _ in times) / count if count else None

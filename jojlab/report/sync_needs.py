@@ -1,0 +1,145 @@
+"""Says which syncs a case needs: the short answer, a table of its sites, and a state for each that
+protects something.
+
+Gets what was seen without each (jojlab/analysis/run/sync_needs.py). That nothing was seen is said
+of so many states, and never that a sync can be spared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jojlab.analysis.run.durability import durability_json
+from jojlab.analysis.run.summary import CaseSummary
+from jojlab.analysis.run.sync_needs import SyncNeed, SyncVerdict
+from jojlab.report import durability
+from jojlab.report.shared import text
+from jojlab.report.shared.console import QuietConsole, print_rows
+from jojlab.report.shared.short_answer import RankedLine, duration, fit_lines
+
+# The sites of each case, the case beside them.
+Needs = Sequence[tuple[CaseSummary, Sequence[SyncNeed]]]
+
+_WORDS = {
+    SyncVerdict.PROTECTS: "protects",
+    SyncVerdict.ALIKE: "not told apart",
+    SyncVerdict.UNSEEN: "nothing was seen",
+    SyncVerdict.ABSENT: "no such call",
+}
+_COLUMNS = ["case", "sync", "calls", "costs", "states", "without it", "so it"]
+
+
+def short_lines(needs: Needs) -> tuple[str, ...]:
+    """Return the short answer: how many sites protect something, then the sites."""
+    tried = [need for _, own in needs for need in own if need.verdict is not SyncVerdict.ABSENT]
+    counts = {word: sum(need.verdict is word for need in tried) for word in SyncVerdict}
+    if not tried:
+        return ("No sync was made: there is none to leave out.",)
+    first = f"{counts[SyncVerdict.PROTECTS]} of {text.integer(len(tried), 'sync site')} protect "
+    first += "what is judged"
+    if unseen := counts[SyncVerdict.UNSEEN]:
+        first += f"; {unseen} not seen to protect anything"
+    if alike := counts[SyncVerdict.ALIKE]:
+        first += f"; {alike} not told apart"
+    lines: list[RankedLine] = [(0, f"{first}.")]
+    has_cases = len(needs) > 1
+    for case, own in needs:
+        begin = f"{case.case_id}: " if has_cases else ""
+        lines += [
+            (_rank(need), f"{begin}{_need_sentence(case, need)}")
+            for need in own
+            if _rank(need) < _LAST
+        ]
+    return fit_lines(lines)
+
+
+_RANKS = {SyncVerdict.PROTECTS: 1, SyncVerdict.UNSEEN: 2, SyncVerdict.ALIKE: 3}
+_LAST = 4
+
+
+def _rank(need: SyncNeed) -> int:
+    return _RANKS.get(need.verdict, _LAST)
+
+
+def _need_sentence(case: CaseSummary, need: SyncNeed) -> str:
+    states = text.integer(need.durability.states, "state")
+    if need.verdict is SyncVerdict.PROTECTS:
+        what = f"without it {_counts(need.outcomes)} of {states}"
+    elif need.verdict is SyncVerdict.ALIKE:
+        what = "not told apart, as the same harm is seen with every sync"
+    else:
+        what = f"in {states} nothing was seen that it protects"
+    cost = f" (costs {_cost(case, need)})" if need.cost_ns is not None else ""
+    return f"{need.site}: {what}{cost}."
+
+
+def _counts(outcomes: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if count)
+
+
+def _cost(case: CaseSummary, need: SyncNeed) -> str:
+    """Return what it takes of an operation; less than nothing where that without it took longer."""
+    if need.cost_ns is None:
+        return "not known"
+    per = "a commit" if text.has_commit([case]) else "an operation"
+    sign = "-" if need.cost_ns < 0 else ""
+    return f"{sign}{duration(abs(need.cost_ns))} {per}"
+
+
+def print_needs(console: QuietConsole, needs: Needs) -> None:
+    """Print the table of all sites, and then a state for each that protects something."""
+    rows: list[list[object]] = [
+        [
+            case.case_id,
+            need.site,
+            need.calls,
+            _cost(case, need),
+            need.durability.states,
+            _counts({name: it for name, it in need.durability.outcomes.items() if name != "kept"})
+            or "no harm",
+            _WORDS[need.verdict],
+        ]
+        for case, own in needs
+        for need in own
+    ]
+    print_rows(console, _COLUMNS, rows)
+    for line in _state_lines(needs):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _state_lines(needs: Needs) -> Iterator[str]:
+    """Yield what the state of the smallest cut is, of each site that protects something; and what
+    no number of states says.
+    """
+    for case, own in needs:
+        for need in own:
+            if need.state:
+                words = durability.state_words(case, need.state)
+                state = f"state {need.state.hash[:8]}, {need.state.outcome}"
+                yield f"{case.case_id} without {need.site}: {state}: {words}"
+    if any(need.verdict is SyncVerdict.UNSEEN for _, own in needs for need in own):
+        yield (
+            '"Nothing was seen" is said of these states and this judge alone: it does not say that '
+            "the sync can be left out."
+        )
+
+
+def needs_json(needs: Needs) -> list[dict[str, Any]]:
+    """Return a row for each site, as --json prints it."""
+    return [
+        {
+            "case_id": case.case_id,
+            "site": need.site,
+            "calls": need.calls,
+            "cost_ns": need.cost_ns,
+            "verdict": need.verdict.value,
+            "sentence": _need_sentence(case, need),
+            "outcomes_without_it_alone": dict(need.outcomes),
+            "state": need.state.hash if need.state else None,
+            "state_words": durability.state_words(case, need.state) if need.state else "",
+            "without_it": durability_json(need.durability, None, ""),
+        }
+        for case, own in needs
+        for need in own
+    ]
