@@ -72,19 +72,19 @@ def _lines(command: Any, context: Any, name: str, below: list[tuple[str, Any]]) 
         yield from ("## Commands", "")
         for each, subcommand in below:
             file = f"{name} {each}".replace(" ", "-")
-            yield from (f"[{name} {each}]({file}.md)", f": {_escaped(_summary(subcommand))}.", "")
+            yield from (f"[{name} {each}]({file}.md)", f": {_escape(_summary(subcommand))}.", "")
     for heading, records in parameters_by_heading(command, context).items():
         yield from (f"## {heading}", "")
         for names, meaning in records:
-            yield from (f"`{names}`", f": {_escaped(meaning or 'as above')}", "")
+            yield from (f"`{names}`", f": {_escape(meaning or 'as above')}", "")
     if command.epilog:
-        yield from (_escaped(command.epilog), "")
+        yield from (_escape(command.epilog), "")
 
 
 def _paragraph(paragraph: str) -> Iterator[str]:
     """Yield a paragraph; one that begins by \\b keeps its lines: a heading, and examples."""
     if not paragraph.startswith("\b"):
-        yield from (_escaped(" ".join(paragraph.split())), "")
+        yield from (_escape(" ".join(paragraph.split())), "")
         return
     lines = paragraph.splitlines()[1:]
     indented = [line for line in lines if line.startswith(" ")]
@@ -96,7 +96,7 @@ def _paragraph(paragraph: str) -> Iterator[str]:
     yield from ("```", "")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return text of a help page so that Markdown shows each letter of it."""
     return "".join(f"\\{letter}" if letter in "\\`*_[]<>#|" else letter for letter in text)
 
@@ -116,10 +116,10 @@ _LISTED = {
 
 def table_pages() -> tuple[Page, ...]:
     """Return the pages of what joj lists, and one with the columns of all tables."""
-    return (*(_listed(name, *words) for name, words in _LISTED.items()), _columns())
+    return (*(_list_page(name, *words) for name, words in _LISTED.items()), _columns())
 
 
-def _listed(name: str, title: str, about: str) -> Page:
+def _list_page(name: str, title: str, about: str) -> Page:
     rows = lists(name)
     columns = [column for column in rows[0] if column not in ("lowest", "highest")]
     text = [f"# {title}", "", about, "", *_table(columns, rows)]

@@ -43,7 +43,7 @@ def search(space: Space, measure: Measure, survivors: int = KEPT) -> dict[Candid
     while going:
         before = least()
         ask([near for each in going for near in neighbours(space, each)])
-        ask([_combined(space, each, costs) for each in going])
+        ask([_combine_best(space, each, costs) for each in going])
         gained = least() * EQUAL < before
         going = _best(space, costs, max(len(going) // 2, int(gained)))
     best = _best(space, costs, 1)
@@ -104,7 +104,9 @@ def _best(space: Space, costs: Mapping[Candidate, float], count: int) -> list[Ca
     return near[:count]
 
 
-def _combined(space: Space, candidate: Candidate, costs: Mapping[Candidate, float]) -> Candidate:
+def _combine_best(
+    space: Space, candidate: Candidate, costs: Mapping[Candidate, float]
+) -> Candidate:
     """Return it with the cheapest value of every field that is cheaper alone."""
     result = candidate
     for name, own in candidate:

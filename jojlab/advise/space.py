@@ -113,7 +113,7 @@ class Space:
         """Every combination that can run and is allowed: the full matrix."""
         structures = (each for each in self.structures() if self.is_allowed(each))
         rest = tuple(name for name in self.values if name not in STRUCTURE)
-        found = (each for structure in structures for each in self._varied(structure, rest))
+        found = (each for structure in structures for each in self._vary(structure, rest))
         return tuple(dict.fromkeys(each for each in found if self.is_allowed(each)))
 
     def structures(self) -> tuple[Candidate, ...]:
@@ -121,17 +121,17 @@ class Space:
         ones, but for options that another filesystem does not have.
         """
         fields = tuple(name for name in STRUCTURE if name in self.values)
-        return tuple(dict.fromkeys(self._varied(self.own, fields)))
+        return tuple(dict.fromkeys(self._vary(self.own, fields)))
 
     def values_of(self, name: str, filesystem: str) -> tuple[Value, ...]:
         """Return the values of a field on a filesystem, the one to begin with first."""
         same = filesystem == self.present["filesystem"]
         if name == "mkfs_options":
             own = str(self.present[name]) if same else ""
-            return own, *_added(own, FILESYSTEMS[filesystem].cheaper_mkfs_options, " ")
+            return own, *_add_options(own, FILESYSTEMS[filesystem].cheaper_mkfs_options, " ")
         if name == "mount_options":
             own = str(self.present[name]) if same else "noatime"
-            return own, *_added(own, FILESYSTEMS[filesystem].cheaper_mount_options, ",")
+            return own, *_add_options(own, FILESYSTEMS[filesystem].cheaper_mount_options, ",")
         return self.values[name]
 
     def near(self, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
@@ -146,7 +146,7 @@ class Space:
         """Return the filesystem of a candidate."""
         return str(dict(candidate).get("filesystem", self.present["filesystem"]))
 
-    def _varied(self, candidate: Candidate, fields: tuple[str, ...]) -> Iterator[Candidate]:
+    def _vary(self, candidate: Candidate, fields: tuple[str, ...]) -> Iterator[Candidate]:
         """Yield every combination of some fields that can run; the others are the candidate's."""
         filesystem = self.filesystem(candidate)
         axes = [
@@ -222,7 +222,7 @@ def _schemas(present: Mapping[str, Value]) -> tuple[str, ...]:
     return (MAIN, *(f"db{number}" for number in range(2, count + 1)))
 
 
-def _added(own: str, added: tuple[str, ...], sign: str) -> tuple[str, ...]:
+def _add_options(own: str, added: tuple[str, ...], sign: str) -> tuple[str, ...]:
     """Return the options with each of some more."""
     return tuple(sign.join(filter(None, (own, each))) for each in added)
 

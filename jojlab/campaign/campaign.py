@@ -233,20 +233,20 @@ def _finish(
     Raises MachineError when the run folder cannot be written.
     """
     if isinstance(outcome, Failed):
-        return _failed(run, case, seed, named_here(outcome.why, case))
+        return _note_failure(run, case, seed, named_here(outcome.why, case))
     folder = work / f"{folder_name(case.case_id)}-{seed}"
     try:
         outcome.write(folder)
     except MachineError as error:
-        return _failed(run, case, seed, str(error))
+        return _note_failure(run, case, seed, str(error))
     try:
         known = cache if outcome.from_cache else None
         run.add_capture(case.case_id, seed, folder, cached=outcome.from_cache, cache=known)
     except DataError as error:
-        return _failed(run, case, seed, str(error))
+        return _note_failure(run, case, seed, str(error))
     return Step(case.case_id, seed, cached=outcome.from_cache)
 
 
-def _failed(run: RunFolder, case: Case, seed: int, why: str) -> Step:
+def _note_failure(run: RunFolder, case: Case, seed: int, why: str) -> Step:
     run.mark(case.case_id, "failed", f"seed {seed}: {why}")
     return Step(case.case_id, seed, failure=why)

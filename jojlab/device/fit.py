@@ -123,7 +123,7 @@ def fit(base: Mapping[str, int], measured: Mapping[str, int]) -> Fitted:
     for _ in range(ROUNDS):
         for name, wanted in measured.items():
             knob, kind = KNOBS[name]
-            model[knob] = _turned(model[knob], kind, figures[name], wanted, LIMITS[knob])
+            model[knob] = _turn(model[knob], kind, figures[name], wanted, LIMITS[knob])
         figures = measure_model(model)
         if all(abs(figures[name] / wanted - 1) < WITHIN / 5 for name, wanted in measured.items()):
             break
@@ -131,7 +131,7 @@ def fit(base: Mapping[str, int], measured: Mapping[str, int]) -> Fitted:
     return Fitted(model, figures, off)
 
 
-def _turned(value: int, kind: str, measured: int, wanted: int, limits: tuple[int, int]) -> int:
+def _turn(value: int, kind: str, measured: int, wanted: int, limits: tuple[int, int]) -> int:
     if kind == "bandwidth":
         new = value * wanted // max(1, measured)
     elif kind == "rate":
@@ -154,8 +154,8 @@ def profile_text(
     keys = [key for key in LIMITS if key not in MECHANISMS or model[key]]
     lines = [
         f"# Fitted by joj device measure to {device}; README.md says what each key means.",
-        f"name = {_quoted(name)}",
-        f"title = {_quoted(f'as measured of {device}')}",
+        f"name = {_quote(name)}",
+        f"title = {_quote(f'as measured of {device}')}",
         "",
         "[cpu]",
         f"icount_shift = {base.icount_shift}",
@@ -164,7 +164,7 @@ def profile_text(
         *(f"{key} = {model[key]}" for key in keys),
         "",
         "[sources]",
-        f"icount_shift = {_quoted(f'not measured: as {base.name}')}",
+        f"icount_shift = {_quote(f'not measured: as {base.name}')}",
     ]
     for key in keys:
         if key in fitted:
@@ -175,14 +175,14 @@ def profile_text(
             said = f"measured: distributions of {device}, by fio"
         else:
             said = f"not measured: as {base.name}"
-        lines.append(f"{key} = {_quoted(said)}")
+        lines.append(f"{key} = {_quote(said)}")
     for figure, value in measured.items():
-        source = _quoted(f"measured of {device}")
-        lines += ["", "[[stated]]", f"figure = {_quoted(figure)}", f"value = {value}"]
-        lines += [f"source = {source}", f"sets = {_quoted(KNOBS[figure][0])}"]
+        source = _quote(f"measured of {device}")
+        lines += ["", "[[stated]]", f"figure = {_quote(figure)}", f"value = {value}"]
+        lines += [f"source = {source}", f"sets = {_quote(KNOBS[figure][0])}"]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A TOML basic string; JSON's escapes are among TOML's."""
     return json.dumps(text)

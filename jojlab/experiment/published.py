@@ -97,7 +97,7 @@ def check_selector(selector: Mapping[str, Any], variants: Sequence[str], place: 
 
 def check_tables(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
     """Check the entries; UseError naming file, entry and key."""
-    for place, entry in _placed(entries, where):
+    for place, entry in _add_places(entries, where):
         table = checked(entry, PublishedTable, place, "docs/experiments.md has the form")
         for figure in {table.figure, *(each.figure or table.figure for each in table.columns)}:
             check_figure(figure, place)
@@ -109,7 +109,7 @@ def refuse_idle_tables(
     entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], where: str
 ) -> None:
     """Raise UseError for a selector of checked entries that is about none of the cases: a slip."""
-    for place, entry in _placed(entries, where):
+    for place, entry in _add_places(entries, where):
         for name, selector in _selectors(entry):
             if not any(selects(selector, case) for case in cases):
                 raise UseError(
@@ -118,7 +118,7 @@ def refuse_idle_tables(
                 )
 
 
-def _placed(
+def _add_places(
     entries: Iterable[Mapping[str, Any]], where: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for number, entry in enumerate(entries, 1):

@@ -234,7 +234,7 @@ def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Expe
         parts = tuple(replace(part, seeds=seeds) for part in _parts(document, asked.part, where))
         return Experiment(name, asked.question, seeds, {}, {}, notes=notes, parts=parts, text=text,
                           where=where)  # fmt: skip
-    fixed = _fixed(asked.case, f"{where}: [case]")
+    fixed = _read_fixed_fields(asked.case, f"{where}: [case]")
     matrix = _matrix(asked.matrix, where)
     variants = read_variants(asked.variant, where)
     for twice in fixed.keys() & matrix.keys():
@@ -298,7 +298,7 @@ def _seeds(first: int, count: int, where: str) -> tuple[int, ...]:
     return tuple(range(first, first + count))
 
 
-def _fixed(table: Mapping[str, Any], where: str) -> dict[str, Value]:
+def _read_fixed_fields(table: Mapping[str, Any], where: str) -> dict[str, Value]:
     """Read the fields that have one value."""
     fixed: dict[str, Value] = {}
     for name, value in with_dotted_keys(table).items():

@@ -108,7 +108,7 @@ def run_demo(out: Path, transactions: int, seed: int, say: Callable[[str], None]
     with ExitStack() as stack:
         pem, key = certificate(out)
         tokens = {name: _token(out, data, name) for name in DEVICES}
-        url = stack.enter_context(_served(out, data, pem, key))
+        url = stack.enter_context(_serve(out, data, pem, key))
         say(f"server: {url}")
         with ExitStack() as collecting:
             disks = {}
@@ -124,7 +124,7 @@ def run_demo(out: Path, transactions: int, seed: int, say: Callable[[str], None]
                 say(f"collector: {name}")
             say(f"load: {len(APPS)} apps on each device")
             made = {name: 0 for name in DEVICES}
-            for name, joined in _loaded(disks, transactions, seed):
+            for name, joined in _run_apps(disks, transactions, seed):
                 made[name] += joined
             say("load: done; collectors close their last segments")
         unsent = sum(1 for _ in out.glob("spool-*/ready/*"))
@@ -139,15 +139,15 @@ def _token(out: Path, data: Path, name: str) -> Path:
 
 
 @contextmanager
-def _served(out: Path, data: Path, pem: Path, key: Path) -> Iterator[str]:
+def _serve(out: Path, data: Path, pem: Path, key: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "jojlab", "fleet", "serve", "--data", str(data), "--port", "0",
                "--certificate", str(pem), "--key", str(key)]  # fmt: skip
     log = out / "server.log"
     with _running(command, log) as process:
-        yield _awaited(process, log, lambda: _READY.search(log.read_text(errors="replace")))
+        yield _await_line(process, log, lambda: _READY.search(log.read_text(errors="replace")))
 
 
-def _awaited(
+def _await_line(
     process: subprocess.Popen[bytes], log: Path, search: Callable[[], re.Match[str] | None]
 ) -> str:
     deadline = time.monotonic() + _STARTS_WITHIN_S
@@ -162,7 +162,7 @@ def _awaited(
 def _collecting(command: list[str], log: Path) -> Iterator[None]:
     began = re.compile("collecting ")
     with _running(command, log) as process:
-        _awaited(process, log, lambda: began.search(log.read_text(errors="replace")))
+        _await_line(process, log, lambda: began.search(log.read_text(errors="replace")))
         yield
         if (code := process.poll()) is not None:
             said = log.read_text(errors="replace")
@@ -184,7 +184,7 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
                 process.wait()
 
 
-def _loaded(disks: dict[str, Path], transactions: int, seed: int) -> Iterator[tuple[str, int]]:
+def _run_apps(disks: dict[str, Path], transactions: int, seed: int) -> Iterator[tuple[str, int]]:
     """Run all apps on all devices at once; yield what each committed over several databases."""
     running = []
     for number, (name, directory) in enumerate(disks.items()):
@@ -215,7 +215,7 @@ def run_app(name: str, directory: Path, transactions: int, pause_s: float, seed:
     databases, journal_mode = APPS[name]
     drawn = random.Random(seed)
     joined = 0
-    with _opened(directory, databases, journal_mode) as connection:
+    with _open_databases(directory, databases, journal_mode) as connection:
         for number in range(transactions):
             is_joined = number % _EVERY == 0
             with connection:
@@ -230,7 +230,7 @@ def run_app(name: str, directory: Path, transactions: int, pause_s: float, seed:
 
 
 @contextmanager
-def _opened(
+def _open_databases(
     directory: Path, databases: tuple[str, ...], journal_mode: str
 ) -> Iterator[sqlite3.Connection]:
     for name in databases:

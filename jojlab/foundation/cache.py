@@ -267,7 +267,7 @@ def lock_entry(entry: Path) -> bool:
     with _lock:
         if entry in _locked and _leads_to(entry, _locked[entry]):
             return True
-        descriptor = _shared(entry)
+        descriptor = _lock_shared(entry)
         if descriptor is None:
             return False
         if entry in _locked:  # what stood there before was dropped
@@ -279,7 +279,7 @@ def lock_entry(entry: Path) -> bool:
 @contextlib.contextmanager
 def entry_locked(entry: Path) -> Iterator[bool]:
     """Hold the folder `entry` within the block alone; False when there is none."""
-    descriptor = _shared(entry)
+    descriptor = _lock_shared(entry)
     try:
         yield descriptor is not None
     finally:
@@ -309,7 +309,7 @@ def entry_unused(path: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def _shared(entry: Path) -> int | None:
+def _lock_shared(entry: Path) -> int | None:
     """Open the folder with a shared lock; None when there is none, or it was just removed."""
     try:
         descriptor = os.open(entry, _DIRECTORY)

@@ -108,12 +108,12 @@ def _mismatch(reason: str, owner: str, value: object, kind: Any) -> Mismatch:
         return Mismatch(f"{owner} is empty: {told}", "write a text")
     if found["limit"]:
         return Mismatch(f"{owner} cannot be {told}", f"allowed:{found['limit']}")
-    words, remedy = _described(found["types"].split(" | "))
+    words, remedy = _describe_types(found["types"].split(" | "))
     key = re.split(r"[.\[ ]", owner)[-1]
     return Mismatch(f"{owner} must be {words}, not {told}", remedy.format(key=key))
 
 
-def _described(types: list[str]) -> tuple[str, str]:
+def _describe_types(types: list[str]) -> tuple[str, str]:
     """Return in words which types are expected, and how to write the first of them."""
     wanted = [name for name in types if name != "null"] or types
     remedy = _TYPES[wanted[0]][1]

@@ -103,7 +103,7 @@ def _verdict(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> Li
     return LimitVerdict(
         case, limit, LimitOutcome.BROKEN, value, old,
         lines=_lines(case, limit, before),
-        changed=_changed(case, before),
+        changed=_setting_changes(case, before),
     )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def _lines(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> tupl
     return grown(limit.figure, now, old)
 
 
-def _changed(
+def _setting_changes(
     case: CaseSummary, before: AcceptedCase | None
 ) -> tuple[tuple[str, object, object], ...]:
     if before is None:

@@ -76,7 +76,7 @@ def packages(wanted: Sequence[Path] = DEBIAN_PACKAGES) -> str:
     # This is running in a Python, wherever it is from.
     names = [name for name in lines if name and not name.startswith("python3")]
     either = [[one.strip() for one in name.split("|")] for name in names]
-    missing = [_offered(each) for each in either if not any(map(_installed, each))]
+    missing = [_choose_offered(each) for each in either if not any(map(_is_installed, each))]
     if missing:
         line = f"sudo apt-get install -y --no-install-recommends {' '.join(missing)}"
         raise MachineError(f"missing: {', '.join(missing)}", line)
@@ -152,11 +152,11 @@ def memory(free_bytes: int, jobs: int) -> str:
     return detail if fit >= jobs else f"{detail}: use joj run --jobs {fit} when cases write much"
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     return dpkg_query("${db:Status-Status}", package) == "installed"
 
 
-def _offered(packages: Sequence[str]) -> str:
+def _choose_offered(packages: Sequence[str]) -> str:
     """Return the first package that the archive has, as apt-cache(8) says; or else the first."""
     if len(packages) > 1 and shutil.which("apt-cache"):
         for name in packages:

@@ -59,7 +59,7 @@ class Lab:
         """
         left = []
         for number, job in enumerate(jobs):
-            if known := self._cached(job):
+            if known := self._look_up(job):
                 progress.stage(number, "cached")
                 yield number, known
             else:
@@ -87,7 +87,7 @@ class Lab:
                         progress.again(number, failure(error))
                         waiting[executor.submit(number, jobs[number])] = number
                     else:
-                        yield number, self._ended(jobs[number], future)
+                        yield number, self._outcome_of_future(jobs[number], future)
 
     def run_one(self, job: Job) -> Outcome:
         """Run one job; raises what it failed by."""
@@ -105,13 +105,13 @@ class Lab:
 
         return processes(self.cache, self.options, progress.stage)
 
-    def _cached(self, job: Job) -> Outcome | None:
+    def _look_up(self, job: Job) -> Outcome | None:
         if not self.options.use_cache or not (key := job.key):
             return None
         files = self.cache.lookup(key)
         return Outcome(files, from_cache=True) if files is not None else None
 
-    def _ended(self, job: Job, future: Future[dict[str, bytes]]) -> Outcome | Failed:
+    def _outcome_of_future(self, job: Job, future: Future[dict[str, bytes]]) -> Outcome | Failed:
         try:
             files = future.result()
             if key := job.key:

@@ -122,13 +122,13 @@ def _functions(symbols: str) -> tuple[list[int], list[str]]:
 def with_added_time(part: CountedPart, core: Core) -> CountedPart:
     """Return counts of all code with the time that their misses take on a core."""
     return CountedPart(
-        _priced(part.all, core),
-        {name: _priced(each, core) for name, each in part.buffers.items()},
-        {name: _priced(each, core) for name, each in part.functions.items()},
+        _add_times(part.all, core),
+        {name: _add_times(each, core) for name, each in part.buffers.items()},
+        {name: _add_times(each, core) for name, each in part.functions.items()},
     )
 
 
-def _priced(counts: Counts, core: Core) -> Counts:
+def _add_times(counts: Counts, core: Core) -> Counts:
     added_ns = (
         counts.micro_tlb_misses * core.micro_tlb_miss_ns
         + counts.walk_levels * core.walk_level_ns

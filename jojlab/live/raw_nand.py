@@ -83,14 +83,14 @@ def load_ubifs(cache: Cache, *, chosen_buffers: bool) -> None:
             "(docs/raw-nand.md)",
         )
     built = chosen_buffer_modules(cache, kernel, KERNEL / FOLDER)
-    for name in _needed(modprobe):
+    for name in _needed_modules(modprobe):
         run_tool([modprobe, name], f"load {name}")
     insmod = str(need_tool("insmod", "kmod"))
     for path in built:
         run_tool([insmod, str(path)], f"load {path.name}")
 
 
-def _needed(modprobe: str) -> list[str]:
+def _needed_modules(modprobe: str) -> list[str]:
     """Return what UBI and UBIFS need, in the order in which it is to be loaded."""
     lines = run_tool([modprobe, "--show-depends", "ubifs"], "look UBIFS up").splitlines()
     names = [Path(line.split()[1]).name.partition(".")[0] for line in lines if "insmod" in line]

@@ -108,7 +108,7 @@ RAW_NAND_LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
 RAW_NAND_MECHANISMS = tuple(RAW_NAND_LIMITS)[tuple(RAW_NAND_LIMITS).index("factory_bad_blocks") :]
 
 
-def _merged(
+def _merge(
     first: Mapping[str, tuple[int, int]], second: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
     """Return the keys of both kinds of device; the profile knows which of them are its own."""
@@ -121,7 +121,7 @@ def _merged(
 
 
 # Only the profile of `device` describes the guest's processor.
-_KEYS = {"device": {**CPU_LIMITS, **_merged(RAW_NAND_LIMITS, LIMITS)}, "journal_device": LIMITS}
+_KEYS = {"device": {**CPU_LIMITS, **_merge(RAW_NAND_LIMITS, LIMITS)}, "journal_device": LIMITS}
 
 DEVICE_FIELDS: tuple[Field, ...] = tuple(
     Field(

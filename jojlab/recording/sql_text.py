@@ -218,7 +218,7 @@ def script_facts(folder: Path) -> ScriptFacts:
         names = {found[1].lower(): found[1] for found in _ATTACH.finditer(text)}
         databases, attached = max(databases, 1 + len(names)), attached | names
         for line, parts in _statements(text):
-            if reader := _clock_or_dice(_written(parts)):
+            if reader := _clock_or_dice(_written_part(parts)):
                 certain.append(_unrepeatable(path, line, parts, reader))
             elif reader := _clock_or_dice(parts if _may_write(parts) else []):
                 doubtful.append(_unrepeatable(path, line, parts, reader))
@@ -267,7 +267,7 @@ def _is_trigger(parts: list[SqlToken]) -> bool:
     return words[:1] == ["CREATE"] and "TRIGGER" in words
 
 
-def _written(parts: list[SqlToken]) -> list[SqlToken]:
+def _written_part(parts: list[SqlToken]) -> list[SqlToken]:
     """Return the part of a statement whose values it writes; nothing of what writes none."""
     words = _words(parts)
     verb = next((word for word in words if word in (*_WRITES, "DELETE", "SELECT")), "")

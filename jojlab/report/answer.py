@@ -98,7 +98,7 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
     return [
         (0, _live_cost(result, live, program)),
         (1, _where(result)),
-        (1, _handed(live)),
+        (1, _handed_bytes(live)),
         (2, _owners(live)),
         (3, _time(result)),
         (0, _safety(result.measured)),
@@ -124,7 +124,7 @@ def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> s
     return f"{words} and sends {size(sent)}." if sent else f"{words}."
 
 
-def _handed(live: LiveTrace) -> str:
+def _handed_bytes(live: LiveTrace) -> str:
     """Say what became of the bytes that the program gave to write calls."""
     sent = live.watched.write_bytes
     words = f"Write calls gave {size(live.write_bytes)}, the device got {size(sent)}"

@@ -84,10 +84,10 @@ def program_sentence(program: Mapping[str, Any]) -> str:
     else:
         end = f" ended with exit code {program['exit_code']}"
     found = [
-        _counted(program["commits"], "commit of SQLite", "commits of SQLite"),
-        _counted(program["checkpoints"], "checkpoint", "checkpoints"),
-        _counted(program["rollbacks"], "rollback", "rollbacks"),
-        _counted(program["syncs"], "other sync", "other syncs"),
+        _count_words(program["commits"], "commit of SQLite", "commits of SQLite"),
+        _count_words(program["checkpoints"], "checkpoint", "checkpoints"),
+        _count_words(program["rollbacks"], "rollback", "rollbacks"),
+        _count_words(program["syncs"], "other sync", "other syncs"),
     ]
     words = ", ".join(filter(None, found))
     after = ""
@@ -119,7 +119,7 @@ def program_output(program: Mapping[str, Any]) -> str:
     return "\n".join(shown) or "  (it wrote nothing)"
 
 
-def _counted(count: int, one: str, many: str) -> str:
+def _count_words(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}" if count else ""
 
 

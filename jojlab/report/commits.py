@@ -105,7 +105,7 @@ def event_sentence(event: StoryEvent, call: Call, filesystem: str, unit: str = "
     took = "" if event.took_ns is None else f" ({text.duration(event.took_ns)})"
     if event.operation == "flush":
         return f"{_flush(event, call, unit)}{took}."
-    owners = _listed([_moved_owner(moved) for moved in event.moved])
+    owners = _join_words([_moved_owner(moved) for moved in event.moved])
     with_fua = ", durable when it completes (FUA)" if event.fua else ""
     if event.subtypes == ("commit",):
         size = text.size(sum(each.bytes for each in event.moved))
@@ -129,7 +129,7 @@ def _does(event: StoryEvent) -> str:
 
 
 def _flush(event: StoryEvent, call: Call, unit: str) -> str:
-    waited = _listed([_moved_owner(moved) for moved in event.durable])
+    waited = _join_words([_moved_owner(moved) for moved in event.durable])
     if event.before:
         block = "commit block" if event.before == "commit" else event.before
         why = f"before the {block} may be written"
@@ -147,7 +147,7 @@ def _change(part: str) -> str:
     if not colon:
         return "of a change that was not seen" if part == "unknown" else part
     names = [word.strip() for word in words.split(",")]
-    return f"{file} {_listed([_CHANGES.get(name, name) for name in names])}"
+    return f"{file} {_join_words([_CHANGES.get(name, name) for name in names])}"
 
 
 def without_requests(trace: CommitTrace | None) -> str:
@@ -175,7 +175,7 @@ def _moved_owner(moved: Moved) -> str:
     return f"{text.size(moved.bytes)} of {name}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     """Return 'a', 'a and b' or 'a, b and c'."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 

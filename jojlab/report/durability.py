@@ -127,8 +127,8 @@ def verdict_sentence(case: CaseSummary) -> str:
             for name, count in result.outcomes.items()
             if count and name != "kept"
         )
-        return f"proven unsafe: {_harm(case, result)} ({counts}), of {tested}{_judged(case)}"
-    return f"not refuted: {tested}{_bound(result)}{_judged(case)}"
+        return f"proven unsafe: {_harm(case, result)} ({counts}), of {tested}{_judge_words(case)}"
+    return f"not refuted: {tested}{_bound(result)}{_judge_words(case)}"
 
 
 def model(result: Durability) -> str:
@@ -315,7 +315,7 @@ def nothing_lost(case: CaseSummary) -> str:
     return "nothing that a sync promised was lost" if case.judge == "syncs" else "nothing lost"
 
 
-def _judged(case: CaseSummary) -> str:
+def _judge_words(case: CaseSummary) -> str:
     """Return who judged, and by what, where that was not joj by all operations."""
     words = {
         "syncs": "what its syncs promised, not by its commits",

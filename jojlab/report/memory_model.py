@@ -58,10 +58,13 @@ def case_rows(summary: RunSummary, model: MemoryModel) -> Iterator[list[str]]:
 def touch_rows(model: MemoryModel) -> Iterator[list[str]]:
     """Yield a row for each buffer, with a cell for each part of the runs."""
     for found in model.touches():
-        yield [found.buffer, *(_touched(found.counts_by_part.get(part)) for part in model.parts)]
+        yield [
+            found.buffer,
+            *(_touches(found.counts_by_part.get(part)) for part in model.parts),
+        ]
 
 
-def _touched(counts: tuple[int, int] | None) -> str:
+def _touches(counts: tuple[int, int] | None) -> str:
     if counts is None:
         return "–"
     low, high = counts

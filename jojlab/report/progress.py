@@ -116,7 +116,7 @@ def run_progress(title: str, steps: int, unit: str = "capture") -> Iterator[Show
     A step that went well makes one `unit`.
     """
     watcher = ShownProgress(steps, unit)
-    with _timed(title, watcher.summary), watcher.bar:
+    with _time_step(title, watcher.summary), watcher.bar:
         yield watcher
 
 
@@ -153,12 +153,12 @@ def bench_progress(title: str, seeds: int) -> Iterator[ShownBenchProgress]:
     """Yield the progress of `seeds` live runs; print the time that they took at the end."""
     progress = ShownBenchProgress(seeds)
     status = progress.status if sys.stderr.isatty() else contextlib.nullcontext()
-    with _timed(title, progress.summary), status:
+    with _time_step(title, progress.summary), status:
         yield progress
 
 
 @contextlib.contextmanager
-def _timed(title: str, summary: Callable[[], str]) -> Iterator[None]:
+def _time_step(title: str, summary: Callable[[], str]) -> Iterator[None]:
     begin_s = time.monotonic()
     print(printable(title), file=sys.stderr)
     yield

@@ -168,7 +168,7 @@ def _print_columns(console: Console, part: Part, columns: list[str]) -> None:
         table.add_row(
             escape(title(row[0])),
             escape(theirs),
-            *(_styled(result) for result in row),
+            *(_style(result) for result in row),
         )
     console.print(table)
     for row in statement_rows(part):
@@ -176,7 +176,7 @@ def _print_columns(console: Console, part: Part, columns: list[str]) -> None:
             console.print(f"[dim]{escape(title(row[0]))}: {escape(told)}[/dim]")
 
 
-def _styled(result: Statement) -> str:
+def _style(result: Statement) -> str:
     style = _STYLES.get(result.verdict)
     words = escape(result_words(result))
     return f"[{style}]{words}[/{style}]" if style else words

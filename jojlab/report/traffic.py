@@ -169,9 +169,9 @@ def lba_data(picture: LbaPicture) -> dict[str, Any]:
         "binned": picture.binned,
         "columns": [[name, name in DELTA] for name in PICTURE_COLUMNS],
         "count": len(picture.points["sector"]),
-        "points": _packed(picture.points[name] for name in PICTURE_COLUMNS),
+        "points": _pack(picture.points[name] for name in PICTURE_COLUMNS),
         "flush_count": len(picture.flushes["begin_us"]),
-        "flushes": _packed(picture.flushes[name] for name in ("begin_us", "service_us")),
+        "flushes": _pack(picture.flushes[name] for name in ("begin_us", "service_us")),
     }
 
 
@@ -179,7 +179,7 @@ def _file_colour(place: int) -> str:
     return FILE_COLOURS[place] if place < len(FILE_COLOURS) else OTHER_COLOUR
 
 
-def _packed(columns: Iterable[list[int]]) -> str:
+def _pack(columns: Iterable[list[int]]) -> str:
     data = bytearray()
     for name, column in zip(PICTURE_COLUMNS, columns, strict=False):
         before = 0

@@ -63,7 +63,7 @@ class Capture:
                 check(path, checksums, hashes)
 
         def inspect(_: Sources) -> _Contents:
-            return _inspected(paths, decode=checksums is None)
+            return _inspect(paths, decode=checksums is None)
 
         if cache is None or hashes is None:
             contents = inspect(Sources())
@@ -140,7 +140,7 @@ def _key(folder: Path, hashes: Mapping[Path, str], checksums: object) -> str:
     return sha256(f"capture {program()} {checksums is None} {json.dumps(files)}".encode())
 
 
-def _inspected(paths: Mapping[str, list[Path]], *, decode: bool) -> _Contents:
+def _inspect(paths: Mapping[str, list[Path]], *, decode: bool) -> _Contents:
     """Check the schema of every table, and with `decode` all values."""
     counts = {
         table: sum(_check(path, table, decode=decode) for path in paths[table]) for table in paths
@@ -183,7 +183,7 @@ def _paths(folder: Path, table: str) -> list[Path]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open_table(path: Path) -> Iterator[Any]:
     """Open a Parquet file; what is wrong with it is a DataError."""
     import pyarrow.parquet as pq  # here, as figures that are kept need none of it
 
@@ -196,13 +196,13 @@ def _opened(path: Path) -> Iterator[Any]:
 
 def _read(path: Path, table: str) -> pa.Table:
     _check(path, table, decode=True)
-    with _opened(path) as file:
+    with _open_table(path) as file:
         return file.read()
 
 
 def _check(path: Path, table: str, *, decode: bool) -> int:
     """Check one file, with `decode` every value of it; return how many rows it has."""
-    with _opened(path) as file:
+    with _open_table(path) as file:
         _check_columns(path, table, file.schema_arrow)
         if decode:
             for batch in file.iter_batches():

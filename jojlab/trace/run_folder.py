@@ -241,7 +241,7 @@ class RunFolder:
         entry.captures.sort(key=lambda capture: capture.seed)
         if len(entry.captures) == len(self.seeds):
             entry.status = "ok"
-        self._changed()
+        self._note_change()
 
     def add_power_cuts(
         self, case_id: str, seed: int, answer: bytes, *, cached: bool = False
@@ -263,7 +263,7 @@ class RunFolder:
         own = CaptureEntry(seed, (Path("power-cuts") / place).as_posix(), cached)
         entry.uncut = ""
         entry.power_cuts = sorted([*known, own], key=lambda each: each.seed)
-        self._changed()
+        self._note_change()
 
     def power_cuts(self, entry: CaseEntry) -> Iterator[PowerCuts]:
         """Read what power cuts left of a case, seed by seed, or raise DataError when one is
@@ -290,7 +290,7 @@ class RunFolder:
     def mark_uncut(self, case_id: str, reason: str) -> None:
         """Record why the power of a case was not cut."""
         self.case(case_id).uncut = reason
-        self._changed()
+        self._note_change()
 
     def mark(self, case_id: str, status: str, reason: str) -> None:
         """Record that a case failed or was skipped, and why."""
@@ -298,7 +298,7 @@ class RunFolder:
             raise ValueError(f"status {status!r} is none of {STATUSES}")
         entry = self.case(case_id)
         entry.status, entry.reason = status, reason
-        self._changed()
+        self._note_change()
 
     @contextlib.contextmanager
     def many_changes(self) -> Iterator[None]:
@@ -314,7 +314,7 @@ class RunFolder:
             self._last_save_s = None
             self.save()
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         begin_s = time.monotonic()
         if self._last_save_s is None:
             self.save()

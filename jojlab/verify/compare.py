@@ -59,7 +59,7 @@ def compare(disk_map: DiskMap, writers: Iterable[Mapping[str, Any]]) -> Addresse
             else:
                 found.unmentioned_bytes += unit
                 continue
-            reported = _reported(writer, at, has_blocks=disk_map.has_blocks)
+            reported = _reported_fact(writer, at, has_blocks=disk_map.has_blocks)
             if not _agree(fact, reported):
                 place = f"sector {position // SECTOR}" if unit == SECTOR else f"byte {position}"
                 wrong.append(f"{place} is {_words(fact)}, but the tables say {_words(reported)}")
@@ -91,7 +91,7 @@ def _words(fact: Fact) -> str:
     return " ".join(filter(None, words))
 
 
-def _reported(writer: Mapping[str, Any], at: int, *, has_blocks: bool) -> Fact:
+def _reported_fact(writer: Mapping[str, Any], at: int, *, has_blocks: bool) -> Fact:
     """Return what the tables say of a place so far into the writer's."""
     offset = writer["file_offset_bytes"]
     fact = Fact((writer["block_type"],), (writer["block_subtype"],), writer["inode"], offset)

@@ -160,14 +160,14 @@ def commit_bills(
             tuple(reasons.get(row["case_id"], ())),
             tuple(homes.get(row["case_id"], ())),
             tuple(askers.get(row["case_id"], ())),
-            _charged(lives.get(row["case_id"]), lines.get(row["case_id"], ())),
+            _charge_flash_life(lives.get(row["case_id"]), lines.get(row["case_id"], ())),
             apart.get(row["case_id"], ()),
         )
         for row in ask(data, "commit/transactions")
     }
 
 
-def _charged(life: FlashLife | None, rows: Iterable[BillRow]) -> FlashLife | None:
+def _charge_flash_life(life: FlashLife | None, rows: Iterable[BillRow]) -> FlashLife | None:
     """Return what flash was worn by, charged to the rows that wrote or flushed, in any part."""
     if life is None:
         return None

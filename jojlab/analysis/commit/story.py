@@ -141,7 +141,7 @@ def _durable(runs: Sequence[TracedRun]) -> dict[int, tuple[Moved, ...]]:
     found, waiting = {}, list[TracedRun]()
     for run in runs:
         if run.operation == "flush":
-            found[run.request_id] = _moved(waiting)
+            found[run.request_id] = _sum_by_owner(waiting)
             waiting = []
         elif run.operation == "write":
             waiting.append(run)
@@ -181,7 +181,7 @@ def _event(
         first.issue_ns,
         took_ns,
         len(ends),
-        () if flush else _moved(group),
+        () if flush else _sum_by_owner(group),
         first.submitter,
         first.fua,
         first.reason,
@@ -193,7 +193,7 @@ def _event(
     )
 
 
-def _moved(runs: Iterable[TracedRun]) -> tuple[Moved, ...]:
+def _sum_by_owner(runs: Iterable[TracedRun]) -> tuple[Moved, ...]:
     """Add the bytes of runs up by owner, in the order in which they come."""
     sums: dict[tuple[str, str], int] = {}
     for run in runs:

@@ -123,7 +123,7 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
                 del figures[name]
             else:
                 figures[name] = value
-    for all_sums in (_sums(data), _counted(data)):
+    for all_sums in (_sums(data), _machine_counts(data)):
         for key, sums in all_sums.items():
             if key in result:
                 transactions = result[key]["transactions"]
@@ -159,7 +159,7 @@ def _io_times(data: Dataset) -> dict[tuple[str, int], int]:
     return result
 
 
-def _counted(data: Dataset) -> dict[tuple[str, int], dict[str, int]]:
+def _machine_counts(data: Dataset) -> dict[tuple[str, int], dict[str, int]]:
     """Return what the machine counted while transactions ran, by capture and figure: not where it
     counted for others than commits too.
     """

@@ -29,15 +29,15 @@ _SHARED, _SLICED, _PASSING = "rows/shared", "rows/sliced", "rows/passing"
 
 def ask(data: Dataset, question: str, **parameters: Any) -> list[Row]:
     """Return the rows that answer `question` ("commit/bill"); `parameters` fill its $NAMEs."""
-    return data.rows(_prepared(data, question), parameters)
+    return data.rows(_prepare(data, question), parameters)
 
 
 def ask_columns(data: Dataset, question: str, **parameters: Any) -> dict[str, list[Any]]:
     """Return the same by column."""
-    return data.columns(_prepared(data, question), parameters)
+    return data.columns(_prepare(data, question), parameters)
 
 
-def _prepared(data: Dataset, question: str) -> str:
+def _prepare(data: Dataset, question: str) -> str:
     sql = text_of(question)
     for table in _shared_in(sql):
         _keep(data, table)

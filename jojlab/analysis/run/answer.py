@@ -190,12 +190,12 @@ def time_shares(trace: CommitTrace) -> TimeShares | None:
     done = [run for run in trace.runs if run.complete_ns is not None]
     flushes = [(r.issue_ns, int(r.complete_ns or 0)) for r in done if r.operation == "flush"]
     everything = [(r.issue_ns, int(r.complete_ns or 0)) for r in done]
-    flushing, busy = (_covered(spans, trace.latency_ns) for spans in (flushes, everything))
+    flushing, busy = (_covered_ns(spans, trace.latency_ns) for spans in (flushes, everything))
     whole = trace.latency_ns
     return TimeShares(flushing / whole, (busy - flushing) / whole, (whole - busy) / whole)
 
 
-def _covered(spans: Iterable[tuple[int, int]], end_ns: int) -> int:
+def _covered_ns(spans: Iterable[tuple[int, int]], end_ns: int) -> int:
     """Return how much of 0 .. end_ns some span covers."""
     covered = reached = 0
     for begin, end in sorted(spans):

@@ -243,7 +243,7 @@ def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()
         for case_id in both
         for change in _changes(old_cases[case_id], new_cases[case_id], chain)
     ]
-    compared = sum(len(_shared(old_cases[case_id], new_cases[case_id])) for case_id in both)
+    compared = sum(len(_shared_figures(old_cases[case_id], new_cases[case_id])) for case_id in both)
     return Comparison(
         tuple(changes),
         compared - len(changes),
@@ -361,14 +361,14 @@ def _ends(changed: Mapping[str, tuple[Any, Any]]) -> dict[str, dict[str, Any]]:
     return {name: {"old": old, "new": new} for name, (old, new) in changed.items()}
 
 
-def _shared(old: CaseSummary, new: CaseSummary) -> list[str]:
+def _shared_figures(old: CaseSummary, new: CaseSummary) -> list[str]:
     """Return the figures that both have: a capture without a tracer lacks some."""
     return [n for n in FIGURES if n in old.figures.median and n in new.figures.median]
 
 
 def _changes(old: CaseSummary, new: CaseSummary, chain: Chain) -> list[FigureChange]:
     changes = []
-    for name in _shared(old, new):
+    for name in _shared_figures(old, new):
         before, after = old.figures.median[name], new.figures.median[name]
         if before != after:
             low, high = old.figures.spread[name]

@@ -201,8 +201,8 @@ def summarise_power_cuts(answers: Sequence[PowerCuts]) -> Durability:
         {kind: counts for kind, counts in by_kind.items() if any(counts.values())},
         max((state.lost for state in states), default=0),
         max(harmful, key=lambda state: state.badness, default=None),
-        _counted([state for state in states if state.after_return]),
-        _counted([state for state in states if not state.after_return]),
+        _count_states([state for state in states if state.after_return]),
+        _count_states([state for state in states if not state.after_return]),
         _causes(harmful),
         Counter(state.torn_block for state in harmful if state.torn_block),
         _moments(answers[0]),
@@ -274,7 +274,7 @@ def _kind(cut: SmallestCut) -> Iterator[object]:
             yield owner.block_type, owner.block_subtype, owner.file, owner.call, owner.call_file
 
 
-def _counted(states: Sequence[JudgedState]) -> tuple[int, int]:
+def _count_states(states: Sequence[JudgedState]) -> tuple[int, int]:
     return len(states), sum(state.outcome != "kept" for state in states)
 
 

@@ -184,7 +184,7 @@ def _statement(
         points = [
             point
             for place in about
-            for other in _paired(place, entry["against"], places, axes)
+            for other in _find_counterparts(place, entry["against"], places, axes)
             for point in _changes(made, entry, place, other, places, axes)
         ]
     return replace(made, points=tuple(points) or (Point(_unmeasured(entry, everywhere)),))
@@ -245,8 +245,8 @@ def _changes(
     if statement.kind == "bound" and "than" in entry:
         elsewhere = [
             _ratio(statement.figure, there, beside)
-            for there in _paired(place, entry["than"], places, axes)
-            for beside in _paired(there, entry["against"], places, axes)
+            for there in _find_counterparts(place, entry["than"], places, axes)
+            for beside in _find_counterparts(there, entry["against"], places, axes)
             if all(  # of several bases, each is compared with itself
                 beside.fields.get(name) == other.fields.get(name)
                 for name in entry["against"]
@@ -270,7 +270,7 @@ def _changes(
     ]
 
 
-def _paired(
+def _find_counterparts(
     place: Place, change: Mapping[str, Any], places: Sequence[Place], axes: Sequence[str]
 ) -> list[Place]:
     """Return the cases that `change` selects and that are as `place` in every other axis."""

@@ -179,7 +179,7 @@ def _figure(
     found = [
         place
         for place in places
-        if all(place.fields.get(key) in _listed(value) for key, value in wanted.items())
+        if all(place.fields.get(key) in _as_list(value) for key, value in wanted.items())
     ]
     if len(found) != 1:
         return None
@@ -188,7 +188,7 @@ def _figure(
     return (float(figures.median[name]), float(low), float(high)) if low else None
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 

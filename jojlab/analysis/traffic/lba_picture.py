@@ -131,17 +131,17 @@ def _choose_grids(data: Dataset, dense: list[Row], limit: int) -> None:
     if dense:
         data.keep("sampled_cells", text_of("traffic/sample"), one_in=one_in)
     sizes = _finest(data, "traffic/sampled_grid", dense, limit) if dense else {}
-    data.keep("grids", _CHOSEN.format("size"), _chosen(sizes))
+    data.keep("grids", _CHOSEN.format("size"), _choose_numbers(sizes))
     make_sliced(data, "run_sums", "split_points")
     factors = _finest(data, "traffic/grid", dense, limit) if dense else {}
-    data.keep("joins", _CHOSEN.format("factor"), _chosen(factors))
+    data.keep("joins", _CHOSEN.format("factor"), _choose_numbers(factors))
 
 
 # By capture and device: so many cells of a grid are joined each way.
 _CHOSEN = "SELECT unnest($captures) AS capture, unnest($devices) AS device, unnest($numbers) AS {}"
 
 
-def _chosen(numbers: Mapping[tuple[int, str], int]) -> dict[str, list[Any]]:
+def _choose_numbers(numbers: Mapping[tuple[int, str], int]) -> dict[str, list[Any]]:
     keys = list(numbers)
     return {
         "captures": [capture for capture, _ in keys],

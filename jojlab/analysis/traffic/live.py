@@ -92,7 +92,7 @@ def live_traces(data: Dataset) -> dict[str, LiveTrace]:
             case _:
                 pass
     return {
-        case_id: LiveTrace(**row, processes=_sorted(sums[case_id]))
+        case_id: LiveTrace(**row, processes=_sort_by_bytes(sums[case_id]))
         for row in ask(data, "traffic/live")
         for case_id in [row.pop("case_id")]
     }
@@ -113,7 +113,7 @@ def live_json(live: LiveTrace) -> dict[str, Any]:
     }
 
 
-def _sorted(sums: dict[tuple[str, bool], dict[str, int]]) -> tuple[ProcessIo, ...]:
+def _sort_by_bytes(sums: dict[tuple[str, bool], dict[str, int]]) -> tuple[ProcessIo, ...]:
     found = [
         ProcessIo(process, is_watched, **counts) for (process, is_watched), counts in sums.items()
     ]

@@ -135,7 +135,7 @@ def databases_table(study: FleetStudy) -> TextTable:
                 row["database"] or _UNNAMED, row["process"] or _UNNAMED,
                 digits(round(row["commits"] / study.device_days, 2)), digits(row["devices"]),
                 duration(row["duration_ns"] / study.device_days),
-                size_of(_shared(row["device_bytes"], study.device_days)),
+                size_of(_divide_by_days(row["device_bytes"], study.device_days)),
             )
             for row in study.databases
         ],
@@ -143,7 +143,7 @@ def databases_table(study: FleetStudy) -> TextTable:
     )  # fmt: skip
 
 
-def _shared(value: float | None, days: int) -> float | None:
+def _divide_by_days(value: float | None, days: int) -> float | None:
     return None if value is None else value / days
 
 

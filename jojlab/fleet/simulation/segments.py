@@ -85,8 +85,8 @@ def day_tables(
             "privacy": "names",
             "disk_bytes": phones.DISK_BYTES,
             "requests": int(io.requests.sum()),
-            "read_bytes": _moved(io, "read"),
-            "write_bytes": _moved(io, "write"),
+            "read_bytes": _moved_bytes(io, "read"),
+            "write_bytes": _moved_bytes(io, "write"),
             "own_write_bytes": 0,
             "lost_events": 0,
             "unattributed_bytes": 0,
@@ -106,7 +106,7 @@ def day_tables(
         }
 
 
-def _moved(io: DayRequests, operation: str) -> int:
+def _moved_bytes(io: DayRequests, operation: str) -> int:
     of_it = np.array([kind.operation == operation for kind in KINDS])[io.kind]
     return int(io.moved_bytes[of_it].sum())
 

@@ -46,7 +46,7 @@ def parse_token(text: str) -> tuple[str, str] | None:
 
 def is_secret_of(device: Device, secret: str) -> bool:
     """Return whether it is the device's secret; takes as long for each wrong one."""
-    return hmac.compare_digest(_hashed(secret), device.secret_sha256)
+    return hmac.compare_digest(_hash_secret(secret), device.secret_sha256)
 
 
 def read_device(store: Store, name: str) -> Device | None:
@@ -73,7 +73,7 @@ def enrol(store: Store, name: str, now_s: int) -> str:
         state = "is enrolled" if known.revoked_s is None else "was revoked"
         raise UseError(f"{name} {state} already", "name the device otherwise")
     secret = secrets.token_urlsafe(32)
-    _write(store, Device(name, _hashed(secret), now_s))
+    _write(store, Device(name, _hash_secret(secret), now_s))
     return f"{name}.{secret}"
 
 
@@ -103,7 +103,7 @@ def device_names(store: Store) -> list[str]:
     return [name for name in sorted(names) if _NAME.fullmatch(name)]
 
 
-def _hashed(secret: str) -> str:
+def _hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -204,17 +204,17 @@ def sound_entry(cache: Cache, key: str, build: Callable[[Path], None]) -> Path:
 
 def _sound(folder: Path) -> bool:
     try:
-        return (folder / _SHA256).read_bytes() == _listed(folder).encode()
+        return (folder / _SHA256).read_bytes() == _hash_listing(folder).encode()
     except FileNotFoundError:
         return False
 
 
 def write_hashes(folder: Path) -> None:
     """Write the hashes of a kernel's files beside them."""
-    (folder / _SHA256).write_text(_listed(folder))
+    (folder / _SHA256).write_text(_hash_listing(folder))
 
 
-def _listed(folder: Path) -> str:
+def _hash_listing(folder: Path) -> str:
     return json.dumps(hashes(folder), indent=1)
 
 

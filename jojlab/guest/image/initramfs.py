@@ -86,8 +86,8 @@ def _record(path: str, inode: int, mode: int, links: int, content: bytes) -> byt
     # inode, mode, uid, gid, links, mtime, size, device (4 fields), name size, checksum
     fields = (inode, mode, 0, 0, links, 0, len(content), 0, 0, 0, 0, len(name), 0)
     head = _MAGIC + b"".join(b"%08X" % field for field in fields) + name
-    return _padded(head) + _padded(content)
+    return _pad(head) + _pad(content)
 
 
-def _padded(data: bytes) -> bytes:
+def _pad(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)

@@ -32,7 +32,7 @@ def duration(value_ns: Number, most: int = 4) -> str:
     """Return nanoseconds as 5.034 ms, with so many digits that count."""
     for size, unit in _TIMES:
         if abs(value_ns) >= size > 1:
-            shown = _rounded if most > 3 else digits
+            shown = _round if most > 3 else digits
             return f"{shown(value_ns / size, most)} {unit}"
     return f"{digits(value_ns, most)} ns"
 
@@ -59,7 +59,7 @@ def digits(value: Number, most: int = 4) -> str:
         return f"{value:g}" if abs(value) < 1e4 else f"{value:,.2f}".rstrip("0").rstrip(".")
     if 0 < abs(value) < 0.001:
         return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}"
-    return _rounded(value, most)
+    return _round(value, most)
 
 
 def upper_bound(value: float) -> str:
@@ -72,7 +72,7 @@ def upper_bound(value: float) -> str:
     return f"{bound:.{max(0, places)}f}"
 
 
-def _rounded(value: Number, most: int) -> str:
+def _round(value: Number, most: int) -> str:
     whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
     return f"{value:,.0f}" if whole >= most else f"{value:.{most - whole}f}"
 

@@ -266,13 +266,13 @@ def _packets(capture: Capture) -> Iterator[TracePacket]:
     names = slices.names()
     thread_tracks = {thread: place for place, thread in enumerate(names, _FIRST_TRACK)}
     for thread, name in names.items():
-        yield _described(TrackDescriptor(uuid=thread_tracks[thread], name=name))
+        yield _describe_track(TrackDescriptor(uuid=thread_tracks[thread], name=name))
     tracks = _Tracks(_FIRST_TRACK + len(names))
     for request in requests(capture):
         # What was not seen to complete has no length.
         begin_ns, end_ns = request["issue_ns"], request["complete_ns"] or request["issue_ns"]
         track, new = tracks.place(request["device"], begin_ns, max(end_ns, begin_ns + 1))
-        yield from map(_described, new)
+        yield from map(_describe_track, new)
         begin = _event(begin_ns, TrackEvent.TYPE_SLICE_BEGIN, track)
         begin.track_event.name = _name(request, paths)
         begin.track_event.categories.append("request")
@@ -298,7 +298,7 @@ def _thread(slices: Iterable[Slice], track: int) -> Iterator[TracePacket]:
         yield packet
 
 
-def _described(descriptor: TrackDescriptor) -> TracePacket:
+def _describe_track(descriptor: TrackDescriptor) -> TracePacket:
     return TracePacket(track_descriptor=descriptor, trusted_packet_sequence_id=_SEQUENCE)
 
 

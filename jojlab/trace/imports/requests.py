@@ -461,7 +461,7 @@ def _place(request: Request, sector: int) -> None:
 def _request(event: Event, bios: list[Bio]) -> Request:
     first = min((bio.event for bio in bios), key=lambda e: e.time_ns, default=event)
     runs: list[tuple[int, int, str, str]] = []
-    for sector, sectors, block_type, path in _covered(event, bios):
+    for sector, sectors, block_type, path in _cover_stretches(event, bios):
         if runs and (block_type, path) == runs[-1][2:] and sum(runs[-1][:2]) == sector:
             runs[-1] = (runs[-1][0], runs[-1][1] + sectors, block_type, path)
         else:
@@ -484,7 +484,7 @@ def _request(event: Event, bios: list[Bio]) -> Request:
     )
 
 
-def _covered(event: Event, bios: list[Bio]) -> Iterator[tuple[int, int, str, str]]:
+def _cover_stretches(event: Event, bios: list[Bio]) -> Iterator[tuple[int, int, str, str]]:
     """Yield the stretches of the bios, and of what lies between them, as the issue tells it."""
     sector, end = event.sector, event.sector + event.sectors
     for bio in bios:

@@ -61,7 +61,7 @@ def trace_lines(path: Path) -> Iterator[Line]:
     """
     try:
         with path.open("rb") as file:
-            yield from _numbered(_text(path, file))
+            yield from _number_lines(_text(path, file))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
             f"{path}: what gzip compressed is damaged: {error}",
@@ -103,7 +103,7 @@ def _encoding(head: bytes) -> str:
     return "utf-8-sig"
 
 
-def _numbered(stream: IO[str]) -> Iterator[Line]:
+def _number_lines(stream: IO[str]) -> Iterator[Line]:
     number = 0
     while text := stream.readline(MOST_LINE_CHARACTERS):
         number += 1
