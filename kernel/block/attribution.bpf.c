@@ -125,14 +125,10 @@ static __always_inline bool may_be_padding(struct walk *walk, struct bio *bio, _
  * A kernel thread queues a bio of direct I/O that somebody waits for: the bio was held back, as the
  * task's cgroup may send no more (io.max). It is that task's.
  */
-static __always_inline void describe_waiter(struct bio_record *record, __u64 dio)
+static __always_inline void describe_waiter(struct bio_record *record, __u64 iocb, __u64 waiter)
 {
-	__u64 waiter;
-
-	if (!record->kernel_thread || !dio ||
-	    READ(kiocb, READ(iomap_dio, dio, iocb), ki_complete))
+	if (!record->kernel_thread || !iocb || READ(kiocb, iocb, ki_complete))
 		return;
-	waiter = READ(iomap_dio, dio, submit.waiter);
 	if (!waiter || READ(task_struct, waiter, flags) & PF_KTHREAD)
 		return;
 	record->kernel_thread = 0;
@@ -160,7 +156,7 @@ static __always_inline void describe_direct(struct walk *walk, struct bio *bio, 
 	bool is_late = READ(iomap_dio, dio, submit.waiter) != bpf_get_current_task();
 	bool is_counted = is_late || !control.direct_counts_later;
 
-	describe_waiter(&walk->bio, dio);
+	describe_waiter(&walk->bio, iocb, READ(iomap_dio, dio, submit.waiter));
 	remember_submitter(&walk->bio, dio, iocb);
 	if (is_counted)
 		offset -= walk->left_bytes;
@@ -192,6 +188,35 @@ static __always_inline bool describe_simple_direct(struct walk *walk, __u64 bio)
 	return true;
 }
 
+#ifdef BEFORE_5_17
+#define F2FS_PRIVATE_DIO 8	/* orig_private of struct f2fs_private_dio in fs/f2fs/f2fs.h */
+
+/*
+ * Direct I/O of F2FS through fs/direct-io.c that is queued in no call on its file: it was held back,
+ * or came by Linux AIO or io_uring. F2FS has put a struct of its own before the dio: the inode, and
+ * where the dio is. A bio that is all of the dio begins where that does.
+ */
+static __always_inline bool describe_f2fs_direct(struct walk *walk, __u64 private)
+{
+	__u64 dio, inode, iocb;
+
+	if (!control.f2fs_direct_end_io || walk->bio.end_io != control.f2fs_direct_end_io)
+		return false;
+	dio = read_memory(private + F2FS_PRIVATE_DIO, 8);
+	inode = READ(dio, dio, inode);
+	if (inode != read_memory(private, 8))
+		return false;
+	iocb = READ(dio, dio, iocb);
+	describe_waiter(&walk->bio, iocb, READ(dio, dio, waiter));
+	describe_whole(walk, inode, RUN_DIRECT);
+	if (READ(dio, dio, result) == walk->left_bytes) {
+		walk->run.flags |= RUN_OFFSET;
+		walk->run.file_offset_bytes = READ(kiocb, iocb, ki_pos);
+	}
+	return true;
+}
+#endif
+
 /*
  * Direct I/O on a device's node (block/fops.c). Its pages are the caller's memory, which may be the
  * page cache of a file, or shared memory; whose bytes they are that file does not say.
@@ -222,6 +247,10 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 	}
 	if (describe_simple_direct(walk, (__u64)bio))
 		return;
+#ifdef BEFORE_5_17
+	if (!call_inode && describe_f2fs_direct(walk, private))
+		return;
+#endif
 	is_in_node_call = call_inode && (READ(inode, call_inode, i_mode) & S_IFMT) == S_IFBLK;
 	if (is_on_node(walk, is_in_node_call)) {
 		describe_whole(walk, is_in_node_call ? call_inode : 0,
@@ -244,7 +273,10 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 	whole = btrfs_whole((__u64)bio, end_io);
 	if (whole && control.btrfs_direct && btrfs_end(whole) == control.btrfs_direct) {
 		describe_btrfs_direct(walk, whole);
-		describe_waiter(&walk->bio, btrfs_dio(whole));
+		private = btrfs_dio(whole);
+		if (private)
+			describe_waiter(&walk->bio, READ(iomap_dio, private, iocb),
+					READ(iomap_dio, private, submit.waiter));
 		return;
 	}
 	walk->fallback_inode = whole ? btrfs_packed_owner(whole) : 0;

@@ -20,6 +20,7 @@
 #define DIRECT_INODE 0		/* struct btrfs_dio_private of fs/btrfs/inode.c */
 #define DIRECT_OFFSET 8
 #define DIRECT_BYTES 24
+#define DIRECT_BIO 40
 #define BIO_OFFSET -104		/* struct btrfs_io_bio: logical, before the bio that ends it */
 
 static __always_inline __u64 btrfs_whole(__u64 bio, __u64 end_io)
@@ -29,10 +30,14 @@ static __always_inline __u64 btrfs_whole(__u64 bio, __u64 end_io)
 	return READ(bio, bio, bi_private);
 }
 
-/* Where its iomap_dio is was not looked into. */
+/* The iomap_dio of the bio that direct I/O was before Btrfs made bios of its own of it. */
 static __always_inline __u64 btrfs_dio(__u64 whole)
 {
-	return 0;
+	__u64 bio = read_memory(read_memory(whole + ALL_COPIES_PRIVATE, 8) + DIRECT_BIO, 8);
+
+	if (!bio || (__u64)READ(bio, bio, bi_end_io) != control.direct_end_io)
+		return 0;
+	return READ(bio, bio, bi_private);
 }
 
 static __always_inline __u64 btrfs_end(__u64 whole)

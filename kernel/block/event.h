@@ -276,6 +276,7 @@ struct control {
 	__u64 direct_end_io;		/* iomap_dio_bio_end_io: bi_private is an iomap_dio */
 	__u64 direct_counts_later;	/* __iomap_dio_bio_end_io: see describe_direct */
 	__u64 direct_simple_end_io;	/* iomap_dio_simple_end_io: of an iomap_dio_simple */
+	__u64 f2fs_direct_end_io;	/* f2fs_dio_end_io: see describe_f2fs_direct */
 	__u64 xfs_buffer_end_io;	/* xfs_buf_bio_end_io: bi_private is an xfs_buf */
 	__u64 xfs_log_end_io;		/* xlog_bio_end_io: pages are the log's own memory */
 	__u64 btrfs_simple_end_io;	/* btrfs_simple_end_io: the bio is in a btrfs_bio */
@@ -324,7 +325,7 @@ _Static_assert(sizeof(struct transaction_record) == 32,
 _Static_assert(sizeof(struct request_record) == 56, "request_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct change_record) == 56, "change_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct name_record) == 80, "name_record is decoded as 80 bytes");
-_Static_assert(sizeof(struct control) == 368, "control is written as 368 bytes");
+_Static_assert(sizeof(struct control) == 376, "control is written as 376 bytes");
 _Static_assert(sizeof(struct total_key) == 112, "total_key is decoded as 112 bytes");
 _Static_assert(sizeof(struct path_record) + PATH_BYTES <= CHUNK_SLACK_BYTES - 8,
 	       "the longest record fits a chunk's slack");

@@ -191,6 +191,14 @@ struct kiocb {
 	int ki_flags;
 };
 
+/* fs/direct-io.c */
+struct dio {
+	struct inode *inode;
+	struct task_struct *waiter;
+	struct kiocb *iocb;
+	__s64 result;
+};
+
 struct iomap_dio {
 	struct kiocb *iocb;
 	__s64 size;

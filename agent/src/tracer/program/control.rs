@@ -40,6 +40,7 @@ pub struct Control {
     direct_end_io: u64,
     direct_counts_later: u64,
     direct_simple_end_io: u64,
+    f2fs_direct_end_io: u64,
     xfs_buffer_end_io: u64,
     xfs_log_end_io: u64,
     btrfs_simple_end_io: u64,
@@ -73,7 +74,7 @@ pub struct Control {
     waiting_ends: [u64; WAITING_ENDS.len()],
 }
 
-const _: () = assert!(size_of::<Control>() == 368);
+const _: () = assert!(size_of::<Control>() == 376);
 
 /// Where the fields are mapped.
 pub struct ControlMemory(NonNull<Control>);
@@ -127,6 +128,7 @@ impl ControlMemory {
             set(&raw mut (*control).direct_end_io, "iomap_dio_bio_end_io");
             set(&raw mut (*control).direct_counts_later, "__iomap_dio_bio_end_io");
             set(&raw mut (*control).direct_simple_end_io, "iomap_dio_simple_end_io");
+            set(&raw mut (*control).f2fs_direct_end_io, "f2fs_dio_end_io");
             set(&raw mut (*control).xfs_buffer_end_io, "xfs_buf_bio_end_io");
             set(&raw mut (*control).xfs_log_end_io, "xlog_bio_end_io");
             set(&raw mut (*control).btrfs_simple_end_io, "btrfs_simple_end_io");

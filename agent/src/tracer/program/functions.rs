@@ -32,7 +32,7 @@ pub const WANTED: &[&str] = &[
     // XFS.
     "xfs_buf_bio_end_io",
     "xlog_bio_end_io",
-    // Btrfs, NILFS2.
+    // Btrfs, F2FS, NILFS2.
     "btrfs_end_super_write",
     "btrfs_simple_end_io",
     "btrfs_orig_write_end_io",
@@ -43,6 +43,7 @@ pub const WANTED: &[&str] = &[
     // Direct I/O of Btrfs: the name of 6.1, and that of 6.18.
     "btrfs_end_dio_bio",
     "btrfs_dio_end_io",
+    "f2fs_dio_end_io",
     "nilfs_end_bio_write",
     "nilfs_buffer_cache_aops",
     "empty_aops",
