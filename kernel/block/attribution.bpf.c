@@ -192,9 +192,9 @@ static __always_inline bool describe_simple_direct(struct walk *walk, __u64 bio)
 #define F2FS_PRIVATE_DIO 8	/* orig_private of struct f2fs_private_dio in fs/f2fs/f2fs.h */
 
 /*
- * Direct I/O of F2FS through fs/direct-io.c that is queued in no call on its file: it was held back,
- * or came by Linux AIO or io_uring. F2FS has put a struct of its own before the dio: the inode, and
- * where the dio is. A bio that is all of the dio begins where that does.
+ * Direct I/O of F2FS through fs/direct-io.c that is queued in no call on its file: it was held
+ * back, or came by Linux AIO or io_uring. F2FS has put a struct of its own before the dio: the
+ * inode, and where the dio is. A bio that is all of the dio begins where that does.
  */
 static __always_inline bool describe_f2fs_direct(struct walk *walk, __u64 private)
 {
