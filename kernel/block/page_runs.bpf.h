@@ -27,6 +27,7 @@
 struct piece {
 	__u64 mapping, host, detail, file_offset_bytes, private;
 	__u32 flags, bytes;
+	bool is_plain;
 };
 
 static __always_inline __u64 memory_of_page(__u64 page)
@@ -110,18 +111,25 @@ static __always_inline bool is_of_small_node(struct piece *piece, __u64 page, __
 #define is_of_small_node(piece, page, superblock) false
 #endif
 
-/* Facts about an owner that are not in its inode: which node, which tree. */
+/*
+ * Facts about an owner that are not in its inode: which node, which tree. All other pages of one
+ * mapping are plain, and its inode is looked at once for all of them.
+ */
 static __always_inline void look_inside(struct piece *piece, __u64 page)
 {
 	__u64 superblock = READ(inode, piece->host, i_sb);
 	__u32 magic = READ(super_block, superblock, s_magic);
 	__u64 number = READ(inode, piece->host, i_ino), memory;
 
-	if (magic == F2FS_MAGIC && number == F2FS_NODE_INODE) {
+	piece->is_plain = !(magic == F2FS_MAGIC && number == F2FS_NODE_INODE) &&
+			  !(magic == BTRFS_MAGIC && number == BTRFS_BTREE_INODE);
+	if (piece->is_plain)
+		return;
+	if (magic == F2FS_MAGIC) {
 		memory = memory_of_page(page);
 		if (memory)
 			piece->detail = read_memory(memory + PAGE_BYTES - F2FS_FOOTER_BYTES, 8);
-	} else if (magic == BTRFS_MAGIC && number == BTRFS_BTREE_INODE && piece->private) {
+	} else if (piece->private) {
 		if (is_of_small_node(piece, page, superblock))
 			return;
 #ifdef BEFORE_5_17
@@ -176,6 +184,8 @@ static __always_inline void open_run(struct walk *walk, const struct piece *piec
 	run->file_offset_bytes = piece->file_offset_bytes;
 	run->detail = piece->detail;
 	walk->mapping = piece->mapping;
+	walk->host = piece->host;
+	walk->is_plain = piece->is_plain;
 	if (!inode) {
 		walk->ownerless = true;
 		inode = walk->fallback_inode;
@@ -195,7 +205,8 @@ static __always_inline void open_run(struct walk *walk, const struct piece *piec
 }
 
 /* The stretch from POSITION bytes into PAGE on that has one mapping: a page, or a large folio. */
-static __always_inline void describe_piece(struct piece *piece, __u64 page, __u32 position)
+static __always_inline void describe_piece(const struct walk *walk, struct piece *piece,
+					   __u64 page, __u32 position)
 {
 	__u64 folio = folio_of_page(page);
 	__u64 index = (page - folio) / PAGE_SIZE_OF_STRUCT, mapping = 0;
@@ -210,7 +221,10 @@ static __always_inline void describe_piece(struct piece *piece, __u64 page, __u3
 		piece->flags |= RUN_ANONYMOUS;
 	else
 		piece->mapping = mapping;
-	if (piece->mapping)
+	piece->is_plain = walk->open && walk->is_plain && piece->mapping == walk->mapping;
+	if (piece->is_plain)
+		piece->host = walk->host;
+	else if (piece->mapping)
 		piece->host = READ(address_space, piece->mapping, host);
 	if (!piece->host) {
 		piece->mapping = 0;
@@ -221,7 +235,8 @@ static __always_inline void describe_piece(struct piece *piece, __u64 page, __u3
 	piece->file_offset_bytes = ((READ(OWNED_PAGE, folio, index) + index) << PAGE_SHIFT) +
 				   position;
 	piece->private = READ(OWNED_PAGE, folio, private);
-	look_inside(piece, page);
+	if (!piece->is_plain)
+		look_inside(piece, page);
 }
 
 static __always_inline bool continues(const struct walk *walk, const struct piece *piece)
@@ -253,7 +268,7 @@ STEP step(__u32 count, void *context)
 	position = READ(bio_vec, vector, bv_offset) + walk->done_bytes;
 	page = READ(bio_vec, vector, bv_page) +
 	       (__u64)(position >> PAGE_SHIFT) * PAGE_SIZE_OF_STRUCT;
-	describe_piece(&piece, page, position & (PAGE_BYTES - 1));
+	describe_piece(walk, &piece, page, position & (PAGE_BYTES - 1));
 	if (piece.bytes > length - walk->done_bytes)
 		piece.bytes = length - walk->done_bytes;
 	if (piece.bytes > walk->left_bytes)

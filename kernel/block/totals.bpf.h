@@ -27,7 +27,8 @@ struct walk {
 	__u64 fallback_inode;	/* file of pages without one: see fallback_flag */
 	__u32 fallback_flag;	/* RUN_FROM_CALL or RUN_COMPRESSED */
 	__u32 busy;
-	__u64 mapping;		/* of the open run */
+	__u64 mapping, host;	/* of the open run */
+	bool is_plain;		/* of its pages it is enough to know the inode: look_inside() */
 	bool open, ownerless;
 	bool counted;		/* in the totals, without records */
 	struct total_key key;

@@ -184,7 +184,7 @@ impl Commits {
             let of_request =
                 page_runs[first..].iter().take_while(|run| run.request_id == request.request_id);
             request.transaction_id = self.written.spans.transaction_of(request);
-            request.phase = self.phase(request, of_request, files).to_owned();
+            request.phase = self.phase(request, of_request, files).into();
         }
         self.written.spans.forget(ready_ns.saturating_sub(LATE_NS));
         let writers =

@@ -1,7 +1,7 @@
 //! What a live trace saw, in one table: requests and bytes by operation, block type and file. Reads
 //! finished rows as they come; keeps only sums.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -53,30 +53,34 @@ impl Summary {
     /// Adds rows; `own_pid` is the tracer's process.
     pub fn add(&mut self, finished: &FinishedRows, files: &Files, own_pid: i64) {
         self.requests += finished.requests.len() as u64;
-        let mut own = BTreeSet::new();
-        let mut operations = BTreeMap::new();
         // Few lines for many rows: words are compared before any is copied.
         let mut lines = BTreeMap::<[&str; 5], LineSum>::new();
+        // Runs come in the order of their requests.
+        let mut runs = finished.page_runs.iter().peekable();
         for request in &finished.requests {
-            if request.submitter_pid == own_pid || request.asker_pid == Some(own_pid) {
-                own.insert(request.request_id);
+            let is_own = request.submitter_pid == own_pid || request.asker_pid == Some(own_pid);
+            if is_own {
                 self.own_requests += 1;
                 self.own_bytes += request.length_bytes as u64;
             }
-            operations.insert(request.request_id, &*request.operation);
             if request.block_type == "flush" {
                 lines.entry(["flush", "flush", "", "none", ""]).or_default().add(0);
             }
-        }
-        for run in &finished.page_runs {
-            let path = match run.file_id {
-                _ if own.contains(&run.request_id) => "(the tracer's own)",
-                Some(id) => files.path(id),
-                None => "",
-            };
-            let operation = operations.get(&run.request_id).copied().unwrap_or_default();
-            let words = [operation, &run.block_type, &run.block_subtype, &run.file_kind, path];
-            lines.entry(words).or_default().add(run.length_bytes as u64);
+            while let Some(run) = runs.next_if(|run| run.request_id == request.request_id) {
+                let path = match run.file_id {
+                    _ if is_own => "(the tracer's own)",
+                    Some(id) => files.path(id),
+                    None => "",
+                };
+                let words = [
+                    &*request.operation,
+                    &run.block_type,
+                    &run.block_subtype,
+                    &run.file_kind,
+                    path,
+                ];
+                lines.entry(words).or_default().add(run.length_bytes as u64);
+            }
         }
         lines.into_iter().for_each(|(words, sum)| self.line(words, sum));
     }

@@ -294,7 +294,7 @@ mod tests {
         ];
         requests[6].submitter_comm = "iou-wrk-2".into();
         annotate(&mut requests, &timeline, &transactions);
-        let found: Vec<_> = requests.iter().map(|r| (r.phase.as_str(), r.transaction_id)).collect();
+        let found: Vec<_> = requests.iter().map(|r| (&*r.phase, r.transaction_id)).collect();
         assert_eq!(
             found,
             [

@@ -13,7 +13,7 @@ pub type Word = Cow<'static, str>;
 pub struct Request {
     pub request_id: i64,
     pub device: String,
-    pub phase: String,
+    pub phase: Word,
     pub transaction_id: Option<i64>,
     pub queue_ns: i64,
     pub issue_ns: i64,

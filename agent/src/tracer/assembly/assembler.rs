@@ -230,10 +230,9 @@ impl Assembler {
         };
         let mut kinds = BTreeMap::new();
         for draft in drafts {
-            let (mut request, runs) = draft.into_rows(&self.files, &mut kinds);
+            let mut request = draft.into_rows(&self.files, &mut kinds, &mut finished.page_runs);
             self.sequence.mark(&mut request);
             finished.requests.push(request);
-            finished.page_runs.extend(runs);
         }
         finished
     }

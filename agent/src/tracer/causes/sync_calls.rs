@@ -159,8 +159,10 @@ impl SyncCalls {
         if nobody || self.active.is_empty() {
             return None;
         }
-        let keys: BTreeSet<FileKey> = runs.iter().map(|(run, _)| run_key(run)).collect();
-        let of_file = |sync: &Sync| sync.inode != 0 && keys.contains(&sync_key(sync));
+        let mut keys: Vec<FileKey> = runs.iter().map(|(run, _)| run_key(run)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let of_file = |sync: &Sync| sync.inode != 0 && keys.binary_search(&sync_key(sync)).is_ok();
         let about = |sync: &Sync| sync.filesystem == 0 || sync.filesystem == filesystem;
         let calls: Vec<&SyncCall> = self
             .active

@@ -30,14 +30,14 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
     if let Some(class) = class_of_operation(bio, run) {
         return class;
     }
-    if is_stacked(symbols.name(bio.end_io)) {
+    let end_io = symbols.name(bio.end_io);
+    if is_stacked(end_io) {
         // Its pages may be a file's and it the journal's copy of them.
         return Class::new(BlockType::Unknown, "");
     }
     if run.flags & records::RUN_DIRECT != 0 && is_file(run) {
         return Class::data(run);
     }
-    let end_io = symbols.name(bio.end_io);
     match end_io {
         "end_swap_bio_write" | "end_swap_bio_read" => return Class::new(BlockType::Swap, ""),
         "xlog_bio_end_io" => return Class::new(BlockType::FsJournal, "log"),

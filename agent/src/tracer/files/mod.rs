@@ -176,8 +176,10 @@ impl Files {
         story.directory = run.mode & MODE_TYPE == MODE_DIRECTORY;
         story.set_links(run.links);
         story.size_bytes = run.size_bytes;
-        self.number(run_key(run));
-        self.note_change(run_key(run));
+        match story.number {
+            Some(number) => _ = self.changed.insert(number / PART_ROWS),
+            None => self.number(run_key(run)),
+        }
     }
 
     /// A sync call named the file: it is one of the tables if its filesystem is traced.

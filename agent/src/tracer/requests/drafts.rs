@@ -134,13 +134,15 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The rows, with the files as they are known by now. `kinds` are those of files asked for
-    /// before: to match a name with all patterns takes longer than all the rest.
+    /// Return the request's row and add those of its runs to `page_runs`, with the files as they
+    /// are known by now. `kinds` are those of files asked for before: to match a name with all
+    /// patterns takes longer than all the rest.
     pub fn into_rows(
         self,
         files: &Files,
         kinds: &mut BTreeMap<i64, &'static str>,
-    ) -> (rows::Request, Vec<rows::PageRun>) {
+        page_runs: &mut Vec<rows::PageRun>,
+    ) -> rows::Request {
         let Draft { mut row, runs, asker_file, reasons, .. } = self;
         let request_id = row.request_id;
         let mut kind = |id: i64| *kinds.entry(id).or_insert_with(|| files.kind(id));
@@ -159,13 +161,15 @@ impl Draft {
                 home: run.home.text(),
             }
         };
-        let runs: Vec<rows::PageRun> = runs.into_iter().map(page_run).collect();
+        let first = page_runs.len();
+        page_runs.extend(runs.into_iter().map(page_run));
+        let runs = &page_runs[first..];
         row.asker_file_id = asker_file.and_then(|key| files.id(key));
         row.reason = Reason::text_of_all(&reasons, |key| files.path_of(key));
         if !runs.is_empty() {
-            summarise(&mut row, &runs);
+            summarise(&mut row, runs);
         }
-        (row, runs)
+        row
     }
 }
 

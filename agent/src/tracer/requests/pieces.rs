@@ -36,32 +36,59 @@ type PieceKey = (Lane, u64, usize, usize);
 #[derive(Debug, Default)]
 pub struct Pieces {
     waiting: BTreeMap<PieceKey, Piece>,
-    lanes: BTreeMap<Lane, LaneLength>,
+    lanes: BTreeMap<Lane, LaneLengths>,
 }
 
-/// What waits in a lane.
-#[derive(Debug, Default)]
-struct LaneLength {
-    pieces: usize,
-    /// Of all pieces since the lane was empty: how far back one that covers a sector may begin.
-    longest_sectors: u64,
+/// Pieces that wait in a lane, by the number of bits that their length in sectors takes.
+#[derive(Debug)]
+struct LaneLengths {
+    counts: [u32; 65],
+    /// A bit for each length that there is.
+    present: u128,
+}
+
+impl Default for LaneLengths {
+    fn default() -> Self {
+        Self { counts: [0; 65], present: 0 }
+    }
+}
+
+impl LaneLengths {
+    fn add(&mut self, sectors: u64) {
+        let bits = (u64::BITS - sectors.leading_zeros()) as usize;
+        self.counts[bits] += 1;
+        self.present |= 1 << bits;
+    }
+
+    fn remove(&mut self, sectors: u64) {
+        let bits = (u64::BITS - sectors.leading_zeros()) as usize;
+        self.counts[bits] -= 1;
+        if self.counts[bits] == 0 {
+            self.present &= !(1 << bits);
+        }
+    }
+
+    /// Return how many sectors back a piece that covers one may begin: the longest that waits has
+    /// as many at most, and half as many at least.
+    fn reach_sectors(&self) -> u64 {
+        let bits = u128::BITS - self.present.leading_zeros();
+        if bits > 1 { u64::MAX >> (65 - bits) } else { 0 }
+    }
 }
 
 impl Pieces {
     /// A piece was queued.
     pub fn add(&mut self, lane: Lane, piece: Piece) {
         if piece.sectors > 0 {
-            let length = self.lanes.entry(lane).or_default();
-            length.pieces += 1;
-            length.longest_sectors = length.longest_sectors.max(piece.sectors);
+            self.lanes.entry(lane).or_default().add(piece.sectors);
             self.waiting.insert((lane, piece.sector, piece.bio, piece.run), piece);
         }
     }
 
-    fn shorten(lanes: &mut BTreeMap<Lane, LaneLength>, lane: Lane) {
-        let Some(length) = lanes.get_mut(&lane) else { return };
-        length.pieces -= 1;
-        if length.pieces == 0 {
+    fn shorten(lanes: &mut BTreeMap<Lane, LaneLengths>, lane: Lane, sectors: u64) {
+        let Some(lengths) = lanes.get_mut(&lane) else { return };
+        lengths.remove(sectors);
+        if lengths.present == 0 {
             lanes.remove(&lane);
         }
     }
@@ -105,7 +132,7 @@ impl Pieces {
         self.waiting.retain(|(lane, ..), piece| {
             let stays = stays(piece);
             if !stays {
-                Self::shorten(&mut self.lanes, *lane);
+                Self::shorten(&mut self.lanes, *lane, piece.sectors);
             }
             stays
         });
@@ -118,7 +145,7 @@ impl Pieces {
         {
             return Some(*place);
         }
-        let first = sector.saturating_sub(self.lanes.get(&lane)?.longest_sectors);
+        let first = sector.saturating_sub(self.lanes.get(&lane)?.reach_sectors());
         let reach = (lane, first, 0, 0)..=(lane, sector, usize::MAX, usize::MAX);
         let covers = |piece: &Piece| piece.sector + piece.sectors > sector;
         let candidates = self.waiting.range(reach).filter(|(_, piece)| covers(piece));
@@ -133,7 +160,7 @@ impl Pieces {
     /// Takes the part from `sector` up to `end` out of a piece; the rest on both sides waits on.
     fn cut(&mut self, place: PieceKey, sector: u64, end: u64) -> Piece {
         let whole = self.waiting.remove(&place).expect("the place was just found");
-        Self::shorten(&mut self.lanes, place.0);
+        Self::shorten(&mut self.lanes, place.0, whole.sectors);
         let cut_end = end.min(whole.sector + whole.sectors);
         let part = |from: u64, to: u64| Piece {
             sector: from,
@@ -219,18 +246,20 @@ mod tests {
         assert_eq!(bios(&pieces.take_parts(WRITES, 8, 8)), [(Some(0), 8, 8)]);
     }
 
-    /// After a discard of gigabytes a write need not be looked for as far back.
+    /// After a discard of gigabytes a write need not be looked for as far back, though others wait.
     #[test]
-    fn a_long_piece_is_forgotten_with_its_lane() {
+    fn a_long_piece_that_was_taken_is_looked_for_no_more() {
         let mut pieces = Pieces::default();
         pieces.add(WRITES, piece(0, 0, 0, 1 << 22));
-        pieces.add(READS, piece(1, 0, 0, 8));
+        pieces.add(WRITES, piece(1, 0, 64, 8));
+        pieces.add(READS, piece(2, 0, 0, u64::MAX));
+        assert_eq!(pieces.lanes[&WRITES].reach_sectors(), (1 << 23) - 1);
+        assert_eq!(pieces.lanes[&READS].reach_sectors(), u64::MAX);
         assert_eq!(pieces.take_parts(WRITES, 0, 1 << 22).len(), 1);
+        assert_eq!(pieces.lanes[&WRITES].reach_sectors(), 15);
+        pieces.forget(1);
         assert_eq!(pieces.lanes.keys().collect::<Vec<_>>(), [&READS]);
-        pieces.add(WRITES, piece(2, 0, 64, 8));
-        assert_eq!(pieces.lanes[&WRITES].longest_sectors, 8);
-        pieces.forget(2);
-        pieces.forget_before(2);
+        pieces.forget_before(3);
         assert!(pieces.lanes.is_empty() && pieces.is_empty());
     }
 
@@ -268,7 +297,7 @@ mod tests {
         }
         let left: u64 = pieces.waiting.values().map(|piece| piece.sectors).sum();
         assert_eq!(queued, given + left);
-        let counted: usize = pieces.lanes.values().map(|length| length.pieces).sum();
-        assert_eq!(counted, pieces.waiting.len());
+        let counted: u32 = pieces.lanes.values().flat_map(|lengths| lengths.counts).sum();
+        assert_eq!(counted as usize, pieces.waiting.len());
     }
 }
