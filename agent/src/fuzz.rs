@@ -1,7 +1,7 @@
-//! What the fuzz tests have in common: numbers, mutations of lines and bytes, and the loop over the
+//! The parts that fuzz tests share: numbers, mutations of lines and bytes, and the loop over the
 //! inputs. Input N of a test is a function of N alone.
 
-/// What mutations put in; the first seven are numbers.
+/// Words that mutations put in; the first seven are numbers.
 const WORDS: [&str; 28] = [
     "18446744073709551615",
     "-9223372036854775808",

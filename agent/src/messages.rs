@@ -1,4 +1,4 @@
-//! What a person is told on standard error, and a program on standard output. Whoever read it may
+//! Messages to a person on standard error, and to a program on standard output. Whoever read it may
 //! be gone: a closed pipe ends nothing here, where println! panics.
 
 use std::fmt::Display;

@@ -20,7 +20,7 @@ const HEADER_BYTES: usize = 8;
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 
-/// What is read is given back after this many bytes at most.
+/// The most bytes that are read before their room is given back.
 const GIVE_BACK_BYTES: u64 = 1 << 18;
 
 /// The reader; there must be one only.
@@ -68,7 +68,7 @@ impl KernelRing {
         position.load(Ordering::Acquire)
     }
 
-    /// Where a position lies.
+    /// Return the address of a position.
     fn place(&self, position: u64) -> NonNull<u8> {
         let offset = (position & (self.ring_bytes as u64 - 1)) as usize;
         // SAFETY: within the first of the two copies of the ring.
@@ -149,7 +149,8 @@ mod tests {
             Writer { file, ring, head: 0 }
         }
 
-        /// What runs over the end of the ring goes to the copy that follows, where it is read.
+        /// Put bytes at a position; those beyond the end of the ring go to the copy that follows
+        /// it, where they are read.
         fn put(&self, position: u64, bytes: &[u8]) {
             let place = 2 * page_bytes() as u64 + position % RING_BYTES;
             self.file.write_all_at(bytes, place).expect("a write");

@@ -31,7 +31,7 @@ impl BpfError {
         BpfError::Step { step, source, remedy }
     }
 
-    /// By errno, as libbpf leaves it where it returns a null pointer.
+    /// Return the error in errno, where libbpf leaves it when it returns a null pointer.
     pub fn last(step: &'static str) -> Self {
         Self::new(step, io::Error::last_os_error())
     }

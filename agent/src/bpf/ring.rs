@@ -34,7 +34,7 @@ const CHUNK_SLACK_BYTES: usize = 4352;
 const CHUNK_STRIDE: usize = CHUNK_BYTES as usize + CHUNK_SLACK_BYTES;
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// What is read is given back after this many bytes at most: the programs look there each time.
+/// The most bytes that are read before their room is given back: the programs look there each time.
 const GIVE_BACK_BYTES: u64 = 1 << 18;
 
 /// struct ring of ring.h.
@@ -82,7 +82,7 @@ impl Ring {
         unsafe { self.ends.as_ref() }
     }
 
-    /// Where a position lies.
+    /// Return the address of a position.
     fn place(&self, position: u64) -> NonNull<u8> {
         let chunk = (position / u64::from(CHUNK_BYTES)) & (self.chunk_count - 1);
         let offset = position % u64::from(CHUNK_BYTES);

@@ -43,7 +43,7 @@ struct Waiting {
 /// Bills that wait for their requests, across segments.
 #[derive(Debug, Default)]
 pub struct Bills {
-    /// By the thread that waits, and when its call began.
+    /// The bills under way, by the thread that waits and the time at which its call began.
     parts: BTreeMap<(i64, i64), BillPart>,
     waiting: VecDeque<Waiting>,
     /// No part is missing of calls that began then or later.

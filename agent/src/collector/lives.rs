@@ -104,10 +104,10 @@ fn above(value: i64) -> i64 {
 /// Files that are kept: so many recent ones, and as many others.
 const WRITERS_LIMIT: usize = 16_384;
 
-/// Where there are more names than a segment has rows for.
+/// The name of all processes and files beyond those that a segment has rows for.
 pub const OTHERS: &str = "(others)";
 
-/// By file.
+/// The last writer of each file.
 #[derive(Debug, Default)]
 pub struct Writers(RecentMap<FileKey, Caller, WRITERS_LIMIT>);
 

@@ -1,5 +1,5 @@
-//! What leaves the device of names: themselves, keyed hashes, or nothing. A hash is the same for
-//! the same name on this device, and another on any other; what tells the kind of a file stays.
+//! Names that leave the device: themselves, keyed hashes, or nothing. A hash is the same for the
+//! same name on this device, and another on any other; what tells the kind of a file stays.
 
 use std::fmt::Write;
 

@@ -29,7 +29,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const ROWS_INTERVAL: Duration = Duration::from_secs(2);
 const REQUESTS_PER_ROUND: usize = 4096;
 
-/// Where so many bytes of records wait, the next look is at once.
+/// With so many bytes of records waiting, the next look is at once.
 const BACKLOG_TO_SKIP_SLEEP_BYTES: usize = 1 << 20;
 
 /// Records that wait beside the ring, the ring of calls, and files: memory has a bound.

@@ -22,7 +22,7 @@ const LATE: Duration = Duration::from_secs(60);
 const AT_END: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Where segments are sent.
+/// The server that segments are sent to.
 #[derive(Debug, Clone)]
 pub struct Server {
     pub url: String,

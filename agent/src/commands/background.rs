@@ -7,7 +7,7 @@ use crate::errors::WrongUse;
 use crate::record::Background;
 use crate::workload::background::run as run_load;
 
-/// What is on the command line.
+/// The command line of `background`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// video, cpu or sqlite

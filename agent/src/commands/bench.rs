@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     std::process::exit(code.into());
 }
 
-/// What is known of a signal that ends a workload.
+/// Return what is known of a signal that ends a workload.
 fn why(signal: i32) -> &'static str {
     match signal {
         libc::SIGBUS => ": a page of the mapped file could not be had, as on a full filesystem",

@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Largest size of the spool in MiB
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
     spool_mib: u64,
-    /// What leaves this device of the names of files and processes
+    /// The form in which names of files and processes leave this device
     #[arg(long, value_enum, default_value_t = PrivacyLevel::Names)]
     privacy: PrivacyLevel,
     /// Close a segment after this many seconds

@@ -6,10 +6,10 @@ use anyhow::Context;
 
 use crate::workload::program::confined::run as run_confined;
 
-/// What is on the command line.
+/// The command line of `confined`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// What to run, as JSON
+    /// The program to run, as JSON
     program: String,
 }
 

@@ -10,16 +10,16 @@ use crate::messages::print;
 /// The command line of `import`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// What the files are
+    /// The format of the files
     #[arg(value_enum)]
     format: Format,
-    /// Of strace's, one file or, of -ff, one for each thread
+    /// Files of the trace: of strace one or, of -ff, one for each thread
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Write the recording to this new folder
     #[arg(short, long)]
     output: PathBuf,
-    /// Where the program began, for relative paths; default: what the trace tells
+    /// Directory in which the program began, for relative paths; default: what the trace tells
     #[arg(long)]
     directory: Option<PathBuf>,
     /// End at the first line that cannot be read

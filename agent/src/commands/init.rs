@@ -17,12 +17,12 @@ use std::fs;
 use std::path::Path;
 
 const CASE_FILE: &str = "opt/jojlab/case";
-/// What is done after a case.
+/// The file that says what is done after a case.
 const AFTERWARDS_FILE: &str = "opt/jojlab/afterwards";
 /// Input files and trees of the job; its record names them by their paths in `INPUTS`.
 const INPUT_FILES: &str = "opt/jojlab/input/";
 const INPUT_TREES: &str = "opt/jojlab/tree/";
-/// Where the kernel's functions are, with their names.
+/// The kernel's functions with their addresses.
 const SYMBOLS: &str = "/proc/kallsyms";
 const INPUTS: &str = "/inputs";
 const RESULTS: &str = "/results";
@@ -93,8 +93,8 @@ fn run_job(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()>
     }
 }
 
-/// What is asked of a run that is over. Nothing is read of it before: the run is the same whatever
-/// is asked.
+/// Return what is asked of a run that is over. Nothing is read of it before: the run is the same
+/// whatever is asked.
 fn afterwards() -> anyhow::Result<Afterwards> {
     let bytes = fw_cfg::read(AFTERWARDS_FILE)?;
     let wrong = |error| WrongUse(format!("what comes afterwards: {error}"));

@@ -220,7 +220,7 @@ const OPTIONAL: [(&CStr, &str); 2] = [
     (c"page_dirtied", "__traceiter_writeback_dirty_page"),
 ];
 
-/// What a process did to a file, in some time.
+/// The writes of one process to one file in some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriterCount {
     pub file: FileKey,
@@ -259,13 +259,13 @@ impl WriterCount {
     }
 }
 
-/// Whose calls are told.
+/// The processes whose calls are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchScope {
     Everyone,
     /// A process that is there, and its children.
     Process(u32),
-    /// What this process starts from now on, and not itself.
+    /// The processes that this one starts from now on, and not itself.
     StartedBy(u32),
 }
 

@@ -36,7 +36,8 @@ type Place = (String, PathRoot);
 #[derive(Debug, Default)]
 pub struct DatabaseFiles {
     databases: BTreeMap<Place, usize>,
-    /// By number: the place that it was met by first, and the file that was there last.
+    /// Each known database by its number: the place that it was met by first, and the file that was
+    /// there last.
     known: BTreeMap<usize, (Place, FileKey)>,
     next: usize,
     numbers: RecentMap<FileKey, usize, LASTING_FILES_LIMIT>,
@@ -206,7 +207,7 @@ fn database_of_lasting(path: &str) -> &str {
 pub const WAL_HEADER_BYTES: u64 = 32;
 pub const FRAME_HEADER_BYTES: u64 = 24;
 
-/// By the numbers of databases that have a WAL.
+/// The frames in the WAL of each database that has one, by the numbers of databases.
 #[derive(Debug, Default)]
 pub struct WalFrames {
     in_wal: BTreeSet<usize>,

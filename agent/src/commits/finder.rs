@@ -49,7 +49,7 @@ pub struct CommitFinder {
     rows: TransactionRows,
     units: BTreeMap<(u32, usize), UnitOfWork>,
     wals: WalFrames,
-    /// By thread: the super-journal that it opened last.
+    /// The super-journal that each thread opened last.
     super_journals: RecentMap<u32, String, 1024>,
 }
 

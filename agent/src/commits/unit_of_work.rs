@@ -25,7 +25,7 @@ pub struct DetectedTransaction {
     pub written_bytes: u64,
 }
 
-/// By which call all syncs were made; where there is none, "none"; "mixed" by several.
+/// The call that made all syncs; "none" where there was none, "mixed" where they were several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SyncName(Option<&'static str>);
 
@@ -226,7 +226,7 @@ pub struct TransactionRows {
 }
 
 impl TransactionRows {
-    /// Of threads all calls of which are seen.
+    /// Return rows of threads all calls of which are seen.
     pub fn with_all_calls() -> Self {
         TransactionRows { has_all_calls: true, ..Self::default() }
     }

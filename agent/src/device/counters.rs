@@ -1,5 +1,5 @@
-//! What the machine counts itself: reads the device's statistics, /proc/stat and getrusage(2);
-//! produces readings, whose differences become the counters table.
+//! The machine's own counts: reads the device's statistics, /proc/stat and getrusage(2); produces
+//! readings, whose differences become the counters table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -23,7 +23,7 @@ pub struct Disks {
     pub layers: Vec<Layer>,
     /// Mounts from these disks, as mountinfo tells: "DEVICE MOUNT-POINT TYPE OPTIONS".
     pub mounts: Vec<String>,
-    /// Where one of them is mounted, if all mounts from them are of one filesystem.
+    /// A mount point of one of them, if all mounts from them are of one filesystem.
     pub place: Option<PathBuf>,
     /// Types of mounted filesystems whose metadata the tracer does not know.
     pub unknown_types: BTreeSet<String>,
@@ -95,7 +95,7 @@ pub struct FilesystemPlaces {
 }
 
 impl FilesystemPlaces {
-    /// Of these disks.
+    /// Return the places of filesystems on some disks.
     pub fn new(disks: &BTreeSet<u32>) -> Self {
         FilesystemPlaces { disks: disks.clone(), known: BTreeMap::new() }
     }

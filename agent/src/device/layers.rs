@@ -173,7 +173,8 @@ const ARRAY: &str = "md127";
 const CHUNK_SECTORS: u64 = 128;
 /// Sectors of dm-linear's first stretch: small, so that both disks are written.
 const FIRST_SECTORS: u64 = 64 << 11;
-/// Where it begins on its disk, so that no address is the same above and below.
+/// The sector of its disk at which the stack begins, so that no address is the same above and
+/// below.
 const FIRST_BEGIN: u64 = 8192;
 
 impl Stack {
@@ -281,7 +282,7 @@ fn array(level: &str, disks: &[String]) -> anyhow::Result<PathBuf> {
 const BLKPG: libc::c_ulong = 0x1269;
 const ADD_PARTITION: i32 = 1;
 const SECTOR_BYTES: i64 = 512;
-/// Where partitions usually begin, and what is left free behind this one.
+/// The bytes at which partitions usually begin, which are also left free behind this one.
 const MARGIN_BYTES: i64 = 1 << 20;
 
 #[repr(C)]

@@ -1,5 +1,5 @@
-//! Where something runs: the mount and the disk under a directory, from statx(2), the mount table
-//! and sysfs.
+//! The place where something runs: the mount and the disk under a directory, from statx(2), the
+//! mount table and sysfs.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -9,7 +9,7 @@ use std::io;
 
 use crate::device::sysfs;
 
-/// Where the table is.
+/// The file with the table of mounts.
 pub const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// Characters that stand in a field as a backslash and three octal digits; the backslash first.
@@ -54,9 +54,10 @@ impl Mount {
         })
     }
 
-    /// Where an overlay has what was changed, as an absolute path; None of others, and of one that
-    /// is only read or was mounted by a relative path. The kernel shows a comma as \054, and what
-    /// mounted it had to write a backslash before it (Documentation/filesystems/overlayfs.rst).
+    /// Return the directory in which an overlay has what was changed, as an absolute path; None of
+    /// other mounts, and of an overlay that is only read or was mounted by a relative path. The
+    /// kernel shows a comma as \054, and what mounted it had to write a backslash before it
+    /// (Documentation/filesystems/overlayfs.rst).
     pub fn upper_directory(&self) -> Option<String> {
         if self.kind != "overlay" {
             return None;

@@ -51,7 +51,7 @@ impl Mounted {
         Ok(Self { directory: directory.into() })
     }
 
-    /// Where it is mounted.
+    /// Return the directory that it is mounted on.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -14,7 +14,7 @@ use crate::tables::recording::{OpenDescriptor, RecordedCall, RecordedThread};
 const ROUND_CALLS: usize = 1 << 16;
 /// PATH_MAX: no call can use a longer one.
 const MOST_PATH_BYTES: usize = 4096;
-/// Where relative paths are put if nothing tells the current directory.
+/// The directory that relative paths are put in if nothing tells the current one.
 pub const NOWHERE: &[u8] = b"/current-directory";
 
 /// Why a trace is none of a program.
@@ -62,7 +62,7 @@ pub(super) struct ThreadState {
 /// Takes rows that are finished; false if it cannot.
 pub type TakeRound<'a> = Box<dyn FnMut(Round) -> bool + 'a>;
 
-/// What is known so far.
+/// All that is known so far.
 pub struct Book<'a> {
     take: TakeRound<'a>,
     round: Round,
@@ -371,7 +371,7 @@ impl<'a> Book<'a> {
     }
 }
 
-/// What is left when all calls are told.
+/// The counts of a trace whose calls are all told.
 pub struct BookSummary {
     pub calls: u64,
     pub threads: u64,

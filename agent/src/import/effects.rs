@@ -1,4 +1,4 @@
-//! What a call did, once it has ended: its row, with what a trace does not have filled in; the
+//! The effects of a call that has ended: its row, with what a trace does not have filled in; the
 //! names that it made and removed; the descriptors that it made, copied and closed; the positions
 //! of open files; and what its result tells of files and directories.
 
@@ -76,7 +76,7 @@ fn learn_descriptor_path(book: &mut Book, begun: BegunCall, call: &TracedCall, p
     }
 }
 
-/// What -y says of the directory of a call.
+/// Learn from -y the directory that a call is relative to.
 fn learn_directory(
     book: &mut Book,
     begun: BegunCall,

@@ -15,7 +15,7 @@ pub type FileId = usize;
 /// Names that renames of directories may move, over all: more is no program's doing.
 const MOST_MOVED: u64 = 2_000_000;
 
-/// What was under a path before the recording.
+/// The thing that was under a path before the recording.
 #[derive(Debug, Clone, Copy)]
 enum Before {
     Unknown,
@@ -32,7 +32,7 @@ struct NameRow {
     before: Before,
 }
 
-/// What is under a path now.
+/// The thing that is under a path now.
 #[derive(Debug)]
 struct PathName {
     row: usize,
@@ -153,7 +153,7 @@ impl Names {
         Some(self.rows.get(usize::try_from(id).ok()?)?.path.clone())
     }
 
-    /// What is under a path now.
+    /// Return the file that is under a path now.
     pub fn at(&self, path: &[u8]) -> Option<FileId> {
         self.by_path.get(path)?.file
     }
@@ -328,7 +328,7 @@ impl Basis {
     }
 }
 
-/// Where the locks of SQLite begin in a database.
+/// The offset at which the locks of SQLite begin in a database.
 const LOCKED_FROM: i64 = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -343,7 +343,7 @@ enum Size {
 pub struct TracedFile {
     /// Whether the recording made it.
     is_new: bool,
-    /// Of one that an open may have made or found: whether something shows it was there.
+    /// Whether something shows that a file was there which an open may have made or found.
     was_there: bool,
     kind: Option<&'static str>,
     basis: Basis,
@@ -380,7 +380,7 @@ impl TracedFile {
         }
     }
 
-    /// Of an open with O_CREAT, which does not say whether it made the file.
+    /// Return a file that was opened with O_CREAT, which does not say whether the open made it.
     pub fn new_or_old() -> Self {
         TracedFile { was_there: false, ..TracedFile::new(false) }
     }

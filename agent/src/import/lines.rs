@@ -14,7 +14,8 @@ const MOST_LINE_BYTES: usize = 16 << 20;
 /// The byte order mark of UTF-8, which some editors put before a text.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What a file is whose bytes are no lines of a trace as they stand, and what makes it one.
+/// Return the encoding of a file whose bytes are no lines of a trace as they stand, and the command
+/// that turns it into lines.
 fn encoding(begin: &[u8]) -> Option<(&'static str, &'static str)> {
     let compressed = [
         (&b"\x1f\x8b"[..], "compressed by gzip", "unpack it: gunzip FILE"),
@@ -44,7 +45,7 @@ fn encoding(begin: &[u8]) -> Option<(&'static str, &'static str)> {
 pub struct Lines {
     pub path: PathBuf,
     reader: Box<dyn BufRead>,
-    /// Of the line that was read last, from 1.
+    /// The number of the line that was read last, from 1.
     pub number: u64,
 }
 
@@ -82,7 +83,7 @@ impl Lines {
         Ok(Lines { path: path.to_owned(), reader: Box::new(reader), number: 0 })
     }
 
-    /// Of a text in memory.
+    /// Return the lines of a text in memory.
     #[cfg(test)]
     pub fn from_text(path: &Path, text: Vec<u8>) -> Self {
         Lines { path: path.to_owned(), reader: Box::new(io::Cursor::new(text)), number: 0 }

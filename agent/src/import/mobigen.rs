@@ -83,7 +83,7 @@ pub struct Script {
     pub opened_before: u64,
 }
 
-/// What is wrong with a script.
+/// A fault of a script.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}, {field}: {what}")]
 pub struct ScriptError {
@@ -162,7 +162,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Script, ScriptError> {
     Ok(script)
 }
 
-/// What is left of a line.
+/// The rest of a line.
 struct CallFields<'a> {
     line: usize,
     rest: &'a [u8],

@@ -27,7 +27,7 @@ use crate::recorder::{VERSION, note_of, words};
 use files::plain;
 use lines::BadLines;
 
-/// What is read.
+/// A trace to be imported.
 pub enum Trace<'a> {
     Strace { files: &'a [PathBuf], is_strict: bool },
     Mobigen(&'a Path),
@@ -132,7 +132,7 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
     Ok(imported)
 }
 
-/// What a format tells.
+/// The facts that a format tells of a trace.
 struct FormatFacts {
     lines: u64,
     left_out: BTreeMap<String, u64>,

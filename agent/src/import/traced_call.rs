@@ -13,16 +13,16 @@ pub struct TracedCall {
     /// The bytes of its paths.
     pub path: Option<Vec<u8>>,
     pub path2: Option<Vec<u8>>,
-    /// Where the descriptors lead to, if the trace tells.
+    /// The paths that the descriptors of directories lead to, if the trace tells.
     pub directory_path: Option<Vec<u8>>,
     pub directory2_path: Option<Vec<u8>>,
     pub descriptor_path: Option<Vec<u8>>,
-    /// What the descriptor is of, where that is told to be no file.
+    /// The description of the descriptor, where it is told to be of no file.
     pub no_file: Option<Vec<u8>>,
     pub result_path: Option<Vec<u8>>,
     /// The number of the thread that it made, where that is not the result.
     pub made_tid: Option<i64>,
-    /// What readlink and getcwd gave.
+    /// The text that readlink and getcwd gave.
     pub answer: Option<Vec<u8>>,
     pub stat: Option<FileStat>,
     /// The program and its arguments, of execve.
@@ -31,7 +31,7 @@ pub struct TracedCall {
     pub unread: u64,
 }
 
-/// What a stat call said of a file.
+/// The answer of a stat call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileStat {
     /// st_mode, with the kind of the file.

@@ -165,7 +165,7 @@ fn manifest(about: &About, closed: &ClosedWorkload, timeline: &Timeline) -> Mani
 const REMEDY: &str = "A part that lasts has a larger endurance_erases or capacity_bytes, fewer \
                       factory_bad_blocks, or bits that flip less often";
 
-/// Where the worn disk is mounted.
+/// The mount point of the worn disk.
 const PLACE: &str = "/mnt/worn";
 
 /// The error that ended a run; where the disk is worn out, with that reason and what is left on it.

@@ -1,4 +1,4 @@
-//! What a guest does: takes a job from its channel, runs a case, the self-test of attribution or
+//! The work of a guest: takes a job from its channel, runs a case, the self-test of attribution or
 //! power cuts, and hands the results out.
 //!
 //! channel; stand (disks and filesystem) -> observation -> case, self_test, power_cut

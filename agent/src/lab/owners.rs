@@ -1,5 +1,5 @@
-//! Whose a written slot is: the file, kind and call of the requests that a run wrote, by the place
-//! and time of a write in a disk's record (kernel/flash). Reads the rows of the trace.
+//! The owner of a written slot: the file, kind and call of the requests that a run wrote, by the
+//! place and time of a write in a disk's record (kernel/flash). Reads the rows of the trace.
 
 use std::collections::BTreeMap;
 

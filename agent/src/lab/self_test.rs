@@ -50,7 +50,7 @@ struct Ground<'a> {
     stand: Stand<'a>,
     /// The disks, or what is made of them; that of the journal last.
     traced: Vec<PathBuf>,
-    /// Where the filesystem begins on the first of them.
+    /// The sector of the first disk at which the filesystem begins.
     first_sector: i64,
 }
 

@@ -19,7 +19,7 @@ use crate::record::{Allocator, Case, Completion, DeviceModel, Filesystem};
 use crate::workload;
 use crate::workload::kind::Workload;
 
-/// Where the filesystem is mounted.
+/// The mount point of the filesystem.
 const MOUNT_POINT: &str = "/mnt/flash";
 
 /// Longest wait before the measured part: two periods of the kernel's timer tick (CONFIG_HZ=250).

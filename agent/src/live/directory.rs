@@ -74,7 +74,7 @@ impl PrivateDirectory {
         Ok(directory)
     }
 
-    /// Where it is.
+    /// Return its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -75,7 +75,7 @@ impl LiveNand {
         Ok(())
     }
 
-    /// Where it is mounted.
+    /// Return the directory that it is mounted on.
     pub fn directory(&self) -> &Path {
         &self.place
     }

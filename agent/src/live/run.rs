@@ -114,9 +114,9 @@ const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, lib
 /// How the work ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildEnd {
-    /// By itself, with this exit code.
+    /// It ended by itself, with this exit code.
     Exited(u8),
-    /// By this signal, which it brought upon itself.
+    /// It died of this signal, which it brought upon itself.
     Died(i32),
     /// Because this signal asked us to end.
     Interrupted(i32),

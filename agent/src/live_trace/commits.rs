@@ -192,15 +192,15 @@ impl Commits {
         Ok(PlacedRows { requests, page_runs, transactions, writers })
     }
 
-    /// What was issued before then cannot be held back any longer.
+    /// Return the time before which requests cannot be held back any longer, as too many wait.
     fn crowded_ns(&self) -> i64 {
         let requests = &self.held.requests;
         let crowded = requests.len().checked_sub(HELD_LIMIT).and_then(|place| requests.get(place));
         crowded.map_or(i64::MIN, |request| request.issue_ns)
     }
 
-    /// Whose a request is: of whom it serves or who submitted it, and what a kernel thread writes
-    /// of those that wrote the files.
+    /// Return the phase of a request: that of the process that it serves or that submitted it, or,
+    /// of what a kernel thread writes, of the processes that wrote the files.
     fn phase<'a>(
         &self,
         request: &Request,
@@ -230,7 +230,7 @@ impl Commits {
         }
     }
 
-    /// What the manifest says of the programs; `command` is what was run, or the name of the
+    /// Return what the manifest says of the programs; `command` is what was run, or the name of the
     /// process.
     pub fn described(&self, command: &[String]) -> Value {
         let is_of_everyone = self.processes.watched == WatchScope::Everyone;
@@ -270,7 +270,7 @@ impl Commits {
     }
 }
 
-/// What was written of transactions.
+/// The transactions that were written, counted.
 #[derive(Debug, Default)]
 struct WrittenTransactions {
     count: i64,
@@ -285,7 +285,7 @@ struct WrittenTransactions {
     further_commits: u64,
 }
 
-/// What was done in one database; a commit of several counts in each.
+/// The transactions of one database; one over several databases counts in each.
 #[derive(Debug, Default)]
 struct DatabaseCounts {
     /// As its program gave it.

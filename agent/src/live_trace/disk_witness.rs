@@ -14,15 +14,16 @@ use crate::tables::rows::Counter;
 use crate::tables::timeline::now_ns;
 use crate::tracer::{Completions, Direction, Span};
 
-/// What is compared, with the name of the counter. Bytes alone: requests are counted when their
-/// last part is complete, and a write that is flushed for is counted as several or none.
+/// The directions that are compared, with the names of their counters. Bytes alone: requests are
+/// counted when their last part is complete, and a write that is flushed for is counted as several
+/// or none.
 const COMPARED: [(Direction, &str); 3] = [
     (Direction::Read, "read_bytes"),
     (Direction::Write, "write_bytes"),
     (Direction::Discard, "discard_bytes"),
 ];
 
-/// What one disk counts.
+/// The counts of one disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct DiskCount {
     name: String,
@@ -41,7 +42,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Of these disks, as of now; one that has gone counts nothing.
+    /// Return the counts of some disks as of now; a disk that has gone counts nothing.
     pub fn now(disks: &[u32]) -> Self {
         let begin_ns = now_ns() as u64;
         let count = |&disk: &u32| {
@@ -108,7 +109,7 @@ impl DiskCount {
     }
 }
 
-/// What tells each disk from another of the same number; None of one that has no size.
+/// The text that tells each disk from another of the same number; None of one that has no size.
 pub struct Lives(BTreeMap<u32, Option<String>>);
 
 impl Lives {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// How every database begins that is not empty (sqlite.org/fileformat2.html, section 1.3).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// What lies beside a database (src/pager.c and src/wal.c of SQLite).
+/// Suffixes of the files beside a database (src/pager.c and src/wal.c of SQLite).
 const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
 /// Opens what a process has open of SQLite's files; gives how many.

@@ -14,10 +14,10 @@ use crate::tables::write::Segments;
 use crate::tables::write::Table;
 use crate::tracer::Gaps;
 
-/// Of what counts for no program that is watched.
+/// The phase of what counts for no program that is watched.
 pub const PHASE: &str = "trace";
 
-/// Where calls are not seen, it has no transactions.
+/// The tables of a trace; one that sees no calls has no transactions.
 const TABLES: [&str; 6] =
     [Request::NAME, PageRun::NAME, File::NAME, Counter::NAME, Transaction::NAME, Writer::NAME];
 

@@ -17,7 +17,7 @@ const MUCH_BYTES: usize = 8 << 20;
 /// Nice value of the thread that makes rows when it is late: ahead of tasks that compute.
 const PRIORITY: i32 = -15;
 
-/// Of one trace.
+/// The pace of one trace.
 pub struct Pace {
     /// As much may wait for this thread without being lost.
     backlog_limit: usize,

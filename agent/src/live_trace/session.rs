@@ -30,7 +30,7 @@ const SETTLE: Duration = Duration::from_millis(2);
 /// As long as this, counters and trace may differ at the end.
 const AGREE: Duration = Duration::from_millis(500);
 
-/// What is to be traced, until when, and what becomes of it.
+/// The order for a trace: what is traced, until when, and what becomes of it.
 pub struct LiveTrace {
     pub disks: Disks,
     /// Kinds of files beside those that are built in.
@@ -101,7 +101,7 @@ impl LiveTrace {
         session.finish(end, reasons, (&command, traced), self.folder)
     }
 
-    /// What is traced: the command, or the name of the process; empty for everybody.
+    /// Return the command that is traced, or the name of the process; empty for everybody.
     fn program(&self) -> Vec<String> {
         match self.pid {
             Some(pid) => fs::read_to_string(format!("/proc/{pid}/comm"))
@@ -111,8 +111,8 @@ impl LiveTrace {
         }
     }
 
-    /// Whose commits are found: those of the command or the process and its children, if there is
-    /// one.
+    /// Return the scope in which commits are found: the command or the process and its children, if
+    /// there is one.
     fn watched(&self) -> WatchScope {
         match self.pid.and_then(|pid| u32::try_from(pid).ok()) {
             Some(pid) => WatchScope::Process(pid),
@@ -264,8 +264,8 @@ fn open(
     Ok(output)
 }
 
-/// What is known of the disks: their mounts; and where these are of one filesystem, how it is
-/// mounted, and the settings of the disk.
+/// Return what is known of the disks: their mounts; and where these are of one filesystem, how it
+/// is mounted, and the settings of the disk.
 fn configuration(disks: &Disks) -> Value {
     let place = disks.place.as_ref().and_then(|place| Location::find(place).ok());
     let mut configuration = place.map_or_else(|| json!({}), |place| place.configuration());

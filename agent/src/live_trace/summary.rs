@@ -1,5 +1,5 @@
-//! What a live trace saw, in one table: requests and bytes by operation, block type and file. Reads
-//! finished rows as they come; keeps only sums.
+//! The sums of a live trace in one table: requests and bytes by operation, block type and file.
+//! Reads finished rows as they come; keeps only sums.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ const LINES_LIMIT: usize = 20_000;
 const LINES_PRINTED: usize = 40;
 const FURTHER: &str = "(further files)";
 
-/// What a line is about, as the tables spell it.
+/// The subject of a line, as the tables spell it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Line {
     operation: String,
@@ -245,7 +245,8 @@ fn totals_lines(totals: &Totals) -> Vec<String> {
     lines
 }
 
-/// What a live trace leaves beside its tables: how it ended, what it saw, and why it is incomplete.
+/// The facts that a live trace leaves beside its tables: how it ended, what it saw, and why it is
+/// incomplete.
 pub struct Outcome {
     pub end: End,
     pub summary: Summary,
@@ -254,7 +255,7 @@ pub struct Outcome {
     pub gaps: Gaps,
     /// Why the tables are incomplete; none where they are complete.
     pub reasons: Vec<String>,
-    /// Where they are, if they were asked for.
+    /// The folder of the tables, if they were asked for.
     pub folder: Option<PathBuf>,
 }
 

@@ -1,5 +1,5 @@
-//! What ends a live trace: the end of a command or of another process, the end of a time span, or a
-//! signal. Waits for any of them.
+//! The end of a live trace: of a command or of another process, of a time span, or a signal. Waits
+//! for any of them.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -14,7 +14,7 @@ use crate::tracer::{FileKey, Files};
 const FILES_LIMIT: usize = 16_384;
 const WAITING_LIMIT: usize = 16_384;
 
-/// Whose a file's pages are.
+/// The processes that count for a file's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
     /// All that wrote it are watched.
@@ -50,7 +50,7 @@ impl FileWriters {
         known.dirtied += count.dirtied;
     }
 
-    /// Whose a file's pages are, by those that wrote it.
+    /// Return the processes that a file's pages count for, by those that wrote it.
     pub fn ownership(&self, file: FileKey, is_watched: impl Fn(u32) -> bool) -> Ownership {
         let Some(writers) = self.by_file.peek(&file) else { return Ownership::Unknown };
         match writers.iter().filter(|&&pid| is_watched(pid)).count() {

@@ -1,5 +1,5 @@
-//! What one block holds from one erase to the next: takes what is programmed into it in the order
-//! of time, and says whose bytes lie where.
+//! The contents of one block from one erase to the next: takes what is programmed into it in the
+//! order of time, and says to whom the bytes belong.
 
 use std::collections::HashSet;
 
@@ -42,7 +42,7 @@ pub struct BlockLife {
     extents: Vec<Extent>,
     /// Bytes that are there and not told yet: of a node whose head is not whole.
     pending: Vec<u8>,
-    /// Where those begin, or the next bytes are due.
+    /// The offset at which those begin, or the next bytes are due.
     next_bytes: u32,
     /// Holds what is left of a node that goes on.
     left: Option<(NodeSubject, bool, usize)>,
@@ -142,7 +142,7 @@ impl BlockLife {
         self.next_bytes += length_bytes as u32;
     }
 
-    /// What is pending cannot be told.
+    /// Give up what is pending: it cannot be told.
     fn give_up(&mut self) {
         self.left = None;
         self.advance(self.pending.len(), NodeSubject::Unknown, false);
@@ -155,7 +155,7 @@ impl BlockLife {
         }
     }
 
-    /// What lies in a range: pieces that add up to it. What was not programmed is erased; a head
+    /// Return the pieces in a range, which add up to it. What was not programmed is erased; a head
     /// that was never completed is unknown.
     pub fn pieces(&self, offset_bytes: u32, length_bytes: u32, known: &KnownNodes) -> Vec<Extent> {
         let (mut pieces, mut at, end) = (Vec::new(), offset_bytes, offset_bytes + length_bytes);

@@ -65,7 +65,7 @@ pub struct AttributedOperations {
     pub inodes: Vec<NamedInode>,
 }
 
-/// Where an operation was: a block in one of its lives.
+/// The place of an operation: a block in one of its lives.
 struct PlacedOperation {
     operation: Operation,
     life: usize,
@@ -172,7 +172,7 @@ impl<'a> NandWatch<'a> {
         Self { nand, follower: Follower::default() }
     }
 
-    /// What it did until now is from before the traced part.
+    /// Begin the traced part: all operations until now are from before it.
     ///
     /// # Errors
     /// If its record cannot be read.
@@ -181,7 +181,7 @@ impl<'a> NandWatch<'a> {
         Ok(())
     }
 
-    /// What it did since is of the traced part.
+    /// End the traced part: all operations since its begin are of it.
     ///
     /// # Errors
     /// If its record cannot be read.

@@ -1,5 +1,5 @@
-//! What lies on raw NAND: UBI's two headers (drivers/mtd/ubi/ubi-media.h, big-endian), which say
-//! which logical block of which volume a block is; UBIFS's nodes (fs/ubifs/ubifs-media.h,
+//! The structures on raw NAND: UBI's two headers (drivers/mtd/ubi/ubi-media.h, big-endian), which
+//! say which logical block of which volume a block is; UBIFS's nodes (fs/ubifs/ubifs-media.h,
 //! little-endian), by their headers and keys; and the names of files, from the entries of
 //! directories as they are programmed, whether or not a call on a file was ever seen.
 

@@ -53,7 +53,7 @@ struct VolumeRequest {
 
 const _: () = assert!(size_of::<AttachRequest>() == 24 && size_of::<VolumeRequest>() == 152);
 
-/// By its number.
+/// A device of UBI, by its number.
 #[derive(Debug, Clone, Copy)]
 pub struct UbiDevice(pub i32);
 
@@ -264,7 +264,7 @@ pub fn wait_until_quiet(nand: &Disk) -> anyhow::Result<()> {
 // allocator (kernel/ubi): sets it before the buffers are made, and reads back what lies behind
 // each.
 
-/// Where modules have their parameters.
+/// The folder with the parameters of modules.
 const MODULES: &str = "/sys/module";
 
 /// One buffer, as the kernel's memory says (kernel/ubi/chosen_buffers.c).

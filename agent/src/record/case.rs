@@ -18,7 +18,7 @@ use crate::filesystem::Filesystem;
 pub struct WorkloadFields(Map<String, Value>);
 
 impl WorkloadFields {
-    /// Of named fields.
+    /// Return the workload of named fields.
     ///
     /// # Errors
     /// If none of them is the word `workload`.
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for WorkloadFields {
 /// Parameters of the flash module, by name: the `[model]` of devices/NAME.toml.
 pub type DeviceModel = BTreeMap<String, i64>;
 
-/// What the guest is given: the settings, the seed, and the device's parameters by name.
+/// The case of a guest: the settings, the seed, and the device's parameters by name.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -89,7 +89,8 @@ pub struct Settings {
     pub mkfs_options: String,
     pub mount_options: String,
     pub background: Background,
-    /// Of the buffers of UBI and of UBIFS; without, they are the distribution's own modules.
+    /// Allocators of the buffers of UBI and of UBIFS; without, they are the distribution's own
+    /// modules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ubi_allocator: Option<Allocator>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +101,7 @@ pub struct Settings {
 }
 
 words! {
-    /// What allocates buffers of the kernel; kernel/ubi/chosen_buffers.c.
+    /// The allocator of a buffer in the kernel; kernel/ubi/chosen_buffers.c.
     Allocator { Vmalloc = "vmalloc", Kmalloc = "kmalloc", KmemCache = "kmem_cache" }
 }
 
@@ -109,7 +110,7 @@ words! {
     Completion { Direct = "direct", Interrupt = "interrupt", Polling = "polling" }
 }
 
-/// What a live run is given.
+/// The case of a live run.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveCase {
@@ -122,7 +123,7 @@ pub struct LiveCase {
 #[derive(Debug, PartialEq, Deserialize, Serialize)]
 pub struct LiveSettings {
     pub background: Background,
-    /// What is made on raw NAND; without, the workload's directory is there already.
+    /// The filesystem that is made on raw NAND; without, the workload's directory is there already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<Filesystem>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

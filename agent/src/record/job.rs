@@ -1,4 +1,4 @@
-//! What a guest is to do: one job, told apart by its word `job`; and what comes after a case.
+//! The job of a guest, told apart by its word `job`; and what comes after a case.
 
 use serde::Deserialize;
 
@@ -35,12 +35,12 @@ pub struct SelfTest {
     /// Whether the filesystem is on a partition of its disk.
     #[serde(default)]
     pub partition: bool,
-    /// What the filesystem's device is made of, where it is not one disk.
+    /// The stack that makes the filesystem's device, where it is not one disk.
     pub stack: Option<Stack>,
 }
 
-/// What is to be found out of a case's run once it is over: given beside its record, and not read
-/// before, so that it cannot change the run.
+/// The questions about a case's run once it is over: given beside its record, and not read before,
+/// so that they cannot change the run.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Afterwards {

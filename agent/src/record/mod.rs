@@ -1,4 +1,4 @@
-//! What is asked of the agent, as JSON from the engineer's machine: jobs of a guest, live cases,
+//! Records that the agent gets, as JSON from the engineer's machine: jobs of a guest, live cases,
 //! their fields, and the words these may have: enumerations that are one set of words in JSON,
 //! tables and SQL.
 
@@ -63,6 +63,6 @@ words! {
 }
 
 words! {
-    /// What goes on in the background.
+    /// The load in the background.
     Background { None = "none", Video = "video", Cpu = "cpu", Sqlite = "sqlite" }
 }

@@ -1,4 +1,4 @@
-//! What is recorded of the memory of a program: strings and structures that arguments point to, and
+//! The memory of a program as it is recorded: strings and structures that arguments point to, and
 //! the contents that calls write, as hashes or as they are, as the options of the recorder say.
 
 use std::collections::HashSet;
@@ -147,7 +147,7 @@ pub struct RecordingOptions {
 /// How calls are seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Method {
-    /// By eBPF where that is allowed, else by ptrace
+    /// EBPF where that is allowed, else ptrace
     Auto,
     Ebpf,
     Ptrace,

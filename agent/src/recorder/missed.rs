@@ -1,4 +1,5 @@
-//! What a recording does not have: counts it, and says which of it makes the recording incomplete.
+//! The gaps of a recording: counts what it does not have, and says which of it makes the recording
+//! incomplete.
 
 use std::collections::BTreeMap;
 

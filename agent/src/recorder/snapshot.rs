@@ -1,4 +1,4 @@
-//! What is under each path before the first call that names it; and a call as either way of
+//! The state under each path before the first call that names it; and a call as either way of
 //! recording sees it.
 
 use std::collections::HashMap;

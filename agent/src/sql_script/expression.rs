@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 
 /// Characters or bytes of one drawn value, at most.
 const MOST_DRAWN_BYTES: u64 = 64 << 20;
-/// What `one` may choose from, at most.
+/// The most values that `one` may choose from.
 const MOST_CHOICES: usize = 10_000;
 
 /// A value, or what one is drawn by.
@@ -43,7 +43,7 @@ pub enum Expression {
     Known(usize),
     /// The same, the latest the likeliest.
     Recent(usize),
-    /// What a `let` gave.
+    /// The value that a `let` gave.
     Variable(usize),
 }
 
@@ -62,7 +62,7 @@ impl ScriptNames {
     }
 }
 
-/// What is read beside the text: the names of keys, and the variables there are.
+/// The names that are known beside the text: those of keys, and the variables there are.
 pub struct KnownNames<'a> {
     pub keys: &'a mut ScriptNames,
     pub variables: &'a ScriptNames,
@@ -78,7 +78,7 @@ pub struct ValueReader<'a> {
     pub at: usize,
 }
 
-/// What is wrong, and at which byte of the text.
+/// A fault, and the byte of the text at which it is.
 pub type Wrong = (usize, String);
 
 impl<'a> ValueReader<'a> {
@@ -143,7 +143,7 @@ impl<'a> ValueReader<'a> {
         self.word_meaning(begin, word, known)
     }
 
-    /// What a word means whose arguments may follow.
+    /// Return what a word means whose arguments may follow.
     ///
     /// # Errors
     /// If it means nothing, or its arguments are not as they must be.

@@ -32,13 +32,13 @@ fn is_directive_within(before: &str, comment: &str) -> bool {
 /// A part of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptPiece<'a> {
-    /// What stands after `--!`.
+    /// The text behind `--!`.
     Directive { offset: usize, text: &'a str },
     /// A statement without its semicolon.
     Statement { offset: usize, text: &'a str },
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// White space or a comment.
@@ -233,7 +233,7 @@ pub struct ScriptPlace {
 }
 
 impl ScriptPlace {
-    /// Of a byte of a text.
+    /// Return the place of a byte of a text.
     pub fn of(text: &str, offset: usize) -> Self {
         Self { line: 1, column: 1 }.after(text, offset)
     }

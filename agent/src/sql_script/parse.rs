@@ -15,7 +15,7 @@ const MOST_WEIGHT: u64 = 1_000_000;
 /// The file that is `main` where the script does not say.
 pub const DEFAULT_DATABASE: &str = "main.db";
 
-/// Where a script is used.
+/// The use of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptUse {
     /// Before the transactions: makes the tables, or fills them.
@@ -23,7 +23,7 @@ pub enum ScriptUse {
     Transactions,
 }
 
-/// What the next statement gets, from the directives before it.
+/// The settings of the next statement, from the directives before it.
 #[derive(Default)]
 struct Ahead {
     arguments: Option<Vec<Expression>>,
@@ -44,7 +44,7 @@ struct SqlParser<'a, 'k> {
     usage: ScriptUse,
     keys: &'k mut ScriptNames,
     script: SqlScript,
-    /// Where the parser is, by offset and by line and column.
+    /// The place of the parser, by offset and by line and column.
     at: (usize, ScriptPlace),
     ahead: Ahead,
     open: OpenTransaction,

@@ -7,7 +7,7 @@ use super::lexer::{ScriptPlace, TokenKind, tokens};
 /// Parameters of a statement, at most: SQLITE_MAX_VARIABLE_NUMBER of our build and of Debian's.
 const MOST_PARAMETERS: usize = 250_000;
 
-/// What a statement does to the transaction that it is in.
+/// The effect of a statement on the transaction that it is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransactionRole {
     /// Nothing.
@@ -22,13 +22,14 @@ pub enum TransactionRole {
 /// A statement, with its place in the script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SqlStatement {
-    /// Where it begins.
+    /// The place at which it begins.
     pub place: ScriptPlace,
     /// As the script has it.
     pub written: Box<str>,
     /// As it is prepared, where that is something else: with numbered parameters.
     prepared: Option<Box<str>>,
-    /// Of what was replaced: where it begins and ends in `written`, and its end in `prepared`.
+    /// The parts that were replaced: the begin and the end of each in `written`, and its end in
+    /// `prepared`.
     replaced: Vec<(usize, usize, usize)>,
     /// The values of its parameters.
     pub arguments: Vec<Expression>,
@@ -42,7 +43,8 @@ pub struct SqlStatement {
 }
 
 impl SqlStatement {
-    /// Of its text; `arguments` are the values that a `bind` gives, and without one the text says.
+    /// Return the statement of a text; `arguments` are the values that a `bind` gives, and without
+    /// one the text says.
     ///
     /// # Errors
     /// If the text names no value that there is, or does what no script may do.
@@ -79,7 +81,7 @@ impl SqlStatement {
         self.prepared.as_deref().unwrap_or(&self.written)
     }
 
-    /// Where in the script a byte of the prepared text stands.
+    /// Return the place in the script of a byte of the prepared text.
     pub fn place_of(&self, prepared_offset: usize) -> ScriptPlace {
         let before = self.replaced.iter().take_while(|(_, _, end)| *end <= prepared_offset);
         let written = match before.last() {
@@ -120,7 +122,7 @@ impl SqlStatement {
     }
 }
 
-/// What a script may do with each PRAGMA: those that write scripts have the same list
+/// The PRAGMAs, and what a script may do with each: those that write scripts have the same list
 /// (jojlab/recording/sql_settings.py).
 const PRAGMAS: &str = include_str!("pragmas.txt");
 
@@ -151,7 +153,7 @@ pub fn check_pragma(name: &str, sets: bool) -> Result<(), String> {
     }
 }
 
-/// What a statement does to its transaction.
+/// Return the effect of a statement on its transaction.
 ///
 /// # Errors
 /// If no script may do what it does.
@@ -202,7 +204,7 @@ fn name_of(word: &str) -> String {
 /// One script: its head, and what it does.
 #[derive(Debug, Clone, Default)]
 pub struct SqlScript {
-    /// What its connection is called.
+    /// The name of its connection.
     pub connection: String,
     /// The file that is `main` to it.
     pub database: String,
@@ -230,7 +232,7 @@ pub struct SqlPart {
 #[derive(Debug, Clone)]
 pub enum SqlStep {
     Statement(Box<SqlStatement>),
-    /// What follows is done so many times, up to the `Again` before `after`.
+    /// The steps that follow are done so many times, up to the `Again` before `after`.
     Repeat {
         times: Expression,
         after: usize,
@@ -243,7 +245,7 @@ pub enum SqlStep {
         slot: usize,
         value: Expression,
     },
-    /// What follows goes to this file.
+    /// The steps that follow go to this file.
     Database(String),
 }
 

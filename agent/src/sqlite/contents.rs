@@ -1,4 +1,4 @@
-//! What a closed database contains, and whether it is sound: opens it again, which recovers it
+//! The contents of a closed database, and whether it is sound: opens it again, which recovers it
 //! where a crash left a journal, runs SQLite's integrity_check, and makes a digest of its rows.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -58,7 +58,7 @@ pub fn database_digest(
     tables.iter().try_fold(schema, sum)
 }
 
-/// What a file holds; nobody may be writing to it.
+/// Return a digest of the contents of a file; nobody may be writing to it.
 ///
 /// # Errors
 /// If it cannot be read.

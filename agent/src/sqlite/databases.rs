@@ -406,7 +406,7 @@ pub fn allocate(
 mod tests {
     use super::*;
 
-    /// What libsqlite3-sys builds otherwise: .cargo/config.toml puts it back.
+    /// The defaults that libsqlite3-sys changes are put back by .cargo/config.toml.
     #[test]
     fn sqlite_has_its_own_defaults() {
         let connection = Connection::open_in_memory().unwrap();

@@ -31,7 +31,8 @@ pub enum SqliteError {
     WrongUse(#[source] WrongUse),
 }
 
-/// What SQLite answers of itself or of the machine, and not of the file (sqlite.org/rescode.html).
+/// The codes by which SQLite answers of itself or of the machine, and not of the file
+/// (sqlite.org/rescode.html).
 const SQLITE_CODES: [i32; 10] = [
     ffi::SQLITE_NOMEM,
     ffi::SQLITE_BUSY,
@@ -75,7 +76,7 @@ impl SqliteError {
             if source.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase))
     }
 
-    /// What a failure to read a database back is, in a word or two.
+    /// Return the name of a failure to read a database back, in a word or two.
     pub fn failure_name(&self) -> &'static str {
         let Self::Step { path, source, .. } = self else { return "corruption" };
         match source.sqlite_error().map(|found| found.extended_code & 0xff) {
@@ -113,12 +114,14 @@ pub fn failed<'a>(step: &'a str, path: &'a Path) -> impl Fn(rusqlite::Error) -> 
 /// As SQLite maps of a WAL's index (sqlite.org/walformat.html, 2.1).
 const MAPPING_BYTES: usize = 32 << 10;
 
-/// What a call of SQLite needs of the machine, beside memory, of which SQLite itself tells.
+/// The things that a call of SQLite needs of the machine, beside memory, of which SQLite itself
+/// tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
     Descriptor,
     Mapping,
-    /// Where temporary files go: in a guest, its own root, and not the disk whose power was cut.
+    /// The room for temporary files: in a guest, its own root, and not the disk whose power was
+    /// cut.
     Space,
 }
 

@@ -45,7 +45,8 @@ words! {
 }
 
 impl Pragmas {
-    /// Of a database that is synced at every commit, and has SQLite's defaults else.
+    /// Return the settings of a database that is synced at every commit, and has SQLite's defaults
+    /// else.
     pub fn synced(journal_mode: JournalMode) -> Self {
         Self {
             vfs: Vfs::None,
@@ -97,7 +98,7 @@ impl Pragmas {
     }
 }
 
-/// What is in force in one database; an object.
+/// Return the settings that are in force in one database, as an object.
 ///
 /// # Errors
 /// If SQLite does not answer.
@@ -146,11 +147,11 @@ words! {
     SecureDelete { Off = "off", On = "on", Fast = "fast" }
 }
 words! {
-    /// What becomes of free pages (sqlite.org/pragma.html#pragma_auto_vacuum).
+    /// The use of free pages (sqlite.org/pragma.html#pragma_auto_vacuum).
     AutoVacuum { None = "none", Full = "full", Incremental = "incremental" }
 }
 words! {
-    /// Where temporary tables are kept (sqlite.org/pragma.html#pragma_temp_store).
+    /// The place of temporary tables (sqlite.org/pragma.html#pragma_temp_store).
     TempStore { Default = "default", File = "file", Memory = "memory" }
 }
 

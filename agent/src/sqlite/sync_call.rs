@@ -42,10 +42,11 @@ words! {
 static DROPPED: AtomicU8 = AtomicU8::new(DroppedSync::None as u8);
 static CHOICE: AtomicU8 = AtomicU8::new(SyncChoice::Fsync as u8);
 
-/// By filesystem and inode: what a file was when it was synced last.
+/// The state of each file when it was synced last, by filesystem and inode.
 static SYNCED: Mutex<SyncedFiles> = Mutex::new(SyncedFiles(BTreeMap::new()));
 
-/// By filesystem and inode: the size of a file; of a directory, when it was changed.
+/// The size of each file, by filesystem and inode; of a directory, the time at which it was
+/// changed.
 #[derive(Debug, Default)]
 struct SyncedFiles(BTreeMap<(u64, u64), (i64, i64)>);
 
@@ -118,8 +119,8 @@ pub fn count() -> u32 {
     CALLS.get()
 }
 
-/// What a VFS of vfs/ calls for fdatasync(), whatever SQLite was built to call: fdatasync(2), or
-/// nothing where syncs of that file are left out.
+/// The function that a VFS of vfs/ calls for fdatasync(), whatever SQLite was built to call:
+/// fdatasync(2), or nothing where syncs of that file are left out.
 #[unsafe(no_mangle)]
 extern "C" fn joj_vfs_fdatasync(descriptor: c_int) -> c_int {
     sync_of_vfs(descriptor, libc::fdatasync)
@@ -140,7 +141,7 @@ fn sync_of_vfs(descriptor: c_int, sync: unsafe extern "C" fn(c_int) -> c_int) ->
     unsafe { sync(descriptor) }
 }
 
-/// What SQLite calls for fdatasync(); 0, or -1 with errno set, as fsync(2).
+/// The function that SQLite calls for fdatasync(). It returns 0, or -1 with errno set, as fsync(2).
 #[unsafe(no_mangle)]
 extern "C" fn joj_sync_call(descriptor: c_int) -> c_int {
     let choice = CHOICE.load(Ordering::Relaxed);

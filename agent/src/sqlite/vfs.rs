@@ -1,6 +1,6 @@
-//! What SQLite asks of the operating system, as this process gives it: by its own VFS or by one of
-//! vfs/; system calls that are replaced by ours, to see every write and to count batch atomic
-//! writes of F2FS; and randomness that depends on the seed alone.
+//! The operating system as SQLite sees it in this process: by SQLite's own VFS or by one of vfs/;
+//! system calls that are replaced by ours, to see every write and to count batch atomic writes of
+//! F2FS; and randomness that depends on the seed alone.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_ulong, c_void};
@@ -14,8 +14,8 @@ use rusqlite::{Connection, OpenFlags, ffi};
 use crate::record::words;
 
 words! {
-    /// What stands between SQLite and its own VFS: nothing, what keeps a WAL and fills it with
-    /// zeros, or what commits by one redo log of the folder (docs/cure.md).
+    /// The VFS between SQLite and its own VFS: none, the one that keeps a WAL and fills it with
+    /// zeros, or the one that commits by one redo log of the folder (docs/cure.md).
     Vfs { None = "none", Wal = "wal", Redo = "redo" }
 }
 
@@ -212,7 +212,7 @@ pub fn commits() -> i64 {
     COMMITS.get()
 }
 
-/// What SQLite calls for ioctl().
+/// The function that SQLite calls for ioctl().
 unsafe extern "C" fn ioctl(descriptor: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     if request == F2FS_IOC_GET_FEATURES && !ALLOWED.load(Ordering::Relaxed) {
         // SAFETY: errno is this thread's own.

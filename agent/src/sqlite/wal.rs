@@ -26,12 +26,12 @@ pub struct Database {
     wal_frames: Arc<AtomicU32>,
     /// Whether SQLite has copied all of them back itself.
     is_copied: Arc<AtomicBool>,
-    /// What checkpoints found that are made while other connections have it open.
+    /// The counts of checkpoints that are made while other connections have it open.
     shared: Arc<Mutex<SharedWal>>,
 }
 
-/// What SQLite says of a checkpoint (sqlite.org/pragma.html#pragma_wal_checkpoint): both numbers
-/// are of the WAL as it is then, however many checkpoints copied of it.
+/// The counts that SQLite gives of a checkpoint (sqlite.org/pragma.html#pragma_wal_checkpoint):
+/// both numbers are of the WAL as it is then, however many checkpoints copied of it.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointCounts {
     pub is_busy: bool,
@@ -65,7 +65,7 @@ pub struct SharedWal {
 }
 
 impl Database {
-    /// Of a name and a file.
+    /// Return the database of a name and a file.
     pub fn new(name: String, path: PathBuf) -> Self {
         let (wal_frames, is_copied, shared) = (Arc::default(), Arc::default(), Arc::default());
         Self { name, path, wal_frames, is_copied, shared }
@@ -96,7 +96,7 @@ impl Database {
         Arc::strong_count(&self.shared) > 1
     }
 
-    /// What checkpoints found of its WAL beside other connections.
+    /// Return what checkpoints found of its WAL beside other connections.
     pub fn shared_wal(&self) -> SharedWal {
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,7 +148,7 @@ pub struct CommitCheckpoint {
     pub return_ns: i64,
 }
 
-/// What SQLite's WAL hook reads and writes.
+/// The state that SQLite's WAL hook reads and writes.
 pub struct FollowedWals {
     pub databases: Vec<Database>,
     /// Frames at which SQLite makes a checkpoint inside COMMIT; none where it makes none.
@@ -220,7 +220,7 @@ unsafe extern "C" fn wal_grew(
     ffi::SQLITE_OK
 }
 
-/// What SQLite appends to the database's name: nothing, rollback journal, WAL, its index.
+/// The suffixes of a database's files: none, rollback journal, WAL, its index.
 const SUFFIXES: [&str; 4] = ["", "-journal", "-wal", "-shm"];
 /// Place and length of the checkpoint sequence number in a WAL's header
 /// (sqlite.org/fileformat2.html#the_write_ahead_log); big-endian.

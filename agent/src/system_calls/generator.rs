@@ -9,7 +9,7 @@ use std::fmt::Write;
 struct CallRow<'a> {
     name: &'a str,
     number: u32,
-    /// What is said of it, by key.
+    /// The facts of the call, by key.
     facts: BTreeMap<&'a str, &'a str>,
 }
 

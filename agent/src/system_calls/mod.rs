@@ -99,7 +99,7 @@ pub fn arm64_call(number: i64, arguments: [i64; 6]) -> Option<(i64, [i64; 6])> {
     Some((row(made.0)?.arm64?, made.1))
 }
 
-/// Of x86_64 O_DIRECT and O_LARGEFILE; of arm64 O_DIRECTORY and O_NOFOLLOW. The other two of each
+/// O_DIRECT and O_LARGEFILE of x86_64; O_DIRECTORY and O_NOFOLLOW of arm64. The other two of each
 /// are two bits above.
 const LOWER_FLAGS: i64 = 0o140_000;
 

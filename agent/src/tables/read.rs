@@ -157,7 +157,7 @@ fn check_sizes(
 type PanicText = Box<dyn FnOnce(String)>;
 
 thread_local! {
-    /// Where this thread's panic is told; only in threads of `as_error`.
+    /// The text of this thread's panic; only in threads of `as_error`.
     static PANIC_SINK: RefCell<Option<PanicText>> = const { RefCell::new(None) };
 }
 

@@ -115,7 +115,7 @@ pub struct Transaction {
     pub busy_retries: i64,
 }
 
-/// What a process wrote to a file in some part of a live trace (schema/writers.toml).
+/// The writes of a process to a file in some part of a live trace (schema/writers.toml).
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Writer {
     pub file_id: Option<i64>,

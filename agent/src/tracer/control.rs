@@ -30,16 +30,16 @@ use crate::tracer::surroundings::{MountWatch, Surroundings};
 /// Requests issued this soon after the begin may be of bios queued before it.
 const SETTLED_NS: u64 = 2_000_000_000;
 
-/// What is not issued or complete after this time has got lost.
+/// The time after which what is not issued or complete has got lost.
 const LATE_NS: u64 = 60_000_000_000;
 
 /// A request that takes so long is asked about, as often as that.
 const OVERDUE_NS: u64 = 1_000_000_000;
 
-/// What is still queued when a tracing ends, or not yet complete, is waited for this long.
+/// The time for which a tracing waits at its end for what is still queued, or not yet complete.
 const REST: Duration = Duration::from_secs(2);
 
-/// What is not complete after this part of `REST` is asked about too.
+/// The part of `REST` after which what is not complete is asked about too.
 const OVERDUE_PART: Duration = Duration::from_millis(50);
 
 /// Pieces of records, a MiB each, that `digest` ties up at a time at most: some 20,000 requests.
@@ -57,7 +57,7 @@ pub struct Tracer {
     /// /proc/modules when the symbols were read.
     modules: String,
     kinds: Rc<FileKinds>,
-    /// Of the tracing under way.
+    /// The assembler of the tracing under way.
     assembler: Option<Assembler>,
     mounts: Option<MountWatch>,
     given_up: bool,
@@ -123,7 +123,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// What raw NAND did while it was traced, in order; before `finish`.
+    /// Add what raw NAND did while it was traced, in order; before `finish`.
     pub fn add_operations(&mut self, told: AttributedOperations) {
         if let Some(assembler) = &mut self.assembler {
             assembler.add_operations(told);
@@ -315,7 +315,7 @@ impl Tracer {
         Ok(self.assembler.as_mut().map(|it| &*it.joiner().completions()))
     }
 
-    /// What is still under way will not be waited for: the next `take_finished` takes everything.
+    /// Wait no longer for what is still under way: the next `take_finished` takes everything.
     pub fn give_up(&mut self) {
         self.given_up = true;
     }
@@ -359,7 +359,7 @@ impl Tracer {
         Ok(now.saturating_sub(self.skipped_before))
     }
 
-    /// What the programs miss from now on, switched off, is no loss.
+    /// End the count of skipped runs: what the programs miss from now on, switched off, is no loss.
     fn end_skipping(&mut self) -> Result<(), TracerError> {
         if self.skipped_end.is_none() {
             self.skipped_end = Some(self.program.skipped_runs()?);
@@ -417,8 +417,8 @@ fn loaded_modules() -> String {
     names_and_addresses(&fs::read_to_string("/proc/modules").unwrap_or_default())
 }
 
-/// Of /proc/modules what tells of a module that came, went or is ready now. Its other fields change
-/// with every mount: who uses a module, and how many do.
+/// Return what tells in /proc/modules of a module that came, went or is ready now. Its other fields
+/// change with every mount: who uses a module, and how many do.
 fn names_and_addresses(modules: &str) -> String {
     let fields = |line: &str| {
         let fields: Vec<&str> = line.split(' ').collect();

@@ -1,4 +1,4 @@
-//! What a trace asks the machine it runs on, in addition to the kernel's records: mounts, the
+//! Questions of a trace to the machine it runs on, in addition to the kernel's records: mounts, the
 //! meaning of its own paths, targets of symbolic links, tables on a device. The functions are in a
 //! struct, so that tests can trace a machine that does not exist.
 
@@ -22,9 +22,9 @@ pub struct Surroundings {
     pub read_layout: fn(u32) -> Layout,
     /// The mount table; empty where it cannot be read.
     pub read_mounts: fn() -> Vec<Mount>,
-    /// What absolute paths mean to this process.
+    /// Return what absolute paths mean to this process.
     pub own_root: fn() -> Root,
-    /// Where a folder is without symbolic links.
+    /// Return the place of a folder without symbolic links.
     pub follow: fn(&str) -> LinkTarget,
     /// The same of a folder below a mount point, on that filesystem alone; may read its disk.
     pub follow_on_filesystem: fn(&str, &str) -> LinkTarget,
@@ -78,7 +78,7 @@ fn own_root() -> Root {
     Root { namespace, mount: root.stx_mnt_id as u32, inode: root.stx_ino, of_mount }
 }
 
-/// Where a path leads.
+/// The place that a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkTarget {
     To(String),
@@ -179,7 +179,8 @@ mod tests {
         assert_eq!(follow(&format!("{top}/gone/")), LinkTarget::Gone);
     }
 
-    /// What has just been made has an access time that is due, and is followed all the same.
+    /// A folder that has just been made has an access time that is due, and is followed all the
+    /// same.
     #[test]
     fn a_link_is_followed_on_its_own_filesystem_and_never_out_of_it() {
         let folder = tempfile::tempdir().unwrap();

@@ -165,7 +165,7 @@ struct AioEvent {
     second_result: i64,
 }
 
-/// What io_setup(2) gives, for one request at a time.
+/// The context of io_setup(2), for one request at a time.
 struct AioContext(libc::c_ulong);
 
 impl AioContext {

@@ -30,30 +30,32 @@ const COMPLAINTS_LIMIT: usize = 20;
 /// Discards of several ranges in one request, as NVMe takes them.
 const SEVERAL_RANGES: &str = "several ranges discarded";
 
-/// What came out.
+/// The result of the check.
 #[derive(Debug, Default, Serialize)]
 pub struct Verdict {
     /// All that was written to the devices.
     pub bytes: u64,
-    /// By block type; what was discarded is `discard`.
+    /// The bytes by block type; those of discards are `discard`.
     pub types: BTreeMap<String, u64>,
-    /// What was compared with the devices: the last write of each sector.
+    /// The bytes that were compared with the devices: the last write of each sector.
     pub checked_bytes: u64,
-    /// Of those, contents that nobody knows: of SQLite's shared memory, and compressed ones.
+    /// The bytes of those whose contents nobody knows: of SQLite's shared memory, and compressed
+    /// ones.
     pub uncheckable_bytes: u64,
     pub misattributed_bytes: u64,
-    /// Of those checked, data told to be of the right file without its place there.
+    /// The bytes of those checked that are told to be data of the right file, without their place
+    /// there.
     pub offsetless_bytes: u64,
     pub unknown_bytes: u64,
     /// Durable sectors of stamped files that were never seen as their data.
     pub missing_bytes: u64,
     pub lost_events: u64,
-    /// Of requests within a sync: whether it is told as what they serve.
+    /// The requests within a sync: whether they are told as what they serve.
     #[serde(flatten)]
     pub askers: Askers,
     /// The steps of the workload that were done, in order.
     pub did: Vec<&'static str>,
-    /// What was left out of them, and why: this machine or filesystem cannot do it.
+    /// The steps that were left out, and why: this machine or filesystem cannot do them.
     pub left_out: BTreeMap<&'static str, String>,
     /// Why the capture is incomplete.
     pub reasons: Vec<String>,
@@ -64,7 +66,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// What was written and lost; nothing is compared yet.
+    /// Return a verdict with what was written and lost; nothing is compared yet.
     pub(super) fn begin(capture: &Capture, log: &Log) -> Self {
         let mut verdict = Self {
             lost_events: capture.lost_events,
@@ -193,7 +195,7 @@ fn add_up(capture: &Capture, verdict: &mut Verdict) {
     }
 }
 
-/// Of each file of the tables.
+/// Return the owner of each file of the tables.
 pub(super) fn owners<'a>(capture: &'a Capture, log: &'a Log) -> Vec<Owner<'a>> {
     capture.files.iter().map(|row| owner(row, log)).collect()
 }
@@ -225,7 +227,7 @@ fn is_zeroes(run: &PageRun) -> bool {
     run.block_type == "data" && run.block_subtype == "zeroes" && run.file_offset_bytes.is_none()
 }
 
-/// What is wrong with what was said of a sector; None if it is right.
+/// Return what is wrong with what was said of a sector; None if it is right.
 fn judge(
     run: &PageRun,
     skipped: i64,
@@ -265,7 +267,8 @@ fn judge(
     wrong_data(owner, offset, sector, log, verdict)
 }
 
-/// What is wrong with a sector that was told to be of a file's data; its offset there, if told.
+/// Return what is wrong with a sector that was told to be of a file's data; `offset` is its place
+/// there, if told.
 pub(super) fn wrong_data(
     owner: &Owner,
     offset: Option<u64>,
@@ -290,7 +293,7 @@ pub(super) fn wrong_data(
     }
 }
 
-/// What is wrong with a sector of a stamped file's data.
+/// Return what is wrong with a sector of a stamped file's data.
 fn wrong_stamp(
     known: &KnownFile,
     offset: Option<u64>,

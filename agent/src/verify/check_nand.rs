@@ -106,7 +106,7 @@ fn stretches<'a>(last: &BTreeMap<u64, &'a PageRun>, block_bytes: u64) -> Vec<Str
     found
 }
 
-/// What was told of a stretch, and what it holds.
+/// A stretch as it was told, and the bytes that it holds.
 struct Compared<'a> {
     stretch: Stretch<'a>,
     bytes: Vec<u8>,
@@ -148,7 +148,7 @@ impl Compared<'_> {
         Some(format!("{stamp:?}, told as {block_type} {block_subtype} at {file_offset_bytes:?}"))
     }
 
-    /// What is told as data is nodes of data, whose payload is the file's.
+    /// Check that what is told as data is nodes of data, whose payload is the file's.
     fn data(&self, verdict: &mut Verdict) {
         let is_data = |run: &PageRun| run.block_type == "data";
         let one = |one: &PageRun, next: &PageRun| {

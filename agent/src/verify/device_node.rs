@@ -93,8 +93,8 @@ pub(super) fn node_of(directory: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(is_node.then_some(source))
 }
 
-/// Where on the device the bytes of a file are, begin and length, or others that nobody needs: the
-/// first MiB of a disk of Btrfs, beyond its superblock (BTRFS_DEVICE_RANGE_RESERVED).
+/// Return the place of a file's bytes on the device, begin and length, or of others that nobody
+/// needs: the first MiB of a disk of Btrfs, beyond its superblock (BTRFS_DEVICE_RANGE_RESERVED).
 fn place_of(file: &File) -> anyhow::Result<Option<(u64, u64)>> {
     if rustix::fs::fstatfs(file)?.f_type == libc::BTRFS_SUPER_MAGIC {
         return Ok(Some((512 << 10, 256 << 10)));

@@ -19,7 +19,7 @@ const RAW: u16 = 0xcac1;
 const DO_NOT_CARE: u16 = 0xcac3;
 const PIECE_BLOCKS: usize = 256;
 
-/// What a medium reads as where nothing was written.
+/// The bytes that a medium reads as where nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blank {
     Zeroes,

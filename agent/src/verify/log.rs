@@ -1,4 +1,4 @@
-//! What the workload knows of its own writes, which is all that the check believes.
+//! The workload's knowledge of its own writes, which is all that the check believes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -104,7 +104,7 @@ impl KnownFile {
         self.file().write_all_at(&buffer, offset)
     }
 
-    /// What was written is on the device: the caller has synced.
+    /// Note that all that was written is on the device: the caller has synced.
     pub fn settle(&mut self) {
         self.durable.append(&mut self.dirty);
     }
@@ -155,8 +155,8 @@ impl KnownFile {
         self.file = None;
     }
 
-    /// What a sector without a whole stamp holds: zeros where nothing was written; the last of a
-    /// short file is cut off.
+    /// Return the contents of a sector without a whole stamp: zeros where nothing was written; the
+    /// last of a short file is cut off.
     pub fn unstamped(&self, offset: u64) -> [u8; SECTOR] {
         let mut sector = [0; SECTOR];
         let end = self.small_bytes.unwrap_or(0) as u64;
@@ -170,11 +170,11 @@ impl KnownFile {
 #[derive(Default)]
 pub struct Log {
     pub known: Vec<KnownFile>,
-    /// What was written without stamps, most of it by SQLite.
+    /// The sectors that were written without stamps, most of them by SQLite.
     pub recorded: SectorVersions,
     /// The steps that were done, in order.
     pub did: Vec<&'static str>,
-    /// What was left out, and why.
+    /// The steps that were left out, and why.
     pub left_out: BTreeMap<&'static str, String>,
 }
 

@@ -39,7 +39,7 @@ pub fn bound(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
     Ok(None)
 }
 
-/// By absolute paths below another root directory (chroot(2)).
+/// Write files by absolute paths below another root directory (chroot(2)).
 pub fn rooted(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
     let root = directory.join("root");
     fs::create_dir(&root)?;

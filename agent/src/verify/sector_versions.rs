@@ -13,7 +13,7 @@ use crate::sqlite::vfs::{self, Written};
 /// Every content that each sector of the files had.
 #[derive(Default)]
 pub struct SectorVersions {
-    /// By path from the root of the filesystem.
+    /// The files by path from the root of the filesystem.
     files: BTreeMap<String, Shadow>,
 }
 

@@ -1,5 +1,5 @@
-//! What is done beside writing to files: names without data of their own, memory that is swapped
-//! out to a file, and space given back. Their contents are no stamps, so they go to the record.
+//! Work beside writing to files: names without data of their own, memory that is swapped out to a
+//! file, and space given back. Their contents are no stamps, so they go to the record.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;

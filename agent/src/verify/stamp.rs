@@ -1,4 +1,4 @@
-//! What a sector says of itself: the file, the offset in it and the version that were written.
+//! The stamp of a sector: the file, the offset in it and the version that were written.
 
 /// Sectors are stamped one by one: a filesystem may place each block of a file elsewhere.
 pub const SECTOR: usize = 512;

@@ -82,7 +82,7 @@ fn create_direct(directory: &Path, name: &str, number: u32) -> anyhow::Result<Kn
 /// A cgroup of our own, in the hierarchy that has the controller of block I/O.
 struct LimitedGroup {
     folder: PathBuf,
-    /// Where this process was before.
+    /// The cgroup that this process was in before.
     own: PathBuf,
     is_unified: bool,
     /// The file that lets the controller into cgroups below the first, where we changed it.

@@ -68,7 +68,7 @@ pub fn writers(capture: &Capture, last: &Last, disk: &str) -> Vec<LastWriter> {
 }
 
 impl LastWriter {
-    /// Of a run, at a place given as begin and length in bytes.
+    /// Return the writer of a run, at a place given as begin and length in bytes.
     pub fn new(run: &PageRun, (begin_bytes, length_bytes): (i64, i64), capture: &Capture) -> Self {
         let file = run.file_id.map(|id| &capture.files[id as usize]);
         Self {

@@ -1,4 +1,4 @@
-//! What can go wrong in a workload, and whose fault it is.
+//! Errors of a workload, and whose fault each is.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

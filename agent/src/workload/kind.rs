@@ -1,4 +1,4 @@
-//! What a kind of workload is: its stages from a record's fields to the files that it leaves.
+//! The stages of a kind of workload, from a record's fields to the files that it leaves.
 //!
 //! fields -> Asked -> Workload -> ClosedWorkload, with its Remains
 

@@ -1,5 +1,5 @@
-//! What each thread notes of its transactions while they run: numbers alone, so that noting costs
-//! next to nothing. Rows of the transactions table are made of them afterwards.
+//! The notes of each thread about its transactions while they run: numbers alone, so that noting
+//! costs next to nothing. Rows of the transactions table are made of them afterwards.
 
 use crate::tables::rows::Transaction;
 

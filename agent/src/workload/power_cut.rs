@@ -1,5 +1,5 @@
-//! What a power cut left of a workload, of databases too: which transactions had returned, and
-//! which are there.
+//! The remains of a workload after a power cut, of databases too: which transactions had returned,
+//! and which are there.
 
 use serde::Serialize;
 
@@ -136,7 +136,7 @@ impl DatabaseStates {
     }
 }
 
-/// What databases show that have all their transactions in common, each found with a digest.
+/// Judge databases that have all their transactions in common, each found with a digest.
 pub fn judge_databases(
     found: &[(&DatabaseStates, ContentsDigest)],
     Progress { returned, begun }: Progress,

@@ -14,7 +14,7 @@ use crate::tables::rows::Word;
 
 /// No call has a longer name.
 const MOST_NAME_BYTES: usize = 64;
-/// What a mapping without a file is counted as.
+/// The name under which a mapping without a file is counted.
 pub const MAPPING: &str = "mmap of no file";
 
 /// A name of letters and digits, as far as one can be.
@@ -22,7 +22,7 @@ pub fn short(name: &str) -> &str {
     &name[..name.len().min(MOST_NAME_BYTES)]
 }
 
-/// What a line's call is.
+/// The call of a line.
 #[derive(Debug)]
 pub enum Decoded {
     /// How long it took, if the line tells.
@@ -252,7 +252,7 @@ impl TracedCall {
     }
 }
 
-/// Of `{st_mode=S_IFREG|0644, st_size=5, ...}`, or the like of statx.
+/// Return the state in `{st_mode=S_IFREG|0644, st_size=5, ...}`, or the like of statx.
 fn stat(text: &[u8]) -> Option<FileStat> {
     let prefix = [("st_", &b"{st_"[..]), ("stx_", b"{stx_")];
     let (prefix, _) = prefix.into_iter().find(|(_, begin)| text.starts_with(begin))?;
@@ -296,11 +296,11 @@ fn command_word(number: i32) -> Word {
 pub struct Parts<'a> {
     pub name: &'a str,
     pub arguments: Vec<&'a [u8]>,
-    /// What stands behind `= `.
+    /// The text behind `= `.
     pub result: &'a [u8],
 }
 
-/// What stands for the arguments of a call that was killed.
+/// The text in place of the arguments of a call that was killed.
 const UNFINISHED: &[u8] = b"<unfinished ...>";
 
 /// Cuts a whole call.
@@ -409,7 +409,8 @@ impl ArgumentCutter<'_> {
         Err(Fault::new(begin - 1, "a string without end"))
     }
 
-    /// What -y says of a descriptor: `3</a/b>`, with -yy `3<TCP:[A->B]>` and `3</dev/null<char>>`.
+    /// Skip the annotation of -y behind a descriptor: `3</a/b>`, with -yy `3<TCP:[A->B]>` and
+    /// `3</dev/null<char>>`.
     fn annotation(&mut self) -> Result<(), Fault> {
         let (begin, mut depth, mut within) = (self.at, 1, 0_usize);
         while let Some(letter) = self.text.get(self.at) {

@@ -9,9 +9,9 @@ use super::decode;
 use super::line::{self, LineContent, LineStamp};
 use crate::import::lines::{Lines, Next};
 
-/// What a half without its other half is read as.
+/// The end that is read behind a half without its other half.
 const CUT: &[u8] = b" <unfinished ...>";
-/// What the table of -C, -c and -U has above its columns.
+/// The heads of the table that -C, -c and -U print.
 const COLUMNS: [&[u8]; 9] = [
     b"%",
     b"time",
@@ -37,7 +37,7 @@ struct FirstHalf {
 /// A file's lines.
 pub struct JoinedLines {
     pub lines: Lines,
-    /// Of the line that was given last.
+    /// The number of the line that was given last.
     pub number: u64,
     half: Option<FirstHalf>,
     waiting: VecDeque<Numbered>,
@@ -210,7 +210,7 @@ fn message(line: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-/// Where the path begins by which strace was run, if one ends the text.
+/// Return the byte at which the path begins by which strace was run, if one ends the text.
 fn begin_of_path(text: &[u8]) -> usize {
     if text.last() != Some(&b'/') {
         return text.len();

@@ -1,12 +1,12 @@
-//! What a line of strace's output is: a call, a part of one, a signal, an end; whose it is, and
-//! when. Reads all the forms that options give the beginning of a line:
+//! The content of a line of strace's output: a call, a part of one, a signal, an end; its thread
+//! and its time. Reads all the forms that options give the beginning of a line:
 //!
 //!     [pid 12] | 12 | 12<sh>       -f, -f with -o, -Y; nothing with -ff
 //!     1700000000.123456            -ttt; 12:34:56.123456 with -tt, 0.000123 with -r, and no time
 //!     [00007f0012345678] [  257]   -i, -n
 //!     [system_u:system_r:app_t:s0] --secontext, before the time
 
-/// Where a line stops to be one, from 0, and why.
+/// The place at which a text stops to be a line, in bytes from 0, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
     pub at: usize,
@@ -31,7 +31,7 @@ pub enum LineStamp {
     Relative(i64),
 }
 
-/// What a line says; a call's text is still to be cut.
+/// The content of a line; a call's text is still to be cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineContent<'a> {
     Call(&'a [u8]),
@@ -144,7 +144,8 @@ fn read_content(text: &[u8]) -> Result<LineContent<'_>, Fault> {
     })
 }
 
-/// What strace tells of itself: `strace: ...`, by whatever path it was run, `Process 12 attached`.
+/// Return a note of strace about itself: `strace: ...`, by whatever path it was run, `Process 12
+/// attached`.
 fn own_note(text: &[u8]) -> Option<LineContent<'_>> {
     let begin = text.windows(8).position(|part| part == b"strace: ").filter(|begin| {
         let path = &text[..*begin];

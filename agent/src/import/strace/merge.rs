@@ -56,7 +56,7 @@ impl Merged {
         Ok(Self::from_files(lines.collect::<anyhow::Result<_>>()?, forms))
     }
 
-    /// Of files that are open.
+    /// Return the lines of open files in one order.
     pub fn from_files(files: Vec<Lines>, forms: &[FileForm]) -> Self {
         let mut sources = Vec::new();
         for (index, (lines, form)) in files.into_iter().zip(forms).enumerate() {
@@ -120,7 +120,7 @@ impl Merged {
         self.sources.iter().map(|source| source.numbers.doubtful).sum()
     }
 
-    /// What the files tell of times.
+    /// Return what the files tell of times.
     pub fn times(&self, ends: &Times) -> Times {
         let kind = self.sources.first().map(|source| source.clock.kind()).unwrap_or_default();
         Times { kind, ..*ends }
@@ -166,7 +166,7 @@ impl Source {
     }
 }
 
-/// Of a file of -ff: NAME.TID.
+/// Return the thread whose file of -ff this is: NAME.TID.
 fn tid_of_name(file: &Path) -> Option<i64> {
     file.extension()?.to_str()?.parse().ok().filter(|tid| *tid > 0)
 }
@@ -296,7 +296,7 @@ pub fn child_of(content: &LineContent) -> Option<i64> {
 
 const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 
-/// What a trace tells of times.
+/// The times of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
     pub kind: ClockKind,
@@ -336,12 +336,12 @@ impl Times {
         facts
     }
 
-    /// What `begin_ns` of a call is.
+    /// Return the word for the kind of `begin_ns` of calls.
     pub fn begin_word(&self) -> &'static str {
         if self.kind == ClockKind::Order { "order" } else { "told" }
     }
 
-    /// What a reader should know besides.
+    /// Return what a reader should know besides.
     pub fn note(&self) -> Option<String> {
         let text = "no times: begin_ns is the calls' order only; strace tells times with -ttt";
         (self.kind == ClockKind::Order).then(|| text.to_owned())
@@ -357,7 +357,7 @@ pub struct TraceClock {
 }
 
 impl TraceClock {
-    /// Of a kind of time, from the first time that the file tells.
+    /// Return a clock for a kind of time, from the first time that the file tells.
     pub fn new(kind: ClockKind, first_ns: i64) -> Self {
         TraceClock { kind, last_ns: first_ns, days_ns: 0 }
     }

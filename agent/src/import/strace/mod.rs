@@ -20,7 +20,7 @@ pub use merge::FileForm;
 pub use merge::{Merged, Times, forms};
 pub use threads::creations;
 
-/// What a trace had besides calls that are recorded.
+/// The counts of a trace besides the calls that are recorded.
 #[derive(Debug, Default)]
 pub struct Read {
     pub lines: u64,

@@ -52,7 +52,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Of one file, or of several.
+    /// Return the threads of one file, or of several.
     pub fn new(is_merged: bool) -> Self {
         Threads { is_merged, ..Threads::default() }
     }
@@ -123,7 +123,7 @@ impl Threads {
         Ok(())
     }
 
-    /// What is under way at the end of the trace has no end.
+    /// End the trace: calls that are under way have no end.
     ///
     /// # Errors
     /// If no program can do such a thing.

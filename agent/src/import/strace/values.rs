@@ -19,11 +19,11 @@ pub struct Text {
 pub struct Descriptor {
     pub number: i64,
     pub path: Option<Vec<u8>>,
-    /// What it is if it is of no file: `pipe:[12]`.
+    /// The description of a descriptor that is of no file: `pipe:[12]`.
     pub no_file: Option<Vec<u8>>,
 }
 
-/// Of x86_64, from 1 (signal(7)).
+/// Names of x86_64's signals, from 1 on (signal(7)).
 const SIGNALS: [&str; 31] = [
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
     "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
@@ -190,7 +190,7 @@ fn without_comment(text: &[u8]) -> &[u8] {
     text[..end.unwrap_or(text.len())].trim_ascii()
 }
 
-/// What strace explains behind a value.
+/// Return strace's comment behind a value.
 fn comment(text: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(text).ok()?;
     let (_, explained) = text.split_once("/*")?;
@@ -203,9 +203,9 @@ pub struct CallResult {
     /// None where it did not return; -errno where it failed.
     pub result: Option<i64>,
     pub error: Option<Word>,
-    /// Of -y, where the result is a descriptor.
+    /// The path that -y tells, where the result is a descriptor.
     pub path: Option<Vec<u8>>,
-    /// Of a thread that the call made, where strace's lines have another number of it.
+    /// The thread that the call made, where strace's lines have another number of it.
     pub tid: Option<i64>,
     pub duration_ns: Option<i64>,
 }

@@ -157,7 +157,7 @@ const STATES: &str = "disk_states.json";
 /// States beyond are checked in the guest.
 const MOST_PAGES: usize = 32 << 10;
 
-/// Where a slot is all zeroes.
+/// The number of the contents of a slot of zeroes.
 const ZEROES: u32 = 0;
 
 /// Slots that changed on a disk, and which content each has since: its number plus one.

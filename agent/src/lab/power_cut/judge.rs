@@ -31,7 +31,7 @@ pub struct Judge<'a> {
     stand: &'a Stand<'a>,
     remains: &'a dyn Remains,
     log: KernelLog,
-    /// Where there is a checker that can look outside the guest.
+    /// The checker that can look outside the guest, if there is one.
     handed: Option<HandedDisks<'a>>,
 }
 

@@ -1,7 +1,7 @@
-//! What survives of a run when the power is cut. Reads the record that the modelled disks made of
-//! the run that was measured; chooses states that cuts leave of it, puts the disks into each,
-//! mounts the filesystem, and has the workload compare what is there with what had been
-//! acknowledged. Produces power_cuts.json in the output directory, with a row for each state.
+//! The verdict on a run whose power is cut. Reads the record that the modelled disks made of the
+//! run that was measured; chooses states that cuts leave of it, puts the disks into each, mounts
+//! the filesystem, and has the workload compare what is there with what had been acknowledged.
+//! Produces power_cuts.json in the output directory, with a row for each state.
 //!
 //! writes -> walk -> states: which states there are, without a disk; disks: puts the disks into
 //! them; judge: what is found there; shrink -> smallest: the least that a cut must take for a harm.

@@ -6,7 +6,8 @@
 
 use super::writes::WHOLE;
 
-/// What a cut did to one open piece: which of its sectors survived, bit n is sector n; not all.
+/// The damage that a cut did to one open piece: which of its sectors survived, bit n is sector n;
+/// not all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PieceDamage {
     /// The number of the open piece, in order.
@@ -25,7 +26,7 @@ impl PieceDamage {
     }
 }
 
-/// What is damaged of open pieces of which these sectors survive.
+/// Return the damages of open pieces of which these sectors survive.
 pub fn damages(survivors: &[u8]) -> Vec<PieceDamage> {
     let all = survivors.iter().enumerate();
     all.filter(|(_, survivors)| **survivors != WHOLE)
@@ -175,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where harm takes certain pieces, some of them torn, they are found and nothing else.
+        /// Harm that takes certain pieces, some of them torn, is shrunk to them and nothing else.
         #[test]
         fn what_is_needed_is_found_whatever_is_lost_beside_it(
             all in damaged(), chosen in prop::collection::vec(any::<prop::sample::Index>(), 0..5)
@@ -209,7 +210,7 @@ mod tests {
             }
         }
 
-        /// Of any predicate what is given does the harm, and is less than there was.
+        /// Whatever the predicate, the shrunk damage does the harm, and is less than there was.
         #[test]
         fn what_is_given_does_the_harm(
             all in damaged(), seed in any::<u64>(), most in 0_usize..40

@@ -1,5 +1,6 @@
-//! What a harm takes: shrinks a harmful state to the smallest cut that still does its harm, by
-//! judging smaller cuts of the same moment, and names the slots that are lost or torn in it.
+//! The least that a harm takes: shrinks a harmful state to the smallest cut that still does its
+//! harm, by judging smaller cuts of the same moment, and names the slots that are lost or torn in
+//! it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -28,7 +29,7 @@ pub struct DamagedSlot {
     pub issue_ns: i64,
     /// Which of its sectors of 512 bytes survived, by their numbers; none: it is lost.
     pub survivors: Vec<u8>,
-    /// Whose the write was; empty where the trace does not say.
+    /// The owners of the write; empty where the trace does not say.
     pub owners: Vec<SlotOwner>,
 }
 
@@ -42,7 +43,7 @@ pub struct SmallestCut {
     /// Whether no slot can be left out, and no tear be a loss; otherwise that was not tried to the
     /// end.
     pub is_minimal: bool,
-    /// What was found after it.
+    /// The verdict's message after the cut.
     pub message: String,
 }
 
@@ -60,7 +61,7 @@ pub struct Shrinker<'a> {
     owners: Owners,
     devices: Vec<String>,
     left: usize,
-    /// What was found in states, by their contents and promises.
+    /// The verdicts on states, by their contents and promises.
     known: HashMap<(u64, u64), (CutOutcome, String)>,
     /// Smallest damages so far, each by the places of its pieces in the run.
     hints: Vec<(CutOutcome, Vec<(usize, u8)>)>,

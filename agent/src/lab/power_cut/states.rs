@@ -18,7 +18,8 @@ use crate::tables::rows::Transaction;
 
 /// All boundary states are chosen where they are so many in ten at most: the rest is drawn.
 const ALL_BOUNDARY_TENTHS: usize = 8;
-/// Where they are more, so many in ten are, as none of them stands for all.
+/// The tenths of all states that are boundary states where there are more of them, as none of them
+/// stands for all.
 const BOUNDARY_TENTHS: usize = 6;
 /// One of so many drawn states is a second cut: of the recovery from another state.
 const SECOND_EVERY: usize = 4;

@@ -1,4 +1,4 @@
-//! What was written to the disks of a run, and from when on a power cut takes it no more: reads the
+//! The writes to the disks of a run, and from when on a power cut takes them no more: reads the
 //! records of the disks and the durability model of each; makes one list of requests in the order
 //! of issue. The contents of the disks in one state are numbers of pieces, with a hash of all.
 //!

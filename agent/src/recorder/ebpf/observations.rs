@@ -1,5 +1,5 @@
-//! What the kernel's program has sent of the threads: their calls with the memory that belongs to
-//! them, and the children that were seen before their creators' calls had ended.
+//! The records that the kernel's program has sent of the threads: their calls with the memory that
+//! belongs to them, and the children that were seen before their creators' calls had ended.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -72,7 +72,8 @@ impl SeenMemory {
 /// st_dev of a file by its s_dev, and files that the recording made.
 #[derive(Debug, Default)]
 pub struct KnownFiles {
-    /// Where they differ: filesystems of several devices have numbers of their own.
+    /// The st_dev of each s_dev, where they differ: filesystems of several devices have numbers of
+    /// their own.
     devices: HashMap<u32, i64>,
     made: HashSet<(i64, i64)>,
 }
@@ -95,7 +96,7 @@ impl KnownFiles {
         }
     }
 
-    /// What stat(2) gives for the device of a file that is still found under its path.
+    /// Learn what stat(2) gives for the device of a file that is still found under its path.
     fn learn(&mut self, file: &OpenedFile, found: &PathState) {
         let is_known = file.knowledge & (WAS_THERE | WAS_MADE) != 0;
         let is_found = found.inode == Some(file.inode.cast_signed());

@@ -63,7 +63,7 @@ pub fn obstacle() -> Option<&'static str> {
 
 /// The calls and threads that were lost, as the ring was full.
 pub struct Lost {
-    /// By name; `other` is calls of 32-bit programs.
+    /// The calls that were missed, by name; `other` is calls of 32-bit programs.
     pub calls: BTreeMap<&'static str, u64>,
     /// Forks, execs and ends of threads.
     pub threads: u64,

@@ -126,7 +126,7 @@ pub fn event_message(tid: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(message as i32) }
 }
 
-/// What call a stopped thread begins or ends (Linux 5.3).
+/// Return the call that a stopped thread begins or ends (Linux 5.3).
 pub fn stop(tid: i32) -> io::Result<Stop> {
     let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
     let size = size_of::<libc::ptrace_syscall_info>();

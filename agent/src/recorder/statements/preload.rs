@@ -111,11 +111,11 @@ const MACHINE: (&str, u16, &str) = if cfg!(target_arch = "aarch64") {
 /// How a program gets its libraries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Linking {
-    /// By glibc's dynamic linker, which loads ours first.
+    /// It is loaded by glibc's dynamic linker, which loads ours first.
     Dynamic,
     /// It needs none: nothing can be loaded before its SQLite.
     Static,
-    /// By another dynamic linker, or it is of another machine.
+    /// It is loaded by another dynamic linker, or it is of another machine.
     Foreign(String),
 }
 

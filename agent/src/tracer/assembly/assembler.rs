@@ -27,13 +27,13 @@ const PENDING_BIOS: usize = 1024;
 /// A deadline that everything is before.
 pub const NEVER_NS: u64 = i64::MAX as u64;
 
-/// What a tracing under way has found so far.
+/// The state of a tracing under way.
 pub struct Assembler {
     /// Runs whose bio did not come yet, by its serial.
     pending: BTreeMap<u64, Vec<Run>>,
     /// Runs whose bio never came.
     orphans: u64,
-    /// By device: the disk or a partition of it.
+    /// The layout of each device: the disk or a partition of it.
     layouts: BTreeMap<u32, Layout>,
     surroundings: Surroundings,
     files: Files,
@@ -41,7 +41,7 @@ pub struct Assembler {
     joiner: Joiner,
     sequence: Sequence,
     sums: Sums,
-    /// What raw NAND did and was not fed yet.
+    /// Operations of raw NAND that were not fed yet.
     operations: VecDeque<TracedOperation>,
     /// The files and directories that those are of.
     inodes: Vec<NamedInode>,
@@ -81,7 +81,8 @@ impl Assembler {
         self.learn(filesystem);
     }
 
-    /// What raw NAND did while it was traced: each is fed before the records of later times.
+    /// Add what raw NAND did while it was traced: each operation is fed before the records of later
+    /// times.
     pub fn add_operations(&mut self, told: AttributedOperations) {
         self.operations.extend(told.operations);
         self.inodes.extend(told.inodes);
@@ -242,7 +243,7 @@ impl Assembler {
         &mut self.files
     }
 
-    /// What was seen and not tied up, so far.
+    /// Return what was seen and not tied up so far.
     pub fn gaps(&self) -> Gaps {
         Gaps {
             unmatched_names: self.causes.unmatched_names(),

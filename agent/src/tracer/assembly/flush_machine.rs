@@ -15,7 +15,7 @@ const BYTES: u32 = 4096;
 /// Bios at once at most.
 const ADDRESSES: u64 = 6;
 
-/// What a device and a kernel make different.
+/// A device and a kernel, as far as they differ.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     /// The device takes REQ_FUA; without, a flush after the write takes its place.
@@ -39,11 +39,11 @@ struct Write {
     has_data: bool,
     flags: u32,
     stage: Stage,
-    /// Of the bio and of the request; used again when it is done.
+    /// The address of the bio and of the request; used again when it is done.
     address: u64,
 }
 
-/// What the driver has of a flush. Ended: the machine does not know of it yet.
+/// The driver's part of a flush. Ended: the machine does not know of it yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Flush {
     #[default]
@@ -60,7 +60,7 @@ struct Machine {
     running: Vec<usize>,
     data_in_flight: Vec<usize>,
     flush: Flush,
-    /// What is left to do under its lock.
+    /// The steps that are left to do under its lock.
     locked: VecDeque<Locked>,
 }
 

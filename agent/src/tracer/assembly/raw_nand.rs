@@ -1,5 +1,5 @@
-//! What an operation of raw NAND is to the rest of the tracer: a bio whose runs are classified by
-//! what the headers of UBI and UBIFS said of its bytes.
+//! Operations of raw NAND for the rest of the tracer: bios whose runs are classified by what the
+//! headers of UBI and UBIFS said of their bytes.
 
 use crate::raw_nand::follower::{Extent, NodeSubject, OperationCause, TracedOperation};
 use crate::raw_nand::operation::OperationKind;

@@ -16,7 +16,7 @@ use crate::tracer::requests::operation_name;
 /// The file of those that were too many to keep apart.
 const FURTHER: &str = "(further files)";
 
-/// By the disk's number, the operation, and the block type.
+/// The key of a sum: the disk's number, the operation, and the block type.
 type SumKey = (u32, &'static str, BlockType);
 
 /// The sums so far.
@@ -38,13 +38,13 @@ pub struct Total {
     pub device: String,
     pub operation: &'static str,
     pub block_type: &'static str,
-    /// Of bios that were queued.
+    /// The bytes of bios that were queued.
     pub bytes: u64,
-    /// Of these, bytes of bios that have no rows in requests and page_runs.
+    /// The bytes of those bios that have no rows in requests and page_runs.
     pub bytes_without_rows: u64,
 }
 
-/// What of one file was counted without rows.
+/// The bytes of one file that were counted without rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CountedFile {
     pub operation: &'static str,
@@ -63,7 +63,7 @@ pub struct Totals {
     /// Bios that were counted and have no rows.
     pub bios_without_rows: u64,
     pub sums: Vec<Total>,
-    /// Where rows are missing, or there are none: whose their bytes were.
+    /// The files whose bytes have no rows, where rows are missing or there are none.
     pub without_rows: Vec<CountedFile>,
 }
 
@@ -73,7 +73,7 @@ impl Sums {
         self.sums.entry(key(bio, class)).or_default().bytes += u64::from(bytes);
     }
 
-    /// What was counted without records, as the rules say.
+    /// Add runs that were counted without records, as the rules say.
     pub fn add_counted(&mut self, counted: &CountedRuns, class: &Class, files: &Files) {
         let key = key(&counted.bio, class);
         let sum = self.sums.entry(key).or_default();

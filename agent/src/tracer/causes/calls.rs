@@ -19,8 +19,8 @@ pub const RENAMEAT: u32 = system_calls::SYS_renameat as u32;
 pub const LINKAT: u32 = system_calls::SYS_linkat as u32;
 pub const RENAMEAT2: u32 = system_calls::SYS_renameat2 as u32;
 
-/// What a sync call is, in the words of schema/requests.toml (asker_call). `flags` are those of a
-/// write that waits.
+/// Return the name of a sync call, in the words of schema/requests.toml (asker_call). `flags` are
+/// those of a write that waits.
 pub fn sync_name(number: u32, flags: u32) -> &'static str {
     match i64::from(number) {
         // The one ioctl that the program reports: F2FS_IOC_COMMIT_ATOMIC_WRITE.

@@ -40,7 +40,7 @@ const FILES_NAMED: usize = 8;
 /// that would.
 const CHANGES_LIMIT: usize = 16_384;
 
-/// What was changed: a file, or of one that was never seen its last name.
+/// The subject of a change: a file, or of one that was never seen its last name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Changed {
     File(FileKey),
@@ -78,7 +78,7 @@ impl Reason {
         true
     }
 
-    /// What the bios of one request carry together; None if none of them carries anything.
+    /// Return what the bios of one request carry together; None if none of them carries anything.
     pub fn text_of_all<'a>(
         reasons: &[Rc<Reason>],
         name: impl Fn(FileKey) -> &'a str,
@@ -129,8 +129,8 @@ impl Reason {
     }
 }
 
-/// What goes without saying is not said: a file that is made or unlinked changes its links, and
-/// whatever is done to it its times.
+/// Return the words for changes. What goes without saying is not said: a file that is made or
+/// unlinked changes its links, and whatever is done to it its times.
 fn words(bits: u32) -> String {
     let makes = CREATED | UNLINKED | LINKED | REPLACED;
     let implied = if bits & makes != 0 { LINKS } else { 0 };
@@ -163,7 +163,7 @@ impl Scope {
 struct Group {
     opened_ns: u64,
     latest_ns: u64,
-    /// By what its bios may carry, what they do carry: looked for once, as jbd2 sends a bio for
+    /// The reasons of its bios, by what they may carry: looked for once, as jbd2 sends a bio for
     /// each block of a commit, and there may be as many changes. None: it must be looked for anew.
     reasons: BTreeMap<Scope, Option<Rc<Reason>>>,
 }
@@ -181,9 +181,9 @@ struct Pending {
     dropped: u64,
     dropped_ns: u64,
     newest_ns: u64,
-    /// By the number of the call it is for.
+    /// The commits under way, by the number of the call that each is for.
     groups: BTreeMap<Option<u64>, Group>,
-    /// What the last finished commit carried for which no call waited.
+    /// The changes that the last finished commit carried for which no call waited.
     last: Rc<Reason>,
 }
 
@@ -324,7 +324,7 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
-    //! What commits carry, tested with hand-made changes.
+    //! Tests of what commits carry, with hand-made changes.
 
     use super::*;
 

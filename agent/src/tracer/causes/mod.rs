@@ -35,7 +35,7 @@ pub struct Cause {
     pub reason: Option<Rc<Reason>>,
 }
 
-/// What is going on, and what is still to be committed.
+/// The calls that are going on, and the changes that are still to be committed.
 #[derive(Debug)]
 pub struct Causes {
     calls: SyncCalls,
@@ -43,7 +43,7 @@ pub struct Causes {
     names: NameLookup,
     submitted: UringNames,
     disks: BTreeSet<u32>,
-    /// By the device of a journal of jbd2: the transaction whose blocks are written.
+    /// The transaction whose blocks are written, by the device of the journal of jbd2.
     commits: BTreeMap<u32, u32>,
     /// The filesystem (s_dev) on a device that is not its own: Btrfs, or that of a journal. Set by
     /// runs whose filesystem is known alone: it decides on all later bios of the device.

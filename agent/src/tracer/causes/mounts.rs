@@ -20,7 +20,7 @@ pub struct Mounts {
     on_several: BTreeSet<u32>,
     /// A folder as it was written, and without symbolic links: calls come in rows on one folder.
     followed: Option<(String, LinkTarget)>,
-    /// By device: whether it is on a traced disk.
+    /// Whether each device is on a traced disk.
     asked: BTreeMap<u32, bool>,
 }
 
@@ -76,7 +76,8 @@ impl Mounts {
         self.place_below(&normal(path), "")
     }
 
-    /// By the mounts whose points are longer than `above`; the empty text is above all.
+    /// Return the place of a path by the mounts whose points are longer than `above`; the empty
+    /// text is above all.
     fn place_below(&self, path: &str, above: &str) -> Option<FilesystemPath> {
         let below = |mount: &&Mount| {
             let is_deeper = above.is_empty() || mount.point.len() > above.len();
@@ -129,7 +130,8 @@ impl Mounts {
         }
     }
 
-    /// What is not in memory is asked of a traced disk alone: a network filesystem may not answer.
+    /// Return where a folder leads. What is not in memory is asked of a traced disk alone: a
+    /// network filesystem may not answer.
     fn follow(&mut self, folder: &str) -> LinkTarget {
         let followed = (self.surroundings.follow)(&format!("{folder}/"));
         let holds = |mount: &&Mount| is_within(folder, &mount.point);

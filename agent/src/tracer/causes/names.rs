@@ -30,7 +30,7 @@ pub struct NameLookup {
     older_paths: BTreeMap<FilesystemPath, FileKey>,
     directories: BTreeMap<FileKey, String>,
     older_directories: BTreeMap<FileKey, String>,
-    /// By thread: the first place of a call whose second name is to come.
+    /// The first place of a call whose second name is to come, by thread.
     first_places: BTreeMap<u32, FilesystemPath>,
     unmatched: u64,
 }

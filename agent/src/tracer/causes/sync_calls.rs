@@ -32,7 +32,7 @@ pub struct Asker {
     pub file: Option<FileKey>,
     /// Calls that the bio may serve: 1 where it is certain.
     pub waiting: u32,
-    /// Where they are several: the command names of those that wait, and how many have each.
+    /// The command names of those that wait, and how many have each, where they are several.
     pub all: Option<String>,
     /// Number of the call, in the order in which calls began; None for direct I/O, which waits for
     /// nothing but its own bios.
@@ -52,7 +52,7 @@ struct SyncCall {
 /// The calls that are going on.
 #[derive(Debug)]
 pub struct SyncCalls {
-    /// By what does them: see `doer`.
+    /// The calls by what does them: see `caller_key`.
     active: BTreeMap<u64, SyncCall>,
     begun: u64,
     disks: BTreeSet<u32>,
@@ -84,7 +84,7 @@ impl SyncCalls {
             self.active.retain(|_, call| call.sync.request == 0);
         }
         let call = SyncCall { number: self.begun, sync, transaction: None, served: false };
-        self.active.insert(doer(&call.sync), call);
+        self.active.insert(caller_key(&call.sync), call);
         self.begun += 1;
     }
 
@@ -104,7 +104,7 @@ impl SyncCalls {
 
     /// The call that a thread was in, or the request, ended; its number if it was seen to begin.
     pub fn end(&mut self, sync: &Sync) -> Option<u64> {
-        self.active.remove(&doer(sync)).map(|call| call.number)
+        self.active.remove(&caller_key(sync)).map(|call| call.number)
     }
 
     /// A commit of the filesystem is finished: it was for the calls that are going on, but for
@@ -214,7 +214,7 @@ impl SyncCall {
 }
 
 /// A thread's number, or the address of a request of io_uring, which is in the kernel's half.
-fn doer(sync: &Sync) -> u64 {
+fn caller_key(sync: &Sync) -> u64 {
     if sync.request != 0 { sync.request } else { u64::from(sync.tid) }
 }
 

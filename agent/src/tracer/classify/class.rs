@@ -1,4 +1,4 @@
-//! What the rules say of a page run: its block type, and the file that it is of.
+//! The answer of the rules about a page run: its block type, and the file that it is of.
 
 use super::layout::Inodes;
 use crate::tables::rows::Word;
@@ -7,7 +7,7 @@ use crate::tracer::records::kernel::{
 };
 use crate::tracer::records::{self, Run};
 
-/// What bytes on the device are to the filesystem (schema/page_runs.toml, block_type).
+/// The role that bytes on the device have for the filesystem (schema/page_runs.toml, block_type).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BlockType {
     Data,
@@ -41,7 +41,7 @@ pub enum RunOwner {
     Number(u64),
 }
 
-/// What the rules say of one run.
+/// The answer of the rules about one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
     pub block_type: BlockType,
@@ -52,7 +52,7 @@ pub struct Class {
     pub has_offset: bool,
     /// For a journal copy: byte on the filesystem's device where the block lives.
     pub home_bytes: Option<u64>,
-    /// What lives there (Layout::subtype), and the inodes where it is an inode table of ext4.
+    /// The area of that place (Layout::subtype), and the inodes where it is an inode table of ext4.
     pub home_area: &'static str,
     pub home_inodes: Option<Inodes>,
 }
@@ -86,7 +86,7 @@ impl Class {
     }
 }
 
-/// What the mode of a run's inode says.
+/// Return the class that the mode of a run's inode tells.
 pub fn class_of_mode(run: &Run) -> Class {
     match run.mode & MODE_TYPE {
         MODE_DIRECTORY => Class::owned(BlockType::FsMetadata, "directory", RunOwner::Inode),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Where ext4 and F2FS have their superblocks.
+/// The byte at which ext4 and F2FS have their superblocks.
 pub const SUPERBLOCK_OFFSET: u64 = 1024;
 
 /// The name of the areas that have inodes of ext4.

@@ -25,7 +25,7 @@ use layout::{Layout, SUPERBLOCK_OFFSET, u16_at, u32_at};
 /// Filesystems that the rules were made for.
 const KNOWN_HOLDERS: &[&str] = &["btrfs", "ext2", "ext3", "ext4", "f2fs", "nilfs2", "xfs"];
 
-/// What one run is. Rules are tried from the surest signal to the weakest.
+/// Return the class of one run. Rules are tried from the surest signal to the weakest.
 pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Class {
     if let Some(class) = class_of_operation(bio, run) {
         return class;

@@ -15,7 +15,7 @@ pub fn buffer(bio: &Bio) -> Class {
     Class::new(BlockType::FsMetadata, name.to_owned())
 }
 
-/// Where blocks of directories and attributes have theirs (struct xfs_da_blkinfo).
+/// The byte at which blocks of directories and attributes have theirs (struct xfs_da_blkinfo).
 const SHORT_MAGIC_OFFSET: usize = 8;
 
 /// The name; empty for a block that has no magic number, as one of a symbolic link of version 4.

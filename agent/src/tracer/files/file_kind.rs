@@ -12,7 +12,7 @@ pub const NONE: &str = "none";
 /// The kind of a directory, which cannot be derived from its name.
 pub const DIRECTORY: &str = "directory";
 pub const OTHER: &str = "other";
-/// Of a request whose page runs differ.
+/// The kind of a request whose page runs differ.
 const MIXED: &str = "mixed";
 
 static TABLE: &str = include_str!("../../../../schema/file_kinds.toml");
@@ -54,7 +54,7 @@ struct Rule {
 #[derive(Debug, Clone)]
 pub struct FileKinds {
     rules: Vec<Rule>,
-    /// Of the patterns "*.suffix", which most are: the first rule that has each.
+    /// The first rule that has each of the patterns "*.suffix", which most are.
     suffixes: BTreeMap<String, usize>,
 }
 

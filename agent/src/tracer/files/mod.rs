@@ -48,7 +48,7 @@ pub struct Numbered {
     pub is_directory: bool,
 }
 
-/// What a call that changed names did to a file that is known.
+/// The effect of a call that changed names on a file that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// It has this path now.

@@ -17,7 +17,8 @@ const OPTIONAL: [(&CStr, &str); 3] = [
 /// How the names end of programs that take over where another was skipped (second_program.bpf.h).
 const TAKES_OVER: &[u8] = b"_within";
 
-/// Of the ring, for each processor: what the runs of a bio may need, and the bio.
+/// The bytes of the ring that are kept for each processor: what the runs of a bio may need, and the
+/// bio.
 const KEPT_BYTES: u64 = 32 << 10;
 
 /// The sums of totals.bpf.h, and those that found no place there.

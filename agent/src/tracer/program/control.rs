@@ -10,11 +10,11 @@ use crate::bpf::Symbols;
 /// DISKS_LIMIT of kernel/block/event.h: how many disks can be traced at once.
 pub const DISKS_LIMIT: usize = 8;
 
-/// What ends a write of a buffer_head where that has no function of its own for it.
+/// The functions that end a write of a buffer_head where that has no function of its own for it.
 const BUFFER_ENDS: [&str; 3] = ["bh_end_write", "bh_end_async_write", "journal_end_buffer_io_sync"];
 
-/// What ends direct I/O on a device's node; and what ends such a bio, among others, where the
-/// caller itself waits for it.
+/// The functions that end direct I/O on a device's node; and those that end such a bio, among
+/// others, where the caller itself waits for it.
 const NODE_ENDS: [&str; 2] = ["blkdev_bio_end_io", "blkdev_bio_end_io_async"];
 const WAITING_ENDS: [&str; 3] =
     ["submit_bio_wait_endio", "bio_wait_end_io", "blkdev_bio_end_io_simple"];
@@ -76,7 +76,7 @@ pub struct Control {
 
 const _: () = assert!(size_of::<Control>() == 376);
 
-/// Where the fields are mapped.
+/// The mapped memory of the fields.
 pub struct ControlMemory(NonNull<Control>);
 
 impl ControlMemory {
@@ -108,13 +108,13 @@ impl ControlMemory {
         self.set_enabled(Enabled::On);
     }
 
-    /// What the programs do from now on.
+    /// Set what the programs do from now on.
     pub fn set_enabled(&mut self, enabled: Enabled) {
         // SAFETY: as in `begin`.
         unsafe { (&raw mut (*self.0.as_ptr()).enabled).write_volatile(enabled as u32) }
     }
 
-    /// Where the kernel's functions are.
+    /// Set the addresses of the kernel's functions.
     pub fn set_addresses(&mut self, symbols: &Symbols) {
         let control = self.0.as_ptr();
         // SAFETY: as in `begin`.
@@ -167,13 +167,12 @@ impl ControlMemory {
 const HEAD_BYTES: usize = 1 << 20;
 const PT_NOTE: u64 = 4;
 
-/// Where arm64 has its pages: the kernel turns the address of a struct page into that of the page's
-/// bytes by two constants (page_to_virt() of arch/arm64/include/asm/memory.h), which are variables
-/// on x86_64. The note VMCOREINFO in the head of /proc/kcore (Linux 4.19;
-/// Documentation/admin-guide/kdump/vmcoreinfo.rst) names them from Linux 6.0 on.
-///
-/// The address of the first struct page, and that of the first page's bytes; none where the kernel
-/// does not say, or root may not read it.
+/// Return the address of the first struct page, and that of the first page's bytes; None where the
+/// kernel does not say, or root may not read it. The kernel of arm64 turns the address of a struct
+/// page into that of the page's bytes by two constants (page_to_virt() of
+/// arch/arm64/include/asm/memory.h), which are variables on x86_64. The note VMCOREINFO in the head
+/// of /proc/kcore (Linux 4.19; Documentation/admin-guide/kdump/vmcoreinfo.rst) names them from
+/// Linux 6.0 on.
 fn linear_map() -> Option<(u64, u64)> {
     let file = File::open("/proc/kcore").ok()?;
     let mut head = [0; 64];

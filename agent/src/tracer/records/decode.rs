@@ -397,7 +397,7 @@ impl<'a> Fields<'a> {
         byte_text::comm(field)
     }
 
-    /// What is behind the fields taken.
+    /// Return the bytes behind the fields taken.
     fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]
     }

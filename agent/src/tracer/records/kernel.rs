@@ -10,7 +10,7 @@ pub const OPERATION_FLUSH: u32 = 2;
 pub const OPERATION_DISCARD: u32 = 3;
 pub const OPERATION_SECURE_ERASE: u32 = 5;
 pub const OPERATION_WRITE_ZEROES: u32 = 9;
-/// What a driver was asked past the block layer.
+/// Operations that a driver was asked for past the block layer.
 pub const OPERATION_DRIVER_IN: u32 = 34;
 pub const OPERATION_DRIVER_OUT: u32 = 35;
 
@@ -32,8 +32,8 @@ pub const MODE_BLOCK_DEVICE: u32 = 0o060000;
 pub const MODE_DIRECTORY: u32 = 0o040000;
 pub const MODE_REGULAR: u32 = 0o100000;
 
-/// Of a device's number as the kernel keeps it (include/linux/kdev_t.h). The major number of a
-/// filesystem that is on no disk of its own is 0.
+/// The bits of the minor number in a device's number as the kernel keeps it
+/// (include/linux/kdev_t.h). The major number of a filesystem that is on no disk of its own is 0.
 pub const MINOR_BITS: u32 = 20;
 
 /// s_magic of filesystems (include/uapi/linux/magic.h); bdevfs is that of block devices' caches.

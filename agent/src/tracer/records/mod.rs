@@ -37,7 +37,7 @@ pub enum Record {
     Change(Change),
     Name(Name),
     BioEnd(RequestRecord),
-    /// Of a request that is issued next.
+    /// A range of a request that is issued next.
     Range(RequestRecord),
     /// A block of a transaction is sent to a journal.
     Commit(JournalTransaction),
@@ -157,7 +157,8 @@ pub struct Sync {
     pub tid: u32,
     pub comm: String,
     pub flags: u32,
-    /// Of io_uring: by its address, until it is over. 0 of a call, of which a thread is in one.
+    /// The address of a request of io_uring, until it is over. 0 of a call, of which a thread is in
+    /// one.
     pub request: u64,
     pub subvolume: u64,
 }
@@ -167,9 +168,9 @@ pub struct Sync {
 pub struct JournalTransaction {
     pub number: u32,
     pub time_ns: u64,
-    /// Of a call: its thread; of io_uring the request's address.
+    /// The caller: of a call its thread, of io_uring the request's address.
     pub caller: u64,
-    /// Of a commit: what the journal is on.
+    /// The device that the journal of a commit is on.
     pub device: u32,
 }
 
@@ -193,7 +194,8 @@ pub struct Change {
 pub struct Name {
     pub call: u32,
     pub time_ns: u64,
-    /// Of the directory that the name is relative to, which of an absolute one is the root.
+    /// The inode of the directory that the name is relative to, which of an absolute one is the
+    /// root.
     pub inode: u64,
     pub generation: u32,
     pub filesystem: u32,
@@ -202,13 +204,13 @@ pub struct Name {
     pub elsewhere: bool,
     pub pid: u32,
     pub tid: u32,
-    /// What an absolute path means to the caller.
+    /// The meaning of an absolute path for the caller.
     pub root: Root,
     /// The new name of a rename or link.
     pub second: bool,
     /// The two files of a rename change places.
     pub exchanges: bool,
-    /// Of io_uring: by its address, until it is over. 0 of a system call, which is over.
+    /// The address of a request of io_uring, until it is over. 0 of a system call, which is over.
     pub request: u64,
     pub outcome: Option<UringOutcome>,
     /// As the call was given it; empty where it could not be read.

@@ -12,7 +12,7 @@ use crate::tracer::records::kernel::{
     OPERATION_DISCARD, OPERATION_DRIVER_IN, OPERATION_DRIVER_OUT, OPERATION_MASK,
 };
 
-/// What the block layer counts apart (op_stat_group() in include/linux/blk_types.h).
+/// The directions that the block layer counts apart (op_stat_group() in include/linux/blk_types.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     Read,
@@ -46,7 +46,7 @@ struct Bytes {
     later: u64,
 }
 
-/// What of one disk completed long after the begin, and was never seen to be issued.
+/// The completions on one disk, long after the begin, of what was never seen to be issued.
 #[derive(Debug, Default)]
 struct Strays {
     addresses: BTreeSet<u64>,
@@ -62,7 +62,7 @@ struct Edge {
     issue_ns: u64,
 }
 
-/// Of one trace.
+/// The completions of one trace.
 #[derive(Debug, Default)]
 pub struct Completions {
     begin: Span,

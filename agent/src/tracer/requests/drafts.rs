@@ -22,7 +22,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// What the rules said of a run.
+    /// Return the subject of a run by what the rules said of it.
     pub fn new(run: &Run, class: &Class) -> Self {
         match class.owner {
             RunOwner::None => Self::None,
@@ -40,7 +40,7 @@ impl Subject {
     }
 }
 
-/// What lives where a block goes that the journal has a copy of.
+/// The things at the place where a block goes that the journal has a copy of.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Home {
     pub area: &'static str,
@@ -71,7 +71,7 @@ pub struct DraftRun {
     pub subject: Subject,
     pub file_offset_bytes: Option<i64>,
     pub home_sector: Option<i64>,
-    /// What lives there.
+    /// The things at that place.
     pub home: Home,
     /// When its bio was queued.
     pub time_ns: u64,
@@ -127,7 +127,7 @@ pub struct Draft {
     pub row: rows::Request,
     pub runs: Vec<DraftRun>,
     pub asker_file: Option<FileKey>,
-    /// Of its bios that carry changes to files.
+    /// The reasons of its bios that carry changes to files.
     pub reasons: Vec<Rc<Reason>>,
     /// No more records of it will come.
     pub done: bool,
@@ -173,7 +173,7 @@ impl Draft {
     }
 }
 
-/// What a request's runs agree on; "mixed" where they do not.
+/// Set what a request's runs agree on; "mixed" where they do not.
 fn summarise(request: &mut rows::Request, runs: &[rows::PageRun]) {
     let agree = |field: fn(&rows::PageRun) -> &Word| match runs {
         [first, rest @ ..] if rest.iter().all(|run| field(run) == field(first)) => {

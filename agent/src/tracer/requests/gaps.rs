@@ -1,8 +1,8 @@
-//! What a trace knows that it is missing, in numbers and in words.
+//! The gaps of a trace, in numbers and in words.
 
 use crate::messages::plural;
 
-/// What was seen but not tied up.
+/// The counts of what was seen but not tied up.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Gaps {
     /// Bytes of requests whose page runs are of block_type unknown.
@@ -18,7 +18,7 @@ pub struct Gaps {
     pub untimed_requests: u64,
     /// Requests that the device refused.
     pub failed_requests: u64,
-    /// Of the lost events: programs that the kernel did not run, within themselves.
+    /// The lost events that are programs which the kernel did not run, within themselves.
     pub skipped_runs: u64,
     /// Requests of bios queued before the tracing began or after it ended: no part of it.
     pub edge_requests: u64,
@@ -35,13 +35,13 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// What the tables lack of times; bytes and owners are there.
+    /// Return what the tables lack of times; bytes and owners are there.
     pub fn untimed(&self) -> Option<String> {
         let count = self.untimed_requests;
         (count > 0).then(|| format!("{} completed at an unknown time", plural(count, "request")))
     }
 
-    /// What is missing of names and reasons; none where nothing is.
+    /// Return what is missing of names and reasons; empty where nothing is.
     pub fn notes(&self) -> Vec<String> {
         let counts = [
             (

@@ -50,17 +50,17 @@ struct WaitingBio {
 /// The join under way: what is queued, what the driver has, and the drafts made so far.
 #[derive(Default)]
 pub struct Joiner {
-    /// By their numbers.
+    /// The traced disks, by their numbers.
     disks: BTreeMap<u32, TracedDisk>,
     bios: BTreeMap<usize, WaitingBio>,
     bios_seen: usize,
     pieces: Pieces,
     open: BTreeMap<u64, OpenRequest>,
-    /// Of discards that are issued next, by the request's address: what their bios discard.
+    /// The ranges of discards that are issued next, by the request's address.
     ranges: BTreeMap<u64, Vec<RequestRecord>>,
     flush_askers: FlushAskers,
     drafts: VecDeque<Draft>,
-    /// Of the first draft.
+    /// The number of the first draft.
     first_id: i64,
     /// Requests issued before this time may be of unseen bios, and are left out.
     settled_ns: u64,
@@ -379,7 +379,7 @@ impl Joiner {
         }
     }
 
-    /// What was seen and not tied up, so far.
+    /// Return what was seen and not tied up so far.
     pub fn gaps(&self) -> Gaps {
         self.gaps
     }

@@ -80,7 +80,7 @@ impl QueuedBio {
         runs
     }
 
-    /// What a piece of it carries.
+    /// Return what a piece of it carries.
     pub fn run_of(&self, piece: &Piece) -> DraftRun {
         let (run, class) = &self.runs[piece.run];
         let offset = (run.file_offset_bytes + piece.skipped_bytes) as i64;
@@ -101,7 +101,7 @@ impl QueuedBio {
     }
 }
 
-/// What lives at the home of a piece of a journal copy.
+/// Return the home of a piece of a journal copy.
 fn home_of(class: &Class, piece: &Piece) -> Home {
     let area = class.home_area;
     class.home_inodes.map_or(Home { area, ..Home::default() }, |Inodes { first, bytes_each }| {
@@ -146,8 +146,9 @@ pub fn row(request: &RequestRecord, bios: &[Rc<QueuedBio>]) -> rows::Request {
     }
 }
 
-/// Of a request's own list of bios. The kernel's side stops counting at a limit; those that were
-/// tied to the request are as many then, or fewer where bios were split before they were merged.
+/// Return how many bios a request's own list has. The kernel's side stops counting at a limit;
+/// those that were tied to the request are as many then, or fewer where bios were split before they
+/// were merged.
 fn bio_count(request: &RequestRecord, tied: usize) -> i64 {
     match request.bio_count {
         BIOS_COUNTED => i64::from(BIOS_COUNTED).max(tied as i64),

@@ -121,7 +121,7 @@ pub struct WriteTask {
     mapping: Option<MappedFile>,
     way: Way,
     buffer: AlignedBuffer,
-    /// Where reads go.
+    /// The memory that is read into.
     read_buffer: AlignedBuffer,
     /// Records that the file had before the first operation.
     records: u64,

@@ -1,5 +1,5 @@
-//! What the workloads of plain files share: the stream of records, the file that holds them, how an
-//! operation reaches the kernel, and the threads that run it.
+//! The parts that workloads of plain files share: the stream of records, the file that holds them,
+//! how an operation reaches the kernel, and the threads that run it.
 //!
 //! stream; engine: how an operation reaches the kernel; remains: what a power cut left of the file;
 //! here: the threads, and runs for tests

@@ -1,4 +1,4 @@
-//! What a program acknowledges while it runs: lines that it writes into a pipe of its own, each
+//! Acknowledgments of a program while it runs: lines that it writes into a pipe of its own, each
 //! with the time at which its end was written. A line is a promise from then on; what the lines
 //! mean, only the program and its check know.
 
@@ -12,7 +12,7 @@ use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 
 words! {
-    /// Where a program acknowledges.
+    /// The descriptor that a program acknowledges by.
     AckPlace { Descriptor = "descriptor", Stdout = "stdout" }
 }
 
@@ -22,11 +22,11 @@ pub const VARIABLE: &str = "JOJ_ACKS";
 /// More is not kept, and the case is refused power cuts.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What was acknowledged, and when.
+/// The lines that were acknowledged, with their times.
 #[derive(Debug, Default)]
 pub struct Acknowledgments {
     bytes: Vec<u8>,
-    /// By which time so many bytes were there; in order.
+    /// The times by which so many bytes were there; in order.
     pieces: Vec<(i64, usize)>,
     is_too_long: bool,
 }

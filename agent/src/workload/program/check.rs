@@ -10,7 +10,7 @@ use crate::workload::power_cut::{CutFindings, CutOutcome};
 
 /// The variable of the check's environment that has the path of the acknowledged lines.
 const VARIABLE: &str = "JOJ_ACKED";
-/// Where they are, in the check's root.
+/// The path of the acknowledged lines in the check's root.
 const ACKNOWLEDGED: &str = "acknowledged";
 /// Outside of that.
 const STATUS: &str = "/check-status";

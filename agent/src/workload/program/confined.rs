@@ -38,7 +38,7 @@ pub struct ConfinedProgram {
     pub root: PathBuf,
     /// Holds what is mounted as its working directory.
     pub directory: PathBuf,
-    /// Where its end is told.
+    /// The file that tells how it ended.
     pub status: PathBuf,
     /// Path in its root, and arguments.
     pub command: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a power cut left of a program's SQLite databases, judged without a check of the user's:
+//! The verdict on a program's SQLite databases after a power cut, without a check of the user's:
 //! each must open, pass integrity_check and give all its rows. Which rows there were after a commit
 //! is known of the last one alone, because the program ended with it: from its return on, the rows
 //! must be those of the end.
@@ -13,7 +13,7 @@ use crate::sqlite::contents::{self, ContentsDigest};
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 
-/// What a database begins with (sqlite.org/fileformat2.html).
+/// The first bytes of a database (sqlite.org/fileformat2.html).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// The rows of each database, by its path in the program's directory.

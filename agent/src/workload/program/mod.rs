@@ -40,7 +40,7 @@ use crate::workload::power_cut::{Cut, CutFindings};
 pub const KIND: WorkloadKind = WorkloadKind::new::<ProgramCase>(ProgramWorkload::WORDS);
 
 impl WorkloadRequest for ProgramCase {
-    /// What it writes is known to itself alone.
+    /// Return no need of space: what the program writes is known to itself alone.
     fn space_needed(&self) -> Space {
         Space::default()
     }
@@ -77,7 +77,7 @@ pub struct ProgramCase {
     pub expected_exit_code: i32,
     /// The root directory of the check, where a link `program` leads to it; or `SQLITE`.
     pub check: PathBuf,
-    /// Where the program acknowledges, if there is a check.
+    /// The place at which the program acknowledges, if there is a check.
     pub acks: AckPlace,
     /// The site of the syncs that are left out, or `NONE`; all are counted then. Empty: they are
     /// not watched.
@@ -360,7 +360,7 @@ impl Remains for ProgramRemains {
         }
     }
 
-    /// What was there before it began is owed from then on.
+    /// Return the begin of the program: what was there before is owed from then on.
     fn promise_times_ns(&self) -> Vec<i64> {
         vec![self.start_ns]
     }

@@ -14,7 +14,7 @@ use crate::workload::kind::Remains;
 use crate::workload::ledger::Ledger;
 use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 
-/// What is there after the last call.
+/// The files that are there after the last call.
 pub struct ReplayLeft {
     pub directory: PathBuf,
     pub plan: ReplayPlan,
@@ -29,7 +29,7 @@ pub struct ReplayLeft {
     pub promised: OnceCell<Promised>,
 }
 
-/// What the calls have promised, and the bytes that they wrote.
+/// The promises of the calls, and the bytes that they wrote.
 pub struct Promised {
     tree: NameTree,
     stream: Vec<u8>,

@@ -14,12 +14,12 @@ use crate::workload::draw::generator;
 use crate::workload::error::WorkloadError;
 use crate::workload::files::engine::AlignedBuffer;
 
-/// What is written begins at one of so many places, so that blocks are not all the same.
+/// The number of places at which written bytes may begin, so that blocks are not all the same.
 const PLACES: i64 = 16;
 const PLACE_BYTES: usize = 4096;
-/// What files are filled with before the first call, again and again.
+/// The bytes that files are filled with before the first call, again and again.
 pub const CHUNK_BYTES: usize = 1 << 20;
-/// What is stored in a mapping at once.
+/// The bytes that are stored in a mapping at once.
 const STORE_BYTES: usize = 64 << 10;
 
 /// Memory of one thread.
@@ -27,7 +27,7 @@ pub struct Memory {
     into: AlignedBuffer,
     from: AlignedBuffer,
     place: usize,
-    /// Where what the call under way writes was kept.
+    /// The address of the kept contents that the call under way writes.
     kept: Option<usize>,
     vectors: Vec<libc::iovec>,
     offsets: [i64; 2],
@@ -65,7 +65,7 @@ pub fn needed(lane: &Lane) -> (usize, usize) {
     (into, from)
 }
 
-/// Where in the stream of bytes what a call writes begins.
+/// Return the place in the stream of bytes at which the contents of a call begin.
 pub fn place_of(call: i64) -> usize {
     call.rem_euclid(PLACES) as usize * PLACE_BYTES
 }
@@ -173,14 +173,15 @@ impl Memory {
 
 /// Most bytes of all contents together.
 const MOST_KEPT_BYTES: usize = 1 << 30;
-/// What is written past the page cache is a multiple of a device's block, and lies at one.
+/// The units of a write past the page cache: its length and place are multiples of a device's
+/// block.
 const BLOCKS_BYTES: [usize; 2] = [4096, 512];
 
 /// Contents by their number in the plan.
 #[derive(Default)]
 pub struct KeptContents {
     memory: Option<AlignedBuffer>,
-    /// Where each begins.
+    /// The places at which the contents begin.
     begins: Vec<usize>,
 }
 
@@ -223,18 +224,19 @@ impl KeptContents {
         self.memory.as_ref().map_or(&[], AlignedBuffer::as_slice)
     }
 
-    /// Where each is in these bytes, if so many others are before them.
+    /// Return the place of each in these bytes, if so many others are before them.
     pub fn places_after(&self, bytes: usize) -> Vec<usize> {
         self.begins.iter().map(|begin| bytes + begin).collect()
     }
 
-    /// Where contents are; they stay there as long as this lives, and nobody changes them.
+    /// Return the address of contents; they stay there as long as this lives, and nobody changes
+    /// them.
     pub fn address(&self, number: u32) -> usize {
         self.bytes()[self.begins[number as usize]..].as_ptr() as usize
     }
 }
 
-/// Where each of the contents begins, and how many bytes they take together.
+/// Return the places at which the contents begin, and how many bytes they take together.
 fn places(pieces: &[KeptPiece]) -> (Vec<usize>, usize) {
     let mut end = 0_usize;
     let begins = pieces.iter().map(|piece| {

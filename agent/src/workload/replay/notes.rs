@@ -34,7 +34,7 @@ impl Sum {
     }
 }
 
-/// What one thread of the replay notes.
+/// The notes of one thread of the replay.
 #[derive(Debug, Default)]
 pub struct Notes {
     by_name: BTreeMap<&'static str, Sum>,
@@ -169,7 +169,7 @@ impl Notes {
     }
 }
 
-/// What a call is in the transactions table.
+/// Return the verb of a call in the transactions table.
 pub fn verb(name: &'static str) -> &'static str {
     match name {
         "pread" | "pread64" | "readv" | "preadv" | "preadv2" => "read",

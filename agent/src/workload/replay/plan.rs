@@ -1,5 +1,5 @@
-//! What is replayed, whatever it was read from: lanes of steps, of which each says which steps of
-//! other lanes come before it; the files that are there before the first; and what is left out.
+//! The plan of a replay, whatever it was read from: lanes of steps, of which each says which steps
+//! of other lanes come before it; the files that are there before the first; and what is left out.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub type Slot = u32;
 /// One of the paths of the replay, relative to its directory.
 pub type Name = u32;
 
-/// What one argument of a call is.
+/// One argument of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallArgument {
     Number(i64),
@@ -47,7 +47,7 @@ pub enum CallArgument {
     Mapped(u32, u64),
 }
 
-/// What the replay must do about a call beside making it.
+/// The work of the replay for a call beside making it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEffect {
     Nothing,
@@ -71,7 +71,7 @@ pub enum CallEffect {
     Locks,
 }
 
-/// What is done in one step.
+/// The action of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A system call, by its number.
@@ -106,7 +106,8 @@ pub struct PlannedStep {
     /// Name of the call; of a step that is none, what it stands for.
     pub name: &'static str,
     pub ended: RecordedEnd,
-    /// What it writes, of the plan's kept contents; made from the seed where that was not kept.
+    /// The number of the plan's kept contents that it writes; made from the seed where they were
+    /// not kept.
     pub writes: Option<u32>,
     /// Part of the lane's waits.
     pub waits: (u32, u32),
@@ -122,7 +123,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// What comes before a step.
+    /// Return the steps that come before a step.
     pub fn waits_of(&self, step: &PlannedStep) -> &[Wait] {
         &self.waits[step.waits.0 as usize..step.waits.1 as usize]
     }
@@ -201,7 +202,7 @@ pub struct RecordLock {
 pub struct KeptPiece {
     /// First 16 bytes of its SHA-256, in hexadecimal.
     pub hash: String,
-    /// Where it is in contents.bin.
+    /// The place in contents.bin.
     pub offset: u64,
     pub bytes: u32,
 }
@@ -215,10 +216,10 @@ pub enum PlanText {
     Inside(Vec<u8>),
 }
 
-/// What the recording says of itself, for people.
+/// The facts that the recording tells of itself, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanFacts {
-    /// Of recorded calls, or lines of a script.
+    /// The number of recorded calls, or of lines of a script.
     pub calls: u64,
     /// Recorded threads, as the recording numbers them.
     pub threads: Vec<u64>,
@@ -230,7 +231,7 @@ pub struct PlanFacts {
     pub largest_write_bytes: u64,
     pub largest_read_bytes: u64,
     pub recorded_ns: i64,
-    /// Of the machine that was recorded on; a script tells none.
+    /// The processor of the machine that was recorded on; a script tells none.
     pub architecture: Option<String>,
     /// Paths of databases that were there before the first call.
     pub databases_before: Vec<String>,

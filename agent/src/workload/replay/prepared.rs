@@ -79,12 +79,12 @@ impl ReplaySettings {
 }
 
 impl WorkloadRequest for ReplaySettings {
-    /// What its files take is known once its recording is read.
+    /// Return no need of space: what the files take is known once the recording is read.
     fn space_needed(&self) -> Space {
         Space::default()
     }
 
-    /// What its calls ended with is known once they are made.
+    /// Return no refusal: what the calls ended with is known once they are made.
     fn refuses_power_cut(&self) -> Option<&'static str> {
         None
     }
@@ -117,7 +117,7 @@ pub struct Replay {
     ledgers: Vec<Ledger>,
 }
 
-/// What the threads have in common.
+/// The parts that the threads share.
 struct SharedReplay {
     plan: ReplayPlan,
     stage: ReplayStage,
@@ -216,12 +216,12 @@ fn raise_limit(open: u64) -> Result<(), String> {
 }
 
 impl Workload for Replay {
-    /// What is read must come from the device.
+    /// Return true: what is read must come from the device.
     fn needs_cold_cache(&self) -> bool {
         true
     }
 
-    /// What is replayed.
+    /// Return the facts of the replayed recording.
     fn configuration(&self) -> Result<Value, WorkloadError> {
         let facts = &self.shared.plan.facts;
         let recorded_us = facts.recorded_ns / 1000;

@@ -11,7 +11,7 @@ const CALLS: usize = 60;
 const MOST_THREADS: usize = 5;
 pub const FIRST_TID: i64 = 4100;
 
-/// What strace says of one moment.
+/// One moment of strace's output.
 pub enum Moment {
     /// Name and arguments, without the bracket that ends them, and the result.
     Call(String, String),

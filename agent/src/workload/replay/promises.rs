@@ -1,6 +1,6 @@
-//! What the calls of a replay have promised: gets the plan and when each of its steps was made;
-//! makes the tree of names and contents that power cuts are judged by. What was written is known:
-//! the contents that the recording kept, or else what the replay wrote in their place.
+//! The promises of a replay's calls: gets the plan and when each of its steps was made; makes the
+//! tree of names and contents that power cuts are judged by. What was written is known: the
+//! contents that the recording kept, or else what the replay wrote in their place.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const RWF_SYNCED: i64 = (libc::RWF_DSYNC | libc::RWF_SYNC) as i64;
 const RWF_APPEND: i64 = libc::RWF_APPEND as i64;
 /// The offset of preadv2(2) and pwritev2(2) that stands for the place where the file goes on.
 const AT_POSITION: i64 = -1;
-/// Of what was there before the first call.
+/// The time of what was there before the first call.
 const BEFORE: ChangeTime =
     ChangeTime { begin_ns: i64::MIN, end_ns: i64::MIN, durable_ns: i64::MIN };
 
@@ -126,9 +126,9 @@ struct PromiseTeller<'a> {
     tree: NameTree,
     open: Vec<OpenDescription>,
     slots: BTreeMap<Slot, usize>,
-    /// By mapping: the file, and where the mapping begins in it.
+    /// The file of each mapping, and the place in it at which the mapping begins.
     mappings: BTreeMap<u32, (NodeNumber, u64)>,
-    /// By file: as it was when an atomic write of F2FS began.
+    /// The state of each file when an atomic write of F2FS began.
     atomic_writes: BTreeMap<NodeNumber, FileMark>,
 }
 
@@ -299,7 +299,7 @@ impl PromiseTeller<'_> {
         }
     }
 
-    /// What is done to an open file.
+    /// Note what a call does to an open file.
     fn change_open(&mut self, call: &SucceededCall, slot: Option<Slot>) {
         let at = call.at;
         let Some(&mut OpenDescription { node, position, flags }) = self.open_file(slot) else {

@@ -24,7 +24,7 @@ const SEED: u64 = 7;
 const MAPPINGS: u32 = 4;
 const MAPPED_BYTES: u64 = 16384;
 
-/// What a step is to be: its call.
+/// The call that a step is to be.
 #[derive(Debug, Clone)]
 struct CallPlan {
     number: i64,
@@ -259,7 +259,8 @@ fn request(slot: Slot, request: i64) -> CallPlan {
     call(system_calls::SYS_ioctl, &[CallArgument::Slot(slot), number(request), number(0)])
 }
 
-/// What is judged after the calls that `whole` makes, and others that are said to have succeeded.
+/// Return the calls that `whole` makes, and others that are said to have succeeded, as they are
+/// judged.
 fn claim_calls(asked: &[CallPlan]) -> CallSequence {
     let all = [whole(), asked.to_vec()].concat();
     let mut made = CallSequence::new(&all);

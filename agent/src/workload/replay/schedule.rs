@@ -24,7 +24,7 @@ pub struct Schedule {
     look_out_ns: i64,
     /// When the first step of all was to be made.
     start_ns: OnceLock<i64>,
-    /// What all pauses have taken.
+    /// The time that all pauses have taken.
     paused_ns: AtomicI64,
     /// When a thread stopped last, until a pause is over; 0: none has.
     stopped_ns: AtomicI64,
@@ -32,8 +32,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Of so many threads on so many processors. A thread that looks at the clock keeps its
-    /// processor: where each has not one of its own, all sleep until they are due. A guest has one.
+    /// Return a schedule of so many threads on so many processors. A thread that looks at the clock
+    /// keeps its processor: where each has not one of its own, all sleep until they are due. A
+    /// guest has one.
     pub fn new(timing: Timing, percent: u32, threads: usize, processors: usize) -> Self {
         let may_look = processors > 1 && threads <= processors;
         Self {

@@ -1,6 +1,6 @@
-//! What the calls of a replayed recording committed: gets the plan and when each of its steps was
-//! made; says of every step what the finder of commits (agent/src/commits) has to know of a call.
-//! A plan has no contents, so that what a header says follows from the calls around it.
+//! The commits of a replayed recording: gets the plan and when each of its steps was made; says of
+//! every step what the finder of commits (agent/src/commits) has to know of a call. A plan has no
+//! contents, so that what a header says follows from the calls around it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,8 +16,8 @@ use crate::system_calls::{self, CommitRole};
 use crate::tracer::FileKey;
 use crate::workload::ledger::Ledger;
 
-/// What PERSIST zeroes: zeroJournalHdr() of pager.c. No other write of a journal is as long and
-/// begins at 0.
+/// The bytes that PERSIST zeroes: zeroJournalHdr() of pager.c. No other write of a journal is as
+/// long and begins at 0.
 const ZEROED_BYTES: u64 = 28;
 const FRAME_HEADER_BYTES: u64 = 24;
 /// The byte of a -shm file that a writer locks: WAL_WRITE_LOCK of wal.c, behind 120 bytes.
@@ -68,7 +68,7 @@ fn path(plan: &ReplayPlan, name: Name) -> String {
     format!("/{}", OsStr::from_bytes(&plan.names[name as usize]).to_string_lossy())
 }
 
-/// By slot: the path that it was opened by, and the flags.
+/// The path that each slot was opened by, and the flags.
 struct OpenedFiles(BTreeMap<Slot, (Name, i32)>);
 
 impl OpenedFiles {
@@ -105,7 +105,7 @@ impl OpenedFiles {
         Self(files)
     }
 
-    /// What a step did to which file; None where that is nothing to the finder.
+    /// Return the deed of a step and its file; None where it is nothing to the finder.
     fn deed(&self, plan: &ReplayPlan, step: &PlannedStep) -> Option<(Option<FileKey>, Deed)> {
         let Action::Call { number, arguments, effect } = &step.action else { return None };
         let slot = arguments.iter().find_map(|argument| match argument {

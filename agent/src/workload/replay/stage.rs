@@ -31,10 +31,10 @@ const LOCK_REST: Duration = Duration::from_millis(1);
 
 type OpenSlot = RwLock<Option<OwnedFd>>;
 
-/// What the steps of all threads work on.
+/// The things that the steps of all threads work on.
 pub struct ReplayStage {
     pub root: OwnedFd,
-    /// By name: absolute paths.
+    /// Absolute paths of the names.
     pub paths: Vec<CString>,
     pub texts: Vec<CString>,
     pub locks: Vec<libc::flock>,
@@ -239,7 +239,7 @@ pub fn is_fatal(error: i32) -> bool {
     )
 }
 
-/// What was made.
+/// The stage with the files before the first call.
 pub struct FirstFiles {
     pub stage: ReplayStage,
     /// Paths of the snapshot that could not be made: one above them is no directory.

@@ -19,8 +19,8 @@ fn app(name: &str) -> PathBuf {
     apps.into_iter().find(|app| app.join("transaction.sql").is_file()).unwrap()
 }
 
-/// Of 20,000 statements: per cent of each first word, but for those of transactions; and the think
-/// times in us.
+/// Return the mix of 20,000 statements: per cent of each first word, but for those of transactions;
+/// and the think times in us.
 fn mix(name: &str) -> (BTreeMap<String, f64>, Vec<u64>) {
     let folder = folder::read(&app(name)).unwrap();
     let script = &folder.transactions[0].script;

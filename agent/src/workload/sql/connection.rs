@@ -16,8 +16,8 @@ use crate::sqlite::error::failed;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 
-/// What SQLite says of the machine or the file, after which no statement means anything: all else
-/// is an answer that an app may get (sqlite.org/rescode.html).
+/// The errors by which SQLite speaks of the machine or the file, after which no statement means
+/// anything: all else is an answer that an app may get (sqlite.org/rescode.html).
 const FATAL: [ErrorCode; 8] = [
     ErrorCode::DatabaseCorrupt,
     ErrorCode::NotADatabase,
@@ -88,7 +88,7 @@ fn is_outside(function: &str) -> bool {
         .any(|name| function.eq_ignore_ascii_case(name))
 }
 
-/// What a statement did.
+/// The effect of a statement.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StatementEffect {
     /// Whether it began to change a database, as far as its kind says, though it may have failed.
@@ -224,7 +224,8 @@ fn shortened(sql: &str) -> String {
 /// Errors that are told apart; all others are counted together.
 const MOST_ERRORS: usize = 100;
 
-/// What SQLite says of things that an app adds to it; all else may fail because these do.
+/// The beginnings of SQLite's errors about things that an app adds to it; all else may fail because
+/// these do.
 const APP_ERRORS: [&str; 4] =
     ["no such collation sequence", "no such function", "no such module", "no such tokenizer"];
 
@@ -238,7 +239,7 @@ struct FailedStatements {
     first_ns: i64,
 }
 
-/// Of one connection, or of all.
+/// The failures of one connection, or of all.
 #[derive(Debug, Clone, Default)]
 pub struct Failures {
     by_error: BTreeMap<String, FailedStatements>,

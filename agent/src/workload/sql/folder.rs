@@ -41,7 +41,7 @@ impl ScriptFile {
     }
 }
 
-/// What a folder holds.
+/// The scripts of a folder.
 #[derive(Debug)]
 pub struct ScriptFolder {
     /// schema.sql and setup.sql, as far as they are there.
@@ -170,7 +170,7 @@ words! {
 }
 
 impl SqlSettings {
-    /// What there is to do, over all connections.
+    /// Return the work that there is to do, over all connections.
     pub fn plan(&self) -> Plan {
         Plan::new(self.warmup_transactions, self.transactions, self.duration_ms)
     }
@@ -180,12 +180,13 @@ impl SqlSettings {
 pub struct KeptOrder {
     /// Statements of each script that have ended.
     pub turns: Turns,
-    /// By the number of a script, and the step that waits.
+    /// The waits of each step that waits, by the number of its script.
     waits: BTreeMap<(u32, usize), Vec<Wait>>,
 }
 
 impl KeptOrder {
-    /// Of scripts that are played once. Those that go round and round have no order.
+    /// Return the order of scripts that are played once. Those that go round and round have no
+    /// order.
     ///
     /// # Errors
     /// If one names a file that is none of the others.
@@ -229,7 +230,7 @@ pub mod tests {
     use crate::sqlite::options::tests::options;
     use crate::workload::regime::Regime;
 
-    /// Of a folder, for tests.
+    /// Return the fields of a folder, for tests.
     pub fn sql_fields(scripts: PathBuf) -> SqlFields {
         let regime = RegimeFields { regime: Regime::Fresh, burst_transactions: NonZeroU64::MIN };
         SqlFields { scripts, think_time: ThinkTime::None, regime, options: options() }

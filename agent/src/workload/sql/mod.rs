@@ -48,7 +48,7 @@ pub const RECORDED_KIND: WorkloadKind =
     WorkloadKind::new::<RecordedSqlSettings>(RecordedSqlWorkload::WORDS);
 
 impl WorkloadRequest for SqlSettings {
-    /// What its databases take only its scripts say.
+    /// Return no need of space: only the scripts say what the databases take.
     fn space_needed(&self) -> Space {
         Space::default()
     }
@@ -90,14 +90,14 @@ pub struct SqlScripts {
     plan: Option<Plan>,
     directory: PathBuf,
     seed: u64,
-    /// Of all databases, those of the set-up alone too.
+    /// The files of all databases, those of the set-up alone too.
     files: Vec<PathBuf>,
     workers: Vec<SqlWorker>,
     ledgers: Vec<Ledger>,
     grown: GrownFiles,
 }
 
-/// What one connection's thread has.
+/// The state of one connection's thread.
 struct SqlWorker {
     file: ScriptFile,
     databases: Databases,

@@ -21,7 +21,7 @@ use rusqlite::TransactionState;
 /// How long a wait goes on before it is asked whether it shall stop.
 const LOOK_NS: i64 = 20_000_000;
 
-/// What one connection did.
+/// The results of one connection.
 #[derive(Debug, Clone, Default)]
 pub struct PlayedScript {
     pub statements: u64,
@@ -37,12 +37,12 @@ pub struct PlayedScript {
     pub open_at_end: u64,
     pub batch_atomic_commits: i64,
     pub failures: Failures,
-    /// Of each transaction when it committed; None where it changed nothing.
+    /// The time at which each transaction committed; None where it changed nothing.
     pub committed_ns: Vec<Option<i64>>,
     pub reopenings: Reopenings,
 }
 
-/// What a connection is opened with.
+/// The fields that a connection is opened with.
 #[derive(Debug, Clone)]
 pub struct ConnectionFields {
     pub options: SqliteOptions,
@@ -58,8 +58,8 @@ pub struct ScriptPlay<'a> {
     fields: &'a ConnectionFields,
     pub stream: &'a mut SqlStream,
     pub played: &'a mut PlayedScript,
-    /// What the script has for one transaction, or as much of it as is drawn at once; which of it
-    /// comes next, and how far it reaches.
+    /// The statements of one transaction, or as many of them as are drawn at once; which of them
+    /// comes next, and how far they reach.
     planned: Vec<DrawnStatement>,
     next: usize,
     reach: Reach,
@@ -84,7 +84,7 @@ struct RunTransaction {
     commit_ns: i64,
     /// Databases whose write lock it was seen to have.
     databases: usize,
-    /// What its last statement did.
+    /// The effect of its last statement.
     last: StatementEffect,
     /// Whether that could end it well: it is neither an end itself, nor was its end missing.
     is_autocommit: bool,
@@ -162,7 +162,7 @@ impl<'a> ScriptPlay<'a> {
         Ok(self.next < self.planned.len())
     }
 
-    /// What the next statement does to a transaction.
+    /// Return the effect of the next statement on a transaction.
     fn next_role(&self) -> &'a TransactionRole {
         match &self.file.script.steps[self.planned[self.next].step] {
             SqlStep::Statement(statement) => &statement.role,
@@ -226,7 +226,7 @@ impl<'a> ScriptPlay<'a> {
         Ok(())
     }
 
-    /// What became of a transaction, and how many databases it changed or had begun to.
+    /// Return what became of a transaction, and how many databases it changed or had begun to.
     fn came_to(
         &self,
         run: RunTransaction,

@@ -356,7 +356,7 @@ fn a_script_may_begin_with_a_byte_order_mark_and_has_no_nul() {
     assert!(folders.refusal(&folders.replayed()).contains("line 2, column 10: a NUL character"));
 }
 
-/// Of the measured transactions: how many were commits, read only, and rolled back.
+/// Return how many of the measured transactions were commits, read only, and rolled back.
 fn came_to(closed: &ClosedWorkload) -> [usize; 3] {
     ["write", "read-only", "rollback"]
         .map(|kind| closed.transactions.iter().filter(|row| row.kind == kind).count())

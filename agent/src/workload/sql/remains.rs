@@ -1,4 +1,4 @@
-//! What is left in the databases of scripts, compared with the states that their transactions made
+//! The remains in the databases of scripts, compared with the states that their transactions made
 //! when they were played again.
 
 use std::cell::OnceCell;
@@ -76,7 +76,7 @@ pub struct PlayedTransaction {
     pub return_ns: i64,
 }
 
-/// What one connection played.
+/// The played transactions of one connection.
 #[derive(Debug, Clone)]
 pub struct PlayedThread {
     pub files: BTreeSet<PathBuf>,
@@ -84,7 +84,8 @@ pub struct PlayedThread {
 }
 
 impl PlayedThread {
-    /// Of the files that it had open, when each transaction committed, and when it returned.
+    /// Return the thread of the files that it had open, the times at which its transactions
+    /// committed, and those at which they returned.
     pub fn new(
         files: impl IntoIterator<Item = PathBuf>,
         committed_ns: &[Option<i64>],
@@ -118,7 +119,7 @@ pub trait PlayAgain {
 #[derive(Debug)]
 pub struct Sharers {
     pub files: Vec<PathBuf>,
-    /// Of each file.
+    /// The states of each file.
     pub states: Vec<DatabaseStates>,
     /// When each transaction committed, in that order, and when it returned.
     commits: Vec<(i64, i64)>,
@@ -272,8 +273,8 @@ mod history_tests {
 
 #[cfg(test)]
 mod remains_tests {
-    //! What is said of databases that a power cut left as they were some commits before, on this
-    //! machine's own files.
+    //! Return the verdict on databases that a power cut left as they were some commits before, on
+    //! this machine's own files.
 
     use rusqlite::Connection;
 
@@ -294,7 +295,7 @@ mod remains_tests {
     }
 
     impl PlayedApp {
-        /// Of scripts in a folder, in a directory beside it.
+        /// Return the databases of scripts in a folder, in a directory beside it.
         fn new(
             scripts: &[(&str, &str)],
             ask: impl Fn(PathBuf) -> Box<dyn WorkloadRequest>,

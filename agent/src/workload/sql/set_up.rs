@@ -1,5 +1,5 @@
-//! What a folder's schema and set-up make, before anything is measured: runs both scripts on the
-//! databases that they name, and gives the keys that they gave.
+//! The tables that a folder's schema and set-up make, before anything is measured: runs both
+//! scripts on the databases that they name, and gives the keys that they gave.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

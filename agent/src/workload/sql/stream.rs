@@ -62,7 +62,7 @@ pub struct SqlStream {
     end: usize,
     /// Parts begun so far.
     parts: usize,
-    /// Of each `repeat` that is open, how often it is still done.
+    /// The number of times that each open `repeat` is still done.
     repeats: Vec<u64>,
     open: OpenTransaction,
     /// Drawn, and the first of the next transaction.
@@ -283,7 +283,7 @@ pub struct KeyCounts {
 }
 
 impl KeyCounts {
-    /// Of the set-up: none yet.
+    /// Return the keys of the set-up: none yet.
     pub fn new(names: Vec<String>) -> Self {
         let none = vec![0; names.len()];
         Self { names, before: none.clone(), own: none, sharer: 0, sharers: 1 }
@@ -321,7 +321,7 @@ impl KeyCounts {
     }
 }
 
-/// What values are drawn from.
+/// The source of values.
 #[derive(Debug, Clone)]
 pub struct ValueDraw {
     pub random: ChaCha8Rng,

@@ -58,7 +58,7 @@ pub struct Sqlite {
     grown: GrownFiles,
 }
 
-/// What one connection's thread has.
+/// The state of one connection's thread.
 struct SqliteWorker {
     settings: SqliteSettings,
     databases: Databases,

@@ -26,7 +26,7 @@ pub struct RowOperation {
     pub value: String,
 }
 
-/// What one transaction does in every database.
+/// The work of one transaction in every database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlannedTransaction {
     /// Rows to look at before the changes.
@@ -46,7 +46,7 @@ struct Keys {
     order: KeyOrder,
     workload: SqliteWorkload,
     rows: u64,
-    /// Of `step` sharers this is number `offset`: it has every `step`th key.
+    /// The number of this sharer among `step`: it has every `step`th key.
     offset: u64,
     step: u64,
     drawn: u64,

@@ -1,4 +1,4 @@
-//! What is left in the databases, compared with the history of the transactions, which is drawn
+//! The remains in the databases, compared with the history of the transactions, which is drawn
 //! again from the seed.
 
 use std::cell::OnceCell;
@@ -193,7 +193,7 @@ mod tests {
             Self { directory, transactions, remains }
         }
 
-        /// What would be said if the power had been cut then.
+        /// Return the verdict if the power had been cut then.
         fn judge(&self, at_ns: i64) -> Result<CutFindings, WorkloadError> {
             self.remains.judge(&Cut { transactions: &self.transactions, at_ns })
         }

@@ -35,7 +35,7 @@ pub struct SqliteSettings {
 }
 
 words! {
-    /// What each transaction does.
+    /// The operation of each transaction.
     SqliteWorkload {
         Insert = "sqlite-insert", Update = "sqlite-update", Delete = "sqlite-delete",
     }
@@ -56,7 +56,7 @@ const ROW_BYTES: u64 = 8;
 const PAGES_OF_A_ROW: u64 = 6;
 
 impl SqliteSettings {
-    /// What there is to do, over all connections.
+    /// Return the work that there is to do, over all connections.
     pub fn plan(&self) -> Plan {
         Plan::new(self.warmup_transactions, self.transactions, self.duration_ms)
     }

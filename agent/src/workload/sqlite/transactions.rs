@@ -20,7 +20,7 @@ use crate::workload::threads::task::Task;
 /// The statements of a transaction.
 struct Statements {
     begin: &'static str,
-    /// By database, then table.
+    /// The statements by database, then table.
     selects: Vec<Vec<String>>,
     changes: Vec<Vec<String>>,
 }
@@ -76,7 +76,7 @@ fn begin(case: &SqliteSettings) -> &'static str {
     }
 }
 
-/// What its transactions are called in the transactions table.
+/// Return the verb of its transactions in the transactions table.
 pub fn verb(workload: SqliteWorkload) -> &'static str {
     match workload {
         SqliteWorkload::Insert => "insert",

@@ -163,7 +163,7 @@ impl Plan {
 pub trait Observer {
     /// A phase begins now.
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()>;
-    /// What is measured next is a part that has a name of its own.
+    /// Name the part that is measured next.
     fn part(&mut self, _: &'static str) {}
     /// The phase ends now.
     fn leave(&mut self) -> anyhow::Result<()>;

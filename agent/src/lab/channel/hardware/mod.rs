@@ -1,5 +1,6 @@
-//! What of the guest's hardware differs by architecture, under the same names: how a file of the
-//! host is read (`FwCfg`), and how the machine is stopped while no timer of it runs (`Switch`).
+//! The parts of the guest's hardware that differ by architecture, under the same names: how a file
+//! of the host is read (`FwCfg`), and how the machine is stopped while no timer of it runs
+//! (`Switch`).
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

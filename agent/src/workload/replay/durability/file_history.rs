@@ -1,6 +1,6 @@
-//! What calls made of one file, in the order of their ends; and whether a file is what it must be
-//! at a moment. Pages of it that no call changed are not looked at. The bytes that calls wrote lie
-//! in one long stream.
+//! The history of one file: what calls made of it, in the order of their ends; and whether a file
+//! is what it must be at a moment. Pages of it that no call changed are not looked at. The bytes
+//! that calls wrote lie in one long stream.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use super::{CallTime, ChangeTime, Expected};
 /// The period of what files are filled with before the first call.
 const FILL_BYTES: usize = 1 << 20;
 
-/// What bytes of a file are.
+/// The source of bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenBytes {
     /// The stream from a place on, which is at the given offset of the file.
@@ -75,7 +75,7 @@ pub struct FileHistory {
     changes: Vec<(ChangeTime, ContentChange)>,
     /// How many of them are promised, all but those that synced themselves.
     synced: usize,
-    /// By page: which changes are of it, in order.
+    /// The changes of each page, in order.
     pages: BTreeMap<u64, Vec<usize>>,
     /// Bytes that calls wrote whose contents nobody kept.
     pub unknown_bytes: u64,
@@ -98,7 +98,7 @@ pub enum FileVerdict {
     Strange(String),
 }
 
-/// What one part of a page may hold.
+/// The contents that one part of a page may hold.
 struct Candidates {
     fresh: Vec<WrittenBytes>,
     stale: Vec<WrittenBytes>,
@@ -164,7 +164,7 @@ impl FileHistory {
         FileMark { changes: self.changes.len(), size_bytes: self.size_bytes }
     }
 
-    /// What was done since then never reached the file.
+    /// Take back what was done since a mark: it never reached the file.
     pub fn go_back_to(&mut self, mark: FileMark) {
         self.changes.truncate(mark.changes);
         self.synced = self.synced.min(mark.changes);
@@ -295,7 +295,7 @@ impl FileHistory {
         worst
     }
 
-    /// Of a place that changes cover whole or not at all.
+    /// Return the candidates for a place that changes cover whole or not at all.
     fn candidates(&self, at_bytes: u64, changes: &[usize], expected: Expected) -> Candidates {
         let first = match at_bytes < self.first_bytes {
             true => WrittenBytes::Fill,

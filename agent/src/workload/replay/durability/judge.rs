@@ -15,7 +15,7 @@ use super::names::{NameChange, NameTree, Node, NodeNumber, ROOT};
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::power_cut::{CutFindings, CutOutcome};
 
-/// What names a directory has now: of each of a directory's names, the inode.
+/// The names of directories now: of each of a directory's names, the inode.
 type FoundNames = BTreeMap<(NodeNumber, Vec<u8>), u64>;
 
 /// Looks at all names of the tree in `directory`; `stream` is where the calls' bytes are from.
@@ -67,7 +67,7 @@ struct TreeJudge<'a> {
     tree: &'a NameTree,
     stream: &'a [u8],
     expected: Expected,
-    /// Of each name that is not as promised: what of it.
+    /// The names that are not as promised, and what of each.
     lost: Vec<String>,
     found: FoundNames,
 }
@@ -145,7 +145,7 @@ impl TreeJudge<'_> {
         Ok(())
     }
 
-    /// What is renamed has one of its names, whatever is not promised.
+    /// Check that each renamed file has one of its names, whatever is not promised.
     fn renames(&mut self) {
         for rename in &self.tree.renames {
             let changes = |place: &(NodeNumber, Vec<u8>)| match &self.tree.nodes[place.0] {

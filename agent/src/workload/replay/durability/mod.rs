@@ -1,4 +1,4 @@
-//! What calls on files have promised by the moment of a power cut, and what of it is there: for
+//! Promises of calls on files by the moment of a power cut, and what of them is there: for
 //! workloads whose files are any program's. Promised is what the manual pages say (fsync(2),
 //! open(2) on O_SYNC, sync(2)): the contents and the size of a file that was synced, as they were
 //! when the sync began; the names in a directory that was synced. A rename is whole or not at all.
@@ -10,7 +10,7 @@ pub mod file_history;
 pub mod judge;
 pub mod names;
 
-/// What is never promised.
+/// The time of what is never promised.
 pub const NEVER_NS: i64 = i64::MAX;
 
 /// When a call was made.
@@ -29,12 +29,12 @@ pub struct ChangeTime {
 }
 
 impl ChangeTime {
-    /// Of a call that nothing has synced yet.
+    /// Return the times of a call that nothing has synced yet.
     pub fn open(at: CallTime) -> Self {
         Self { begin_ns: at.begin_ns, end_ns: at.end_ns, durable_ns: NEVER_NS }
     }
 
-    /// Of a call that syncs what it does.
+    /// Return the times of a call that syncs what it does.
     pub fn synced(at: CallTime) -> Self {
         Self { durable_ns: at.end_ns, ..Self::open(at) }
     }
@@ -47,10 +47,10 @@ impl ChangeTime {
     }
 }
 
-/// What is looked for.
+/// The moment that is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// What must be there if the power was cut at this moment.
+    /// All that must be there if the power was cut at this moment.
     AfterCut { at_ns: i64 },
     /// All that was done.
     AtTheEnd,

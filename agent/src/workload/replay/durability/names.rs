@@ -1,5 +1,5 @@
-//! What calls made of a tree of names: which file each name of each directory was of, in the order
-//! of the calls' ends, and from when on that is promised.
+//! The history of a tree of names: which file each name of each directory was of, in the order of
+//! the calls' ends, and from when on that is promised.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub enum Node {
     Other,
 }
 
-/// What a name became.
+/// A change of a name.
 #[derive(Debug, Clone, Copy)]
 pub struct NameChange {
     pub time: ChangeTime,
@@ -56,7 +56,7 @@ impl Default for NameTree {
 }
 
 impl NameTree {
-    /// What is at a path now, relative to the root.
+    /// Return the node that is at a path now, relative to the root.
     pub fn at(&self, path: &[u8]) -> Option<NodeNumber> {
         let parts = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty());
         parts.into_iter().try_fold(ROOT, |node, name| self.child(node, name))

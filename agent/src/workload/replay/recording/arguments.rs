@@ -18,12 +18,12 @@ const MOST_BYTES: i64 = 64 << 20;
 const MOST_OFFSET: i64 = 1 << 44;
 /// IOV_MAX of readv(2).
 const MOST_VECTORS: i64 = 1024;
-/// What stat(2), statfs(2) and their like answer with, and more.
+/// The bytes of the longest answer of stat(2), statfs(2) and their like, and more.
 const ANSWER_BYTES: u32 = 512;
 
 const CHANGES_ROOT: NoStep = NoStep::LeftOut("it moves or removes the root of the replay");
 
-/// What an argument is made of.
+/// The role of an argument.
 #[derive(Debug, Clone, Copy)]
 enum ArgumentRole {
     Descriptor,

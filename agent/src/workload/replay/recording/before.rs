@@ -1,5 +1,5 @@
-//! What is there before the first call: from the rows of `snapshot` to directories, files, and
-//! other names of files, in an order in which they can be made.
+//! The files before the first call: from the rows of `snapshot` to directories, files, and other
+//! names of files, in an order in which they can be made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use crate::system_calls;
 use crate::tables::recording::{OpenDescriptor, PathState};
 use crate::workload::replay::plan::{FileBefore, Name, PlanText};
 
-/// What a name is at first.
+/// The kind of a name at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KindBefore {
     Directory,
@@ -91,7 +91,7 @@ struct Lists {
     linked_directories: Vec<FileBefore>,
     files: Vec<FileBefore>,
     links: Vec<FileBefore>,
-    /// By device and inode: the name that a file or directory got first.
+    /// The name that a file or directory got first, by device and inode.
     first: HashMap<(i64, i64), Name>,
     /// The texts of links to directories that have several names.
     targets: HashMap<Name, u32>,

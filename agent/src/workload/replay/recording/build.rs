@@ -25,11 +25,11 @@ const LAST_ERROR: i64 = 511;
 /// A call between its begin and its end.
 #[derive(Default)]
 struct StepUnderWay {
-    /// Where it is a step: its lane, and how many steps that has with it.
+    /// The lane of a call that is a step, and how many steps that has with it.
     step: Option<Wait>,
     resources: Vec<Resource>,
     began: usize,
-    /// What its result is, where that is a descriptor.
+    /// The description that its result is, where that is a descriptor.
     opened: Option<Opened>,
 }
 
@@ -48,8 +48,8 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Of calls in the order of their begins; None if more than `most_lanes` threads live at once.
-    /// What may grow faster than the calls takes `most_bytes` at most.
+    /// Return the plan of calls in the order of their begins; None if more than `most_lanes`
+    /// threads live at once. What may grow faster than the calls takes `most_bytes` at most.
     pub fn new(
         calls: &'a [RecordedCall],
         threads: &'a [RecordedThread],
@@ -293,7 +293,8 @@ impl<'a> Builder<'a> {
         Some(Wait { lane, steps: into.steps.len() as u32 })
     }
 
-    /// What takes effect when a call begins: nobody gets a number that is being closed before.
+    /// Apply what takes effect when a call begins: nobody gets a number that is being closed
+    /// before.
     fn leave(&mut self, row: &RecordedCall) {
         let (thread, tables) = (row.thread_id, &mut self.scene.tables);
         let succeeded = row.result.is_some_and(|result| result >= 0);
@@ -400,9 +401,10 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What a descriptor takes that a new process has copied: in its table, of its own, and as a step.
+/// The bytes of a descriptor that a new process has copied: in its table, of its own, and as a
+/// step.
 const COPY_BYTES: usize = 96;
-/// What each thing takes that calls have in common: with the call, and in the order.
+/// The bytes of each thing that calls have in common: with the call, and in the order.
 const RESOURCE_BYTES: usize = 48;
 
 /// The sum so far.

@@ -200,7 +200,8 @@ fn content(random: &mut Random, calls: &[RecordedCall]) -> Content {
     }
 }
 
-/// What steps write is of the plan's contents, and as long as what they are asked to write.
+/// Check that the bytes of steps are of the plan's contents, and as long as the steps are asked to
+/// write.
 fn check_contents(plan: &ReplayPlan) {
     for step in plan.lanes.iter().flat_map(|lane| &lane.steps) {
         let (Some(number), Action::Call { arguments, .. }) = (step.writes, &step.action) else {

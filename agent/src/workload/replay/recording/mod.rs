@@ -37,7 +37,8 @@ const MOST_THREADS: usize = 1_000_000;
 const MOST_LANES: usize = 1000;
 /// 30 days: a replay waits for a call until its time, and so long a recording is a wrong number.
 const MOST_TIME_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
-/// Of paths, and of what calls wait for and copy: as much as the most calls take themselves.
+/// The most bytes of paths, and of what calls wait for and copy: as much as the most calls take
+/// themselves.
 const MOST_BYTES: usize = 2 << 30;
 const VERSION: &str = "1";
 

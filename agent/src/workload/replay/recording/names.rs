@@ -8,7 +8,7 @@ use super::order::Resource;
 use crate::tables::recording::PathState;
 use crate::workload::replay::plan::{Name, PlanText};
 
-/// Where the kernel shows things of its own; of these `dev/shm` alone holds files.
+/// The folders in which the kernel shows things of its own; of these `dev/shm` alone holds files.
 const KERNELS: [&[u8]; 3] = [b"proc", b"sys", b"dev"];
 
 /// PATH_MAX, of bytes that are written `\xNN`. A longer path was never looked up.
@@ -20,7 +20,7 @@ pub fn bytes_with_above(path: &str) -> usize {
     path.len() + ends.map(|(end, _)| end).sum::<usize>()
 }
 
-/// Where a path is.
+/// The place of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Here(Name),
@@ -45,7 +45,8 @@ pub struct ReplayNames {
 }
 
 impl ReplayNames {
-    /// Of a snapshot. What is not below the recorded directory `root` is elsewhere.
+    /// Return the names of a snapshot. What is not below the recorded directory `root` is
+    /// elsewhere.
     pub fn new(snapshot: &[PathState], root: &[u8]) -> Self {
         let mut names = Self { root: relative(root), ..Self::default() };
         for row in snapshot.iter().filter(|row| row.path.len() <= MOST_PATH_BYTES) {
@@ -85,10 +86,10 @@ impl ReplayNames {
         self.places.values().any(|place| matches!(place, Place::Here(_)))
     }
 
-    /// What a symbolic link at a path from the root of the replay is made to hold. A relative text
-    /// without `..` leads below the link's own directory, wherever that is; every other becomes a
-    /// path in the directory of the replay, as a text that climbs would lead elsewhere once the
-    /// link is moved up.
+    /// Return the text that a symbolic link at a path from the root of the replay is made to hold.
+    /// A relative text without `..` leads below the link's own directory, wherever that is; every
+    /// other becomes a path in the directory of the replay, as a text that climbs would lead
+    /// elsewhere once the link is moved up.
     pub fn target(&self, link: &[u8], text: &[u8]) -> PlanText {
         let climbs = text.split(|byte| *byte == b'/').any(|part| part == b"..");
         if text.first() != Some(&b'/') && !climbs && !text.contains(&0) {
@@ -122,7 +123,7 @@ impl ReplayNames {
         self.known.get(path).copied()
     }
 
-    /// Where the path of a number in the snapshot is.
+    /// Return the place of the path of a number in the snapshot.
     pub fn place(&self, path_id: i64) -> Option<Place> {
         self.places.get(&path_id).copied()
     }
@@ -139,8 +140,8 @@ impl ReplayNames {
         }
     }
 
-    /// What a call about a name has in common with others: the name, those of directories above it
-    /// that are ever changed, and its file.
+    /// Add what a call about a name has in common with others: the name, those of directories above
+    /// it that are ever changed, and its file.
     pub fn resources(&self, name: Name, resources: &mut Vec<Resource>) {
         resources.push(Resource::Name(name));
         let path = &self.paths[name as usize];

@@ -12,7 +12,7 @@ use crate::workload::replay::plan::{Name, Slot};
 use crate::workload::threads::turns::Wait;
 use std::collections::{BTreeMap, HashMap};
 
-/// What two calls may have in common.
+/// The things that two calls may have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// Device and inode.
@@ -30,11 +30,12 @@ struct EndedCall {
     event: usize,
 }
 
-/// What is known of all resources and lanes so far.
+/// The order of all resources and lanes so far.
 #[derive(Debug, Default)]
 pub struct ResourceOrder {
     made: HashMap<Resource, Vec<EndedCall>>,
-    /// By lane that waits and lane waited for: how many of its steps were waited for already.
+    /// The number of steps of a lane that were waited for already, by the lane that waits and the
+    /// lane waited for.
     known: HashMap<(u32, u32), u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What is known at a moment of a recording: open files, mappings, names, the descriptor tables of
+//! The state at a moment of a recording: open files, mappings, names, the descriptor tables of
 //! processes, and their threads. A call is looked up here before it becomes a step. A descriptor
 //! may also be of what is no file on a disk: a pipe, a socket, a terminal.
 
@@ -49,9 +49,9 @@ pub struct Scene {
     pub names: ReplayNames,
     pub texts: Vec<PlanText>,
     pub locks: Vec<RecordLock>,
-    /// Of each slot: device and inode of its file.
+    /// The device and inode of each slot's file.
     files: Vec<Option<(i64, i64)>>,
-    /// By process: mappings by their address.
+    /// The mappings of each process, by their address.
     mappings: HashMap<i64, BTreeMap<u64, Mapping>>,
     pub mapped: usize,
     populated_bytes: u64,
@@ -61,7 +61,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Of names, before the first call.
+    /// Return the scene of names, before the first call.
     pub fn new(names: ReplayNames) -> Self {
         Self { names, ..Self::default() }
     }
@@ -116,7 +116,7 @@ impl Scene {
         }
     }
 
-    /// What a call about a slot has in common with others.
+    /// Add what a call about a slot has in common with others.
     pub fn resources(&self, slot: Slot, resources: &mut Vec<Resource>) {
         resources.push(Resource::Slot(slot));
         if let Some((device, inode)) = self.file_of(slot) {
@@ -171,7 +171,7 @@ impl Scene {
     }
 }
 
-/// What a number leads to.
+/// The thing that a descriptor's number leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
     File(Slot),
@@ -239,7 +239,7 @@ impl DescriptorTables {
         &mut self.tables[table]
     }
 
-    /// What a number of a thread leads to.
+    /// Return the thing that a number of a thread leads to.
     pub fn at(&mut self, thread: i64, number: i64) -> Option<Opened> {
         self.table(thread).entries.get(&number).map(|entry| entry.opened)
     }
@@ -297,7 +297,7 @@ impl DescriptorTables {
     }
 }
 
-/// Of a process that nobody has set it for (umask(2)).
+/// The umask of a process that nobody has set it for (umask(2)).
 const DEFAULT_UMASK: i64 = 0o22;
 
 /// All threads, by their numbers in the recording.
@@ -305,12 +305,12 @@ pub struct RecordedThreads<'a> {
     rows: HashMap<i64, (u32, &'a RecordedThread)>,
     made_by_call: HashMap<i64, Vec<i64>>,
     umasks: HashMap<i64, i64>,
-    /// Of each process, those that began since one of them ended it.
+    /// The threads of each process that began since one of them ended it.
     begun: HashMap<i64, Vec<i64>>,
 }
 
 impl<'a> RecordedThreads<'a> {
-    /// Of the rows; none of the threads has begun.
+    /// Return the threads of the rows; none of them has begun.
     pub fn new(threads: &'a [RecordedThread]) -> Self {
         let mut made_by_call: HashMap<i64, Vec<i64>> = HashMap::new();
         for thread in threads {

@@ -324,7 +324,7 @@ fn remap(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     call!("mremap", SYS_mremap, CallEffect::Remaps(mapping.number, bytes.cast_unsigned()))
 }
 
-/// What calls about a mapping have in common, of whatever thread they are.
+/// Note what calls about a mapping have in common, of whatever thread they are.
 fn note_mapping(draft: &mut CallDraft, mapping: Mapping) {
     draft.resources.push(Resource::Mapping(mapping.number));
     if let Some((device, inode)) = mapping.file {
@@ -374,7 +374,8 @@ fn unmap(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     }
 }
 
-/// What was stored in the mapping is not known: all of the range is taken to be new.
+/// Return the sync of a mapping. What was stored in it is not known: all of the range is taken to
+/// be new.
 fn sync_mapping(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let (row, process) = (draft.row, draft.process);
     let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
