@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from jojlab.fleet.simulation.segments import day_tables, packed
+from jojlab.fleet.simulation.segments import day_tables, pack
 from jojlab.fleet.store.devices import enrol
 from jojlab.fleet.store.objects import open_store
 
@@ -57,7 +57,7 @@ def _simulate(count: int, a_day: int) -> list[bytes]:
     while len(made) < count:
         spool_id = generator.bytes(16).hex()
         tables = day_tables(spool_id, date(2026, 1, 1), 0, 8, a_day, generator)
-        made += [packed(each)[1] for each in tables]
+        made += [pack(each)[1] for each in tables]
     return made[:count]
 
 

@@ -36,7 +36,7 @@ from jojlab.fleet.study.dataset import (
     EngineName,
     FleetEngine,
     FleetFiles,
-    answered,
+    answer_readable,
     fleet_files,
     silent_devices,
 )
@@ -302,7 +302,7 @@ def report(
         return replace(fleet_study(engine, write_amplification), left_out=files.left_out)
 
     store = open_store(data)
-    study = answered(
+    study = answer_readable(
         fleet_files(store), lambda f: fleet_engine(EngineName(engine), f, spark_remote), ask
     )
     observed = {str(row["device"]) for row in study.coverage}
@@ -364,7 +364,7 @@ def device(
         return device_day(engine, name, asked, files.left_out)
 
     files = fleet_files(open_store(data))
-    found = answered(files, lambda f: fleet_engine(EngineName(engine), f, spark_remote), ask)
+    found = answer_readable(files, lambda f: fleet_engine(EngineName(engine), f, spark_remote), ask)
     if out is not None:
         write_page(out, day_page(found, data))
     if as_json:

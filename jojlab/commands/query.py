@@ -12,7 +12,13 @@ from jojlab.analysis.figures.case_figures import capture_figures
 from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import json_option
 from jojlab.fleet.store.objects import open_store
-from jojlab.fleet.study.dataset import FleetEngine, FleetFiles, LeftOut, answered, fleet_files
+from jojlab.fleet.study.dataset import (
+    FleetEngine,
+    FleetFiles,
+    LeftOut,
+    answer_readable,
+    fleet_files,
+)
 from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.model.figures import FIGURES
 from jojlab.report.shared.console import print_rows, terminal
@@ -85,7 +91,7 @@ def _query_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
         assert isinstance(engine, DuckDbEngine)
         return engine.query(sql), files.left_out
 
-    return answered(fleet_files(open_store(data)), DuckDbEngine, ask)
+    return answer_readable(fleet_files(open_store(data)), DuckDbEngine, ask)
 
 
 def _query_run(run: Path, sql: str) -> pa.Table:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from jojlab.analysis.run.replayed import replayed
+from jojlab.analysis.run.replay_result import read_replay
 from jojlab.analysis.run.summary import summarise
 from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.live_run import run_with_progress
@@ -193,7 +193,7 @@ def replay(
             Bench("replay", directory, settings, [seed]), out or temporary / "run"
         )
         (_, _, capture) = next(run.captures())
-        found = replayed(capture)
+        found = read_replay(capture)
         summary = summarise(run)
         if out:
             write_report(run.path / "report.html", summary, str(run.path))

@@ -187,7 +187,7 @@ class SqlScript:
         words = list(_beginning(text))
         left_out, missing = "", ""
         if words[0] == "pragma":
-            left_out = pragmas.refused(words[1:])
+            left_out = pragmas.refusal(words[1:])
         elif words[0] in ("attach", "detach") and statement.may_fail:
             left_out = f"{words[0].upper()} that failed"
         elif words[0] == "attach":

@@ -29,7 +29,7 @@ def name_and_value(words: Sequence[str]) -> tuple[str, str | None]:
     return name, value
 
 
-def refused(words: Sequence[str]) -> str:
+def refusal(words: Sequence[str]) -> str:
     """Return why no script has a PRAGMA, of which these are the first tokens; empty if one may."""
     name, value = name_and_value(words)
     may = _list().get(name)

@@ -183,7 +183,7 @@ def throughput_chart(rows: Rows, cases: list[str], axis_title: str) -> dict[str,
         tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints", "risk", "durability"),
     )
     band = {"height": {"band": 0.62}}
-    whole = [bars.mark_bar(color=vega.COLOURS["database"], **band), vega.hatched(bars, **band)]
+    whole = [bars.mark_bar(color=vega.COLOURS["database"], **band), vega.hatch(bars, **band)]
     ends = base.mark_rule(strokeWidth=2, color="#E69F00").encode(
         x=alt.X("low:Q", scale=scale), x2="high:Q"
     )
@@ -272,7 +272,7 @@ def shares_chart(rows: Rows) -> dict[str, Any]:
         .properties(title=f"by {by}")
         for place, by in enumerate(dict.fromkeys(row["by"] for row in rows))
     ]
-    return vega.configured(alt.hconcat(*halves, spacing=16), data)
+    return vega.configure(alt.hconcat(*halves, spacing=16), data)
 
 
 def _part_colours(values: Sequence[str]) -> list[str]:
@@ -335,7 +335,7 @@ def _tooltip(*names: str) -> list[alt.Tooltip]:
 
 
 def _finish(chart: Any, cases: int, data: Datasets) -> dict[str, Any]:
-    return vega.configured(chart.properties(width=vega.WIDTH, height=max(70, _BAR * cases)), data)
+    return vega.configure(chart.properties(width=vega.WIDTH, height=max(70, _BAR * cases)), data)
 
 
 # Fields whose values are the rows of a panel; those before them make the panels.

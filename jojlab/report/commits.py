@@ -269,7 +269,7 @@ def commit_chart(rows: Rows, flushes: Rows, latency_ms: float) -> Spec:
         layers += _lane_layers(data, inside, x, lane, latency_ms * _LATE)
         height = min(150, 26 + 16 * len({row["sector"] for row in inside}))
         drawn.append({"layer": layers, "height": height, "width": vega.WIDTH})
-    return vega.finished({"vconcat": drawn, "spacing": 6}, data)
+    return vega.finish({"vconcat": drawn, "spacing": 6}, data)
 
 
 def _time(latency_ms: float, last: bool) -> Spec:

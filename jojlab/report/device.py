@@ -142,7 +142,7 @@ def tornado_svg(result: Sensitivity) -> str:
         )
         .properties(width=_PANEL_WIDTH, height=alt.Step(16))
     )
-    spec = vega.configured(chart, data)
+    spec = vega.configure(chart, data)
     spec["config"] = {**spec["config"], "background": "white"}
     return vl_convert.vegalite_to_svg(spec)
 

@@ -23,7 +23,7 @@ from jojlab.report.shared import text, vega
 from jojlab.report.shared.template import Cell, Noted, Section, Specs, render
 from jojlab.report.shared.vega import Datasets, Rows
 from jojlab.report.statements import (
-    compared,
+    case_words,
     error,
     measured_cell,
     measured_value,
@@ -159,7 +159,7 @@ def grouped_chart(rows: Rows, figure: str, axes: Axes = NO_AXES) -> dict[str, An
         # Altair takes no word for "no title" here.
         named = f"{axes.panels} {panel}".strip()
         drawn.append(picture.properties(title=named) if panel else picture)
-    return vega.configured(alt.hconcat(*drawn, spacing=30), data)
+    return vega.configure(alt.hconcat(*drawn, spacing=30), data)
 
 
 def _names(groups: list[str], width: int) -> alt.Axis:
@@ -206,7 +206,7 @@ def _panel(
             legend=vega.legend(axes.bars) if len(bars) > 1 else None,
         ),
     )
-    hatch = vega.hatched(bar).encode(detail="bar:N")
+    hatch = vega.hatch(bar).encode(detail="bar:N")
     ends = base.mark_rule(strokeWidth=1.5, color="#8C8C8C").encode(
         y=alt.Y("low:Q", scale=scale), y2="high:Q"
     )
@@ -373,7 +373,7 @@ def _statement_row(row: Sequence[Statement]) -> list[Cell]:
 def _failures(result: Statement) -> list[str]:
     """Return where a bound does not hold, and by how much."""
     return [
-        f"{compared(point)}: {measured_value(result, point)}"
+        f"{case_words(point)}: {measured_value(result, point)}"
         for point in result.points
         if point.holds is False
     ]
@@ -397,7 +397,7 @@ def _value(result: Statement, point: Point, *, is_first: bool) -> list[Cell]:
     said = [result.note, explained] if is_first else []
     return [
         Noted(title(result), "\n".join(filter(None, said))),
-        compared(point),
+        case_words(point),
         result.source,
         Noted(published_value(result), mark),
         measured_value(result, point),

@@ -41,7 +41,7 @@ def histograms(rows: Rows, axis: str) -> Spec:
         "spec": picture,
         "spacing": 6,
     }
-    return vega.finished(whole, data)
+    return vega.finish(whole, data)
 
 
 def _time_axis(field: str, axis: str) -> Spec:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.run.replayed import CallSum, Replayed
+from jojlab.analysis.run.replay_result import CallSum, ReplayResult
 from jojlab.report.shared import text
 
 # Names and threads that are listed; --json has all.
@@ -16,7 +16,7 @@ _MOST_ROWS = 20
 _MOST_DATABASES = 3
 
 
-def print_replay(console: Console, replay: Replayed) -> None:
+def print_replay(console: Console, replay: ReplayResult) -> None:
     """Print what was done of a recording, what was not, and how late."""
     share = "unknown" if replay.fidelity is None else f"{replay.fidelity:.2%}"
     console.print(

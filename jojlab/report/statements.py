@@ -50,7 +50,7 @@ def error(point: Point) -> str:
     return ABSENT if point.error is None else f"{point.error * 100:+.1f} %"
 
 
-def compared(point: Point) -> str:
+def case_words(point: Point) -> str:
     """Return which cases a point is about."""
     return f"{point.label} against {point.against}" if point.against else point.label
 
@@ -196,7 +196,7 @@ def _values(values: list[Statement]) -> Table:
         for point in result.points:
             table.add_row(
                 escape(title(result)),
-                escape(compared(point)),
+                escape(case_words(point)),
                 escape(published_value(result)),
                 escape(measured_value(result, point)),
                 error(point),
@@ -213,7 +213,7 @@ def _bounds(bounds: list[Statement]) -> Table:
         table.add_row(
             escape(title(result)),
             f"[{style}]{escape(statement_verdict(result))}[/{style}]",
-            escape("; ".join(f"{compared(p)}: {measured_value(result, p)}" for p in failed)),
+            escape("; ".join(f"{case_words(p)}: {measured_value(result, p)}" for p in failed)),
         )
     return table
 

@@ -6,12 +6,12 @@ import io
 
 from rich.console import Console
 
-from jojlab.analysis.run.replayed import CallSum, Replayed
+from jojlab.analysis.run.replay_result import CallSum, ReplayResult
 from jojlab.report.replay import print_replay
 
 
 def test_threads_of_whose_calls_none_was_made_are_named() -> None:
-    found = Replayed(
+    found = ReplayResult(
         recorded_calls=5,
         calls=2,
         calls_without_end=1,

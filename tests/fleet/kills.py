@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from jojlab.fleet.simulation.segments import Tables, packed
+from jojlab.fleet.simulation.segments import Tables, pack
 from jojlab.fleet.store.objects import open_store
 from tests.ended import HANG_S
 from tests.fleet.serving import (
@@ -41,7 +41,7 @@ def kill_at_random(folder: Path, rounds: int, seed: int) -> None:
     made = made[: rounds * _SEGMENTS_A_ROUND]
     names = set()
     for tables in made:
-        name, segment = with_name(packed(tables)[1])
+        name, segment = with_name(pack(tables)[1])
         (spool / f"{name}.tar").write_bytes(segment)
         names.add(name)
 

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from jojlab.fleet.simulation.segments import Tables, day_tables, packed
+from jojlab.fleet.simulation.segments import Tables, day_tables, pack
 from jojlab.fleet.store.dataset import held_by, live_units
 from jojlab.fleet.store.devices import enrol
 from jojlab.fleet.store.objects import Store, open_store
@@ -40,9 +40,7 @@ def simulated_tables(count: int, seed: int = 1, day: date = DAY) -> list[Tables]
 
 def simulated_segments(count: int, seed: int = 1, day: date = DAY) -> dict[str, bytes]:
     """So many segments of one day, by their names."""
-    return dict(
-        map(with_name, (packed(tables)[1] for tables in simulated_tables(count, seed, day)))
-    )
+    return dict(map(with_name, (pack(tables)[1] for tables in simulated_tables(count, seed, day))))
 
 
 def with_name(segment: bytes) -> tuple[str, bytes]:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from moto.server import ThreadedMotoServer
 
-from jojlab.fleet.simulation.segments import SimulatedFleet, packed, write_fleet
+from jojlab.fleet.simulation.segments import SimulatedFleet, pack, write_fleet
 from jojlab.fleet.store.compaction import compact
 from jojlab.fleet.store.dataset import live_units
 from jojlab.fleet.store.devices import devices, enrol, revoke
 from jojlab.fleet.store.objects import open_store
-from jojlab.fleet.store.quarantine import quarantined
+from jojlab.fleet.store.quarantine import list_quarantine
 from jojlab.fleet.study.dataset import fleet_files
 from jojlab.fleet.study.device_day import device_day, device_day_json
 from jojlab.fleet.study.engines import DuckDbEngine
@@ -56,7 +56,7 @@ def test_a_bucket_is_as_good_as_a_folder(settings: dict[str, str]) -> None:
     store = open_store(BUCKET)
     token = enrol(store, "phone-1", 0)
     made = simulated_tables(4)
-    segments = [packed(tables)[1] for tables in made]
+    segments = [pack(tables)[1] for tables in made]
     with Serving(BUCKET) as server:
         for segment in segments:
             assert server.put(segment, token).answer == (201, "stored")
@@ -69,7 +69,7 @@ def test_a_bucket_is_as_good_as_a_folder(settings: dict[str, str]) -> None:
     assert unit.is_compacted
     assert len(segments_of(store)) == 4
     assert rows_of(store) == rows_in(made)
-    assert [each.reason for each in quarantined(store)] == ["not-a-segment"]
+    assert [each.reason for each in list_quarantine(store)] == ["not-a-segment"]
     revoke(store, "phone-1", 1)
     assert [(each.name, each.revoked_s) for each in devices(store)] == [("phone-1", 1)]
 

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 import trustme
 
-from jojlab.fleet.simulation.segments import packed
+from jojlab.fleet.simulation.segments import pack
 from jojlab.fleet.store.devices import revoke
 from jojlab.fleet.store.objects import open_store
-from jojlab.fleet.store.quarantine import quarantined
+from jojlab.fleet.store.quarantine import list_quarantine
 from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES
 from jojlab.fleet.store.worker import MEMORY_BYTES
 from jojlab.trace.schema import FLEET_TABLES, table_schema
@@ -86,7 +86,7 @@ def tar(members: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
 
 def members(**changed: bytes) -> dict[str, bytes]:
     """The files of a good segment, some of them changed."""
-    files, _ = packed(simulated_tables(96)[0])
+    files, _ = pack(simulated_tables(96)[0])
     return {f"{table}.parquet": changed.get(table, files[table]) for table in FLEET_TABLES}
 
 
@@ -167,10 +167,10 @@ def test_what_is_no_segment_is_kept_apart(
     server: Serving, data: str, token: str, segment: bytes, reason: str
 ) -> None:
     before = server.refused(reason)
-    count = len(list(quarantined(open_store(data))))
+    count = len(list(list_quarantine(open_store(data))))
     assert server.put(segment, token).answer == (422, reason)
     assert server.refused(reason) == before + 1
-    assert len(list(quarantined(open_store(data)))) == count + 1
+    assert len(list(list_quarantine(open_store(data)))) == count + 1
 
 
 def test_bytes_of_a_page_that_are_wrong_are_found(server: Serving, token: str) -> None:

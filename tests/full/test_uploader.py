@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from jojlab.fleet.store.objects import open_store
-from jojlab.fleet.store.quarantine import quarantined
+from jojlab.fleet.store.quarantine import list_quarantine
 from jojlab.foundation.places import agent_path
 from tests.ended import HANG_S
 from tests.fleet.serving import Serving, segments_of, simulated_segments, token_of, with_name
@@ -86,7 +86,7 @@ def test_what_was_refused_is_kept_and_can_be_sent_once_more(spool: Spool, tmp_pa
         assert spool.state["sending"] == "refused"
         assert spool.waiting() == 0
         assert len(segments_of(open_store(data))) == 3
-        assert [each.reason for each in quarantined(open_store(data))] == ["not-a-segment"]
+        assert [each.reason for each in list_quarantine(open_store(data))] == ["not-a-segment"]
         [kept] = spool.refused.iterdir()
         kept.rename(spool.ready / kept.name)
         spool.send(server.url)

@@ -222,7 +222,7 @@ def write_fleet(
             yield SimulatedDay(device, day, rows, written)
 
 
-def packed(tables: Tables) -> tuple[dict[str, bytes], bytes]:
+def pack(tables: Tables) -> tuple[dict[str, bytes], bytes]:
     """Return the Parquet file of each table, and the tar of them that a collector would send."""
     files = {table: _parquet(tables, table) for table in FLEET_TABLES}
     whole = io.BytesIO()
@@ -241,7 +241,7 @@ def _parquet(tables: Tables, table: str) -> bytes:
 
 
 def _write(tables: Tables, out: Path, device: str, day: date, as_sent: bool) -> int:
-    files, whole = packed(tables)
+    files, whole = pack(tables)
     name = hashlib.sha256(whole).hexdigest()
     if as_sent:
         folder = out / device

@@ -20,7 +20,7 @@ import msgspec
 
 from jojlab.fleet.store.dataset import held_by, live_units
 from jojlab.fleet.store.objects import Store
-from jojlab.fleet.store.quarantine import quarantined
+from jojlab.fleet.store.quarantine import list_quarantine
 from jojlab.foundation.errors import DataError, UseError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -140,7 +140,7 @@ class Listed:
 
 def listed(store: Store) -> list[Listed]:
     """Return the devices by name."""
-    apart = Counter(each.device for each in quarantined(store))
+    apart = Counter(each.device for each in list_quarantine(store))
     found = {each.name: Listed(each.name, each, apart[each.name]) for each in devices(store)}
     for unit in live_units(store):
         each = found.setdefault(unit.device, Listed(unit.device, None, apart[unit.device]))

@@ -39,7 +39,7 @@ class Quarantined:
         return f"{_FOLDER}/device={self.device}/{self.sha256}.{self.reason}.tar"
 
 
-def quarantined(store: Store) -> Iterator[Quarantined]:
+def list_quarantine(store: Store) -> Iterator[Quarantined]:
     """Yield what is kept apart."""
     for each in store.objects(_FOLDER):
         if found := _KEY.fullmatch(each.key):
@@ -55,7 +55,7 @@ class Quarantine:
         self._kept = set[str]()
         self._of_device = Counter[str]()
         self._lock = Lock()  # uploads keep theirs in threads of their own
-        for each in quarantined(store):
+        for each in list_quarantine(store):
             self._kept.add(each.key)
             self._of_device[each.device] += _room_of(each)
 

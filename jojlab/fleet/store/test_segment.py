@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jojlab.fleet.simulation.segments import day_tables, packed
+from jojlab.fleet.simulation.segments import day_tables, pack
 from jojlab.fleet.store.dataset import SEGMENTS
 from jojlab.fleet.store.segment import TABLE_LIMIT_ROWS, Refused, take_out
 from jojlab.trace.schema import FLEET_TABLES
@@ -36,7 +36,7 @@ def test_the_rows_come_out_as_they_are_and_nothing_else(
 ) -> None:
     notes = {"geo": '{"version": 1', "ARROW:schema": "nonsense", "pandas": "{}"}
     noted = {name: table.replace_schema_metadata(notes) for name, table in tables.items()}
-    assert rows_of(packed(noted)[1], tmp_path) == {t: tables[t].num_rows for t in FLEET_TABLES}
+    assert rows_of(pack(noted)[1], tmp_path) == {t: tables[t].num_rows for t in FLEET_TABLES}
     for table, rows in tables.items():
         with pq.ParquetFile(tmp_path / f"{table}.parquet") as file:
             assert file.metadata.metadata is None
@@ -57,7 +57,7 @@ def with_file_path(contents: bytes) -> bytes:
 def test_a_file_that_names_another_is_written_without_it(
     tables: dict[str, pa.Table], tmp_path: Path
 ) -> None:
-    files = packed(tables)[0]
+    files = pack(tables)[0]
     named = with_file_path(files["commits"])
     assert pq.read_metadata(io.BytesIO(named)).row_group(0).column(0).file_path
     assert rows_of(tar_of({**files, "commits": named}), tmp_path)
@@ -67,7 +67,7 @@ def test_a_file_that_names_another_is_written_without_it(
 
 def test_false_statistics_do_not_come_through(tables: dict[str, pa.Table], tmp_path: Path) -> None:
     """Readers skip what statistics rule out; those here are of other rows."""
-    files = packed(tables)[0]
+    files = pack(tables)[0]
     shown = tables["io_sums"]
     place = shown.schema.get_field_index("requests")
     wrong = shown.set_column(place, shown.field(place), pa.array([9] * shown.num_rows))
@@ -108,7 +108,7 @@ def test_values_out_of_their_range_are_refused(
     rows = [row | {column: value} for row in tables[table].to_pylist()]
     changed = pa.Table.from_pylist(rows, schema=tables[table].schema)
     with pytest.raises(Refused, match=f"{table}.{column}"):
-        rows_of(packed({**tables, table: changed})[1], tmp_path)
+        rows_of(pack({**tables, table: changed})[1], tmp_path)
 
 
 def test_a_wall_clock_that_was_set_back_is_no_reason_to_refuse(
@@ -117,7 +117,7 @@ def test_a_wall_clock_that_was_set_back_is_no_reason_to_refuse(
     [row] = tables[SEGMENTS].to_pylist()
     row |= {"end_unix_ns": row["begin_unix_ns"] - 10**15}
     changed = pa.Table.from_pylist([row], schema=tables[SEGMENTS].schema)
-    assert rows_of(packed({**tables, SEGMENTS: changed})[1], tmp_path)
+    assert rows_of(pack({**tables, SEGMENTS: changed})[1], tmp_path)
 
 
 def test_texts_are_bounded_by_what_came(tables: dict[str, pa.Table], tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_texts_are_bounded_by_what_came(tables: dict[str, pa.Table], tmp_path: P
         changed = pa.Table.from_pylist(rows, schema=tables["file_sums"].schema)
         stream = io.BytesIO()
         pq.write_table(changed, stream, compression="zstd")
-        return rows_of(tar_of({**packed(tables)[0], "file_sums": stream.getvalue()}), tmp_path)
+        return rows_of(tar_of({**pack(tables)[0], "file_sums": stream.getvalue()}), tmp_path)
 
     assert rows_of_paths(30)["file_sums"] == 30
     with pytest.raises(Refused, match="file_sums: more than 32 times its size in texts"):
@@ -150,7 +150,7 @@ def test_what_is_accepted_of_mutated_tables_the_reports_engine_reads(
     tables: dict[str, pa.Table], tmp_path: Path, tenth: int
 ) -> None:
     """tests/full/test_fleet_mutated.py tries 3,200 more."""
-    good = packed(tables)[1]
+    good = pack(tables)[1]
     for seed in range(tenth * 16, tenth * 16 + 16):
         assert_readable(good, seed, tmp_path)
 
@@ -184,4 +184,4 @@ def assert_readable(good: bytes, seed: int, folder: Path) -> bool:
 def test_two_rows_of_segments(tables: dict[str, pa.Table], tmp_path: Path) -> None:
     two = pa.concat_tables([tables[SEGMENTS], tables[SEGMENTS]])
     with pytest.raises(Refused, match="segments has 2 rows, not one"):
-        rows_of(packed({**tables, SEGMENTS: two})[1], tmp_path)
+        rows_of(pack({**tables, SEGMENTS: two})[1], tmp_path)

@@ -1,8 +1,8 @@
 """The files that the questions about a fleet read, and how a question is asked.
 
-What cannot be read is left out with all of its segment, and named; the others are answered of.
+What cannot be read is left out with all of its segment, and named; the others answer the questions.
 
-It is in SQL that DuckDB runs as it stands, and that sqlglot translates for Spark.
+A question is in SQL that DuckDB runs as it stands, and that sqlglot translates for Spark.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def fleet_files(store: Store) -> FleetFiles:
     return FleetFiles(store, units, left_out)
 
 
-def answered(
+def answer_readable(
     files: FleetFiles,
     engine_of: Callable[[FleetFiles], FleetEngine],
     ask: Callable[[FleetEngine, FleetFiles], Answer],

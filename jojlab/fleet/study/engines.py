@@ -169,7 +169,7 @@ class SparkEngine:
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows of one SELECT; `parameters` stand in it as $NAME."""
         try:
-            answer = self._session.sql(translated(sql), args=parameters or {})
+            answer = self._session.sql(translate(sql), args=parameters or {})
             return [row.asDict() for row in answer.collect()]
         except Exception as error:
             raise MachineError(
@@ -193,7 +193,7 @@ class SparkEngine:
         reader.parquet(*paths).createOrReplaceTempView(table)
 
 
-def translated(sql: str) -> str:
+def translate(sql: str) -> str:
     """Return a question in Spark's SQL."""
     import sqlglot
     from sqlglot import exp

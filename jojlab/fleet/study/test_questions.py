@@ -7,7 +7,7 @@ import sqlglot
 from sqlglot import exp
 
 from jojlab.fleet.study.dataset import fleet_question
-from jojlab.fleet.study.engines import translated
+from jojlab.fleet.study.engines import translate
 
 QUESTIONS = sorted(path.stem for path in Path(__file__).parent.glob("questions/*.sql"))
 
@@ -20,7 +20,7 @@ def test_questions_are_found_at_all() -> None:
 def test_a_question_is_one_select_for_spark_too(question: str) -> None:
     [asked] = sqlglot.parse(fleet_question(question), dialect="duckdb")
     assert isinstance(asked, exp.Query)
-    [read_again] = sqlglot.parse(translated(fleet_question(question)), dialect="spark")
+    [read_again] = sqlglot.parse(translate(fleet_question(question)), dialect="spark")
     assert isinstance(read_again, exp.Query)
     assert [c.alias_or_name for c in read_again.selects] == [c.alias_or_name for c in asked.selects]
 
@@ -32,6 +32,6 @@ def test_a_question_says_what_it_asks(question: str) -> None:
 
 
 def test_percentiles_are_exact_on_spark_too() -> None:
-    text = translated(fleet_question("multi_file_days"))
+    text = translate(fleet_question("multi_file_days"))
     assert "PERCENTILE(transactions, 0.75)" in text
     assert "APPROX" not in text

@@ -89,7 +89,7 @@ def bar_axis(values: Iterable[float]) -> Axis:
     return Axis({"type": "log", "domain": [base, high], "nice": False}, base, " (log)")
 
 
-def hatched(bars: alt.Chart, **mark: Any) -> alt.Chart:
+def hatch(bars: alt.Chart, **mark: Any) -> alt.Chart:
     """Return the bars whose case has a `risk`, as hatching to lie over them; `mark` is theirs."""
     return bars.transform_filter("datum.risk").mark_bar(color=HATCH, tooltip=False, **mark)
 
@@ -99,12 +99,12 @@ def legend(title: str) -> alt.Legend:
     return alt.Legend(title=title or None, orient="top", columns=8, labelLimit=220, symbolSize=90)
 
 
-def configured(chart: Any, data: Datasets) -> dict[str, Any]:
+def configure(chart: Any, data: Datasets) -> dict[str, Any]:
     """Return the finished specification of an Altair chart, with its data."""
-    return finished(chart.to_dict(validate=False), data)
+    return finish(chart.to_dict(validate=False), data)
 
 
-def finished(spec: dict[str, Any], data: Datasets) -> dict[str, Any]:
+def finish(spec: dict[str, Any], data: Datasets) -> dict[str, Any]:
     """Return `spec` in the page's type and with its data."""
     whole = {
         "config": CONFIG,

@@ -173,7 +173,7 @@ class ThreadSlices:
                 yield from batch.to_pylist()
 
 
-def nested(slices: Iterable[Slice]) -> Iterator[tuple[int, Slice, bool]]:
+def nest(slices: Iterable[Slice]) -> Iterator[tuple[int, Slice, bool]]:
     """Yield (time_ns, slice, whether it begins) in the order of time, each within the one around.
 
     The slices are those of one thread, in the order of their places.
@@ -286,7 +286,7 @@ def _packets(capture: Capture) -> Iterator[TracePacket]:
 
 
 def _thread(slices: Iterable[Slice], track: int) -> Iterator[TracePacket]:
-    for time_ns, one, begins in nested(slices):
+    for time_ns, one, begins in nest(slices):
         kind = TrackEvent.TYPE_SLICE_BEGIN if begins else TrackEvent.TYPE_SLICE_END
         packet = _event(time_ns, kind, track)
         if begins:

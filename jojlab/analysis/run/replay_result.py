@@ -22,7 +22,7 @@ class CallSum:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """The calls of a recording that were replayed, and how they ended.
 
     `fidelity` is the share of the calls made that ended as recorded, of those of which the
@@ -67,7 +67,7 @@ class Replayed:
         return found | sums
 
 
-def replayed(capture: Capture) -> Replayed:
+def read_replay(capture: Capture) -> ReplayResult:
     """Return what the capture of a replay tells of it."""
     found: Mapping[str, Any] = capture.manifest["replay"]
     otherwise = found["otherwise"]
@@ -85,7 +85,7 @@ def replayed(capture: Capture) -> Replayed:
         CallSum(name, each["calls"], each["time_ns"], each["otherwise"])
         for name, each in found["by_thread"].items()
     ]
-    return Replayed(
+    return ReplayResult(
         recorded_calls=found["recorded_calls"],
         calls=found["calls"],
         calls_without_end=found["calls"] - comparable,
