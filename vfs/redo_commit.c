@@ -58,12 +58,18 @@ static int read_new(struct redo_file *file, uint32_t block, unsigned char *bytes
 	return rc == SQLITE_OK ? 0 : rc == SQLITE_IOERR_NOMEM ? ENOMEM : EIO;
 }
 
+/* Bytes that are compared at once: most of a block is as it was. */
+#define ALIKE_BYTES 64
+
 /* Find the next run of bytes that differ, from *begin on: its begin and its end. */
 static int find_change(const unsigned char *old, const unsigned char *new, size_t length_bytes,
 		       size_t *begin, size_t *end)
 {
 	size_t at;
 
+	while (*begin + ALIKE_BYTES <= length_bytes &&
+	       memcmp(old + *begin, new + *begin, ALIKE_BYTES) == 0)
+		*begin += ALIKE_BYTES;
 	while (*begin < length_bytes && old[*begin] == new[*begin])
 		(*begin)++;
 	*end = *begin + 1;
