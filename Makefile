@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all setup packages python test-packages full-packages agent \
-	agent-arm64 collector image cure wheel docs findings man deb release check lint lint-agent \
+	agent-arm64 collector image cure linked wheel docs findings man deb release check lint lint-agent \
 	lint-python lint-imports lint-javascript coverage test-agent test-flash fuzz test-python test-seconds \
 	test-host format requirements clean
 
@@ -39,8 +39,9 @@ full-packages: python
 	@.venv/bin/pip install -q --disable-pip-version-check --require-hashes \
 		-r .venv/locked-full.txt
 
-# Paths are mapped away, so that the agent's bytes do not depend on where it was built.
-MAPPED := $(CURDIR)=/jojlab $(HOME)=/home
+# Paths are mapped away, so that the agent's bytes do not depend on where it was built. Of two that
+# match the last one counts.
+MAPPED := $(HOME)=/home $(CURDIR)=/jojlab
 agent: export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS = -C target-feature=+crt-static \
 	$(MAPPED:%=--remap-path-prefix=%)
 agent: export CFLAGS = $(MAPPED:%=-ffile-prefix-map=%)
@@ -79,7 +80,13 @@ cure: packages ## vfs/build: the VFS that makes commits cheap, for both processo
 	@$(MAKE) -s -C vfs
 	@$(MAKE) -s -C vfs CC=aarch64-linux-gnu-gcc BUILD=build/arm64
 
-wheel: python agent cure ## dist/*.whl: joj with all that it needs; pipx install dist/*.whl
+# What is packed has the time of the commit.
+linked wheel man deb release: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+
+linked: python agent agent-arm64
+	@.venv/bin/python setup/linked.py
+
+wheel: linked cure ## dist/*.whl: joj with all that it needs; pipx install dist/*.whl
 	@rm -rf dist
 	@.venv/bin/hatchling build -t wheel
 
@@ -99,7 +106,7 @@ deb: wheel man collector ## dist/*.deb: joj for this Debian, with all its Python
 	@setup/collector-deb.sh
 
 # From a commit without changes: the version of pyproject.toml, with the notes of CHANGELOG.md.
-release: deb agent-arm64 ## dist/*: wheel, .deb, static agents of both processors, sums, notes
+release: deb ## dist/*: wheel, .deb, agents for devices, SBOM, notes, sums; the same bytes each time
 	@setup/release.sh
 
 # What may be skipped where everything could be run: tests/skips.toml.

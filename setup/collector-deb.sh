@@ -3,6 +3,7 @@
 # its uploader, which are static and need nothing, the unit that runs them, and its configuration.
 set -eu
 cd "$(dirname "$0")/.."
+umask 022
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' agent/Cargo.toml | head -1)
 built=${CARGO_TARGET_DIR:-target}/x86_64-unknown-linux-gnu/release
 stage=$(mktemp -d)
@@ -21,12 +22,12 @@ ARGUMENTS=--server https://fleet.example
 EOF
 cp LICENSE "$stage/usr/share/doc/jojlab-collector/copyright"
 cp kernel/LICENSE "$stage/usr/share/doc/jojlab-collector/copyright.kernel"
+cp target/linked/licences.txt "$stage/usr/share/doc/jojlab-collector/copyright.linked"
 cat >"$stage/DEBIAN/control" <<EOF
 Package: jojlab-collector
 Version: $version
 Architecture: amd64
 Maintainer: The authors of jojlab <jojlab@localhost>
-Installed-Size: $(du -sk "$stage" | cut -f 1)
 Section: admin
 Priority: optional
 Description: collects what disks and SQLite do on a device, for a fleet
@@ -60,9 +61,4 @@ if [ "$1" = purge ]; then
 	rmdir /etc/jojlab 2>/dev/null || true
 fi
 EOF
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
-export SOURCE_DATE_EPOCH
-deb=dist/jojlab-collector_${version}_amd64.deb
-find "$stage" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zzstd --build "$stage" "$deb" >/dev/null
-echo "setup: $deb, $(du -m "$deb" | cut -f 1) MB"
+setup/pack-deb.sh "$stage" "dist/jojlab-collector_${version}_amd64.deb"

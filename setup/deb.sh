@@ -7,6 +7,7 @@
 # its packages, and the processes of its own do. Build it where it will be installed.
 set -eu
 cd "$(dirname "$0")/.."
+umask 022
 wheel=$(ls dist/jojlab-*.whl)
 version=${wheel#dist/jojlab-}
 version=${version%%-*}
@@ -32,8 +33,10 @@ $pip --target "$packages" --require-hashes --only-binary :all: -r "$stage/locked
 rm "$stage/locked.txt"
 rm -r "${packages:?}/bin"  # commands of the packages
 $pip --target "$packages" --no-deps "$wheel"
-# The command joj of pip, and where the wheel lay.
+# The command joj of pip, and where the wheel lay. pip's records of what is gone would tell where
+# all this was built.
 rm -r "${packages:?}/bin" "$packages"/jojlab-*.dist-info/direct_url.json
+sed -i -e '/direct_url.json,/d' -e '/bin\//{/^\.\.\//d}' "$packages"/*.dist-info/RECORD
 
 # Beside the agent, for joj fleet demo.
 install -m 755 "${CARGO_TARGET_DIR:-target}/x86_64-unknown-linux-gnu/release/joj-uploader" \
@@ -52,6 +55,7 @@ EOF
 chmod 755 "$stage/usr/bin/joj"
 cp LICENSE "$stage/usr/share/doc/jojlab/copyright"
 cp kernel/LICENSE "$stage/usr/share/doc/jojlab/copyright.kernel"
+cp target/linked/licences.txt "$stage/usr/share/doc/jojlab/copyright.linked"
 cp target/man/*.1 "$stage/usr/share/man/man1"
 gzip -9n "$stage"/usr/share/man/man1/*.1
 completion() {
@@ -68,7 +72,6 @@ Package: jojlab
 Version: $version
 Architecture: amd64
 Maintainer: The authors of jojlab <jojlab@localhost>
-Installed-Size: $(du -sk "$stage/usr" | cut -f 1)
 Depends: python3 (>= $python), python3 (<< $next), $depends
 Section: devel
 Priority: optional
@@ -89,10 +92,4 @@ set -e
 find /usr/lib/jojlab -name __pycache__ -prune -exec rm -r {} +
 EOF
 chmod 755 "$stage/DEBIAN/postinst" "$stage/DEBIAN/prerm"
-# The same wheel and packages give the same bytes.
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
-export SOURCE_DATE_EPOCH
-deb=dist/jojlab_${version}_amd64.deb
-find "$stage" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zzstd --build "$stage" "$deb" >/dev/null
-echo "setup: $deb, $(du -m "$deb" | cut -f 1) MB"
+setup/pack-deb.sh "$stage" "dist/jojlab_${version}_amd64.deb"

@@ -39,6 +39,7 @@ FILES = (
     "vfs/build/arm64/joj_wal*.so",
 )
 AGENT = "x86_64-unknown-linux-gnu/release/joj-agent"
+ARM64_AGENT = "aarch64-unknown-linux-gnu/release/joj-agent"
 
 
 class CustomBuildHook(BuildHookInterface):
@@ -51,12 +52,18 @@ class CustomBuildHook(BuildHookInterface):
         root = Path(self.root)
         found = {path for pattern in FILES for path in root.glob(pattern) if path.is_file()}
         included = {str(path): f"jojlab/data/{path.relative_to(root)}" for path in sorted(found)}
-        agent = Path(os.environ.get("CARGO_TARGET_DIR") or root / "target") / AGENT
+        target = Path(os.environ.get("CARGO_TARGET_DIR") or root / "target")
+        agent = target / AGENT
         if not agent.is_file():
             raise FileNotFoundError(f"no agent at {agent}: make agent")
         if not (root / "vfs/build/joj_wal.so").is_file():
             raise FileNotFoundError(f"no joj_wal.so in {root}/vfs/build: make cure")
         included[str(agent)] = "jojlab/data/joj-agent"
+        # `make wheel` has made these; a wheel that a test builds can do without.
+        licences = root / "target/linked/licences.txt"
+        for path, name in ((target / ARM64_AGENT, "joj-agent-arm64"), (licences, licences.name)):
+            if path.is_file():
+                included[str(path)] = f"jojlab/data/{name}"
         build_data["force_include"] |= included
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-linux_x86_64"  # any Python: the agent is a static binary

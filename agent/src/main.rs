@@ -57,6 +57,8 @@ enum Command {
     Bench(commands::bench::Arguments),
     /// Collect for months what disks and SQLite do on this machine, and send it to a server
     Collect(commands::collect::Arguments),
+    /// Load the BPF programs, and say what this machine's kernel lets the agent do
+    Doctor,
     /// Make a recording of a trace that another program wrote; prints the counts as JSON
     Import(commands::import::Arguments),
     /// Run the program of a case without privileges; the case starts it
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Command::Background(arguments) => commands::background::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Collect(arguments) => commands::collect::run(&arguments),
+        Command::Doctor => commands::doctor::run(),
         Command::Import(arguments) => commands::import::run(&arguments),
         Command::Confined(arguments) => commands::confined::run(&arguments),
         Command::Record(arguments) => commands::record::run(&arguments),

@@ -35,8 +35,7 @@ DEBIAN_PACKAGES = tuple(
 AGENT_CARGO = _ROOT / "agent" / "Cargo.toml"
 # joj_wal.so and joj_wal_preload.so, as `make cure` builds them.
 _CURE = _ROOT / "vfs" / "build"
-# By the field `machine` of a case: Rust's name of the target, and the remedy where it is missing. A
-# wheel holds the agent of its own machine alone.
+# By the field `machine` of a case: Rust's name of the target, and the remedy where it is missing.
 _AGENTS = {
     "x86-64": ("x86_64-unknown-linux-gnu", BUILD_AGENT),
     "arm64": ("aarch64-unknown-linux-gnu", "make agent-arm64, in a checkout"),

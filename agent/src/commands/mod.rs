@@ -4,6 +4,7 @@ pub mod background;
 pub mod bench;
 pub mod collect;
 pub mod confined;
+pub mod doctor;
 pub mod import;
 pub mod init;
 pub mod record;
