@@ -6,6 +6,7 @@
 set -eu
 stage=$1
 deb=$2
+# shellcheck disable=SC2016 # fields of awk's
 sizes='{ kib += int(($1 + 1023) / 1024) } END { print "Installed-Size: " kib }'
 find "$stage" -mindepth 2 -type f -printf '%s\n' | awk "$sizes" >>"$stage/DEBIAN/control"
 find "$stage" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
