@@ -78,9 +78,14 @@ def packages(wanted: Sequence[Path] = DEBIAN_PACKAGES) -> str:
     either = [[one.strip() for one in name.split("|")] for name in names]
     missing = [_choose_offered(each) for each in either if not any(map(_is_installed, each))]
     if missing:
-        line = f"sudo apt-get install -y --no-install-recommends {' '.join(missing)}"
-        raise MachineError(f"missing: {', '.join(missing)}", line)
+        raise MachineError(f"missing: {', '.join(missing)}", _install_line(missing))
     return f"all {len(names)} of {', '.join(path.name for path in wanted)}"
+
+
+def _install_line(names: Sequence[str]) -> str:
+    """Return the line that installs packages. Root needs no sudo, which a container has not."""
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    return f"{sudo}apt-get install -y --no-install-recommends {' '.join(names)}"
 
 
 def arm64() -> str:
@@ -90,7 +95,7 @@ def arm64() -> str:
         if shutil.which(name) is None:
             missing.append(package)
     if missing:
-        remedies.append(f"sudo apt-get install -y --no-install-recommends {' '.join(missing)}")
+        remedies.append(_install_line(missing))
     try:
         agent_path(ARM64.name)
     except MachineError as error:

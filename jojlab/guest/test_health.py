@@ -50,6 +50,17 @@ def test_no_debian_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         package_version("dpkg")
 
 
+@pytest.mark.parametrize(("user", "first"), [(0, "apt-get"), (1000, "sudo")])
+def test_root_needs_no_sudo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, first: str
+) -> None:
+    (tmp_path / "packages.txt").write_text("jojlab-no-such\n")
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    with pytest.raises(MachineError) as caught:
+        packages([tmp_path / "packages.txt"])
+    assert caught.value.remedy.split()[0] == first
+
+
 def test_rust_must_be_there_and_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = tmp_path / "Cargo.toml"
     manifest.write_text('[package]\nrust-version = "1.9"\n')
