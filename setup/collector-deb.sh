@@ -3,7 +3,6 @@
 # its uploader, which are static and need nothing, the unit that runs them, and its configuration.
 set -eu
 cd "$(dirname "$0")/.."
-umask 022
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' agent/Cargo.toml | head -1)
 built=${CARGO_TARGET_DIR:-target}/x86_64-unknown-linux-gnu/release
 stage=$(mktemp -d)

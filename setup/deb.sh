@@ -7,7 +7,6 @@
 # its packages, and the processes of its own do. Build it where it will be installed.
 set -eu
 cd "$(dirname "$0")/.."
-umask 022
 wheel=$(ls dist/jojlab-*.whl)
 version=${wheel#dist/jojlab-}
 version=${version%%-*}
