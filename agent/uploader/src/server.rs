@@ -13,7 +13,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::queue::Segment;
 
-/// Where distributions and Android keep the authorities that they trust, as one file.
+/// The files in which distributions and Android keep the authorities that they trust.
 const SYSTEM: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
