@@ -21,3 +21,13 @@ def test_lmdb_keeps_what_it_syncs_and_loses_what_it_does_not(lab: Lab) -> None:
     assert "corrupt" in outcomes["without-data-sync-ext4"], outcomes
     assert "lost" in outcomes["without-meta-sync-ext4"], outcomes
     assert "corrupt" not in outcomes["without-meta-sync-ext4"], outcomes
+
+
+def test_git_loses_commits_and_is_damaged_where_its_beginning_was_not_synced(lab: Lab) -> None:
+    found = answers(lab, str(FOLDER / "git.toml"))
+    outcomes = {name: set(answer["outcomes"]) for name, answer in found.items()}
+    # Git syncs no directory: even with core.fsync = all the last reference may be an older one.
+    assert outcomes["all-ext4"] <= {*EVERY_CASE, "lost"}, outcomes
+    for name in ("by-default-ext4", "none-ext4"):
+        assert outcomes[name] & {"lost", "corrupt"}, outcomes
+    assert "corrupt" in outcomes["new-repository-ext4"], outcomes
