@@ -106,6 +106,9 @@ def run_script(
             tar.extractall(folder / "out", filter="data")
     except tarfile.ReadError as error:
         raise AssertionError((folder / CONSOLE).read_text(errors="replace")[-4000:]) from error
+    if not (folder / "out" / "code").exists():  # what was not written reads as an empty archive
+        heard = (folder / CONSOLE).read_text(errors="replace")[-4000:]
+        raise AssertionError(f"the guest did not end in {HANG_S} s, or broke down: {heard}")
     code, said = ((folder / "out" / name).read_text() for name in ("code", "said"))
     assert code == "0\n", said[-1500:]
     for used in ("results", "initramfs"):

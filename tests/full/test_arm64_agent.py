@@ -5,8 +5,10 @@ records SQL.
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,39 +60,49 @@ HERE = Path("/disk/here")
 AGAIN = Path("/disk/again")
 
 
+Programs = Callable[[str], Path]
+
+
 @pytest.fixture(scope="module")
-def programs(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the guest left of every program: recordings, strace's logs, a replay under recorder and
-    tracer.
+def programs(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    """What a guest leaves of a program: recordings, strace's log, a replay under recorder and
+    tracer. Each program has a guest of its own, at its first use, so that no test takes long.
     """
     folder = tmp_path_factory.mktemp("programs")
+
+    @functools.cache
+    def run(name: str) -> Path:
+        (place := folder / name).mkdir()
+        files, recording = {"case": place / "case"}, f"/out/{name}/kept"
+        commands = ["ln -s git /sbin/git-upload-pack", "mkfs.ext4 -q /dev/vda"]
+        commands += ["mount /dev/vda /disk", f"mkdir -p /out/{name}/tables"]
+        if name == OF_X86_64:
+            (here := place / "here").mkdir()
+            files["recording"], recording = place / "recording", "/files/recording"
+            dd = recorded(here, files["recording"], *PROGRAMS["dd"], options=("--data", "keep"))
+            assert dd.code == 0
+        else:
+            commands += record_commands(name)
+        files["case"].write_text(replay_case(recording))
+        commands += replay_commands(name)
+        return run_script(cache, place / "guest", script(*commands), files) / name
+
+    return run
+
+
+def record_commands(name: str) -> list[str]:
+    """Commands that run a program in HERE in each of the WAYS."""
     environment = {**ENVIRONMENT, "PATH": "/sbin"}
     alike = ["env", "-i", *(f"{key}={value}" for key, value in environment.items())]
-    commands = ["ln -s git /sbin/git-upload-pack", "mkfs.ext4 -q /dev/vda", "mount /dev/vda /disk"]
-    (folder / "cases").mkdir()
-    for name, program in PROGRAMS.items():
-        out = f"/out/{name}"
-        (folder / "cases" / name).write_text(replay_case(f"{out}/kept"))
-        commands.append(f"mkdir -p {out}/tables")
-        for place, options in WAYS.items():
-            recorder = ["joj-agent", "record", *options, "-o", f"{out}/{place}", "--"]
-            commands += [
-                f"rm -rf {HERE}; mkdir {HERE}; cd {HERE}",
-                shlex.join([*alike, *(recorder if options else strace_of(f"{out}/log")), *program])
-                + " >/dev/null",
-            ]
-        commands += replay_commands(name)
-    (here := folder / "here").mkdir()
-    first = recorded(here, folder / OF_X86_64, *PROGRAMS["dd"], options=("--data", "keep"))
-    assert first.code == 0
-    (folder / "cases" / OF_X86_64).write_text(replay_case(f"/files/{OF_X86_64}"))
-    commands += [f"mkdir -p /out/{OF_X86_64}/tables", *replay_commands(OF_X86_64)]
-    commands += [
-        f"rm -rf {HERE}; mkdir {HERE}; cd {HERE}",
-        f"joj-agent record --sql -o /out/sql -- sqlite3 a.db {shlex.quote('; '.join(SQL))}",
-    ]
-    files = {"cases": folder / "cases", OF_X86_64: folder / OF_X86_64}
-    return run_script(cache, folder / "guest", script(*commands), files)
+    out, commands = f"/out/{name}", []
+    for place, options in WAYS.items():
+        recorder = ["joj-agent", "record", *options, "-o", f"{out}/{place}", "--"]
+        before = recorder if options else strace_of(f"{out}/log")
+        commands += [
+            f"rm -rf {HERE}; mkdir {HERE}; cd {HERE}",
+            shlex.join([*alike, *before, *PROGRAMS[name]]) + " >/dev/null",
+        ]
+    return commands
 
 
 def replay_commands(name: str) -> list[str]:
@@ -101,7 +113,7 @@ def replay_commands(name: str) -> list[str]:
     return [
         f"rm -rf {AGAIN}; mkdir {AGAIN}; cd {AGAIN}",
         f"joj-agent trace --json -o {out}/traced -- {shlex.join([*recorder, '--', *bench])} "
-        f"</files/cases/{name} | tail -n 1 >{out}/seen.json",
+        f"</files/case | tail -n 1 >{out}/seen.json",
     ]
 
 
@@ -164,11 +176,11 @@ def as_of_x86_64(call: StraceSaid) -> StraceSaid:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_recording_has_the_calls_that_strace_sees(programs: Path, name: str) -> None:
-    by_ebpf, by_ptrace = (Recording(programs / name / by, 0) for by in ("ebpf", "ptrace"))
+def test_a_recording_has_the_calls_that_strace_sees(programs: Programs, name: str) -> None:
+    by_ebpf, by_ptrace = (Recording(programs(name) / by, 0) for by in ("ebpf", "ptrace"))
     wanted = [
         [as_of_x86_64(said) for said in thread]
-        for thread in read_strace(HERE, programs / name / "log")
+        for thread in read_strace(HERE, programs(name) / "log")
     ]
     assert sum(map(len, wanted)) > 10
     for recording in (by_ebpf, by_ptrace):
@@ -180,13 +192,13 @@ def test_a_recording_has_the_calls_that_strace_sees(programs: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_replay_makes_the_calls_of_the_program(programs: Path, name: str) -> None:
-    first, second = (Recording(programs / name / place, 0) for place in ("kept", "second"))
-    calls, replay = read_replay(second, programs / name / "tables", AGAIN)
+def test_a_replay_makes_the_calls_of_the_program(programs: Programs, name: str) -> None:
+    first, second = (Recording(programs(name) / place, 0) for place in ("kept", "second"))
+    calls, replay = read_replay(second, programs(name) / "tables", AGAIN)
     assert (replay["otherwise"], replay["left_out"], replay["reasons"]) == ({}, [], [])
     # Busybox copies by sendfile(2), which writes what it reads.
     assert (replay["kept_writes"] > 0, replay["seeded_writes"]) == (name != "cp", 0)
-    assert_attributed(programs / name)
+    assert_attributed(programs(name))
     if len(first.table("threads")) == 1:
         assert without_munmap(calls) == without_munmap(file_calls(first, replay))
 
@@ -212,16 +224,16 @@ def flags_of_direct(recording: Recording) -> tuple[list[int], list[int], list[in
     )
 
 
-def test_flags_of_open_are_those_of_x86_64(programs: Path) -> None:
+def test_flags_of_open_are_those_of_x86_64(programs: Programs) -> None:
     for place in ("ebpf", "ptrace"):
-        found = flags_of_direct(Recording(programs / "dd" / place, 0))
+        found = flags_of_direct(Recording(programs("dd") / place, 0))
         assert found == ([OPENED], [DIRECT], [BUFFERED]), (place, found)
 
 
-def test_a_recording_of_x86_64_is_replayed(programs: Path) -> None:
-    first = Recording(programs.parents[1] / OF_X86_64, 0)
-    second = Recording(programs / OF_X86_64 / "second", 0)
-    calls, replay = read_replay(second, programs / OF_X86_64 / "tables", AGAIN)
+def test_a_recording_of_x86_64_is_replayed(programs: Programs) -> None:
+    first = Recording(programs(OF_X86_64).parents[2] / "recording", 0)
+    second = Recording(programs(OF_X86_64) / "second", 0)
+    calls, replay = read_replay(second, programs(OF_X86_64) / "tables", AGAIN)
     assert (replay["recorded_architecture"], replay["architecture"]) == ("x86_64", "aarch64")
     assert (replay["otherwise"], replay["left_out"], replay["reasons"]) == ({}, [], [])
     wanted = without_munmap(file_calls(first, replay))
@@ -234,8 +246,10 @@ def test_a_recording_of_x86_64_is_replayed(programs: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("cp", "git")])
-def test_a_recording_of_arm64_is_replayed_here(programs: Path, tmp_path: Path, name: str) -> None:
-    first = Recording(programs / name / "kept", 0)
+def test_a_recording_of_arm64_is_replayed_here(
+    programs: Programs, tmp_path: Path, name: str
+) -> None:
+    first = Recording(programs(name) / "kept", 0)
     calls, replay = replay_calls(first.folder, tmp_path, ("--data", "hash"))
     assert (replay["recorded_architecture"], replay["architecture"]) == ("aarch64", "x86_64")
     assert (replay["otherwise"], replay["left_out"], replay["reasons"]) == ({}, [], [])
@@ -244,8 +258,11 @@ def test_a_recording_of_arm64_is_replayed_here(programs: Path, tmp_path: Path, n
         assert flags_of_direct(Recording(tmp_path / "second", 0))[:2] == ([OPENED], [DIRECT])
 
 
-def test_the_preload_library_records_sql(programs: Path) -> None:
-    recording = Recording(programs / "sql", 0)
+def test_the_preload_library_records_sql(cache: Cache, tmp_path: Path) -> None:
+    sqlite3 = shlex.join(["sqlite3", "a.db", "; ".join(SQL)])
+    commands = [f"mkdir -p {HERE}; cd {HERE}", f"joj-agent record --sql -o /out/sql -- {sqlite3}"]
+    left = run_script(cache, tmp_path / "guest", script(*commands), {})
+    recording = Recording(left / "sql", 0)
     assert recording.manifest["incomplete_reasons"] == []
     assert recording.manifest["architecture"] == "aarch64"
     told_sql = [row["sql"].rstrip("; ") for row in recording.table("statements")]
