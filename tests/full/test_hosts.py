@@ -1,6 +1,7 @@
 """A fresh machine of another release (setup/host.sh), with a clean clone of HEAD: `make run` and
 `make test` pass, a run repeats to the byte, the tracer is right about what its mkfs makes, and
-`joj diff` with a run of this machine names the parts that moved a figure.
+`joj diff` with a run of this machine names the parts that moved a figure. And fresh ones with the
+wheel alone, without Rust: from nothing to first-look's answer.
 
 Some two hours of two cores, 6 GB of disk, and the network.
 """
@@ -21,6 +22,18 @@ from jojlab.model.filesystems import FILESYSTEMS
 from tests.command.conftest import CHECKOUT, Lab
 
 JOJ = ".venv/bin/joj"
+# What docs/install.md tells of the wheel, as root of a machine with nothing installed. host.sh
+# lends its toolchain of Rust, which is not in this PATH.
+WITH_THE_WHEEL = """
+export DEBIAN_FRONTEND=noninteractive PATH=/root/.local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+if command -v cargo gcc; then exit 9; fi
+apt-get -q update
+apt-get -q install -y --no-install-recommends pipx
+cd /root
+pipx install jojlab-*.whl
+sh -c "$(joj doctor --install-line)"
+joj run first-look
+"""
 SMALL = ("run", "first-look", "--set=seeds=1", "--set=transactions=50")
 
 
@@ -96,3 +109,19 @@ def test_no_byte_is_of_the_wrong_file(host: Host, filesystem: str) -> None:
 
 def test_every_test_passes(host: Host) -> None:
     host.run("make", "test")
+
+
+@pytest.mark.parametrize("suite", ["bookworm", "trixie"])
+def test_the_wheel_alone_gives_the_answer_of_first_look(suite: str, tmp_path: Path) -> None:
+    subprocess.run(["make", "-s", "wheel"], cwd=CHECKOUT, check=True)
+    [wheel] = (CHECKOUT / "dist").glob("jojlab-*.whl")
+    bare = Host(suite, tmp_path / suite)
+    try:
+        bare.run("true")
+        shutil.copy(wheel, bare.root / "root")
+        answer = bare.run("sh", "-eu", "-c", WITH_THE_WHEEL)
+        assert "One COMMIT takes" in answer
+        assert "16 cases" in answer
+        assert (bare.root / "root/runs/first-look/report.html").is_file()
+    finally:
+        subprocess.run(["rm", "-rf", "--one-file-system", str(bare.root)], check=True)
