@@ -343,16 +343,50 @@ def test_call_that_fails_leaves_nothing_half(
     assert failed > 0 or kind == "t"
 
 
+def change_source(folder: Path, file: str, before: str, after: str) -> Path:
+    """Return a copy of vfs/, in which one place of a file is another."""
+    source = folder / "vfs"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build"))
+    text = (source / file).read_text()
+    assert text.count(before) == 1
+    (source / file).write_text(text.replace(before, after))
+    return source
+
+
+def fuzz(source: Path, folder: Path, inputs: str) -> subprocess.CompletedProcess[str]:
+    """Recover logs and marks of any bytes, until one does harm or there were so many inputs."""
+    return subprocess.run(
+        ["make", "-s", "-C", source, "fuzz", f"BUILD={folder}", f"FUZZING={inputs} -seed=1"],
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "inputs", ["-runs=2000", pytest.param("-max_total_time=60", marks=pytest.mark.full)]
 )
 def test_no_bytes_of_a_log_or_a_mark_do_harm(tmp_path: Path, inputs: str) -> None:
-    done = subprocess.run(
-        ["make", "-s", "-C", SOURCE, "fuzz", f"BUILD={tmp_path}", f"FUZZING={inputs} -seed=1"],
-        capture_output=True, text=True, check=False, timeout=HANG_S,
-    )  # fmt: skip
+    done = fuzz(SOURCE, tmp_path, inputs)
     assert done.returncode == 0, done.stderr[-4000:]
     print(*(line for line in done.stderr.splitlines() if "number_of_executed_units" in line))
+
+
+BELIEFS = {
+    "how long an item is": ("redo_record.c", "item->length_bytes > MAX_PAYLOAD_BYTES ||", ""),
+    "how many ids were lost": ("redo_record.c", "header->lost_count <= MAX_LOST &&", ""),
+    "that a database has a mark": (
+        "redo_recovery.c",
+        "\tif (read_mark(header, &log_id, &id) && log_id == log->id && id == reader->item.value)",
+        "\tread_mark(header, &log_id, &id);\n\tif (is_sqlite_header(header))",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("belief", BELIEFS)
+def test_log_that_is_believed_is_found_to_do_harm(belief: str, tmp_path: Path) -> None:
+    source = change_source(tmp_path, *BELIEFS[belief])
+    done = fuzz(source, tmp_path / "build", "-runs=15000")
+    assert "Test unit written to" in done.stderr, done.stderr[-4000:]
 
 
 FAULTS = {
@@ -398,12 +432,7 @@ FAULTS = {
 @pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
-    file, before, after = FAULTS[fault]
-    source = tmp_path / "vfs"
-    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build"))
-    text = (source / file).read_text()
-    assert text.count(before) == 1
-    (source / file).write_text(text.replace(before, after))
+    source = change_source(tmp_path, *FAULTS[fault])
     libraries = build_all(source, tmp_path / "build")
     with pytest.raises(AssertionError):
         for number, case in enumerate((Case(databases=3), Case("persist", page_bytes=512))):
@@ -414,12 +443,8 @@ def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
 
 def test_dead_committer_is_looked_for(tmp_path: Path) -> None:
     """The one fault that no power cut shows: a reader beside it sees half a transaction."""
-    source = tmp_path / "vfs"
-    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build"))
-    text = (source / "redo_file.c").read_text()
     before = "(level == LEVEL_SHARED && !log_is_busy(file->log))"
-    assert text.count(before) == 1
-    (source / "redo_file.c").write_text(text.replace(before, "level == LEVEL_SHARED"))
+    source = change_source(tmp_path, "redo_file.c", before, "level == LEVEL_SHARED")
     libraries = build_all(source, tmp_path / "build")
     folder = tmp_path / "disk"
     with pytest.raises(AssertionError):

@@ -113,7 +113,7 @@ static void add_any_item(struct input *input, struct record_writer *writer,
 		uint16_t length_bytes;
 		uint64_t id, value;
 	} item;
-	unsigned char bytes[MAX_PAYLOAD_BYTES];
+	unsigned char bytes[2 * MAX_PAYLOAD_BYTES];
 
 	take(input, &item, sizeof(item));
 	if (item.kind % 4 == 0) {
@@ -125,7 +125,7 @@ static void add_any_item(struct input *input, struct record_writer *writer,
 			     item_names[item.name % 4]);
 		return;
 	}
-	item.length_bytes %= MAX_PAYLOAD_BYTES + 1;
+	item.length_bytes %= sizeof(bytes);
 	take(input, bytes, item.length_bytes);
 	add_item(writer, ITEM_BYTES, item.value >> item.offset_bits % 64, bytes,
 		 item.length_bytes);
@@ -166,7 +166,7 @@ static void write_log(struct input *input, int flags, const struct file_id *file
 	if (flags & SET_IDS)
 		block.header.id = LOG_ID;
 	if (flags & SEAL_HEADER) {
-		block.header.lost_count %= MAX_LOST + 2;
+		block.header.lost_count %= 2 * MAX_LOST;
 		seal_log_header(&block.header);
 	}
 	require(write_all(fd, block.bytes, BLOCK_BYTES, flags & SECOND_HEADER ? BLOCK_BYTES : 0) ==
