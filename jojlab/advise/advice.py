@@ -17,8 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from jojlab.advise.request import AdviceRequest
-from jojlab.advise.score import Score, keeps, score
-from jojlab.advise.search import KEPT, first_round, neighbours, ranking, search
+from jojlab.advise.search import KEPT, Score, first_round, keeps, neighbours, ranking, score, search
 from jojlab.advise.space import Candidate, experiment
 from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
 from jojlab.analysis.run.durability import Durability

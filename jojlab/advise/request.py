@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
-from jojlab.advise.score import Flash, Limits
+from jojlab.advise.search import Flash, Limits
 from jojlab.advise.space import Space, experiment, space
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.campaign.power_cuts import exclusion_reason, observation_before_run

@@ -8,7 +8,7 @@ import click
 
 from jojlab.advise.advice import Adviser, outlook, saved
 from jojlab.advise.request import advice_request, given_fields
-from jojlab.advise.score import Limits
+from jojlab.advise.search import Limits
 from jojlab.analysis.run.summary import summarise
 from jojlab.command_line.campaigns import announced_images
 from jojlab.command_line.group import command, option

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.advise.advice import Adviser, Choice
-from jojlab.advise.score import Score
+from jojlab.advise.search import Score
 from tests.inside import joj
 
 

@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.foundation.errors import UseError
-from jojlab.inspection.database import Database, JournalMode, read_database
-from jojlab.inspection.sqlite_library import DEFAULT_LIBRARY, SqliteLibrary, read_library
+from jojlab.inspection.database import (
+    DEFAULT_LIBRARY,
+    Database,
+    JournalMode,
+    SqliteLibrary,
+    read_database,
+    read_library,
+)
 from jojlab.inspection.storage import BlockDevice, Mount, device_under, mount_under
 from jojlab.model.field import Value
 from jojlab.model.filesystems import FILESYSTEMS

@@ -17,7 +17,7 @@ from rich.markup import escape
 
 from jojlab.advise.advice import Advice, Choice, speed_up
 from jojlab.advise.request import AdviceRequest
-from jojlab.advise.score import Score
+from jojlab.advise.search import Score
 from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.commit.bill import LineDelta
 from jojlab.analysis.run.risks import Guarantee

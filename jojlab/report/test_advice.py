@@ -13,7 +13,7 @@ import pytest
 
 from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.request import advice_request
-from jojlab.advise.score import Limits, Score
+from jojlab.advise.search import Limits, Score
 from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.run.durability import summarise_power_cuts
 from jojlab.analysis.run.risks import Guarantee

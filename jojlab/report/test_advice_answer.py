@@ -8,7 +8,7 @@ from typing import Any
 
 from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.request import AdviceRequest, advice_request
-from jojlab.advise.score import Limits, Score
+from jojlab.advise.search import Limits, Score
 from jojlab.model.field import Value
 from jojlab.report.advice import advice_json, advice_lines, speed
 from jojlab.report.shared import short_answer

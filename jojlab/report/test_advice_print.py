@@ -8,7 +8,7 @@ from rich.console import Console
 
 from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.request import advice_request
-from jojlab.advise.score import Limits, Score
+from jojlab.advise.search import Limits, Score
 from jojlab.report.advice import print_advice
 
 

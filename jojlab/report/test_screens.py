@@ -10,7 +10,7 @@ from rich.console import Console
 
 from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.request import advice_request
-from jojlab.advise.score import Score
+from jojlab.advise.search import Score
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.analysis.traffic.characterisation import characterisations
 from jojlab.report.advice import print_advice

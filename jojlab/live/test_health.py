@@ -10,9 +10,9 @@ import pytest
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.tools import package_version
-from jojlab.guest import health
-from jojlab.guest.health import GUEST_BYTES, checks, disk, memory, packages, rust, usable
 from jojlab.guest.memory import available_bytes
+from jojlab.live import abilities as health
+from jojlab.live.abilities import GUEST_BYTES, checks, disk, memory, packages, rust, usable
 
 
 def test_missing_packages_are_named_in_the_line(tmp_path: Path) -> None:
