@@ -79,12 +79,11 @@ def _counts(outcomes: Mapping[str, int]) -> str:
 
 
 def _cost(case: CaseSummary, need: SyncNeed) -> str:
-    """Return what it takes of an operation; less than nothing where that without it took longer."""
+    """Return what it takes of an operation, where the run without it was the shorter one."""
     if need.cost_ns is None:
         return "not known"
     per = "a commit" if text.has_commit([case]) else "an operation"
-    sign = "-" if need.cost_ns < 0 else ""
-    return f"{sign}{duration(abs(need.cost_ns))} {per}"
+    return f"{duration(need.cost_ns)} {per}" if need.cost_ns > 0 else "nothing measured"
 
 
 def print_needs(console: QuietConsole, needs: Needs) -> None:
@@ -94,7 +93,7 @@ def print_needs(console: QuietConsole, needs: Needs) -> None:
             case.case_id,
             need.site,
             need.calls,
-            _cost(case, need),
+            None if need.verdict is SyncVerdict.ABSENT else _cost(case, need),
             need.durability.states,
             _counts({name: it for name, it in need.durability.outcomes.items() if name != "kept"})
             or "no harm",

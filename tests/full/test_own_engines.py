@@ -4,9 +4,14 @@ setting that promises less, is found.
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.lab import Lab
 from tests.guest.test_own_check import answers
+from tests.inside import joj
 
 FOLDER = EXPERIMENTS / "own-engine"
 # A cut can tear ext4's superblock in every case (docs/findings).
@@ -31,3 +36,27 @@ def test_git_loses_commits_and_is_damaged_where_its_beginning_was_not_synced(lab
     for name in ("by-default-ext4", "none-ext4"):
         assert outcomes[name] & {"lost", "corrupt"}, outcomes
     assert "corrupt" in outcomes["new-repository-ext4"], outcomes
+
+
+@pytest.mark.parametrize(
+    ("mode", "needed"),
+    [
+        ("delete", {"journal", "database"}),
+        ("truncate", {"journal", "database", "truncated-journal"}),
+        ("persist", {"journal", "database"}),
+        ("wal", {"wal"}),
+    ],
+)
+def test_each_sync_that_sqlite_documents_is_seen_to_protect(mode: str, needed: set[str]) -> None:
+    done = joj(
+        *("verify", "durability", "power-cut", "--without-sync", "--json", "--states", "60"),
+        *("--set", "synchronous=full", "--set", "filesystem=ext4", "--set", f"journal_mode={mode}"),
+    )
+    answer = json.loads(done.stdout)
+    protects = {row["site"] for row in answer["syncs"] if row["verdict"] == "protects"}
+    assert needed <= protects, [row["sentence"] for row in answer["syncs"]]
+    absent = {row["site"] for row in answer["syncs"] if row["verdict"] == "no-such-call"}
+    assert absent == {
+        "wal": {"journal", "directory", "truncated-journal"},
+        "truncate": {"wal"},
+    }.get(mode, {"wal", "truncated-journal"})

@@ -31,7 +31,8 @@ class SyncNeed:
     """A site of syncs, and what was seen without it.
 
     `calls` are those of a run, within transactions where SQLite's own are counted; `cost_ns` is
-    what they take of an operation, None where nothing is acknowledged. `outcomes` are those of
+    what they take of an operation, None where nothing is acknowledged or no call was left out.
+    `outcomes` are those of
     states without it that were not seen with it; `state` is the one of these of the smallest cut.
     """
 
@@ -77,7 +78,7 @@ def sync_need(
     return SyncNeed(
         site,
         max(calls, 0),
-        None if times[0] is None or times[1] is None else times[0] - times[1],
+        None if is_absent or times[0] is None or times[1] is None else times[0] - times[1],
         verdict,
         {name: count for name, count in counts.items() if count},
         min(own, key=_ease, default=None),
