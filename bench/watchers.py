@@ -115,7 +115,10 @@ def _joj(device: str, folder: Path) -> Iterator[Watched]:
         command += ["--output", str(folder / "tables"), "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as agent:
             try:
-                _wait(lambda: len(runs_of(agent.pid)) >= 5, agent)
+                assert agent.stderr
+                # Its programs are loaded long before it switches them on, and says so.
+                if not any(b": tracing " in line for line in agent.stderr):
+                    raise CannotWatchError("it did not begin to trace")
                 watched = Watched(pid=agent.pid)
                 watched.begin()
                 yield watched
