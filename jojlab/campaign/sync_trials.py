@@ -41,7 +41,7 @@ def counted(case: Case, where: str) -> Case:
     if not field:
         raise UseError(
             f"{where}: --without-sync: of {case.settings['workload']} no sync can be left out",
-            "it is for workload = program and those of SQLite; record the program, or run it",
+            "it is for workload = program and those of SQLite",
         )
     if case.settings[field] not in ("", _NONE):
         raise UseError(

@@ -297,9 +297,10 @@ impl Workload for PreparedProgram {
         }
         let omitted = self.confined.omitted_sync.as_deref().filter(|site| *site != NONE);
         let is_made = |site: &str| self.end.syncs.iter().any(|it| it.site.to_string() == site);
-        if let Some(site) = omitted.filter(|site| !is_made(site)) {
-            reasons.push(format!("no call is of the site {site}: no sync was left out"));
-        }
+        let unmade = omitted.filter(|site| !is_made(site));
+        let unmade =
+            unmade.map(|site| format!("no call is of the site {site}: no sync was left out"));
+        reasons.extend(unmade.clone());
         let described = self.described();
         let limit_ms = self.confined.time_limit_ms;
         let directory = &self.confined.directory;
@@ -319,6 +320,7 @@ impl Workload for PreparedProgram {
                 start_ns: self.start_ns,
                 acknowledged: self.acknowledged,
                 sync_sites: json!(self.end.syncs),
+                unmade,
             }),
             transactions: self.found.rows,
         })
@@ -337,6 +339,8 @@ struct ProgramRemains {
     start_ns: i64,
     acknowledged: Acknowledgments,
     sync_sites: Value,
+    /// Why no sync was left out, though one was to be.
+    unmade: Option<String>,
 }
 
 impl Remains for ProgramRemains {
@@ -378,14 +382,16 @@ impl Remains for ProgramRemains {
     }
 
     fn unchecked(&self) -> Vec<String> {
-        if let ProgramJudge::Databases(_) = self.judge {
-            let words = "files that are no SQLite database, and rows before the last commit had \
-                         returned: until then databases are judged by integrity_check alone";
-            return vec![words.to_owned()];
-        }
-        let is_mute = self.acknowledged.times_ns().is_empty();
-        let words = "promises: the program acknowledged nothing, so that the check could judge \
-                     only whether what is there is sound";
-        is_mute.then(|| words.to_owned()).into_iter().collect()
+        let words = match self.judge {
+            ProgramJudge::Databases(_) => Some(
+                "files that are no SQLite database, and rows before the last commit had returned: \
+                 until then databases are judged by integrity_check alone",
+            ),
+            ProgramJudge::Own(_) => self.acknowledged.times_ns().is_empty().then_some(
+                "promises: the program acknowledged nothing, so that the check could judge only \
+                 whether what is there is sound",
+            ),
+        };
+        words.map(str::to_owned).into_iter().chain(self.unmade.clone()).collect()
     }
 }
