@@ -412,7 +412,7 @@ FAULTS = {
     ),
     "whole blocks of an older generation count": (
         "redo_commit.c", "file->whole_generation != file->log->shared->generation",
-        "file->whole_generation == 0",
+        "file->whole == NULL",
     ),
     "a header that is torn is not mended": (
         "redo_recovery.c", "\t\treplay->fate = FATE_MEND;", "\t\tlose(replay);",
