@@ -81,7 +81,8 @@ cure: packages ## vfs/build: the VFS that makes commits cheap, for both processo
 	@$(MAKE) -s -C vfs CC=aarch64-linux-gnu-gcc BUILD=build/arm64
 
 # What is packed has the time of the commit.
-linked wheel man deb release: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+linked wheel man deb release: export SOURCE_DATE_EPOCH := \
+	$(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 linked: python agent agent-arm64
 	@.venv/bin/python setup/linked.py
