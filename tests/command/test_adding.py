@@ -76,6 +76,7 @@ def copy(cache: Cache, tmp_path: Path) -> Copy:
     return Copy(root, Lab(folder, cache.root))
 
 
+@pytest.mark.full
 def test_a_device_is_one_file(copy: Copy) -> None:
     text = (copy.root / "devices" / "emmc-5.1.toml").read_text()
     profile = text.replace('name = "emmc-5.1"', 'name = "mycard"')

@@ -110,6 +110,7 @@ def test_a_read_past_the_cache_reads_each_record(lab: Lab, tmp_path: Path) -> No
     assert found["buffered", "warm-up"] > 0
 
 
+@pytest.mark.full
 def test_every_change_of_names_is_complete(lab: Lab, tmp_path: Path) -> None:
     run = run_experiment(
         lab, tmp_path / "run", "metadata-ops", "filesystem=ext4", "transactions=17"

@@ -83,7 +83,11 @@ def assert_harm(answer: dict[str, Any], allowed: set[str], needed: set[str]) -> 
 @pytest.mark.parametrize(
     ("settings", "allowed", "needed"),
     [
-        pytest.param(settings, allowed, needed, id=name)
+        pytest.param(
+            *(settings, allowed, needed),
+            id=name,
+            marks=pytest.mark.full if name == "nilfs2-syncing-threads" else (),
+        )
         for name, settings, allowed, needed in (
             ("wal-normal", {"journal_mode": "wal", "synchronous": "normal"}, LOSES, {"lost"}),
             ("memory", {"journal_mode": "memory"}, HARMS, {"corrupt"}),

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.guest.memory_model import CORES
@@ -14,6 +16,7 @@ from tests.guest.conftest import real_case
 from tests.guest.jobs import case_job, run_job
 
 
+@pytest.mark.full
 def test_every_part_is_counted_and_the_run_stays_the_same(
     cache: Cache, image: Image, tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.lab import Lab
 from tests.guest.test_own_check import answers
@@ -72,27 +74,35 @@ SITES = {
     "O_DSYNC sub/dsynced-#": "sub/dsynced",
 }
 OTHERS = ("fsync mapped-#",)
+OFTEN = ("fsync plain-#", "O_SYNC sub/synced-#")
+RARE = tuple(site for site in SITES if site not in OFTEN)
 
 
-def test_each_kind_of_sync_is_left_out_alone(lab: Lab, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "sites", [OFTEN, pytest.param(RARE, marks=pytest.mark.full)], ids=["often", "rare"]
+)
+def test_each_kind_of_sync_is_left_out_alone(
+    lab: Lab, tmp_path: Path, sites: tuple[str, ...]
+) -> None:
     for name, text in (("app.py", APP), ("check.py", CHECK)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     file = tmp_path / "experiment.toml"
     file.write_text(CASE)
-    values = ",".join(("none", *SITES))
+    values = ",".join(("none", *sites))
     found = answers(lab, str(file), f"omitted_sync={values}")
     whole = found.pop("none")
     assert set(whole["outcomes"]) <= {"kept", "unmountable"}, whole["outcomes"]
     counts = {f"{it['call']} {it['file']}".strip(): it["calls"] for it in whole["sync_sites"]}
     assert counts == dict.fromkeys((*SITES, *OTHERS), 2)
-    for site, name in SITES.items():
+    for site in sites:
         answer: dict[str, Any] = found[site]
         lost = [it["message"] for it in answer["states"] if it["outcome"] == "lost"]
         assert lost, (site, answer["outcomes"])
-        assert any(message.endswith(f"not whole: {name}") for message in lost), (site, lost)
+        assert any(message.endswith(f"not whole: {SITES[site]}") for message in lost), (site, lost)
 
 
+@pytest.mark.full
 def test_the_command_says_what_each_sync_of_an_engine_protects() -> None:
     done = joj(
         *("verify", "durability", EXPERIMENTS / "own-engine", "--without-sync", "--json"),

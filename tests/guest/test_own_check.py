@@ -91,6 +91,7 @@ def own(folder: Path, verdict: str) -> str:
     return str(folder / "experiment.toml")
 
 
+@pytest.mark.full
 def test_a_promise_that_comes_before_its_sync_is_lost(lab: Lab, tmp_path: Path) -> None:
     name = own(tmp_path, 'int(any(f"file-{number}" not in there for number in acked))')
     [answer] = answers(lab, name, "acks=stdout").values()

@@ -124,6 +124,7 @@ def test_a_program_is_confined_and_its_commits_are_found(lab: Lab, tmp_path: Pat
         assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name
 
 
+@pytest.mark.full
 def test_a_program_that_never_ends_is_killed_and_the_case_says_so(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     folder.mkdir()

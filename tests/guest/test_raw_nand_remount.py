@@ -25,10 +25,11 @@ SMALL = {"capacity_bytes": 16 << 20}
 FAULTS = {"factory_bad_blocks": 2, "read_disturb_reads": 250, "error_seed": 7}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("faults", "options"),
     [
-        pytest.param({}, "compr=none", marks=pytest.mark.full, id="sound"),
+        pytest.param({}, "compr=none", id="sound"),
         pytest.param(FAULTS, "compr=none,chk_data_crc", id="faults"),
     ],
 )

@@ -40,7 +40,11 @@ LACKS = {
 }
 
 
-@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+# UBIFS, which takes longest, is of the full tier: tests/guest/test_raw_nand.py follows each byte.
+@pytest.mark.parametrize(
+    "filesystem",
+    [pytest.param(name, marks=pytest.mark.full if name == "ubifs" else ()) for name in FILESYSTEMS],
+)
 def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     verdict = right(filesystem)
     # The modelled disk takes one range of a discard at a time.
@@ -92,9 +96,16 @@ ALONE: list[Way] = [
 ]
 
 
+# The others are of the full tier.
+OFTEN_WAYS = WAYS[3], WAYS[6]
+
+
 @pytest.mark.parametrize(
     ("filesystem", "options", "types"),
-    [*WAYS, *(pytest.param(*way, marks=pytest.mark.full) for way in ALONE)],
+    [
+        pytest.param(*way, marks=() if way in OFTEN_WAYS else pytest.mark.full)
+        for way in (*WAYS, *ALONE)
+    ],
 )
 def test_nor_in_any_other_way(
     filesystem: str, options: dict[str, str | bool], types: set[str]
@@ -105,14 +116,10 @@ def test_nor_in_any_other_way(
 
 # Every filesystem on a stack, and every stack: device mapper and md know no filesystem.
 OTHERS = {"dm-stripe": "xfs", "md-raid1": "btrfs", "dm-crypt": "nilfs2", "md-raid0": "f2fs"}
-# The others are of the full tier: this one has both layers, one on the other.
-OFTEN = {"dm-on-md"}
-PAIRS = [
-    pytest.param(OTHERS.get(stack, "ext4"), stack, marks=() if stack in OFTEN else pytest.mark.full)
-    for stack in STACKS
-]
+PAIRS = [(OTHERS.get(stack, "ext4"), stack) for stack in STACKS]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("filesystem", "stack"), PAIRS)
 def test_nor_on_a_device_made_of_others(filesystem: str, stack: str) -> None:
     if not shutil.which("dmsetup", path="/usr/sbin:/sbin"):

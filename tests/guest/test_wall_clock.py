@@ -65,9 +65,8 @@ def counted(capture: Capture, name: str) -> int:
     return int(found[0])
 
 
-@pytest.mark.parametrize(
-    "engine", [pytest.param("io_uring", marks=pytest.mark.full), "io_uring_polled"]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("engine", ["io_uring", "io_uring_polled"])
 def test_a_ring_makes_one_request_an_operation(
     cache: Cache, wall_image: Image, tmp_path: Path, engine: str
 ) -> None:

@@ -110,7 +110,9 @@ def test_every_commit_of_a_command_is_counted_and_every_byte_is_its_writers(
             key = (folder, request["phase"])
             moved[key] = moved.get(key, 0) + run["length_bytes"]
     # Data of a file is of the program that wrote the file, whoever sends it to the disk.
-    assert set(moved) == {("own", "commit"), ("other", "other")}
+    # ext4 may send it with a commit of its journal that the neighbour's sync forced.
+    ours, theirs = ("own", "commit"), ("other", "other")
+    assert {ours, theirs} <= set(moved) <= {ours, theirs, ("own", "other")}
     # A request of a transaction lies in its time, and so serves this program.
     for request in requests.values():
         if request["transaction_id"] is not None:
