@@ -9,7 +9,7 @@
 .PHONY: help run test test-all setup packages python test-packages full-packages agent \
 	agent-arm64 collector image cure linked wheel docs findings man deb release check lint lint-agent \
 	lint-python lint-imports lint-javascript coverage test-agent test-flash fuzz test-python test-seconds \
-	test-host format requirements clean
+	test-guests test-host format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
 unexport PYTHONDONTWRITEBYTECODE
@@ -112,7 +112,7 @@ release: deb ## dist/*: wheel, .deb, agents for devices, SBOM, notes, sums; the 
 
 # What may be skipped where everything could be run: tests/skips.toml.
 ifeq ($(shell id -u),0)
-test test-all test-agent test-python: export JOJ_SKIPS = listed
+test test-all test-agent test-guests test-python: export JOJ_SKIPS = listed
 endif
 
 # Three at a time before the tests of Python, so that no processor waits for the one that the image
@@ -137,6 +137,15 @@ test-all: packages test-packages full-packages setup collector agent-arm64
 	cargo test --quiet $(UPLOADER)
 	.venv/bin/pytest -q -n 2 $(HANGS_END) -m 'full and not host' $(SECONDS_KEPT) $(SPLIT)
 	FUZZ_PART=$(PART) $(MAKE) fuzz
+
+# Of those, the tests of guests that need no more than `make test` does: attribution, and the others.
+ATTRIBUTION := tests/guest/test_verify.py tests/guest/test_wall_clock.py
+GUESTS_OF_ALL := tests/guest tests/command
+GUESTS_OF_HALF_0 := $(ATTRIBUTION)
+GUESTS_OF_HALF_1 := $(GUESTS_OF_ALL) $(ATTRIBUTION:%=--ignore=%)
+HALF ?=
+test-guests: setup test-packages ## the guests of test-all in tests/guest; HALF=0, HALF=1: a half
+	.venv/bin/pytest -q -n 3 $(HANGS_END) -m full $(GUESTS_OF_$(if $(HALF),HALF_$(HALF),ALL))
 
 test-seconds: ## the full tier once, and what each of its tests takes: tests/full/seconds.json
 	.venv/bin/pytest -q -n 2 $(HANGS_END) -m 'full and not host' $(SECONDS_KEPT) --store-durations
