@@ -49,7 +49,14 @@ from jojlab.report import durability as words
 from jojlab.report import hazards, sync_needs
 from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import READABLE, print_rows, terminal
-from jojlab.report.shared.short_answer import print_answer
+from jojlab.report.shared.short_answer import (
+    RankedLine,
+    count,
+    fit_lines,
+    print_answer,
+    sentence,
+    size,
+)
 from jojlab.trace.power_cuts import OUTCOMES, PowerCuts
 from jojlab.verify.attribution import LackingError, need_tracer, verify_in_lab, verify_on_host
 from jojlab.verify.compare import COLUMNS, Verdict
@@ -253,9 +260,55 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     return INCOMPLETE if any(verdict.incomplete for verdict in verdicts) else FINE
 
 
+def attribution_lines(verdicts: Sequence[Verdict], untested: Sequence[str]) -> tuple[str, ...]:
+    """Return the short answer of self-tests of attribution: what was compared and found right, and
+    a line for each filesystem that is not.
+    """
+    right = [verdict for verdict in verdicts if not verdict.wrong and not verdict.incomplete]
+    compared = {
+        name: sum(verdict.counts[name] for verdict in right)
+        for name in ("checked_bytes", "checked_requests")
+    }
+    lines: list[RankedLine] = []
+    if right:
+        names = ", ".join(verdict.filesystem for verdict in right)
+        lines.append((0, f"Right in all steps that were done: {names}."))
+        checked = size(compared["checked_bytes"])
+        lines.append((1, f"Of {checked} compared, each byte has its file and place."))
+        requests = count(compared["checked_requests"], "request")
+        lines.append((1, f"Of {requests} compared, each has the sync that asked for it."))
+    for rank, verdict in enumerate(verdicts, 2):
+        row = verdict.row()
+        what = sentence(
+            (
+                f"{size(row[name])} {words}" if name.endswith("bytes") else f"{row[name]} {words}"
+                for name, words in _FAULTS.items()
+                if row[name]
+            ),
+            f"{verdict.filesystem}: ",
+        )
+        if verdict.wrong or verdict.incomplete:
+            lines.append((rank, what or f"{verdict.filesystem}: incomplete, see below."))
+    missing = f"Not tested: {', '.join(untested)}." if untested else ""
+    return fit_lines(lines, missing or ("" if lines else "Nothing was tested."))
+
+
+# What is wrong, and what is not known.
+_FAULTS = {
+    "misattributed_bytes": "of the wrong file or place",
+    "missing_bytes": "not seen",
+    "address_wrong_bytes": "other than the filesystem's tools say",
+    "wrong_asker_requests": "requests of the wrong sync",
+    "unknown_bytes": "without a file",
+    "askerless_requests": "requests of a sync without one",
+    "lost_events": "events lost",
+}
+
+
 def _print_verdicts(
     verdicts: list[Verdict], skipped: dict[str, str], failed: dict[str, str]
 ) -> None:
+    print_answer(terminal(READABLE), attribution_lines(verdicts, [*skipped, *failed]))
     rows = [[verdict.row()[column] for column in COLUMNS] for verdict in verdicts]
     print_rows(terminal(), list(COLUMNS), rows)
     for verdict in verdicts:

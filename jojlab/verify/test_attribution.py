@@ -56,4 +56,5 @@ def test_a_failure_is_told_and_ends_with_3(
         assert found["failed"] == {"ext4": "exit code 101: panicked"}
         assert found["skipped"] == {"f2fs": LACKING}
     else:
+        assert answer.stdout.startswith("Not tested: f2fs, ext4.\n")
         assert "ext4: failed: exit code 101: panicked" in answer.stdout
