@@ -144,7 +144,7 @@ GUESTS_OF_ALL := tests/guest tests/command
 GUESTS_OF_HALF_0 := $(ATTRIBUTION)
 GUESTS_OF_HALF_1 := $(GUESTS_OF_ALL) $(ATTRIBUTION:%=--ignore=%)
 HALF ?=
-test-guests: setup test-packages ## the guests of test-all in tests/guest; HALF=0, HALF=1: a half
+test-guests: setup test-packages ## of test-all tests/guest and tests/command; HALF=0, HALF=1: a half
 	.venv/bin/pytest -q -n 3 $(HANGS_END) -m full $(GUESTS_OF_$(if $(HALF),HALF_$(HALF),ALL))
 
 test-seconds: ## the full tier once, and what each of its tests takes: tests/full/seconds.json

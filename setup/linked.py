@@ -5,7 +5,7 @@
 
 usage: .venv/bin/python setup/linked.py, after `make agent-arm64`. The crates are those that cargo
 names for the processors of each program; C libraries are those of this machine's Debian. The same
-tree and the same packages give the same bytes.
+tree and the same packages give the same bytes. Tools that make SBOMs of crates know no C libraries.
 """
 
 from __future__ import annotations
@@ -172,7 +172,9 @@ def licence_text(parts: list[Part]) -> str:
             users[path.read_text(errors="replace").strip()].append(part.purl)
     head = "What is linked into joj-agent and joj-uploader, and its licences.\n"
     head += "These come without a file of their own:\n\n"
-    head += "".join(f"{it.purl}: {it.licence or 'see it'}\n" for it in parts if not it.texts)
+    head += "".join(
+        f"{it.purl}: {it.licence or 'no licence named'}\n" for it in parts if not it.texts
+    )
     texts = ["\n".join(dict.fromkeys(who)) + f"\n\n{text}\n" for text, who in users.items()]
     return f"\n{'=' * 80}\n".join([head, *texts])
 

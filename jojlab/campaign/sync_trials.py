@@ -14,7 +14,7 @@ from jojlab.model.fields import BY_NAME
 from jojlab.trace.power_cuts import PowerCuts
 
 # Of a program any site that was seen; of SQLite in the agent those that the field names.
-_OF_PROGRAM, _OF_SQLITE = "omitted_sync", "dropped_sync"
+_PROGRAM_FIELD, _SQLITE_FIELD = "omitted_sync", "dropped_sync"
 _NONE = "none"
 
 
@@ -29,10 +29,10 @@ class SyncTrial:
 
 def is_of_program(case: Case) -> bool:
     """Return whether the sites of a case are those that its program was seen to have."""
-    return _OF_PROGRAM in case.settings
+    return _PROGRAM_FIELD in case.settings
 
 
-def counted(case: Case, where: str) -> Case:
+def baseline(case: Case, where: str) -> Case:
     """Return a case whose syncs are counted and none left out.
 
     Raises UseError for a case whose syncs cannot be left out, and where one is already.
@@ -65,4 +65,4 @@ def trials(case: Case, answers: Sequence[PowerCuts]) -> Iterator[SyncTrial]:
 
 
 def _field(case: Case) -> str:
-    return next((name for name in (_OF_PROGRAM, _OF_SQLITE) if name in case.settings), "")
+    return next((name for name in (_PROGRAM_FIELD, _SQLITE_FIELD) if name in case.settings), "")

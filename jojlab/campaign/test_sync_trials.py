@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from jojlab.campaign.sync_trials import counted, trials
+from jojlab.campaign.sync_trials import baseline, trials
 from jojlab.experiment.cases import Case, complete
 from jojlab.foundation.errors import UseError
 from jojlab.trace.power_cuts import PowerCuts
@@ -20,7 +20,7 @@ def test_the_sites_of_a_program_are_those_that_it_was_seen_to_have() -> None:
         {"call": "sync", "file": "", "calls": 9},
     ]
     seen = msgspec.convert(answer([state(1)], {"a": "b"}, sync_sites=sites), PowerCuts)
-    base = counted(PROGRAM, "here")
+    base = baseline(PROGRAM, "here")
     assert base.settings["omitted_sync"] == "none"
     found = list(trials(base, [seen]))
     assert [trial.site for trial in found] == ["sync", "fsync log"]
@@ -29,7 +29,7 @@ def test_the_sites_of_a_program_are_those_that_it_was_seen_to_have() -> None:
 
 
 def test_the_sites_of_sqlite_are_those_that_its_field_names() -> None:
-    base = counted(Case("case", complete({"journal_mode": "wal"})), "here")
+    base = baseline(Case("case", complete({"journal_mode": "wal"})), "here")
     sites = [trial.case.settings["dropped_sync"] for trial in trials(base, [])]
     assert sites == ["journal", "wal", "database", "directory", "truncated-journal"]
 
@@ -45,4 +45,4 @@ def test_a_case_whose_syncs_cannot_be_left_out_is_refused(
     settings: dict[str, str], words: str
 ) -> None:
     with pytest.raises(UseError, match=words):
-        counted(Case("case", complete(settings)), "here")
+        baseline(Case("case", complete(settings)), "here")

@@ -12,7 +12,7 @@ from jojlab.analysis.run.summary import CaseSummary, safety_json
 from jojlab.analysis.run.sync_needs import sync_need
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.campaign.sync_trials import counted, is_of_program, trials
+from jojlab.campaign.sync_trials import baseline, is_of_program, trials
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
@@ -47,19 +47,13 @@ from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.report import durability as words
 from jojlab.report import hazards, sync_needs
+from jojlab.report.attribution import print_verdicts, short_lines
 from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import READABLE, print_rows, terminal
-from jojlab.report.shared.short_answer import (
-    RankedLine,
-    count,
-    fit_lines,
-    print_answer,
-    sentence,
-    size,
-)
+from jojlab.report.shared.short_answer import print_answer
 from jojlab.trace.power_cuts import OUTCOMES, PowerCuts
 from jojlab.verify.attribution import LackingError, need_tracer, verify_in_lab, verify_on_host
-from jojlab.verify.compare import COLUMNS, Verdict
+from jojlab.verify.compare import Verdict
 
 
 @command()
@@ -165,10 +159,11 @@ def attribution(
         ]
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
-        document = {"filesystems": rows, "skipped": skipped, "failed": failed}
+        lines = short_lines(verdicts, [*skipped, *failed])
+        document = {"in_short": lines, "filesystems": rows, "skipped": skipped, "failed": failed}
         print(json_text(document))
     else:
-        _print_verdicts(verdicts, skipped, failed)
+        print_verdicts(verdicts, skipped, failed)
     return _exit_code(verdicts, failed)
 
 
@@ -260,74 +255,6 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     return INCOMPLETE if any(verdict.incomplete for verdict in verdicts) else FINE
 
 
-def attribution_lines(verdicts: Sequence[Verdict], untested: Sequence[str]) -> tuple[str, ...]:
-    """Return the short answer of self-tests of attribution: what was compared and found right, and
-    a line for each filesystem that is not.
-    """
-    right = [verdict for verdict in verdicts if not verdict.wrong and not verdict.incomplete]
-    compared = {
-        name: sum(verdict.counts[name] for verdict in right)
-        for name in ("checked_bytes", "checked_requests")
-    }
-    lines: list[RankedLine] = []
-    if right:
-        names = ", ".join(verdict.filesystem for verdict in right)
-        lines.append((0, f"Right in all steps that were done: {names}."))
-        checked = size(compared["checked_bytes"])
-        lines.append((1, f"Of {checked} compared, each byte has its file and place."))
-        requests = count(compared["checked_requests"], "request")
-        lines.append((1, f"Of {requests} compared, each has the sync that asked for it."))
-    for rank, verdict in enumerate(verdicts, 2):
-        row = verdict.row()
-        what = sentence(
-            (
-                f"{size(row[name])} {words}" if name.endswith("bytes") else f"{row[name]} {words}"
-                for name, words in _FAULTS.items()
-                if row[name]
-            ),
-            f"{verdict.filesystem}: ",
-        )
-        if verdict.wrong or verdict.incomplete:
-            lines.append((rank, what or f"{verdict.filesystem}: incomplete, see below."))
-    missing = f"Not tested: {', '.join(untested)}." if untested else ""
-    return fit_lines(lines, missing or ("" if lines else "Nothing was tested."))
-
-
-# What is wrong, and what is not known.
-_FAULTS = {
-    "misattributed_bytes": "of the wrong file or place",
-    "missing_bytes": "not seen",
-    "address_wrong_bytes": "other than the filesystem's tools say",
-    "wrong_asker_requests": "requests of the wrong sync",
-    "unknown_bytes": "without a file",
-    "askerless_requests": "requests of a sync without one",
-    "lost_events": "events lost",
-}
-
-
-def _print_verdicts(
-    verdicts: list[Verdict], skipped: dict[str, str], failed: dict[str, str]
-) -> None:
-    print_answer(terminal(READABLE), attribution_lines(verdicts, [*skipped, *failed]))
-    rows = [[verdict.row()[column] for column in COLUMNS] for verdict in verdicts]
-    print_rows(terminal(), list(COLUMNS), rows)
-    for verdict in verdicts:
-        addresses = verdict.addresses
-        if addresses.sources:
-            print(f"{verdict.filesystem}: addresses by {', '.join(addresses.sources)}")
-        if addresses.missing:
-            print(f"{verdict.filesystem}: addresses not checked: {addresses.missing}")
-        print(f"{verdict.filesystem}: done: {', '.join(verdict.did)}")
-        for step, reason in verdict.left_out.items():
-            print(f"{verdict.filesystem}: left out: {step}: {reason}")
-        for line in (*verdict.complaints, *verdict.reasons):
-            print(f"{verdict.filesystem}: {line}")
-    for name, reason in skipped.items():
-        print(f"{name}: skipped: {reason}")
-    for name, reason in failed.items():
-        print(f"{name}: failed: {reason}")
-
-
 @command()
 @experiment_argument(required=False)
 @set_option
@@ -403,7 +330,7 @@ def durability(
     fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in asked.cases]
     refuse_alone(fit, asked.where)
     if without_sync:
-        fit = [case if case.skip else counted(case, asked.where) for case in fit]
+        fit = [case if case.skip else baseline(case, asked.where) for case in fit]
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     asked = replace(asked, cases=tuple(fit))
     campaign = begin_campaign(planned._replace(experiment=asked), options)
@@ -415,8 +342,8 @@ def durability(
     if as_json:
         _print_json(cases, judge.failures, skipped, needs)
     else:
+        print_answer(terminal(READABLE), _short_lines(cases, needs))
         if needs is not None:
-            print_answer(terminal(READABLE), sync_needs.short_lines(needs))
             sync_needs.print_needs(terminal(), needs)
             click.echo()
         _print_durability(cases, skipped)
@@ -522,14 +449,14 @@ def _print_json(
         }
         for case in cases
     ]
-    found: dict[str, Any] = {"cases": rows, "failed": failures, "skipped": skipped}
+    found: dict[str, Any] = {"in_short": _short_lines(cases, needs)}
     if needs is not None:
-        found = {
-            "in_short": list(sync_needs.short_lines(needs)),
-            "syncs": sync_needs.needs_json(needs),
-            **found,
-        }
-    print(json_text(found))
+        found["syncs"] = sync_needs.needs_json(needs)
+    print(json_text({**found, "cases": rows, "failed": failures, "skipped": skipped}))
+
+
+def _short_lines(cases: Sequence[CaseSummary], needs: sync_needs.Needs | None) -> tuple[str, ...]:
+    return (words.short_line(cases),) if needs is None else sync_needs.short_lines(needs)
 
 
 def _print_durability(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:

@@ -76,6 +76,20 @@ UNCHECKED_DATA = (
 )
 
 
+def short_line(cases: Sequence[CaseSummary]) -> str:
+    """Return the short answer of cases whose power was cut."""
+    tested = [case.durability for case in cases if case.durability]
+    if not tested:
+        return "No case was judged."
+    unsafe = sum(found.is_unsafe for found in tested)
+    line = f"Of {text.integer(len(tested), 'case')} {unsafe} proven unsafe by power cuts"
+    if unsafe < len(tested):
+        states = sum(found.states for found in tested if not found.is_unsafe)
+        line += f", {len(tested) - unsafe} not refuted in {text.integer(states, 'state')}"
+        line += ", which proves nothing safe"
+    return f"{line}."
+
+
 def outcome_words(case: CaseSummary) -> str:
     """Return what the column "durability" shows: the worst that was seen, and how often."""
     result = case.durability

@@ -70,7 +70,7 @@ def _need_sentence(case: CaseSummary, need: SyncNeed) -> str:
         what = "not told apart, as the same harm is seen with every sync"
     else:
         what = f"in {states} nothing was seen that it protects"
-    cost = f" (costs {_cost(case, need)})" if need.cost_ns is not None else ""
+    cost = f" (cost: {_cost(case, need)})" if need.cost_ns is not None else ""
     return f"{need.site}: {what}{cost}."
 
 
@@ -78,12 +78,18 @@ def _counts(outcomes: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if count)
 
 
+# So much two runs of the same work differ by an operation (docs/own-engine.md).
+_LEAST_COST_NS = 100_000
+
+
 def _cost(case: CaseSummary, need: SyncNeed) -> str:
-    """Return what it takes of an operation, where the run without it was the shorter one."""
+    """Return what it takes of an operation, where that is more than two runs differ by."""
     if need.cost_ns is None:
         return "not known"
     per = "a commit" if text.has_commit([case]) else "an operation"
-    return f"{duration(need.cost_ns)} {per}" if need.cost_ns > 0 else "nothing measured"
+    return (
+        f"{duration(need.cost_ns)} {per}" if need.cost_ns > _LEAST_COST_NS else "too little to tell"
+    )
 
 
 def print_needs(console: QuietConsole, needs: Needs) -> None:

@@ -23,6 +23,7 @@ from jojlab.report.durability import (
     not_in_model,
     outcome_words,
     risk,
+    short_line,
     summarise_durability,
     verdict_sentence,
     worst_sentence,
@@ -90,6 +91,16 @@ def test_a_case_that_lost_nothing_is_not_refuted() -> None:
     )
     left_out = case(states(harmless=8), boundary_states_left_out=5)
     assert "not refuted: 2 of 7 boundary states and 6 sampled" in verdict_sentence(left_out)
+
+
+def test_the_answer_counts_cases_and_calls_none_safe() -> None:
+    found, harmed = case(states(harmless=1000)), case([state(1, outcome="lost"), state(2)])
+    assert short_line([found, harmed]) == (
+        "Of 2 cases 1 proven unsafe by power cuts, 1 not refuted in 1,000 states, which proves "
+        "nothing safe."
+    )
+    assert short_line([harmed]) == "Of 1 case 1 proven unsafe by power cuts."
+    assert short_line([case(None)]) == "No case was judged."
 
 
 @pytest.mark.parametrize(

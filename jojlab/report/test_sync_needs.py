@@ -38,10 +38,10 @@ def test_the_answer_says_what_was_seen_and_in_how_many_states() -> None:
     assert short_lines([(CASE, [PROTECTS, UNSEEN, ALIKE, ABSENT])]) == (
         "1 of 3 sync sites protect what is judged; 1 not seen to protect anything; 1 not told "
         "apart.",
-        "fsync log: without it 1 lost of 2 states (costs 2.60 ms an operation).",
+        "fsync log: without it 1 lost of 2 states (cost: 2.60 ms an operation).",
         "fsync log: in 3 states nothing was seen that it protects.",
-        "fsync log: not told apart, as the same harm is seen with every sync (costs nothing "
-        "measured).",
+        "fsync log: not told apart, as the same harm is seen with every sync (cost: too "
+        "little to tell).",
     )
     assert short_lines([(CASE, [ABSENT])]) == ("No sync was made: there is none to leave out.",)
 

@@ -53,6 +53,7 @@ def test_a_failure_is_told_and_ends_with_3(
     assert answer.exit_code == MACHINE_CANNOT
     if options:
         found = json.loads(answer.stdout)
+        assert found["in_short"] == ["Not tested: f2fs, ext4."]
         assert found["failed"] == {"ext4": "exit code 101: panicked"}
         assert found["skipped"] == {"f2fs": LACKING}
     else:

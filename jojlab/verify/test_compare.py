@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jojlab.commands.verify import attribution_lines
 from jojlab.model.disk_map import DiskMap, Fact, Stretches
 from jojlab.verify.compare import COLUMNS, Addresses, Verdict, compare
 
@@ -96,15 +95,3 @@ def test_each_count_that_matters_shows() -> None:
     assert moved.wrong
     assert moved.complaints == ("sector 8 is data",)
     assert moved.row()["address_wrong_bytes"] == 512
-
-
-def test_the_answer_says_what_was_right_and_what_of_which_filesystem_is_not() -> None:
-    right = Verdict.from_answer("xfs", FOUND)
-    wrong = Verdict.from_answer("ext4", {**FOUND, "misattributed_bytes": 512, "lost_events": 3})
-    lines = attribution_lines([right, wrong], ["f2fs"])
-    assert lines[0] == "Right in all steps that were done: xfs."
-    assert "ext4: 512 B of the wrong file or place; 3 events lost." in lines
-    assert lines[-1] == "Not tested: f2fs."
-    reason = Verdict.from_answer("ext4", {**FOUND, "reasons": ["1 flush"]})
-    assert attribution_lines([reason], []) == ("ext4: incomplete, see below.",)
-    assert attribution_lines([], []) == ("Nothing was tested.",)

@@ -96,7 +96,7 @@ ALONE: list[Way] = [
 ]
 
 
-# The others are of the full tier.
+# An external journal, and copies; the others are of the full tier.
 OFTEN_WAYS = WAYS[3], WAYS[6]
 
 

@@ -32,8 +32,8 @@ class SyncNeed:
 
     `calls` are those of a run, within transactions where SQLite's own are counted; `cost_ns` is
     what they take of an operation, None where nothing is acknowledged or no call was left out.
-    `outcomes` are those of
-    states without it that were not seen with it; `state` is the one of these of the smallest cut.
+    `outcomes` are those of states without it that were not seen with it; `state` is the one of
+    these of the smallest cut.
     """
 
     site: str
