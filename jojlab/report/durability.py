@@ -82,10 +82,10 @@ def short_line(cases: Sequence[CaseSummary]) -> str:
     if not tested:
         return "No case was judged."
     unsafe = sum(found.is_unsafe for found in tested)
-    line = f"Of {text.integer(len(tested), 'case')} {unsafe} proven unsafe by power cuts"
+    line = f"Power cuts proved {unsafe or 'none'} of {text.integer(len(tested), 'case')} unsafe"
     if unsafe < len(tested):
         states = sum(found.states for found in tested if not found.is_unsafe)
-        line += f", {len(tested) - unsafe} not refuted in {text.integer(states, 'state')}"
+        line += f"; {len(tested) - unsafe} not refuted in {text.integer(states, 'state')}"
         line += ", which proves nothing safe"
     return f"{line}."
 

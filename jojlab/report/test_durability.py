@@ -96,10 +96,10 @@ def test_a_case_that_lost_nothing_is_not_refuted() -> None:
 def test_the_answer_counts_cases_and_calls_none_safe() -> None:
     found, harmed = case(states(harmless=1000)), case([state(1, outcome="lost"), state(2)])
     assert short_line([found, harmed]) == (
-        "Of 2 cases 1 proven unsafe by power cuts, 1 not refuted in 1,000 states, which proves "
+        "Power cuts proved 1 of 2 cases unsafe; 1 not refuted in 1,000 states, which proves "
         "nothing safe."
     )
-    assert short_line([harmed]) == "Of 1 case 1 proven unsafe by power cuts."
+    assert short_line([harmed]) == "Power cuts proved 1 of 1 case unsafe."
     assert short_line([case(None)]) == "No case was judged."
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.analysis.rows.completeness import completeness
+from jojlab.foundation.places import agent_path
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.ended import HANG_S, ended
@@ -253,3 +254,16 @@ def test_without_root_or_btf_it_says_what_is_missing(loop: Loop, tmp_path: Path)
     assert answer.returncode == 3, answer.stderr
     assert "needs BTF" in answer.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_the_agent_says_what_the_kernel_lets_it_do() -> None:
+    need_tracer()
+    for user, code in (([], 0), (["setpriv", "--reuid=65534", "--clear-groups"], 3)):
+        command = [*user, str(agent_path()), "doctor"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        kernel, without_bpf, *others = done.stdout.splitlines()
+        assert kernel.startswith(f"Linux {os.uname().release}, ")
+        assert without_bpf.startswith("can     bench")
+        assert len(others) == 3
+        assert all(line.startswith("cannot  " if code else "can     ") for line in others), others
