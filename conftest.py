@@ -1,4 +1,5 @@
-"""What the tests of every room share: the guest's image, who runs beside whom, which skips may be.
+"""The parts that the tests of every room share: the guest's image, who runs beside whom, which
+skips may be.
 
 The cache: each process of the tests has one of its own, with results and work of its own; kernels
 are the user's. Images and snapshots are shared by all the processes of one `pytest -n`: those that
@@ -86,7 +87,7 @@ def _link_entries(built: Path, shared: Path, aside: Path) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_is_the_default(cache: Cache) -> Iterator[None]:
-    """What asks for the default cache gets this one: no test fills or trusts the user's."""
+    """Make this cache the default one: no test fills or trusts the user's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JOJ_CACHE", str(cache.root))
         yield
@@ -135,12 +136,12 @@ def group_of(test: str) -> str:
 
 
 def skips_are_listed(environment: dict[str, str]) -> bool:
-    """Whether only the skips of tests/skips.toml may occur."""
+    """Return whether only the skips of tests/skips.toml may occur."""
     return environment.get("JOJ_SKIPS") == "listed" or environment.get("CI") in ("true", "1")
 
 
 def may_skip(test: str, reason: str) -> bool:
-    """Whether tests/skips.toml lists that this test is skipped for this reason."""
+    """Return whether tests/skips.toml lists that this test is skipped for this reason."""
     listed = tomllib.loads((ROOT / "tests" / "skips.toml").read_text())["skip"]
     return any(fnmatchcase(test, each["test"]) and each["says"] in reason for each in listed)
 

@@ -65,7 +65,7 @@ fn compile(sources: &Path, name: &str, object: &str, flags: &[&str]) {
     run(Command::new("llvm-strip").arg("-g").arg(&object));
 }
 
-/// What the kernel calls a processor, and bpf_tracing.h of libbpf.
+/// Return what the kernel calls a processor, and bpf_tracing.h of libbpf.
 fn kernel_word(processor: &str) -> &'static str {
     match processor {
         "x86_64" => "x86",
@@ -74,7 +74,7 @@ fn kernel_word(processor: &str) -> &'static str {
     }
 }
 
-/// Of the processor that the agent is for.
+/// Return the compiler for the processor that the agent is for.
 fn gcc() -> Command {
     Command::new(format!("{}-linux-gnu-gcc", variable("CARGO_CFG_TARGET_ARCH")))
 }

@@ -88,10 +88,10 @@ APPS = (
 
 @dataclass(frozen=True)
 class AppAnswer:
-    """Of one app: settings in the matrix, those of it that were measured, and all that the search
-    measured; times of a commit; states after power cuts of the answer, and those that did harm: of
-    fewer than were asked for, all that draws found. `torn_blocks` are states that ext4 does not
-    mount whatever the settings. `refused` is how many cheaper ones were harmed.
+    """The answer for one app: settings in the matrix, those of it that were measured, and all that
+    the search measured; times of a commit; states after power cuts of the answer, and those that
+    did harm: of fewer than were asked for, all that draws found. `torn_blocks` are states that ext4
+    does not mount whatever the settings. `refused` is how many cheaper ones were harmed.
     """
 
     app: str
@@ -111,17 +111,17 @@ class AppAnswer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every setting was measured."""
+        """Return whether every setting was measured."""
         return self.measured == self.settings
 
     @property
     def ratio(self) -> float:
-        """How many times the time of the best one the answer takes."""
+        """Return how many times the time of the best one the answer takes."""
         return self.answer_ns / self.best_ns
 
     @property
     def is_met(self) -> bool:
-        """Whether it is near the best, by few cases, and nothing was lost."""
+        """Return whether it is near the best, by few cases, and nothing was lost."""
         few = self.searched <= SHARE * self.settings
         return (
             self.is_whole and self.ratio <= NEAR and few and bool(self.states > self.harmful == 0)
@@ -223,7 +223,7 @@ def _compared(app: App, states: int, jobs: int, end_s: float) -> AppAnswer:
 
 
 def _has_lazytime(candidate: Candidate) -> bool:
-    """Whether it may wait: lazytime changed no setting of recorded by 0.1 %."""
+    """Return whether it may wait: lazytime changed no setting of recorded by 0.1 %."""
     return "lazytime" in str(dict(candidate).get("mount_options"))
 
 

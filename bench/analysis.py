@@ -37,7 +37,7 @@ _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTE
 
 @dataclass(frozen=True)
 class Took:
-    """What one command took; `cpu_s` is of all its threads."""
+    """The time that one command took; `cpu_s` is of all its threads."""
 
     wall_s: float
     cpu_s: float

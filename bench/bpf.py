@@ -1,4 +1,4 @@
-"""What the kernel says of BPF programs: reads their names, runs and run times by bpf(2). And
+"""Reads from the kernel what BPF programs did: reads their names, runs and run times by bpf(2). And
 programs that do nothing, on the tracepoints of joj's tracer: what the counting itself takes.
 """
 
@@ -32,7 +32,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Runs:
-    """How often a program ran, and for how many ns together."""
+    """The number of runs of a program, and their ns together."""
 
     count: float = 0.0
     time_ns: float = 0.0
@@ -44,7 +44,7 @@ class Runs:
         return Runs(self.count - other.count, self.time_ns - other.time_ns)
 
     def times(self, factor: float) -> Runs:
-        """As many of them."""
+        """Return as many of them."""
         return Runs(self.count * factor, self.time_ns * factor)
 
 

@@ -1,4 +1,5 @@
-"""What `joj-agent collect` takes of a machine: processor, memory, and bytes that it writes.
+"""Measures what `joj-agent collect` takes of a machine: processor, memory, and bytes that it
+writes.
 
 fio makes random 4 KiB writes on ext4 on a loop device over memory, 1,000 and 20,000 a second. Then
 one program creates, writes and deletes files with names that never come again, on the traced
@@ -87,13 +88,13 @@ class Load:
 
     @property
     def share(self) -> float:
-        """Of one core, altogether."""
+        """Return the share of one core, altogether."""
         return self.bpf_share + self.process_share
 
 
 @dataclass(frozen=True)
 class NameLoad:
-    """What the names of many files took, and what became of the segments."""
+    """The cost of the names of many files, and what became of the segments."""
 
     memory: Memory
     segments: int
@@ -102,7 +103,7 @@ class NameLoad:
 
 @dataclass(frozen=True)
 class Written:
-    """What a segment is, and what it makes its disk write when nobody else writes there."""
+    """A segment, and what it makes its disk write when nobody else writes there."""
 
     segments: int
     segment_bytes: float
@@ -300,7 +301,7 @@ def _alone(device: str, directory: Path) -> Written:
 
 
 def _disk_written(device: str, directory: Path) -> int:
-    """What the disk counts as written, after all of its filesystem is."""
+    """Return what the disk counts as written, after all of its filesystem is."""
     subprocess.run(["sync", "--file-system", str(directory)], check=True)
     sectors = Path(f"/sys/class/block/{Path(device).name}/stat").read_text().split()[6]
     return int(sectors) * 512

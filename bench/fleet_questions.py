@@ -38,7 +38,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class EngineAnswer:
-    """What one engine took for all questions, and its rows."""
+    """The cost of all questions with one engine, and its rows."""
 
     wall_s: float
     cpu_s: float
@@ -128,8 +128,8 @@ def _ask(folder: Path, name: EngineName, remote: str) -> dict[str, Any]:
 
 
 class _Java:
-    """What the processes of Spark take while something runs: the greatest sum of their memory, and
-    their processor time, with their start.
+    """The cost of the processes of Spark while something runs: the greatest sum of their memory,
+    and their processor time, with their start.
     """
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ Cost = Callable[[Candidate], float]
 
 @dataclass(frozen=True)
 class Tried:
-    """Of one way, on each matrix: cases, and the cost of what it found by the least one."""
+    """The result of a way on each matrix: cases, and the cost of what it found by the least one."""
 
     name: str
     cases: list[int]

@@ -1,4 +1,4 @@
-"""What a collector and the processes that it started held at most; reads /proc.
+"""Measures what a collector and the processes that it started held at most; reads /proc.
 
 The kernel tells the most that a process had resident as VmHWM of /proc/PID/status (proc(5)). The
 ru_maxrss of wait4(2) is another thing: it begins with what its parent had before the program was

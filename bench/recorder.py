@@ -61,7 +61,9 @@ SYNCED = "4 KiB write and fsync"
 
 @dataclass(frozen=True)
 class Added:
-    """What recording adds to a synced write: medians of the turns, and the share's quartiles."""
+    """The time that recording adds to a synced write: medians of the turns, and the share's
+    quartiles.
+    """
 
     cpu_us: float
     alone_us: float
@@ -70,7 +72,7 @@ class Added:
 
     @property
     def is_met(self) -> bool:
-        """Whether it is little enough."""
+        """Return whether it is little enough."""
         return self.share <= MOST_ADDED
 
 
@@ -151,7 +153,7 @@ def _show_added(added: Added) -> None:
 
 
 def _kernel_ns_a_call(out: Path, turns: int) -> float:
-    """What the kernel says that the recorder's programs take of a call, in ns: the median.
+    """Return what the kernel says that the recorder's programs take of a call, in ns: the median.
 
     Nearly all calls of the machine are then those of a program that does nothing but pwrite. What
     the kernel takes to read its clock is counted too.
@@ -179,7 +181,9 @@ def _kernel_ns_a_call(out: Path, turns: int) -> float:
 
 
 def _programs(out: Path, disk: Path) -> list[tuple[str, int, Path, list[str]]]:
-    """What it does, operations, where, and the program; it writes to the file `bench-db`."""
+    """Yield what a program does, its operations, its folder, and the program; it writes to the file
+    `bench-db`.
+    """
     inserts = "insert into t values (randomblob(100));\n" * INSERTS
     scripts = {mode: out / f"{mode}.sql" for mode in ("truncate", "wal")}
     for mode, script in scripts.items():

@@ -34,7 +34,7 @@ Call = tuple[float, float]
 
 
 def is_there() -> bool:
-    """Whether perf is installed and may record system calls; says so on stderr if not."""
+    """Return whether perf is installed and may record system calls; say on stderr if not."""
     if not shutil.which("perf"):
         print("perf is not installed: the share of sync calls is skipped", file=sys.stderr)
         return False

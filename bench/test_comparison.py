@@ -1,4 +1,4 @@
-"""How runs of peers are compared, with runs whose numbers are known."""
+"""Tests how runs of peers are compared, with runs whose numbers are known."""
 
 from __future__ import annotations
 

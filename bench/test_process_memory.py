@@ -1,4 +1,4 @@
-"""What a process holds is its own, and not that of the process that started it."""
+"""Tests that what a process holds is its own, and not that of the process that started it."""
 
 from __future__ import annotations
 

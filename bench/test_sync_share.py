@@ -1,4 +1,4 @@
-"""How calls are paired that perf recorded, and how the agent runs below another program."""
+"""Tests how calls that perf recorded are paired, and how the agent runs below another program."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What watching costs: random 4 KiB writes by fio on a loop device over memory, with and without
-tracers, which take turns. Prints I/O rates, CPU per I/O by program, and lost events beside the
-goals.
+"""Measures what watching costs: random 4 KiB writes by fio on a loop device over memory, with and
+without tracers, which take turns. Prints I/O rates, CPU per I/O by program, and lost events beside
+the goals.
 """
 
 from __future__ import annotations

@@ -39,15 +39,15 @@ class Reading:
     process_ns: float = 0
 
     def since(self, before: Reading) -> dict[str, Runs]:
-        """What the programs ran from then to now."""
+        """Return what the programs ran from then to now."""
         programs = self.programs.items()
         return {name: runs - before.programs.get(name, Runs()) for name, runs in programs}
 
 
 @dataclass
 class Watched:
-    """What watching a load cost: runs of the BPF programs by name, CPU of the process in ns (0 for
-    this one), and events lost.
+    """The cost of watching a load: runs of the BPF programs by name, CPU of the process in ns (0
+    for this one), and events lost.
 
     Programs on system calls run for every process there is. What they took in the second before
     the load, they are taken to have gone on with during it, and that is left out.

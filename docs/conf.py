@@ -1,4 +1,5 @@
-"""How Sphinx makes the site and the man pages of these documents: `make docs`, `make man`.
+"""Configures how Sphinx makes the site and the man pages of these documents: `make docs`, `make
+man`.
 
 Pages of reference are written from the code into docs/reference first, and into no repository.
 """

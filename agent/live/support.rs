@@ -1,6 +1,6 @@
-//! What tests of the tracer on the running kernel share: filesystems on loop devices, and the
-//! tables of a tracing. Needs root, BTF, loop devices and mkfs; where there is no root, no BTF or
-//! no such filesystem a test says so and passes.
+//! The parts that tests of the tracer on the running kernel share: filesystems on loop devices, and
+//! the tables of a tracing. Needs root, BTF, loop devices and mkfs; where there is no root, no BTF
+//! or no such filesystem a test says so and passes.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -61,7 +61,7 @@ pub fn skipped(reason: &str) {
     writeln!(stderr, "skipped: {program}: {reason}").unwrap();
 }
 
-/// What is counted as missing is not there.
+/// Check that nothing is counted as missing.
 pub fn assert_complete(capture: &Value) {
     for gap in [
         "lost_events",

@@ -23,7 +23,7 @@ pub fn code_of(status: ExitStatus) -> u8 {
 #[error("{0}")]
 pub struct WrongUse(pub String);
 
-/// Whether the request is wrong, and not the machine.
+/// Return whether the request is wrong, and not the machine.
 pub fn is_wrong_use(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<WrongUse>())
 }

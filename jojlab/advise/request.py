@@ -1,4 +1,5 @@
-"""What an adviser is asked: how the app is now, what may change, what must hold, and what is shown.
+"""The request to an adviser: how the app is now, what may change, what must hold, and what is
+shown.
 
 Reads the fields and limits that a user gives; refuses what no search could answer.
 """

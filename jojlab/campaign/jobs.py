@@ -182,7 +182,7 @@ class Step:
 
 
 class RunProgress:
-    """Is notified of a run's progress, and ignores it; a subclass shows it."""
+    """A listener to a run's progress that ignores it; a subclass shows it."""
 
     def stage(self, case_id: str, seed: int, stage: str) -> None:
         """Note that one case and seed is at a stage of JobProgress; called by any thread."""

@@ -1,4 +1,4 @@
-"""Which cases an emulated device can run, and that one experiment never mixes two clocks."""
+"""Tests which cases an emulated device can run, and that one experiment never mixes two clocks."""
 
 from __future__ import annotations
 

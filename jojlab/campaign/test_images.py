@@ -1,4 +1,4 @@
-"""Which image a case has, and that whoever waits for one is told.
+"""Tests which image a case has, and that whoever waits for one is told.
 
 A case on raw NAND gives the cases beside it no other image than they have alone.
 """

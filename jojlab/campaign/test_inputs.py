@@ -1,4 +1,4 @@
-"""What a guest says of an input file is said of this machine's."""
+"""Tests that what a guest says of an input file is said of this machine's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a run that a signal ended: only what is so."""
+"""Tests what is said of a run that a signal ended: only what is so."""
 
 from __future__ import annotations
 

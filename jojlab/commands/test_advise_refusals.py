@@ -1,4 +1,4 @@
-"""What joj advise refuses before any guest is run: what is wrong, and what to do."""
+"""Tests what joj advise refuses before any guest is run: what is wrong, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an export goes: a file in a directory that is there, beside a recording by default."""
+"""Tests where an export goes: into a directory that is there, by default beside a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What joj list says is what the readers of experiments and profiles take."""
+"""Tests that what joj list says is what the readers of experiments and profiles take."""
 
 from __future__ import annotations
 

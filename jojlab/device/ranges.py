@@ -1,5 +1,5 @@
-"""How far the numbers of a profile may be wrong: reads where each is from, gives the low and the
-high value to try in its place.
+"""Finds how far the numbers of a profile may be wrong: reads where each is from, gives the low and
+the high value to try in its place.
 """
 
 from __future__ import annotations

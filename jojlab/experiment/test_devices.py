@@ -1,4 +1,4 @@
-"""How much a case writes, and when that is too much."""
+"""Tests how much a case writes, and when that is too much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a document lacks or has wrongly is told by place, value and remedy."""
+"""Tests that what a document lacks or has wrongly is told by place, value and remedy."""
 
 from __future__ import annotations
 

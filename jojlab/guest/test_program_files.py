@@ -1,4 +1,4 @@
-"""What a program needs is found without running it."""
+"""Tests that what a program needs is found without running it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _LOOK_EVERY_S = 0.2
 
 
 class JobProgress:
-    """Is notified of the progress of numbered jobs, and ignores it; a subclass passes it on."""
+    """A listener to the progress of numbered jobs that ignores it; a subclass passes it on."""
 
     def stage(self, number: int, stage: str) -> None:
         """Note that a job is "cached", waits for its "snapshot", "run"s, or is "done".

@@ -1,4 +1,4 @@
-"""How jobs are run: nothing here is part of what they compute."""
+"""The options of running jobs: nothing here is part of what they compute."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _DISK_BYTES = 4 << 20
 
 @pytest.fixture
 def image(tmp_path: Path) -> Image:
-    """What an image holds of e2fsck."""
+    """Return what an image holds of e2fsck."""
     tree = Initramfs()
     program = need_tool("e2fsck", "e2fsprogs")
     tree.add_file("/sbin/e2fsck", program.read_bytes(), executable=True)

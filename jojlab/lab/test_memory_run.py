@@ -1,4 +1,4 @@
-"""What the memory model counted: read whole, added up by function, and only of the very run."""
+"""Tests the counts of the memory model: read whole, added up by function, of the very run only."""
 
 from __future__ import annotations
 

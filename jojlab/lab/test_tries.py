@@ -1,4 +1,4 @@
-"""Which failures are tried again, and how they are reported."""
+"""Tests which failures are tried again, and how they are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agent reports of a job becomes the right error."""
+"""Tests that what the agent reports of a job becomes the right error."""
 
 from __future__ import annotations
 

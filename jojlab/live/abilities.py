@@ -1,4 +1,4 @@
-"""What joj can do on this machine, what the lab lacks here, and the one line that helps.
+"""Finds what joj can do on this machine, what the lab lacks here, and the one line that helps.
 
 The checks of the lab read setup/packages*.txt and agent/Cargo.toml, the same lists that setup/*.sh
 use.

@@ -1,4 +1,6 @@
-"""What joj can do here is said as it is: by this machine's kernel, its user and its devices."""
+"""Tests that what joj can do here is said as it is: by this machine's kernel, its user and its
+devices.
+"""
 
 from __future__ import annotations
 

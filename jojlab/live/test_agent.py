@@ -1,4 +1,4 @@
-"""What is told of an agent that gives up."""
+"""Tests what is told of an agent that gives up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the tools say of filesystems that mkfs itself has filled: the bytes at the told places must
-be the files' own.
+"""Tests what the tools say of filesystems that mkfs itself has filled: the bytes at the told places
+must be the files' own.
 """
 
 from __future__ import annotations

@@ -209,10 +209,10 @@ _LOOKS = {
 
 @dataclass
 class Exported:
-    """How much of a recording a script has: lines written; calls that need none, as the numbers and
-    offsets of other lines carry them (dup, lseek); and calls that it cannot express, by name. Calls
-    about pipes, sockets and devices that were open before are of these. Files that were open before
-    have a line each, which is no call's.
+    """The share of a recording that a script has: lines written; calls that need none, as the
+    numbers and offsets of other lines carry them (dup, lseek); and calls that it cannot express, by
+    name. Calls about pipes, sockets and devices that were open before are of these. Files that were
+    open before have a line each, which is no call's.
     """
 
     lines: int = 0

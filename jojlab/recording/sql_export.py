@@ -51,7 +51,7 @@ class RecordedUnit:
 
 @dataclass(frozen=True)
 class _Ends:
-    """When the units of a script had ended: times, and the statements until then."""
+    """The ends of the units of a script: times, and the statements until then."""
 
     times: Sequence[int]
     statements: Sequence[int]

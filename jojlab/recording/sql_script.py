@@ -32,7 +32,7 @@ _INTEGERS = {
 
 @dataclass
 class ScriptCounts:
-    """How much was written: statements; and what was left out, by reason.
+    """The amount that was written, in statements; and what was left out, by reason.
 
     `left_out` changes no row of a database. What does is in `missing`: played, the scripts leave
     other rows than were recorded.

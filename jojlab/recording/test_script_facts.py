@@ -1,4 +1,6 @@
-"""What scripts say before they run: the databases that they attach, and what cannot be repeated."""
+"""Tests what scripts say before they run: the databases that they attach, and what cannot be
+repeated.
+"""
 
 from __future__ import annotations
 

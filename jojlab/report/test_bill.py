@@ -1,4 +1,4 @@
-"""How a program ended, and what was found of it, is said in one sentence."""
+"""Tests the sentence that says how a program ended, and what was found of it."""
 
 from __future__ import annotations
 

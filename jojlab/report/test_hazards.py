@@ -1,4 +1,4 @@
-"""What is said of a risk."""
+"""Tests what is said of a risk."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is printed of a replay."""
+"""Tests what is printed of a replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands about runs print on terminals of 80, 100 and 160 columns (tests/screens.py)."""
+"""Tests what commands about runs print at 80, 100 and 160 columns (tests/screens.py)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.captures import make_run
 
 
 def unpacked(text: str, columns: tuple[str, ...], count: int) -> dict[str, list[int]]:
-    """What lba.js does."""
+    """Unpack numbers as lba.js does."""
     data = iter(zlib.decompress(base64.b64decode(text)))
 
     def one() -> int:

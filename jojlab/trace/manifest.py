@@ -140,7 +140,7 @@ class ProgramRun(Struct):
 
 
 class DatabaseCommits(Struct):
-    """What a live trace found in one database; `path` is as its program gave it."""
+    """The commits that a live trace found in one database; `path` is as its program gave it."""
 
     path: str
     device: str
@@ -153,7 +153,7 @@ class DatabaseCommits(Struct):
 
 
 class Watch(Struct):
-    """What a live trace found of its program, or of everybody where `command` is empty
+    """The findings of a live trace about its program, or of everybody where `command` is empty
     (docs/live-tracing.md).
     """
 

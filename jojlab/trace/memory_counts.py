@@ -1,5 +1,5 @@
-"""What the memory of a core adds to each case, by joj run --memory-model: what the model counted of
-each part of a run, as memory-model-CORE.json of a run folder has it.
+"""Reads what the memory of a core adds to each case, by joj run --memory-model: what the model
+counted of each part of a run, as memory-model-CORE.json of a run folder has it.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ _REFUSALS = {
 
 
 class SlotOwner(Struct, frozen=True, kw_only=True):
-    """Whose a written slot is, as the tables requests and page_runs have it; what the trace does
-    not know is empty. `call` waited for the write or submitted it, on `call_file`.
+    """The owner of a written slot, as the tables requests and page_runs have it; what the trace
+    does not know is empty. `call` waited for the write or submitted it, on `call_file`.
     """
 
     block_type: str

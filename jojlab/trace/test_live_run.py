@@ -1,4 +1,4 @@
-"""What becomes of the run of a tracing when its tracer has ended."""
+"""Tests what becomes of the run of a tracing when its tracer has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a memory model counted, of cases that do not have the same buffers."""
+"""Tests what a memory model counted, with cases that do not have the same buffers."""
 
 from __future__ import annotations
 

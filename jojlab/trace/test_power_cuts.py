@@ -1,4 +1,6 @@
-"""Which states have a torn block: those for which the kernel refused the mount, and no others."""
+"""Tests which states have a torn block: those for which the kernel refused the mount, and no
+others.
+"""
 
 from __future__ import annotations
 

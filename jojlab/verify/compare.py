@@ -18,7 +18,9 @@ from jojlab.model.filesystems import FILESYSTEMS
 
 @dataclass
 class Addresses:
-    """What came out, in bytes; `wrong` has a line for each unit of `unit_bytes`."""
+    """The result of comparing addresses, in bytes; `wrong` has a line for each unit of
+    `unit_bytes`.
+    """
 
     checked_bytes: int = 0
     superseded_bytes: int = 0

@@ -35,7 +35,7 @@ Ended = subprocess.CompletedProcess[str]
 
 @dataclass(frozen=True)
 class Lab:
-    """Where joj is run, and with which cache."""
+    """A folder in which joj is run, and its cache."""
 
     folder: Path
     cache: Path

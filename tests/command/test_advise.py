@@ -48,7 +48,7 @@ def test_without_power_cuts_it_says_so(lab: Lab) -> None:
 
 
 def test_an_app_that_no_power_cut_can_judge_ends_the_search(lab: Lab) -> None:
-    """What a trigger writes differs in a second run: so it is with all settings."""
+    """A trigger writes something else in a second run, with all settings."""
     app = lab.folder / "app"
     app.mkdir()
     (app / "schema.sql").write_text(

@@ -116,7 +116,7 @@ def test_a_cluster_computes_the_same_and_ends_with_the_run(
 
 
 def guests_of(caches: tuple[Path, Path]) -> int:
-    """How many QEMUs work in one of these caches."""
+    """Return how many QEMUs work in one of these caches."""
     count = 0
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

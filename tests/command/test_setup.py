@@ -27,7 +27,7 @@ def setup() -> Iterator[Path]:
 
 
 def packages(setup: Path, wanted: str, tools: Path = Path()) -> subprocess.CompletedProcess[str]:
-    """What packages.sh says to a user who is not root when `wanted` is its list.
+    """Return what packages.sh says to a user who is not root when `wanted` is its list.
 
     Programs in the folder `tools` go before this machine's.
     """

@@ -1,4 +1,4 @@
-"""What joj says to input it cannot take: exit code 2, the place, the nearest known name."""
+"""Tests what joj says to input it cannot take: exit code 2, the place, the nearest known name."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def token_of(data: str, device: str) -> str:
 
 
 class Answer:
-    """What the server answered."""
+    """The answer of the server."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status = response.status
@@ -130,7 +130,7 @@ class Serving:
         return float(re.search(rf"(?m)^{re.escape(line)} (\S+)$", text)[1])  # type: ignore[index]
 
     def refused(self, reason: str) -> float:
-        """How many uploads were refused for this reason."""
+        """Return how many uploads were refused for this reason."""
         return self.metric(f'joj_fleet_refused_total{{reason="{reason}"}}')
 
     def kill(self) -> None:
@@ -155,7 +155,7 @@ def segments_of(store: Store) -> list[str]:
 
 
 def rows_of(store: Store) -> dict[str, int]:
-    """How many rows count of each table, read from the files."""
+    """Return how many rows count of each table, read from the files."""
     import pyarrow.parquet as pq
 
     return {
@@ -168,5 +168,5 @@ def rows_of(store: Store) -> dict[str, int]:
 
 
 def rows_in(tables: Sequence[Tables]) -> dict[str, int]:
-    """How many rows these segments have of each table."""
+    """Return how many rows these segments have of each table."""
     return {table: sum(each[table].num_rows for each in tables) for table in FLEET_TABLES}

@@ -1,4 +1,4 @@
-"""What the full tier shares with the tests of commands and of guests."""
+"""The parts that the full tier shares with the tests of commands and of guests."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _vdso(pid: int | str) -> int:
 
 
 def _place_of_function() -> int:
-    """Where the vDSO, which is the same in all processes, has clock_gettime."""
+    """Return the place of clock_gettime in the vDSO, which is the same in all processes."""
     from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import SymbolTableSection
 

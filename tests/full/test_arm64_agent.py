@@ -65,8 +65,8 @@ Programs = Callable[[str], Path]
 
 @pytest.fixture(scope="module")
 def programs(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    """What a guest leaves of a program: recordings, strace's log, a replay under recorder and
-    tracer. Each program has a guest of its own, at its first use, so that no test takes long.
+    """Return what a guest leaves of a program: recordings, strace's log, a replay under recorder
+    and tracer. Each program has a guest of its own, at its first use, so that no test takes long.
     """
     folder = tmp_path_factory.mktemp("programs")
 

@@ -20,7 +20,7 @@ STATES = 960
 
 
 def replayed(cache: Cache, folder: Path, mount_options: str) -> dict[str, Any]:
-    """What power cuts leave of synced appends.
+    """Return what power cuts leave of synced appends.
 
     A sync of the directory makes a checkpoint, so that the node of the sync after it is the first
     that recovery reads.

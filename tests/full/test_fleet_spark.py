@@ -55,7 +55,9 @@ def parameters(question: str) -> dict[str, str]:
 
 
 def same(answers: list[Row], expected: list[Row]) -> bool:
-    """Whether the rows are equal, in order; averages and percentiles in all but their last bits."""
+    """Return whether the rows are equal, in order; averages and percentiles in all but their last
+    bits.
+    """
     return len(answers) == len(expected) and all(
         list(one) == list(other)
         and all(

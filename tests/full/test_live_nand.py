@@ -38,7 +38,7 @@ def _case(ubi: str, ubifs: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def console(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the machine says: every case's exit code and tables."""
+    """Return what the machine says: every case's exit code and tables."""
     folder = tmp_path_factory.mktemp("machine")
     start = folder / "start"
     command = ["cc", "-O1", "-static", "-Wall", "-Werror", "-o", str(start), str(HERE / "start.c")]

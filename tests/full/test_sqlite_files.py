@@ -54,7 +54,7 @@ def testfixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def counted(log: Path, here: Path) -> Counter[str]:
-    """What strace counts of the calls that succeeded on files of a directory."""
+    """Return what strace counts of the calls that succeeded on files of a directory."""
     counts: Counter[str] = Counter()
     with log.open(errors="replace") as lines:
         for match in filter(None, map(_CALL.fullmatch, map(str.rstrip, lines))):

@@ -84,7 +84,7 @@ int joj_test_init(const char *unused)
 
 @dataclass(frozen=True)
 class FileResult:
-    """How a test file ended: whether it came to its end, its cases, and those that failed."""
+    """The end of a test file: whether it came to its end, its cases, and those that failed."""
 
     has_ended: bool
     cases: int

@@ -59,12 +59,12 @@ class Spool:
 
     @property
     def state(self) -> dict[str, Any]:
-        """How sending goes."""
+        """Return how sending goes."""
         found: dict[str, Any] = json.loads((self.folder / "uploader.json").read_text())
         return found
 
     def waiting(self) -> int:
-        """How many segments wait."""
+        """Return how many segments wait."""
         return len(list(self.ready.iterdir()))
 
 

@@ -67,5 +67,5 @@ def bad_image(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Image:
 
 @pytest.fixture
 def lab(cache: Cache) -> Lab:
-    """Where run_experiment runs."""
+    """The lab in which run_experiment runs."""
     return Lab(cache)

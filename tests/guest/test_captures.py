@@ -1,4 +1,4 @@
-"""What real captures promise: complete, in agreement with the device, and the known bill."""
+"""Tests that real captures are complete, agree with the device, and have the known bill."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def other_inserts(
 
 
 def is_asked_often(case: Case) -> bool:
-    """Whether an insert is one of those outside of the full tier."""
+    """Return whether an insert is one of those outside of the full tier."""
     pair = (str(case.settings["filesystem"]), str(case.settings["journal_mode"]))
     return pair[1] in ("truncate", "wal") or pair in OFTEN
 

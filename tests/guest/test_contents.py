@@ -1,4 +1,4 @@
-"""What an image holds: the same bytes from the same parts, and every tool able to start."""
+"""Tests what an image holds: the same bytes from the same parts, and every tool able to start."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def captured(cache: Cache, image: Image, out: Path, settings: dict[str, Any]) ->
 
 
 def most_at_once(capture: Capture, device: str = "flash0") -> int:
-    """How many requests of a device were issued and not complete at one time."""
+    """Return how many requests of a device were issued and not complete at one time."""
     changes = []
     for row in capture.read("requests").to_pylist():
         if row["device"] == device:

@@ -1,5 +1,5 @@
-"""What real captures tell of modelled devices: every profile runs, the NAND's bytes add up, an aged
-device collects garbage, and one too large for the guest is refused.
+"""Tests what real captures tell of modelled devices: every profile runs, the NAND's bytes add up,
+an aged device collects garbage, and one too large for the guest is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.guest.jobs import run_case
 
 
 def counters(cache: Cache, image: Image, out: Path, device: str, **changes: int) -> dict[str, int]:
-    """What the device counted over a small case; the capture is complete."""
+    """Return what the device counted over a small case; the capture is complete."""
     record = complete({"transactions": 31, "device": device})
     profile = read_profile(device)
     profile = replace(profile, model={**profile.model, **changes})

@@ -1,5 +1,5 @@
-"""What captures of file workloads promise: complete, every byte of a file where it belongs, and the
-call that it serves.
+"""Tests what captures of file workloads promise: they are complete, every byte of a file where it
+belongs, and the call that it serves.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ HARMS = {"kept", "lost", "torn", "corrupt", "unmountable"}
 def judged(
     cache: Cache, image: Image, states: int = STATES, /, **settings: Value
 ) -> dict[str, Any]:
-    """What power cuts leave of a case."""
+    """Return what power cuts leave of a case."""
     defaults = {} if "workload" in settings else UPDATES
     job = case_job(image, real_case(1, **{**defaults, **settings}))
     parts = []
@@ -189,7 +189,7 @@ def test_a_batch_atomic_write_waits_for_its_node_in_linux_6_1(
 
 @pytest.mark.parametrize("family", ["wal", "batch-atomic"])
 def test_a_filesystem_that_sends_no_flush_is_found(cache: Cache, image: Image, family: str) -> None:
-    """Of the rollback journal test_power_cut.py has it."""
+    """test_power_cut.py has the same of the rollback journal."""
     answer = judged(cache, image, mount_options="nobarrier", **FAMILIES[family])
     assert_harm(answer, HARMS, HARMS - {"kept"})
 

@@ -23,7 +23,9 @@ REPLACE, NO_CONTENT = "replace", "new-names-without-file-sync"
 
 
 def answers(lab: Lab, name: str, *settings: str) -> dict[str, Any]:
-    """What power cuts leave of the cases of an experiment; why not, where there is no answer."""
+    """Return what power cuts leave of the cases of an experiment; why not, where there is no
+    answer.
+    """
     planned = plan(read(find(name), settings))
     campaign = Campaign(planned, images_of(planned, lab.cache), lab)
     found = campaign.power_cut_answers(STATES, RunProgress())

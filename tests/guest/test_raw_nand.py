@@ -71,7 +71,7 @@ def test_every_operation_has_an_owner_a_place_and_the_time_of_the_data_sheet(
 
 
 def device_counters(capture: Capture) -> dict[str, int]:
-    """What the device counted in a whole run, which is complete."""
+    """Return what the device counted in a whole run, which is complete."""
     assert not capture.incomplete, capture.manifest["incomplete_reasons"]
     return {
         row["name"]: row["value"]

@@ -1,5 +1,5 @@
-"""What UBIFS on raw NAND has after an unmount and a mount: every name, length and byte, on a part
-with bad blocks and bits that flip; and read from the NAND, as the model's counters say.
+"""Tests what UBIFS on raw NAND has after an unmount and a mount: every name, length and byte, on a
+part with bad blocks and bits that flip; and read from the NAND, as the model's counters say.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What several threads, a time and a load in the background promise in the guest."""
+"""Tests several threads, a time and a load in the background in the guest."""
 
 from __future__ import annotations
 

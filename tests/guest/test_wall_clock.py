@@ -90,7 +90,7 @@ def test_a_ring_makes_one_request_an_operation(
 
 
 def interrupting(image: Image, engine: str) -> int:
-    """How many of the operations end by an interrupt.
+    """Return how many of the operations end by an interrupt.
 
     From Linux 6.6 to 6.18 iomap takes the mark of polling off every write: of the two ways to
     complete that keep it, a write has none (iomap_dio_bio_iter(), fs/iomap/direct-io.c). Linux 6.19

@@ -1,4 +1,6 @@
-"""What tests of joj record share: recordings of programs, and what strace says of the same ones."""
+"""The parts that tests of joj record share: recordings of programs, and what strace says of the
+same ones.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ class Recording:
 
     @property
     def manifest(self) -> Row:
-        """What it says of itself."""
+        """Return what it says of itself."""
         return {row["key"]: json.loads(row["value"]) for row in self.table("manifest")}
 
     def calls(self, *names: str) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Who asks for a write that another thread sends: by transaction, by work, by what waits."""
+"""Tests who asks for a write that another thread sends: by transaction, by work, by what waits."""
 
 from __future__ import annotations
 

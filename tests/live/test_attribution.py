@@ -1,4 +1,4 @@
-"""What the tracer says on this machine's own kernel, of every way to journal, pack and swap.
+"""Tests what the tracer says on this machine's own kernel, of every way to journal, pack and swap.
 
 joj-agent exits with 4 when a byte has no owner, an event was lost or a flush was asked for by
 nobody known; so every test here also says that none was.

@@ -82,7 +82,7 @@ def test_an_import_has_the_calls_of_a_recording(name: str, form: str, tmp_path: 
 
 
 def snapshot_of(recording: Recording, here: Path) -> dict[str, str]:
-    """What was at each path below `here`: absent, file ..."""
+    """Return what was at each path below `here`: absent, file ..."""
     rows = recording.table("snapshot")
     return {row["path"]: row["kind"] for row in rows if Path(row["path"]).is_relative_to(here)}
 

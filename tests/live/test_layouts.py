@@ -73,7 +73,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ask_program(
     built: Path, kernel: str, inode: bytes = b"", folio: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """What the probe answers on a kernel that is given as the C of its structures."""
+    """Return what the probe answers on a kernel that is given as the C of its structures."""
     (built / "kernel.c").write_text(COMMON + kernel)
     subprocess.run([*CLANG, "-c", built / "kernel.c", "-o", built / "kernel.o"], check=True)
     given = struct.pack("<64s128sQQ", inode, folio, 0, 0)

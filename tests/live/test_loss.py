@@ -1,4 +1,6 @@
-"""What a tracing cannot tell it counts: a filesystem it does not know, a ring that is too small."""
+"""Tests that a tracing counts what it cannot tell: a filesystem it does not know, a ring that is
+too small.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Whose bytes are whose, and who asked, where one filesystem is not all that there is: the disk's
-node beside it, subvolumes of Btrfs, an overlay."""
+"""Tests whose the bytes are, and who asked, where one filesystem is not all that there is: the
+disk's node beside it, subvolumes of Btrfs, an overlay.
+"""
 
 from __future__ import annotations
 

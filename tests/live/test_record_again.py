@@ -1,4 +1,6 @@
-"""What joj record has written is replayed: exported as MobiGen's script, by joj bench mobibench."""
+"""Tests that what joj record has written is replayed: exported as MobiGen's script, by joj bench
+mobibench.
+"""
 
 from __future__ import annotations
 

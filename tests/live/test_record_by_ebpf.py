@@ -67,7 +67,7 @@ def comparable_calls(recording: Recording, here: Path) -> list[list[Row]]:
 
 
 def before(recording: Recording, here: Path) -> dict[str, tuple[object, ...]]:
-    """What was under each path."""
+    """Return what was under each path."""
     return {
         plain(row["path"], here): (
             row["kind"],
@@ -82,7 +82,7 @@ def before(recording: Recording, here: Path) -> dict[str, tuple[object, ...]]:
 
 
 def threads(recording: Recording, here: Path) -> list[tuple[object, ...]]:
-    """Which thread made which, and how it ended."""
+    """Return which thread made which, and how it ended."""
     return [
         (row["creator_id"], row["created_by_call_id"] is not None, row["shares_descriptors"],
          row["shares_directory"], row["executable"], plain(row["directory"], here), row["umask"],

@@ -1,4 +1,6 @@
-"""How recordings end: with the process that was joined, by signals, and by the recorder's death."""
+"""Tests how recordings end: with the process that was joined, by signals, and by the recorder's
+death.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What joj records and exports without a complaint, it plays with the same rows: programs that are
-drawn, with up to four threads on a database, prepared statements that the schema outlives,
-rollbacks, conflicts that end a transaction, VACUUM and attached files.
+"""Tests that what joj records and exports without a complaint, it plays with the same rows:
+programs that are drawn, with up to four threads on a database, prepared statements that the schema
+outlives, rollbacks, conflicts that end a transaction, VACUUM and attached files.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def make_folder(directory: Path, name: str) -> Path:
 
 
 def program_writes(folder: Path, name: str) -> Counter[str]:
-    """What a program writes, with what a sync behind it writes."""
+    """Return what a program writes, with what a sync behind it writes."""
     folder.mkdir()
     with mounted("ext4", folder) as loop:
         subprocess.run(["mount", "-o", OPTIONS, loop.directory], check=True)
@@ -79,7 +79,7 @@ def program_writes(folder: Path, name: str) -> Counter[str]:
 
 
 def replay_writes(folder: Path, recording: Recording, recorded_root: Path) -> Counter[str]:
-    """What a replay writes between its preparation and the removal of its files."""
+    """Return what a replay writes between its preparation and the removal of its files."""
     (tables := folder / "of-replay").mkdir(parents=True)
     case = {"workload": "replay", "recording": str(recording.folder), "script": "",
             "recorded_root": str(recorded_root), "timing": "recorded", "timing_percent": 100,
@@ -112,7 +112,7 @@ def test_a_replay_writes_the_bytes_of_its_program(name: str, tmp_path: Path) -> 
 
 
 def agree(program: Counter[str], replay: Counter[str]) -> bool:
-    """Whether each type's bytes are within 2 %."""
+    """Return whether each type's bytes are within 2 %."""
     return program.keys() == replay.keys() and all(
         abs(replay[block_type] - length) <= length / 50 for block_type, length in program.items()
     )

@@ -81,7 +81,7 @@ def count_calls(
 
 
 def later_s() -> float:
-    """How much later the time of day is, which strace tells, than the clock of a recording.
+    """Return how much later the time of day is, which strace tells, than the clock of a recording.
 
     Both are read at about the same time where this process is not interrupted meanwhile.
     """

@@ -1,4 +1,4 @@
-"""What the live workloads say they do is what strace sees them do."""
+"""Tests that the live workloads do what strace sees them do."""
 
 from __future__ import annotations
 

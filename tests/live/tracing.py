@@ -69,7 +69,7 @@ class Bench:
 
     @property
     def directory(self) -> Path:
-        """Where it is mounted."""
+        """Return where it is mounted."""
         return self.folder / "mounted"
 
     def loop(self, size_mib: int, *options: str) -> str:

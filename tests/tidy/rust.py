@@ -1,4 +1,5 @@
-"""Which source file of a Rust crate uses which: reads the files, follows modules and re-exports.
+"""Finds which source file of a Rust crate uses which: reads the files, follows modules and
+re-exports.
 
 A `use` of a re-exported item counts as a use of the file that defines it, so a `mod.rs` that only
 collects the items of its children imports nothing. Tests (`#[cfg(test)]`, files of tests) count

@@ -1,4 +1,6 @@
-"""What the documents say of the tree is so: the files they name are there, every room is told."""
+"""Tests that what the documents say of the tree is so: the files they name are there, every room is
+told.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,14 @@ from tests.tidy.words import is_vague, python_names, rust_names, vague_names
 EVERYWHERE = {"__init__.py", "__main__.py", "mod.rs", "main.rs", "conftest.py", "README.md"}
 MOST_OF_A_NAME = 3
 BASENAMES_LEFT = 2  # this number only falls
+
+# A sentence that begins so has no subject, but a question does: "What does one commit cost?"
+NO_SUBJECT = r"(?:Who|Whose|How|Which|When|What|Where|Why|Of)\b(?!(?:[^.]|\.\w)*\?)"
+RUST_DOCUMENT = re.compile(r"(?m)^[ \t]*//[/!] .*\n(?:[ \t]*//[/!].*\n)*")
+RUST_MARK = re.compile(r"(?m)^[ \t]*//[/!] ?")
+RUST_FUNCTION = re.compile(
+    r"(?:\s*#\[.*\]\n)*[ \t]*(?:pub(?:\([a-z]+\))? )?(?:(?:const|unsafe|async) )*fn "
+)
 
 
 def test_every_name_says_something() -> None:
@@ -47,3 +58,45 @@ def test_a_basename_is_in_three_places_at_most() -> None:
         if len(paths) > MOST_OF_A_NAME and name not in EVERYWHERE
     }
     assert len(often) <= BASENAMES_LEFT, often
+
+
+def python_documents(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield every docstring of a Python file, and whether it is a function's."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield ast.get_docstring(node) or "", is_function
+
+
+def rust_documents(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield every doc comment of a Rust file, and whether it is a function's."""
+    for found in RUST_DOCUMENT.finditer(text):
+        yield RUST_MARK.sub("", found[0]), RUST_FUNCTION.match(text, found.end()) is not None
+
+
+def has_subject(document: str, is_function: bool) -> bool:
+    """Return whether a document opens as a sentence; a function's does not with Whether either."""
+    if is_function and document.startswith("Whether "):
+        return False
+    return re.match(NO_SUBJECT, document) is None
+
+
+def test_every_document_of_code_opens_as_a_sentence() -> None:
+    read = {".py": python_documents, ".rs": rust_documents}
+    faults = [
+        f"{path.relative_to(ROOT)}: {document.splitlines()[0]}"
+        for path in tracked(*read)
+        for document, is_function in read[path.suffix](path.read_text())
+        if not has_subject(document, is_function)
+    ]
+    assert faults == []
+
+
+def test_documents_without_a_subject_are_found() -> None:
+    rust = (
+        "//! Which disks.\n\n/// Whether it is.\n#[inline]\npub(crate) const fn a() {}\n"
+        "/// Return it.\n/// How it is.\nfn b() {}\n/// Whether it is.\nis_it: bool,\n"
+    )
+    assert [has_subject(*each) for each in rust_documents(rust)] == [False, False, True, True]
+    python = '"""What does it cost? This."""\ndef a():\n    """Of one app: a name."""\n'
+    assert [has_subject(*each) for each in python_documents(python)] == [True, False]

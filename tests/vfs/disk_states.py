@@ -1,4 +1,5 @@
-"""What a power cut may leave of a folder: any version of each sector since its file's last sync.
+"""Makes what a power cut may leave of a folder: any version of each sector since its file's last
+sync.
 
 The calls that changed the folder were logged by call_log.c. Names are journaled in their order, as
 ext4, XFS and F2FS do it: those of the first calls since the last sync are there, the later ones are

@@ -1,4 +1,4 @@
-"""What is left of databases of joj_redo when the power goes, a process dies or a call fails.
+"""Tests what is left of databases of joj_redo when the power goes, a process dies or a call fails.
 
 A program commits numbered transactions over one database or several, and says each one that
 returned. Then each database holds all of them, and the databases agree.

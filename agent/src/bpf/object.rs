@@ -129,8 +129,8 @@ impl Object {
         Ok(links)
     }
 
-    /// How often the kernel did not run programs because they were running on that CPU already
-    /// (bpf_prog_info.recursion_misses), of those whose names `counts`.
+    /// Return how often the kernel did not run programs because they were running on that CPU
+    /// already (bpf_prog_info.recursion_misses), of those whose names `counts`.
     ///
     /// # Errors
     /// If the kernel does not report it.

@@ -191,8 +191,9 @@ impl Program {
     }
 }
 
-/// Whether programs may call bpf_loop (Linux 5.17): the kernel is asked, by a program that does.
-/// Where it refuses to say, it is taken for a younger one, whose refusal of the programs is told.
+/// Return whether programs may call bpf_loop (Linux 5.17): the kernel is asked, by a program that
+/// does. Where it refuses to say, it is taken for a younger one, whose refusal of the programs is
+/// told.
 fn has_loops() -> bool {
     let (kind, helper) = (bpf::BPF_PROG_TYPE_RAW_TRACEPOINT, bpf::BPF_FUNC_loop);
     // SAFETY: two numbers, and no options.

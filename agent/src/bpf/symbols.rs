@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 /// Its presence shows that programs may read kernel memory by plain loads (kernel/bpf/read.bpf.h).
 pub const RDONLY_CAST: &str = "bpf_rdonly_cast";
 
-/// Why the kernel's addresses are not known.
+/// The reason why the kernel's addresses are not known.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolsError {
     #[error("/proc/kallsyms: {0}; is /proc mounted?")]

@@ -261,7 +261,8 @@ fn is_own(request: &Request, own: &BTreeSet<i64>) -> bool {
     own.contains(&asker)
 }
 
-/// Who waited for it; else who is known to write the file; else who submitted it.
+/// Return the name of the process that waited for it; else of one that is known to write the file;
+/// else of the one that submitted it.
 fn process(request: &Request, file_id: Option<i64>, files: &Files, writers: &Writers) -> String {
     if let Some(comm) = &request.asker_comm {
         return comm.clone();

@@ -14,11 +14,11 @@ use crate::messages::say;
 
 const PROGRAM: &str = "joj-uploader";
 
-/// How long after its end it is started again, at first and at most.
+/// The time from its end until it is started again, at first and at most.
 const SOON: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(60);
 
-/// How long it may go on sending at the end: what is left stays in the spool.
+/// The time that it may go on sending at the end; what is left stays in the spool.
 const AT_END: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(20);
 

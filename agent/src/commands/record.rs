@@ -25,19 +25,19 @@ pub struct Arguments {
     /// Record this process and its threads until they end, and the children that they make
     #[arg(long, conflicts_with = "command")]
     pid: Option<i32>,
-    /// How calls are seen: eBPF costs the program less, and needs root or CAP_BPF and CAP_PERFMON
+    /// The way to see calls: eBPF costs the program less, and needs root or CAP_BPF and CAP_PERFMON
     #[arg(long, value_enum, default_value_t = Method::Auto)]
     by: Method,
     /// With eBPF: size of the ring that calls wait in, in MiB, rounded up to a power of two
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring_mib: u32,
-    /// What is kept of written bytes: nothing, a hash of each call's, or the bytes too
+    /// The record of written bytes: nothing, a hash of each call's, or the bytes too
     #[arg(long, value_enum, default_value_t = Data::None)]
     data: Data,
     /// Record SQL statements, not system calls; the command must load SQLite dynamically
     #[arg(long, conflicts_with_all = ["pid", "data", "by", "ring_mib"])]
     sql: bool,
-    /// What is kept of bound values: themselves, or their kinds and lengths
+    /// The record of bound values: themselves, or their kinds and lengths
     #[arg(long, value_enum, default_value_t = Values::Keep, requires = "sql")]
     values: Values,
     /// Process that started this one: when it ends, stop and keep what was recorded

@@ -51,7 +51,7 @@ impl PathRoot {
     pub const LAST: PathRoot = PathRoot { namespace: u32::MAX, mount: u32::MAX, inode: u64::MAX };
 }
 
-/// Who made a call: what is not known is 0 and empty.
+/// The task that made a call; what is not known is 0 or empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Caller {
     pub uid: u32,
@@ -269,7 +269,7 @@ pub enum WatchScope {
     StartedBy(u32),
 }
 
-/// Why the calls cannot be seen.
+/// The reason why the calls cannot be seen.
 #[derive(Debug, thiserror::Error)]
 pub enum WitnessError {
     #[error(transparent)]
@@ -377,8 +377,8 @@ impl CallWitness {
         Ok(is_grown)
     }
 
-    /// Who wrote which file, in the time before this was asked last; all that there is at the end,
-    /// when nothing is counted any more.
+    /// Return the writers of each file since the last call; at the end, when nothing is counted any
+    /// more, all that are left.
     ///
     /// # Errors
     /// If the kernel does not tell.

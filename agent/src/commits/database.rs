@@ -1,4 +1,4 @@
-//! Which files are SQLite's: those locked as it locks a database, and what lies beside them by name
+//! Finds the files of SQLite: those locked as it locks a database, and those beside them by name
 //! (sqlite.org/fileformat2.html, sections 3 and 4; sqlite.org/lockingv3.html).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,7 +136,7 @@ impl DatabaseFiles {
         left
     }
 
-    /// How many databases there are.
+    /// Return the number of databases.
     pub fn count(&self) -> usize {
         self.known.len()
     }
@@ -241,7 +241,7 @@ impl WalFrames {
         self.page_bytes.entry(database).or_insert(length_bytes);
     }
 
-    /// Whether it has a WAL, as far as was seen.
+    /// Return whether it has a WAL, as far as was seen.
     pub fn has_wal(&self, database: usize) -> bool {
         self.in_wal.contains(&database)
     }

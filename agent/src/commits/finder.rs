@@ -68,7 +68,8 @@ impl CommitFinder {
         self.rows.take_ended(before_ns)
     }
 
-    /// When the first of what is under way began: nothing that is found from now on began before.
+    /// Return the begin of the oldest transaction under way: nothing that is found from now on
+    /// began before.
     pub fn open_since(&self) -> Option<i64> {
         let open = self.units.values().filter_map(UnitOfWork::open_since);
         open.chain(self.rows.first_begin_ns()).min()

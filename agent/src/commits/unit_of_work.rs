@@ -13,7 +13,7 @@ pub struct DetectedTransaction {
     pub row: Transaction,
     pub pid: u32,
     pub caller: Caller,
-    /// How it was committed: delete, truncate, persist, wal, none (without a journal file) or
+    /// The way it was committed: delete, truncate, persist, wal, none (without a journal file) or
     /// batch-atomic (of F2FS).
     pub journal_mode: &'static str,
     pub sync_call: SyncName,
@@ -46,7 +46,7 @@ impl SyncName {
     }
 }
 
-/// Which syncs a commit had that protect it, where they were seen.
+/// The syncs that protect a commit, where they were seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Guards {
     /// The header of the journal was written before what it counts was synced, as by synchronous =
@@ -63,8 +63,7 @@ pub struct Guards {
     pub several_databases: bool,
 }
 
-/// How the commits of one journal mode were protected: how many there were, and how many lacked
-/// what.
+/// The protection of the commits of one journal mode: their number, and how many lacked what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModeCounts {
     pub commits: u64,
@@ -187,13 +186,13 @@ impl UnitOfWork {
         self.commit_ns.get_or_insert(call.begin_ns);
     }
 
-    /// Whether all its transactions had their last calls before a time.
+    /// Return whether all its transactions had their last calls before a time.
     pub fn is_over(&self, before_ns: i64) -> bool {
         let mut transaction = self.transaction.iter().chain(&self.checkpoint);
         transaction.all(|transaction| transaction.row.return_ns < before_ns)
     }
 
-    /// When the first of its transactions that are under way began.
+    /// Return the begin of the oldest of its transactions under way.
     pub fn open_since(&self) -> Option<i64> {
         let made = self.transaction.iter().chain(&self.checkpoint);
         made.map(|transaction| transaction.row.begin_ns).chain(self.begin_ns).min()
@@ -328,7 +327,7 @@ impl TransactionRows {
         }
     }
 
-    /// When the first of those began that were not handed out.
+    /// Return the begin of the oldest of those that were not handed out.
     pub fn first_begin_ns(&self) -> Option<i64> {
         self.rows.iter().map(|transaction| transaction.row.begin_ns).min()
     }

@@ -165,7 +165,7 @@ pub fn interrupt_lines(folder: &Path) -> BTreeSet<u32> {
     BTreeSet::new()
 }
 
-/// How often those came so far, on all CPUs.
+/// Return how often those came so far, on all CPUs.
 ///
 /// # Errors
 /// If /proc is not mounted.

@@ -19,7 +19,7 @@ use crate::device::{flash, sysfs};
 const NODE_ATTEMPTS: u32 = 10_000;
 const NODE_PAUSE: Duration = Duration::from_millis(1);
 
-/// Why a disk cannot be used.
+/// The reason why a disk cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
     #[error("{node} did not appear: is its driver in, and devtmpfs mounted on /dev?")]
@@ -38,7 +38,7 @@ pub enum DiskError {
     Record(#[from] FlashRecordError),
 }
 
-/// Who counts a disk's requests.
+/// The counter of a disk's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Witness {
     /// The modelled device itself.
@@ -231,7 +231,7 @@ pub(super) fn wait_for_node(node: &Path) -> Result<(), DiskError> {
 // The modules flash.ko and raw_nand.ko of the guest: inserts them with the parameters of device
 // profiles, which makes the disks /dev/flash0, /dev/flash1 ..., or raw NAND.
 
-/// Why the module makes no disks.
+/// The reason why the module makes no disks.
 #[derive(Debug, thiserror::Error)]
 pub enum FlashModuleError {
     #[error("cannot open the flash module {path}: {source}")]

@@ -1,5 +1,5 @@
-//! Which disks something is on. Reads the mount table and /sys; gives the whole disks behind a
-//! block device or a directory, because requests are those of disks.
+//! Finds the disks that something is on. Reads the mount table and /sys; gives the whole disks
+//! behind a block device or a directory, because requests are those of disks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -100,8 +100,8 @@ impl FilesystemPlaces {
         FilesystemPlaces { disks: disks.clone(), known: BTreeMap::new() }
     }
 
-    /// Whether a filesystem may be on the disks. Of one whose number is of no device, as of Btrfs,
-    /// that is not known; nor of 0.
+    /// Return whether a filesystem may be on the disks. Of one whose number is of no device, as of
+    /// Btrfs, that is not known; nor of 0.
     pub fn may_hold(&mut self, filesystem: u32) -> bool {
         if filesystem >> 20 == 0 {
             return true;

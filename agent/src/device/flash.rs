@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// Why a modelled disk cannot be used.
+/// The reason why a modelled disk cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FlashError {
     #[error("cannot age the flash device by {path}: {source}")]
@@ -76,7 +76,7 @@ const REQUEST_BYTES: usize = 32;
 const PIECE_BYTES: usize = 16 + 16 * SECTORS;
 const CHOSEN_BYTES: usize = 8 + 4 * SECTORS;
 
-/// Why there is no record, or no such state.
+/// The reason why there is no record, or no such state.
 #[derive(Debug, thiserror::Error)]
 pub enum FlashRecordError {
     #[error("the flash device does not \"{what}\" by {path}: {source}")]
@@ -88,7 +88,7 @@ pub enum FlashRecordError {
 }
 
 impl FlashRecordError {
-    /// Whether it is only that the device is in use.
+    /// Return whether it is only that the device is in use.
     pub fn is_busy(&self) -> bool {
         match self {
             Self::Refused { source, .. } => source.kind() == io::ErrorKind::ResourceBusy,

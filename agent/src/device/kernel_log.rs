@@ -62,7 +62,7 @@ impl LogLine {
         Some(Self { priority: (priority & 7) as u8, text })
     }
 
-    /// Whether the kernel calls it an error, or worse.
+    /// Return whether the kernel calls it an error, or worse.
     pub fn is_error(&self) -> bool {
         self.priority <= ERROR
     }

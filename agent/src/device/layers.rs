@@ -75,7 +75,7 @@ impl Layer {
         found
     }
 
-    /// Whether the kernel tells when its bios end.
+    /// Return whether the kernel tells when its bios end.
     ///
     /// # Errors
     /// If it does not, with what can be done.
@@ -178,7 +178,7 @@ const FIRST_SECTORS: u64 = 64 << 11;
 const FIRST_BEGIN: u64 = 8192;
 
 impl Stack {
-    /// How many disks it needs.
+    /// Return the number of disks that it needs.
     pub fn disks(self) -> usize {
         if matches!(self, Self::DmCrypt | Self::DmMultipath) { 1 } else { 2 }
     }

@@ -39,7 +39,7 @@ pub struct Mkfs {
     pub journal: Option<JournalDevice>,
 }
 
-/// How a journal comes onto a device of its own; functions take the path of that device.
+/// The steps that put a journal onto a device of its own; functions take the path of that device.
 #[derive(Clone, Copy)]
 pub struct JournalDevice {
     /// Arguments of a call of the same program that prepares the device before.

@@ -62,12 +62,12 @@ impl Filesystem {
         self.0.word
     }
 
-    /// Whether it is on raw NAND, by UBI; all others are on block devices.
+    /// Return whether it is on raw NAND, by UBI; all others are on block devices.
     pub fn is_on_raw_nand(self) -> bool {
         self.0.is_on_raw_nand
     }
 
-    /// Whether one may be on several disks, so that its device number is of none.
+    /// Return whether one may be on several disks, so that its device number is of none.
     pub fn spans_disks(self) -> bool {
         self.0.spans_disks
     }
@@ -78,8 +78,8 @@ impl Filesystem {
     }
 }
 
-/// Whether a line of the kernel's log is about a torn page from which a filesystem recovers: damage
-/// is only what it does not recover from.
+/// Return whether a line of the kernel's log is about a torn page from which a filesystem recovers:
+/// damage is only what it does not recover from.
 pub fn is_recovery_message(line: &str) -> bool {
     ALL.iter().any(|facts| (facts.is_recovery_message)(line))
 }

@@ -10,9 +10,9 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
     ..FilesystemFacts::BLOCK_DEFAULTS
 };
 
-/// Whether a line is about a page that a power cut tore: UBI and UBIFS report it as an error, while
-/// they recover from it. It is no damage: what matters is whether anything durable was in it. In
-/// Linux 6.1 such lines are of:
+/// Return whether a line is about a page that a power cut tore: UBI and UBIFS report it as an
+/// error, while they recover from it. It is no damage: what matters is whether anything durable was
+/// in it. In Linux 6.1 such lines are of:
 ///
 /// - ubi_io_read() in drivers/mtd/ubi/io.c: the page cannot be read.
 /// - ubifs_scan() in fs/ubifs/scan.c: it says "bad node" or "garbage" even where it is asked to be

@@ -17,7 +17,7 @@ const MOST_PATH_BYTES: usize = 4096;
 /// The directory that relative paths are put in if nothing tells the current one.
 pub const NOWHERE: &[u8] = b"/current-directory";
 
-/// Why a trace is none of a program.
+/// The reason why a trace is none of a program.
 #[derive(Debug, thiserror::Error)]
 pub enum Impossible {
     #[error("more than four million descriptors are open")]
@@ -34,7 +34,7 @@ impl From<TooMany> for Impossible {
     }
 }
 
-/// How a thread was made, known from the whole trace before its calls are read.
+/// The way a thread was made, known from the whole trace before its calls are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadCreation {
     pub creator: i64,

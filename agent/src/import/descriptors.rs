@@ -22,7 +22,7 @@ pub struct OpenFile {
     pub opener: usize,
 }
 
-/// Which of the open file descriptions.
+/// The index of an open file description.
 pub type OpenId = usize;
 
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,7 @@ impl Descriptors {
         self.tables[table].get(&number).map(|entry| entry.open)
     }
 
-    /// Whether a number led to anything before.
+    /// Return whether a number led to anything before.
     pub fn was_ever(&self, table: usize, number: i64) -> bool {
         self.ever.contains(&(table, number))
     }

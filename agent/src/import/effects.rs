@@ -422,8 +422,8 @@ fn no_file(opener: usize) -> OpenFile {
     OpenFile { file: None, path: Vec::new(), position: 0, appends: false, opener }
 }
 
-/// Whether the result of a call shows that its descriptor is of no file of a disk: of a pipe, a
-/// socket or a terminal.
+/// Return whether the result of a call shows that its descriptor is of no file of a disk: of a
+/// pipe, a socket or a terminal.
 fn is_no_file(call: &TracedCall) -> bool {
     // TCGETS, TIOCGPGRP, TIOCGWINSZ (asm-generic/ioctls.h).
     let asks_terminal = [0x5401, 0x540f, 0x5413];

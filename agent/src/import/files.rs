@@ -9,7 +9,7 @@ use super::traced_call::FileStat;
 use crate::recorder::{DatabaseBefore, words};
 use crate::tables::recording::PathState;
 
-/// Which of the files.
+/// The index of a file.
 pub type FileId = usize;
 
 /// Names that renames of directories may move, over all: more is no program's doing.
@@ -307,7 +307,7 @@ pub fn plain(path: &[u8]) -> Vec<u8> {
     if plain.is_empty() { b"/".to_vec() } else { plain }
 }
 
-/// How a fact of the snapshot is known (schema/recording/snapshot.toml, basis).
+/// The source of a fact of the snapshot (schema/recording/snapshot.toml, basis).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Basis {
     /// Nothing tells; the commoner case is taken.

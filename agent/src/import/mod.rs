@@ -33,7 +33,7 @@ pub enum Trace<'a> {
     Mobigen(&'a Path),
 }
 
-/// How an import went.
+/// The outcome of an import.
 #[derive(Debug, serde::Serialize)]
 pub struct Imported {
     pub lines: u64,
@@ -44,7 +44,7 @@ pub struct Imported {
     pub bad_lines: u64,
     /// The first of them.
     pub bad: Vec<String>,
-    /// Why it is incomplete; nothing if it is not.
+    /// The reasons why it is incomplete; nothing if it is not.
     pub reasons: Vec<String>,
     pub notes: Vec<String>,
 }
@@ -142,7 +142,7 @@ struct FormatFacts {
 }
 
 impl FormatFacts {
-    /// Why what was read may not be all.
+    /// Return the reasons why what was read may not be all.
     fn reasons(&self) -> Vec<String> {
         let unnamed = |name: &&String| name.starts_with("syscall_");
         let unnamed = self.left_out.keys().filter(unnamed).map(|name| self.left_out[name]).sum();

@@ -81,7 +81,7 @@ pub struct Finished<'a> {
     pub mounted: Mounted,
     pub closed: ClosedWorkload,
     pub configuration: Value,
-    /// When everything had been written back.
+    /// The moment when everything had been written back.
     pub end_ns: i64,
     pub capture: Capture,
 }
@@ -129,8 +129,8 @@ fn write_tables(
     Ok(tables.write(output, &manifest)?)
 }
 
-/// Why the capture is incomplete: what trace and disks disagree on, what the tracer missed, and
-/// what the workload left out.
+/// Return why the capture is incomplete: what trace and disks disagree on, what the tracer missed,
+/// and what the workload left out.
 fn incomplete_reasons(
     disks: &[Disk],
     capture: &Capture,

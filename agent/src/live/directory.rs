@@ -18,7 +18,7 @@ use crate::errors::WrongUse;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Space;
 
-/// How the name of every such directory begins, and before it is locked.
+/// The beginning of the name of every such directory, also before it is locked.
 const PREFIX: &str = "joj-bench-";
 const STARTING: &str = "joj-starting-";
 
@@ -95,7 +95,7 @@ impl PrivateDirectory {
             .with_context(|| format!("cannot remove {path}; remove it with: rm -r {path}"))
     }
 
-    /// Whether its name still leads to it.
+    /// Return whether its name still leads to it.
     fn is_still_there(&self) -> bool {
         let name_stat = rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         let directory_stat = rustix::fs::fstat(&self.directory);

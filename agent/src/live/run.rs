@@ -111,7 +111,7 @@ fn write_tables(
 /// The signals by which users and machines ask a program to end.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// How the work ended.
+/// The end of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildEnd {
     /// It ended by itself, with this exit code.
@@ -258,7 +258,7 @@ fn wait_for_orphans() {
     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } > 0 {}
 }
 
-/// Whether a signal is ignored, as nohup(1) has it with SIGHUP: then it stays so.
+/// Return whether a signal is ignored, as nohup(1) has it with SIGHUP: then it stays so.
 fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: with no new action the call only fills in the old one, which is all zeroes before.

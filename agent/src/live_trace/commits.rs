@@ -256,7 +256,7 @@ impl Commits {
         described
     }
 
-    /// Why commits may be missing.
+    /// Return the reasons why commits may be missing.
     pub fn reasons(&self) -> Vec<String> {
         let (lost, others) = (self.witness.lost(), self.witness.foreign_calls());
         let lost = (lost > 0).then(|| {

@@ -37,7 +37,7 @@ struct DiskCount {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     disks: BTreeMap<u32, DiskCount>,
-    /// When they were read.
+    /// The time in which they were read.
     pub read: Span,
 }
 

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How every database begins that is not empty (sqlite.org/fileformat2.html, section 1.3).
+/// The beginning of every database that is not empty (sqlite.org/fileformat2.html, section 1.3).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Suffixes of the files beside a database (src/pager.c and src/wal.c of SQLite).

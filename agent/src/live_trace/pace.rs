@@ -1,5 +1,5 @@
-//! How fast a live trace works: how long it pauses between looks at the ring, when it writes, and
-//! whether it goes before other work of the machine; and how much memory it takes.
+//! The pace of a live trace: how long it pauses between looks at the ring, when it writes, whether
+//! it goes before other work of the machine, and how much memory it takes.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 pub const ROUND_REQUESTS: usize = 16_384;
 const ROUND: Duration = Duration::from_secs(10);
 
-/// How long records may wait to be read: longer when none come. When many wait, they are read at
-/// once.
+/// The time that records may wait to be read: longer when none come. When many wait, they are read
+/// at once.
 const USUAL: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_millis(100);
 const MUCH_BYTES: usize = 8 << 20;

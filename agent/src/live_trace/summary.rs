@@ -125,7 +125,7 @@ impl Summary {
         text
     }
 
-    /// How many requests there were, and what is missing.
+    /// Return lines that tell how many requests there were, and what is missing.
     fn losses(&self, lost_events: u64, gaps: &Gaps) -> Vec<String> {
         let counts = [
             (gaps.skipped_runs, "runs of a program skipped by the kernel"),
@@ -253,7 +253,7 @@ pub struct Outcome {
     pub totals: Totals,
     pub lost_events: u64,
     pub gaps: Gaps,
-    /// Why the tables are incomplete; none where they are complete.
+    /// The reasons why the tables are incomplete; none where they are complete.
     pub reasons: Vec<String>,
     /// The folder of the tables, if they were asked for.
     pub folder: Option<PathBuf>,

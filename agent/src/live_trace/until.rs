@@ -16,10 +16,10 @@ use crate::messages::say;
 /// The last signal that asked us to end; 0 for none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// How long a command that got our signal too is waited for.
+/// The time that we wait for a command that got our signal too.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Why the tracing ended.
+/// The reason why the tracing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Command(ExitStatus),

@@ -1,5 +1,5 @@
-//! Who wrote which file of a live trace: whose the pages are that kernel threads write, and the
-//! rows of the table writers.
+//! The writers of each file of a live trace: they own the pages that kernel threads write, and are
+//! the rows of the table writers.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,7 +15,7 @@ pub use super::nodes::NodeSubject;
 /// The name of UBI's thread, which levels wear and gives blocks back (drivers/mtd/ubi/build.c).
 const UBI_THREAD: &str = "ubi_bgt";
 
-/// Why an operation was done, as schema/flash_operations.toml spells it.
+/// The reason why an operation was done, as schema/flash_operations.toml spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationCause {
     Filesystem,

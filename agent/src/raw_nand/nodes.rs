@@ -223,7 +223,7 @@ impl InodeNames {
         Some(format!("/{}", names.join("/")))
     }
 
-    /// Whether it is a directory.
+    /// Return whether it is a directory.
     pub fn is_directory(&self, inode: u64) -> bool {
         inode == ROOT || self.entries.get(&inode).is_some_and(|entry| entry.is_directory)
     }

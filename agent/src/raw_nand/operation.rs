@@ -61,7 +61,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// How it ended, as schema/flash_operations.toml spells it.
+    /// Return how it ended, as schema/flash_operations.toml spells it.
     pub fn outcome_word(&self) -> &'static str {
         match self.outcome {
             0 => "done",

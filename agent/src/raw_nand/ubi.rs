@@ -78,7 +78,7 @@ impl UbiDevice {
         Ok(Self(attach.ubi))
     }
 
-    /// Whether there is one of this number.
+    /// Return whether there is one of this number.
     pub fn is_attached(self) -> bool {
         self.folder().exists()
     }
@@ -218,7 +218,7 @@ pub fn detach() -> anyhow::Result<()> {
     if DEVICE.is_attached() { DEVICE.detach() } else { Ok(()) }
 }
 
-/// Why UBI can only be read from now on, if that is so.
+/// Return why UBI can only be read from now on, if that is so.
 pub fn read_only_reason(nand: &Disk) -> Option<String> {
     if DEVICE.number("ro_mode").ok()? == 0 {
         return None;

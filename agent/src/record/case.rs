@@ -106,7 +106,8 @@ words! {
 }
 
 words! {
-    /// How the driver of the device learns that a request is done; kernel/flash/dispatch.c.
+    /// The way in which the driver of the device learns that a request is done;
+    /// kernel/flash/dispatch.c.
     Completion { Direct = "direct", Interrupt = "interrupt", Polling = "polling" }
 }
 

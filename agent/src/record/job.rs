@@ -50,8 +50,8 @@ pub struct Afterwards {
     pub symbols: bool,
 }
 
-/// How many states that power cuts leave are judged; of them, this guest has those whose number
-/// leaves the rest `part` when it is divided by `parts`.
+/// The number of states that power cuts leave and that are judged; of them, this guest has those
+/// whose number leaves the rest `part` when it is divided by `parts`.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerCuts {

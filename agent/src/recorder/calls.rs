@@ -124,7 +124,7 @@ impl SystemCall {
         CALLS_BY_NAME.get(name).copied()
     }
 
-    /// Whether its result is the number of a thread or process that it made.
+    /// Return whether its result is the number of a thread or process that it made.
     pub fn makes_thread(&self) -> bool {
         let makes = [
             system_calls::SYS_clone,
@@ -136,13 +136,13 @@ impl SystemCall {
     }
 }
 
-/// Whether calls of a name make, move or remove names.
+/// Return whether calls of a name make, move or remove names.
 pub fn changes_names(name: &str) -> bool {
     let names = ["mkdir", "rmdir", "rename", "link", "symlink", "unlink", "mknod"];
     names.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Whether a call follows a symbolic link that is the last part of its path.
+/// Return whether a call follows a symbolic link that is the last part of its path.
 pub fn follows_links(row: &RecordedCall) -> bool {
     let flags = row.flags.unwrap_or(0);
     let has = |flag: i32| flags & i64::from(flag) != 0;

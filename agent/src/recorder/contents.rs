@@ -135,7 +135,7 @@ pub enum RecordedProgram<'a> {
     Process(i32),
 }
 
-/// How it is recorded.
+/// The form in which it is recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordingOptions {
     pub by: Method,
@@ -144,7 +144,7 @@ pub struct RecordingOptions {
     pub ring_bytes: u32,
 }
 
-/// How calls are seen.
+/// The way to see calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Method {
     /// EBPF where that is allowed, else ptrace

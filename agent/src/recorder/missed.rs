@@ -70,7 +70,7 @@ impl Missed {
         }
     }
 
-    /// Why the recording is incomplete; nothing if it is not.
+    /// Return the reasons why the recording is incomplete; nothing if it is not.
     pub fn reasons(&self, calls: u64) -> Vec<String> {
         let mut reasons = sentences(&[
             (self.other_abi_calls, "call{s} of 32-bit or x32 programs, not decoded"),

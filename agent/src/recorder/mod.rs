@@ -38,7 +38,7 @@ pub use statements::{StatementsOutcome, Values, record_statements};
 /// The version of the tables and the manifest; a number more when the meaning of a column changes.
 pub const VERSION: i64 = 1;
 
-/// How a recording went.
+/// The outcome of a recording.
 pub struct RecordingOutcome {
     /// The command's wait status; none where it was a process that was there.
     pub status: Option<i32>,
@@ -46,7 +46,7 @@ pub struct RecordingOutcome {
     pub signal: i32,
     pub calls: u64,
     pub threads: u64,
-    /// Why it is incomplete; nothing if it is not.
+    /// The reasons why it is incomplete; nothing if it is not.
     pub reasons: Vec<String>,
     pub notes: Vec<String>,
 }

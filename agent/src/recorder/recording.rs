@@ -178,7 +178,7 @@ impl Recording {
         self.failed |= !self.output.add(round);
     }
 
-    /// Whether rows cannot be written any more.
+    /// Return whether rows cannot be written any more.
     pub fn has_failed(&self) -> bool {
         self.failed
     }

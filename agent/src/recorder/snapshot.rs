@@ -23,7 +23,7 @@ const LEAST_DATABASE_BYTES: i64 = 512;
 /// As many symbolic links as the kernel follows (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
-/// How what is told of a path is known.
+/// The source of what the snapshot says of a path.
 pub const LOOKED_UP: &str = "looked-up";
 /// The kind of a path that leads to nothing.
 pub const ABSENT: &str = "absent";
@@ -280,7 +280,7 @@ pub fn descriptors(tid: i32, thread_id: i64) -> Vec<OpenDescriptor> {
     rows
 }
 
-/// Which of the paths of a call.
+/// One of the paths of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallPath {
     First,

@@ -20,7 +20,7 @@ pub struct WaitingCommand {
     failed: PipeReader,
 }
 
-/// How a command starts.
+/// The way a command starts.
 pub enum Starts {
     /// With a filter of its calls (seccomp(2)).
     Filtered(Vec<libc::sock_filter>),
@@ -139,7 +139,7 @@ pub fn threads(pid: i32) -> io::Result<Vec<i32>> {
     Ok(entries.flatten().filter_map(number).collect())
 }
 
-/// Whether a thread is there and has not begun to end: field 9 of proc_pid_stat(5).
+/// Return whether a thread is there and has not begun to end: field 9 of proc_pid_stat(5).
 pub fn is_alive(tid: i32) -> bool {
     /// The flag of a thread that exits (include/linux/sched.h).
     const PF_EXITING: u32 = 4;
@@ -151,7 +151,7 @@ pub fn is_alive(tid: i32) -> bool {
     flags.is_some_and(|it| it & PF_EXITING == 0)
 }
 
-/// Whether a program's file gives its user other rights (execve(2)).
+/// Return whether a program's file gives its user other rights (execve(2)).
 pub fn is_set_id(executable: &[u8]) -> bool {
     fs::metadata(OsStr::from_bytes(executable))
         .is_ok_and(|it| it.permissions().mode() & (libc::S_ISUID | libc::S_ISGID) != 0)

@@ -94,7 +94,7 @@ impl<'a> ValueReader<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Whether the next character is this one; it is taken then.
+    /// Return whether the next character is this one; it is taken then.
     pub fn takes(&mut self, wanted: char) -> bool {
         self.skip_space();
         let is_there = self.rest().starts_with(wanted);

@@ -20,8 +20,8 @@ pub const DIRECTIVES: [&str; 11] = [
     "transaction",
 ];
 
-/// Whether a comment within a statement was meant for a directive: it begins a line, and has one's
-/// word. Any other is the statement's own.
+/// Return whether a comment within a statement was meant for a directive: it begins a line, and has
+/// one's word. Any other is the statement's own.
 fn is_directive_within(before: &str, comment: &str) -> bool {
     let begins_line = before.trim_end_matches([' ', '\t']).ends_with('\n');
     let Some(text) = comment.strip_prefix(DIRECTIVE).filter(|_| begins_line) else { return false };
@@ -82,7 +82,7 @@ pub fn token(text: &str) -> (TokenKind, usize) {
     }
 }
 
-/// Whether a byte is of a word: all that is not ASCII is (IdChar() in src/tokenize.c).
+/// Return whether a byte is of a word: all that is not ASCII is (IdChar() in src/tokenize.c).
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
@@ -121,7 +121,7 @@ pub fn tokens(text: &str) -> impl Iterator<Item = (TokenKind, usize, &str)> {
     })
 }
 
-/// Whether a statement is the definition of a trigger, which holds statements itself.
+/// Return whether a statement is the definition of a trigger, which holds statements itself.
 fn is_trigger(text: &str) -> bool {
     let mut words = tokens(text).map(|(_, _, word)| word.to_ascii_uppercase());
     let mut next = || words.next().unwrap_or_default();

@@ -7,7 +7,7 @@ use super::statement::{OpenTransaction, SqlPart, SqlScript, SqlStatement, SqlSte
 
 /// Bytes of a statement or a directive, at most.
 const MOST_STATEMENT_BYTES: usize = 16 << 20;
-/// How deep `repeat` nests, at most.
+/// The depth to which `repeat` nests, at most.
 const MOST_DEPTH: usize = 8;
 /// Databases attached to one connection, at most: SQLITE_MAX_ATTACHED (sqlite.org/limits.html).
 const MOST_ATTACHED: usize = 10;

@@ -126,7 +126,7 @@ impl SqlStatement {
 /// (jojlab/recording/sql_settings.py).
 const PRAGMAS: &str = include_str!("pragmas.txt");
 
-/// Whether a PRAGMA may be in a script; `sets` where it is given a value. Says why not.
+/// Return whether a PRAGMA may be in a script; `sets` where it is given a value. Says why not.
 ///
 /// # Errors
 /// If not.

@@ -136,7 +136,8 @@ pub fn closed_digests(paths: &[PathBuf], vfs: Vfs) -> Result<Vec<ContentsDigest>
     Ok(found)
 }
 
-/// What plain SQLite reads of a closed database. What a power cut left of a WAL stays there.
+/// Return the digest of what plain SQLite reads of a closed database. What a power cut left of a
+/// WAL stays there.
 fn plain_digest(path: &Path) -> Result<ContentsDigest, SqliteError> {
     let plain = open(path)?;
     let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;

@@ -294,10 +294,10 @@ pub fn wait(tries: i32) -> bool {
     true
 }
 
-/// How the last transaction of this thread's connection ended since it was asked last.
+/// The end of the last transaction of this thread's connection since the last question.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransactionEnd {
-    /// When it committed, if it had a write lock.
+    /// The time of its commit, if it had a write lock.
     pub committed_ns: Option<i64>,
     /// Databases whose write lock it had: not the temporary one, which nobody else has.
     pub databases: u16,
@@ -330,7 +330,7 @@ pub fn note(connection: &mut Connection, names: &[String]) -> rusqlite::Result<(
     }))
 }
 
-/// How this thread's connection ended its transactions since it was asked last.
+/// Return how this thread's connection ended its transactions since the last question.
 pub fn take_transaction_end() -> TransactionEnd {
     ENDED.take()
 }

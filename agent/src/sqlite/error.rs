@@ -46,10 +46,10 @@ const SQLITE_CODES: [i32; 10] = [
     ffi::SQLITE_INTERNAL,
 ];
 
-/// Whether an answer of SQLite, by its extended code, is this machine's: where the code says so, or
-/// where it may be either's and the machine `lacks` what the call needed. All else is of the file
-/// or of its filesystem: SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_IOERR where a sector cannot be read,
-/// SQLITE_ERROR where a table is gone, SQLITE_READONLY on a filesystem that has given up,
+/// Return whether an answer of SQLite, by its extended code, is this machine's: where the code says
+/// so, or where it may be either's and the machine `lacks` what the call needed. All else is of the
+/// file or of its filesystem: SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_IOERR where a sector cannot be
+/// read, SQLITE_ERROR where a table is gone, SQLITE_READONLY on a filesystem that has given up,
 /// SQLITE_FULL on one that finds no free space, SQLITE_TOOBIG where a row claims another length.
 fn is_of_machine(extended_code: i32, lacks: impl Fn(Lack) -> bool) -> bool {
     let primary = extended_code & 0xff;
@@ -64,13 +64,13 @@ fn is_of_machine(extended_code: i32, lacks: impl Fn(Lack) -> bool) -> bool {
 }
 
 impl SqliteError {
-    /// Whether the filesystem was full.
+    /// Return whether the filesystem was full.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::Step { source, .. }
             if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull))
     }
 
-    /// Whether SQLite took the file for no database, or for one that it may not read.
+    /// Return whether SQLite took the file for no database, or for one that it may not read.
     pub fn is_no_database(&self) -> bool {
         matches!(self, Self::Step { source, .. }
             if source.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase))
@@ -95,8 +95,8 @@ impl SqliteError {
         }
     }
 
-    /// Whether the failure is this machine's, as memory ran out, and says nothing of what the file
-    /// holds.
+    /// Return whether the failure is this machine's, as memory ran out, and says nothing of what
+    /// the file holds.
     pub fn is_of_this_machine(&self) -> bool {
         let Self::Step { source, .. } = self else { return false };
         // Without a code, it is a value of another type than was written.
@@ -129,7 +129,7 @@ impl Lack {
     #[cfg(test)]
     pub const ALL: [Self; 3] = [Self::Descriptor, Self::Mapping, Self::Space];
 
-    /// Whether the machine lacks it now.
+    /// Return whether the machine lacks it now.
     pub fn is_there(self) -> bool {
         match self {
             Self::Descriptor => File::open("/dev/null").is_err(),
@@ -231,7 +231,7 @@ mod tests {
         assert!(!error(ffi::SQLITE_IOERR_READ, "/").is_disk_full());
     }
 
-    /// Whether it is there in a process that may have nothing of a resource.
+    /// Return whether it is there in a process that may have nothing of a resource.
     fn is_there_without(resource: Resource, lack: Lack) -> bool {
         let mut command = Command::new("/bin/true");
         let tried = move || {

@@ -1,5 +1,5 @@
-//! How a workload has SQLite work, whatever its transactions are: the fields of a record that all
-//! workloads of SQLite share. Applies them to the process, and opens databases with them.
+//! The options that a workload gives SQLite, whatever its transactions are: the fields of a record
+//! that all workloads of SQLite share. Applies them to the process, and opens databases with them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,8 +36,8 @@ pub struct SqliteOptions {
 }
 
 words! {
-    /// Who makes a checkpoint that is due: the workload after the commit, or SQLite inside COMMIT
-    /// (sqlite.org/c3ref/wal_autocheckpoint.html).
+    /// The maker of a checkpoint that is due: the workload after the commit, or SQLite inside
+    /// COMMIT (sqlite.org/c3ref/wal_autocheckpoint.html).
     Autocheckpoint { Workload = "workload", Sqlite = "sqlite" }
 }
 
@@ -62,7 +62,7 @@ impl SqliteOptions {
         Databases::open(databases, &self.pragmas(), autocheckpoint_frames)
     }
 
-    /// How each database is opened.
+    /// Return the pragmas that each database is opened with.
     pub fn pragmas(&self) -> Pragmas {
         Pragmas {
             vfs: self.vfs,

@@ -132,7 +132,8 @@ words! {
     Synchronous { Off = "off", Normal = "normal", Full = "full", Extra = "extra" }
 }
 words! {
-    /// How a checkpoint treats readers and the WAL (sqlite.org/pragma.html#pragma_wal_checkpoint).
+    /// The way a checkpoint treats readers and the WAL
+    /// (sqlite.org/pragma.html#pragma_wal_checkpoint).
     CheckpointMode {
         Passive = "passive", Full = "full", Restart = "restart", Truncate = "truncate",
     }

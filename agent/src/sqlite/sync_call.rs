@@ -64,7 +64,7 @@ pub fn choose(call: SyncChoice, dropped: DroppedSync) {
     DROPPED.store(dropped as u8, Ordering::Relaxed);
 }
 
-/// Which sync one of that descriptor is, by what it is of. `name` is the file's.
+/// Return the kind of a sync by the descriptor that it gets. `name` is the file's.
 fn kind_of(is_directory: bool, name: &str) -> DroppedSync {
     if is_directory {
         DroppedSync::Directory
@@ -85,7 +85,7 @@ fn is_left_out(dropped: u8, kind: DroppedSync, is_empty: bool) -> bool {
 }
 
 impl SyncedFiles {
-    /// Whether it is as at its last sync, also one that is left out.
+    /// Return whether it is as at its last sync, also one that is left out.
     fn is_as_before(&mut self, found: &Metadata) -> bool {
         let now = match found.is_dir() {
             true => (found.mtime(), found.mtime_nsec()),
@@ -99,7 +99,7 @@ fn metadata(descriptor: c_int) -> Option<Metadata> {
     std::fs::metadata(format!("/proc/self/fd/{descriptor}")).ok()
 }
 
-/// Whether the sync of a descriptor is one of those that are left out.
+/// Return whether the sync of a descriptor is one of those that are left out.
 fn is_dropped(descriptor: c_int) -> bool {
     let dropped = DROPPED.load(Ordering::Relaxed);
     if dropped == DroppedSync::None as u8 {

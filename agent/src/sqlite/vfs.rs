@@ -75,13 +75,13 @@ pub unsafe fn replace(name: &CStr, call: Option<Pointer>) -> bool {
 /// One write that the kernel took.
 pub struct Written<'a> {
     pub path: &'a Path,
-    /// How long the file was before.
+    /// The length of the file before.
     pub length_before: usize,
     pub offset: usize,
     pub bytes: &'a [u8],
 }
 
-/// Who is told of writes.
+/// A function that is told of writes.
 type Listener = Box<dyn FnMut(Written) + Send>;
 
 static LISTENER: Mutex<Option<Listener>> = Mutex::new(None);

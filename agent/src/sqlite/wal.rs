@@ -40,7 +40,7 @@ pub struct CheckpointCounts {
 }
 
 impl CheckpointCounts {
-    /// Whether nothing is left to copy.
+    /// Return whether nothing is left to copy.
     pub fn is_whole(self) -> bool {
         !self.is_busy && self.copied == self.in_log
     }
@@ -91,7 +91,7 @@ impl Database {
         self.wal_frames.swap(0, Ordering::Relaxed)
     }
 
-    /// Whether another connection of this process has it open.
+    /// Return whether another connection of this process has it open.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
     }

@@ -67,8 +67,8 @@ impl<'a> CallRow<'a> {
         self.list(key).map(|role| format!("{of}::{role}, ")).collect()
     }
 
-    /// Whether the tracer follows it in 32-bit programs too, and does not only name it. What they
-    /// give io_submit has another form, which it does not read.
+    /// Return whether the tracer follows it in 32-bit programs too, and does not only name it. What
+    /// they give io_submit has another form, which it does not read.
     fn has_role(&self) -> bool {
         self.list("traced").any(|role| !["Named", "File", "Submits"].contains(&role))
     }

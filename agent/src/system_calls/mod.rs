@@ -63,8 +63,8 @@ pub fn to_kernel(number: i64) -> Option<i64> {
     row(number)?.arm64
 }
 
-/// How this kernel makes a call of a number on x86_64: the number it has, and the arguments; none
-/// where it cannot.
+/// Return the number and the arguments by which this kernel makes a call that has a number on
+/// x86_64; none where it cannot.
 pub fn native_call(number: i64, arguments: [i64; 6]) -> Option<(i64, [i64; 6])> {
     if IS_ARM64 { arm64_call(number, arguments) } else { Some((number, arguments)) }
 }

@@ -149,7 +149,7 @@ pub fn annotate(requests: &mut [Request], timeline: &Timeline, transactions: &[T
     }
 }
 
-/// When the transactions of each thread ran, by which a request finds its own.
+/// The times of the transactions of each thread, by which a request finds its own.
 #[derive(Debug, Default)]
 pub struct TransactionSpans(BTreeMap<i64, Vec<TransactionSpan>>);
 

@@ -115,7 +115,7 @@ fn read_file<Row: Table>(
     Ok((rows, decoded_bytes))
 }
 
-/// How many rows may be decoded at a time.
+/// Return how many rows may be decoded at a time.
 ///
 /// # Errors
 /// Of what is wrong, if a column is larger than any of ours, or not in the file; None if there are

@@ -66,7 +66,7 @@ pub struct Tracer {
     /// Program runs skipped by the kernel up to the last `start`, and up to the end of the tracing.
     skipped_before: u64,
     skipped_end: Option<u64>,
-    /// When requests that take long were asked about.
+    /// The time of the last question about requests that take long.
     asked_ns: u64,
     totals_alone: bool,
     /// Bios counted, and runs that were not, up to the last `start`.
@@ -436,7 +436,7 @@ fn known_disk(disk: u32) -> Result<TracedDisk, TracerError> {
     Ok(TracedDisk { name, takes_bios: Layer::new(&folder).takes_bios() })
 }
 
-/// Why a disk cannot be traced.
+/// The reason why a disk cannot be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TracerError {
     #[error(transparent)]

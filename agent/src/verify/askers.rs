@@ -1,5 +1,5 @@
-//! Who asked for a write: the syncs that the workload made are known, with their times. What a
-//! filesystem sends for its journal, and for the data of a synced file, while one of them goes on
+//! Checks who asked for a write: the syncs that the workload made are known, with their times. What
+//! a filesystem sends for its journal, and for the data of a synced file, while one of them goes on
 //! is asked for by it, or by another of those that go on.
 
 use serde::Serialize;

@@ -57,11 +57,11 @@ pub struct Verdict {
     pub did: Vec<&'static str>,
     /// The steps that were left out, and why: this machine or filesystem cannot do them.
     pub left_out: BTreeMap<&'static str, String>,
-    /// Why the capture is incomplete.
+    /// The reasons why the capture is incomplete.
     pub reasons: Vec<String>,
     /// The first that was wrong.
     pub complaints: Vec<String>,
-    /// Who wrote what of the filesystem's disk last: for tools that know the filesystem.
+    /// The last writers of the filesystem's disk, for tools that know the filesystem.
     pub writers: Vec<LastWriter>,
 }
 
@@ -84,7 +84,8 @@ impl Verdict {
         verdict
     }
 
-    /// Which step that was is not known: whether ranges are joined is the kernel's choice.
+    /// Note whether discards of several ranges came. Their step is not known: whether ranges are
+    /// joined is the kernel's choice.
     fn note_ranges(&mut self, capture: &Capture) {
         let has_several = capture.page_runs.windows(2).any(|pair| {
             let [first, second] = pair else { return false };
@@ -108,7 +109,7 @@ impl Verdict {
     }
 }
 
-/// Who a file of the tables is.
+/// The owner that a file of the tables stands for.
 pub(super) enum Owner<'a> {
     Stamped(&'a KnownFile),
     Recorded(&'a str),

@@ -131,7 +131,7 @@ impl Compared<'_> {
         }
     }
 
-    /// Who else's the bytes of a stamp were told to be.
+    /// Return the wrong owner that the tables give the bytes of a stamp, if they do.
     fn wrong_owner(&self, at: usize, stamp: Stamp) -> Option<String> {
         let block = (stamp.offset / FILE_BLOCK_BYTES * FILE_BLOCK_BYTES) as i64;
         let is_right = |run: &PageRun| {

@@ -36,13 +36,13 @@ impl SectorVersions {
         self.files.extend(other.files);
     }
 
-    /// Whether a file of this name was written.
+    /// Return whether a file of this name was written.
     pub fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
 
-    /// Whether the file's sector at an offset ever held these bytes. What was not written reads
-    /// as zeros.
+    /// Return whether the file's sector at an offset ever held these bytes. What was not written
+    /// reads as zeros.
     pub fn had_content(&self, path: &str, offset: u64, sector: &[u8]) -> bool {
         let Some(shadow) = self.files.get(path) else { return false };
         match shadow.versions.get(&offset) {

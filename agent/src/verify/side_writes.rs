@@ -14,7 +14,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::sector_versions::SectorVersions;
 
-/// Why a step was left out; None where it was done.
+/// The reason why a step was left out; None where it was done.
 pub type LeftOut = Option<String>;
 
 const PAGE: usize = 4096;

@@ -1,5 +1,5 @@
-//! Who wrote each sector of a disk last, as the tracer told it: what a tool that knows the
-//! filesystem can be asked about.
+//! Finds the last writer of each sector of a disk by the tracer's tables: a tool that knows the
+//! filesystem can be asked about it.
 
 use std::collections::BTreeMap;
 

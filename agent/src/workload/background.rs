@@ -218,7 +218,7 @@ impl Signals {
         Ok(Self { input: File::open("/proc/self/fd/0").context("standard input")? })
     }
 
-    /// Whether the parent wants an end, waiting for it for so long at most.
+    /// Return whether the parent wants an end, waiting for it for so long at most.
     pub fn shall_stop(&self, wait_ns: i64) -> bool {
         use std::os::fd::AsRawFd;
         let wait_ns = wait_ns.max(0);
@@ -312,17 +312,17 @@ const INTERVAL_NS: i64 = 10_000_000;
 /// Bytes of a row's value, as in the ATC'13 study.
 const VALUE_BYTES: usize = 100;
 
-/// When its inserts began and returned, in order.
+/// The times when its inserts began and returned, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct AppTimes {
-    /// When the table was there.
+    /// The time when the table was there.
     ready_ns: i64,
     begin_ns: Vec<i64>,
     return_ns: Vec<i64>,
 }
 
 impl AppTimes {
-    /// When its table and each of its rows were there to stay.
+    /// Yield the times when its table and each of its rows were there to stay.
     pub fn promises_ns(&self) -> impl Iterator<Item = i64> {
         [self.ready_ns].into_iter().chain(self.return_ns.iter().copied())
     }

@@ -57,7 +57,7 @@ impl Share {
 #[derive(Debug, Clone)]
 pub struct Shuffle {
     order: Vec<u32>,
-    /// How many of `order` have come in this round.
+    /// The number of those of `order` that have come in this round.
     drawn: usize,
     repeats: Share,
 }

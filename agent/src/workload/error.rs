@@ -29,7 +29,7 @@ impl WorkloadError {
         Self::WrongUse(WrongUse(what.into()))
     }
 
-    /// Whether the filesystem was full, or the user's quota used up.
+    /// Return whether the filesystem was full, or the user's quota used up.
     pub fn is_disk_full(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.is_disk_full(),
@@ -55,9 +55,9 @@ impl WorkloadError {
         }
     }
 
-    /// Whether the failure is this machine's, and says nothing of what the files hold. A judge has
-    /// every right (capabilities(7)): permission that is denied is of what is on the disk, such as
-    /// a file's flags.
+    /// Return whether the failure is this machine's, and says nothing of what the files hold. A
+    /// judge has every right (capabilities(7)): permission that is denied is of what is on the
+    /// disk, such as a file's flags.
     pub fn is_of_this_machine(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.is_of_this_machine(),
@@ -87,7 +87,7 @@ pub fn failed<'a, E: Into<std::io::Error>>(
 
 #[cfg(test)]
 impl WorkloadError {
-    /// Whether the case asks for something impossible.
+    /// Return whether the case asks for something impossible.
     pub fn is_wrong_use(&self) -> bool {
         matches!(self, Self::WrongUse(_) | Self::Sqlite(SqliteError::WrongUse(_)))
     }

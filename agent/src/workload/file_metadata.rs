@@ -76,7 +76,8 @@ impl FileMetadataSettings {
         Plan::new(self.warmup_transactions, self.transactions, self.duration_ms)
     }
 
-    /// Whether it is to find the kernel's caches empty: a look-up in them would cost nothing.
+    /// Return whether it is to find the kernel's caches empty: a look-up in them would cost
+    /// nothing.
     pub fn needs_cold_cache(&self) -> bool {
         self.metadata_operation == MetadataOperation::Stat
     }
@@ -88,7 +89,7 @@ impl FileMetadataSettings {
 }
 
 impl MetadataOperation {
-    /// Whether the names must be there before.
+    /// Return whether the names must be there before.
     pub fn needs_files(self) -> bool {
         matches!(self, Self::Unlink | Self::Rename | Self::Stat)
     }

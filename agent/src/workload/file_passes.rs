@@ -164,12 +164,12 @@ impl Pass {
         }
     }
 
-    /// Whether it reads.
+    /// Return whether it reads.
     pub fn is_read(self) -> bool {
         matches!(self, Self::Read | Self::RandomRead)
     }
 
-    /// Whether its records come in random order, some of them twice.
+    /// Return whether its records come in random order, some of them twice.
     pub fn is_random(self) -> bool {
         matches!(self, Self::RandomRead | Self::RandomWrite)
     }

@@ -47,7 +47,7 @@ pub trait WorkloadRequest: std::fmt::Debug {
     /// first.
     fn space_needed(&self) -> Space;
 
-    /// Why nobody could say what a power cut took of it; None where `Remains::judge` can.
+    /// Return why nobody could say what a power cut took of it; None where `Remains::judge` can.
     fn refuses_power_cut(&self) -> Option<&'static str>;
 
     /// Makes in `directory` what it starts from.
@@ -59,7 +59,7 @@ pub trait WorkloadRequest: std::fmt::Debug {
 
 /// A prepared workload.
 pub trait Workload {
-    /// Whether the kernel's caches are to be empty before the first transaction.
+    /// Return whether the kernel's caches are to be empty before the first transaction.
     fn needs_cold_cache(&self) -> bool;
 
     /// The configuration in force, read back where that can be done; an object.
@@ -89,7 +89,7 @@ pub struct ClosedWorkload {
     pub operation_hash: String,
     /// Holds what the workload alone adds to the manifest.
     pub manifest: Vec<(&'static str, Value)>,
-    /// Why not all was done that was asked for; empty where it was.
+    /// The reasons why not all was done that was asked for; empty where it was.
     pub incomplete_reasons: Vec<String>,
     /// Holds what it left in its directory.
     pub remains: Box<dyn Remains>,
@@ -114,7 +114,8 @@ pub trait Remains {
     /// If the files cannot be read, or hold what no operation put there.
     fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError>;
 
-    /// When `judge` begins to owe something that no transaction's return promised; in any order.
+    /// Return the times when `judge` begins to owe something that no transaction's return promised;
+    /// in any order.
     fn promise_times_ns(&self) -> Vec<i64> {
         Vec::new()
     }
@@ -124,8 +125,8 @@ pub trait Remains {
         commits(transactions)
     }
 
-    /// Whether `judge` asks a judge of the user's, who is to be tried first where nothing can
-    /// have been lost.
+    /// Return whether `judge` asks a judge of the user's, who is to be tried first where nothing
+    /// can have been lost.
     fn has_foreign_judge(&self) -> bool {
         false
     }

@@ -14,12 +14,13 @@ pub const REOPENING: &str = "reopening";
 pub const READ_ONLY: &str = "read-only";
 pub const ROLLBACK: &str = "rollback";
 
-/// Whether a row is no transaction, but work that transactions leave to be done after them.
+/// Return whether a row is no transaction, but work that transactions leave to be done after them.
 fn is_deferred(verb: &str) -> bool {
     [CHECKPOINT, REOPENING].contains(&verb)
 }
 
-/// Whether a row of this kind is a commit, or an operation on files: what a power cut may take.
+/// Return whether a row of this kind is a commit, or an operation on files: what a power cut may
+/// take.
 pub fn is_commit(kind: &str) -> bool {
     !is_deferred(kind) && ![READ_ONLY, ROLLBACK].contains(&kind)
 }
@@ -71,7 +72,7 @@ pub struct Ledger {
     /// The kernel's number of the thread.
     pub tid: i64,
     pub entries: Vec<Done>,
-    /// How many entries the warm-up has.
+    /// The number of entries of the warm-up.
     pub warmup: usize,
 }
 
@@ -85,7 +86,7 @@ impl Ledger {
         Self { tid, entries, warmup: 0 }
     }
 
-    /// When each transaction returned, without checkpoints.
+    /// Return when each transaction returned, without checkpoints.
     pub fn returns(&self) -> Vec<i64> {
         let transactions = self.entries.iter().filter(|done| !is_deferred(done.verb));
         transactions.map(|done| done.return_ns).collect()

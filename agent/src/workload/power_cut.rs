@@ -129,7 +129,7 @@ impl DatabaseStates {
         all.filter(|(_, digest)| **digest == found).map(|(number, _)| number).collect()
     }
 
-    /// Whether a transaction, of which the first is number 1, changed it.
+    /// Return whether a transaction, of which the first is number 1, changed it.
     fn is_changed_by(&self, number: u64) -> bool {
         let at = |number: u64| usize::try_from(number).ok().and_then(|at| self.0.get(at));
         number > 0 && at(number) != at(number - 1)

@@ -1,5 +1,5 @@
-//! How far the files of databases have grown when transactions are measured (GLOSSARY, regime), the
-//! checkpoints of a connection, and whether files grew meanwhile.
+//! The regime: how far the files of databases have grown when transactions are measured
+//! (GLOSSARY.md), the checkpoints of a connection, and whether files grew meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -22,7 +22,7 @@ use crate::tables::timeline::now_ns;
 use crate::workload::ledger::CHECKPOINT;
 
 words! {
-    /// How far files have grown when transactions are measured (GLOSSARY.md, "regime").
+    /// The state of growth of files when transactions are measured (GLOSSARY.md, "regime").
     Regime { Fresh = "fresh", Steady = "steady", Reopened = "reopened" }
 }
 
@@ -34,9 +34,9 @@ pub struct RegimeFields {
 }
 
 impl RegimeFields {
-    /// Whether a connection that made so many transactions since it was opened is to be closed and
-    /// opened again: after each burst, and at the end for what is left of one, so that every
-    /// transaction has its share of the cost.
+    /// Return whether a connection that made so many transactions since it was opened is to be
+    /// closed and opened again: after each burst, and at the end for what is left of one, so that
+    /// every transaction has its share of the cost.
     pub fn is_reopening_due(&self, in_burst: u64, at_end: bool) -> bool {
         let burst = if at_end { 1 } else { self.burst_transactions.get() };
         self.regime == Regime::Reopened && in_burst >= burst
@@ -99,7 +99,8 @@ pub fn regime_findings(regime: Regime, grown: &GrownFiles, reopenings: Reopening
     })
 }
 
-/// Why the measured transactions were not in the regime that was asked for; empty where they were.
+/// Return why the measured transactions were not in the regime that was asked for; empty where they
+/// were.
 pub fn missed(
     regime: Regime,
     options: &SqliteOptions,
@@ -139,7 +140,7 @@ impl<'a> Checkpoints<'a> {
         self.databases.all().iter().filter(move |database| database.frames_to_copy() >= limit)
     }
 
-    /// Whether any is.
+    /// Return whether any is.
     pub fn is_due(&self, at_end: bool) -> bool {
         self.due(at_end).next().is_some()
     }
@@ -270,9 +271,9 @@ impl GrownFiles {
         json!({ "sizes": sizes, "wal_sequences": sequences })
     }
 
-    /// Why the measured part was not steady: a file that grew, a WAL that could not be overwritten.
-    /// Empty where it was. A journal that every transaction makes or fills anew is as large after
-    /// as before.
+    /// Return the reasons why the measured part was not steady: a file that grew, a WAL that could
+    /// not be overwritten. Empty where it was. A journal that every transaction makes or fills anew
+    /// is as large after as before.
     pub fn not_steady(&self, has_wal: bool) -> Vec<String> {
         let (Some(before), Some(after)) = (&self.before, &self.after) else {
             return vec!["not steady: no transaction was measured".to_owned()];

@@ -1,5 +1,5 @@
-//! How sending goes, for who looks at a device: SPOOL/uploader.json. It is written when that
-//! changes, and is not synced: what is lost is told again.
+//! The state of sending, for a person who looks at a device: SPOOL/uploader.json. It is written
+//! when that changes, and is not synced: what is lost is told again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-/// How it goes.
+/// The state of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Going {
@@ -44,7 +44,7 @@ impl Status {
         Status { path: spool.join("uploader.json"), server: server.to_owned(), last: None }
     }
 
-    /// How it goes now; `reason` is empty where it goes well.
+    /// Note how it goes now; `reason` is empty where it goes well.
     pub fn tell(&mut self, going: Going, reason: String) {
         let now = (going, reason);
         if self.last.as_ref() == Some(&now) {

@@ -1,5 +1,5 @@
-//! When what is sent: all that waits, one after another; after a failure later and later. A byte on
-//! standard input says that there is more, and its end is ours.
+//! Sends the spool in time: all that waits, one after another; after a failure later and later. A
+//! byte on standard input says that there is more, and its end is ours.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(3600);
 /// Without a word of the collector the spool is looked at so often.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// How long what waits is sent after standard input has ended.
+/// The time that what waits is sent after standard input has ended.
 const AT_END: Duration = Duration::from_secs(10);
 
 /// A segment that arrives garbled is sent so often.

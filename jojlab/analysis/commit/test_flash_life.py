@@ -1,4 +1,4 @@
-"""What a commit wears out, of counters that are worked out by hand."""
+"""Tests what a commit wears out, with counters that are worked out by hand."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_the_dispatch_threads_of_both_devices_count(tmp_path: Path) -> None:
 
 
 def test_percentiles_are_measured_values(tmp_path: Path) -> None:
-    """Of 1, 2 ... 1000 ns the nearest ranks are the shares themselves."""
+    """The nearest ranks of 1, 2 ... 1000 ns are the shares themselves."""
     transactions = [
         ("commit", "insert", 10_000 * n, 10_000 * n, 10_000 * n + (n * 17) % 1001)
         for n in range(1, 1001)

@@ -1,4 +1,4 @@
-"""What a capture does not have is absent, and said."""
+"""Tests that what a capture does not have is absent, and said."""
 
 from pathlib import Path
 

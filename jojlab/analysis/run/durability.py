@@ -60,7 +60,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class HarmCause:
-    """What harm takes: the smallest cut of one state, for all `states` with that outcome whose
+    """The cause of harm: the smallest cut of one state, for all `states` with that outcome whose
     smallest cuts take slots of the same owners in the same way.
     """
 

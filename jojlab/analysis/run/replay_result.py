@@ -1,4 +1,6 @@
-"""How well a replay kept to its recording: from the manifest of a capture, its entry `replay`."""
+"""The result of a replay, how well it kept to its recording: from the manifest of a capture, its
+entry `replay`.
+"""
 
 from __future__ import annotations
 

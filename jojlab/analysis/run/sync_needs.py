@@ -16,7 +16,7 @@ from jojlab.trace.power_cuts import OUTCOMES, JudgedState, PowerCuts
 
 
 class SyncVerdict(StrEnum):
-    """What is known of the need of a sync. None of them says that it can be spared."""
+    """The need of a sync, as far as it is known. None of them says that it can be spared."""
 
     PROTECTS = "protects"
     # The same harm was seen with every sync.

@@ -1,4 +1,4 @@
-"""What survives of a case, counted from answers that are worked out by hand."""
+"""Tests what survives of a case, counted from answers that are worked out by hand."""
 
 from __future__ import annotations
 

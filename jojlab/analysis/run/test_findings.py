@@ -1,4 +1,4 @@
-"""What is kept of a run is what would be computed, and is used only while it is."""
+"""Tests that what is kept of a run is what would be computed, and is used only while it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What manifests say of commits, and of where they were made."""
+"""Tests what manifests say of commits, and of where they were made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read in slices of requests is what is read at once, whatever their size."""
+"""Tests that what is read in slices of requests is what is read at once, whatever their size."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a sync protects, from answers that are worked out by hand."""
+"""Tests what a sync protects, from answers that are worked out by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose the I/O of a small live trace was, and its short answer, worked out by hand."""
+"""Tests the owners of the I/O of a small live trace, and its short answer, worked out by hand."""
 
 from __future__ import annotations
 

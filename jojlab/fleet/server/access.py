@@ -1,4 +1,4 @@
-"""Who may send, and how much: tokens, and the limits of each sender.
+"""Decides who may send, and how much: tokens, and the limits of each sender.
 
 Clocks are arguments, in seconds of a clock that nobody sets.
 """

@@ -1,4 +1,4 @@
-"""Who is ended when there are too many connections, and how many lines the log gets."""
+"""Tests which is ended when there are too many connections, and how many lines the log gets."""
 
 from __future__ import annotations
 

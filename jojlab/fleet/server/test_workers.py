@@ -1,4 +1,4 @@
-"""What becomes of a segment whose worker dies."""
+"""Tests what becomes of a segment whose worker dies."""
 
 from __future__ import annotations
 

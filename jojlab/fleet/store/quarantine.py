@@ -1,5 +1,5 @@
-"""What was received whole and is no segment: kept apart, under quarantine/, for who looks for the
-fault; bounded in bytes, for each device and for all.
+"""Keeps apart, under quarantine/, what was received whole and is no segment, for the person who
+looks for the fault; bounded in bytes, for each device and for all.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def _copy(stream: IO[bytes], out: IO[bytes], size_bytes: int, table: str) -> Non
 
 @dataclass(frozen=True)
 class _Decoded:
-    """How many rows a table has, and what they are if it is one."""
+    """The number of rows of a table, and the rows if it is one."""
 
     rows: int
     only: dict[str, Any] | None

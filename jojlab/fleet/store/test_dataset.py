@@ -1,4 +1,4 @@
-"""Which units count, at each step of a compaction and of a kill between two."""
+"""Tests which units count, at each step of a compaction and of a kill between two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is missing in what was observed of a fleet: added up over its devices."""
+"""The losses in what was observed of a fleet, added up over its devices."""
 
 from __future__ import annotations
 

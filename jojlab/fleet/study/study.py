@@ -253,7 +253,7 @@ class FleetStudy:
 
     @property
     def written_shares(self) -> list[tuple[str, float]]:
-        """What the bytes of write requests are of, largest share first."""
+        """Return the shares of written bytes by what they are of, the largest first."""
         sums: dict[str, int] = {}
         for row in self.io_mix:
             if row["operation"] == "write":

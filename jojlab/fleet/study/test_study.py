@@ -1,4 +1,4 @@
-"""What is reported of a fleet, by DuckDB: of a made one, and of one that lacks something."""
+"""Tests what is reported by DuckDB of a simulated fleet, and of one that lacks something."""
 
 from __future__ import annotations
 
@@ -347,7 +347,7 @@ def fleet_of_two(folder: Path) -> dict[str, Path]:
 
 
 def run_joj(*arguments: object, code: int) -> str:
-    """What a command prints, which ends with this code and within a time that no hang has."""
+    """Return what a command prints that ends with this code, within a time that no hang has."""
     ended = subprocess.run(
         [sys.executable, "-m", "jojlab", *map(str, arguments)],
         capture_output=True, text=True, timeout=HANG_S, check=False,
@@ -362,7 +362,7 @@ def cut(file: Path) -> None:
 
 
 def says_geo(file: Path) -> None:
-    """By this note DuckDB reads the texts as geometries."""
+    """Return a file with the note by which DuckDB reads its texts as geometries."""
     column = {"encoding": "WKB", "geometry_types": []}
     note = {"version": "1.0.0", "primary_column": "process", "columns": {"process": column}}
     table = pq.ParquetFile(file).read()

@@ -25,7 +25,7 @@ pub fn short(name: &str) -> &str {
 /// The call of a line.
 #[derive(Debug)]
 pub enum Decoded {
-    /// How long it took, if the line tells.
+    /// A call, and its duration if the line tells it.
     Recorded(Box<TracedCall>, Option<i64>),
     /// No file system call; its name.
     Other(String),
@@ -70,7 +70,7 @@ fn is_anonymous(parts: &Parts) -> bool {
     parts.arguments.get(3).is_some_and(|flags| names_no_file(flags) || is_raw(flags))
 }
 
-/// Whether the flags of a mapping say that it is of no file.
+/// Return whether the flags of a mapping say that it is of no file.
 pub fn names_no_file(text: &[u8]) -> bool {
     text.windows(8).any(|part| part == b"MAP_ANON")
 }
@@ -441,13 +441,14 @@ impl ArgumentCutter<'_> {
     }
 }
 
-/// Whether a text ends with a descriptor: a number, AT_FDCWD, or a number with its word behind it.
+/// Return whether a text ends with a descriptor: a number, AT_FDCWD, or a number with its word
+/// behind it.
 fn is_annotated(text: &[u8]) -> bool {
     let is_descriptor = |letter: &u8| letter.is_ascii_hexdigit() || *letter == b'D';
     text.last().is_some_and(is_descriptor) || text.ends_with(b"*/")
 }
 
-/// How the printed arguments differ from the kernel's on x86_64.
+/// The way in which the printed arguments differ from the kernel's on x86_64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentShape {
     /// Not at all.

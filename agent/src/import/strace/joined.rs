@@ -75,7 +75,7 @@ impl JoinedLines {
         }
     }
 
-    /// Whether a line can be given as it is; else what there is to give waits.
+    /// Return whether a line can be given as it is; else what there is to give waits.
     fn is_line(&mut self, line: &mut Vec<u8>) -> bool {
         without_echo(line);
         let number = self.number;
@@ -131,7 +131,7 @@ impl JoinedLines {
         self.waiting.extend(half.messages);
     }
 
-    /// Whether a line is of the table of -C; it has a head, and rows of numbers with a name.
+    /// Return whether a line is of the table of -C; it has a head, and rows of numbers with a name.
     fn is_of_table(&mut self, line: &[u8]) -> bool {
         let words = || {
             let words = line.split(u8::is_ascii_whitespace);
@@ -151,7 +151,7 @@ impl JoinedLines {
     }
 }
 
-/// Whether nothing but the beginning of a line had been written.
+/// Return whether nothing but the beginning of a line had been written.
 fn is_empty(half: &[u8]) -> bool {
     match line::read(half) {
         Ok(Some(found)) => found.content == LineContent::Call(b""),
@@ -160,7 +160,7 @@ fn is_empty(half: &[u8]) -> bool {
     }
 }
 
-/// Whether a line is the other half of one.
+/// Return whether a line is the other half of one.
 fn goes_on(half: &[u8], line: &[u8]) -> bool {
     let Ok(Some(found)) = line::read(line) else { return true };
     if found.tid.is_some() || found.stamp != LineStamp::None {

@@ -63,7 +63,7 @@ pub struct TraceLine<'a> {
 }
 
 impl TraceLine<'_> {
-    /// Whether it tells of a call, or of the end of a thread.
+    /// Return whether it tells of a call, or of the end of a thread.
     pub fn is_event(&self) -> bool {
         match self.content {
             LineContent::Call(text) | LineContent::Unfinished(text) => {
@@ -79,7 +79,8 @@ impl TraceLine<'_> {
     }
 }
 
-/// Whether a letter can stand in the name of a call; `#64` ends those of a process of another kind.
+/// Return whether a letter can stand in the name of a call; `#64` ends those of a process of
+/// another kind.
 pub fn is_of_name(letter: u8) -> bool {
     letter.is_ascii_alphanumeric() || letter == b'_' || letter == b'#'
 }

@@ -38,7 +38,7 @@ struct Source {
 /// All files of a trace.
 pub struct Merged {
     sources: Vec<Source>,
-    /// Which file has the earliest line.
+    /// The files by their earliest lines.
     order: BinaryHeap<Reverse<(i64, usize)>>,
     /// The file whose line was given last.
     given: Option<usize>,
@@ -110,7 +110,7 @@ impl Merged {
         Ok(())
     }
 
-    /// Whether there are several files.
+    /// Return whether there are several files.
     pub fn is_of_several(&self) -> bool {
         self.sources.len() > 1
     }
@@ -171,7 +171,7 @@ fn tid_of_name(file: &Path) -> Option<i64> {
     file.extension()?.to_str()?.parse().ok().filter(|tid| *tid > 0)
 }
 
-/// How a file tells times and threads.
+/// The form of times and threads in a file.
 #[derive(Debug, Clone, Default)]
 pub struct FileForm {
     pub kind: ClockKind,

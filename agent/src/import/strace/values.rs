@@ -197,7 +197,7 @@ fn comment(text: &[u8]) -> Option<&str> {
     explained.split_once("*/").map(|(explained, _)| explained.trim())
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallResult {
     /// None where it did not return; -errno where it failed.

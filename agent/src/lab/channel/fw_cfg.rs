@@ -16,7 +16,7 @@ const MOST_ENTRIES: u32 = 4096;
 /// The lab takes no larger input file (jojlab/lab/job.py).
 const MOST_FILE_BYTES: u32 = 64 << 20;
 
-/// Why the host's file cannot be read.
+/// The reason why the host's file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FwCfgError {
     #[error("no right to the registers of fw_cfg: {0}")]

@@ -21,7 +21,7 @@ const PAGE_BYTES: usize = 4096;
 /// The name of the kernel command line's field: `joj.handout=ADDRESS:LENGTH`, hexadecimal bytes.
 const FIELD: &str = "joj.handout=";
 
-/// Why results cannot be handed out.
+/// The reason why results cannot be handed out.
 #[derive(Debug, thiserror::Error)]
 pub enum HandoutError {
     #[error("the kernel command line has no valid {FIELD}ADDRESS:LENGTH (hexadecimal)")]

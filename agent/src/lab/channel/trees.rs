@@ -12,7 +12,7 @@ use tar::{Archive, Entry, EntryType};
 pub const MOST_TREE_BYTES: u32 = 256 << 20;
 const MOST_MEMBERS: usize = 200_000;
 
-/// Why a tree cannot be unpacked.
+/// The reason why a tree cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     #[error("the input tree {0:?} has more than {MOST_MEMBERS} members")]
@@ -69,8 +69,8 @@ fn fault(entry: &Entry<&[u8]>) -> io::Result<Option<&'static str>> {
     })
 }
 
-/// Whether a link cannot lead out of its tree, whatever other confined links it passes: its own
-/// directory is a real one, so that the steps up at the beginning of the target are known.
+/// Return whether a link cannot lead out of its tree, whatever other confined links it passes: its
+/// own directory is a real one, so that the steps up at the beginning of the target are known.
 fn is_confined(path: &Path, target: &Path) -> bool {
     let mut parts = target.components().peekable();
     let mut depth = path.components().count();

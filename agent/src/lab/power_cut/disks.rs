@@ -220,7 +220,7 @@ impl<'a> HandedDisks<'a> {
         Ok(true)
     }
 
-    /// Which content it is; writes it down if it is a new one.
+    /// Return the number of a content; write the content down if it is new.
     fn number(&mut self, content: &[u8; SLOT_BYTES]) -> anyhow::Result<u32> {
         if content.iter().all(|byte| *byte == 0) {
             return Ok(ZEROES);

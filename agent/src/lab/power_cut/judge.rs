@@ -189,7 +189,7 @@ fn bounded(lines: impl Iterator<Item = String>) -> String {
 /// of a tree of Btrfs.
 const MACHINE_ERRORS: [Errno; 4] = [Errno::NOMEM, Errno::BUSY, Errno::PERM, Errno::MFILE];
 
-/// Whether a filesystem could not be mounted for a reason that is not on its device.
+/// Return whether a filesystem could not be mounted for a reason that is not on its device.
 pub fn is_failure_of_machine(error: &FilesystemError) -> bool {
     match error {
         FilesystemError::Mount { source, .. } => MACHINE_ERRORS.contains(source),
@@ -197,7 +197,7 @@ pub fn is_failure_of_machine(error: &FilesystemError) -> bool {
     }
 }
 
-/// Whether UBI could not be attached for a reason that is not on the NAND.
+/// Return whether UBI could not be attached for a reason that is not on the NAND.
 pub fn is_attach_failure_of_machine(error: &anyhow::Error) -> bool {
     let source = error.downcast_ref::<std::io::Error>().and_then(Errno::from_io_error);
     source.is_some_and(|source| MACHINE_ERRORS.contains(&source))

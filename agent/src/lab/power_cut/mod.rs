@@ -237,7 +237,7 @@ impl Judged {
         }
     }
 
-    /// Whether it can be told here whether a smaller cut does the same harm.
+    /// Return whether it can be told here whether a smaller cut does the same harm.
     fn is_shrinkable(&self) -> bool {
         self.findings.outcome != CutOutcome::Kept && !self.findings.message.starts_with("fsck: ")
     }

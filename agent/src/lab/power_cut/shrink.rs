@@ -16,7 +16,7 @@ pub struct PieceDamage {
 }
 
 impl PieceDamage {
-    /// Whether some sectors survived and others did not.
+    /// Return whether some sectors survived and others did not.
     pub fn is_torn(self) -> bool {
         self.survivors != 0
     }

@@ -25,9 +25,9 @@ const MOST_OF_SECOND: usize = 24;
 pub struct DamagedSlot {
     pub device: String,
     pub offset_bytes: u64,
-    /// When the driver got the write of it.
+    /// The moment when the driver got the write of it.
     pub issue_ns: i64,
-    /// Which of its sectors of 512 bytes survived, by their numbers; none: it is lost.
+    /// The numbers of its sectors of 512 bytes that survived; none: it is lost.
     pub survivors: Vec<u8>,
     /// The owners of the write; empty where the trace does not say.
     pub owners: Vec<SlotOwner>,

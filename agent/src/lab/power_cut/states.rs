@@ -1,7 +1,7 @@
-//! Which states of the disks are judged: reads what a run wrote, when its transactions began and
-//! returned, and when it promised something else; produces distinct states. First those at the
-//! boundaries: at every issue, completion and promise, none or all of what was not durable. Then
-//! drawn ones, each by a fresh draw.
+//! Chooses the states of the disks that are judged: reads what a run wrote, when its transactions
+//! began and returned, and when it promised something else; produces distinct states. First those
+//! at the boundaries: at every issue, completion and promise, none or all of what was not durable.
+//! Then drawn ones, each by a fresh draw.
 //!
 //! States are distinct if the disks' contents differ, or what had been promised does.
 
@@ -51,7 +51,7 @@ pub struct States {
     /// In the order of time.
     pub chosen: Vec<State>,
     pub boundary_left_out: usize,
-    /// How often was drawn, states that were known included.
+    /// The number of draws, with those of states that were known.
     pub draws: u64,
 }
 

@@ -20,13 +20,13 @@ words! {
 }
 
 impl StateKind {
-    /// Whether it is all or nothing of what was not durable.
+    /// Return whether it is all or nothing of what was not durable.
     pub fn is_boundary(self) -> bool {
         matches!(self, Self::BoundaryNone | Self::BoundaryAll)
     }
 }
 
-/// Which pieces survive; the same for the same seed.
+/// The choice of the pieces that survive; the same for the same seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     pub kind: StateKind,
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
         open.map(described).collect()
     }
 
-    /// Whether a cut could take anything.
+    /// Return whether a cut could take anything.
     pub fn is_open(&self) -> bool {
         !self.open().is_empty()
     }

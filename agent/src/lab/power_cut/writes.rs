@@ -41,12 +41,12 @@ impl DurabilityModel {
         }
     }
 
-    /// Whether a power cut may leave a part of a slot.
+    /// Return whether a power cut may leave a part of a slot.
     fn tears(self) -> bool {
         self.torn_bytes < SLOT_BYTES
     }
 
-    /// When each request is durable.
+    /// Return the moment when each request is durable.
     fn durable_ns(self, requests: &[RecordedRequest]) -> Vec<i64> {
         // Of the flushes issued at a time or later, the first to complete.
         let mut flushed_ns = BTreeMap::new();
@@ -75,14 +75,14 @@ pub struct WrittenRequest {
     pub durable_ns: i64,
     /// Whether its disk may leave a part of a slot of it, until it is durable.
     pub may_tear: bool,
-    /// Which of `WrittenRun::pieces` it made; none of a flush.
+    /// The part of `WrittenRun::pieces` that it made; empty for a flush.
     pub pieces: Range<usize>,
 }
 
 /// A request's change of a slot.
 #[derive(Debug, Clone)]
 pub struct WrittenPiece {
-    /// Which of `WrittenRun::slots`.
+    /// Its place in `WrittenRun::slots`.
     pub slot: usize,
     /// Sectors that the request wrote; bit n is sector n.
     pub sectors: u8,
@@ -143,7 +143,7 @@ impl WrittenRun {
     }
 }
 
-/// Which piece each sector of a slot is of: its place plus one, 0 for what was before the run.
+/// The piece of each sector of a slot: its place plus one, 0 for what was before the run.
 pub type Sectors = [u32; SECTORS];
 
 /// All sectors of a slot.

@@ -43,7 +43,7 @@ const THREAD_WORDS: usize = 2;
 /// A thread that was there: its call under way is not told (`has_joined`).
 const JOINED: [u64; THREAD_WORDS] = [0, 1];
 
-/// Why the kernel's program cannot be used here; nothing if it can be tried.
+/// Return why the kernel's program cannot be used here; nothing if it can be tried.
 pub fn obstacle() -> Option<&'static str> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -141,7 +141,7 @@ impl KernelRecorder {
         Ok(keys.into_iter().map(i32::from_ne_bytes).collect())
     }
 
-    /// Whether any thread is there of which it tells.
+    /// Return whether any thread is there of which it tells.
     pub fn has_threads(&self) -> bool {
         self.watch().live_threads.load(Ordering::SeqCst) > 0
     }

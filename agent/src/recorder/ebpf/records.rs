@@ -53,7 +53,7 @@ pub enum KernelRecord {
         begin_ns: i64,
         number: u32,
         is_other_abi: bool,
-        /// How many pieces are its own, the last ones of its thread.
+        /// The number of pieces that are its own, the last ones of its thread.
         pieces: u16,
         arguments: [u64; 6],
     },

@@ -146,7 +146,7 @@ impl<'a> FollowedProgram<'a> {
         }
     }
 
-    /// Whether threads are let go: a process that was there outlives the recording.
+    /// Return whether threads are let go: a process that was there outlives the recording.
     fn detaches(&self) -> bool {
         self.command.is_none() && (self.heeded > 0 || self.recording.has_failed())
     }

@@ -223,7 +223,7 @@ const IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
 const IF_SET: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
-/// Whether a call is one of a 64-bit program's, whose numbers we know.
+/// Return whether a call is one of a 64-bit program's, whose numbers we know.
 pub fn is_decoded(architecture: u32, number: u64) -> bool {
     architecture == ARCHITECTURE_64 && number & u64::from(X32_BIT) == 0
 }

@@ -31,7 +31,7 @@ pub struct LoggedExecution {
     pub begin_ns: i64,
     pub end_ns: i64,
     pub inside_ns: i64,
-    /// When SQLite committed, while it ran.
+    /// The time of SQLite's commit, while it ran.
     pub committed_ns: Option<i64>,
     pub rows: i64,
     pub changes: i32,

@@ -34,7 +34,7 @@ pub enum Values {
     Shape,
 }
 
-/// How a recording of statements went.
+/// The outcome of a recording of statements.
 pub struct StatementsOutcome {
     /// The command's wait status.
     pub status: Option<i32>,
@@ -42,7 +42,7 @@ pub struct StatementsOutcome {
     pub connections: u64,
     /// Processes that used SQLite.
     pub processes: u64,
-    /// Why it is incomplete; nothing if it is not.
+    /// The reasons why it is incomplete; nothing if it is not.
     pub reasons: Vec<String>,
     pub notes: Vec<String>,
 }

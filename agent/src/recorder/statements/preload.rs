@@ -108,7 +108,7 @@ const MACHINE: (&str, u16, &str) = if cfg!(target_arch = "aarch64") {
     ("x86-64", 62, "/ld-linux-x86-64.so.2")
 };
 
-/// How a program gets its libraries.
+/// The way a program gets its libraries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Linking {
     /// It is loaded by glibc's dynamic linker, which loads ours first.
@@ -143,7 +143,8 @@ impl ProgramFile {
         Ok(ProgramFile { path, linking })
     }
 
-    /// Whether its SQLite is built in, and not that of the library: what cannot be read is not.
+    /// Return whether its SQLite is built in, and not that of the library: what cannot be read is
+    /// not.
     pub fn has_sqlite_built_in(&self) -> bool {
         let has = |wanted| File::open(&self.path).and_then(|file| holds(file, wanted));
         has(SQLITE_WORDS).unwrap_or(false) && !has(SQLITE_LIBRARY).unwrap_or(false)

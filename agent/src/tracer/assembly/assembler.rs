@@ -327,9 +327,8 @@ fn fill_gaps(mut runs: Vec<Run>, serial: u64, length_bytes: u32) -> Vec<Run> {
 
 const SECTOR_BYTES: i64 = 512;
 
-/// Which reads and writes are sequential: those that begin where their device's last one ended.
-/// Where the last read or write of each device ended, by the device's name; None where that is not
-/// known.
+/// Finds the sequential reads and writes: those that begin where their device's last one ended.
+/// `ends` has that place by the device's name; None where it is not known.
 #[derive(Default)]
 struct Sequence {
     ends: BTreeMap<String, Option<i64>>,

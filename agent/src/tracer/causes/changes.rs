@@ -1,6 +1,6 @@
-//! Which changes a filesystem commit carries. Reads file changes as the kernel reports them, keeps
-//! those that no commit has carried yet, and finds, for a bio of a filesystem's journal or
-//! metadata, the changes that made it necessary.
+//! Finds the changes that a filesystem's commit carries. Reads file changes as the kernel reports
+//! them, keeps those that no commit has carried yet, and finds, for a bio of a filesystem's journal
+//! or metadata, the changes that made it necessary.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,7 @@ impl Changed {
     }
 }
 
-/// Why a commit was needed: the changes that it carries. Empty: it is not known.
+/// The reason why a commit was needed: the changes that it carries. Empty: it is not known.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reason {
     /// Bits of the changes, by file.
@@ -139,7 +139,7 @@ fn words(bits: u32) -> String {
     said.map(|(_, word)| *word).collect::<Vec<_>>().join(", ")
 }
 
-/// Which of the changes a bio may carry.
+/// The changes that a bio may carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// All of the filesystem's.
@@ -175,9 +175,9 @@ type Place = (u64, Changed, u32);
 /// One filesystem's changes that no finished commit has taken.
 #[derive(Debug, Default)]
 struct Pending {
-    /// When each change was first reported, by file and bit.
+    /// The time when each change was first reported, by file and bit.
     changes: BTreeMap<Place, u64>,
-    /// How many came when there was no room for more, and when the last of them.
+    /// The number of those that came when there was no room for more, and the time of the last.
     dropped: u64,
     dropped_ns: u64,
     newest_ns: u64,
@@ -221,8 +221,8 @@ impl Changes {
         self.dropped
     }
 
-    /// Why a bio of the filesystem's journal or metadata is written, for the call of that number.
-    /// `is_last`: it ends the commit (the commit block of jbd2).
+    /// Return why a bio of the filesystem's journal or metadata is written, for the call of that
+    /// number. `is_last`: it ends the commit (the commit block of jbd2).
     pub fn reason(
         &mut self,
         filesystem: u32,

@@ -1,5 +1,5 @@
-//! Why a bio exists: which call it serves, and which file changes a filesystem's commit carries.
-//! Reads the records of calls, changes and names in order, together with the bios.
+//! Finds why a bio exists: which call it serves, and which file changes a filesystem's commit
+//! carries. Reads the records of calls, changes and names in order, together with the bios.
 
 pub mod calls;
 pub mod changes;
@@ -169,7 +169,7 @@ impl Causes {
         self.changes.add(place.0, &changed, bits, name.time_ns);
     }
 
-    /// Why the bio is there.
+    /// Return why the bio is there.
     pub fn cause(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Cause {
         let filesystem = self.filesystem_of(bio, runs);
         let transaction = self.transaction(bio, runs);
@@ -222,7 +222,7 @@ impl Causes {
         device
     }
 
-    /// Which changes the bio may carry; None if it is not the way they are made to last.
+    /// Return which changes the bio may carry; None if it is not the way they are made to last.
     fn scope(&self, bio: &Bio, runs: &[(Run, Class)], asker: Option<&Asker>) -> Option<Scope> {
         if bio.flags & OPERATION_MASK != OPERATION_WRITE {
             return None;

@@ -255,8 +255,8 @@ impl NameLookup {
         self.mounts.place_followed(path).map_or(NamePlace::Unknown, NamePlace::Place)
     }
 
-    /// Whether there can be no symbolic link in a path: the file or its folder is known by that
-    /// path. What is above a link is not above where it leads.
+    /// Return whether there can be no symbolic link in a path: the file or its folder is known by
+    /// that path. What is above a link is not above where it leads.
     fn is_sure(&self, written: &str, by_text: &FilesystemPath) -> bool {
         if written.split('/').any(|part| part == "..") {
             return false;

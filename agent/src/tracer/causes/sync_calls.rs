@@ -329,8 +329,8 @@ mod tests {
         assert_eq!((asker.tid, asker.waiting), (3, 3));
     }
 
-    /// Who joined the next transaction is not asked for by this one, and who waits for this one is
-    /// its asker though another began before.
+    /// A commit is not asked for by a task that joined the next transaction; its asker is a task
+    /// that waits for it, though another began before.
     #[test]
     fn a_transaction_serves_those_who_wait_for_it() {
         let mut calls = calls();

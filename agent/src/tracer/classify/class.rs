@@ -30,7 +30,7 @@ impl BlockType {
     }
 }
 
-/// Which file a run is of, or about.
+/// The file that a run is of, or about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunOwner {
     /// Nobody's: the filesystem's own, or unknown.

@@ -17,7 +17,7 @@ const MIXED: &str = "mixed";
 
 static TABLE: &str = include_str!("../../../../schema/file_kinds.toml");
 
-/// Why a table of kinds is none.
+/// The reason why a table of kinds is none.
 #[derive(Debug, thiserror::Error)]
 pub enum FileKindsError {
     #[error("{path}: {source}; name a readable file of kinds")]
@@ -114,7 +114,7 @@ impl FileKinds {
         Ok(())
     }
 
-    /// Whether this file's existence determines the kind of another file.
+    /// Return whether this file's existence determines the kind of another file.
     pub fn is_companion(&self, path: &str) -> bool {
         let endings = self.rules.iter().flat_map(|rule| &rule.beside);
         endings.into_iter().any(|ending| path.ends_with(ending))
@@ -144,7 +144,7 @@ fn plain_suffix(pattern: &str) -> Option<&str> {
     (!suffix.is_empty() && suffix.bytes().all(plain)).then_some(suffix)
 }
 
-/// Why a text is no pattern.
+/// The reason why a text is no pattern.
 #[derive(Debug, thiserror::Error)]
 enum GlobError {
     #[error("pattern {0:?} is empty")]
@@ -179,7 +179,7 @@ impl Glob {
         Ok(Glob { pattern: Pattern::new(text).map_err(wrong)?, options })
     }
 
-    /// Whether a whole name fits.
+    /// Return whether a whole name fits.
     fn fits(&self, name: &str) -> bool {
         self.pattern.matches_with(name, self.options)
     }

@@ -14,7 +14,8 @@ const OPTIONAL: [(&CStr, &str); 3] = [
     (c"uring_completed", "__traceiter_io_uring_complete"),
 ];
 
-/// How the names end of programs that take over where another was skipped (second_program.bpf.h).
+/// The end of the names of programs that take over where another was skipped
+/// (second_program.bpf.h).
 const TAKES_OVER: &[u8] = b"_within";
 
 /// The bytes of the ring that are kept for each processor: what the runs of a bio may need, and the
@@ -25,7 +26,7 @@ const KEPT_BYTES: u64 = 32 << 10;
 const SUMS: [&CStr; 2] = [c"totals", c"further_totals"];
 const KEY_BYTES: usize = 112;
 
-/// Why the program cannot be used.
+/// The reason why the program cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AttributionError {
     #[error(transparent)]
@@ -141,8 +142,8 @@ impl Attribution {
         Ok(skipped.saturating_sub(caught_runs))
     }
 
-    /// Whether nobody holds the request at an address: it is complete. False where the kernel does
-    /// not answer.
+    /// Return whether nobody holds the request at an address: it is complete. False where the
+    /// kernel does not answer.
     pub fn is_request_free(&self, address: u64) -> bool {
         self.program.ask(c"request_is_free", address) == Some(1)
     }

@@ -32,7 +32,7 @@ const PATH_NAMELESS: u32 = 1;
 const PATH_TRUNCATED: u32 = 2;
 const PATH_FIRST: u32 = 4;
 
-/// Why bytes are no record.
+/// The reason why bytes are no record.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum DecodeError {
     #[error("a record of kind {kind} has {actual} bytes where {expected} are needed")]

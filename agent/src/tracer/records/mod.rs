@@ -46,7 +46,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// When it was made; 0 of a run, which comes with its bio.
+    /// Return when it was made; 0 for a run, which comes with its bio.
     pub fn time_ns(&self) -> u64 {
         match self {
             Self::Bio(bio, _) => bio.time_ns,
@@ -230,7 +230,7 @@ pub struct Root {
     pub of_mount: bool,
 }
 
-/// How a request of io_uring for names ended.
+/// The end of a request of io_uring for names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UringOutcome {
     Done,

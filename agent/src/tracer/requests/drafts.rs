@@ -45,7 +45,7 @@ impl Subject {
 pub struct Home {
     pub area: &'static str,
     pub first_inode: u64,
-    /// How many; none outside inode tables.
+    /// The number of inodes; 0 outside inode tables.
     pub inodes: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct DraftRun {
     pub home_sector: Option<i64>,
     /// The things at that place.
     pub home: Home,
-    /// When its bio was queued.
+    /// The time when its bio was queued.
     pub time_ns: u64,
 }
 

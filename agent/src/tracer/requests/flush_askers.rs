@@ -1,8 +1,9 @@
-//! Who waits for a flush. The block layer makes flushes of its own for bios that ask for one, by
-//! REQ_PREFLUSH or by a REQ_FUA that the device does not support. Each flush serves all bios that
-//! wait in a hardware queue when it is kicked (block/blk-flush.c). With each flush the kernel's
-//! side reports the first of those; this module keeps the candidates to find it. Their order would
-//! not be enough: queues are flushed concurrently, and a bio with data may overtake one without.
+//! Finds the tasks that wait for a flush. The block layer makes flushes of its own for bios that
+//! ask for one, by REQ_PREFLUSH or by a REQ_FUA that the device does not support. Each flush serves
+//! all bios that wait in a hardware queue when it is kicked (block/blk-flush.c). With each flush
+//! the kernel's side reports the first of those; this module keeps the candidates to find it. Their
+//! order would not be enough: queues are flushed concurrently, and a bio with data may overtake one
+//! without.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -58,7 +58,7 @@ impl Gaps {
         sentences(&counts)
     }
 
-    /// Why the tables are incomplete; none where nothing is missing but times,
+    /// Return the reasons why the tables are incomplete; none where nothing is missing but times,
     /// names and reasons.
     pub fn reasons(&self, lost_events: u64) -> Vec<String> {
         let counts = [

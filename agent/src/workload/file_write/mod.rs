@@ -61,7 +61,7 @@ pub struct FileWriteSettings {
 }
 
 words! {
-    /// How a write is made, and made durable.
+    /// The way a write is made, and made durable.
     SyncMode {
         None = "none", OSync = "o_sync", ODsync = "o_dsync", Fsync = "fsync",
         Fdatasync = "fdatasync", ODirect = "o_direct", ODirectSync = "o_direct_sync",
@@ -84,22 +84,22 @@ impl FileWriteSettings {
 }
 
 impl SyncMode {
-    /// Whether a store into mapped memory takes the place of write(2).
+    /// Return whether a store into mapped memory takes the place of write(2).
     pub fn is_mapped(self) -> bool {
         matches!(self, Self::Mmap | Self::MmapAsync | Self::MmapSync)
     }
 
-    /// Whether the page cache is passed by.
+    /// Return whether the page cache is passed by.
     pub fn is_direct(self) -> bool {
         matches!(self, Self::ODirect | Self::ODirectSync)
     }
 
-    /// Whether each write is durable when it returns, with no call after it.
+    /// Return whether each write is durable when it returns, with no call after it.
     pub fn is_in_write(self) -> bool {
         matches!(self, Self::OSync | Self::ODsync | Self::ODirectSync | Self::RwfDsync)
     }
 
-    /// Whether a call after the write makes it durable, or starts to.
+    /// Return whether a call after the write makes it durable, or starts to.
     pub fn has_call(self) -> bool {
         matches!(
             self,

@@ -1,5 +1,5 @@
-//! How a file workload's reads and writes reach the kernel: fields, the open file, aligned memory,
-//! and plain calls or io_uring.
+//! The ways in which a file workload's reads and writes reach the kernel: fields, the open file,
+//! aligned memory, and plain calls or io_uring.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
@@ -22,7 +22,7 @@ use crate::workload::error::{WorkloadError, failed};
 use crate::workload::threads::task::Plan;
 
 words! {
-    /// How an operation reaches the kernel.
+    /// The way an operation reaches the kernel.
     Engine { Calls = "calls", IoUring = "io_uring", IoUringPolled = "io_uring_polled" }
 }
 
@@ -146,7 +146,8 @@ impl Way {
     }
 }
 
-/// Whether the disk under a file polls, as its queue/io_poll says; true where nothing says so.
+/// Return whether the disk under a file polls, as its queue/io_poll says; true where nothing says
+/// so.
 fn has_poll_queues(file: &File) -> bool {
     let Ok(metadata) = file.metadata() else { return true };
     let device = sysfs::number_text(sysfs::device_number(metadata.dev()));

@@ -153,7 +153,7 @@ pub mod watched {
         closed.transactions.iter().map(|transaction| transaction.sync_calls).sum()
     }
 
-    /// Why a case is refused.
+    /// Return why a case is refused.
     pub fn refusal(result: Result<Box<dyn Workload>, WorkloadError>) -> String {
         let error = result.err().expect("it is refused");
         assert!(error.is_wrong_use(), "{error}");

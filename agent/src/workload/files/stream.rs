@@ -10,7 +10,7 @@ use crate::workload::draw::{Share, Shuffle, below, generator};
 use crate::workload::error::WorkloadError;
 
 words! {
-    /// Which record of the file comes next.
+    /// The order in which the records of the file come.
     Access {
         Sequential = "sequential", Random = "random", Shuffled = "shuffled", Append = "append",
         Rewrite = "rewrite",
@@ -182,7 +182,7 @@ impl RecordStream {
         rest[..length].copy_from_slice(&stamp[..length]);
     }
 
-    /// Whether every sector of a record carries that number.
+    /// Return whether every sector of a record carries that number.
     #[inline]
     pub fn is_stamped(buffer: &[u8], index: u64) -> bool {
         let stamp = index.to_le_bytes();

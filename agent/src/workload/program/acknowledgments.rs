@@ -51,7 +51,7 @@ impl Acknowledgments {
         &written[..end]
     }
 
-    /// When each line ended, in order.
+    /// Return when each line ended, in order.
     pub fn times_ns(&self) -> Vec<i64> {
         let ends = self.bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let time = |(place, _): (usize, &u8)| {
@@ -73,7 +73,7 @@ impl Acknowledgments {
         begins_ns.zip(times_ns.iter().copied()).map(operation).collect()
     }
 
-    /// Why nothing can be said of a power cut; None where all was read.
+    /// Return why nothing can be said of a power cut; None where all was read.
     pub fn fault(&self) -> Option<String> {
         if self.is_too_long {
             return Some(format!(

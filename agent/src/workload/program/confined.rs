@@ -54,7 +54,7 @@ pub struct ConfinedProgram {
 /// The descriptor that a program acknowledges by.
 pub const ACKS: i32 = 3;
 
-/// How it ended.
+/// The end of a confined program.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramEnd {
     /// None where a signal ended it.
@@ -228,7 +228,7 @@ fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Who the program is: nobody else in the guest is.
+/// The user that runs the program, and nothing else in the guest.
 pub const UID: u32 = 1000;
 /// Its working directory, in its own root.
 pub const WORK: &str = "app";

@@ -67,7 +67,7 @@ impl ProgramOutput {
         Ok(length > 0)
     }
 
-    /// Whether it is cut off from here on.
+    /// Return whether it is cut off from here on.
     pub fn is_too_long(&self) -> bool {
         self.bytes > MOST_BYTES
     }

@@ -207,7 +207,7 @@ impl PreparedProgram {
         Ok(())
     }
 
-    /// How it ended, in words, where that was not as expected.
+    /// Return how it ended, in words, where that was not as expected.
     fn fault(&self) -> Option<String> {
         let name = &self.confined.command[0];
         let limit = self.confined.time_limit_ms;
@@ -327,7 +327,7 @@ impl Workload for PreparedProgram {
     }
 }
 
-/// Who judges what a program left.
+/// The judge of what a program left.
 enum ProgramJudge {
     Own(Check),
     Databases(DatabaseJudge),
@@ -339,7 +339,7 @@ struct ProgramRemains {
     start_ns: i64,
     acknowledged: Acknowledgments,
     sync_sites: Value,
-    /// Why no sync was left out, though one was to be.
+    /// The reason why no sync was left out, though one was to be.
     unmade: Option<String>,
 }
 

@@ -13,7 +13,7 @@ pub struct SyncSite {
     pub file: String,
 }
 
-/// How often a site was called.
+/// The calls of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncCount {
     #[serde(flatten)]
@@ -25,7 +25,7 @@ pub struct SyncCount {
 const DRAWN: &str = "#";
 /// So many hexadecimal digits are a hash, or were drawn, where one of them is a decimal digit.
 const LEAST_HASH: usize = 8;
-/// What mkstemp(3) draws.
+/// The number of letters that mkstemp(3) draws.
 const DRAWN_LETTERS: usize = 6;
 
 impl SyncSite {

@@ -170,7 +170,7 @@ struct Watcher {
     counts: Arc<Mutex<BTreeMap<SyncSite, u64>>>,
 }
 
-/// What a call that waits is told.
+/// The answer to a call that waits.
 enum Reply {
     GoOn,
     Done,
@@ -271,7 +271,8 @@ impl Watcher {
         }
     }
 
-    /// Where a path of this process is in the working directory; None where it is not in it.
+    /// Return the place of a path of this process in the working directory; None where it is not in
+    /// it.
     fn in_work(&self, path: &Path) -> Option<PathBuf> {
         let inside = path.strip_prefix(&self.work).ok()?;
         let name = inside.as_os_str().as_bytes();
@@ -279,7 +280,7 @@ impl Watcher {
         Some(PathBuf::from(std::ffi::OsStr::from_bytes(name)))
     }
 
-    /// What is to be answered to an open by which each write syncs; None where it is none of ours.
+    /// Return the answer to an open by which each write syncs; None where it is none of ours.
     fn open_reply(&self, call: &libc::seccomp_notif, place: usize) -> Option<Reply> {
         let (flags, mode) = (call.data.args[place] as i32, call.data.args[place + 1] as u32);
         let process = self.proc.join(call.pid.to_string());

@@ -61,7 +61,7 @@ impl ImportedTrace {
         }
     }
 
-    /// Why it cannot be replayed.
+    /// Return why it cannot be replayed.
     fn refusal(&self) -> String {
         Replay::prepare(self.folder.path(), &self.settings(), 1).err().unwrap().to_string()
     }

@@ -51,7 +51,7 @@ pub struct Notes {
     copied_bytes: u64,
 }
 
-/// Whether a call ended as it was recorded.
+/// Return whether a call ended as it was recorded.
 pub fn is_as_recorded(ended: RecordedEnd, result: i64) -> bool {
     match ended {
         RecordedEnd::Unknown => true,
@@ -185,7 +185,7 @@ pub fn verb(name: &'static str) -> &'static str {
     }
 }
 
-/// Whether a call waits until something is on the device.
+/// Return whether a call waits until something is on the device.
 pub fn is_sync_call(name: &str) -> bool {
     matches!(name, "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" | "sync_file_range")
 }

@@ -82,7 +82,7 @@ pub enum Action {
     Release(Box<[Slot]>, Box<[u32]>),
 }
 
-/// How a call ended when it was recorded.
+/// The end of a call when it was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedEnd {
     /// That was not recorded, or cannot be the same: a step of the replay's own.
@@ -99,7 +99,7 @@ pub enum RecordedEnd {
 pub struct PlannedStep {
     /// Number of the call in the recording, or of its line in a script.
     pub call: i64,
-    /// Which of the recorded threads made it.
+    /// The number of the recorded thread that made it.
     pub thread: u32,
     /// After the first step's; never less than of the lane's step before.
     pub due_ns: i64,
@@ -235,7 +235,7 @@ pub struct PlanFacts {
     pub architecture: Option<String>,
     /// Paths of databases that were there before the first call.
     pub databases_before: Vec<String>,
-    /// Why the recording is not whole.
+    /// The reasons why the recording is not whole.
     pub incomplete_reasons: Vec<String>,
 }
 

@@ -129,7 +129,7 @@ struct SharedReplay {
 struct Player {
     lane: u32,
     next: usize,
-    /// When the next step was due, where it was.
+    /// The time when the next step was due, where it was.
     due_ns: Option<i64>,
     shared: Arc<SharedReplay>,
     memory: Memory,
@@ -293,7 +293,8 @@ impl Workload for Replay {
     }
 }
 
-/// When the first step began and the last one returned, and the kernel's numbers of the threads.
+/// Return when the first step began and the last one returned, and the kernel's numbers of the
+/// threads.
 fn span(ledgers: &[Ledger]) -> Value {
     let entries = || ledgers.iter().flat_map(|ledger| &ledger.entries);
     json!({

@@ -42,7 +42,7 @@ struct ThreadModel {
     table: usize,
 }
 
-/// How constants are printed (-X).
+/// The form in which constants are printed (-X).
 #[derive(Clone, Copy, PartialEq)]
 enum Words {
     Abbreviated,

@@ -142,7 +142,7 @@ impl CallSequence {
         judge::judge_files(&self.tree(), directory, &self.stream, expected)
     }
 
-    /// Whether what is there is as it must be, now and at the end of it all.
+    /// Return whether what is there is as it must be, now and at the end of it all.
     fn is_kept(&self) -> bool {
         let at_ns = self.ledger.entries.last().map_or(0, |done| done.return_ns);
         let tree = self.tree();

@@ -1,5 +1,5 @@
-//! When the steps of a replay are due: from their times in the recording to moments on the clock. A
-//! pause, in which a tracer empties its buffers, moves all that come after it.
+//! Computes when the steps of a replay are due: from their times in the recording to moments on the
+//! clock. A pause, in which a tracer empties its buffers, moves all that come after it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -8,12 +8,12 @@ use crate::record::words;
 use crate::tables::timeline::now_ns;
 
 words! {
-    /// When calls are made: at their recorded times, or as soon as those before them are over.
+    /// The time of calls: at their recorded times, or as soon as those before them are over.
     Timing { Recorded = "recorded", None = "none" }
 }
 
-/// How long before a step is due its thread stops sleeping and looks at the clock, where it may. A
-/// sleeper is woken some tens of microseconds late, more if its processor slept too.
+/// The time before a step is due when its thread stops sleeping and looks at the clock, where it
+/// may. A sleeper is woken some tens of microseconds late, more if its processor slept too.
 const LOOK_OUT_NS: i64 = 100_000;
 
 /// The times of one replay.
@@ -22,11 +22,11 @@ pub struct Schedule {
     timing: Timing,
     percent: u32,
     look_out_ns: i64,
-    /// When the first step of all was to be made.
+    /// The time when the first step of all was to be made.
     start_ns: OnceLock<i64>,
     /// The time that all pauses have taken.
     paused_ns: AtomicI64,
-    /// When a thread stopped last, until a pause is over; 0: none has.
+    /// The time when a thread stopped last, until a pause is over; 0: none has.
     stopped_ns: AtomicI64,
     over: Mutex<()>,
 }
@@ -48,7 +48,8 @@ impl Schedule {
         }
     }
 
-    /// When a step is due that was recorded so long after the first; none where it is not timed.
+    /// Return when a step is due that was recorded so long after the first; None where it is not
+    /// timed.
     pub fn due_ns(&self, after_ns: i64) -> Option<i64> {
         let start_ns = *self.start_ns.get_or_init(now_ns);
         match self.timing {

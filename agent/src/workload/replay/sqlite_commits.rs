@@ -180,8 +180,9 @@ impl OpenedFiles {
     }
 }
 
-/// Which frame of a WAL is a transaction's last one its header says, which was not recorded: it is
-/// the last one before the WAL is synced, or before the writer's lock is given back.
+/// Mark the frames of a WAL that end a transaction. The header of a frame says so, but was not
+/// recorded: the frame that ends one is the last one before the WAL is synced, or before the
+/// writer's lock is given back.
 fn mark_commits(calls: &mut [FileCall], plan: &ReplayPlan) {
     // By process and database: the header of the last frame that is not known to be a commit's.
     let mut frames: BTreeMap<(u32, &[u8]), usize> = BTreeMap::new();

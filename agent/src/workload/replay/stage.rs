@@ -25,7 +25,7 @@ use crate::system_calls;
 use crate::workload::draw::generator;
 use crate::workload::error::{WorkloadError, failed};
 
-/// How long a lock is waited for that another open file holds, and how often it is tried.
+/// The number of tries to get a lock that another open file holds, and the time between them.
 const LOCK_TRIES: u32 = 10_000;
 const LOCK_REST: Duration = Duration::from_millis(1);
 
@@ -225,7 +225,8 @@ fn system_call(number: i64, numbers: [i64; 6]) -> i64 {
     result
 }
 
-/// Whether an error is the machine's, and not an answer that the recorded program may have got.
+/// Return whether an error is the machine's, and not an answer that the recorded program may have
+/// got.
 pub fn is_fatal(error: i32) -> bool {
     matches!(
         error,
@@ -330,7 +331,7 @@ fn c_string(bytes: &[u8]) -> CString {
     })
 }
 
-/// Whether a path cannot be there, as a name above it or in it is something else.
+/// Return whether a path cannot be there, as a name above it or in it is something else.
 fn is_of_the_path(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -6,7 +6,7 @@ use super::program_model::{FIRST_TID, Moment, ProgramModel};
 use super::*;
 use crate::fuzz::{self, Random};
 
-/// How lines are told apart and timed.
+/// The form by which lines are told apart and timed.
 struct TraceForm {
     /// A column of numbers (-o), or `[pid N]` where there are several threads.
     has_column: bool,

@@ -235,7 +235,7 @@ struct FailedStatements {
     /// Those of them that no script allows to.
     unexpected: u64,
     first: String,
-    /// When the first of them failed.
+    /// The time when the first of them failed.
     first_ns: i64,
 }
 
@@ -291,8 +291,8 @@ impl Failures {
         Value::Object(self.by_error.iter().map(one).collect())
     }
 
-    /// Why the run is not whole, what failed first before what it may be the cause of; empty where
-    /// every failure was expected.
+    /// Return the reasons why the run is not whole, what failed first before what it may be the
+    /// cause of; empty where every failure was expected.
     pub fn reasons(&self) -> Vec<String> {
         let unexpected = self.by_error.iter().filter(|(_, failed)| failed.unexpected > 0);
         let mut unexpected: Vec<_> = unexpected.collect();

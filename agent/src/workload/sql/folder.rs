@@ -176,7 +176,7 @@ impl SqlSettings {
     }
 }
 
-/// How far each script is, and what each waits for.
+/// The place of each script in the recorded order, and what each waits for.
 pub struct KeptOrder {
     /// Statements of each script that have ended.
     pub turns: Turns,

@@ -245,7 +245,7 @@ impl PlayAgain for ScriptsAgain {
     }
 }
 
-/// Whether a script makes or drops tables: its statements can be prepared only as they come.
+/// Return whether a script makes or drops tables: its statements can be prepared only as they come.
 fn changes_schema(file: &ScriptFile) -> bool {
     let changes = |step: &SqlStep| match step {
         SqlStep::Statement(statement) => {

@@ -18,7 +18,7 @@ use crate::workload::regime::{Checkpoints, RegimeFields, Reopenings, count, note
 use crate::workload::threads::task::Task;
 use rusqlite::TransactionState;
 
-/// How long a wait goes on before it is asked whether it shall stop.
+/// The time that a wait goes on before it is asked whether it shall stop.
 const LOOK_NS: i64 = 20_000_000;
 
 /// The results of one connection.
@@ -63,9 +63,9 @@ pub struct ScriptPlay<'a> {
     planned: Vec<DrawnStatement>,
     next: usize,
     reach: Reach,
-    /// Why no more of it could be drawn.
+    /// The reason why no more of it could be drawn.
     undrawn: Option<WorkloadError>,
-    /// When the last statement returned.
+    /// The time when the last statement returned.
     last_ns: i64,
     /// The checkpoint inside the last COMMIT, until it is noted.
     autocheckpoint: Option<CommitCheckpoint>,
@@ -131,7 +131,7 @@ impl<'a> ScriptPlay<'a> {
         !self.databases.connection().is_autocommit()
     }
 
-    /// When a statement is due; a time that is over where no think time is kept.
+    /// Return when a statement is due; a time that is over where no think time is kept.
     fn due_ns(&self, statement: &DrawnStatement) -> i64 {
         let wait_ns = match self.fields.think_time {
             ThinkTime::None => 0,

@@ -100,7 +100,7 @@ impl PlayedThread {
     }
 }
 
-/// Who plays the scripts again.
+/// A player that plays the scripts again.
 pub trait PlayAgain {
     /// Makes the databases in a directory, and plays the next transaction of each thread of
     /// `order`; `before_and_after` is called once before all of them, and after each.
@@ -121,12 +121,12 @@ pub struct Sharers {
     pub files: Vec<PathBuf>,
     /// The states of each file.
     pub states: Vec<DatabaseStates>,
-    /// When each transaction committed, in that order, and when it returned.
+    /// The times when each transaction committed and returned, in the order of commits.
     commits: Vec<(i64, i64)>,
 }
 
 impl Sharers {
-    /// How far their commits had come.
+    /// Return how far their commits had come.
     pub fn progress(&self, at_ns: i64) -> Progress {
         Progress::from_sharers(self.commits.iter().copied(), at_ns)
     }

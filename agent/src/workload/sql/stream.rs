@@ -18,7 +18,7 @@ const MOST_AHEAD: usize = 4096;
 /// Steps without a statement after which none is expected any more.
 const MOST_IDLE_STEPS: u64 = 10_000_000;
 
-/// How a script is played.
+/// The way a script is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
     /// From its first step to its last.
@@ -37,7 +37,7 @@ pub struct DrawnStatement {
     pub wait_us: u64,
 }
 
-/// How far the statements drawn reach.
+/// The reach of the statements that were drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// To a transaction's end.

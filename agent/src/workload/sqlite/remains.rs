@@ -22,13 +22,13 @@ use crate::workload::power_cut::{
 /// The closed databases of a connection, or of all that shared them.
 pub struct DatabasesLeft {
     pub paths: Vec<PathBuf>,
-    /// How many rows each table of each must hold.
+    /// The number of rows that each table of each must hold.
     pub rows: Vec<i64>,
     /// The thread whose rows they started with.
     pub first: u64,
     /// The thread of each transaction, as they committed.
     pub order: Vec<u64>,
-    /// When each of them committed and returned.
+    /// The times when each of them committed and returned.
     pub times: Vec<(i64, i64)>,
     /// Drawn when it is asked for: it takes a while, and few runs are cut.
     pub states: OnceCell<DatabaseStates>,

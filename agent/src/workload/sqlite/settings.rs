@@ -127,9 +127,9 @@ impl SqliteSettings {
         in_database.max(in_log).max(in_transaction)
     }
 
-    /// Whether a crash leaves a transaction in all databases or in none. Over several, SQLite needs
-    /// a super-journal, which it has neither without rollback journals on disk nor without syncs
-    /// (sqlite.org/lang_attach.html; vdbeCommit() in src/vdbeaux.c).
+    /// Return whether a crash leaves a transaction in all databases or in none. Over several,
+    /// SQLite needs a super-journal, which it has neither without rollback journals on disk nor
+    /// without syncs (sqlite.org/lang_attach.html; vdbeCommit() in src/vdbeaux.c).
     pub fn is_atomic_across_databases(&self) -> bool {
         use JournalMode::{Delete, Persist, Truncate};
         self.databases.get() == 1

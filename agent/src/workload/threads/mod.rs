@@ -59,8 +59,8 @@ pub fn run_noting<W: Worker>(
 
 // The threads that run a workload's operations, and the phases that they go through together.
 
-/// How often the observer is asked whether it needs a pause: the tracer's ring, half of which is
-/// left then, takes far longer to fill.
+/// The time between questions to the observer whether it needs a pause: the tracer's ring, half of
+/// which is left then, takes far longer to fill.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Says what a thread is told to do.

@@ -16,8 +16,8 @@ pub trait Task {
     /// If a step of it fails.
     fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError>;
 
-    /// Whether more of what it did last is to come, which counts as one: a script's transaction
-    /// that SQLite ended before the script does goes on as others.
+    /// Return whether more of what it did last is to come, which counts as one: a script's
+    /// transaction that SQLite ended before the script does goes on as others.
     fn is_within(&self) -> bool {
         false
     }
@@ -43,7 +43,7 @@ pub trait Task {
         None
     }
 
-    /// Whether a checkpoint is due: at the end any frame left is a debt of the transactions.
+    /// Return whether a checkpoint is due: at the end any frame left is a debt of the transactions.
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
         let _ = at_end;
         false
@@ -108,7 +108,7 @@ pub trait Worker: Send {
     }
 }
 
-/// How much is measured.
+/// The amount that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// That many transactions, over all threads.
@@ -127,7 +127,7 @@ impl Length {
     }
 }
 
-/// How much there is to do, over all threads.
+/// The amount of work, over all threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     pub warmup: u64,
@@ -167,7 +167,8 @@ pub trait Observer {
     fn part(&mut self, _: &'static str) {}
     /// The phase ends now.
     fn leave(&mut self) -> anyhow::Result<()>;
-    /// Whether it wants every transaction to stop soon; asked after each, so it must be cheap.
+    /// Return whether it wants every transaction to stop soon; asked after each, so it must be
+    /// cheap.
     fn is_pause_due(&self) -> bool {
         false
     }

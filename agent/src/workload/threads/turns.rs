@@ -1,19 +1,19 @@
-//! How far each lane is of calls or statements that are replayed in their order, and whose turn is
-//! next: a step waits for steps of other lanes.
-//! Who waits or sleeps stops when all threads shall: the one waited for may have stopped already.
+//! The progress of the lanes of calls or statements that are replayed in their order, and whose
+//! turn is next: a step waits for steps of other lanes. A thread that waits or sleeps stops when
+//! all threads shall: the one waited for may have stopped already.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Which steps of another lane must be over: so many of its first ones.
+/// The steps of another lane that must be over: so many of its first ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     pub lane: u32,
     pub steps: u32,
 }
 
-/// How far all lanes are.
+/// The progress of all lanes.
 #[derive(Debug)]
 pub struct Turns {
     /// Steps that each lane has made.
@@ -96,7 +96,8 @@ impl Turns {
         self.rouse();
     }
 
-    /// Who waits has said so before looking at what was changed here before.
+    /// Wake the threads that wait. Each has said so before it looked at what was changed here
+    /// before.
     fn tell(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);

@@ -24,7 +24,7 @@ use crate::tables::timeline::now_ns;
 pub const KIND: WorkloadKind =
     WorkloadKind::new::<FileTruncateSettings>(FileTruncateWorkload::WORDS);
 
-/// What an operation writes before it truncates.
+/// The bytes that an operation writes before it truncates.
 const LINE: &[u8] = b"a line that is cut";
 
 words! {
@@ -111,7 +111,7 @@ impl FileTask for Truncation {
     }
 }
 
-/// What must be left of it.
+/// The state that must be left of it.
 struct Truncated {
     path: PathBuf,
     length_bytes: u64,

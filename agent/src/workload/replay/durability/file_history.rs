@@ -29,7 +29,7 @@ pub enum WrittenBytes {
 }
 
 impl WrittenBytes {
-    /// Whether a file may hold that at an offset.
+    /// Return whether a file may hold that at an offset.
     pub fn are(self, found: &[u8], at_bytes: u64, stream: &[u8]) -> bool {
         match self {
             Self::Unknown => true,
@@ -73,7 +73,7 @@ pub struct FileHistory {
     size_bytes: u64,
     most_bytes: u64,
     changes: Vec<(ChangeTime, ContentChange)>,
-    /// How many of them are promised, all but those that synced themselves.
+    /// The number of those that are promised, all but those that synced themselves.
     synced: usize,
     /// The changes of each page, in order.
     pages: BTreeMap<u64, Vec<usize>>,
@@ -81,14 +81,14 @@ pub struct FileHistory {
     pub unknown_bytes: u64,
 }
 
-/// How much had been done to a file at a moment.
+/// The changes that had been made to a file at a moment, as numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct FileMark {
     changes: usize,
     size_bytes: u64,
 }
 
-/// How far a file is what it must be; the later, the worse.
+/// The verdict on a file's contents; the later, the worse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileVerdict {
     Kept,

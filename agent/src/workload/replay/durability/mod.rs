@@ -13,14 +13,14 @@ pub mod names;
 /// The time of what is never promised.
 pub const NEVER_NS: i64 = i64::MAX;
 
-/// When a call was made.
+/// The time of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallTime {
     pub begin_ns: i64,
     pub end_ns: i64,
 }
 
-/// When something was changed, and from when on that is promised.
+/// The time of a change, and the time from which it is promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeTime {
     pub begin_ns: i64,
@@ -57,7 +57,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// Whether a change had begun.
+    /// Return whether a change had begun.
     pub fn has_begun(self, change: ChangeTime) -> bool {
         match self {
             Self::AfterCut { at_ns } => change.begin_ns <= at_ns,
@@ -65,7 +65,7 @@ impl Expected {
         }
     }
 
-    /// Whether it must be there.
+    /// Return whether it must be there.
     pub fn is_settled(self, change: ChangeTime) -> bool {
         match self {
             Self::AfterCut { at_ns } => change.durable_ns <= at_ns,

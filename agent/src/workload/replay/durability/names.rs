@@ -158,7 +158,7 @@ impl NameTree {
         (0..self.nodes.len()).for_each(|node| self.sync(node, by));
     }
 
-    /// When something was promised; each moment once.
+    /// Return the times when something was promised, each once.
     pub fn promise_times_ns(&self) -> Vec<i64> {
         let of_node = |node: &Node| -> Vec<i64> {
             match node {

@@ -1,7 +1,8 @@
-//! Which calls are replayed, what each of their arguments becomes, and what their result means: a
-//! descriptor, another file behind a name, or a number that the replay must give as well. What is
-//! not in the table is not made: a recording is a stranger's, and no call of it may do more than
-//! work on files in the directory of the replay. Orders of arguments are those of x86_64.
+//! The table of the calls that are replayed: what each of their arguments becomes, and what their
+//! result means, a descriptor, another file behind a name, or a number that the replay must give as
+//! well. What is not in the table is not made: a recording is a stranger's, and no call of it may
+//! do more than work on files in the directory of the replay. Orders of arguments are those of
+//! x86_64.
 
 use super::before::add_text;
 use super::names::{Place, ReplayNames, bytes_of};
@@ -307,7 +308,7 @@ impl CallDraft<'_> {
     }
 }
 
-/// Whether a call about an attribute only looks at it.
+/// Return whether a call about an attribute only looks at it.
 fn is_look(name: &str) -> bool {
     name.ends_with("getxattr")
 }
@@ -370,7 +371,7 @@ pub fn rename(row: &RecordedCall, names: &mut ReplayNames) {
     }
 }
 
-/// Whether a call's result is a descriptor.
+/// Return whether a call's result is a descriptor.
 pub fn gives_descriptor(row: &RecordedCall) -> bool {
     match &*row.name {
         "open" | "openat" | "openat2" | "creat" | "open_by_handle_at" | "dup" | "dup2" | "dup3"
@@ -383,7 +384,7 @@ pub fn gives_descriptor(row: &RecordedCall) -> bool {
     }
 }
 
-/// How a call ended, as far as its replay can end in the same way.
+/// Return how a call ended, as far as its replay can end in the same way.
 pub fn ended(row: &RecordedCall) -> RecordedEnd {
     match row.result {
         None => RecordedEnd::Unknown,
@@ -399,7 +400,7 @@ pub fn ended(row: &RecordedCall) -> RecordedEnd {
 pub const FIONCLEX: i64 = 0x5450;
 pub const FIOCLEX: i64 = 0x5451;
 
-/// Whether execve(2) shall close a descriptor from then on, of a call that sets it.
+/// Return whether execve(2) shall close a descriptor from then on, of a call that sets it.
 pub fn sets_close_on_exec(row: &RecordedCall) -> Option<bool> {
     match (&*row.name, row.command.as_deref(), row.flags) {
         ("fcntl", Some("F_SETFD"), flags) => Some(flags.unwrap_or(0) & 1 != 0),
@@ -409,7 +410,7 @@ pub fn sets_close_on_exec(row: &RecordedCall) -> Option<bool> {
     }
 }
 
-/// Whether the descriptor that a call gave is closed by execve(2).
+/// Return whether the descriptor that a call gave is closed by execve(2).
 pub fn closes_on_exec(row: &RecordedCall) -> bool {
     match &*row.name {
         "fcntl" => row.command.as_deref() == Some("F_DUPFD_CLOEXEC"),

@@ -427,7 +427,7 @@ impl GrownBytes {
         self.of_order += size_of_val(waits) + resources.len() * RESOURCE_BYTES;
     }
 
-    /// Whether the sum with what is in the scene is more than it may be.
+    /// Return whether the sum with what is in the scene is more than it may be.
     pub fn is_too_much(&mut self, scene: &Scene) -> bool {
         for text in &scene.texts[self.texts..] {
             let (PlanText::Plain(text) | PlanText::Inside(text)) = text;

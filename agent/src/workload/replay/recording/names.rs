@@ -36,7 +36,7 @@ pub struct ReplayNames {
     places: HashMap<i64, Place>,
     /// The file that a name leads to, by device and inode, as far as known.
     files: Vec<Option<(i64, i64)>>,
-    /// How many of the paths the snapshot has; they are the first.
+    /// The number of paths that the snapshot has; they are the first.
     looked_up: usize,
     /// Names that calls make, take away or change.
     changed: BTreeSet<Name>,
@@ -81,7 +81,7 @@ impl ReplayNames {
         Some(path.strip_prefix(&*self.root)?.strip_prefix(b"/")?.to_vec())
     }
 
-    /// Whether a path of the snapshot is in the replay.
+    /// Return whether a path of the snapshot is in the replay.
     pub fn has_any(&self) -> bool {
         self.places.values().any(|place| matches!(place, Place::Here(_)))
     }
@@ -128,7 +128,7 @@ impl ReplayNames {
         self.places.get(&path_id).copied()
     }
 
-    /// Whether the snapshot has a name.
+    /// Return whether the snapshot has a name.
     pub fn is_looked_up(&self, name: Name) -> bool {
         (name as usize) < self.looked_up
     }
@@ -203,7 +203,7 @@ fn relative(path: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Whether a path is among the kernel's own files.
+/// Return whether a path is among the kernel's own files.
 fn is_kernels(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/');
     parts.next().is_some_and(|first| KERNELS.contains(&first))

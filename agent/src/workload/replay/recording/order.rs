@@ -54,7 +54,7 @@ impl ResourceOrder {
         waits
     }
 
-    /// Whether a lane has not waited for so many steps of another before.
+    /// Return whether a lane has not waited for so many steps of another before.
     pub fn is_new(&mut self, lane: u32, wait: Wait) -> bool {
         let known = self.known.entry((lane, wait.lane)).or_default();
         let is_new = *known < wait.steps;

@@ -9,7 +9,7 @@ use super::order::Resource;
 use crate::tables::recording::RecordedThread;
 use crate::workload::replay::plan::{Name, PlanText, RecordLock, Slot};
 
-/// Why a call is no step.
+/// The reason why a call is no step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoStep {
     /// It is about no file of a disk.
@@ -19,7 +19,7 @@ pub enum NoStep {
     LeftOut(&'static str),
 }
 
-/// Why a call is left out.
+/// The reason why a call is left out.
 pub const NOT_OPENED: NoStep =
     NoStep::LeftOut("its descriptor is one that no recorded call opened");
 pub const NOT_LOOKED_UP: NoStep = NoStep::LeftOut("its path could not be looked up");
@@ -134,7 +134,7 @@ impl Scene {
         }
     }
 
-    /// Whether mappings may be filled with so many bytes more.
+    /// Return whether mappings may be filled with so many bytes more.
     pub fn may_populate(&self, bytes: u64) -> bool {
         self.populated_bytes.saturating_add(bytes) <= MOST_POPULATED_BYTES
     }
@@ -147,7 +147,7 @@ impl Scene {
         (offset < mapping.bytes).then_some((*mapping, offset))
     }
 
-    /// Whether a process has mapped anything in a range.
+    /// Return whether a process has mapped anything in a range.
     pub fn has_mapping_in(&self, process: i64, address: i64, bytes: i64) -> bool {
         let first = address.cast_unsigned();
         let end = first.saturating_add(bytes.max(0).cast_unsigned());
@@ -202,7 +202,7 @@ pub struct DescriptorTables {
 }
 
 impl DescriptorTables {
-    /// Whether a thread has begun.
+    /// Return whether a thread has begun.
     pub fn has(&self, thread: i64) -> bool {
         self.of_thread.contains_key(&thread)
     }
@@ -254,7 +254,7 @@ impl DescriptorTables {
         self.table(thread).entries.remove(&number);
     }
 
-    /// Whether an execve shall close a number.
+    /// Return whether an execve shall close a number.
     pub fn mark(&mut self, thread: i64, number: i64, closes_on_exec: bool) {
         if let Some(entry) = self.table(thread).entries.get_mut(&number) {
             entry.closes_on_exec = closes_on_exec;
@@ -331,7 +331,7 @@ impl<'a> RecordedThreads<'a> {
         self.rows.contains_key(&thread)
     }
 
-    /// Which of the rows is a thread's.
+    /// Return the index of a thread's row.
     pub fn index(&self, thread: i64) -> u32 {
         self.rows[&thread].0
     }
@@ -344,7 +344,7 @@ impl<'a> RecordedThreads<'a> {
         self.rows[&thread].1.creator_id
     }
 
-    /// Whether a thread has its creator's table of descriptors, not a copy.
+    /// Return whether a thread has its creator's table of descriptors, not a copy.
     pub fn shares_descriptors(&self, thread: i64) -> bool {
         self.rows[&thread].1.shares_descriptors
     }

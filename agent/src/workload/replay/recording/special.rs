@@ -391,7 +391,7 @@ fn sync_mapping(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     call!("msync", SYS_msync, if mapping.is_shared { dirties } else { CallEffect::Nothing })
 }
 
-/// Whether a call that is left out failed for want of a descriptor, as it would again.
+/// Return whether a call that is left out failed for want of a descriptor, as it would again.
 pub fn had_no_descriptor(why: NoStep, error: Option<&str>) -> bool {
     why == NOT_OPENED && error == Some("EBADF")
 }
