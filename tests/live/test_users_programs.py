@@ -45,7 +45,7 @@ def written_bytes(loop: Loop) -> int:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TraceResult:
     """The answer of a trace, and what it found of the program."""
 
     answer: list[str]
@@ -53,7 +53,7 @@ class Seen:
     program: dict[str, Any]
 
 
-def traced(loop: Loop, out: Path, *command: str | Path) -> Seen:
+def traced(loop: Loop, out: Path, *command: str | Path) -> TraceResult:
     """Trace a command on a disk that nobody else writes to; every byte is the command's."""
     run("sync", "-f", loop.directory)
     before = written_bytes(loop)
@@ -65,14 +65,14 @@ def traced(loop: Loop, out: Path, *command: str | Path) -> Seen:
     assert live["counted_write_bytes"] == counted
     assert (live["device_write_bytes"], live["other_write_bytes"]) == (counted, 0)
     shown = json.loads(joj("show", out, "--json").stdout)["cases"][0]
-    return Seen(seen["in_short"], live, shown["program"]["0"])
+    return TraceResult(seen["in_short"], live, shown["program"]["0"])
 
 
 def test_a_commit_of_git_is_the_programs_to_the_byte(loop: Loop, tmp_path: Path) -> None:
     repository = loop.directory / "repository"
     run("git", "init", "--quiet", repository)
     (repository / "file").write_bytes(bytes(range(256)) * 400)
-    git = ["git", "-C", repository, "-c", "core.fsync=all", "-c", "user.name=a"]
+    git: list[str | Path] = ["git", "-C", repository, "-c", "core.fsync=all", "-c", "user.name=a"]
     run(*git, "add", "--all")
     seen = traced(loop, tmp_path / "run", *git, "-c", "user.email=a@b", "commit", "-qm", "words")
     # The tree, the commit, the log of references and the reference.
@@ -96,7 +96,13 @@ def test_dpkg_syncs_what_it_unpacks(loop: Loop, tmp_path: Path) -> None:
         (state / name).mkdir(parents=True)
     for name in ("status", "available"):
         (state / name).touch()
-    dpkg = ["dpkg", f"--root={root}", "--log=/dev/null", "--install", tmp_path / "package.deb"]
+    dpkg: list[str | Path] = [
+        "dpkg",
+        f"--root={root}",
+        "--log=/dev/null",
+        "--install",
+        tmp_path / "package.deb",
+    ]
     seen = traced(loop, tmp_path / "run", *dpkg)
     # Each file, and the lists of what is installed.
     assert seen.program["syncs"] > 20
@@ -116,7 +122,7 @@ def test_commits_in_a_container_on_an_overlay_are_counted(loop: Loop, tmp_path: 
     app = CHECKOUT / "tests/live/commit_app.py"
     try:
         modes = ("truncate", "wal")
-        words = [sys.executable, app, merged, "20", *modes]
+        words: list[str | Path] = [sys.executable, app, merged, "20", *modes]
         seen = traced(loop, tmp_path / "run", "unshare", "--mount", "--pid", "--fork", *words)
     finally:
         run("umount", merged)
