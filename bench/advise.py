@@ -23,8 +23,8 @@ from jojlab.advise.space import Candidate
 from jojlab.analysis.run.durability import Durability
 from jojlab.campaign.jobs import RunProgress
 from jojlab.foundation.cache import Cache
+from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
-from jojlab.lab.options import Options
 from jojlab.report.settings import settings_label
 
 _ROOT = Path(__file__).parents[1]

@@ -17,9 +17,8 @@ from jojlab.campaign.power_cuts import exclusion_reason, observation_before_run
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete, impossible, refuse_useless
-from jojlab.experiment.devices import refuse_devices
 from jojlab.experiment.input_files import with_recorded
-from jojlab.experiment.plan import plan
+from jojlab.experiment.plan import plan, refuse_devices
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import nearest, plural
 from jojlab.model.field import Value

@@ -17,12 +17,11 @@ from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import JobRequest, NumberedJobs, RunProgress, Step, jobs_of, named_here
 from jojlab.campaign.power_cuts import Answer, PowerCutRequest
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import runs_by_wall_clock
-from jojlab.experiment.plan import Plan
+from jojlab.experiment.plan import Plan, runs_by_wall_clock
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, MachineError, UseError
+from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
-from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.trace.run_folder import RunFolder, folder_name
 

@@ -21,8 +21,8 @@ from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
+from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
-from jojlab.lab.options import Options
 from jojlab.model.device_keys import CPU_LIMITS, OWNERS
 from jojlab.model.fields import field_named
 from jojlab.trace.dataset import Dataset

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import chooses_buffers, is_on_raw_nand, runs_by_wall_clock
-from jojlab.experiment.plan import Plan
+from jojlab.experiment.plan import Plan, chooses_buffers, is_on_raw_nand, runs_by_wall_clock
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import NO_EXTRAS, Extras, Image
 from jojlab.guest.image.ready import CHOSEN_BUFFERS, RAW_NAND, ready_image, ready_wall_image

@@ -15,8 +15,7 @@ from jojlab.campaign.images import Images
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import expected_bytes, profile_of
-from jojlab.experiment.plan import Plan
+from jojlab.experiment.plan import Plan, expected_bytes, profile_of
 from jojlab.foundation.cache import Cache
 from jojlab.guest.guest_input import INPUTS
 from jojlab.guest.machine import Machine, WallMachine

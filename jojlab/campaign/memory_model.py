@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from jojlab.campaign.jobs import JobRequest
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import runs_by_wall_clock
+from jojlab.experiment.plan import runs_by_wall_clock
 from jojlab.foundation.errors import UseError
 from jojlab.guest.memory_model import CORES, Core
 from jojlab.lab.job import Job

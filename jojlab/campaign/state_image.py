@@ -16,8 +16,8 @@ from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.lab.job import Options
 from jojlab.lab.lab import JobProgress, Lab
-from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.lab.power_cuts import disk_image_jobs, write_disk_images
 from jojlab.model.field import Value

@@ -6,8 +6,7 @@ import pytest
 
 from jojlab.campaign.jobs import case_json
 from jojlab.device.emulated import EMULATED
-from jojlab.experiment.devices import runs_by_wall_clock
-from jojlab.experiment.plan import plan
+from jojlab.experiment.plan import plan, runs_by_wall_clock
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.errors import UseError
 from jojlab.model.field import Value

@@ -17,17 +17,17 @@ from jojlab.campaign.images import Images, images_of
 from jojlab.campaign.memory_model import core_named, model_run
 from jojlab.campaign.power_cuts import steps_left
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import runs_by_wall_clock
-from jojlab.experiment.plan import Plan
+from jojlab.experiment.plan import Plan, runs_by_wall_clock
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError
 from jojlab.foundation.printable import json_text
 from jojlab.foundation.signals import Signalled
+from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
-from jojlab.lab.options import Options
+from jojlab.live.runner import Bench, run_bench
 from jojlab.report.memory_model import print_memory_models
 from jojlab.report.page import write_report
-from jojlab.report.progress import run_progress
+from jojlab.report.progress import bench_progress, run_progress
 from jojlab.report.shared.console import terminal
 from jojlab.trace.run_folder import RunFolder
 
@@ -132,3 +132,10 @@ def show_memory_model(name: str, campaign: Campaign, folder: Path, *, silent: bo
     write_report(folder / "report.html", summary, str(folder))
     if not silent:
         print_memory_models(terminal(), summary)
+
+
+def bench_with_progress(bench: Bench, folder: Path) -> RunFolder:
+    """Run a bench into a new run folder, telling on stderr how it goes on."""
+    workload = bench.settings["workload"]
+    with bench_progress(f"{workload} in {bench.directory}", len(bench.seeds)) as progress:
+        return run_bench(bench, folder, progress)

@@ -11,7 +11,7 @@ import click
 
 from jojlab.command_line.group import Decorator, argument, option
 from jojlab.foundation.places import EXPERIMENTS
-from jojlab.lab.options import TIMEOUT_S
+from jojlab.lab.job import TIMEOUT_S
 from jojlab.model.field import Field, Value
 
 PATH = click.Path(path_type=Path)

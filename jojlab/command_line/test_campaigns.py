@@ -12,8 +12,8 @@ from jojlab.command_line.campaigns import interruption
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
+from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
-from jojlab.lab.options import Options
 from tests.captures import make_run
 
 

@@ -24,8 +24,8 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, UseError
 from jojlab.foundation.printable import json_text, printable
 from jojlab.foundation.signals import Signalled
+from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
-from jojlab.lab.options import Options
 from jojlab.report.advice import advice_json, print_advice, print_interrupted
 from jojlab.report.page import write_report
 from jojlab.report.progress import run_progress

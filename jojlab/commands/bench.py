@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from jojlab.analysis.figures.case_figures import case_figures
-from jojlab.analysis.figures.live_result import live_result, rates_per_second
+from jojlab.analysis.figures.throughput import live_result, rates_per_second
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.jobs import RunProgress
+from jojlab.command_line.campaigns import bench_with_progress
 from jojlab.command_line.group import Decorator, argument, command, option
-from jojlab.command_line.live_run import run_with_progress
 from jojlab.command_line.options import PATH, field_options, field_values, json_option
 from jojlab.experiment.input_files import with_recorded
 from jojlab.foundation.cache import Cache
@@ -156,7 +156,7 @@ def _run_fields(name: str, fields: Sequence[Field], options: Mapping[str, Any]) 
     with Cache.default().work_dir() as temporary:
         folder = out or temporary / "run"
         try:
-            run = run_with_progress(bench, folder)
+            run = bench_with_progress(bench, folder)
         except Signalled as error:
             raise _with_kept_runs(error, folder, is_kept=out is not None) from None
         code = _show(run, as_json=options["as_json"])
@@ -259,7 +259,9 @@ def _run_mobibench(flags: MobibenchFlags, folder: Path) -> RunFolder:
         _print_lines(lines.setup_lines(flags.numbers, is_database=flags.is_database))
     bench = Bench("bench-mobibench", flags.directory, settings, [1])
     return (
-        run_bench(bench, folder, RunProgress()) if flags.quiet else run_with_progress(bench, folder)
+        run_bench(bench, folder, RunProgress())
+        if flags.quiet
+        else bench_with_progress(bench, folder)
     )
 
 

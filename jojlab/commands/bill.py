@@ -33,7 +33,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import json_text, printable
 from jojlab.inspection.target import case_like, inspect_target
-from jojlab.lab.options import Options
+from jojlab.lab.job import Options
 from jojlab.model.fields import FIELDS, MAX_SEED
 from jojlab.report import bill as program
 from jojlab.report.answer import answer_lines

@@ -34,7 +34,7 @@ from jojlab.experiment.read import find, read
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import json_text, nearest
 from jojlab.foundation.signals import Signalled
-from jojlab.lab.options import Options
+from jojlab.lab.job import Options
 from jojlab.model.figures import FIGURES
 from jojlab.report.device import print_device, print_sensitivity, write_page
 from jojlab.report.shared import text

@@ -15,7 +15,7 @@ from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import PATH, no_cache_option, timeout_option
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.printable import nearest, plural, printable
-from jojlab.lab.options import Options
+from jojlab.lab.job import Options
 from jojlab.recording import mobigen, sql_export
 from jojlab.recording.folder import Recording
 from jojlab.report.durability import smallest_words

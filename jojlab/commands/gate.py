@@ -40,7 +40,7 @@ from jojlab.gate.budgets import (
 from jojlab.gate.budgets import accept as accepted_of
 from jojlab.gate.check import LimitOutcome, LimitVerdict, check, guarded
 from jojlab.gate.trend import append_point, trend_point
-from jojlab.lab.options import Options
+from jojlab.lab.job import Options
 from jojlab.report import gate as words
 from jojlab.report.gate import junit as junit_of
 from jojlab.report.gate import markdown as markdown_of

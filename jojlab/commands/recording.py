@@ -9,8 +9,8 @@ import click
 
 from jojlab.analysis.run.replay_result import read_replay
 from jojlab.analysis.run.summary import summarise
+from jojlab.command_line.campaigns import bench_with_progress
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.live_run import run_with_progress
 from jojlab.command_line.options import PATH, json_option
 from jojlab.command_line.out_folder import out_folder
 from jojlab.foundation.cache import Cache
@@ -189,7 +189,7 @@ def replay(
         Recording.open(recording).refuse_sql(WHERE)
     settings = live_settings(given, WHERE)
     with Cache.default().work_dir() as temporary:
-        run = run_with_progress(
+        run = bench_with_progress(
             Bench("replay", directory, settings, [seed]), out or temporary / "run"
         )
         (_, _, capture) = next(run.captures())

@@ -18,8 +18,8 @@ from jojlab.command_line.campaigns import (
     show_memory_model,
 )
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.live_run import is_by_wall_clock, run_by_wall_clock
 from jojlab.command_line.options import (
+    CLOCKS,
     PATH,
     clock_option,
     cluster_option,
@@ -39,12 +39,18 @@ from jojlab.command_line.options import (
 from jojlab.command_line.out_folder import free_folder
 from jojlab.command_line.own_program import choose_experiment, own_program_options
 from jojlab.experiment.plan import plan
+from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.lab.options import TIMEOUT_S, Options
+from jojlab.foundation.signals import Signalled
+from jojlab.lab.job import TIMEOUT_S, Options
+from jojlab.live.agent import LivePlace
+from jojlab.live.raw_nand import load_ubifs, refuse_nand
+from jojlab.live.runner import needs_own_build, refuse_cases, run_experiment
 from jojlab.report.answer import answer_json
 from jojlab.report.page import write_report
+from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.summary import print_summary
 from jojlab.trace.capture import Capture
@@ -206,3 +212,39 @@ def report(run: Path, out: Path | None) -> int:
     write_report(path, summary, str(run))
     print(path)
     return INCOMPLETE if summary.incomplete or summary.unfinished else FINE
+
+
+def is_by_wall_clock(clock: str, *, has_own_option: bool, refused: dict[str, bool]) -> bool:
+    """Return whether cases run on this machine.
+
+    `has_own_option`: an option was given that only such a run has. `refused`: options that it does
+    not have, and whether they were given. Raises UseError for an unknown clock, and for these.
+    """
+    if clock not in CLOCKS:
+        raise UseError(f"--clock {clock}", f"one of: {', '.join(CLOCKS)}")
+    if clock == CLOCKS[0]:
+        if has_own_option:
+            raise UseError("--nand and --destroy-data: the clock is virtual", "add --clock wall")
+        return False
+    if wrong := [name for name, is_there in refused.items() if is_there]:
+        raise UseError(f"--clock wall: not with {' and '.join(wrong)}", "drop one of them")
+    return True
+
+
+def run_by_wall_clock(
+    experiment: Experiment, node: Path | None, out: Path, *, destroy: bool
+) -> None:
+    """Run an experiment on raw NAND of this machine, into the run folder `out`.
+
+    Raises UseError and MachineError where that cannot be, before anything is changed.
+    """
+    refuse_cases(experiment)
+    refuse_nand(node, may_destroy=destroy)
+    assert node
+    load_ubifs(Cache.default(), chosen_buffers=needs_own_build(experiment))
+    steps = sum(not case.skip for case in experiment.cases) * len(experiment.seeds)
+    try:
+        with run_progress(experiment.question, steps) as watcher:
+            run_experiment(experiment, LivePlace(node, is_nand=True), out, watcher)
+    except Signalled as error:
+        raise Signalled(error, f"kept so far: joj show {out}") from None

@@ -41,8 +41,7 @@ from jojlab.foundation.errors import (
 from jojlab.foundation.printable import json_text
 from jojlab.foundation.signals import Signalled
 from jojlab.guest.kernel.choose import INSTALLED, check_kernel
-from jojlab.lab.attribution import STACKS
-from jojlab.lab.options import Options
+from jojlab.lab.job import Options
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.report import durability as words
@@ -52,7 +51,13 @@ from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import READABLE, print_rows, terminal
 from jojlab.report.shared.short_answer import print_answer
 from jojlab.trace.power_cuts import OUTCOMES, PowerCuts
-from jojlab.verify.attribution import LackingError, need_tracer, verify_in_lab, verify_on_host
+from jojlab.verify.attribution import (
+    STACKS,
+    LackingError,
+    need_tracer,
+    verify_in_lab,
+    verify_on_host,
+)
 from jojlab.verify.compare import Verdict
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import complete, impossible
-from jojlab.experiment.devices import refuse_devices
+from jojlab.experiment.plan import refuse_devices
 from jojlab.model.field import Value
 from jojlab.model.fields import RAW_NAND_DEVICE
 

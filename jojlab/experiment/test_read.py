@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jojlab.experiment import cases, devices
-from jojlab.experiment.devices import refuse_small_device
+from jojlab.experiment import cases, plan
+from jojlab.experiment.plan import refuse_small_device
 from jojlab.experiment.read import find, read
 from jojlab.foundation.errors import JojError, UseError
 from jojlab.foundation.places import EXPERIMENTS
@@ -146,8 +146,8 @@ def test_only_ext4_and_xfs_have_an_external_journal(tmp_path: Path) -> None:
 
 def test_a_journal_device_too_small_is_refused() -> None:
     settings = cases.complete({"filesystem": "xfs", "journal_device": "tiny"})
-    assert devices.refuse_small_journal(settings, 64 << 20) == ""
-    short = devices.refuse_small_journal(settings, 63 << 20)
+    assert plan.refuse_small_journal(settings, 64 << 20) == ""
+    short = plan.refuse_small_journal(settings, 63 << 20)
     assert short == "xfs needs a journal device of 64 MiB, tiny has 63 MiB"
 
 

@@ -1,7 +1,8 @@
 """Large libraries that are loaded when something of them is first used.
 
-Figures that are kept from before (jojlab/trace/dataset.py) do not need Arrow, whose loading takes
-longer than all else that joj show does then; nor does a terminal need the library of charts.
+Figures that are kept from before (jojlab/trace/dataset.py) need neither Arrow nor NumPy, whose
+loading takes longer than all else that joj show does then; nor does a terminal need the library of
+charts.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["alt", "pa"]
+__all__ = ["alt", "np", "pa", "pc"]
 
 if TYPE_CHECKING:
     import altair as alt
+    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 else:
 
     class _Library:
@@ -28,4 +31,6 @@ else:
             return found
 
     alt = _Library("altair")
+    np = _Library("numpy")
     pa = _Library("pyarrow")
+    pc = _Library("pyarrow.compute")

@@ -1,6 +1,8 @@
 """The input of a guest: the record of its job, what comes after a case, and the job's input files
 and trees.
 They are items of QEMU's fw_cfg device, which the agent reads (agent/src/lab/channel/fw_cfg.rs).
+
+What a guest hands out depends on its input, and on the rest by `basis` alone.
 """
 
 from __future__ import annotations
@@ -9,6 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from jojlab.guest import qemu
+from jojlab.guest.image.build import Image
+from jojlab.guest.machine import Machine
 
 # Where the agent puts the input files and folders, each under its name
 # (agent/src/commands/init.rs).
@@ -62,3 +68,8 @@ class GuestInput:
             file.write_bytes(content)
             arguments += ["-fw_cfg", f"name={name},file={file.name}"]
         return arguments
+
+
+def basis(image: Image, machine: Machine) -> str:
+    """Return the hash of all that a guest's files depend on beside its input."""
+    return qemu.run_key(image, machine)

@@ -15,8 +15,7 @@ from typing import Any
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256, sha256_file
-from jojlab.guest.basis import basis
-from jojlab.guest.guest_input import MOST_INPUT_BYTES, GuestInput
+from jojlab.guest.guest_input import MOST_INPUT_BYTES, GuestInput, basis
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.guest.memory import memory_mib
@@ -211,3 +210,20 @@ def record_of(kind: Kind, fields: Mapping[str, Any]) -> bytes:
 def canonical(record: object) -> bytes:
     """Return JSON with its keys sorted."""
     return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+
+
+TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of running jobs, no part of what they compute: jobs at a time; whether to use
+    results of the cache; real seconds a job, of the smallest guest, more for one with more memory;
+    and in place of processes of this machine the address of a cluster's scheduler, which says
+    itself how many jobs it takes.
+    """
+
+    jobs: int = 1
+    use_cache: bool = True
+    timeout_s: float = TIMEOUT_S
+    cluster: str = ""

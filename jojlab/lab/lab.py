@@ -15,8 +15,7 @@ from typing import Protocol
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError
 from jojlab.foundation.signals import held_signals
-from jojlab.lab.job import Job
-from jojlab.lab.options import Options
+from jojlab.lab.job import Job, Options
 from jojlab.lab.outcome import Failed, Outcome, failure, is_transient
 
 _DEFAULT = Options()

@@ -19,9 +19,8 @@ import pytest
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.guest.errors import GuestError
-from jojlab.lab.job import Job, Kind, record_of, virtual
+from jojlab.lab.job import Job, Kind, Options, record_of, virtual
 from jojlab.lab.lab import JobProgress, Lab
-from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
 from tests.images import unbootable_image
 

@@ -42,9 +42,8 @@ from jojlab.guest.machine import Machine
 from jojlab.guest.process import kill_all
 from jojlab.guest.virtual_clock import run_by_virtual_clock
 from jojlab.guest.wall_clock import run_by_wall_clock
-from jojlab.lab.job import Job, Kind, keep_content
+from jojlab.lab.job import Job, Kind, Options, keep_content
 from jojlab.lab.memory_run import fold
-from jojlab.lab.options import Options
 from jojlab.lab.power_cuts import check_handed_disks
 
 _OUTCOME = "outcome.json"

@@ -17,7 +17,7 @@ from typing import Any
 
 from jojlab.campaign.jobs import RunProgress, Step
 from jojlab.experiment.cases import Case, complete
-from jojlab.experiment.devices import chooses_buffers, is_on_raw_nand
+from jojlab.experiment.plan import chooses_buffers, is_on_raw_nand
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError, UseError

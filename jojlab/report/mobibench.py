@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jojlab.analysis.figures.live_result import LiveResult
+from jojlab.analysis.figures.throughput import LiveResult
 from jojlab.foundation.printable import plural
 from jojlab.model.figures import PERCENTILES
 from jojlab.report.shared import text

@@ -8,11 +8,14 @@ where there are no checksums, as of a tracing cut short, are the rows decoded to
 a time.
 
 `Captured` is a capture among others: the keys that name it there, and its files, which are not read
-before somebody asks.
+before somebody asks. `capture_hash` is of what the tables say, not of how Parquet stores it: row
+groups, compression, dictionaries and chunks do not matter; every value, null, name, type and the
+order of rows do. Paths, times of files and the wall clock of the host are no part of a table.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,16 +23,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jojlab.foundation.cache import Cache, Sources
 from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.hashing import sha256
-from jojlab.foundation.lazy import pa
+from jojlab.foundation.lazy import np, pa, pc
 from jojlab.trace.checksums import check, hashes_of, program, read_checksums
 from jojlab.trace.manifest import Manifest
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+    import numpy.typing as npt
 
 _REMEDY = "run the case again: joj run EXPERIMENT --no-cache"
 
@@ -274,3 +282,41 @@ class Captured:
             return self.checked or Capture.open(self.folder, self.hashes)
         except OSError:
             return Capture.open(self.folder)  # which says what is wrong
+
+
+def capture_hash(capture: Capture) -> str:
+    """Return the sha256 of one capture's tables, in hexadecimal."""
+    digest = hashlib.sha256()
+    for table in capture.tables:
+        content = capture.read(table)
+        if table == "manifest":  # a set of keys: their order says nothing
+            content = content.sort_by("key")
+        _frame(digest, f"table {table} {content.num_rows}".encode())
+        for name in content.column_names:
+            _hash_column(digest, name, content.column(name).combine_chunks())
+    return digest.hexdigest()
+
+
+def _frame(digest: _Hash, data: bytes | memoryview) -> None:
+    """Feed `data` with its length before it, so that no two sequences look alike."""
+    digest.update(len(data).to_bytes(8, "little"))
+    digest.update(data)
+
+
+def _hash_column(digest: _Hash, name: str, column: pa.Array) -> None:
+    _frame(digest, f"column {name} {column.type}".encode())
+    _frame(digest, np.packbits(_numbers(pc.is_valid(column), bool)).tobytes())
+    if pa.types.is_string(column.type):
+        filled = pc.fill_null(column, "")
+        lengths = _numbers(pc.binary_length(filled), np.int64)
+        _frame(digest, lengths.astype("<i8").tobytes())
+        _frame(digest, "".join(filled.to_pylist()).encode())
+    elif pa.types.is_boolean(column.type):
+        _frame(digest, np.packbits(_numbers(pc.fill_null(column, False), bool)).tobytes())
+    else:
+        _frame(digest, _numbers(pc.fill_null(column, 0), np.int64).astype("<i8").tobytes())
+
+
+def _numbers(array: pa.Array, dtype: type[np.generic] | type[bool]) -> npt.NDArray[Any]:
+    numbers: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return numbers.astype(dtype)

@@ -34,7 +34,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.model.workloads.program import PROGRAM
-from jojlab.trace.capture import Capture
+from jojlab.trace.capture import Capture, capture_hash
 from jojlab.trace.checksums import hashes_of, read_checked, write_checked, write_checksums
 from jojlab.trace.power_cuts import CUTS, PowerCuts, read_cuts
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
@@ -365,8 +365,6 @@ class RunFolder:
 
         The order of the cases in the experiment, paths and times of the host have no part in it.
         """
-        from jojlab.trace.content_hash import capture_hash  # loads pyarrow and numpy
-
         digest = hashlib.sha256()
         read_anew = replace(self, checked={}).captures()
         for entry, seed, capture in sorted(read_anew, key=lambda item: (item[0].case_id, item[1])):

@@ -16,8 +16,8 @@ from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
-from jojlab.lab.options import Options
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from jojlab.lab.attribution import STACKS
 from jojlab.model.filesystems import FILESYSTEMS
-from jojlab.verify.attribution import verify_in_lab
+from jojlab.verify.attribution import STACKS, verify_in_lab
 from jojlab.verify.compare import Verdict
 
 

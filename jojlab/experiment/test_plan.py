@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.experiment.cases import complete
-from jojlab.experiment.devices import contents_bytes, refuse_small_device
+from jojlab.experiment.plan import contents_bytes, refuse_small_device
 from jojlab.model.field import Value
 from jojlab.model.filesystem import MIB
 from jojlab.model.workloads import workload_of
