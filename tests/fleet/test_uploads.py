@@ -1,4 +1,4 @@
-"""Tests the server's answers to right and to hostile uploads; it counts both, and stays small."""
+"""What the server answers to right and to hostile uploads; it counts both, and stays small."""
 
 from __future__ import annotations
 
@@ -232,16 +232,14 @@ def test_names_and_lengths(server: Serving, token: str) -> None:
     )
 
 
-def _sent_slowly(server: Serving, head: bytes, seconds: float) -> bytes:
-    """Return what the server answers to a head and a byte every tenth of a second; empty: it hung
-    up.
-    """
+def _sent_slowly(server: Serving, head: bytes) -> bytes:
+    """What the server answers to a head and a byte every tenth of a second; empty: it hung up."""
     connection = server.connection()
     connection.connect()
     assert isinstance(connection.sock, socket.socket)
     connection.sock.sendall(head)
     connection.sock.settimeout(0.1)
-    end_s = time.monotonic() + seconds
+    end_s = time.monotonic() + HANG_S
     try:
         while time.monotonic() < end_s:
             try:
@@ -250,7 +248,7 @@ def _sent_slowly(server: Serving, head: bytes, seconds: float) -> bytes:
                 # It may have answered and hung up just now: then its answer comes next.
                 with contextlib.suppress(ConnectionError):
                     connection.sock.sendall(b"x")
-        pytest.fail(f"the server still listens after {seconds} s")
+        pytest.fail(f"the server still listens after {HANG_S} s")
     except (ConnectionError, OSError):
         return b""
     finally:
@@ -262,11 +260,11 @@ def test_slow_senders(server: Serving, token: str) -> None:
         f"PUT /v1/segments/{'0' * 64} HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\n"
         f"Authorization: Bearer {token}\r\nContent-Length: 10000\r\n\r\n"
     ).encode()
-    assert b" 408 " in _sent_slowly(server, head, 30)
+    assert b" 408 " in _sent_slowly(server, head)
     assert server.refused("too-slow") == 1
     # Neither a head that never ends nor one that is endless is waited for.
-    assert b" 200 " not in _sent_slowly(server, head[:40], 40)
-    assert b" 400 " in _sent_slowly(server, b"PUT / HTTP/1.1\r\n" + b"a: b\r\n" * 10_000, 10)
+    assert b" 200 " not in _sent_slowly(server, head[:40])
+    assert b" 400 " in _sent_slowly(server, b"PUT / HTTP/1.1\r\n" + b"a: b\r\n" * 10_000)
 
 
 def test_an_upload_that_is_broken_off_leaves_nothing(
@@ -353,7 +351,7 @@ def test_a_handshake_that_does_not_come_is_not_waited_for(server: Serving) -> No
 
 
 def health_of(server: Serving) -> int:
-    """Return what /healthz answers."""
+    """What /healthz answers."""
     connection = server.connection()
     connection.request("GET", "/healthz")
     status = connection.getresponse().status
