@@ -156,7 +156,7 @@ test-host: packages test-packages full-packages setup ## this checkout on a fres
 # Of the tests in jojlab none starts a guest; the agent's that trace this machine are in agent/live.
 check: python lint test-flash ## lints, and the tests of units: no guest and no root, in three minutes
 	$(LINTED) cargo test --quiet --bins
-	.venv/bin/pytest -q -n 2 jojlab tests/tidy
+	.venv/bin/pytest -q -n 2 $(HANGS_END) jojlab tests/tidy
 
 lint: lint-agent lint-python ## formatting, lints and types of the three zones and setup/
 

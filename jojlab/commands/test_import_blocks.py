@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ from jojlab.commands.import_ import blocks
 from jojlab.foundation.errors import MachineError
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run
+from tests.inside import joj
 
 TRACE = """\
   8,0    1        1     0.000001000   697  Q  WS 800 + 8 [sqlite3]
@@ -17,29 +16,24 @@ TRACE = """\
 """
 
 
-def joj(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jojlab", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
-
-
 def test_a_trace_goes_in_is_shown_and_goes_out(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text(TRACE)
-    answer = joj(tmp_path, "import", "blocks", "sda.txt", "--json")
+    answer = joj("import", "blocks", "sda.txt", "--json", folder=tmp_path)
     assert answer.returncode == 0, answer.stderr  # blkparse never tells owners
     document = json.loads(answer.stdout)
     assert document["reasons"] == []
     assert "4096 bytes have no owner" in document["untold"][0]
     assert (document["run"], document["requests"]) == ("runs/sda", 1)
-    shown = joj(tmp_path, "show", "runs/sda")
+    shown = joj("show", "runs/sda", folder=tmp_path)
     assert "1 write of 4 KiB" in shown.stdout
     assert "4096 bytes have no owner" in shown.stdout
     assert shown.returncode == 4
-    assert joj(tmp_path, "report", "runs/sda").returncode == 4
-    absent = joj(tmp_path, "query", "runs/sda", "SELECT * FROM transactions")
+    assert joj("report", "runs/sda", folder=tmp_path).returncode == 4
+    absent = joj("query", "runs/sda", "SELECT * FROM transactions", folder=tmp_path)
     assert absent.returncode == 2
     assert "no capture of this run has the table transactions" in absent.stderr
     assert "its tables: requests, page_runs, files, manifest" in absent.stderr
-    written = joj(tmp_path, "export", "runs/sda", "--format", "iolog", "-o", "x.iolog")
+    written = joj("export", "runs/sda", "--format", "iolog", "-o", "x.iolog", folder=tmp_path)
     assert written.stdout == "1 request  x.iolog\n"
     assert written.returncode == 4
     assert "0 /dev/8-0 write 409600 4096" in (tmp_path / "x.iolog").read_text()
@@ -47,7 +41,7 @@ def test_a_trace_goes_in_is_shown_and_goes_out(tmp_path: Path) -> None:
 
 def test_a_line_that_cannot_be_read_is_counted(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text(TRACE.replace("D  WS 800", "D  WS 18446744073709551616"))
-    answer = joj(tmp_path, "import", "blocks", "sda.txt")
+    answer = joj("import", "blocks", "sda.txt", folder=tmp_path)
     assert answer.returncode == 4
     assert "incomplete: 1 line could not be read: line 2: 1844674" in answer.stdout
     assert [run.name for run in (tmp_path / "runs").iterdir()] == ["sda"]
@@ -55,7 +49,7 @@ def test_a_line_that_cannot_be_read_is_counted(tmp_path: Path) -> None:
 
 def test_what_the_format_tells_and_the_trace_lacks_is_incomplete(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text("".join(TRACE.splitlines(keepends=True)[:2]))
-    answer = joj(tmp_path, "import", "blocks", "sda.txt")
+    answer = joj("import", "blocks", "sda.txt", folder=tmp_path)
     assert answer.returncode == 4
     assert "incomplete: 1 request was not seen to complete" in answer.stdout
     assert "note: 4096 bytes have no owner" in answer.stdout
@@ -78,16 +72,16 @@ def test_an_error_is_told_though_the_run_was_begun(
 
 def test_formats_are_named(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text(TRACE)
-    answer = joj(tmp_path, "import", "blocks", "sda.txt", "--format", "blkpars")
+    answer = joj("import", "blocks", "sda.txt", "--format", "blkpars", folder=tmp_path)
     assert answer.returncode == 2
     assert "did you mean 'blkparse'" in answer.stderr
-    assert joj(tmp_path, "import", "none.txt").returncode == 2
-    assert joj(tmp_path, "export", "none", "--format", "perfeto").returncode == 2
+    assert joj("import", "none.txt", folder=tmp_path).returncode == 2
+    assert joj("export", "none", "--format", "perfeto", folder=tmp_path).returncode == 2
 
 
 def test_kinds_as_json(tmp_path: Path) -> None:
     make_run(tmp_path / "run", seeds=[1], transactions=4)
-    answer = joj(tmp_path, "show", "run", "--characterise", "--json")
+    answer = joj("show", "run", "--characterise", "--json", folder=tmp_path)
     assert answer.returncode == 0, answer.stderr
     cases = json.loads(answer.stdout)["cases"]
     assert [case["case"]["journal_mode"] for case in cases] == ["truncate", "wal"]

@@ -9,6 +9,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.command.conftest import CHECKOUT, Lab
 
 EXPERIMENT = """
@@ -79,6 +81,7 @@ def test_an_added_fsync_and_a_journal_instead_of_the_wal_are_caught(lab: Lab) ->
     assert found["lines"][0].startswith("new line: fs-journal, fsync of main.db-journal: ")
 
 
+@pytest.mark.full
 def test_larger_pages_and_an_added_index_are_caught(lab: Lab) -> None:
     budgets = prepare(lab, "pages", APP, "bytes_per_commit <= 1 GiB")
     assert lab.inside("gate", budgets, "--accept").returncode == 0

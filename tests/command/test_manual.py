@@ -32,6 +32,7 @@ def sphinx(builder: str, out: Path) -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.mark.full
 def test_the_site_has_every_page_and_every_link_leads_somewhere(tmp_path: Path) -> None:
     sphinx("html", tmp_path)
     site = tmp_path / "html"

@@ -43,6 +43,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.full
 def test_every_byte_of_two_runs_is_equal(lab: Lab, elsewhere: Lab) -> None:
     found = []
     for place, jobs in ((lab, 2), (elsewhere, 1)):

@@ -26,15 +26,18 @@ from tests.guest.conftest import real_case
 from tests.guest.experiments import ALL_FILESYSTEMS, assert_complete, few_inserts, run_experiment
 from tests.guest.jobs import run_case
 
-# What one INSERT costs is asked of 29, on every filesystem with TRUNCATE and WAL, and on some in
-# the other modes that have a journal on the disk; the full tier asks all. UPDATE, DELETE and modes
+# What one INSERT costs is asked of 29, on every filesystem with WAL, and on some in the other modes
+# that have a journal on the disk; the full tier asks all. UPDATE, DELETE and modes
 # without a journal on the disk are in tests/full/test_journal_modes.py.
 DURABLE = tuple(mode for mode in JOURNAL_MODES if mode not in ("memory", "off"))
 INSERTS = (
     "workload=sqlite-insert", "sync_call=fdatasync", "transactions=29",
     f"journal_mode={','.join(DURABLE)}",
 )  # fmt: skip
-OFTEN = {("ext4", "delete"), ("nilfs2", "delete"), ("xfs", "persist"), ("f2fs", "persist")}
+OFTEN = {
+    *(("ext4", "delete"), ("nilfs2", "delete"), ("f2fs", "persist")),
+    *(("ext4", "truncate"), ("xfs", "truncate"), ("btrfs", "truncate")),
+}
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +63,7 @@ def other_inserts(
 def is_asked_often(case: Case) -> bool:
     """Return whether an insert is one of those outside of the full tier."""
     pair = (str(case.settings["filesystem"]), str(case.settings["journal_mode"]))
-    return pair[1] in ("truncate", "wal") or pair in OFTEN
+    return pair[1] == "wal" or pair in OFTEN
 
 
 ALL_INSERTS: list[Any] = ["inserts", pytest.param("other_inserts", marks=pytest.mark.full)]

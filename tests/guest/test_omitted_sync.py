@@ -74,7 +74,7 @@ SITES = {
     "O_DSYNC sub/dsynced-#": "sub/dsynced",
 }
 OTHERS = ("fsync mapped-#",)
-OFTEN = ("fsync plain-#", "O_SYNC sub/synced-#")
+OFTEN = ("fsync plain-#",)
 RARE = tuple(site for site in SITES if site not in OFTEN)
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
@@ -81,6 +83,7 @@ TWO_DATABASES = {
 }
 
 
+@pytest.mark.full
 def test_a_transaction_over_attached_wals_may_be_split_and_that_is_no_contradiction(
     lab: Lab, tmp_path: Path
 ) -> None:

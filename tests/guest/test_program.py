@@ -108,18 +108,25 @@ def captured(lab: Lab, out: Path, name: str) -> Capture:
 def test_a_program_is_confined_and_its_commits_are_found(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     folder.mkdir()
-    name = written(folder)
-    first, second = (captured(lab, tmp_path / str(number), name) for number in range(2))
-    assert first.manifest["incomplete_reasons"] == []
-    program: dict[str, Any] = first.manifest["program"]
+    capture = captured(lab, tmp_path / "out", written(folder))
+    assert capture.manifest["incomplete_reasons"] == []
+    program: dict[str, Any] = capture.manifest["program"]
     assert (program["exit_code"], program["commits"], program["rollbacks"]) == (0, 6, 1)
     lines = program["output"].splitlines()
     assert lines[0].endswith(" 1000")
     assert "'given'" in lines[0]
     assert "'kept'" in lines[0]
     assert lines[1:] == ["True False", "no memory"]
-    kinds = [row["kind"] for row in first.read("transactions").to_pylist()]
+    kinds = [row["kind"] for row in capture.read("transactions").to_pylist()]
     assert kinds == ["commit"] * 6
+
+
+@pytest.mark.full
+def test_a_program_repeats_to_the_byte(lab: Lab, tmp_path: Path) -> None:
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    name = written(folder)
+    first, second = (captured(lab, tmp_path / str(number), name) for number in range(2))
     for table in sorted(first.folder.glob("*.parquet")):
         assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name
 

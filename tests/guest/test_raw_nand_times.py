@@ -32,6 +32,7 @@ STATED = {
 }
 
 
+@pytest.mark.full
 def test_a_program_sees_the_times_of_the_data_sheet(cache: Cache, tmp_path: Path) -> None:
     profile = read_profile(RAW_NAND_DEVICE)
     words = " ".join(f"{name}={value}" for name, value in profile.model.items())

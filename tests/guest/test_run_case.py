@@ -117,7 +117,9 @@ def test_a_damaged_snapshot_is_made_anew_and_gives_the_same_results(
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        (b'"out of memory"', "(?s)panicked.*deadlocked on memory"),
+        pytest.param(
+            b'"out of memory"', "(?s)panicked.*deadlocked on memory", marks=pytest.mark.full
+        ),
         (b'"exit"', "(?s)panicked.*had enough.*Attempted to kill init"),
         (b'"reboot"', "panicked, reset or ended"),
         (b'"nothing"', "without handing results out"),

@@ -132,18 +132,19 @@ def test_a_disk_that_is_not_there_is_named(cache: Cache, wall_image: Image, tmp_
         run_by_wall_clock(cache, wall_image, json.dumps(case).encode(), "qemu-scsi", tmp_path)
 
 
-# Partitions by both ways to name them, nvme0n1p1 and, in the full tier, sda1; there too a disk as a
+# Each boots a guest of its own. Partitions by both ways to name them, nvme0n1p1 and sda1; a disk as a
 # whole, and the slowest. NVMe takes several ranges of a discard at once: XFS discards together what
 # one commit of its log freed, F2FS what one of its checkpoints did.
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("filesystem", "device", "options", "has_ranges"),
     [
         ("ext4", "qemu-nvme", {"partition": True}, False),
-        pytest.param("ext4", "qemu-scsi", {"partition": True}, False, marks=pytest.mark.full),
+        ("ext4", "qemu-scsi", {"partition": True}, False),
         ("xfs", "qemu-nvme", {"mount_options": "discard"}, True),
-        pytest.param("f2fs", "qemu-nvme", {}, True, marks=pytest.mark.full),
-        pytest.param("ext4", "qemu-nvme", {}, False, marks=pytest.mark.full),
-        pytest.param("ext4", "qemu-sd", {"partition": True}, False, marks=pytest.mark.full),
+        ("f2fs", "qemu-nvme", {}, True),
+        ("ext4", "qemu-nvme", {}, False),
+        ("ext4", "qemu-sd", {"partition": True}, False),
     ],
 )
 def test_no_byte_is_of_the_wrong_file(

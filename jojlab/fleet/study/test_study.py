@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
@@ -30,7 +28,7 @@ from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.trace.schema import FLEET_TABLES, table_schema
-from tests.ended import HANG_S
+from tests.inside import joj
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -56,6 +54,7 @@ def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
     return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
 
 
+@pytest.mark.full
 def test_published_table_2_comes_back_from_a_made_fleet(tmp_path: Path) -> None:
     for _ in write_fleet(SimulatedFleet(devices=4, days=90), tmp_path):
         pass
@@ -347,13 +346,9 @@ def fleet_of_two(folder: Path) -> dict[str, Path]:
 
 
 def run_joj(*arguments: object, code: int) -> str:
-    """Return what a command prints that ends with this code, within a time that no hang has."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "jojlab", *map(str, arguments)],
-        capture_output=True, text=True, timeout=HANG_S, check=False,
-    )  # fmt: skip
+    """Return what a command prints that ends with this code."""
+    ended = joj(*map(str, arguments))
     assert ended.returncode == code, ended
-    assert "Traceback" not in ended.stderr
     return ended.stdout + ended.stderr
 
 
