@@ -132,7 +132,7 @@ def test_a_disk_that_is_not_there_is_named(cache: Cache, wall_image: Image, tmp_
         run_by_wall_clock(cache, wall_image, json.dumps(case).encode(), "qemu-scsi", tmp_path)
 
 
-# Each boots a guest of its own. Partitions by both ways to name them, nvme0n1p1 and sda1; a disk as a
+# Each boots its own guest. Partitions by both ways to name them, nvme0n1p1 and sda1; a disk as a
 # whole, and the slowest. NVMe takes several ranges of a discard at once: XFS discards together what
 # one commit of its log freed, F2FS what one of its checkpoints did.
 @pytest.mark.full
