@@ -22,24 +22,54 @@ static inline sqlite3_file *lower_file(sqlite3_file *file)
 	return ((struct upper_file *)file)->lower;
 }
 
-int pass_close(sqlite3_file *file);
-int pass_read(sqlite3_file *file, void *bytes, int length_bytes, sqlite3_int64 offset_bytes);
-int pass_write(sqlite3_file *file, const void *bytes, int length_bytes, sqlite3_int64 offset_bytes);
-int pass_truncate(sqlite3_file *file, sqlite3_int64 size_bytes);
-int pass_sync(sqlite3_file *file, int flags);
-int pass_file_size(sqlite3_file *file, sqlite3_int64 *size_bytes);
-int pass_lock(sqlite3_file *file, int level);
-int pass_unlock(sqlite3_file *file, int level);
-int pass_check_reserved_lock(sqlite3_file *file, int *is_reserved);
-int pass_file_control(sqlite3_file *file, int operation, void *argument);
-int pass_sector_size(sqlite3_file *file);
-int pass_device_characteristics(sqlite3_file *file);
-int pass_shm_map(sqlite3_file *file, int region, int length_bytes, int extend,
-		 void volatile **memory);
-int pass_shm_lock(sqlite3_file *file, int offset, int count, int flags);
-void pass_shm_barrier(sqlite3_file *file);
-int pass_shm_unmap(sqlite3_file *file, int delete);
-int pass_fetch(sqlite3_file *file, sqlite3_int64 offset_bytes, int length_bytes, void **memory);
-int pass_unfetch(sqlite3_file *file, sqlite3_int64 offset_bytes, void *memory);
+/* pass_read() and the others: what SQLite's xRead() does to the file below. */
+#define PASS(result, name, method, parameters, arguments)                                          \
+	static inline result pass_##name parameters                                                \
+	{                                                                                          \
+		return lower_file(file)->pMethods->method arguments;                               \
+	}
+#define LOWER lower_file(file)
+
+PASS(int, close, xClose, (sqlite3_file *file), (LOWER))
+PASS(int, read, xRead,
+     (sqlite3_file *file, void *bytes, int length_bytes, sqlite3_int64 offset_bytes),
+     (LOWER, bytes, length_bytes, offset_bytes))
+PASS(int, write, xWrite,
+     (sqlite3_file *file, const void *bytes, int length_bytes, sqlite3_int64 offset_bytes),
+     (LOWER, bytes, length_bytes, offset_bytes))
+PASS(int, truncate, xTruncate, (sqlite3_file *file, sqlite3_int64 size_bytes), (LOWER, size_bytes))
+PASS(int, sync, xSync, (sqlite3_file *file, int flags), (LOWER, flags))
+PASS(int, file_size, xFileSize, (sqlite3_file *file, sqlite3_int64 *size_bytes),
+     (LOWER, size_bytes))
+PASS(int, lock, xLock, (sqlite3_file *file, int level), (LOWER, level))
+PASS(int, unlock, xUnlock, (sqlite3_file *file, int level), (LOWER, level))
+PASS(int, check_reserved_lock, xCheckReservedLock, (sqlite3_file *file, int *is_reserved),
+     (LOWER, is_reserved))
+PASS(int, file_control, xFileControl, (sqlite3_file *file, int operation, void *argument),
+     (LOWER, operation, argument))
+PASS(int, sector_size, xSectorSize, (sqlite3_file *file), (LOWER))
+PASS(int, device_characteristics, xDeviceCharacteristics, (sqlite3_file *file), (LOWER))
+PASS(int, shm_map, xShmMap,
+     (sqlite3_file *file, int region, int length_bytes, int extend, void volatile **memory),
+     (LOWER, region, length_bytes, extend, memory))
+PASS(int, shm_lock, xShmLock, (sqlite3_file *file, int offset, int count, int flags),
+     (LOWER, offset, count, flags))
+PASS(void, shm_barrier, xShmBarrier, (sqlite3_file *file), (LOWER))
+PASS(int, shm_unmap, xShmUnmap, (sqlite3_file *file, int delete), (LOWER, delete))
+PASS(int, fetch, xFetch,
+     (sqlite3_file *file, sqlite3_int64 offset_bytes, int length_bytes, void **memory),
+     (LOWER, offset_bytes, length_bytes, memory))
+PASS(int, unfetch, xUnfetch, (sqlite3_file *file, sqlite3_int64 offset_bytes, void *memory),
+     (LOWER, offset_bytes, memory))
+
+#undef LOWER
+#undef PASS
+
+/* The methods of a database that this VFS does not change; the shared memory of its WAL. */
+#define PASS_METHODS                                                                               \
+	.xCheckReservedLock = pass_check_reserved_lock, .xSectorSize = pass_sector_size
+#define PASS_MEMORY                                                                                \
+	.xShmMap = pass_shm_map, .xShmLock = pass_shm_lock, .xShmBarrier = pass_shm_barrier,       \
+	.xShmUnmap = pass_shm_unmap, .xUnfetch = pass_unfetch
 
 #endif

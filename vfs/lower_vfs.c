@@ -6,70 +6,38 @@
 
 SQLITE_EXTENSION_INIT3
 
-static int pass_full_pathname(sqlite3_vfs *vfs, const char *path, int length, char *full_path)
-{
-	return lower_vfs(vfs)->xFullPathname(lower_vfs(vfs), path, length, full_path);
-}
+typedef void (*library_function)(void);
 
-static void *pass_dl_open(sqlite3_vfs *vfs, const char *path)
-{
-	return lower_vfs(vfs)->xDlOpen(lower_vfs(vfs), path);
-}
+#define PASS(result, name, method, parameters, arguments)                                          \
+	static result pass_##name parameters                                                       \
+	{                                                                                          \
+		return lower_vfs(vfs)->method arguments;                                           \
+	}
+#define LOWER lower_vfs(vfs)
 
-static void pass_dl_error(sqlite3_vfs *vfs, int length, char *message)
-{
-	lower_vfs(vfs)->xDlError(lower_vfs(vfs), length, message);
-}
-
-static void (*pass_dl_sym(sqlite3_vfs *vfs, void *library, const char *symbol))(void)
-{
-	return lower_vfs(vfs)->xDlSym(lower_vfs(vfs), library, symbol);
-}
-
-static void pass_dl_close(sqlite3_vfs *vfs, void *library)
-{
-	lower_vfs(vfs)->xDlClose(lower_vfs(vfs), library);
-}
-
-static int pass_randomness(sqlite3_vfs *vfs, int length, char *bytes)
-{
-	return lower_vfs(vfs)->xRandomness(lower_vfs(vfs), length, bytes);
-}
-
-static int pass_sleep(sqlite3_vfs *vfs, int time_us)
-{
-	return lower_vfs(vfs)->xSleep(lower_vfs(vfs), time_us);
-}
-
-static int pass_current_time(sqlite3_vfs *vfs, double *days)
-{
-	return lower_vfs(vfs)->xCurrentTime(lower_vfs(vfs), days);
-}
-
-static int pass_last_error(sqlite3_vfs *vfs, int length, char *message)
-{
-	return lower_vfs(vfs)->xGetLastError(lower_vfs(vfs), length, message);
-}
-
-static int pass_current_time_int64(sqlite3_vfs *vfs, sqlite3_int64 *time_ms)
-{
-	return lower_vfs(vfs)->xCurrentTimeInt64(lower_vfs(vfs), time_ms);
-}
-
-static int pass_set_system_call(sqlite3_vfs *vfs, const char *name, sqlite3_syscall_ptr call)
-{
-	return lower_vfs(vfs)->xSetSystemCall(lower_vfs(vfs), name, call);
-}
-
-static sqlite3_syscall_ptr pass_get_system_call(sqlite3_vfs *vfs, const char *name)
-{
-	return lower_vfs(vfs)->xGetSystemCall(lower_vfs(vfs), name);
-}
-
-static const char *pass_next_system_call(sqlite3_vfs *vfs, const char *name)
-{
-	return lower_vfs(vfs)->xNextSystemCall(lower_vfs(vfs), name);
-}
+PASS(int, full_pathname, xFullPathname,
+     (sqlite3_vfs *vfs, const char *path, int length, char *full_path),
+     (LOWER, path, length, full_path))
+PASS(void *, dl_open, xDlOpen, (sqlite3_vfs *vfs, const char *path), (LOWER, path))
+PASS(void, dl_error, xDlError, (sqlite3_vfs *vfs, int length, char *message),
+     (LOWER, length, message))
+PASS(library_function, dl_sym, xDlSym, (sqlite3_vfs *vfs, void *library, const char *symbol),
+     (LOWER, library, symbol))
+PASS(void, dl_close, xDlClose, (sqlite3_vfs *vfs, void *library), (LOWER, library))
+PASS(int, randomness, xRandomness, (sqlite3_vfs *vfs, int length, char *bytes),
+     (LOWER, length, bytes))
+PASS(int, sleep, xSleep, (sqlite3_vfs *vfs, int time_us), (LOWER, time_us))
+PASS(int, current_time, xCurrentTime, (sqlite3_vfs *vfs, double *days), (LOWER, days))
+PASS(int, last_error, xGetLastError, (sqlite3_vfs *vfs, int length, char *message),
+     (LOWER, length, message))
+PASS(int, current_time_int64, xCurrentTimeInt64, (sqlite3_vfs *vfs, sqlite3_int64 *time_ms),
+     (LOWER, time_ms))
+PASS(int, set_system_call, xSetSystemCall,
+     (sqlite3_vfs *vfs, const char *name, sqlite3_syscall_ptr call), (LOWER, name, call))
+PASS(sqlite3_syscall_ptr, get_system_call, xGetSystemCall, (sqlite3_vfs *vfs, const char *name),
+     (LOWER, name))
+PASS(const char *, next_system_call, xNextSystemCall, (sqlite3_vfs *vfs, const char *name),
+     (LOWER, name))
 
 int register_over_default(sqlite3_vfs *vfs, size_t file_bytes, int make_default)
 {

@@ -19,6 +19,22 @@ static inline sqlite3_vfs *lower_vfs(sqlite3_vfs *vfs)
  */
 int register_over_default(sqlite3_vfs *vfs, size_t file_bytes, int make_default);
 
+/* What SQLite calls of a library that it loads, by a name of letters alone (loadext.html, section
+ * 3): it registers the VFS for good.
+ */
+#define DEFINE_EXTENSION(init, register_vfs, name)                                                 \
+	__attribute__((visibility("default"))) int init(sqlite3 *db, char **message,               \
+							const sqlite3_api_routines *routines);     \
+	int init(sqlite3 *db, char **message, const sqlite3_api_routines *routines)                \
+	{                                                                                          \
+		(void)db;                                                                          \
+		SQLITE_EXTENSION_INIT2(routines);                                                  \
+		if (register_vfs(1) == SQLITE_OK)                                                  \
+			return SQLITE_OK_LOAD_PERMANENTLY;                                         \
+		*message = sqlite3_mprintf(name ": this SQLite has no VFS to stand on");           \
+		return SQLITE_ERROR;                                                               \
+	}
+
 /*
  * Open the file of the VFS below, which lies file_bytes behind the begin of ours. Both structures
  * begin as zeros. What a failed call left open is closed again.

@@ -13,9 +13,9 @@
 #include "redo_place.h"
 
 /* A journal of SQLite's own may have been deleted, or cut, and not be so on the disk: it would be
- * played over the commits in the log.
+ * played over the commits in the log. And a log that is new may not have its name there.
  */
-static int sync_journal(const struct redo_log *log, const char *name)
+static int sync_names(const struct redo_log *log, const char *name)
 {
 	char journal[NAME_MAX + 16];
 	int fd, error = 0;
@@ -164,7 +164,7 @@ int mark_database(struct redo_log *log, const char *name, struct file_id file,
 	if (error == 0 && log->shared->entries[*number].is_logged)
 		error = checkpoint_log(log);
 	if (error == 0)
-		error = sync_journal(log, name);
+		error = sync_names(log, name);
 	if (error != 0)
 		return error;
 	set_mark(image, log->id, log->shared->entries[*number].id);

@@ -460,28 +460,16 @@ static int file_fetch(sqlite3_file *base, sqlite3_int64 offset, int length_bytes
 }
 
 #define FILE_METHODS                                                                               \
-	.xClose = file_close, .xRead = file_read, .xWrite = file_write,                            \
+	PASS_METHODS, .xClose = file_close, .xRead = file_read, .xWrite = file_write,              \
 	.xTruncate = file_truncate, .xSync = file_sync, .xFileSize = file_size,                    \
-	.xLock = file_lock, .xUnlock = file_unlock,                                                \
-	.xCheckReservedLock = pass_check_reserved_lock, .xFileControl = file_control,              \
-	.xSectorSize = pass_sector_size, .xDeviceCharacteristics = file_device_characteristics
+	.xLock = file_lock, .xUnlock = file_unlock, .xFileControl = file_control,                  \
+	.xDeviceCharacteristics = file_device_characteristics
 
 static const sqlite3_io_methods file_methods = {
-	.iVersion = 3,
-	FILE_METHODS,
-	.xShmMap = pass_shm_map,
-	.xShmLock = pass_shm_lock,
-	.xShmBarrier = pass_shm_barrier,
-	.xShmUnmap = pass_shm_unmap,
-	.xFetch = file_fetch,
-	.xUnfetch = pass_unfetch,
-};
+	.iVersion = 3, FILE_METHODS, PASS_MEMORY, .xFetch = file_fetch};
 
 /* Of a VFS below without shared memory. */
-static const sqlite3_io_methods file_methods_without_memory = {
-	.iVersion = 1,
-	FILE_METHODS,
-};
+static const sqlite3_io_methods file_methods_without_memory = {.iVersion = 1, FILE_METHODS};
 
 int folder_bytes(const char *path)
 {

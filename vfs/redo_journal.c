@@ -33,13 +33,13 @@ static struct spool *spool_of(struct journal_file *journal)
 	return journal->database != NULL ? &journal->database->journal : &journal->super->names;
 }
 
-static struct super_journal *find_super(const char *path)
+static struct super_journal *find_super(const char *path, size_t length)
 {
 	struct super_journal *super;
 
 	pthread_mutex_lock(&supers_mutex);
 	for (super = supers; super != NULL; super = super->next)
-		if (strcmp(super->path, path) == 0)
+		if (strlen(super->path) == length && memcmp(super->path, path, length) == 0)
 			break;
 	pthread_mutex_unlock(&supers_mutex);
 	return super;
@@ -47,7 +47,7 @@ static struct super_journal *find_super(const char *path)
 
 int has_super(const char *path)
 {
-	return find_super(path) != NULL;
+	return find_super(path, strlen(path)) != NULL;
 }
 
 static void free_super(struct super_journal *super)
@@ -101,33 +101,22 @@ static int is_of_super(const struct redo_file *file, const void *super)
 	return __atomic_load_n(&file->super, __ATOMIC_RELAXED) == super;
 }
 
-/* The name of its super-journal is the last thing that SQLite writes to a journal (pager.c). */
-static void join_super(struct redo_file *database, const void *bytes, size_t length_bytes)
-{
-	struct super_journal *super;
-
-	pthread_mutex_lock(&supers_mutex);
-	for (super = supers; super != NULL; super = super->next)
-		if (strlen(super->path) == length_bytes &&
-		    memcmp(super->path, bytes, length_bytes) == 0)
-			break;
-	pthread_mutex_unlock(&supers_mutex);
-	if (super != NULL)
-		__atomic_store_n(&database->super, super, __ATOMIC_RELAXED);
-}
-
 static int journal_write(sqlite3_file *file, const void *bytes, int length_bytes,
 			 sqlite3_int64 offset)
 {
 	static const unsigned char ended[ENDED_HEADER_BYTES];
 	struct journal_file *journal = (struct journal_file *)file;
+	struct super_journal *super;
 
 	if (journal->database != NULL) {
 		if (offset == 0 && length_bytes == ENDED_HEADER_BYTES &&
 		    memcmp(bytes, ended, sizeof(ended)) == 0)
 			return end_journal(journal->database);
 		journal->database->is_in_transaction = 1;
-		join_super(journal->database, bytes, (size_t)length_bytes);
+		/* The name of its super-journal is the last thing that it gets (pager.c). */
+		super = find_super(bytes, (size_t)length_bytes);
+		if (super != NULL)
+			__atomic_store_n(&journal->database->super, super, __ATOMIC_RELAXED);
 	}
 	return spool_write(spool_of(journal), journal->lower, bytes, length_bytes, offset);
 }
@@ -277,7 +266,7 @@ int begin_super(sqlite3_file *file, sqlite3_vfs *lower, const char *path)
 int open_super(sqlite3_file *file, const char *path)
 {
 	struct journal_file *journal = (struct journal_file *)file;
-	struct super_journal *super = find_super(path);
+	struct super_journal *super = find_super(path, strlen(path));
 
 	if (super == NULL)
 		return SQLITE_NOTFOUND;
@@ -306,7 +295,7 @@ static int delete_super(struct super_journal *super)
 
 int delete_journal(const char *path, int *is_ours)
 {
-	struct super_journal *super = find_super(path);
+	struct super_journal *super = find_super(path, strlen(path));
 	struct redo_file *database;
 	int rc;
 

@@ -128,8 +128,6 @@ int fill_log(struct redo_log *log)
 		error = write_all(log->fd, log->buffer, part_bytes, offset);
 		offset += part_bytes;
 	}
-	if (error == 0 && (fsync(log->fd) != 0 || fsync(log->folder_fd) != 0))
-		error = errno;
 	if (error != 0 && ftruncate(log->fd, status.st_size) != 0)
 		report("%s/" LOG_NAME " keeps zeros: %s", log->folder, strerror(errno));
 	return error;

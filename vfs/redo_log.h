@@ -26,7 +26,9 @@
 #ifndef LOG_BYTES
 #define LOG_BYTES (4 << 20)
 #endif
+#ifndef MAX_DATABASES
 #define MAX_DATABASES 512
+#endif
 
 struct log_entry {
 	uint64_t id;
@@ -78,7 +80,9 @@ void set_busy(struct redo_log *log, uint32_t is_busy);
 /* The entry of a database; a new one where it has none. ENFILE where there is no room for it. */
 int log_entry(struct redo_log *log, uint64_t id, struct file_id file, const char *name,
 	      unsigned int *number);
-/* Zeros up to LOG_BYTES, so that a record changes no metadata. */
+/* Zeros up to LOG_BYTES, so that a record changes no metadata. The first record's sync makes them
+ * durable.
+ */
 int fill_log(struct redo_log *log);
 /* Sync the databases; then the log is empty. */
 int checkpoint_log(struct redo_log *log);

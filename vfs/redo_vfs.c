@@ -85,47 +85,49 @@ static int open_database(sqlite3_vfs *vfs, const char *path, sqlite3_file *base,
 }
 
 /* A journal of ours is in memory where its database can have a mark, as far as is known now. */
-static struct redo_file *journal_owner(const char *path)
+static int find_journal_owner(const char *path, struct redo_file **owner)
 {
 	struct redo_file *database = find_writer(path);
 	unsigned char header[HEADER_BYTES];
 	sqlite3_int64 size_bytes;
-	int has_mark;
+	int has_mark, rc;
 
+	*owner = NULL;
 	if (database == NULL)
-		return NULL;
+		return SQLITE_OK;
 	database->has_journal = 0;
-	if (database->is_off || read_size(database, &size_bytes) != SQLITE_OK ||
-	    read_file_header(database, header, &has_mark) != SQLITE_OK)
-		return NULL;
-	return size_bytes == 0 || is_sqlite_header(header) ? database : NULL;
+	if (database->is_off)
+		return SQLITE_OK;
+	rc = read_size(database, &size_bytes);
+	if (rc == SQLITE_OK)
+		rc = read_file_header(database, header, &has_mark);
+	if (rc == SQLITE_OK && (size_bytes == 0 || is_sqlite_header(header)))
+		*owner = database;
+	return rc;
 }
 
 static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *out)
 {
-	struct redo_file *database;
-	int rc;
+	struct redo_file *database = NULL;
+	int rc = SQLITE_NOTFOUND;
 
 	if (path != NULL && (flags & SQLITE_OPEN_MAIN_DB) && strrchr(path, '/') != NULL)
 		return open_database(vfs, path, file, flags, out);
 	if (path != NULL && (flags & SQLITE_OPEN_MAIN_JOURNAL) && (flags & SQLITE_OPEN_CREATE)) {
-		database = journal_owner(path);
-		if (database != NULL) {
+		rc = find_journal_owner(path, &database);
+		if (database != NULL)
 			begin_journal(file, database, path);
-			if (out != NULL)
-				*out = flags;
-			return SQLITE_OK;
-		}
-	}
-	if (path != NULL && (flags & SQLITE_OPEN_SUPER_JOURNAL)) {
+		else if (rc == SQLITE_OK)
+			rc = SQLITE_NOTFOUND;
+	} else if (path != NULL && (flags & SQLITE_OPEN_SUPER_JOURNAL)) {
 		rc = flags & SQLITE_OPEN_CREATE ? begin_super(file, lower_vfs(vfs), path)
 						: open_super(file, path);
-		if (rc == SQLITE_OK && out != NULL)
-			*out = flags;
-		if (rc != SQLITE_NOTFOUND)
-			return rc;
 	}
-	return lower_vfs(vfs)->xOpen(lower_vfs(vfs), path, file, flags, out);
+	if (rc == SQLITE_NOTFOUND)
+		return lower_vfs(vfs)->xOpen(lower_vfs(vfs), path, file, flags, out);
+	if (rc == SQLITE_OK && out != NULL)
+		*out = flags;
+	return rc;
 }
 
 static int vfs_delete(sqlite3_vfs *vfs, const char *path, int sync_directory)
@@ -163,22 +165,5 @@ int joj_redo_register(int make_default)
 }
 
 #ifndef SQLITE_CORE
-/* The name that sqlite3_load_extension() makes of joj_redo.so: of letters alone
- * (https://www.sqlite.org/loadext.html, section 3).
- */
-__attribute__((visibility("default"))) int
-sqlite3_jojredo_init(sqlite3 *db, char **message, const sqlite3_api_routines *routines);
-
-int sqlite3_jojredo_init(sqlite3 *db, char **message, const sqlite3_api_routines *routines)
-{
-	int rc;
-
-	(void)db;
-	SQLITE_EXTENSION_INIT2(routines);
-	rc = joj_redo_register(1);
-	if (rc == SQLITE_OK)
-		return SQLITE_OK_LOAD_PERMANENTLY;
-	*message = sqlite3_mprintf("joj_redo: this SQLite has no VFS to stand on");
-	return rc;
-}
+DEFINE_EXTENSION(sqlite3_jojredo_init, joj_redo_register, "joj_redo")
 #endif

@@ -140,28 +140,17 @@ static int database_close(sqlite3_file *file)
 }
 
 #define DATABASE_METHODS                                                                           \
-	.xClose = database_close, .xRead = pass_read, .xWrite = database_write,                    \
+	PASS_METHODS, .xClose = database_close, .xRead = pass_read, .xWrite = database_write,      \
 	.xTruncate = database_truncate, .xSync = pass_sync, .xFileSize = pass_file_size,           \
-	.xLock = pass_lock, .xUnlock = pass_unlock,                                                \
-	.xCheckReservedLock = pass_check_reserved_lock, .xFileControl = pass_file_control,         \
-	.xSectorSize = pass_sector_size, .xDeviceCharacteristics = pass_device_characteristics
+	.xLock = pass_lock, .xUnlock = pass_unlock, .xFileControl = pass_file_control,             \
+	.xDeviceCharacteristics = pass_device_characteristics
 
 static const sqlite3_io_methods database_methods = {
-	.iVersion = 3,
-	DATABASE_METHODS,
-	.xShmMap = pass_shm_map,
-	.xShmLock = pass_shm_lock,
-	.xShmBarrier = pass_shm_barrier,
-	.xShmUnmap = pass_shm_unmap,
-	.xFetch = pass_fetch,
-	.xUnfetch = pass_unfetch,
-};
+	.iVersion = 3, DATABASE_METHODS, PASS_MEMORY, .xFetch = pass_fetch};
 
 /* Of a VFS below without shared memory, such as unix-none: WAL by locking_mode=EXCLUSIVE alone. */
 static const sqlite3_io_methods database_methods_without_memory = {
-	.iVersion = 1,
-	DATABASE_METHODS,
-};
+	.iVersion = 1, DATABASE_METHODS};
 
 static void begin_database(struct database_file *database, const char *path)
 {
@@ -239,22 +228,5 @@ int joj_wal_register(int make_default)
 }
 
 #ifndef SQLITE_CORE
-/* The name that sqlite3_load_extension() makes of joj_wal.so: of letters alone
- * (https://www.sqlite.org/loadext.html, section 3).
- */
-__attribute__((visibility("default"))) int
-sqlite3_jojwal_init(sqlite3 *db, char **message, const sqlite3_api_routines *routines);
-
-int sqlite3_jojwal_init(sqlite3 *db, char **message, const sqlite3_api_routines *routines)
-{
-	int rc;
-
-	(void)db;
-	SQLITE_EXTENSION_INIT2(routines);
-	rc = joj_wal_register(1);
-	if (rc == SQLITE_OK)
-		return SQLITE_OK_LOAD_PERMANENTLY;
-	*message = sqlite3_mprintf("joj_wal: this SQLite has no VFS to stand on");
-	return rc;
-}
+DEFINE_EXTENSION(sqlite3_jojwal_init, joj_wal_register, "joj_wal")
 #endif

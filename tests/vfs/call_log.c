@@ -5,7 +5,8 @@
  * CALLS_FOLDER is the folder. With CALLS_LOG each call is written to that file: a header, the name
  * of the file and the bytes. With CALLS_DEATH=N the process dies (SIGKILL) before the Nth call.
  * With CALLS_FAULT=KIND:N:ERRNO the Nth call of that kind, and later ones, fail; KIND:N:ERRNO:1
- * fails once. The file `acknowledged` is the program's own: calls on it do not fail.
+ * fails once. Reads can fail too, and are no calls else. The file `acknowledged` is the program's
+ * own: calls on it do not fail.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum kind { WRITE = 'w', TRUNCATE = 't', SYNC = 's', UNLINK = 'u', CREATE = 'c' };
+enum kind { READ = 'r', WRITE = 'w', TRUNCATE = 't', SYNC = 's', UNLINK = 'u', CREATE = 'c' };
 
 struct entry {
 	uint32_t kind, name_bytes;
@@ -100,6 +101,8 @@ static int see(int kind, const char *name, int64_t offset, const void *bytes, ui
 		return 0;
 	if (strcmp(name, "acknowledged") != 0 && is_fault(kind))
 		return 1;
+	if (kind == READ)
+		return 0;
 	if (death != NULL && __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) == atoi(death))
 		kill(getpid(), SIGKILL);
 	if (log_fd < 0)
@@ -111,6 +114,20 @@ static int see(int kind, const char *name, int64_t offset, const void *bytes, ui
 		abort();
 	pthread_mutex_unlock(&mutex);
 	return 0;
+}
+
+ssize_t pread64(int fd, void *bytes, size_t length, off64_t offset)
+{
+	char path[PATH_MAX];
+
+	if (see(READ, name_of(fd, path), offset, NULL, 0))
+		return -1;
+	return syscall(SYS_pread64, fd, bytes, length, offset);
+}
+
+ssize_t pread(int fd, void *bytes, size_t length, off_t offset)
+{
+	return pread64(fd, bytes, length, offset);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t offset)

@@ -1,9 +1,8 @@
 """Makes what a power cut may leave of a folder: any version of each sector since its file's last
 sync.
 
-The calls that changed the folder were logged by call_log.c. Names are journaled in their order, as
-ext4, XFS and F2FS do it: those of the first calls since the last sync are there, the later ones are
-not.
+The calls that changed the folder were logged by call_log.c. A name that was made or deleted since
+the folder was synced is there or not, whatever became of its file: POSIX promises no more.
 """
 
 from __future__ import annotations
@@ -47,18 +46,17 @@ def _calls(data: bytes) -> Iterator[Call]:
 
 @dataclass
 class File:
-    """A file: what is on the disk for sure, and what was called since."""
+    """A file: what is on the disk for sure, and what was called since; whether its name is."""
 
     durable: bytearray = field(default_factory=bytearray)
-    is_durable: bool = False
+    has_name: bool = False
     pending: list[Call] = field(default_factory=list)
 
     def settle(self) -> None:
-        """Make all that was called durable."""
+        """Make all that was written durable."""
         for call in self.pending:
             _apply(self.durable, call)
         self.pending.clear()
-        self.is_durable = True
 
 
 def _apply(data: bytearray, call: Call) -> None:
@@ -74,8 +72,10 @@ def _apply(data: bytearray, call: Call) -> None:
 class Disk:
     """A folder between two syncs."""
 
-    def __init__(self, begin: dict[str, bytes]) -> None:
-        self.files = {name: File(bytearray(data), is_durable=True) for name, data in begin.items()}
+    def __init__(self, begin: dict[str, bytes], *, syncs_names: bool = False) -> None:
+        # Of a new file, with its own sync: so it is on the filesystems of Linux.
+        self.syncs_names = syncs_names
+        self.files = {name: File(bytearray(data), has_name=True) for name, data in begin.items()}
         self.unlinked: dict[str, File] = {}
 
     def see(self, call: Call) -> None:
@@ -83,15 +83,16 @@ class Disk:
         if call.kind == "c":
             self.files[call.name] = File()
         elif call.kind == "u":
-            if (file := self.files.pop(call.name, None)) and file.is_durable:
+            if (file := self.files.pop(call.name, None)) and file.has_name:
                 self.unlinked[call.name] = file
         elif call.kind == "s" and not call.name:
             for file in self.files.values():
-                file.is_durable = True
+                file.has_name = True
             self.unlinked.clear()
         elif call.kind == "s":
             if file := self.files.get(call.name):
                 file.settle()
+                file.has_name |= self.syncs_names
         else:
             self.files[call.name].pending.append(call)
 
@@ -99,7 +100,7 @@ class Disk:
         """Return one of the states that a power cut leaves now."""
         files = {name: file for name, file in self.unlinked.items() if draw.random() < 0.5}
         for name, file in self.files.items():
-            if file.is_durable or draw.random() < 0.5:
+            if file.has_name or draw.random() < 0.5:
                 files[name] = file
         return {name: _cut_file(file, draw, torn=torn) for name, file in files.items()}
 

@@ -15,7 +15,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,8 @@ from tests.vfs.programs import SOURCE, build, python
 
 WRITER = """
     import os, random, sqlite3, sys
-    mode, databases, commits, page_bytes, cache_pages = sys.argv[1], *map(int, sys.argv[2:6])
+    mode = sys.argv[1]
+    databases, commits, page_bytes, cache_pages, connections, has_link = map(int, sys.argv[2:])
     draw = random.Random(1)
     names = ["main", "b", "c"][:databases]
     acknowledged = os.open("acknowledged", os.O_RDWR | os.O_CREAT)
@@ -41,7 +42,8 @@ WRITER = """
             db.execute(f"PRAGMA {name}.cache_size = {cache_pages}")
         return db
 
-    db = connect()
+    connected = [connect() for _ in range(connections)]
+    db = connected[0]
     db.execute("BEGIN IMMEDIATE")
     for name in names:
         db.execute(f"CREATE TABLE IF NOT EXISTS {name}.t(number INTEGER PRIMARY KEY, x, y)")
@@ -51,9 +53,13 @@ WRITER = """
     db.execute("COMMIT")
     [number] = db.execute("SELECT number FROM last").fetchone()
     os.pwrite(acknowledged, b"%8d" % number, 0)
+    if has_link:
+        os.link("b.db", "../link")
     end = number + commits
     while number < end:
         number += 1
+        turn = number % connections
+        db = connected[turn]
         db.execute("BEGIN IMMEDIATE")
         for name in names:
             db.execute(f"INSERT INTO {name}.t VALUES (?, ?, zeroblob(?))",
@@ -69,8 +75,8 @@ WRITER = """
         os.pwrite(acknowledged, b"%8d" % number, 0)
         if number % 11 == 0:
             db.close()
-            db = connect()
-        if number % 17 == 0 and databases == 1:
+            connected[turn] = db = connect()
+        if number % 17 == 0 and databases == connections == 1:
             db.execute("VACUUM")
 """
 
@@ -135,6 +141,9 @@ class Case:
     page_bytes: int = 4096
     cache_pages: int = 2000
     commits: int = 40
+    connections: int = 1
+    # The database b cannot have a mark then: a commit over it is one of SQLite's own way.
+    has_link: bool = False
 
 
 CASES = [
@@ -143,18 +152,23 @@ CASES = [
     Case("truncate", databases=2, page_bytes=1024, cache_pages=5),
     Case("persist", page_bytes=512, cache_pages=5),
     Case("delete", databases=2, page_bytes=65536),
+    Case(databases=2, connections=2),
+    Case(databases=2, has_link=True),
 ]
 
 
 def write(
-    libraries: Path, folder: Path, case: Case, **environment: str
+    libraries: Path, folder: Path, case: Case, *, is_stock: bool = False, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the program in a folder, with its calls logged."""
     folder.mkdir(exist_ok=True)
-    preload = f"{libraries}/call_log.so:{libraries}/joj_redo_preload.so"
+    preload = f"{libraries}/call_log.so"
+    if not is_stock:
+        preload += f":{libraries}/joj_redo_preload.so"
     command = python(
-        preload, WRITER, case.mode, case.databases, case.commits, case.page_bytes, case.cache_pages
-    )
+        preload, WRITER, case.mode, case.databases, case.commits, case.page_bytes,
+        case.cache_pages, case.connections, int(case.has_link),
+    )  # fmt: skip
     return subprocess.run(
         command, cwd=folder, env={**os.environ, "CALLS_FOLDER": str(folder), **environment},
         capture_output=True, text=True, check=False, timeout=HANG_S,
@@ -211,15 +225,30 @@ def acknowledgement(folder: Path) -> int:
     return int(acknowledged.read_bytes() or -1) if acknowledged.exists() else -1
 
 
-def cut_the_power(libraries: Path, folder: Path, case: Case, states: int, seed: int) -> None:
-    """Look at states that power cuts leave of the program; some lose the power twice."""
+def cut_the_power(
+    libraries: Path, folder: Path, case: Case, states: int, seed: int, *, stock_commits: int = 0,
+    syncs_names: bool = False,
+) -> None:  # fmt: skip
+    """Look at states that power cuts leave of the program; some lose the power twice.
+
+    With stock_commits, stock SQLite has written to the databases before; the power is cut after
+    the first commit that is not its own.
+    """
     disk_folder, log, draw = folder / "disk", folder / "log", random.Random(seed)
-    done = write(libraries, disk_folder, case, CALLS_LOG=str(log))
-    assert done.returncode == 0, done.stderr
+    begin = 0
+    for each in [replace(case, commits=stock_commits)] * bool(stock_commits) + [case]:
+        is_stock = each is not case
+        done = write(libraries, disk_folder, each, is_stock=is_stock, CALLS_LOG=str(log))
+        assert done.returncode == 0, done.stderr
     calls = read_calls(log)
-    disk, acknowledged, at = Disk({}), -1, 0
+    if stock_commits:
+        begin = next(
+            number for number, call in enumerate(calls, 1)
+            if (call.kind, call.name) == ("w", "acknowledged") and int(call.data) > stock_commits
+        )  # fmt: skip
+    disk, acknowledged, at = Disk({}, syncs_names=syncs_names), -1, 0
     with reader(libraries) as looking:
-        for point in sorted(draw.randrange(len(calls) + 1) for _ in range(states)):
+        for point in sorted(draw.randrange(begin, len(calls) + 1) for _ in range(states)):
             for call in calls[at:point]:
                 if call.name != "acknowledged":
                     disk.see(call)
@@ -259,6 +288,12 @@ def test_power_cuts_lose_no_acknowledged_commit(
     libraries: Path, tmp_path: Path, case: Case
 ) -> None:
     cut_the_power(libraries, tmp_path, case, states=50, seed=1)
+
+
+def test_journal_that_stock_sqlite_deleted_is_not_played_over_commits(
+    libraries: Path, tmp_path: Path
+) -> None:
+    cut_the_power(libraries, tmp_path, Case(commits=8), states=50, seed=1, stock_commits=5)
 
 
 @pytest.mark.full
@@ -343,6 +378,18 @@ def test_call_that_fails_leaves_nothing_half(
     assert failed > 0 or kind == "t"
 
 
+def test_read_that_fails_is_an_error_of_the_program(libraries: Path, tmp_path: Path) -> None:
+    """No commit is made in another way because something could not be read."""
+    case = Case(databases=2, commits=5)
+    with reader(libraries) as looking:
+        for number in range(1, 60, 4):
+            folder = tmp_path / str(number)
+            ended = write(libraries, folder, case, CALLS_FAULT=f"r:{number}:{errno.EIO}:1")
+            assert "sqlite3." in ended.stderr, (number, ended.stderr)
+            views = looking.read(case, folder, is_stock_first=False)
+            assert_right(views, acknowledgement(folder))
+
+
 def change_source(folder: Path, file: str, before: str, after: str) -> Path:
     """Return a copy of vfs/, in which one place of a file is another."""
     source = folder / "vfs"
@@ -412,7 +459,24 @@ FAULTS = {
     ),
     "whole blocks of an older generation count": (
         "redo_commit.c", "file->whole_generation != file->log->shared->generation",
-        "file->whole == NULL",
+        "file->whole_generation == 0",
+    ),
+    "the folder is not synced": (
+        "redo_database.c", "fsync(log->folder_fd) != 0", "log->folder_fd < 0",
+    ),
+    "journals are not synced": (
+        "spool.c", "rc == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : rc;", "rc;",
+    ),
+    "a journal's header is there before its pages": (
+        "spool.c", "first_bytes > COPY_BYTES", "first_bytes < 0",
+    ),
+    "databases are not synced before their journals are deleted": (
+        "redo_commit.c", "\t\t\trc = pass_sync(base, SQLITE_SYNC_NORMAL);",
+        "\t\t\trc = SQLITE_OK;",
+    ),
+    "journals of several databases name no super-journal": (
+        "redo_commit.c", "\tif (rc == SQLITE_OK && super != NULL && !super->is_file) {",
+        "\tif (rc == SQLITE_OK && super != NULL && super->is_file) {",
     ),
     "a header that is torn is not mended": (
         "redo_recovery.c", "\t\treplay->fate = FATE_MEND;", "\t\tlose(replay);",
@@ -429,16 +493,38 @@ FAULTS = {
 }  # fmt: skip
 
 
+_LINKED = Case(databases=2, has_link=True)
+# Where the power is cut, if not in the usual cases.
+FAULT_CASES = {
+    "whole blocks of an older generation count": Case(databases=2, connections=2),
+    "journals are not synced": _LINKED,
+    "a journal's header is there before its pages": _LINKED,
+    "databases are not synced before their journals are deleted": _LINKED,
+    "journals of several databases name no super-journal": _LINKED,
+}
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
     source = change_source(tmp_path, *FAULTS[fault])
     libraries = build_all(source, tmp_path / "build")
     with pytest.raises(AssertionError):
-        for number, case in enumerate((Case(databases=3), Case("persist", page_bytes=512))):
+        usual = Case(databases=3), Case("persist", page_bytes=512)
+        for number, case in enumerate([FAULT_CASES[fault]] if fault in FAULT_CASES else usual):
             folder = tmp_path / str(number)
             folder.mkdir()
             cut_the_power(libraries, folder, case, states=1500, seed=3)
+
+
+def test_journal_that_comes_back_is_found(tmp_path: Path) -> None:
+    source = change_source(tmp_path, *FAULTS["the folder is not synced"])
+    libraries = build_all(source, tmp_path / "build")
+    with pytest.raises(AssertionError):
+        cut_the_power(
+            libraries, tmp_path, Case(commits=8), states=300, seed=1, stock_commits=5,
+            syncs_names=True,
+        )  # fmt: skip
 
 
 def test_dead_committer_is_looked_for(tmp_path: Path) -> None:

@@ -6,15 +6,13 @@
  * the input says so, and ids where another does: else hardly an input would come past them. The log
  * is recovered as the first process does it, then the database is joined and left. Whatever the
  * bytes are: a database without a mark is not written to, no other file appears, and a recovery
- * that has succeeded leaves nothing to a second one.
+ * that has succeeded leaves nothing to a second one. All files are in memory (memory_files.c).
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../redo_database.h"
@@ -23,14 +21,11 @@
 
 #define LOG_ID 0x1122334455667788ULL
 #define DATABASE_BYTES (3 * BLOCK_BYTES)
-/* Of a file that a record made longer, no more is compared. */
-#define MAX_COMPARED_BYTES (1 << 20)
 
 enum { SEAL_HEADER = 1, FORM_RECORDS = 2, SET_MARK = 4, SET_IDS = 8, SECOND_HEADER = 16 };
 
-static char folder[] = "/dev/shm/joj-fuzz-XXXXXX";
 static const char *const names[] = {LOG_NAME, SHARED_NAME, "a.db", "plain.db"};
-#define NAMES (sizeof(names) / sizeof(names[0]))
+#define FOLDER "/folder"
 
 struct input {
 	const uint8_t *at;
@@ -59,24 +54,6 @@ static void take(struct input *input, void *bytes, size_t length_bytes)
 		memcpy(bytes, input->at, there_bytes);
 	input->at += there_bytes;
 	input->left_bytes -= there_bytes;
-}
-
-static void remove_folder(void)
-{
-	size_t number;
-
-	for (number = 0; number < NAMES; number++)
-		unlink(names[number]);
-	rmdir(folder);
-}
-
-int LLVMFuzzerInitialize(int *count, char ***arguments)
-{
-	(void)count;
-	(void)arguments;
-	require(mkdtemp(folder) != NULL && chdir(folder) == 0, "no folder in /dev/shm");
-	atexit(remove_folder);
-	return 0;
 }
 
 static int create(const char *name)
@@ -195,28 +172,19 @@ static void write_log(struct input *input, int flags, const struct file_id *file
 /* What a file holds: 0 where it is not there. */
 static uint64_t sum_of(const char *name)
 {
-	static unsigned char bytes[MAX_COMPARED_BYTES];
+	unsigned char bytes[BLOCK_BYTES];
 	int fd = open(name, O_RDONLY);
-	long got = fd < 0 ? 0 : read_most(fd, bytes, sizeof(bytes), 0);
+	uint64_t sum = 0, offset = 0;
+	long got;
 
-	if (fd >= 0)
-		close(fd);
-	return checksum(bytes, got < 0 ? 0 : (size_t)got / 8 * 8, (uint64_t)got);
-}
-
-static void require_no_other_file(void)
-{
-	DIR *here = opendir(".");
-	struct dirent *entry;
-	size_t number;
-
-	while ((entry = readdir(here)) != NULL) {
-		for (number = 0; number < NAMES; number++)
-			if (strcmp(entry->d_name, names[number]) == 0)
-				break;
-		require(number < NAMES || entry->d_name[0] == '.', "another file appeared");
+	if (fd < 0)
+		return 0;
+	for (; (got = read_most(fd, bytes, sizeof(bytes), offset)) > 0; offset += (uint64_t)got) {
+		memset(bytes + got, 0, sizeof(bytes) - (size_t)got);
+		sum = checksum(bytes, sizeof(bytes), sum + (uint64_t)got);
 	}
-	closedir(here);
+	close(fd);
+	return sum;
 }
 
 static void join_and_leave(const unsigned char *header, struct file_id file)
@@ -224,7 +192,7 @@ static void join_and_leave(const unsigned char *header, struct file_id file)
 	unsigned int number;
 	struct redo_log *log;
 
-	if (attach_log(folder, NULL, &log) != 0)
+	if (attach_log(FOLDER, NULL, &log) != 0)
 		return;
 	if (lock_log(log, -1) == 0) {
 		if (join_database(log, "a.db", file, header, &number) == 0)
@@ -243,6 +211,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 	uint64_t sum, plain_sum, ids[2];
 	uint8_t flags;
 
+	begin_memory_files(names, sizeof(names) / sizeof(names[0]));
 	take(&input, &flags, sizeof(flags));
 	take(&input, header, sizeof(header));
 	if (flags & SET_MARK) {
@@ -254,15 +223,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 	files[1] = write_database("plain.db", plain);
 	plain_sum = sum_of("plain.db");
 	write_log(&input, flags, files);
-	if (attach_log(folder, NULL, &log) == 0) {
+	if (attach_log(FOLDER, NULL, &log) == 0) {
 		detach_log(log);
 		sum = sum_of("a.db");
-		require(attach_log(folder, NULL, &log) == 0, "a second recovery fails");
+		require(attach_log(FOLDER, NULL, &log) == 0, "a second recovery fails");
 		detach_log(log);
 		require(sum_of("a.db") == sum, "a second recovery finds something to do");
 	}
 	join_and_leave(header, files[0]);
 	require(sum_of("plain.db") == plain_sum, "a database without a mark was written to");
-	require_no_other_file();
 	return 0;
 }
