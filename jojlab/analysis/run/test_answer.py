@@ -83,3 +83,29 @@ def test_what_risks_no_more_comes_before_what_does(tmp_path: Path) -> None:
         (wal.case_id, False),
         (off.case_id, True),
     ]
+
+
+@pytest.mark.parametrize("faster", ["fsync", "fdatasync"])
+def test_a_tie_is_decided_by_the_other_regimes_and_not_by_noise(
+    tmp_path: Path, faster: str
+) -> None:
+    """Two cases take nearly one time in new files; in old ones fdatasync is the faster."""
+    summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=5))
+    base, wal, *_ = summary.cases
+    p50_ns = wal.figures.median["latency_ns_p50"]
+    cases = [
+        replace(
+            wal,
+            case_id=f"{call}-{regime}",
+            case={**wal.case, "sync_call": call, "regime": regime},
+            figures=replace(
+                wal.figures, median={**wal.figures.median, "latency_ns_p50": times * p50_ns}
+            ),
+        )
+        for call, old in (("fsync", 0.9), ("fdatasync", 0.5))
+        for regime, times in (("fresh", 0.999 if call == faster else 1), ("steady", old))
+    ]
+    base = replace(base, case={**base.case, "regime": "fresh"})
+    found = answer(replace(summary, cases=(base, *cases)))
+    assert found
+    assert found.cheaper[0].case.case_id == "fdatasync-fresh"
