@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
+import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from jojlab.analysis.commit.statement_costs import statement_costs_json
 from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.characterisation import characterisations
 from jojlab.analysis.traffic.live import live_json
@@ -25,9 +28,12 @@ from jojlab.live.agent import attend
 from jojlab.report.answer import answer_lines, cheaper_command, live_subject
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
+from jojlab.report.statement_costs import print_statement_costs
 from jojlab.report.traffic import print_live_trace
 from jojlab.trace.dataset import Dataset
-from jojlab.trace.run_folder import RunFolder, begin, close
+from jojlab.trace.run_folder import SQL_FOLDER, RunFolder, begin, close
+
+_MEMORY = Path("/dev/shm")
 
 
 @command()
@@ -52,6 +58,7 @@ from jojlab.trace.run_folder import RunFolder, begin, close
     type=click.FloatRange(min=0),
     help="Trace for at most this long.",
 )
+@option("--sql", is_flag=True, help="Also record the command's SQL: which statement cost what.")
 @option("--totals", is_flag=True, help="Keep no rows: the kernel adds up bytes by type and file.")
 @option(
     "--ring-mib",
@@ -67,6 +74,7 @@ def trace(
     out: Path | None,
     pid: int | None,
     duration: float | None,
+    sql: bool,
     totals: bool,
     ring_mib: int | None,
     as_json: bool,
@@ -81,6 +89,7 @@ def trace(
     \b
     Examples:
       joj trace -- sqlite3 a.db "insert into t values (1)"
+      joj trace --sql -- python3 app.py
       joj trace --directory /srv -o runs/install -- apt-get install -y hello
       joj trace --device /dev/sdb --duration 60
       joj trace --device /dev/mapper/vg-root -o runs/lvm -- sync
@@ -94,6 +103,8 @@ def trace(
         raise UseError("--device and --directory exclude each other", "leave one out")
     if not command and pid is None and duration is None:
         raise UseError("nothing says when to end", "name a command after --, --pid or --duration")
+    if sql and (not command or totals):
+        raise UseError("--sql is of a command, with rows", "name one after --, without --totals")
     if os.geteuid() != 0:
         # python -m jojlab has the path of a module there.
         program = sys.argv[0] if Path(sys.argv[0]).name == "joj" else "joj"
@@ -115,17 +126,38 @@ def trace(
     for name, value in options.items():
         arguments += [name, str(value)] if value is not None else []
     arguments += ["--totals"] if totals else []
-    with tempfile.TemporaryDirectory(prefix="joj-") as place:
+    with contextlib.ExitStack() as beside:
+        place = beside.enter_context(tempfile.TemporaryDirectory(prefix="joj-"))
         summary = Path(place) / "summary.json"
         arguments += ["--summary", str(summary)]
+        recording = beside.enter_context(_memory_folder()) / SQL_FOLDER if sql else None
+        arguments += ["--sql", str(recording)] if recording else []
         arguments += ["--", *command] if command else []
         code = attend(arguments)
         close(run)
         if run.path.exists():
+            if recording and recording.exists():
+                shutil.copytree(recording, run.path / SQL_FOLDER)
             sums = json.loads(summary.read_text()) if summary.exists() else {}
             _print_summary(run, sums, as_json)
             click.echo(f"run {run.path}: joj show {run.path}", err=True)
     return code
+
+
+@contextlib.contextmanager
+def _memory_folder() -> Iterator[Path]:
+    """Yield a folder in memory, so that what is written there is on no traced disk.
+
+    Raises MachineError where a library cannot be loaded from there.
+    """
+    if not _MEMORY.is_mount() or os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC:
+        raise MachineError(
+            f"--sql: {_MEMORY} is no filesystem in memory from which libraries can be loaded",
+            f"mount -t tmpfs tmpfs {_MEMORY}, or mount -o remount,exec {_MEMORY}",
+        )
+    with tempfile.TemporaryDirectory(prefix="joj-", dir=_MEMORY) as place:
+        Path(place).chmod(0o711)  # the command may go on as another user
+        yield Path(place)
 
 
 def _print_summary(run: RunFolder, sums: Mapping[str, Any], as_json: bool) -> None:
@@ -137,11 +169,16 @@ def _print_summary(run: RunFolder, sums: Mapping[str, Any], as_json: bool) -> No
     lines = answer_lines(summary, characterisations(Dataset.from_runs(run)))
     [case] = summary.cases
     if as_json:
-        live = {"live": live_json(case.live)} if case.live else {}
-        click.echo(json.dumps({"in_short": lines, **sums, **live}))
+        more = {"live": live_json(case.live)} if case.live else {}
+        if case.statements:
+            more["statements"] = statement_costs_json(case.statements)
+        click.echo(json.dumps({"in_short": lines, **sums, **more}))
         return
     console = terminal(READABLE, stderr=True)
     print_answer(console, lines)
+    if case.statements:
+        print_statement_costs(console, case.statements)
+        click.echo(err=True)
     if case.live:
         subject = live_subject(next(iter(case.programs.values()), {}))
         print_live_trace(console, case.live, subject)

@@ -20,6 +20,7 @@ from jojlab.foundation.printable import printable
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.workloads.sqlite import ROLLBACK_MODES
 from jojlab.report import durability, hazards
+from jojlab.report.commits import CHANGES
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import (
     RankedLine,
@@ -34,6 +35,7 @@ from jojlab.report.shared.short_answer import (
 )
 from jojlab.report.shared.template import Section, render
 from jojlab.report.shared.vega import COLOURS
+from jojlab.report.statement_costs import dearest_statement
 
 
 def answer_lines(
@@ -98,6 +100,7 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
     return [
         (0, _live_cost(result, live, program)),
         (1, _where(result)),
+        (1, dearest_statement(result.case.statements)),
         (1, _handed_bytes(live)),
         (2, _owners(live)),
         (3, _time(result)),
@@ -140,7 +143,9 @@ def _owners(live: LiveTrace) -> str:
         f"whose {size(live.unknown.write_bytes)} are is not known",
     ]
     if live.counted_bytes is not None:
-        parts.append(f"the disk itself counted {size(live.counted_bytes)} in all")
+        parts.append(f"the kernel counted {size(live.counted_bytes)} in all")
+    if live.lifetime_bytes is not None:
+        parts.append(f"the disk itself {size(live.lifetime_bytes)}")
     return sentence(parts)
 
 
@@ -261,7 +266,8 @@ def _reason(reason: str) -> str:
     """Return "main.db-wal: grew, times" as a clause; of several files the first."""
     first, *others = reason.split("; ")
     file, colon, changes = first.partition(": ")
-    clause = f"{file} {changes.split(', ')[0]}" if colon else first
+    change = changes.split(", ")[0]
+    clause = f"{file} {CHANGES.get(change, change)}" if colon else first
     return f"{clause} and others changed" if others else clause
 
 

@@ -19,7 +19,7 @@ from jojlab.report.shared.template import Cell, Noted, Section, Specs, render
 from jojlab.report.shared.vega import COLOURS, Datasets, Rows
 
 # The changes of a file (requests.reason), as they are told after its name.
-_CHANGES = {
+CHANGES = {
     "created": "was created",
     "grew": "grew",
     "shrank": "shrank",
@@ -147,7 +147,7 @@ def _change(part: str) -> str:
     if not colon:
         return "of a change that was not seen" if part == "unknown" else part
     names = [word.strip() for word in words.split(",")]
-    return f"{file} {_join_words([_CHANGES.get(name, name) for name in names])}"
+    return f"{file} {_join_words([CHANGES.get(name, name) for name in names])}"
 
 
 def without_requests(trace: CommitTrace | None) -> str:

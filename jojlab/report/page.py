@@ -38,6 +38,7 @@ from jojlab.report.shared.template import (
     vega_script,
     write_page,
 )
+from jojlab.report.statement_costs import statements_section
 from jojlab.report.traffic import kinds_section, places_section
 
 _FOLDER = Path(__file__).parent
@@ -146,6 +147,9 @@ SECTIONS = (
         "figures",
         "All figures",
         lambda page: figures_section(page.summary, page.run) if page.summary.measured else None,
+    ),
+    SectionKind(
+        "statements", "Statements", lambda page: statements_section(page.summary, page.run)
     ),
     SectionKind("kinds", "Kinds of I/O", lambda page: kinds_section(*page[:3])),
     SectionKind(

@@ -5,6 +5,7 @@
     RUN/captures/...     the tables with their checksums, one folder for each case and seed
     RUN/power-cuts/...   what power cuts left of a capture, likewise, where power was cut
     RUN/experiment.toml  the experiment as it was asked
+    RUN/sql/...          the SQL of the program of a live tracing, a recording, where asked for
 
 run.json is written anew, atomically: a run cut short stays readable, with the cases that were not
 reached as `pending`.
@@ -40,6 +41,7 @@ from jojlab.trace.power_cuts import CUTS, PowerCuts, read_cuts
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
 from jojlab.trace.shapes import Fields, StoredExperiment
 
+SQL_FOLDER = "sql"
 STATUSES = ("ok", "failed", "skipped", "pending")
 _SAVE_EVERY_S = 1.0
 _MOST_SAVING = 20  # at most a twentieth of the time is spent on writing run.json

@@ -27,7 +27,7 @@ MODES = ("delete", "truncate", "persist", "wal", "memory", "off")
 COMMITS = 40
 
 
-@pytest.fixture(params=["ext4", "xfs", "btrfs"])
+@pytest.fixture(params=["ext4", "xfs", "btrfs", "f2fs"])
 def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Loop]:
     with mounted(request.param, tmp_path) as loop:
         for folder in ("own", "other"):
@@ -157,6 +157,43 @@ def test_a_process_that_is_there_is_followed_and_its_answer_has_its_commits(
     assert Dataset.from_runs(RunFolder.open(out)).rows(
         "SELECT count(*) AS found FROM transactions WHERE kind = 'commit'"
     ) == [{"found": commits}]
+
+
+# Has its database open, and its WAL, before the line that it waits for.
+RUNNING = """
+import sqlite3, sys
+c = sqlite3.connect(sys.argv[1], isolation_level=None)
+c.execute("PRAGMA journal_mode = wal")
+c.execute("CREATE TABLE t(words)")
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(int(sys.argv[2])):
+    c.execute("INSERT INTO t VALUES(hex(randomblob(200)))")
+    if number % 10 == 9:
+        c.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+"""
+
+
+def test_commits_of_a_wal_that_was_open_before_are_counted(loop: Loop, tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+    database = loop.directory / "own" / "app.db"
+    words = [sys.executable, "-c", RUNNING, str(database), str(COMMITS)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as app:
+        assert app.stdin
+        assert app.stdout
+        assert app.stdout.readline() == "ready\n"
+        trace = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables)]
+        with begun([*trace, "--pid", str(app.pid)]) as tracer:
+            app.stdin.write("go\n")
+            app.stdin.close()
+            tracer.communicate(timeout=HANG_S)
+    program = manifest(tables)["watch"]
+    [found] = program["database_files"]
+    assert (found["path"], found["commits"]) == (str(database), COMMITS)
+    # The close makes one of its own where frames are left.
+    assert found["checkpoints"] >= COMMITS // 10
+    assert found["journal_modes"] == {"wal": COMMITS}
 
 
 def test_everybodys_commits_are_counted_for_a_time(loop: Loop, tmp_path: Path) -> None:

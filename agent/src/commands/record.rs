@@ -40,6 +40,9 @@ pub struct Arguments {
     /// The record of bound values: themselves, or their kinds and lengths
     #[arg(long, value_enum, default_value_t = Values::Keep, requires = "sql")]
     values: Values,
+    /// Say nothing of what was recorded: the manifest tells
+    #[arg(long, conflicts_with = "json")]
+    quiet: bool,
     /// Process that started this one: when it ends, stop and keep what was recorded
     #[arg(long)]
     parent: Option<i32>,
@@ -102,6 +105,9 @@ fn tell(
     reasons: &[String],
     notes: &[String],
 ) -> anyhow::Result<()> {
+    if arguments.quiet {
+        return Ok(());
+    }
     if arguments.json {
         counted["incomplete_reasons"] = json!(reasons);
         counted["notes"] = json!(notes);

@@ -53,9 +53,21 @@ pub struct Arguments {
     /// Print the summary as JSON on standard output
     #[arg(long)]
     json: bool,
+    /// Record the command's SQL into this new folder, which must be on no traced disk, until all
+    /// processes of the command have ended
+    #[arg(long, requires = "command", conflicts_with = "totals")]
+    sql: Option<PathBuf>,
     /// Command to run, as the user who called this
     #[arg(last = true)]
     command: Vec<String>,
+}
+
+/// Return what runs the command and records its SQL: the words before it.
+fn sql_recorder(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let own = std::env::current_exe()?;
+    let words = [own.as_path(), "record".as_ref(), "--sql".as_ref(), "--quiet".as_ref()];
+    let words = words.into_iter().chain(["--output".as_ref(), folder, "--".as_ref()]);
+    Ok(words.map(|word| word.display().to_string()).collect())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -94,6 +106,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let trace = LiveTrace {
         disks,
         kinds,
+        launcher: arguments.sql.as_deref().map(sql_recorder).transpose()?.unwrap_or_default(),
         command: arguments.command.clone(),
         pid: arguments.pid,
         duration: arguments.duration,

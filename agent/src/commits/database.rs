@@ -10,7 +10,7 @@ use crate::device::sysfs;
 use crate::tracer::FileKey;
 
 /// PENDING_BYTE, and the bytes from it on that locks of a database lie in (os.h of SQLite).
-const LOCKS: std::ops::Range<u64> = 0x4000_0000..0x4000_0200;
+pub const LOCKS: std::ops::Range<u64> = 0x4000_0000..0x4000_0200;
 
 /// Says what a file is to the database of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl DatabaseFiles {
         files
     }
 
-    /// A lock of bytes was taken on a file: it is a database, if they are SQLite's.
+    /// A lock of bytes was taken on a file, or given back: it is a database, if they are SQLite's.
     pub fn locked(&mut self, file: FileKey, offset_bytes: u64) {
         if !LOCKS.contains(&offset_bytes) {
             return;

@@ -108,7 +108,7 @@ impl CommitFinder {
                 }
                 return;
             }
-            (Deed::Lock { is_unlock: false, offset_bytes, .. }, Some(file)) => {
+            (Deed::Lock { offset_bytes, .. }, Some(file)) => {
                 self.files.locked(file, *offset_bytes);
                 self.files.role(file)
             }

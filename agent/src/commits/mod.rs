@@ -6,7 +6,7 @@
 //! and the frames of its WAL); unit_of_work; all these -> finder
 
 pub mod call;
-mod database;
+pub mod database;
 pub mod finder;
 #[cfg(test)]
 mod finder_test;

@@ -8,4 +8,5 @@ pub mod kernel_log;
 pub mod layers;
 pub mod location;
 pub mod mounts;
+pub mod nvme;
 pub mod sysfs;

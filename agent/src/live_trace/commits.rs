@@ -126,7 +126,11 @@ impl Commits {
             let filesystem = call.file.map_or(0, |file| file.filesystem);
             // Of the tracer's calls the finder is to know what others had open before.
             let is_own = i64::from(call.pid) == self.processes.own_pid;
-            let counts = !is_own || matches!(call.deed, Deed::Open { is_created: false, .. });
+            let tells_files = matches!(
+                call.deed,
+                Deed::Open { is_created: false, .. } | Deed::Lock { is_unlock: true, .. }
+            );
+            let counts = !is_own || tells_files;
             if counts && self.places.may_hold(filesystem) {
                 self.calls += u64::from(!is_own);
                 self.finder.see(&call);

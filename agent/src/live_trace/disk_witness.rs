@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::output::PHASE;
 use crate::device::layers::Layer;
-use crate::device::{counters, disks, sysfs};
+use crate::device::{counters, disks, nvme, sysfs};
 use crate::tables::rows::Counter;
 use crate::tables::timeline::now_ns;
 use crate::tracer::{Completions, Direction, Span};
@@ -44,13 +44,19 @@ pub struct Counted {
 impl Counted {
     /// Return the counts of some disks as of now; a disk that has gone counts nothing.
     pub fn now(disks: &[u32]) -> Self {
+        let written = |&disk: &u32| (disk, nvme::lifetime_write_bytes(&sysfs::device_folder(disk)));
+        // Before the time that the others are compared in: a command to the disk is slow.
+        let lifetime: BTreeMap<u32, Option<i64>> = disks.iter().map(written).collect();
         let begin_ns = now_ns() as u64;
         let count = |&disk: &u32| {
             let folder = sysfs::device_folder(disk);
             let takes_bios = Layer::new(&folder).takes_bios();
+            let mut counted = counters::read_iostats(&folder).ok()?;
+            let written = lifetime.get(&disk).copied().flatten();
+            counted.extend(written.map(|bytes| (nvme::LIFETIME_WRITES.to_owned(), bytes)));
             let count = DiskCount {
                 name: sysfs::device_name(disk).ok()?,
-                counters: counters::read_iostats(&folder).ok()?,
+                counters: counted,
                 is_comparable: !takes_bios && counters::counts_all(&folder),
             };
             Some((disk, count))

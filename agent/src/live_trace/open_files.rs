@@ -1,12 +1,16 @@
 //! Files of SQLite that processes had open before they were watched. The kernel's program knows the
-//! role of a file by the path that it is opened by: so the tracer opens these once itself, by the
-//! same paths, and closes them again. It takes no lock, and reads 16 bytes of what may be a
-//! database.
+//! role of a file by the path that it is opened by, and that of a database by its locks: so the
+//! tracer opens these once itself, by the same paths, and closes them again. A process in WAL mode
+//! keeps its lock of the database: there the tracer gives back a lock that it does not have. It
+//! takes none, and reads 16 bytes of what may be a database.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use crate::commits::database::LOCKS;
 
 /// The beginning of every database that is not empty (sqlite.org/fileformat2.html, section 1.3).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -38,7 +42,23 @@ fn open(path: &Path) -> Option<File> {
     let mut head = [0; 16];
     File::open(path).ok()?.read_exact(&mut head).ok()?;
     let is_database = &head == MAGIC;
-    is_database.then(|| OpenOptions::new().read(true).write(true).open(path).ok()).flatten()
+    let database = is_database.then(|| OpenOptions::new().read(true).write(true).open(path));
+    let database = database?.ok()?;
+    give_back_no_lock(&database);
+    Some(database)
+}
+
+/// Gives back SQLite's lock of a database, which this process does not have. Locks are those of a
+/// process (fcntl_locking(2)), so those of others stay; that it fails is no harm.
+fn give_back_no_lock(database: &File) {
+    // SAFETY: flock is plain old data, for which all zeroes is a value.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_UNLCK as i16;
+    lock.l_whence = libc::SEEK_SET as i16;
+    lock.l_start = LOCKS.start as i64;
+    lock.l_len = (LOCKS.end - LOCKS.start) as i64;
+    // SAFETY: the pointer is to a live flock, which the call only reads.
+    unsafe { libc::fcntl(database.as_raw_fd(), libc::F_SETLK, &raw const lock) };
 }
 
 #[cfg(test)]

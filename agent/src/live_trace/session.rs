@@ -37,6 +37,8 @@ pub struct LiveTrace {
     pub kinds: Option<FileKinds>,
     /// The trace ends with this command, which is run; empty for none.
     pub command: Vec<String>,
+    /// A program and its arguments that run the command; empty where it is run by itself.
+    pub launcher: Vec<String>,
     /// Or with this process.
     pub pid: Option<i32>,
     /// Or after this time.
@@ -76,7 +78,8 @@ impl LiveTrace {
         let (summary, pace) = (Summary::default(), Pace::new(room.backlog));
         let mut session = Session { tracer, commits, output, summary, pace };
         let begun = session.begin(&numbers, room.backlog, self.totals_alone);
-        let begun = begun.and_then(|counted| until.run(&self.command).map(|()| counted));
+        let run = [self.launcher.as_slice(), &self.command].concat();
+        let begun = begun.and_then(|counted| until.run(&run).map(|()| counted));
         let counted = match begun {
             Ok(counted) => counted,
             Err(error) => {

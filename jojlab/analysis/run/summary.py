@@ -15,6 +15,11 @@ from typing import Any
 import msgspec
 
 from jojlab.analysis.commit.bill import Bill, commit_bills
+from jojlab.analysis.commit.statement_costs import (
+    StatementCosts,
+    statement_costs,
+    statement_costs_json,
+)
 from jojlab.analysis.commit.story import CommitTrace, commit_traces
 from jojlab.analysis.figures.case_figures import CaseFigures, case_figures
 from jojlab.analysis.figures.throughput import (
@@ -121,6 +126,8 @@ class CaseSummary:
     traffic: Traffic | None = None
     # Of a live trace that saw the calls of programs.
     live: LiveTrace | None = None
+    # Of such a one whose program's SQL was recorded.
+    statements: StatementCosts | None = None
     # What is at risk, and what is not known: safe by the manuals is what has neither.
     hazards: tuple[Hazard, ...] = ()
     unknowns: tuple[Unknown, ...] = ()
@@ -254,8 +261,14 @@ def summarise(
     found = findings(Dataset.from_runs(run), what, cache) if has_captures else Findings()
     by_id = {entry.case_id: entry for entry in run.cases}
     durability = durability_by_case(run)
+    costs = statement_costs(run) if has_captures else None
     cases = tuple(
-        _case(by_id[case_id], part, found, durability.get(case_id), part_name=part.name * composed)
+        replace(
+            _case(
+                by_id[case_id], part, found, durability.get(case_id), part_name=part.name * composed
+            ),
+            statements=costs,
+        )
         for part in parts
         for case_id in part.case_ids
     )
@@ -412,6 +425,9 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "background": dict(case.backgrounds),
                 "program": dict(case.programs),
                 **({"live": live_json(case.live)} if case.live else {}),
+                **(
+                    {"statements": statement_costs_json(case.statements)} if case.statements else {}
+                ),
             }
             for case in summary.cases
         ],

@@ -41,13 +41,15 @@ class ProcessIo:
 @dataclass(frozen=True)
 class LiveTrace:
     """A live trace as a whole: `write_bytes` in `write_calls` is what its program handed to write
-    calls, `counted_bytes` what the disks counted as written, by everybody; None where they do not.
+    calls, `counted_bytes` what the kernel counted of the disks as written, by everybody, and
+    `lifetime_bytes` what those that tell it (NVMe) counted themselves; None where they do not.
     """
 
     traced_ns: int
     write_calls: int
     write_bytes: int
     counted_bytes: int | None
+    lifetime_bytes: int | None
     processes: tuple[ProcessIo, ...]
 
     @property
@@ -108,6 +110,7 @@ def live_json(live: LiveTrace) -> dict[str, Any]:
         "other_write_bytes": live.others.write_bytes,
         "unknown_write_bytes": live.unknown.write_bytes,
         "counted_write_bytes": live.counted_bytes,
+        "lifetime_write_bytes": live.lifetime_bytes,
         "bytes_a_year": live.bytes_a_year(),
         "processes": [vars(each) for each in live.processes],
     }

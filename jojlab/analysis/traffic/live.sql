@@ -1,6 +1,7 @@
 -- How long was a live trace, what did its program hand to write calls, and what did the disks
 -- themselves count? Times in ns; null where a disk does not count. (io statistics:
--- Documentation/admin-guide/iostats.rst of Linux)
+-- Documentation/admin-guide/iostats.rst of Linux; lifetime_bytes: NVMe's log page of health, in
+-- units of 512,000 bytes.)
 WITH handed AS (
     SELECT
         capture,
@@ -10,9 +11,12 @@ WITH handed AS (
     GROUP BY capture
 ),
 counted AS (
-    SELECT capture, CAST(sum(value) AS BIGINT) AS counted_bytes
+    SELECT
+        capture,
+        CAST(sum(value) FILTER (WHERE name = 'write_bytes') AS BIGINT) AS counted_bytes,
+        CAST(sum(value) FILTER (WHERE name = 'lifetime_write_bytes') AS BIGINT) AS lifetime_bytes
     FROM counters
-    WHERE phase = 'trace' AND source = 'device' AND name = 'write_bytes'
+    WHERE phase = 'trace' AND source = 'device'
     GROUP BY capture
 )
 SELECT
@@ -20,7 +24,8 @@ SELECT
     CAST(value AS BIGINT) AS traced_ns,
     coalesce(write_calls, 0) AS write_calls,
     coalesce(write_bytes, 0) AS write_bytes,
-    counted_bytes
+    counted_bytes,
+    lifetime_bytes
 FROM manifest
 JOIN captures ON manifest.capture = captures.capture
 LEFT JOIN handed ON manifest.capture = handed.capture

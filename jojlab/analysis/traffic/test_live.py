@@ -80,7 +80,7 @@ def test_its_answer_has_the_commits_their_cost_and_what_the_disk_counted(tmp_pat
         "extrapolated."
     ) in lines
     assert (
-        "Others wrote 8 KiB; whose 4 KiB are is not known; the disk itself counted 400 KiB in all."
+        "Others wrote 8 KiB; whose 4 KiB are is not known; the kernel counted 400 KiB in all."
     ) in lines
     assert len(lines) <= 6
     assert max(map(len, lines)) <= 100
