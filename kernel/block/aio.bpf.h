@@ -6,8 +6,11 @@
  * when it is queued until it is done; so the asker is the task that submitted it. io_uring tells of
  * its requests itself.
  *
- * workqueue_queue_work comes with interrupts off and workqueue_execute_end from workers alone, so
- * that no program of these interrupts itself. Before Linux 5.17 such syncs have no asker.
+ * The submitter may see the end of a sync, and queue the next one, before workqueue_execute_end on
+ * another processor: which worker makes which sync says whose a bio is.
+ *
+ * workqueue_queue_work comes with interrupts off and the other two from workers alone, so that no
+ * program of these interrupts itself. Before Linux 5.17 such syncs have no asker.
  */
 #ifndef JOJ_AIO_BPF_H
 #define JOJ_AIO_BPF_H
@@ -119,6 +122,14 @@ int BPF_PROG(work_queued, int processor, void *queue, struct work_struct *work)
 		begin_direct_sync((__u64)work);
 	else if (bpf_core_type_exists(struct fsync_iocb))
 		begin_aio_sync((__u64)work);
+	return 0;
+}
+
+SEC("tp_btf/workqueue_execute_start")
+int BPF_PROG(work_started, struct work_struct *work)
+{
+	if (is_told_of_work((__u64)work->func))
+		send_sync(RECORD_SYNC_WORKER, CALL_IO_SUBMIT, 0, 0, (__u64)work);
 	return 0;
 }
 

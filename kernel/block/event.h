@@ -26,6 +26,7 @@ enum record_kind {
 	RECORD_RANGE = 11,	/* a range of a discard of several, before its RECORD_ISSUE */
 	RECORD_COMMIT = 12,	/* a block of a transaction of jbd2 is sent: a transaction_record */
 	RECORD_WAITS = 13,	/* a call waits for a transaction, before its RECORD_COMMIT */
+	RECORD_SYNC_WORKER = 14, /* a kernel thread, whose tid it has, begins a queued sync */
 };
 
 /* How the call that a task is in treats the device. */

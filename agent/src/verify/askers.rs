@@ -56,16 +56,24 @@ pub(super) fn check(
         }
         askers.checked_requests += 1;
         let what = || {
-            let Request { request_id, block_type, block_subtype, queue_ns, .. } = request;
-            format!("request {request_id}, {block_type} {block_subtype}, queued at {queue_ns}")
+            let Request { request_id, block_type, block_subtype, queue_ns, complete_ns, .. } =
+                request;
+            format!(
+                "request {request_id}, {block_type} {block_subtype}, queued at {queue_ns}, complete \
+                 at {complete_ns:?}"
+            )
         };
-        if request.asker_tid.is_none() {
+        let (tid, call) = (request.asker_tid, request.asker_call.as_deref());
+        let (begin_ns, known) = (request.asker_begin_ns, candidates[0]);
+        if tid.is_none() {
             askers.askerless_requests += 1;
-            complaints.push(format!("{} within a sync: no asker", what()));
+            complaints.push(format!("{} within {known:?}: no asker", what()));
         } else if !candidates.iter().any(|sync| sync.is_told(request)) {
             askers.wrong_asker_requests += 1;
-            let (tid, begin_ns) = (request.asker_tid, request.asker_begin_ns);
-            complaints.push(format!("{}: asker {tid:?}, begun at {begin_ns:?}", what()));
+            complaints.push(format!(
+                "{} within {known:?}: asker {tid:?} in {call:?}, begun at {begin_ns:?}",
+                what()
+            ));
         }
     }
     (askers, complaints)

@@ -132,6 +132,7 @@ impl Assembler {
                 }
             }
             Record::SyncEnd(sync) => self.causes.end(&sync),
+            Record::SyncWorker(sync) => self.causes.begin_work(&sync),
             Record::Issue(request) => self.joiner.issue(&request),
             Record::Complete(request) => self.joiner.complete(&request),
             Record::BioEnd(end) => self.joiner.end_bio(&end),

@@ -95,6 +95,11 @@ impl Causes {
         self.calls.begin(sync);
     }
 
+    /// A kernel thread begins what a call left to it.
+    pub fn begin_work(&mut self, sync: &Sync) {
+        self.calls.begin_work(sync);
+    }
+
     /// A call that waits ended.
     pub fn end(&mut self, sync: &Sync) {
         if let Some(number) = self.calls.end(sync) {

@@ -54,6 +54,8 @@ struct SyncCall {
 pub struct SyncCalls {
     /// The calls by what does them: see `caller_key`.
     active: BTreeMap<u64, SyncCall>,
+    /// Kernel threads that do one of them for its caller, and which.
+    workers: BTreeMap<u32, u64>,
     begun: u64,
     disks: BTreeSet<u32>,
     /// s_dev of the filesystems that are known to be on the disks.
@@ -63,7 +65,8 @@ pub struct SyncCalls {
 impl SyncCalls {
     /// No call is going on. `disks` are the numbers of the traced disks.
     pub fn new(disks: BTreeSet<u32>) -> Self {
-        SyncCalls { active: BTreeMap::new(), begun: 0, disks, filesystems: BTreeSet::new() }
+        let (active, workers) = Default::default();
+        SyncCalls { active, workers, begun: 0, disks, filesystems: BTreeSet::new() }
     }
 
     /// A filesystem (s_dev) is on a traced disk; true if that is news.
@@ -88,6 +91,13 @@ impl SyncCalls {
         self.begun += 1;
     }
 
+    /// A kernel thread begins what was left to it: what it sends is for that, until it is over.
+    pub fn begin_work(&mut self, sync: &Sync) {
+        if self.active.contains_key(&sync.request) {
+            self.workers.insert(sync.tid, sync.request);
+        }
+    }
+
     /// The call of a thread, or the request, waits for a transaction of jbd2.
     pub fn wait(&mut self, caller: u64, transaction: u32) {
         if let Some(call) = self.active.get_mut(&caller) {
@@ -104,6 +114,7 @@ impl SyncCalls {
 
     /// The call that a thread was in, or the request, ended; its number if it was seen to begin.
     pub fn end(&mut self, sync: &Sync) -> Option<u64> {
+        self.workers.remove(&sync.tid);
         self.active.remove(&caller_key(sync)).map(|call| call.number)
     }
 
@@ -186,11 +197,11 @@ impl SyncCalls {
     }
 
     fn own(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Option<Asker> {
-        let thread = u64::from(bio.tid);
-        if !self.active.get(&thread).is_some_and(|own| self.is_here(&own.sync)) {
+        let caller = self.workers.get(&bio.tid).copied().unwrap_or(u64::from(bio.tid));
+        if !self.active.get(&caller).is_some_and(|own| self.is_here(&own.sync)) {
             return None;
         }
-        let own = self.active.get_mut(&thread)?;
+        let own = self.active.get_mut(&caller)?;
         if own.sync.call == MSYNC
             && own.sync.inode == 0
             && let Some(key) = file_of(runs)
@@ -460,6 +471,25 @@ mod tests {
         let ends = [request(addresses[0], 0), call(5, 74, 0, DISK), request(addresses[1], 0)];
         assert_eq!(ends.map(|end| calls.end(&end)), [Some(1), Some(3), Some(2)]);
         assert_eq!(calls.end(&request(addresses[0], 0)), None);
+    }
+
+    /// A worker of another processor may end a sync after its submitter has gone on.
+    #[test]
+    fn a_worker_sends_for_the_sync_that_it_makes() {
+        let mut calls = calls();
+        let works = [0xffff_8880_0000_1000, 0xffff_8880_0000_2000];
+        for (work, worker) in works.into_iter().zip([77, 78]) {
+            let sync = Sync { request: work, time_ns: worker, ..call(5, 74, 12, DISK) };
+            calls.begin(sync.clone());
+            calls.begin_work(&Sync { tid: worker as u32, ..sync });
+        }
+        let begin_ns = |calls: &mut SyncCalls, worker| {
+            calls.asker(&write_by(worker), &run_of(12), DISK, None).unwrap().begin_ns
+        };
+        assert_eq!(begin_ns(&mut calls, 78), Some(78));
+        assert_eq!(begin_ns(&mut calls, 77), Some(77));
+        assert_eq!(calls.end(&Sync { request: works[1], ..call(78, 209, 0, 0) }), Some(1));
+        assert_eq!(begin_ns(&mut calls, 78), Some(77));
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         1 => BIO_BYTES,
         2 => RUN_BYTES,
         3 => PATH_BYTES,
-        4 | 5 => SYNC_BYTES,
+        4 | 5 | 14 => SYNC_BYTES,
         6 | 7 | 10 | 11 => REQUEST_BYTES,
         8 => CHANGE_BYTES,
         9 => NAME_BYTES,
@@ -93,7 +93,8 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         10 => Record::BioEnd(decode_request(fields)),
         11 => Record::Range(decode_request(fields)),
         12 => Record::Commit(decode_transaction(fields)),
-        _ => Record::Waits(decode_transaction(fields)),
+        13 => Record::Waits(decode_transaction(fields)),
+        _ => Record::SyncWorker(decode_sync(fields)),
     })
 }
 

@@ -79,6 +79,9 @@ fn a_file_of_btrfs_is_of_a_subvolume() {
     let sync = bytes(4, SYNC_BYTES, &[(16, 42), (72, 259)]);
     let Ok(Record::SyncBegin(sync)) = decode(&sync) else { panic!("not a sync") };
     assert_eq!((sync.inode, sync.subvolume), (42, 259));
+    let worker = bytes(14, SYNC_BYTES, &[(64, 0xabc)]);
+    let Ok(Record::SyncWorker(worker)) = decode(&worker) else { panic!("not a worker") };
+    assert_eq!(worker.request, 0xabc);
 }
 
 #[test]
@@ -97,7 +100,7 @@ fn names_come_from_the_file_up() {
 fn what_is_too_short_or_unknown_is_an_error() {
     let short = DecodeError::Short { kind: 1, actual: BIO_BYTES - 1, expected: BIO_BYTES };
     assert_eq!(decode(&bytes(1, BIO_BYTES, &[])[..BIO_BYTES - 1]), Err(short));
-    assert_eq!(decode(&bytes(14, 64, &[])), Err(DecodeError::UnknownKind(14)));
+    assert_eq!(decode(&bytes(15, 64, &[])), Err(DecodeError::UnknownKind(15)));
     let cut = bytes(3, PATH_BYTES, &[(48, 10)]);
     assert!(matches!(decode(&cut), Err(DecodeError::Short { kind: 3, .. })));
     assert!(decode(&[]).is_err());

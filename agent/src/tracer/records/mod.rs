@@ -32,6 +32,8 @@ pub enum Record {
     Path(PathRecord),
     SyncBegin(Sync),
     SyncEnd(Sync),
+    /// A kernel thread, `tid`, begins to do `request`.
+    SyncWorker(Sync),
     Issue(RequestRecord),
     Complete(RequestRecord),
     Change(Change),
@@ -52,7 +54,7 @@ impl Record {
             Self::Bio(bio, _) => bio.time_ns,
             Self::Run(_) => 0,
             Self::Path(path) => path.time_ns,
-            Self::SyncBegin(sync) | Self::SyncEnd(sync) => sync.time_ns,
+            Self::SyncBegin(sync) | Self::SyncEnd(sync) | Self::SyncWorker(sync) => sync.time_ns,
             Self::Issue(request)
             | Self::Complete(request)
             | Self::BioEnd(request)
@@ -157,8 +159,8 @@ pub struct Sync {
     pub tid: u32,
     pub comm: String,
     pub flags: u32,
-    /// The address of a request of io_uring, until it is over. 0 of a call, of which a thread is in
-    /// one.
+    /// The address of a request of io_uring, or of the work that Linux AIO leaves to a kernel
+    /// thread, until it is over. 0 of a call, of which a thread is in one.
     pub request: u64,
     pub subvolume: u64,
 }
