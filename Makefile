@@ -7,8 +7,8 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all setup packages python test-packages full-packages agent \
-	agent-arm64 collector image cure linked wheel docs findings man deb release check lint lint-agent \
-	lint-python lint-imports lint-javascript coverage test-agent test-flash fuzz test-python test-seconds \
+	agent-arm64 collector image cure linked wheel image-oci docs findings man deb release check lint \
+	lint-agent lint-python lint-imports lint-javascript coverage test-agent test-flash fuzz test-python test-seconds \
 	test-guests test-host format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
@@ -90,6 +90,12 @@ linked: python agent agent-arm64
 wheel: linked cure ## dist/*.whl: joj with all that it needs; pipx install dist/*.whl
 	@rm -rf dist
 	@.venv/bin/hatchling build -t wheel
+
+# BASE is an image of Debian 12, and OCI_OPTIONS are further words for buildah, as
+# `--isolation chroot --network host` in a container without privileges.
+BASE ?= docker.io/library/debian:12
+image-oci: wheel ## an OCI image, jojlab, with joj and all that its lab needs, by buildah
+	buildah build $(OCI_OPTIONS) --build-arg BASE=$(BASE) -t jojlab .
 
 docs: python ## the site: target/site/index.html
 	@.venv/bin/sphinx-build -W -q -b html -d target/docs docs target/site
