@@ -82,9 +82,9 @@ class Space:
 
     def is_allowed(self, candidate: Candidate) -> bool:
         """Return whether the manuals allow it for the guarantee."""
-        return not self.ruled_out_by(candidate)
+        return not self.forbidding_hazards(candidate)
 
-    def ruled_out_by(self, candidate: Candidate) -> tuple[Hazard, ...]:
+    def forbidding_hazards(self, candidate: Candidate) -> tuple[Hazard, ...]:
         """Return the hazards for which the guarantee does not allow it."""
         if self.guarantee is Guarantee.NONE:
             return ()
@@ -105,7 +105,7 @@ class Space:
         """
         risked: dict[str, list[tuple[Hazard, ...]]] = {}
         for each in self.structures():
-            risked.setdefault(self.filesystem(each), []).append(self.ruled_out_by(each))
+            risked.setdefault(self.filesystem(each), []).append(self.forbidding_hazards(each))
         return {name: min(found, key=len) for name, found in risked.items() if all(found)}
 
     @cached_property

@@ -19,7 +19,7 @@ from jojlab.model.field import Value
 _KINDS = (("raw NAND", (RAW_NAND, CHOSEN_BUFFERS)), ("chosen buffers", (CHOSEN_BUFFERS,)))
 
 
-def name_of(case: Case) -> str:
+def image_name(case: Case) -> str:
     """Return the name of a case's image: its kernel, its architecture where that is not x86-64,
     `raw NAND` where the case is on it, and `chosen buffers` where it names the allocator of UBI's
     or UBIFS's buffers.
@@ -47,13 +47,13 @@ def _extras(settings: Mapping[str, Value]) -> Extras:
 
 @dataclass(frozen=True)
 class Images:
-    """Images by their names (name_of)."""
+    """Images by their names (image_name)."""
 
     images_by_name: Mapping[str, Image]
 
     def image_of(self, case: Case) -> Image:
         """Return the image that a case runs in."""
-        return self.images_by_name[name_of(case)]
+        return self.images_by_name[image_name(case)]
 
     @property
     def fingerprint(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def images_of(
     Raises MachineError where this machine lacks something, or a kernel cannot be had.
     """
     cases = planned.experiment.cases
-    needed = {name_of(case): case.settings for case in cases if not case.skip}
+    needed = {image_name(case): case.settings for case in cases if not case.skip}
     live = runs_by_wall_clock(cases)
     images = dict[str, Image]()
     for name, settings in needed.items():

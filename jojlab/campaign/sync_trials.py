@@ -27,7 +27,7 @@ class SyncTrial:
     case: Case
 
 
-def is_of_program(case: Case) -> bool:
+def runs_program(case: Case) -> bool:
     """Return whether the sites of a case are those that its program was seen to have."""
     return _PROGRAM_FIELD in case.settings
 
@@ -55,7 +55,7 @@ def trials(case: Case, answers: Sequence[PowerCuts]) -> Iterator[SyncTrial]:
     """Yield the case without each of its sites, those of its answers where they are a program's."""
     field = _field(case)
     sites: Sequence[str] = [name for name in BY_NAME[field].choices if name != _NONE]
-    if is_of_program(case):
+    if runs_program(case):
         found = dict.fromkeys(it.name for answer in answers for it in answer.sync_sites)
         sites = sorted(found, key=lambda site: -site_calls(answers, site))
     for site in sites:

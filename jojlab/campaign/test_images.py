@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.campaign.images import Images, images_of, name_of
+from jojlab.campaign.images import Images, image_name, images_of
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
@@ -29,8 +29,11 @@ def case(filesystem: str) -> Case:
 
 def test_cases_on_raw_nand_have_an_image_of_their_own() -> None:
     block, nand = image("block"), image("nand")
-    assert (name_of(case("ext4")), name_of(case("ubifs"))) == ("installed", "installed, raw NAND")
-    images = Images({name_of(case("ext4")): block, name_of(case("ubifs")): nand})
+    assert (image_name(case("ext4")), image_name(case("ubifs"))) == (
+        "installed",
+        "installed, raw NAND",
+    )
+    images = Images({image_name(case("ext4")): block, image_name(case("ubifs")): nand})
     assert (images.image_of(case("ext4")), images.image_of(case("ubifs"))) == (block, nand)
     assert images.fingerprint == {
         "image": {"installed": "block", "installed, raw NAND": "nand"},

@@ -12,7 +12,7 @@ from jojlab.analysis.run.summary import CaseSummary, safety_json
 from jojlab.analysis.run.sync_needs import sync_need
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.campaign.sync_trials import baseline, is_of_program, trials
+from jojlab.campaign.sync_trials import baseline, runs_program, trials
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
@@ -426,7 +426,7 @@ def _needs(
                     trial.site,
                     bases[case.case_id],
                     [conform(it, PowerCuts) for it in found[trial.case.case_id]],
-                    is_of_program=is_of_program(trial.case),
+                    runs_program=runs_program(trial.case),
                 )
                 for trial in tried
                 if trial.base.case_id == case.case_id and trial.case.case_id in found
@@ -492,5 +492,5 @@ def _print_durability(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> 
         print(f"{name}: skipped: {reason}")
     if any(found.is_unsafe for _, found in tested):
         print(words.SHARES)
-    for note in sorted({words.not_in_model(*each) for each in tested}):
+    for note in sorted({words.model_limits(*each) for each in tested}):
         print(note)

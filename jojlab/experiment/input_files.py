@@ -32,7 +32,7 @@ def refuse_outside(name: str, value: Value, where: str) -> None:
             f"name those without a slash, or give the path yourself: --set {name}=PATH",
         )
     path = PurePath(str(value))
-    if is_of_the_system(name, value):
+    if is_system_program(name, value):
         return
     if field.is_input and (path.is_absolute() or ".." in path.parts):
         raise _outside(name, value, where)
@@ -46,14 +46,14 @@ def input_files(settings: Mapping[str, Value], folder: Path, where: str) -> dict
     """
     return {
         name: found_program(str(value), f"{where}: {name} = ")
-        if is_of_the_system(name, value)
+        if is_system_program(name, value)
         else folder / str(value)
         for name, value in settings.items()
         if BY_NAME[name].is_input and value and value not in BY_NAME[name].built_in
     }
 
 
-def is_of_the_system(name: str, value: Value) -> bool:
+def is_system_program(name: str, value: Value) -> bool:
     """Return whether a field names one of the system's programs, which everybody may read."""
     return BY_NAME[name].kind is FieldKind.PROGRAM and bool(value) and "/" not in str(value)
 
@@ -62,7 +62,7 @@ def check_inputs(case: Case, where: str) -> None:
     """Raise UseError for a file that is not there, or that a link leads out of the folder."""
     for name, path in case.inputs.items():
         value = case.settings[name]
-        if is_of_the_system(name, value):
+        if is_system_program(name, value):
             continue
         if BY_NAME[name].kind is FieldKind.FOLDER:
             if not path.is_dir():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jojlab.campaign.images import name_of
+from jojlab.campaign.images import image_name
 from jojlab.campaign.jobs import case_json
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete, impossible
@@ -21,7 +21,7 @@ def test_the_record_of_the_guest_does_not_say_its_machine() -> None:
     first, second = (case_json(case, 1, profiles) for case in cases)
     assert first == second
     assert b"machine" not in first
-    assert [name_of(case) for case in cases] == ["installed", "installed, arm64"]
+    assert [image_name(case) for case in cases] == ["installed", "installed, arm64"]
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ class SignalRelay:
         self.number = 0
         self._process: subprocess.Popen[str] | None = None
 
-    def lead_to(self, process: subprocess.Popen[str]) -> None:
+    def forward_to(self, process: subprocess.Popen[str]) -> None:
         """Send the process what has come already, and what comes from now on."""
         self._process = process
         if self.number:

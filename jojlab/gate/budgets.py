@@ -220,7 +220,7 @@ class Accepted(msgspec.Struct, frozen=True):
 def accept(summary: RunSummary) -> Accepted:
     """Return what a run says of its cases."""
     return Accepted(
-        image_of(summary.fingerprint),
+        image_hash(summary.fingerprint),
         {
             case.case_id: AcceptedCase(
                 dict(case.case), dict(case.figures.median), list(lines_of(case.bill))
@@ -231,7 +231,7 @@ def accept(summary: RunSummary) -> Accepted:
     )
 
 
-def image_of(fingerprint: Mapping[str, Any]) -> str:
+def image_hash(fingerprint: Mapping[str, Any]) -> str:
     """Return the hash of what measured a run; empty where none is known."""
     return str(fingerprint.get("image", ""))
 

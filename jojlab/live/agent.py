@@ -66,7 +66,7 @@ def run_agent(
             )
         except OSError as error:
             raise MachineError(f"{agent}: cannot be run: {error.strerror}", BUILD_AGENT) from error
-        relay.lead_to(process)
+        relay.forward_to(process)
         with process:
             assert process.stdin
             assert process.stdout

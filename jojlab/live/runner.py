@@ -31,7 +31,7 @@ from jojlab.model.workloads import WORKLOADS
 from jojlab.trace.run_folder import RunFolder
 
 # The directory and its machine decide these, not the case.
-OF_THE_LAB = tuple(field.name for field in FIELDS if field.is_of_target)
+OF_THE_LAB = tuple(field.name for field in FIELDS if field.is_target_field)
 # The guest's memory limits the lab; here only the filesystem's free space does.
 _HIGHEST = {"file_bytes": 1 << 44}
 

@@ -94,7 +94,7 @@ class Field:
         return self.changes in (Changes.WORK, Changes.PROCESSOR)
 
     @property
-    def is_of_target(self) -> bool:
+    def is_target_field(self) -> bool:
         """Return whether a directory of this machine decides it, where a case runs in one."""
         return self.changes in (Changes.TARGET, Changes.PROCESSOR)
 

@@ -30,7 +30,7 @@ PERCENTILES = ("p50", "p90", "p99", "p999", "max")
 PASSES = ("write-pass", "rewrite-pass", "read-pass", "random-read-pass", "random-write-pass")
 
 
-def figure_of_pass(verb: str) -> str:
+def pass_figure(verb: str) -> str:
     """Return the name of the throughput of a pass."""
     return f"{verb.replace('-', '_')}_tps"
 
@@ -79,7 +79,7 @@ _ALL = (
     ),
     *(
         Figure(
-            figure_of_pass(verb),
+            pass_figure(verb),
             f"records per second of the {verb.removesuffix('-pass').replace('-', ' ')} pass of "
             "file-passes, with the syncs of those that write",
             "1/s", "passes", "higher",

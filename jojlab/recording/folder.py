@@ -74,13 +74,13 @@ class Recording:
         return cls(folder, manifest)
 
     @property
-    def is_of_sql(self) -> bool:
+    def has_statements(self) -> bool:
         """Return whether it holds statements of SQL in place of system calls."""
         return self.manifest.recorder == "sqlite"
 
     def refuse_sql(self, where: str) -> None:
         """Raise UseError where it cannot be replayed as system calls."""
-        if self.is_of_sql:
+        if self.has_statements:
             raise UseError(
                 f"{where}: {self.folder}: a recording of SQL, which has no system calls",
                 f"joj export {self.folder} --format sql -o SCRIPTS, which joj bench sql and "

@@ -226,7 +226,7 @@ def write(recording: Recording, stream: BinaryIO) -> Exported:
 
     Raises UseError for a recording of SQL.
     """
-    if recording.is_of_sql:
+    if recording.has_statements:
         raise UseError(f"{recording.folder}: a recording of SQL", "use --format sql")
     return _Script(recording).write(stream)
 

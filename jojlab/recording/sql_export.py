@@ -152,7 +152,7 @@ def write(recording: Recording, folder: Path) -> ScriptCounts:
 
     Raises UseError for a recording of calls, or with more connections than a workload has.
     """
-    if not recording.is_of_sql:
+    if not recording.has_statements:
         raise UseError(
             f"{recording.folder}: a recording of system calls", "record the SQL: joj record --sql"
         )

@@ -106,7 +106,7 @@ def worst_state(choice: Choice) -> str:
 
 def refusal_reason(space: Space, candidate: Candidate) -> str:
     """Return why a choice is not allowed, where no power cut did harm."""
-    return "; ".join(hazards.hazard_sentences(space.ruled_out_by(candidate)))
+    return "; ".join(hazards.hazard_sentences(space.forbidding_hazards(candidate)))
 
 
 def incomplete(advice: Advice) -> list[str]:
@@ -273,11 +273,11 @@ def _gain(first: Choice, present: Choice, request: AdviceRequest) -> Iterator[Ra
 def _loses(present: Choice, request: AdviceRequest) -> str:
     """Say why what the present settings do is no choice."""
     space = request.space
-    harms = {each.kind for each in space.ruled_out_by(present.candidate)}
+    harms = {each.kind for each in space.forbidding_hazards(present.candidate)}
     if harms and harms <= {Harm.COMMITS, Harm.WRITES, Harm.NAMES}:
         return "your present settings may lose commits"
     if harms:
-        risked = hazards.risk_words(space.ruled_out_by(present.candidate))
+        risked = hazards.risk_words(space.forbidding_hazards(present.candidate))
         return f"your present settings put at risk: {risked}"
     if present.breaks(space.guarantee, but_torn_blocks=True):
         return "your present settings broke the guarantee after a power cut"

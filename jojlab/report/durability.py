@@ -164,7 +164,7 @@ def model(result: Durability) -> str:
     return f"[{', '.join(filter(None, words))}]"
 
 
-def not_in_model(case: CaseSummary, result: Durability) -> str:
+def model_limits(case: CaseSummary, result: Durability) -> str:
     """Return what cannot happen in the model of a case, and why a reader should know."""
     absent = "" if result.model.get("second_cuts") else " No second cut comes during recovery."
     unchecked = "".join(f" Not checked: {words}." for words in result.unchecked)
@@ -413,7 +413,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
         several=summarise_durability(cases),
         bound=BOUND,
         shares=SHARES,
-        not_modelled=sorted({not_in_model(*each) for each in cut}),
+        not_modelled=sorted({model_limits(*each) for each in cut}),
         run=run,
         experiment=summary.name,
     )

@@ -18,9 +18,9 @@ from jojlab.report.durability import (
     case_mark,
     cause_sentences,
     contradiction,
+    model_limits,
     moments,
     needs_sentence,
-    not_in_model,
     outcome_words,
     risk,
     short_line,
@@ -290,10 +290,10 @@ def test_ubifs_says_where_it_gives_wrong_bytes_without_an_error(
 ) -> None:
     found = case(states(harmless=3), {"filesystem": "ubifs", "mount_options": options})
     assert found.durability
-    assert (UNCHECKED_DATA in not_in_model(found, found.durability)) == is_blind
+    assert (UNCHECKED_DATA in model_limits(found, found.durability)) == is_blind
 
 
 def test_no_other_filesystem_is_said_to_be_mounted_without_ubifs_checks() -> None:
     found = case(states(harmless=3), {"filesystem": "ext4"})
     assert found.durability
-    assert UNCHECKED_DATA not in not_in_model(found, found.durability)
+    assert UNCHECKED_DATA not in model_limits(found, found.durability)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What btrfs.bpf.h answers, before Linux 5.17. There every bio of Btrfs ends by
+ * Answers what btrfs.bpf.h does, before Linux 5.17. There every bio of Btrfs ends by
  * btrfs_end_bio(), and knows a struct btrfs_bio (fs/btrfs/volumes.h; a btrfs_io_context in 5.16)
  * that is about all of its copies: that one has the function and the memory the bio had before.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which disk a bio or a request is for, which partition of it, and which filesystem holds that.
+ * Finds the disk that a bio or a request is for, its partition, and the filesystem that holds it.
  * Fills in the fields of a bio_record.
  *
  * A bio names its block_device, and a request's queue its disk. Before Linux 5.17 a request names

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the attribution program tells user space: the records of its ring, and the memory through
+ * The attribution program's words to user space: the records of its ring, and the memory through
  * which it is steered. agent/src/tracer/records decodes the same layout, and both sides check the
  * sizes.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What user space was told of each file: its name, and the state of its inode. Whoever meets an
+ * Keeps what user space was told of each file: its name, and its inode's state. Whoever meets an
  * inode compares it with that, and a difference is told: what makes a filesystem commit necessary
  * is known without a look into any filesystem.
  *

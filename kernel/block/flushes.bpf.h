@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whom a flush of the block layer is for. Its request has no bio of its own: it is made for the
+ * Finds whom a block layer's flush serves. Its request has no bio of its own: it is made for the
  * requests that wait in its hardware queue's struct blk_flush_queue when it is kicked. Those stay
  * in the running one of two lists, and no other joins them, until it is complete
  * (block/blk-flush.c), so the list can be read without its lock while the flush is issued.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What becomes of bios below the filesystem: the request that the driver gets, its completion, and
+ * Follows bios below the filesystem: the request that the driver gets, its completion, and
  * the end of a bio that no request carried. Produces request_records.
  */
 #ifndef JOJ_REQUESTS_BPF_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which transaction of ext4 a call waits for. An inode has the number of the last one that has
+ * Finds the transaction of ext4 that a call waits for. An inode has the number of the last that has
  * changes of it (i_sync_tid; i_datasync_tid of those that its data need), and fsync waits for that
  * one alone (ext4_fsync_journal()). jbd2 writes a transaction's number at the begin of the blocks
  * that it makes. Once such a block is sent, no change can join its transaction, so that the two are

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which file an inode really is: that below an overlay, and in which subvolume of Btrfs. Comes
+ * Finds the file that an inode really is: below an overlay, and in a subvolume of Btrfs. Comes
  * after the structures inode, super_block and dentry of the program that includes it.
  */
 #ifndef JOJ_INODES_BPF_H

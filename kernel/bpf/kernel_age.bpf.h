@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What kernels before 5.17 lack of BPF, and what is done instead. Every program is compiled twice;
+ * Makes up for what kernels before 5.17 lack of BPF. Every program is compiled twice;
  * user space loads the one made with BEFORE_5_17 where the kernel has no bpf_loop (agent/src/bpf),
  * which is the youngest of what the other one uses:
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the programs know of the processor that they are compiled for, x86_64 or arm64: where a
+ * The facts of the processor that the programs are compiled for, x86_64 or arm64: where a
  * system call has its number and arguments, which calls are those of 32-bit programs, the flags of
  * open(2) that differ, pages, stacks, and the order of stores. Comes after kernel_age.bpf.h and
  * before the struct task_struct of the program that includes it, which has the field thread_info.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What an absolute path means to the current task: its root directory, and which mounts it sees.
+ * Finds what an absolute path means to the current task: its root directory and the mounts it sees.
  * Comes after the structures inode, dentry and task_struct of the program that includes it; the
  * last one has the fields `fs` and `nsproxy`.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the program of calls.bpf.c tells user space: one record for each call of a program that is
+ * The records that calls.bpf.c's program gives user space: one for each call of a program that is
  * watched, in the order of their ends. agent/src/commits/call.rs decodes the same layout, and
  * both sides check the sizes. Times are CLOCK_BOOTTIME in ns.
  */

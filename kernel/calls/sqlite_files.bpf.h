@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which calls are told where everyone is watched: it remembers the files of SQLite, and so keeps
+ * Chooses the calls that are told where everyone is watched: remembers SQLite's files, and so keeps
  * the calls on all other files out of the ring. A database is known by the first lock of its lock
  * bytes (sqlite.org/lockingv3.html), what lies beside it by the end of the path that it is opened
  * by. Comes after the structures and numbers of calls.bpf.c.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who writes which file: the bytes that a process handed to write calls, and how often it made a
+ * Counts who writes which file: the bytes that a process handed to write calls, how often it made a
  * clean page dirty, by whatever call or mapping. Kernel threads write those pages to the disk
  * later.
  *

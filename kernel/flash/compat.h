@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernels that this module is built for call differently: 5.10 to 7.3, by the version
+ * The names that differ between the kernels that this module serves: 5.10 to 7.3, by the version
  * where each name came. The rest of the module has the names of 6.1; to 6.1 this file adds nothing.
  */
 #ifndef FLASH_COMPAT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who waits for the device: the interrupt alone, or a thread of the driver, which in turn sleeps
+ * The waiters for the device: the interrupt alone, or a thread of the driver, which in turn sleeps
  * until the interrupt or asks the device until it is done.
  */
 #ifndef FLASH_DISPATCH_H

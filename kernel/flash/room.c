@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a disk does when there is no memory for what it keeps. It learns that from its store, which
+ * Gives memory back where a disk has none for what it keeps. It learns that from its store, which
  * may take three quarters of the memory, or from the kernel, when others want pages and none are
  * left. Then the record of a run is given up. Without one the machine ends: its disk cannot go on.
  *

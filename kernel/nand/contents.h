@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the pages of raw NAND hold, with their out-of-band bytes: memory for those that are
+ * The contents of the pages of raw NAND, with out-of-band bytes: memory for those that are
  * programmed. Programming clears bits and sets none, as NAND does; erased pages are all ones.
  *
  * There are layers, as of a disk (../flash/store.h): what is programmed or erased goes to the top

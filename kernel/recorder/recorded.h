@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the program of recorder.bpf.c tells user space of the threads that are recorded, and what it
+ * The words of recorder.bpf.c's program to user space about the threads it records, and what it
  * is told of calls. A call is a record of its begin and one of its end; before each come the pieces
  * of memory that belong to it. agent/src/recorder/ebpf has the same layout, and both sides check
  * the sizes. Times are CLOCK_BOOTTIME in ns, numbers of calls this processor's.

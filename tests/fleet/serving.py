@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from jojlab.fleet.simulation.segments import Tables, day_tables, pack
-from jojlab.fleet.store.dataset import held_by, live_units
+from jojlab.fleet.store.dataset import live_units, segment_hashes
 from jojlab.fleet.store.devices import enrol
 from jojlab.fleet.store.objects import Store, open_store
 from jojlab.trace.schema import FLEET_TABLES
@@ -151,7 +151,7 @@ class Serving:
 
 def segments_of(store: Store) -> list[str]:
     """The names of the segments that count, each as often as it does."""
-    return sorted(name for unit in live_units(store) for name in held_by(store, unit))
+    return sorted(name for unit in live_units(store) for name in segment_hashes(store, unit))
 
 
 def rows_of(store: Store) -> dict[str, int]:

@@ -10,7 +10,7 @@ import msgspec
 
 from jojlab.analysis.figures.throughput import pass_throughput, throughput
 from jojlab.analysis.rows.ask import ask, lacking
-from jojlab.model.figures import CAUSED, FIGURES, Number, figure_of_pass
+from jojlab.model.figures import CAUSED, FIGURES, Number, pass_figure
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.manifest import ReplayedCalls
 
@@ -115,7 +115,7 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
         figures["busy_retries_per_commit"] = row["busy_retries"] / row["transactions"]
         result[key] = figures
     for row in pass_throughput(data):
-        result[row["case_id"], row["seed"]][figure_of_pass(row["kind"])] = row["throughput_tps"]
+        result[row["case_id"], row["seed"]][pass_figure(row["kind"])] = row["throughput_tps"]
     for row in ask(data, "figures/latency"):
         figures = result[row.pop("case_id"), row.pop("seed")]
         for name, value in row.items():

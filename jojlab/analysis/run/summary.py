@@ -46,7 +46,7 @@ from jojlab.analysis.study.tables import tables_json
 from jojlab.analysis.traffic.characterisation import Traffic, traffic
 from jojlab.analysis.traffic.live import LiveTrace, live_json, live_traces
 from jojlab.foundation.cache import Cache
-from jojlab.model.figures import PASSES, figure_of_pass
+from jojlab.model.figures import PASSES, pass_figure
 from jojlab.model.hazards import Hazard, ModeCounts, Observation, Unknown
 from jojlab.model.workloads.program import PROGRAM, SQLITE_CHECK
 from jojlab.trace.dataset import Dataset
@@ -372,8 +372,8 @@ def _throughputs(figures: CaseFigures, case: Mapping[str, Any]) -> Iterator[tupl
     if "throughput_tps" in figures.median:
         yield "throughput_tps", "", int(figures.median["transactions"])
     for verb in PASSES:
-        if figure_of_pass(verb) in figures.median:
-            yield figure_of_pass(verb), verb, case["file_bytes"] // case["record_bytes"]
+        if pass_figure(verb) in figures.median:
+            yield pass_figure(verb), verb, case["file_bytes"] // case["record_bytes"]
 
 
 def _slower(throughput: float, added_ns: float) -> float:

@@ -46,13 +46,13 @@ class SyncNeed:
 
 
 def sync_need(
-    site: str, base: Sequence[PowerCuts], trial: Sequence[PowerCuts], *, is_of_program: bool
+    site: str, base: Sequence[PowerCuts], trial: Sequence[PowerCuts], *, runs_program: bool
 ) -> SyncNeed:
     """Return what is known of a site by the answers of a case, of one seed each, with all syncs and
     without those of this site.
     """
     found = summarise_power_cuts(trial)
-    if is_of_program:
+    if runs_program:
         calls = site_calls(base, site)
         is_absent = not site_calls(trial, site)
     else:

@@ -20,8 +20,8 @@ def cuts(*rows: dict[str, Any], calls: int = 24, **more: Any) -> PowerCuts:
     return msgspec.convert(answer(list(rows), {"requests": "0" * 64}, **given), PowerCuts)
 
 
-def need(base: PowerCuts, trial: PowerCuts, *, is_of_program: bool = True) -> SyncNeed:
-    return sync_need(SITE, [base], [trial], is_of_program=is_of_program)
+def need(base: PowerCuts, trial: PowerCuts, *, runs_program: bool = True) -> SyncNeed:
+    return sync_need(SITE, [base], [trial], runs_program=runs_program)
 
 
 def test_a_sync_protects_from_harm_that_is_seen_without_it_alone() -> None:
@@ -70,8 +70,8 @@ def test_a_run_that_makes_no_such_call_says_nothing() -> None:
     lost = state(1, outcome="lost")
     assert need(cuts(state(1)), cuts(lost, calls=0)).verdict is SyncVerdict.ABSENT
     base, trial = (cuts(state(1), sync_calls=8), cuts(lost, sync_calls=8))
-    assert need(base, trial, is_of_program=False).verdict is SyncVerdict.ABSENT
-    fewer = need(base, cuts(lost, sync_calls=3), is_of_program=False)
+    assert need(base, trial, runs_program=False).verdict is SyncVerdict.ABSENT
+    fewer = need(base, cuts(lost, sync_calls=3), runs_program=False)
     assert (fewer.verdict, fewer.calls) == (SyncVerdict.PROTECTS, 5)
 
 

@@ -33,7 +33,7 @@ from starlette.responses import JSONResponse
 
 from jojlab.fleet.server.access import Denied, Gate, ServerLimits
 from jojlab.fleet.server.workers import Workers
-from jojlab.fleet.store.dataset import take_in
+from jojlab.fleet.store.dataset import store_segment
 from jojlab.fleet.store.objects import Store
 from jojlab.fleet.store.quarantine import Quarantine
 from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES, Refused
@@ -198,7 +198,7 @@ class Uploads:
             raise Denied(503, "busy", _BUSY_SECONDS) from None
         with self._metrics.put_seconds.time():
             arguments_ = (self._store, device, sha256, checked, folder)
-            is_new = await asyncio.to_thread(take_in, *arguments_)
+            is_new = await asyncio.to_thread(store_segment, *arguments_)
         if not is_new:
             self._metrics.known.inc()
             return JSONResponse({"status": "known"}, 200)

@@ -22,8 +22,8 @@ from jojlab.fleet.store.dataset import (
     SEGMENTS,
     Unit,
     compacted_name,
-    held_by,
-    live_of,
+    counted_units,
+    segment_hashes,
     unit_of,
 )
 from jojlab.fleet.store.objects import Store
@@ -75,7 +75,7 @@ def compact(
             partitions.setdefault((unit.day, unit.device), []).append(unit)
     for (day, device), units in sorted(partitions.items()):
         try:
-            live = live_of(store, units)
+            live = counted_units(store, units)
             done.deleted_files += _delete_compacted(store, units, now_s - grace_s, changed_s)
             if len(live) >= MANY_UNITS or (len(live) > 1 and (all_days or day <= over)):
                 tell(f"{day} {device}")
@@ -94,7 +94,7 @@ def compact(
 
 def _compact_units(store: Store, units: list[Unit]) -> int:
     """Make one unit of these; return how many segments it holds."""
-    held = sorted(frozenset[str]().union(*(held_by(store, unit) for unit in units)))
+    held = sorted(frozenset[str]().union(*(segment_hashes(store, unit) for unit in units)))
     made = Unit(units[0].day, units[0].device, compacted_name(held))
     in_order = sorted(units, key=lambda unit: (_begin_ns(store, unit), unit.name))
     folder = store.spool / f"{_FOLDER}{uuid.uuid4().hex}"
@@ -161,7 +161,10 @@ def _delete_compacted(
     deleted = 0
     holders = [unit for unit in units if unit.is_compacted and changed_s[unit] <= before_s]
     for unit in units:
-        if any(each != unit and held_by(store, unit) <= held_by(store, each) for each in holders):
+        if any(
+            each != unit and segment_hashes(store, unit) <= segment_hashes(store, each)
+            for each in holders
+        ):
             if not deleted:
                 store.sync(unit.key(SEGMENTS))  # the holder's folder is the same
             for table in FLEET_TABLES:  # SEGMENTS is the first

@@ -81,11 +81,15 @@ def live_units(store: Store, complain: Complaint | None = None) -> list[Unit]:
         for key in sorted(odd):
             complain(key, "no regular file")
     return [
-        unit for key in sorted(partitions) for unit in live_of(store, partitions[key], complain)
+        unit
+        for key in sorted(partitions)
+        for unit in counted_units(store, partitions[key], complain)
     ]
 
 
-def live_of(store: Store, units: Collection[Unit], complain: Complaint | None = None) -> list[Unit]:
+def counted_units(
+    store: Store, units: Collection[Unit], complain: Complaint | None = None
+) -> list[Unit]:
     """Return those units that count, of all the units of one day and device."""
     by_name = sorted(units, key=lambda unit: unit.name)
     if len(units) == 1 or not any(unit.is_compacted for unit in units):
@@ -93,7 +97,7 @@ def live_of(store: Store, units: Collection[Unit], complain: Complaint | None = 
     held: dict[Unit, frozenset[str]] = {}
     for unit in by_name:
         try:
-            held[unit] = held_by(store, unit)
+            held[unit] = segment_hashes(store, unit)
         except DataError as error:
             if complain is None:
                 raise
@@ -117,21 +121,21 @@ def partition_units(store: Store, day: str, device: str) -> list[Unit]:
 def is_known(store: Store, segment: Unit) -> bool:
     """Return whether the segment was stored before, by itself or in a compacted unit."""
     units = partition_units(store, segment.day, segment.device)
-    return any(segment.name in held_by(store, unit) for unit in units)
+    return any(segment.name in segment_hashes(store, unit) for unit in units)
 
 
-def held_by(store: Store, unit: Unit) -> frozenset[str]:
+def segment_hashes(store: Store, unit: Unit) -> frozenset[str]:
     """Return the hashes of the segments of a unit; none if a compacted one is gone again."""
     if not unit.is_compacted:
         return frozenset((unit.name,))
     try:
-        return _held_by_compacted(store, unit)
+        return _compacted_hashes(store, unit)
     except FileNotFoundError:  # held by a larger one, and deleted since it was listed
         return frozenset()
 
 
 @lru_cache(maxsize=4096)
-def _held_by_compacted(store: Store, unit: Unit) -> frozenset[str]:
+def _compacted_hashes(store: Store, unit: Unit) -> frozenset[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -147,7 +151,7 @@ def _held_by_compacted(store: Store, unit: Unit) -> frozenset[str]:
         raise DataError(f"{path}: says not what it holds: {error}", "restore the store") from error
 
 
-def take_in(store: Store, device: str, sha256: str, checked: Checked, folder: Path) -> bool:
+def store_segment(store: Store, device: str, sha256: str, checked: Checked, folder: Path) -> bool:
     """Put the tables in `folder` (of the spool) into the dataset; False if they were there.
 
     On return the segment is durable, also where a server that was killed had put it. A kill before

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from jojlab.fleet.store.dataset import held_by, live_units
+from jojlab.fleet.store.dataset import live_units, segment_hashes
 from jojlab.fleet.store.objects import Store
 from jojlab.fleet.store.quarantine import list_quarantine
 from jojlab.foundation.errors import DataError, UseError
@@ -144,7 +144,7 @@ def listed(store: Store) -> list[Listed]:
     found = {each.name: Listed(each.name, each, apart[each.name]) for each in devices(store)}
     for unit in live_units(store):
         each = found.setdefault(unit.device, Listed(unit.device, None, apart[unit.device]))
-        each.segments += len(held_by(store, unit))
+        each.segments += len(segment_hashes(store, unit))
         each.days.append(unit.day)
     return [found[name] for name in sorted(found)]
 

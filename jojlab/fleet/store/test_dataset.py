@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from jojlab.fleet.store.compaction import MANY_UNITS, compact
-from jojlab.fleet.store.dataset import SEGMENTS, Unit, held_by, is_known, live_units, take_in
+from jojlab.fleet.store.dataset import (
+    SEGMENTS,
+    Unit,
+    is_known,
+    live_units,
+    segment_hashes,
+    store_segment,
+)
 from jojlab.fleet.store.objects import Store, open_store
 from jojlab.fleet.store.segment import Checked
 from jojlab.foundation.errors import DataError
@@ -36,7 +43,7 @@ def stored(store: Store, number: int, day: str = DAY, device: str = "a") -> str:
         rows = [{field.name: values[field.type] for field in schema}]
         count = 1 if table in (SEGMENTS, "commits") else 0
         pq.write_table(pa.Table.from_pylist(rows[:count], schema), folder / f"{table}.parquet")
-    take_in(store, device, name, Checked(day, {}), folder)
+    store_segment(store, device, name, Checked(day, {}), folder)
     return name
 
 
@@ -88,7 +95,7 @@ def test_a_compaction_changes_no_row(store: Store) -> None:
     assert compact_all(store) == (1, 3, 0)
     assert counted(store) == [0, 1, 2]
     [unit] = live_units(store)
-    assert held_by(store, unit) == set(names)
+    assert segment_hashes(store, unit) == set(names)
     assert pq.read_metadata(store.path(unit.key("commits"))).num_row_groups == 1
     assert is_known(store, Unit(DAY, "a", names[1]))
     assert compact_all(store, grace_s=-1e12) == (0, 0, 15)

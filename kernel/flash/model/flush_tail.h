@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How much longer a flush takes than its programs: most take nothing more, flush_tail_permille of a
+ * The time that a flush takes beyond its programs: most take nothing more, flush_tail_permille of a
  * thousand a time of a long tail. Of these, half take more than flush_tail_ns longer, a quarter
  * more than twice that, and so on: an exponential distribution, straight between these points.
  * Which flush takes how long is a function of flush_tail_seed and the flush's number.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the device is made of, counted out of its parameters.
+ * The parts of the device, counted out of its parameters.
  *
  *   slot    4096 bytes: what a mapping entry names, and the unit of all bookkeeping
  *   unit    what one die programs at once: a page of each of its planes; some slots

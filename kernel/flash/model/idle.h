@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a device does for itself while the host asks for nothing: it moves data out of the buffer of
+ * A device's work for itself while the host asks for nothing: it moves data out of the buffer of
  * single-level cells, then collects garbage until idle_gc_rows more rows are free than it keeps
  * free beside the host's writes. It begins idle_work_delay_ns after the last command was served,
  * with an empty cache, and does one operation of every die at a time: a command that comes then

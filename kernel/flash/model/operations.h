@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the FTL has its NAND do, slot by slot and row by row, counted by cause.
+ * The operations that the FTL has its NAND do, slot by slot and row by row, counted by cause.
  */
 #ifndef FLASH_OPERATIONS_H
 #define FLASH_OPERATIONS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the model counts: what the host asked for, and what the NAND was made to do, by cause.
+ * The counts of the model: what the host asked for, and what the NAND was made to do, by cause.
  *
  * Bytes of slots: mapped_write_bytes is write_bytes rounded out to whole slots, plus the edges of
  * zeroed ranges. Every one of them is programmed (host_programmed_bytes), replaced or discarded
