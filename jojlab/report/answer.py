@@ -13,7 +13,6 @@ from typing import Any
 
 from jojlab.analysis.run.answer import Answer, Factor, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, place_of, summary_json
-from jojlab.analysis.study.parts import Verdicts, verdicts
 from jojlab.analysis.traffic.characterisation import Characterisation
 from jojlab.analysis.traffic.live import LiveTrace
 from jojlab.foundation.printable import printable
@@ -21,6 +20,7 @@ from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.workloads.sqlite import ROLLBACK_MODES
 from jojlab.report import durability, hazards
 from jojlab.report.commits import CHANGES
+from jojlab.report.reproduction import published_line, study_lines
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import (
     RankedLine,
@@ -46,11 +46,14 @@ def answer_lines(
     """
     incomplete = _incomplete(summary)
     if summary.is_composed:
-        lines = _study_lines(summary)
+        safety = _safety(summary.measured) if summary.measured else ""
+        lines = [*study_lines(summary), (0, safety)]
     elif result := answer(summary):
         lines = _cases_lines(result) if len(result.measured) > 1 else _case_lines(result)
     else:
         lines = [*_traffic_lines(summary, kinds or {})]
+    if not summary.is_composed:
+        lines.insert(1, (1, published_line(summary)))
     return fit_lines(lines, incomplete)
 
 
@@ -417,70 +420,6 @@ def _power_cuts_verdict(cases: Sequence[CaseSummary]) -> str:
         [case] = cases
         return f"after power cuts not refuted: {durability.outcome_words(case)}"
     return f"after power cuts {durability.summarise_durability(cases)}"
-
-
-def _study_lines(summary: RunSummary) -> list[RankedLine]:
-    """Return the answer of a run of several experiments: how far the papers were reproduced, with
-    each software; and what their advice gains with it.
-    """
-    columns = verdicts(summary.parts)
-    lines = [(0, line) for each in columns for line in _verdict_lines(each)]
-    anchors = {found.entry for each in columns for found, _ in each.anchors}
-    fitted = (
-        f"The device is fitted to {count(len(anchors), 'number')}, which count as no prediction."
-    )
-    if len(columns) == 1:
-        lines.append((0, fitted if anchors else ""))
-    elif columns:
-        lines += _advice_lines(summary, columns[-1].software)
-    return [*lines, (0, _safety(summary.measured) if summary.measured else "")]
-
-
-def _verdict_lines(result: Verdicts) -> Iterator[str]:
-    whole, error = result.whole, result.whole.median_error
-    orderings = (
-        f"{whole.reproduced} of {count(whole.orderings, 'published ordering')} are reproduced"
-        if whole.orderings
-        else "No published ordering was measured"
-    )
-    predictions = count(len(whole.errors), "prediction")
-    if result.software:
-        errors = f"; {predictions}, median error {percent(error)}" if error is not None else ""
-        yield f"Software of {result.software}: {orderings}{errors}."
-        return
-    yield f"{orderings}."
-    if error is not None:
-        yield (
-            f"{predictions} of published numbers: {result.close} within 10 %, median error "
-            f"{percent(error)}; {result.missing} numbers are not available."
-        )
-
-
-def _advice_lines(summary: RunSummary, now: str) -> Iterator[RankedLine]:
-    """Yield what each advice of the papers gains with every software, and what it risks now."""
-    cases = {
-        (part.name, label): case
-        for part in summary.parts
-        for case in summary.cases
-        if (label := part.labels.get(case.case_id))
-    }
-    gains: dict[str, dict[str, str]] = {}
-    risks: dict[str, str] = {}
-    for part in summary.parts:
-        for each in part.statements:
-            if not each.advice or not (ends := each.ratio_ends):
-                continue
-            gains.setdefault(each.software, {})[each.advice] = range_words(ends, number)
-            for point in each.points if each.software == now else ():
-                case, base = (cases[part.name, name] for name in (point.label, point.against))
-                added = set(case.hazards) - set(base.hazards)
-                if added:
-                    risks.setdefault(each.advice, hazards.risk_words(tuple(added)))
-    for software, found in gains.items():
-        told = (f"{name} {times}" for name, times in found.items())
-        yield 0, sentence(told, f"Times as fast, {software}: ")
-    told = (f"{name}: {words}" for name, words in risks.items())
-    yield 1, sentence(told, "At risk by the manuals where the base is not: ")
 
 
 def _traffic_lines(

@@ -71,14 +71,19 @@ def study(tmp_path: Path) -> RunSummary:
 
 def test_the_answer_counts_each_software_and_its_advice(study: RunSummary) -> None:
     """Both counts, what the advice gains with each, and what it risks today."""
-    told = "1 published ordering are reproduced; 1 prediction"
-    assert answer_lines(study)[:5] == (
+    told = "1 published ordering reproduced; 1 prediction"
+    assert answer_lines(study)[:4] == (
         f"Software of 2012: 1 of {told}, median error 50 %.",
         f"Software of today: 0 of {told}, median error 70 %.",
-        "Times as fast, 2012: WAL 3.75.",
-        "Times as fast, today: WAL 0.750.",
-        "At risk by the manuals where the base is not: WAL: last commits.",
+        "No gain in every case: WAL 0.750 (3.75).",
+        "Dangerous today where the base is not: WAL: last commits.",
     )
+
+
+def test_the_answer_of_one_experiment_counts_what_was_printed(study: RunSummary) -> None:
+    """Not of several experiments: its own lines come first, then what became of the numbers."""
+    alone = replace(study, experiment={**study.experiment, "parts": []})
+    assert "Software of 2012: 1 of 1 published ordering reproduced" in answer_lines(alone)[1]
 
 
 def test_terminal_and_page_have_a_column_for_each_software(study: RunSummary) -> None:
