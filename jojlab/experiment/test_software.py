@@ -37,12 +37,31 @@ def test_a_named_field_keeps_its_value() -> None:
     assert changed(**named) == {"software": "2012"}
 
 
-def test_f2fs_of_2012_writes_out_of_place_and_syncs_by_size() -> None:
-    """Only fdatasync meant something else; fsync is what it was."""
+def test_f2fs_of_2012_writes_out_of_place() -> None:
+    """Updates in place for small syncs came later."""
     assert changed(filesystem="f2fs")["mount_options"] == "noatime,mode=lfs"
-    assert "sync_call" not in changed(filesystem="f2fs")
-    assert changed(filesystem="f2fs", sync_call="fdatasync")["sync_call"] == "fdatasync-of-size"
-    assert "sync_call" not in changed(filesystem="xfs", sync_call="fdatasync")
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "call", "meant"),
+    [
+        ("f2fs", "fsync", "fsync"),
+        ("f2fs", "fdatasync", "fdatasync-of-size"),
+        ("nilfs2", "fsync", "fsync"),
+        ("nilfs2", "fdatasync", "fsync"),
+        ("ext4", "fdatasync", "fdatasync"),
+        ("xfs", "fdatasync", "fdatasync"),
+    ],
+)
+def test_fdatasync_of_2012_means_what_it_did(filesystem: str, call: str, meant: str) -> None:
+    """F2FS left more out than today, NILFS2 nothing; the others are as they were."""
+    case = complete({"filesystem": filesystem, "sync_call": call, "software": "2012"})
+    assert case["sync_call"] == meant
+
+
+def test_xfs_of_2012_has_sectors_of_512_bytes_and_no_checksums() -> None:
+    """The phone's eMMC had such blocks; checksums of metadata came later."""
+    assert changed(filesystem="xfs")["mkfs_options"] == "-s size=512 -m crc=0"
 
 
 def test_an_update_of_2012_makes_no_rollback_journal() -> None:

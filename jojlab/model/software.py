@@ -21,7 +21,8 @@ SOFTWARE = Field(
     "when SQLite, kernel and benchmark are of. 2012: as ATC'13 had them on the Galaxy S3. It sets "
     "mount_options, mkfs_options, dropped_sync, transactions and warmup_transactions where a case "
     "does not name them; emmc-galaxy-s3 is emmc-galaxy-s3-no-cache, an UPDATE makes no rollback "
-    "journal (journal_mode = off), and fdatasync on F2FS is fdatasync-of-size (docs/galaxy-s3.md)",
+    "journal (journal_mode = off), and fdatasync means what it did on F2FS and NILFS2 "
+    "(docs/galaxy-s3.md)",
     None,
     (TODAY, STUDY),
     changes=Changes.TARGET,
