@@ -97,6 +97,7 @@ def test_larger_pages_and_an_added_index_are_caught(lab: Lab) -> None:
     assert found["value"] > found["accepted"]
 
 
+@pytest.mark.full
 def test_half_the_batch_costs_each_row_more(lab: Lab) -> None:
     budgets = prepare(lab, "batches", BATCHES, "bytes_per_row <= 1 GiB")
     assert lab.inside("gate", budgets, "--accept").returncode == 0

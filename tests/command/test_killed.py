@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.command.conftest import Lab, read_until
 from tests.ended import HANG_S, ended
 
@@ -44,6 +46,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(lab: Lab) -> None:
     assert tables(lab.folder / "runs/first-look-2") == tables(lab.folder / "anew")
 
 
+@pytest.mark.full
 def test_two_runs_at_once_share_a_cache_and_agree(lab: Lab) -> None:
     asked = (*ASKED[:2], "--jobs=2", "--set=transactions=17,19", *ASKED[4:])
     runs = [lab.start(*asked, f"--out=run-{number}") for number in range(2)]

@@ -245,6 +245,7 @@ def test_compressed_extents_of_btrfs_have_their_file(lab: Lab, tmp_path: Path) -
     assert 0 < sum(row["bytes"] for row in data) < 8192
 
 
+@pytest.mark.full
 def test_seeds_change_the_result_slightly(lab: Lab, tmp_path: Path) -> None:
     run = run_experiment(
         lab, tmp_path / "run", "first-look", "seeds=3", "transactions=23", "filesystem=ext4",

@@ -58,6 +58,13 @@ LOSES = {"kept", "lost"}
 TEARS = {"kept", "lost", "torn"}
 # Any harm: which one it is depends on the pages that were not durable.
 HARMS = {"kept", "lost", "torn", "corrupt", "unmountable"}
+# One of each kind; the full tier has the others.
+OFTEN = {"wal-normal", "three-wals", "rollback-database", "rollback", "shared", "fdatasync"}
+
+
+def defect(name: str, *values: Any) -> Any:
+    """Return the values of a test, marked `full` unless their name is one of OFTEN."""
+    return pytest.param(*values, id=name, marks=() if name in OFTEN else pytest.mark.full)
 
 
 def judged(
@@ -83,12 +90,8 @@ def assert_harm(answer: dict[str, Any], allowed: set[str], needed: set[str]) -> 
 @pytest.mark.parametrize(
     ("settings", "allowed", "needed"),
     [
-        pytest.param(
-            *(settings, allowed, needed),
-            id=name,
-            marks=pytest.mark.full if name == "nilfs2-syncing-threads" else (),
-        )
-        for name, settings, allowed, needed in (
+        defect(*each)
+        for each in (
             ("wal-normal", {"journal_mode": "wal", "synchronous": "normal"}, LOSES, {"lost"}),
             ("memory", {"journal_mode": "memory"}, HARMS, {"corrupt"}),
             ("truncate-off", {"journal_mode": "truncate", "synchronous": "off"}, HARMS, {"lost"}),
@@ -145,11 +148,10 @@ def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
 @pytest.mark.parametrize(
     ("settings", "dropped"),
     [
-        ({"journal_mode": "truncate"}, "database"),
-        ({"journal_mode": "persist", "filesystem": "xfs"}, "journal"),
-        ({"journal_mode": "wal"}, "wal"),
+        defect("rollback-database", {"journal_mode": "truncate"}, "database"),
+        defect("rollback-journal", {"journal_mode": "persist", "filesystem": "xfs"}, "journal"),
+        defect("wal", {"journal_mode": "wal"}, "wal"),
     ],
-    ids=["rollback-database", "rollback-journal", "wal"],
 )
 def test_a_sync_that_sqlite_leaves_out_is_found(
     cache: Cache, image: Image, settings: dict[str, Value], dropped: str
@@ -158,7 +160,7 @@ def test_a_sync_that_sqlite_leaves_out_is_found(
     assert_harm(answer, HARMS, HARMS - {"kept"})
 
 
-@pytest.mark.parametrize("settings", FAMILIES.values(), ids=FAMILIES)
+@pytest.mark.parametrize("settings", [defect(*each) for each in FAMILIES.items()])
 def test_a_device_that_lies_about_flushes_is_found(
     cache: Cache, image: Image, settings: dict[str, Value]
 ) -> None:
@@ -168,8 +170,10 @@ def test_a_device_that_lies_about_flushes_is_found(
 
 @pytest.mark.parametrize(
     "settings",
-    [{"dropped_sync": "database"}, {"sync_call": "fdatasync"}],
-    ids=["left-out", "fdatasync"],
+    [
+        defect("left-out", {"dropped_sync": "database"}),
+        defect("fdatasync", {"sync_call": "fdatasync"}),
+    ],
 )
 def test_a_batch_atomic_write_waits_for_its_node_in_linux_6_1(
     cache: Cache, image: Image, settings: dict[str, Value]
@@ -187,6 +191,7 @@ def test_a_batch_atomic_write_waits_for_its_node_in_linux_6_1(
         assert_harm(answer, LOSES, {"lost"})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("family", ["wal", "batch-atomic"])
 def test_a_filesystem_that_sends_no_flush_is_found(cache: Cache, image: Image, family: str) -> None:
     """test_power_cut.py has the same of the rollback journal."""
@@ -197,8 +202,8 @@ def test_a_filesystem_that_sends_no_flush_is_found(cache: Cache, image: Image, f
 @pytest.mark.parametrize(
     "settings",
     [
-        pytest.param(settings, id=name)
-        for name, settings in (
+        defect(*each)
+        for each in (
             ("shared", {"connections": 3, "sharing": "shared", "journal_mode": "wal"}),
             (
                 "own-beside-a-load",

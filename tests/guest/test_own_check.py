@@ -109,13 +109,12 @@ def test_what_is_not_acknowledged_is_judged_for_soundness_alone(lab: Lab, tmp_pa
     assert all("cannot be read (exit code 3): 3 of 0" in state["message"] for state in broken)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
         ("2", "unmounted and mounted again"),
-        pytest.param(
-            "0 if there else 1", "before the program began", marks=pytest.mark.full, id="empty"
-        ),
+        pytest.param("0 if there else 1", "before the program began", id="empty"),
     ],
 )
 def test_a_check_that_does_not_pass_without_a_cut_is_refused(

@@ -201,6 +201,7 @@ for number in range(3):
 """
 
 
+@pytest.mark.full
 def test_what_guards_the_commits_of_a_program_is_seen(lab: Lab, tmp_path: Path) -> None:
     """Each setting leaves its lack in the calls, and no other: docs/commits.md."""
     name = written(tmp_path)
