@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.commit.statement_costs import without_values
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import SQL_FOLDER, RunFolder
 from tests.live.conftest import joj
@@ -99,21 +98,6 @@ def test_a_program_without_sqlite_is_told_to_have_none(loop: Loop, tmp_path: Pat
     costs = json.loads(done.stdout.splitlines()[-1])["statements"]
     assert costs["statements"] == []
     assert any("no statement was seen" in reason for reason in costs["reasons"])
-
-
-@pytest.mark.parametrize(
-    ("sql", "shown"),
-    [
-        (
-            "INSERT INTO t(a,\n b) VALUES (1.5, 'it''s') -- words",
-            "INSERT INTO t(a, b) VALUES(?, ?)",
-        ),
-        ("SELECT x.a FROM t1 AS x WHERE a=-2;", "SELECT x.a FROM t1 AS x WHERE a = - ?"),
-        ('UPDATE "t" SET a = ?1', 'UPDATE "t" SET a = ?1'),
-    ],
-)
-def test_statements_that_differ_in_values_are_one(sql: str, shown: str) -> None:
-    assert without_values(sql) == shown
 
 
 def test_sql_is_of_a_command() -> None:
