@@ -144,11 +144,10 @@ test-all: packages test-packages full-packages setup collector agent-arm64
 	.venv/bin/pytest -q -n 2 $(HANGS_END) -m 'full and not host' $(SECONDS_KEPT) $(SPLIT)
 	FUZZ_PART=$(PART) $(MAKE) fuzz
 
-# Of those, the tests of guests that need no more than `make test` does: attribution, and the others.
-ATTRIBUTION := tests/guest/test_verify.py tests/guest/test_wall_clock.py
+# Of those, the tests of guests that need no more than `make test` does, in halves of about one time.
+GUESTS_OF_HALF_0 := $(patsubst %,tests/guest/test_%.py,verify wall_clock own_check omitted_sync)
 GUESTS_OF_ALL := tests/guest tests/command
-GUESTS_OF_HALF_0 := $(ATTRIBUTION)
-GUESTS_OF_HALF_1 := $(GUESTS_OF_ALL) $(ATTRIBUTION:%=--ignore=%)
+GUESTS_OF_HALF_1 := $(GUESTS_OF_ALL) $(GUESTS_OF_HALF_0:%=--ignore=%)
 HALF ?=
 test-guests: setup test-packages ## of test-all tests/guest and tests/command; HALF=0, HALF=1: a half
 	.venv/bin/pytest -q -n 3 $(HANGS_END) -m full $(GUESTS_OF_$(if $(HALF),HALF_$(HALF),ALL))

@@ -1,4 +1,4 @@
-"""What the server answers to right and to hostile uploads; it counts both, and stays small."""
+"""Tests the server's answers to right and to hostile uploads; it counts both, and stays small."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_names_and_lengths(server: Serving, token: str) -> None:
 
 
 def _sent_slowly(server: Serving, head: bytes) -> bytes:
-    """What the server answers to a head and a byte every tenth of a second; empty: it hung up."""
+    """Return what the server answers to a head and a byte every tenth of a second; empty: it hung up."""
     connection = server.connection()
     connection.connect()
     assert isinstance(connection.sock, socket.socket)
@@ -351,7 +351,7 @@ def test_a_handshake_that_does_not_come_is_not_waited_for(server: Serving) -> No
 
 
 def health_of(server: Serving) -> int:
-    """What /healthz answers."""
+    """Return what /healthz answers."""
     connection = server.connection()
     connection.request("GET", "/healthz")
     status = connection.getresponse().status

@@ -59,8 +59,8 @@ pub(super) fn check(
             let Request { request_id, block_type, block_subtype, queue_ns, complete_ns, .. } =
                 request;
             format!(
-                "request {request_id}, {block_type} {block_subtype}, queued at {queue_ns}, complete \
-                 at {complete_ns:?}"
+                "request {request_id}, {block_type} {block_subtype}, queued at {queue_ns}, \
+                 complete at {complete_ns:?}"
             )
         };
         let (tid, call) = (request.asker_tid, request.asker_call.as_deref());
