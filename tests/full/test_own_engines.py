@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.lab import Lab
 from tests.guest.test_own_check import answers
@@ -18,8 +19,8 @@ FOLDER = EXPERIMENTS / "own-engine"
 EVERY_CASE = {"kept", "unmountable"}
 
 
-def test_lmdb_keeps_what_it_syncs_and_loses_what_it_does_not(lab: Lab) -> None:
-    found = answers(lab, str(FOLDER / "lmdb.toml"))
+def test_lmdb_keeps_what_it_syncs_and_loses_what_it_does_not(cache: Cache) -> None:
+    found = answers(Lab(cache), str(FOLDER / "lmdb.toml"))
     outcomes = {name: set(answer["outcomes"]) for name, answer in found.items()}
     assert outcomes["synced-ext4"] <= EVERY_CASE, outcomes
     # As with MDB_NOSYNC, and with MDB_NOMETASYNC.
@@ -28,8 +29,8 @@ def test_lmdb_keeps_what_it_syncs_and_loses_what_it_does_not(lab: Lab) -> None:
     assert "corrupt" not in outcomes["without-meta-sync-ext4"], outcomes
 
 
-def test_git_loses_commits_and_is_damaged_where_its_beginning_was_not_synced(lab: Lab) -> None:
-    found = answers(lab, str(FOLDER / "git.toml"))
+def test_git_loses_commits_and_is_damaged_where_its_beginning_was_not_synced(cache: Cache) -> None:
+    found = answers(Lab(cache), str(FOLDER / "git.toml"))
     outcomes = {name: set(answer["outcomes"]) for name, answer in found.items()}
     # Git syncs no directory: even with core.fsync = all the last reference may be an older one.
     assert outcomes["all-ext4"] <= {*EVERY_CASE, "lost"}, outcomes
