@@ -64,7 +64,8 @@ timeout_option = option(
     metavar="SECONDS",
     type=click.FloatRange(min=1),
     default=TIMEOUT_S,
-    help="Limit on a case's real time, per GiB of its guest's memory.",
+    help="Limit on a case's real time, but for what it waits for a processor, per GiB of its "
+    "guest's memory.",
 )
 cluster_option = option(
     "--cluster", metavar="ADDRESS", default="", help="Run on the workers of this Dask scheduler."
