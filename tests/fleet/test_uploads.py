@@ -233,7 +233,7 @@ def test_names_and_lengths(server: Serving, token: str) -> None:
 
 
 def _sent_slowly(server: Serving, head: bytes) -> bytes:
-    """Return what the server answers to a head and a byte every tenth of a second; empty: it hung up."""
+    """Return the answer to a head and a byte every tenth of a second; empty: it hung up."""
     connection = server.connection()
     connection.connect()
     assert isinstance(connection.sock, socket.socket)
