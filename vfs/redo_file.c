@@ -102,28 +102,24 @@ static int join_log_now(struct redo_file *file)
 {
 	unsigned char header[HEADER_BYTES];
 	struct redo_log *log;
-	int has_mark, error = attach_log(file->folder, NULL, &log), rc;
+	int has_mark, error = attach_log(file->folder, NULL, &log);
+	int rc = read_file_header(file, header, &has_mark);
 
-	if (error == ENOENT) {
-		rc = read_file_header(file, header, &has_mark);
-		if (rc != SQLITE_OK || !has_mark)
-			return rc;
-	}
-	if (error == 0) {
-		rc = read_file_header(file, header, &has_mark);
-		if (rc == SQLITE_OK && has_mark)
-			error = lock_log(log, LOG_WAIT_MS);
-		if (rc == SQLITE_OK && has_mark && error == 0) {
+	if (rc == SQLITE_OK && has_mark && error == 0) {
+		error = lock_log(log, LOG_WAIT_MS);
+		if (error == 0) {
 			error = join_database(log, file->name, file->file, header, &file->number);
 			unlock_log(log);
 		}
-		if (rc == SQLITE_OK && has_mark && error == 0)
+		if (error == 0) {
 			file->log = log;
-		else
-			detach_log(log);
-		if (rc != SQLITE_OK || error == 0)
-			return rc;
+			return SQLITE_OK;
+		}
 	}
+	if (log != NULL)
+		detach_log(log);
+	if (rc != SQLITE_OK || (!has_mark && (error == 0 || error == ENOENT)))
+		return rc;
 	if (error == EBUSY)
 		return SQLITE_BUSY;
 	report("%s cannot be opened: %s", file->path, reason_of(error));

@@ -8,6 +8,8 @@ SQLITE_EXTENSION_INIT3
 
 #define FIRST_BYTES (64 << 10)
 #define COPY_BYTES 4096
+/* What a journal's header has at least: the smallest sector that SQLite knows (pager.c). */
+#define JOURNAL_HEADER_BYTES 512
 
 /* How many of the bytes are in memory. */
 static int part_in_memory(int length_bytes, sqlite3_int64 offset_bytes)
@@ -36,23 +38,29 @@ static int grow_memory(struct spool *spool, sqlite3_int64 end_bytes)
 	return SQLITE_OK;
 }
 
-static int open_rest(struct spool *spool, sqlite3_vfs *lower)
+static void close_file(sqlite3_file *file)
 {
-	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE |
-		    SQLITE_OPEN_DELETEONCLOSE | SQLITE_OPEN_TEMP_JOURNAL;
-	sqlite3_file *file = sqlite3_malloc(lower->szOsFile);
+	/* SQLite closes a file that has methods, even where it could not be opened. */
+	if (file->pMethods != NULL)
+		file->pMethods->xClose(file);
+	sqlite3_free(file);
+}
+
+static int open_file(sqlite3_vfs *lower, const char *path, int flags, sqlite3_file **file)
+{
 	int rc;
 
-	if (file == NULL)
+	*file = sqlite3_malloc(lower->szOsFile);
+	if (*file == NULL)
 		return SQLITE_IOERR_NOMEM;
-	memset(file, 0, (size_t)lower->szOsFile);
-	rc = lower->xOpen(lower, NULL, file, flags, &flags);
-	if (rc != SQLITE_OK) {
-		sqlite3_free(file);
-		return SQLITE_IOERR_WRITE;
-	}
-	spool->rest = file;
-	return SQLITE_OK;
+	memset(*file, 0, (size_t)lower->szOsFile);
+	flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+	rc = lower->xOpen(lower, path, *file, flags, &flags);
+	if (rc == SQLITE_OK)
+		return rc;
+	close_file(*file);
+	*file = NULL;
+	return SQLITE_IOERR_WRITE;
 }
 
 static int write_part(struct spool *spool, sqlite3_vfs *lower, const void *bytes, int length_bytes,
@@ -65,7 +73,8 @@ static int write_part(struct spool *spool, sqlite3_vfs *lower, const void *bytes
 	if (rc == SQLITE_OK && here > 0)
 		memcpy(spool->memory + offset_bytes, bytes, (size_t)here);
 	if (rc == SQLITE_OK && here < length_bytes && spool->rest == NULL)
-		rc = open_rest(spool, lower);
+		rc = open_file(lower, NULL, SQLITE_OPEN_EXCLUSIVE | SQLITE_OPEN_DELETEONCLOSE |
+			       SQLITE_OPEN_TEMP_JOURNAL, &spool->rest);
 	if (rc == SQLITE_OK && here < length_bytes)
 		rc = spool->rest->pMethods->xWrite(spool->rest, (const char *)bytes + here,
 						   length_bytes - here,
@@ -140,38 +149,30 @@ static int copy_part(const struct spool *spool, sqlite3_file *file, sqlite3_int6
 
 int spool_copy(const struct spool *spool, sqlite3_vfs *lower, const char *path, int flags)
 {
-	sqlite3_file *file = sqlite3_malloc(lower->szOsFile);
 	sqlite3_int64 first_bytes = spool->size_bytes;
-	int rc, out;
+	sqlite3_file *file;
+	int rc = open_file(lower, path, flags, &file);
 
-	if (file == NULL)
-		return SQLITE_IOERR_NOMEM;
-	memset(file, 0, (size_t)lower->szOsFile);
-	rc = lower->xOpen(lower, path, file, flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
-			  &out);
-	if (rc == SQLITE_OK)
-		rc = file->pMethods->xTruncate(file, 0);
+	if (rc != SQLITE_OK)
+		return rc;
+	rc = file->pMethods->xTruncate(file, 0);
 	/* A journal is one by its header, which says how many pages it has: they are on the disk
 	 * before. The sum that each of them has is of every 200th byte alone (pager.c).
 	 */
-	if (rc == SQLITE_OK && first_bytes > COPY_BYTES) {
-		rc = copy_part(spool, file, COPY_BYTES, spool->size_bytes);
-		first_bytes = COPY_BYTES;
+	if (rc == SQLITE_OK && first_bytes > JOURNAL_HEADER_BYTES) {
+		rc = copy_part(spool, file, JOURNAL_HEADER_BYTES, spool->size_bytes);
+		first_bytes = JOURNAL_HEADER_BYTES;
 	}
 	if (rc == SQLITE_OK)
 		rc = copy_part(spool, file, 0, first_bytes);
-	if (file->pMethods != NULL)
-		file->pMethods->xClose(file);
-	sqlite3_free(file);
+	close_file(file);
 	return rc == SQLITE_OK || rc == SQLITE_FULL ? rc : SQLITE_IOERR_WRITE;
 }
 
 void spool_free(struct spool *spool)
 {
-	if (spool->rest != NULL) {
-		spool->rest->pMethods->xClose(spool->rest);
-		sqlite3_free(spool->rest);
-	}
+	if (spool->rest != NULL)
+		close_file(spool->rest);
 	sqlite3_free(spool->memory);
 	memset(spool, 0, sizeof(*spool));
 }

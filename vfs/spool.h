@@ -24,7 +24,7 @@ int spool_write(struct spool *spool, sqlite3_vfs *lower, const void *bytes, int 
 int spool_read(const struct spool *spool, void *bytes, int length_bytes,
 	       sqlite3_int64 offset_bytes);
 void spool_cut(struct spool *spool, sqlite3_int64 size_bytes);
-/* A copy as a file, synced; its first block, the header of a journal, after all others. */
+/* A copy as a file, synced; the header of a journal after all else. */
 int spool_copy(const struct spool *spool, sqlite3_vfs *lower, const char *path, int flags);
 /* Give memory and file back. */
 void spool_free(struct spool *spool);

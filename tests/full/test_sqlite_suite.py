@@ -75,16 +75,19 @@ CALLS = "the case counts SQLite's own syncs, reads or open files, or the bytes o
 COPY = "the case opens a copy of a database that is open, which is refused without its log"
 PAST = "the case opens the database or writes to its header past the VFS, which has its mark there"
 CHUNK = "the case wants a file that grows in chunks, which the size in a record is not"
+APPLIED = "an error after the record is durable, which is none of the commit"
 SPLIT = "a VFS above joj_redo splits the database into files, and is refused"
-# How many cases more fail; None where the file ends at such a case by an error of Tcl.
+# How many cases more fail; None where the file ends at such a case.
 REDO: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "avtrans": (57, (CALLS,)),
+    "backup5": (None, (COPY,)),
     "cacheflush": (23, (COPY,)),
     "chunksize": (2, (CHUNK,)),
     "dbstatus": (6, (CALLS,)),
     "delete_db": (3, (JOURNAL, SPLIT)),
     "exclusive": (9, (JOURNAL, CALLS)),
     "fallocate": (14, (CHUNK,)),
+    "incrvacuum3": (7, (COPY,)),
     "io": (8, (JOURNAL, CALLS)),
     "journal1": (1, (JOURNAL,)),
     "journal2": (7, (JOURNAL, COPY)),
@@ -104,10 +107,14 @@ REDO: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "sync": (3, (CALLS,)),
     "sync2": (3, (CALLS,)),
     "tempdb": (2, (CALLS,)),
+    "tkt-fc62af4523": (2, (JOURNAL,)),
     "tkt3457": (2, (JOURNAL,)),
     "trans": (57, (CALLS,)),
     "unixexcl": (4, (PAST,)),
+    "vacuum3": (1, (APPLIED,)),
+    "wal2": (2, (JOURNAL,)),
     "walmode": (3, (JOURNAL, CALLS)),
+    "zerodamage": (2, (JOURNAL,)),
 }
 
 INIT = """
@@ -212,7 +219,8 @@ def test_the_same_cases_fail_with_joj_wal(testfixture: Path, subject: str) -> No
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_the_same_cases_fail_with_joj_redo(testfixture: Path, subject: str) -> None:
     stock, ours = compare(testfixture, subject, "redo")
-    assert not [name for name, result in ours.items() if result.has_crashed]
+    # It takes the name of a connection that was refused, db2, for an address; so it does alone.
+    assert {name for name, result in ours.items() if result.has_crashed} <= {"backup5"}
     differences = {
         name: len(result.failures - stock[name].failures) if result.has_ended else None
         for name, result in ours.items()

@@ -468,7 +468,7 @@ FAULTS = {
         "spool.c", "rc == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : rc;", "rc;",
     ),
     "a journal's header is there before its pages": (
-        "spool.c", "first_bytes > COPY_BYTES", "first_bytes < 0",
+        "spool.c", "first_bytes > JOURNAL_HEADER_BYTES", "first_bytes < 0",
     ),
     "databases are not synced before their journals are deleted": (
         "redo_commit.c", "\t\t\trc = pass_sync(base, SQLITE_SYNC_NORMAL);",
