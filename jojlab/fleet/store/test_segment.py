@@ -149,10 +149,19 @@ def tar_of(files: dict[str, bytes]) -> bytes:
 def test_what_is_accepted_of_mutated_tables_the_reports_engine_reads(
     tables: dict[str, pa.Table], tmp_path: Path, tenth: int
 ) -> None:
-    """tests/full/test_fleet_mutated.py tries 3,200 more."""
     good = pack(tables)[1]
     for seed in range(tenth * 16, tenth * 16 + 16):
         assert_readable(good, seed, tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("part", range(8))
+def test_none_of_3200_is_accepted_that_cannot_be_read(tmp_path: Path, part: int) -> None:
+    drawn = np.random.default_rng(part)
+    good = pack(next(day_tables("b" * 32, date(2026, 1, 1), 0, 8, 96, drawn)))[1]
+    first = 1000 + 400 * part
+    accepted = sum(assert_readable(good, seed, tmp_path) for seed in range(first, first + 400))
+    assert 0 < accepted < 400
 
 
 def assert_readable(good: bytes, seed: int, folder: Path) -> bool:
