@@ -19,7 +19,6 @@ MAKE = {
     "ext4": ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
     "xfs": ("mkfs.xfs", "-q", "-f"),
     "btrfs": ("mkfs.btrfs", "-q", "-f"),
-    "f2fs": ("mkfs.f2fs", "-q", "-f"),
 }
 
 
