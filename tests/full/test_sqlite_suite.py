@@ -73,7 +73,7 @@ WAL: dict[str, tuple[str, ...]] = {
 JOURNAL = "the case looks for a journal's file, copies it or writes to it"
 CALLS = "the case counts SQLite's own syncs, reads or open files, or the bytes of a pager"
 COPY = "the case opens a copy of a database that is open, which is refused without its log"
-PAST = "the case opens the database or writes to its header past the VFS, which has its mark there"
+PAST = "the case opens the database, or its header, past the VFS, which has its mark there"
 CHUNK = "the case wants a file that grows in chunks, which the size in a record is not"
 APPLIED = "an error after the record is durable, which is none of the commit"
 SPLIT = "a VFS above joj_redo splits the database into files, and is refused"
@@ -83,8 +83,10 @@ REDO: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "backup5": (None, (COPY,)),
     "cacheflush": (23, (COPY,)),
     "chunksize": (2, (CHUNK,)),
+    "corrupt2": (None, (COPY,)),
     "dbstatus": (6, (CALLS,)),
     "delete_db": (3, (JOURNAL, SPLIT)),
+    "e_wal": (2, (PAST,)),
     "exclusive": (9, (JOURNAL, CALLS)),
     "fallocate": (14, (CHUNK,)),
     "incrvacuum3": (7, (COPY,)),
@@ -98,6 +100,7 @@ REDO: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "mmap1": (8, (CALLS,)),
     "multiplex": (293, (SPLIT,)),
     "multiplex2": (None, (SPLIT,)),
+    "multiplex4": (2, (SPLIT,)),
     "pager1": (None, (JOURNAL, COPY)),
     "pager3": (2, (JOURNAL,)),
     "rdonly": (1, (PAST,)),
