@@ -157,7 +157,7 @@ static int change_block(struct redo_file *file, uint32_t block, const void *byte
 int add_changes(struct redo_file *file, const void *bytes, int length_bytes, sqlite3_int64 offset)
 {
 	sqlite3_int64 at = offset, end = offset + length_bytes;
-	int rc = begin_changes(file);
+	int rc = end <= MAX_DATABASE_BYTES ? begin_changes(file) : SQLITE_FULL;
 
 	while (rc == SQLITE_OK && at < end) {
 		int begin = (int)(at % BLOCK_BYTES), part = BLOCK_BYTES - begin;

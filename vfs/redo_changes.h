@@ -5,6 +5,11 @@
 
 #include "redo_file.h"
 
+/* A longer database keeps SQLite's own way: what is changed is counted in blocks by 32 bits, of
+ * which each has four bytes of memory up to the last one that is written to.
+ */
+#define MAX_DATABASE_BYTES (1LL << 43)
+
 /* Whether the file has a mark, by its header. */
 int read_file_header(struct redo_file *file, unsigned char *header, int *has_mark);
 /* The size of the file; a header alone, with a mark, is a database without pages. */

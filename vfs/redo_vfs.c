@@ -101,7 +101,8 @@ static int find_journal_owner(const char *path, struct redo_file **owner)
 	rc = read_size(database, &size_bytes);
 	if (rc == SQLITE_OK)
 		rc = read_file_header(database, header, &has_mark);
-	if (rc == SQLITE_OK && (size_bytes == 0 || is_sqlite_header(header)))
+	if (rc == SQLITE_OK && size_bytes <= MAX_DATABASE_BYTES &&
+	    (size_bytes == 0 || is_sqlite_header(header)))
 		*owner = database;
 	return rc;
 }

@@ -51,7 +51,8 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def has_mark(path: Path) -> bool:
     """Return whether stock SQLite refuses the database for its mark."""
-    header = path.read_bytes()[:100]
+    with path.open("rb") as file:
+        header = file.read(100)
     return header[18:20] == b"\3\3" and header[88:92] == MARK
 
 
@@ -137,6 +138,15 @@ def test_pragma_takes_the_mark_away_and_sets_it_again(library: str, disk: Path) 
         == ["joj_redo changes between transactions only", "[]", "joj_redo is on or off",
             "[('on',)]"]  # fmt: skip
     assert play(library, disk, ["SELECT count(*) FROM t"]) == ["[(7,)]"]
+
+
+def test_database_of_many_terabytes_keeps_the_way_of_sqlite(library: str, disk: Path) -> None:
+    play(None, disk, ["CREATE TABLE t(x)"])
+    with (disk / "a.db").open("r+b") as file:
+        file.truncate(9 << 40)
+    play_and_die(library, disk, insert(2))
+    assert not has_mark(disk / "a.db")
+    assert play(None, disk, ["SELECT count(*) FROM t"]) == ["[(2,)]"]
 
 
 def test_no_image_of_a_header_outlives_a_clean_close(library: str, disk: Path) -> None:
