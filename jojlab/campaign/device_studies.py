@@ -14,8 +14,7 @@ from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
 from jojlab.campaign.jobs import RunProgress
-from jojlab.device.profile import Profile
-from jojlab.device.ranges import Tried
+from jojlab.device.profile import Profile, Tried
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment

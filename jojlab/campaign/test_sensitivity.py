@@ -1,6 +1,5 @@
 from jojlab.campaign.device_studies import Effect, Sensitivity, varied
-from jojlab.device.profile import read_profile
-from jojlab.device.ranges import Origin, Tried, numbers
+from jojlab.device.profile import Origin, Tried, numbers, read_profile
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 

@@ -1,15 +1,21 @@
-"""Options that several subcommands have, and those of the fields of a case."""
+"""Options that several subcommands have, those of the fields of a case, and the folder that a
+command writes to.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from jojlab.command_line.group import Decorator, argument, option
+from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.job import TIMEOUT_S
 from jojlab.model.field import Field, Value
@@ -172,3 +178,46 @@ def field_values(
         for name, value in options.items()
         if value is not None
     }
+
+
+@contextmanager
+def out_folder(out: Path | None, wanted: Path, *, removed_on_error: bool = False) -> Iterator[Path]:
+    """Yield `out`, or else a folder that free_folder makes; it goes again if it stays empty, and
+    the one that it is in, if that is new too. With `removed_on_error` it goes with what an
+    exception left in it.
+    """
+    if out is not None:
+        yield out
+        return
+    was_there = wanted.parent.exists()
+    folder = free_folder(wanted)
+    try:
+        yield folder
+    except BaseException:
+        if removed_on_error:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # it stays where it holds anything
+            if not was_there:
+                wanted.parent.rmdir()
+
+
+def free_folder(wanted: Path) -> Path:
+    """Make `wanted`, or the first of wanted-2, wanted-3 ... that is not there; return it.
+
+    Raises MachineError when no folder can be made there.
+    """
+    for number in itertools.count(1):
+        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise MachineError(
+                f"{folder}: cannot be made: {error.strerror}", "name a folder with --out"
+            ) from error
+    raise AssertionError("count() has no end")

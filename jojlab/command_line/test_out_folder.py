@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.command_line.out_folder import out_folder
+from jojlab.command_line.options import out_folder
 
 
 def test_a_folder_that_stays_empty_goes_again(tmp_path: Path) -> None:

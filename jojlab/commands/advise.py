@@ -17,9 +17,9 @@ from jojlab.command_line.options import (
     cluster_option,
     jobs_option,
     json_option,
+    out_folder,
     timeout_option,
 )
-from jojlab.command_line.out_folder import out_folder
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, UseError
 from jojlab.foundation.printable import json_text, printable

@@ -16,19 +16,16 @@ from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import (
     PATH,
     cluster_option,
+    free_folder,
     jobs_option,
     json_option,
     set_option,
     timeout_option,
 )
-from jojlab.command_line.out_folder import free_folder
-from jojlab.device.calibrate import fit as fit_parameter
-from jojlab.device.calibrate import write_value
 from jojlab.device.emulated import EMULATED, NOTE
-from jojlab.device.fit import KNOBS, fit, measure_model, profile_text
+from jojlab.device.fit import KNOBS, fit, fit_to_anchor, measure_model, profile_text, write_value
 from jojlab.device.measure import PERCENTILES, Effort, Probe, measure_distributions, mechanisms
-from jojlab.device.profile import read_profile
-from jojlab.device.ranges import numbers
+from jojlab.device.profile import numbers, read_profile
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
@@ -225,7 +222,7 @@ def calibrate(name: str, write: bool, cluster: str, as_json: bool) -> int:
     Exit code 1 if no value in the range meets the anchor.
     """
     profile = read_profile(name)
-    result = fit_parameter(profile, anchor_throughput(profile, cluster))
+    result = fit_to_anchor(profile, anchor_throughput(profile, cluster))
     if write and result.is_met:
         write_value(profile, result.value)
     if as_json:

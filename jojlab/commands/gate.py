@@ -18,13 +18,13 @@ from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import (
     PATH,
     cluster_option,
+    free_folder,
     jobs_option,
     json_option,
     no_cache_option,
     set_option,
     timeout_option,
 )
-from jojlab.command_line.out_folder import free_folder
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, json_option
-from jojlab.command_line.out_folder import out_folder
+from jojlab.command_line.options import PATH, json_option, out_folder
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.printable import json_text, nearest, plural, public_fields
 from jojlab.recording import sql_import

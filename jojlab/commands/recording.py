@@ -11,8 +11,7 @@ from jojlab.analysis.run.replay_result import read_replay
 from jojlab.analysis.run.summary import summarise
 from jojlab.command_line.campaigns import bench_with_progress
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, json_option
-from jojlab.command_line.out_folder import out_folder
+from jojlab.command_line.options import PATH, json_option, out_folder
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.places import agent_path

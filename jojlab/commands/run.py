@@ -27,6 +27,7 @@ from jojlab.command_line.options import (
     durability_option,
     experiment_argument,
     figures_option,
+    free_folder,
     jobs_option,
     json_option,
     memory_model_option,
@@ -36,7 +37,6 @@ from jojlab.command_line.options import (
     states_option,
     timeout_option,
 )
-from jojlab.command_line.out_folder import free_folder
 from jojlab.command_line.own_program import choose_experiment, own_program_options
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment

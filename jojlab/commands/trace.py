@@ -20,8 +20,7 @@ from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.characterisation import characterisations
 from jojlab.analysis.traffic.live import live_json
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, json_option
-from jojlab.command_line.out_folder import free_folder
+from jojlab.command_line.options import PATH, free_folder, json_option
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import attend

@@ -1,4 +1,5 @@
-"""Fits the parameters of a profile to what was measured of a device, and writes the profile.
+"""Fits the parameters of a profile to what was measured of a device, or the one that its
+[calibration] names to its one anchor, and writes the profile.
 
 What a benchmark would measure of a modelled device, kernel/flash/figures or kernel/nand/figures
 says: the model in user space, driven by closed loops of requests.
@@ -8,15 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from jojlab.device.profile import BLOCK, INTERFACES, RAW_NAND, Profile
+from jojlab.device.profile import BLOCK, INTERFACES, RAW_NAND, Calibration, Profile
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import KERNEL, RESTORE
+from jojlab.foundation.printable import public_fields
 from jojlab.foundation.tools import need_tool, package_version, run_tool
 from jojlab.model.device_keys import LIMITS, MECHANISMS
 
@@ -186,3 +190,94 @@ def profile_text(
 def _quote(text: str) -> str:
     """A TOML basic string; JSON's escapes are among TOML's."""
     return json.dumps(text)
+
+
+# The anchor is printed in two digits, and a measurement of one seed moves by as much.
+WITHIN = 0.005
+MOST_STEPS = 12
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One value that was tried."""
+
+    value: int
+    throughput_tps: float
+
+
+@dataclass(frozen=True)
+class AnchorFit:
+    """The result: `value` is the nearest that was tried, `is_met` whether it is near enough."""
+
+    parameter: str
+    value: int
+    wanted_tps: float
+    source: str
+    is_met: bool
+    steps: tuple[Trial, ...]
+
+    def record(self) -> dict[str, Any]:
+        """Return the same for JSON."""
+        steps = [vars(step) for step in self.steps]
+        return {**public_fields(self, is_met="met"), "steps": steps}
+
+
+def fit_to_anchor(profile: Profile, throughput_tps: Callable[[int], float]) -> AnchorFit:
+    """Close in on the value at which the anchor's throughput is the published one.
+
+    The time of a transaction grows with the parameter, nearly in a straight line: the next value
+    is where a line through both ends meets the wanted time, but never nearer to an end than a
+    tenth of the way, which bisects when the line misleads. Raises UseError without [calibration].
+    """
+    asked = profile.calibration
+    if asked is None:
+        raise UseError(
+            f"{profile.name} has no [calibration]", "add one; devices/README.md says what it holds"
+        )
+    wanted_s = 1 / asked.throughput_tps
+    steps: list[Trial] = []
+
+    def seconds(value: int) -> float:
+        steps.append(Trial(value, throughput_tps(value)))
+        return 1 / steps[-1].throughput_tps
+
+    low, high = asked.least, asked.greatest
+    low_s, high_s = seconds(low), seconds(high)
+    while low_s < wanted_s < high_s and high - low > 1 and len(steps) < MOST_STEPS:
+        share = min(0.9, max(0.1, (wanted_s - low_s) / (high_s - low_s)))
+        middle = min(high - 1, max(low + 1, low + round(share * (high - low))))
+        middle_s = seconds(middle)
+        if _is_met(steps[-1], asked):
+            break
+        if middle_s < wanted_s:
+            low, low_s = middle, middle_s
+        else:
+            high, high_s = middle, middle_s
+    best = min(steps, key=lambda step: abs(step.throughput_tps - asked.throughput_tps))
+    return AnchorFit(
+        asked.parameter,
+        best.value,
+        asked.throughput_tps,
+        asked.source,
+        _is_met(best, asked),
+        tuple(steps),
+    )
+
+
+def _is_met(step: Trial, calibration: Calibration) -> bool:
+    return abs(step.throughput_tps / calibration.throughput_tps - 1) <= WITHIN
+
+
+def write_value(profile: Profile, value: int) -> Path:
+    """Write the fitted value into the profile's file, in place of the old one; return its path."""
+    assert profile.calibration is not None
+    parameter = profile.calibration.parameter
+    text = profile.path.read_text(encoding="utf-8")
+    changed, count = re.subn(rf"(?m)^{parameter} = [0-9_]+$", f"{parameter} = {value}", text)
+    if count != 1:
+        raise UseError(f"{profile.path}: {count} lines set {parameter}", "write it on one line")
+    try:
+        profile.path.write_text(changed, encoding="utf-8")
+    except OSError as error:
+        raise MachineError(f"{profile.path}: {error.strerror}", "make it writable") from error
+    return profile.path

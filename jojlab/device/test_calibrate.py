@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device.calibrate import MOST_STEPS, fit, write_value
+from jojlab.device.fit import MOST_STEPS, fit_to_anchor, write_value
 from jojlab.device.profile import read_profile
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES
@@ -13,7 +13,7 @@ GOOD = (DEVICES / "emmc-galaxy-s3.toml").read_text()
 
 def test_a_straight_line_is_met_at_once() -> None:
     profile = read_profile("emmc-galaxy-s3")
-    found = fit(profile, lambda value: 1 / (0.016 + 8e-9 * value))
+    found = fit_to_anchor(profile, lambda value: 1 / (0.016 + 8e-9 * value))
     assert found.is_met
     assert found.value == pytest.approx((1 / 39 - 0.016) / 8e-9, rel=0.01)
     assert len(found.steps) == 3
@@ -21,7 +21,7 @@ def test_a_straight_line_is_met_at_once() -> None:
 
 def test_a_crooked_line_is_met_in_a_few_steps() -> None:
     profile = read_profile("emmc-galaxy-s3")
-    found = fit(profile, lambda value: 1 / (0.001 + 0.1 * (value / 4e6) ** 5))
+    found = fit_to_anchor(profile, lambda value: 1 / (0.001 + 0.1 * (value / 4e6) ** 5))
     assert found.is_met
     assert len(found.steps) <= MOST_STEPS
     assert abs(found.steps[-1].throughput_tps / 39 - 1) <= 0.005
@@ -29,7 +29,7 @@ def test_a_crooked_line_is_met_in_a_few_steps() -> None:
 
 @pytest.mark.parametrize("tps", [38.0, 40.0])
 def test_an_anchor_out_of_reach_is_not_met(tps: float) -> None:
-    found = fit(read_profile("emmc-galaxy-s3"), lambda value: tps)
+    found = fit_to_anchor(read_profile("emmc-galaxy-s3"), lambda value: tps)
     assert not found.is_met
     assert len(found.steps) == 2
 
@@ -37,7 +37,7 @@ def test_an_anchor_out_of_reach_is_not_met(tps: float) -> None:
 def test_a_profile_without_an_anchor_is_refused() -> None:
     profile = replace(read_profile("emmc-galaxy-s3"), calibration=None)
     with pytest.raises(UseError, match="has no \\[calibration\\]"):
-        fit(profile, lambda value: 1.0)
+        fit_to_anchor(profile, lambda value: 1.0)
 
 
 def test_the_value_is_written_and_nothing_else(tmp_path: Path) -> None:

@@ -3,8 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device.profile import Range, read_profile
-from jojlab.device.ranges import HALF_AND_DOUBLE, OTHER_VALUE, Origin, numbers, origin
+from jojlab.device.profile import (
+    HALF_AND_DOUBLE,
+    OTHER_VALUE,
+    Origin,
+    Range,
+    numbers,
+    origin,
+    read_profile,
+)
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES
 from jojlab.model.device_keys import MECHANISMS

@@ -10,13 +10,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["alt", "np", "pa", "pc"]
+__all__ = ["alt", "np", "pa", "pc", "pq"]
 
 if TYPE_CHECKING:
     import altair as alt
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
+    import pyarrow.parquet as pq
 else:
 
     class _Library:
@@ -34,3 +35,4 @@ else:
     np = _Library("numpy")
     pa = _Library("pyarrow")
     pc = _Library("pyarrow.compute")
+    pq = _Library("pyarrow.parquet")

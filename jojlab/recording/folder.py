@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import INCOMPLETE, UseError
+from jojlab.foundation.lazy import pa, pc, pq
 from jojlab.foundation.places import agent_path
 from jojlab.foundation.printable import json_text, plural, printable
 

@@ -13,8 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from jojlab.campaign.device_studies import Effect, Sensitivity
-from jojlab.device.profile import INTERFACES, Profile
-from jojlab.device.ranges import Origin, Tried
+from jojlab.device.profile import INTERFACES, Origin, Profile, Tried
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.lazy import alt
 from jojlab.report.shared import vega
