@@ -4,7 +4,7 @@ numbers with each software, and what the papers' advice gains and risks now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.study.parts import Verdicts, verdicts
@@ -68,8 +68,8 @@ def _verdict_lines(result: Verdicts) -> Iterator[str]:
 
 
 def _advice_lines(summary: RunSummary, columns: Sequence[Verdicts]) -> Iterator[RankedLine]:
-    """Yield which advice of the papers still gains, which does not, and what it risks now. `then`
-    is the first software, `now` the last.
+    """Yield what the advice of the papers gains with the last software, where it is faster in
+    every case, and gained with the first; and which is not, or risks what its base does not.
     """
     then, now = columns[0].software, columns[-1].software
     gains: dict[str, dict[str, Ends]] = {}
@@ -78,21 +78,20 @@ def _advice_lines(summary: RunSummary, columns: Sequence[Verdicts]) -> Iterator[
             if each.advice and (ends := each.ratio_ends):
                 gains.setdefault(each.advice, {})[each.software] = ends
     known = {name: found for name, found in gains.items() if now in found}
-    faster = {name for name, found in known.items() if round(found[now][0], 2) > 1}
-    times = {
-        name: _times(found[now]) + (f" ({_times(found[then])})" if then in found else "")
-        for name, found in known.items()
-    }
-    still = (f"{name} {times[name]}" for name in times if name in faster)
-    yield 0, sentence(still, f"Times as fast {now} (in {then}): ", ", ")
-    none = (f"{name} {times[name]}" for name in times if name not in faster)
-    yield 0, sentence(none, "No gain in every case: ", ", ")
-    risks = (f"{name}: {words}" for name, words in _risks(summary, now).items())
-    yield 0, sentence(risks, f"Dangerous {now} where the base is not: ")
+    faster = [name for name, found in known.items() if round(found[now][0], 2) > 1]
+    slower = [name for name in known if name not in faster]
+    yield 0, _gain_words(f"Times as fast {now}: ", {name: known[name][now] for name in faster})
+    earlier = {name: found[then] for name, found in known.items() if then in found}
+    yield 0, _gain_words(f"In {then}: ", earlier)
+    doubts = [f"not faster in every case {now}: {', '.join(slower)}"] if slower else []
+    doubts += [f"dangerous: {name}: {words}" for name, words in _risks(summary, now).items()]
+    told = sentence(doubts)
+    yield 0, told[:1].upper() + told[1:]
 
 
-def _times(ends: Ends) -> str:
-    return range_words(ends, number)
+def _gain_words(begin: str, gains: Mapping[str, Ends]) -> str:
+    told = (f"{name} {range_words(ends, number)}" for name, ends in gains.items())
+    return sentence(told, begin, ", ")
 
 
 def _risks(summary: RunSummary, now: str) -> dict[str, str]:

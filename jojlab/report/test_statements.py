@@ -75,8 +75,8 @@ def test_the_answer_counts_each_software_and_its_advice(study: RunSummary) -> No
     assert answer_lines(study)[:4] == (
         f"Software of 2012: 1 of {told}, median error 50 %.",
         f"Software of today: 0 of {told}, median error 70 %.",
-        "No gain in every case: WAL 0.750 (3.75).",
-        "Dangerous today where the base is not: WAL: last commits.",
+        "In 2012: WAL 3.75.",
+        "Not faster in every case today: WAL; dangerous: WAL: last commits.",
     )
 
 
