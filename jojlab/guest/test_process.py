@@ -1,4 +1,4 @@
-"""How long joj waits for a guest."""
+"""Tests how long joj waits for a guest."""
 
 from __future__ import annotations
 
