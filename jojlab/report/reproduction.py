@@ -60,11 +60,10 @@ def _verdict_lines(result: Verdicts) -> Iterator[str]:
     if whole.orderings:
         yield f"{orderings}."
     if error is not None:
-        lacking = f"; {result.missing} numbers are not available" if result.missing else ""
-        yield (
-            f"{predictions} of published numbers: {result.close} within 10 %, median error "
-            f"{percent(error)}{lacking}."
-        )
+        lacking = f"; {result.missing} not available" if result.missing else ""
+        numbers = count(len(whole.errors), "published number")
+        close = f"{result.close} of {numbers} within 10 %"
+        yield f"{close}, median error {percent(error)}{lacking}."
 
 
 def _advice_lines(summary: RunSummary, columns: Sequence[Verdicts]) -> Iterator[RankedLine]:
