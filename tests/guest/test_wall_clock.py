@@ -89,19 +89,6 @@ def test_a_ring_makes_one_request_an_operation(
     assert engine == "io_uring" or interrupts < of_operations + OPERATIONS / 4
 
 
-@pytest.mark.full
-def test_nvme_tells_what_was_written_to_it(cache: Cache, wall_image: Image, tmp_path: Path) -> None:
-    unit, record = 512_000, 65536
-    capture = run_on(
-        cache, wall_image, tmp_path, "qemu-nvme", record_bytes=record, file_bytes=8 << 20
-    )
-    written = counted(capture, "write_bytes")
-    assert written >= OPERATIONS // 2 * record > 6 * unit
-    told = counted(capture, "lifetime_write_bytes")
-    assert told % unit == 0
-    assert abs(told - written) <= unit
-
-
 def interrupting(image: Image, engine: str) -> int:
     """Return how many of the operations end by an interrupt.
 

@@ -13,7 +13,7 @@ use std::{fs, io, thread};
 use super::counters;
 use super::kernel_log::KernelLog;
 use crate::device::flash::{FlashRecordError, RecordCommand};
-use crate::device::{flash, nvme, sysfs};
+use crate::device::{flash, sysfs};
 
 /// A driver may look for its disk in the background; devtmpfs makes the node when it is found.
 const NODE_ATTEMPTS: u32 = 10_000;
@@ -211,8 +211,6 @@ impl Disk {
                 let mut counted = counters::read_iostats(&self.folder).map_err(unreadable)?;
                 let came = counters::count_interrupts(lines).map_err(unreadable)?;
                 counted.insert("interrupts".to_owned(), came);
-                let written = nvme::lifetime_write_bytes(&self.folder);
-                counted.extend(written.map(|bytes| (nvme::LIFETIME_WRITES.to_owned(), bytes)));
                 Ok(counted)
             }
         }
