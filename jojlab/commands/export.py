@@ -18,7 +18,7 @@ from jojlab.foundation.printable import nearest, plural, printable
 from jojlab.lab.job import Options
 from jojlab.recording import mobigen, sql_export
 from jojlab.recording.folder import Recording
-from jojlab.report.durability import smallest_words
+from jojlab.report.durability import boot_words, smallest_words
 from jojlab.trace.exports.capture_file import FORMATS, chosen_capture
 from jojlab.trace.exports.capture_file import export as write
 from jojlab.trace.run_folder import RunFolder
@@ -196,6 +196,7 @@ def _describe_state(choice: FoundState, images: list[Path]) -> str:
         f"the least that does it: {smallest}",
         f"filesystem's checker: {state.fsck}",
         f"kernel's log: {state.kernel_log or 'no errors'}",
+        *([boot_words(state.at_boot)] if state.at_boot else []),
         "",
         "The images hold what the cut left; nothing has mounted them since:",
         f"    {_mount_command(choice, images)}",

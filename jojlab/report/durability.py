@@ -15,7 +15,14 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report import hazards
 from jojlab.report.shared import text
 from jojlab.report.shared.template import Cell, Noted, Section, case_ids, render
-from jojlab.trace.power_cuts import OUTCOMES, DamagedSlot, JudgedState, SmallestCut, TornBlock
+from jojlab.trace.power_cuts import (
+    OUTCOMES,
+    BootFindings,
+    DamagedSlot,
+    JudgedState,
+    SmallestCut,
+    TornBlock,
+)
 
 NOT_TESTED = "not tested"
 
@@ -30,7 +37,7 @@ _LEFT = {
     "drop-one": "all of what was in flight survived but one write",
     "prefix": "the first writes of what was in flight survived",
     "subset": "some of what was in flight survived",
-    "torn": "some of what was in flight survived, one slot in part",
+    "torn": "some of what was in flight survived, some of it in part",
     "second": "the power was cut again during recovery",
 }
 _CONTRADICTIONS = {
@@ -55,6 +62,13 @@ TORN_BLOCKS = {
     TornBlock.COMMIT_BLOCK: "a torn commit block of ext4's journal",
     TornBlock.XFS_METADATA: "a torn metadata block of XFS",
 }
+_AFTER_BOOT = {
+    "kept": "mounted, and nothing lost",
+    "lost": "mounted, and lost",
+    "torn": "mounted, and torn",
+    "corrupt": "mounted, and corrupt",
+    "unmountable": "still not mounted",
+}
 _OF_EVERY_SETTING = "every setting on this filesystem and device risks it"
 # jbd2_commit_block_csum_verify_partial(), fs/jbd2/recovery.c.
 _MENDED = {
@@ -65,8 +79,9 @@ _MENDED = {
 }
 # What no state of a model has, whatever its device.
 NOT_MODELLED = (
-    "Not modelled: bits that rot, a reset in the middle of garbage collection, and faults of the "
-    "device beside those that its profile names."
+    "Not modelled: bits that rot, sectors that cannot be read, a reset in the middle of garbage "
+    "collection, errors in place of cuts, and faults of the device beside those that its profile "
+    "names."
 )
 # UBIFS goes on after a page that cannot be corrected where the checksum of the node is right, and
 # does not look at that of data nodes (ubifs_read_node() and ubifs_check_node(), fs/ubifs/io.c).
@@ -151,12 +166,14 @@ def model(result: Durability) -> str:
     caches, fua, lies, torn = (
         _each(known.get(name)) for name in ("volatile_cache", "fua", "flush_lies", "torn_bytes")
     )
+    several = max(int(str(each or 1)) for each in _each(known.get("torn_slots_max")))
     fsck = known.get("fsck")
     words = [
         "volatile cache" if any(caches) else "no volatile cache",
         ("FUA" if any(fua) else "no FUA") if any(caches) else "",
         "flushes that do nothing" if any(lies) else "",
         *dict.fromkeys(_torn(each) for each in torn if not known.get("torn_pages")),
+        f"up to {several} slots torn at once" if several > 1 and 512 in torn else "",
         "torn pages of NAND, which cannot be read" if known.get("torn_pages") else "",
         "second cuts during recovery" if known.get("second_cuts") else "no second cuts",
         f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
@@ -207,6 +224,20 @@ def needs_sentence(case: CaseSummary) -> str:
     parts = [f"{words} in {count:,}" for count, words in ways if count]
     shown = f"it takes {', '.join(parts)}" if parts else "none takes a torn write or a second cut"
     return f"{known} were shrunk to the fewest slots whose loss does the harm: {shown}."
+
+
+def boot_sentence(case: CaseSummary) -> str:
+    """Say what boots make of the states that cannot be mounted; empty where nobody looked."""
+    booted = case.durability.booted if case.durability else {}
+    if not booted:
+        return ""
+    counts = [
+        f"{count:,} {_AFTER_BOOT[name]}"
+        for name in ("kept", "lost", "torn", "corrupt", "unmountable")
+        if (count := booted.get(name, 0))
+    ]
+    total = text.integer(sum(booted.values()), "unmountable state")
+    return f"Of {total}, once a boot has run its fsck: {', '.join(counts)}."
 
 
 def cause_sentences(case: CaseSummary) -> list[str]:
@@ -278,7 +309,14 @@ def state_words(case: CaseSummary, state: JudgedState) -> str:
     if state.smallest:
         least = "the least that does it" if state.smallest.is_minimal else "less does it too"
         takes = f"; {least}: {smallest_words(state.smallest)}"
-    return f"cut {when}, {_LEFT[state.kind]}: {what or state.outcome}{takes}{torn}"
+    boot = f"; {boot_words(state.at_boot)}" if state.at_boot else ""
+    return f"cut {when}, {_LEFT[state.kind]}: {what or state.outcome}{takes}{torn}{boot}"
+
+
+def boot_words(findings: BootFindings) -> str:
+    """Return what a boot makes of a state that cannot be mounted."""
+    said = " ".join(findings.words.split())
+    return f"{findings.command}, as boots run it ({said}): {_AFTER_BOOT[findings.outcome]}"
 
 
 def _as_after(result: Sequence[int | None]) -> str:
@@ -437,7 +475,9 @@ def _case(case: CaseSummary, result: Durability) -> dict[str, Any]:
         "label": case.label,
         "soft": outcome_words(case),
         "sentence": verdict_sentence(case),
-        "worst": " ".join(filter(None, (worst_sentence(case), needs_sentence(case)))),
+        "worst": " ".join(
+            filter(None, (worst_sentence(case), needs_sentence(case), boot_sentence(case)))
+        ),
         "causes": cause_sentences(case),
         "strip": strip(case),
         "kinds": [

@@ -15,6 +15,7 @@ from jojlab.experiment.cases import complete
 from jojlab.model.hazards import ModeCounts, Observation
 from jojlab.report.durability import (
     UNCHECKED_DATA,
+    boot_sentence,
     case_mark,
     cause_sentences,
     contradiction,
@@ -80,6 +81,41 @@ def test_what_a_device_keeps_whole_is_part_of_the_model() -> None:
     nand = {"volatile_cache": False, "torn_bytes": 512, "torn_pages": True}
     words = "[no volatile cache, torn pages of NAND, which cannot be read, no second cuts, no fsck]"
     assert words in verdict_sentence(case(states(harmless=4), model=nand))
+
+
+def test_several_torn_slots_are_part_of_the_model() -> None:
+    told = {"volatile_cache": True, "torn_bytes": 512, "torn_slots_max": 8}
+    words = "writes torn at 512 bytes, up to 8 slots torn at once, no second cuts"
+    assert words in verdict_sentence(case(states(harmless=4), model=told))
+    assert "at once" not in verdict_sentence(
+        case(states(harmless=4), model={**told, "torn_slots_max": 1})
+    )
+
+
+def test_what_a_boot_makes_of_an_unmountable_state_is_told() -> None:
+    refused = {
+        "command": "e2fsck -p",
+        "words": "exit status: 4: flash0: UNEXPECTED INCONSISTENCY;\nRUN fsck MANUALLY.",
+        "outcome": "unmountable",
+        "message": "",
+    }
+    repaired = {**refused, "words": "exit status: 1: ", "outcome": "kept"}
+    found = case(
+        [
+            state(9, outcome="unmountable", at_boot=refused),
+            state(2, outcome="unmountable", at_boot=repaired),
+            state(3, outcome="unmountable"),
+        ]
+    )
+    assert boot_sentence(found) == (
+        "Of 2 unmountable states, once a boot has run its fsck: 1 mounted, and nothing lost, 1 "
+        "still not mounted."
+    )
+    assert (
+        "; e2fsck -p, as boots run it (exit status: 4: flash0: UNEXPECTED INCONSISTENCY; RUN fsck "
+        "MANUALLY.): still not mounted."
+    ) in worst_sentence(found)
+    assert boot_sentence(case([state(1, outcome="lost")])) == ""
 
 
 def test_a_case_that_lost_nothing_is_not_refuted() -> None:

@@ -103,13 +103,26 @@ class SmallestCut(Struct, frozen=True, kw_only=True):
         return self.first_slots is not None
 
 
+class BootFindings(Struct, frozen=True, kw_only=True):
+    """The findings once a boot tried to repair what cannot be mounted: the checker as it runs it
+    (fsck(8)), its end and what it printed, and the outcome of the filesystem that was mounted then;
+    "unmountable" where the checker leaves it to a person, or the mount fails again.
+    """
+
+    command: str
+    words: str
+    outcome: CutOutcome
+    message: str
+
+
 class JudgedState(Struct, kw_only=True):
     """One state, and what was found in it; `lost` counts acknowledged transactions. `is_torn`: a
     write was torn, at the first cut or at a second; answers of before did not say it of the second.
     `promises` counts the moments until then at which something was promised: the transactions that
     had returned, and of a replay each sync; answers of before did not have it. `smallest` is None
     where it was not looked for: without harm, where the filesystem's checker alone found it, and
-    where there were too many others.
+    where there were too many others. `at_boot` is of unmountable states alone, and None where boots
+    run no checker that repairs.
     """
 
     cut_ns: int
@@ -127,6 +140,7 @@ class JudgedState(Struct, kw_only=True):
     kernel_log: str
     hash: str
     smallest: SmallestCut | None = None
+    at_boot: BootFindings | None = None
 
     @property
     def badness(self) -> tuple[int, int]:

@@ -109,6 +109,39 @@ def test_what_is_not_acknowledged_is_judged_for_soundness_alone(lab: Lab, tmp_pa
     assert all("cannot be read (exit code 3): 3 of 0" in state["message"] for state in broken)
 
 
+# While its folder has the name of the file that is made after each cut, nobody can go on there.
+STUCK = """#!/usr/bin/python3 -IS
+import os
+root = os.open(".", os.O_RDONLY)
+for number in range(4):
+    os.mkdir("joj-next-file")
+    os.fsync(root)
+    print(2 * number, flush=True)
+    os.rmdir("joj-next-file")
+    os.fsync(root)
+    print(2 * number + 1, flush=True)
+%s
+"""
+
+
+@pytest.mark.parametrize("remains", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_who_cannot_go_on_after_a_cut_is_harmed_unless_no_cut_is_why(
+    lab: Lab, tmp_path: Path, *, remains: bool
+) -> None:
+    name = own(tmp_path, "0")
+    (tmp_path / "app.py").write_text(STUCK % ('os.mkdir("joj-next-file")' if remains else ""))
+    [answer] = answers(lab, name, "acks=stdout", "filesystem=ext4").values()
+    stuck = [it for it in answer["states"] if "cannot go on: write and sync" in it["message"]]
+    if remains:
+        assert not stuck
+        assert answer["unchecked"][0].startswith("whether one can go on: without a power cut")
+    else:
+        assert len(stuck) > 2
+        assert all(it["outcome"] == "corrupt" for it in stuck)
+        assert not answer["unchecked"]
+        assert answer["outcomes"]["kept"] > 2
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("verdict", "words"),

@@ -31,6 +31,7 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
     checker: Some(Checker {
         program: "e2fsck",
         arguments: &["-f", "-n"],
+        boot_arguments: &["-p"],
         ..Checker::BLOCK_DEFAULTS
     }),
     ..FilesystemFacts::BLOCK_DEFAULTS

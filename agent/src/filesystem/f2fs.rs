@@ -9,6 +9,7 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
     checker: Some(Checker {
         program: "fsck.f2fs",
         arguments: &["--dry-run"],
+        boot_arguments: &["-a"],
         ..Checker::BLOCK_DEFAULTS
     }),
     ..FilesystemFacts::BLOCK_DEFAULTS

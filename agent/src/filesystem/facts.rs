@@ -59,6 +59,9 @@ pub const JOURNAL_BYTES: u64 = 64 << 20;
 pub struct Checker {
     pub program: &'static str,
     pub arguments: &'static [&'static str],
+    /// The arguments with which boots have it repair what it can; none where they have it do
+    /// nothing, as fsck.xfs(8) and fsck.btrfs(8) do.
+    pub boot_arguments: &'static [&'static str],
     /// The option before the device of an external journal.
     pub journal_option: &'static str,
     /// The option that says that a device is a file; empty where the program sees that.
@@ -67,6 +70,11 @@ pub struct Checker {
 
 impl Checker {
     /// The facts that most checkers share.
-    pub const BLOCK_DEFAULTS: Self =
-        Self { program: "", arguments: &[], journal_option: "-j", file_option: "" };
+    pub const BLOCK_DEFAULTS: Self = Self {
+        program: "",
+        arguments: &[],
+        boot_arguments: &[],
+        journal_option: "-j",
+        file_option: "",
+    };
 }

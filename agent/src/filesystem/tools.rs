@@ -86,19 +86,60 @@ pub fn check(
     device: &Path,
     journal: Option<&Path>,
 ) -> Result<Checked, FilesystemError> {
-    let Some(Checker { program, arguments, journal_option, .. }) = kind.checker() else {
+    let Some(checker) = kind.checker() else {
         return Ok(Checked::None);
     };
-    let mut arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-    if let Some(journal) = journal {
-        arguments.extend([OsStr::new(journal_option), journal.as_os_str()]);
-    }
-    arguments.push(device.as_os_str());
-    let ToolEnd { status, printed } = run_tool(program, &arguments)?;
+    let ToolEnd { status, printed } = run_checker(checker, checker.arguments, device, journal)?;
     if status.success() {
         return Ok(Checked::Clean);
     }
-    Ok(Checked::Unclean(format!("{program} ({status}): {printed}")))
+    Ok(Checked::Unclean(format!("{} ({status}): {printed}", checker.program)))
+}
+
+fn run_checker(
+    checker: Checker,
+    arguments: &[&str],
+    device: &Path,
+    journal: Option<&Path>,
+) -> Result<ToolEnd, FilesystemError> {
+    let mut arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    if let Some(journal) = journal {
+        arguments.extend([OsStr::new(checker.journal_option), journal.as_os_str()]);
+    }
+    arguments.push(device.as_os_str());
+    run_tool(checker.program, &arguments)
+}
+
+/// The end of a checker that ran as boots have it run.
+#[derive(Debug)]
+pub struct BootRepair {
+    /// Its name and its options.
+    pub command: String,
+    /// Its end, and the end of what it printed.
+    pub words: String,
+    /// Whether a boot goes on and mounts the filesystem: fsck(8) has 1 for what was corrected, 2
+    /// for what asks for another boot, and from 4 on what is left for a person.
+    pub is_mounted: bool,
+}
+
+/// Repairs a filesystem as a boot does; None where boots repair nothing of its kind.
+///
+/// # Errors
+/// If the checker is missing.
+pub fn repair_at_boot(
+    kind: Filesystem,
+    device: &Path,
+    journal: Option<&Path>,
+) -> Result<Option<BootRepair>, FilesystemError> {
+    let checker = kind.checker().filter(|it| !it.boot_arguments.is_empty());
+    let Some(checker) = checker else { return Ok(None) };
+    let ToolEnd { status, printed } =
+        run_checker(checker, checker.boot_arguments, device, journal)?;
+    Ok(Some(BootRepair {
+        command: format!("{} {}", checker.program, checker.boot_arguments.join(" ")),
+        words: format!("{status}: {printed}"),
+        is_mounted: status.code().is_some_and(|code| (0..4).contains(&code)),
+    }))
 }
 
 /// Folders of the programs; a guest's first process has no PATH.
@@ -168,6 +209,19 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(check(filesystem("nilfs2"), &device, None).unwrap(), Checked::None);
+    }
+
+    #[test]
+    fn a_boot_repairs_what_its_filesystem_has_a_checker_for_and_stops_at_what_it_cannot() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("device");
+        std::fs::write(&device, vec![0; 8 << 20]).unwrap();
+        let repair = |word| repair_at_boot(filesystem(word), &device, None).unwrap();
+        assert!(repair("xfs").is_none() && repair("nilfs2").is_none());
+        let found = repair("ext4").unwrap();
+        assert_eq!((found.command.as_str(), found.is_mounted), ("e2fsck -p", false));
+        make(filesystem("ext4"), &device, None, "").unwrap();
+        assert!(repair("ext4").unwrap().is_mounted);
     }
 
     #[test]

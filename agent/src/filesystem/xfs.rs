@@ -21,6 +21,7 @@ pub const FACTS: FilesystemFacts = FilesystemFacts {
         arguments: &["-n"],
         journal_option: "-l",
         file_option: "-f",
+        ..Checker::BLOCK_DEFAULTS
     }),
     ..FilesystemFacts::BLOCK_DEFAULTS
 };

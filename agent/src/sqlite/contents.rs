@@ -63,9 +63,21 @@ pub fn database_digest(
 /// # Errors
 /// If it cannot be read.
 pub fn file_digest(path: &Path) -> Result<ContentsDigest, SqliteError> {
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .map_err(failed("open", path))?;
-    database_digest(&connection, "main", path)
+    database_digest(&open_unchecked(path)?, "main", path)
+}
+
+/// Return the databases of apps that have a VFS with which plain SQLite may go on.
+pub fn open_to_all(paths: &[PathBuf], vfs: Vfs) -> Vec<PathBuf> {
+    if vfs == Vfs::Redo { Vec::new() } else { paths.to_vec() }
+}
+
+/// A connection of plain SQLite to an existing database.
+///
+/// # Errors
+/// If it is not there, or cannot be opened.
+pub fn open_unchecked(path: &Path) -> Result<Connection, SqliteError> {
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(failed("open", path))
 }
 
 /// The schema of a database in which these statements were executed.

@@ -8,6 +8,7 @@
 pub mod contents;
 pub mod databases;
 pub mod error;
+pub mod next_commit;
 pub mod options;
 pub mod pragmas;
 pub mod sync_call;

@@ -151,6 +151,10 @@ impl Remains for RemainsOfBoth {
         })
     }
 
+    fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
+        self.workload.databases()
+    }
+
     fn sync_sites(&self) -> Value {
         self.workload.sync_sites()
     }

@@ -2,7 +2,7 @@
 //!
 //! fields -> Asked -> Workload -> ClosedWorkload, with its Remains
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -134,6 +134,14 @@ pub trait Remains {
     /// Return the syncs of a program by their sites, where they were watched; a list.
     fn sync_sites(&self) -> Value {
         Value::Array(Vec::new())
+    }
+
+    /// Return the databases that are there, which an app would commit to next.
+    ///
+    /// # Errors
+    /// If they cannot be looked for.
+    fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
+        Ok(Vec::new())
     }
 
     /// Checks, before any power is cut, that what `judge` compares with gives the whole run as

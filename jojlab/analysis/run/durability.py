@@ -79,7 +79,8 @@ class Durability:
     draws, those that gave a state which was known included. `after_return` and `between` are
     (states, harmful ones) cut in the instant after a commit returned, and at any other moment.
     `causes` are what the harmful states take that were shrunk, the most frequent first;
-    `torn_blocks` counts those that every setting on the filesystem and device risks alike.
+    `torn_blocks` counts those that every setting on the filesystem and device risks alike. `booted`
+    counts the unmountable ones by what was found once a boot had run its checker.
     `unchecked` are sentences on what nothing promises, and so was not looked at.
     """
 
@@ -98,6 +99,7 @@ class Durability:
     between: tuple[int, int]
     causes: tuple[HarmCause, ...]
     torn_blocks: Mapping[TornBlock, int]
+    booted: Mapping[str, int]
     moments: tuple[Moment, ...]
     unchecked: tuple[str, ...]
 
@@ -205,6 +207,7 @@ def summarise_power_cuts(answers: Sequence[PowerCuts]) -> Durability:
         _count_states([state for state in states if not state.after_return]),
         _causes(harmful),
         Counter(state.torn_block for state in harmful if state.torn_block),
+        Counter(state.at_boot.outcome for state in harmful if state.at_boot),
         _moments(answers[0]),
         tuple(dict.fromkeys(words for answer in answers for words in answer.unchecked)),
     )
@@ -235,6 +238,9 @@ def durability_json(
         ],
         "torn_block_states": {
             each.value: durability.torn_blocks.get(each, 0) for each in TornBlock
+        },
+        "unmountable_after_boot": {
+            name: durability.booted[name] for name in OUTCOMES if name in durability.booted
         },
         "outcomes": dict(durability.outcomes),
         "most_lost_commits": durability.most_lost,

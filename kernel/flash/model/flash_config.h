@@ -50,6 +50,7 @@
 	P(ageing_seed,                       0,    4294967295) \
 	P(flush_lies,                        0,             1) \
 	P(atomic_slots,                      0,             1) \
+	P(torn_slots_max,                    0,         65536) \
 	P(flush_drains_queue,                0,             1) \
 	P(flush_tail_permille,               0,          1000) \
 	P(flush_tail_ns,                     0,    1000000000) \

@@ -3,10 +3,12 @@
 //! from a failure of the machine that looks for it, as where memory ran out.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
 use rustix::io::Errno;
+use serde::Serialize;
 
 use super::disks::HandedDisks;
 use crate::device::kernel_log::KernelLog;
@@ -14,7 +16,8 @@ use crate::errors::text;
 use crate::filesystem::tools::{self, Checked};
 use crate::filesystem::{Checker, FilesystemError, is_recovery_message};
 use crate::lab::stand::Stand;
-use crate::workload::error::WorkloadError;
+use crate::sqlite::next_commit::commit_next;
+use crate::workload::error::{WorkloadError, failed as workload_failed};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 
@@ -33,6 +36,8 @@ pub struct Judge<'a> {
     log: KernelLog,
     /// The checker that can look outside the guest, if there is one.
     handed: Option<HandedDisks<'a>>,
+    /// Whether what was recovered must also take more.
+    must_go_on: bool,
 }
 
 /// The verdict on one state.
@@ -41,6 +46,42 @@ pub struct Judgement {
     pub fsck: Checked,
     /// Errors that the kernel told of, a line each; the last line says how many were left out.
     pub kernel_log: String,
+}
+
+/// The findings where a boot repaired, as far as it does, what could not be mounted.
+#[derive(Debug, Serialize)]
+pub struct BootFindings {
+    /// The checker as the boot runs it, its end and what it printed.
+    command: String,
+    words: String,
+    /// The outcome of what was mounted then; unmountable where it was not.
+    outcome: CutOutcome,
+    message: String,
+}
+
+/// A file of which nobody has one, and what it holds.
+const NEXT_FILE: &str = "joj-next-file";
+const NEXT_CONTENT: [u8; 4096] = [b'j'; 4096];
+
+/// Makes, syncs, reads back and removes a file, as who goes on after a recovery must be able to.
+///
+/// # Errors
+/// If one of these cannot be done.
+fn write_next_file(directory: &Path) -> Result<(), WorkloadError> {
+    let path = directory.join(NEXT_FILE);
+    let failed = |step| workload_failed(step, &path);
+    let make = || {
+        let mut file = fs::File::create(&path)?;
+        file.write_all(&NEXT_CONTENT)?;
+        file.sync_all()
+    };
+    make().map_err(failed("cannot go on: write and sync"))?;
+    let content = fs::read(&path).map_err(failed("cannot go on: read"))?;
+    if content != NEXT_CONTENT {
+        let what = "cannot go on: it does not have what was written to it".to_owned();
+        return Err(WorkloadError::Contents { path, what });
+    }
+    fs::remove_file(&path).map_err(failed("cannot go on: remove"))
 }
 
 impl<'a> Judge<'a> {
@@ -61,7 +102,7 @@ impl<'a> Judge<'a> {
             .checker()
             .map(|checker| HandedDisks::new(&stand.disks, checker, output))
             .transpose()?;
-        Ok(Self { stand, remains, log, handed })
+        Ok(Self { stand, remains, log, handed, must_go_on: false })
     }
 
     /// Ends it with what the disks hold now, which nothing has mounted, in the place of all else.
@@ -86,6 +127,33 @@ impl<'a> Judge<'a> {
         self.handed.map_or(Ok(()), HandedDisks::finish)
     }
 
+    /// Asks of what the run left whether it takes more, as its app would go on. If it does, so must
+    /// each state that is judged from now on; if not, a power cut need not be why: says why.
+    ///
+    /// # Errors
+    /// If it cannot be mounted or unmounted, or this machine failed.
+    pub fn refusal_to_go_on(&mut self) -> anyhow::Result<Option<String>> {
+        self.stand.attach()?;
+        let mounted = self.stand.mount()?;
+        let result = self.go_on(mounted.directory());
+        mounted.unmount()?;
+        self.stand.detach()?;
+        match result {
+            Err(error) if error.is_of_this_machine() => Err(error.into()),
+            Err(error) => Ok(Some(text(&error.into()))),
+            Ok(()) => {
+                self.must_go_on = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes as an app that goes on does: a file, and one more commit to each database.
+    fn go_on(&self, directory: &Path) -> Result<(), WorkloadError> {
+        write_next_file(directory)?;
+        self.remains.databases()?.iter().try_for_each(|path| Ok(commit_next(path)?))
+    }
+
     /// Checks what is there, or hands it out to be checked.
     fn check(&mut self) -> anyhow::Result<Checked> {
         if let Some(handed) = &mut self.handed
@@ -102,7 +170,15 @@ impl<'a> Judge<'a> {
     /// # Errors
     /// Where this machine failed to look: that says nothing of what is there.
     pub fn judge(&mut self, cut: &Cut) -> anyhow::Result<Judgement> {
-        self.look(cut, true)
+        self.look(cut, true, self.must_go_on)
+    }
+
+    /// Looks likewise, and writes nothing but what recovers: that is recorded, and cut again.
+    ///
+    /// # Errors
+    /// As `judge`.
+    pub fn judge_recovery(&mut self, cut: &Cut) -> anyhow::Result<Judgement> {
+        self.look(cut, true, false)
     }
 
     /// Likewise, without the filesystem's checker.
@@ -110,12 +186,32 @@ impl<'a> Judge<'a> {
     /// # Errors
     /// As `judge`.
     pub fn findings(&mut self, cut: &Cut) -> anyhow::Result<CutFindings> {
-        Ok(self.look(cut, false)?.findings)
+        Ok(self.look(cut, false, self.must_go_on)?.findings)
     }
 
-    fn look(&mut self, cut: &Cut, is_checked: bool) -> anyhow::Result<Judgement> {
+    /// Looks at what a boot would make of the disks, which could not be mounted and hold again what
+    /// the cut left; None where boots repair nothing.
+    ///
+    /// # Errors
+    /// As `judge`.
+    pub fn boot_findings(&mut self, cut: &Cut) -> anyhow::Result<Option<BootFindings>> {
+        let Stand { filesystem, device, journal, .. } = self.stand;
+        let Some(repair) = tools::repair_at_boot(*filesystem, device, journal.as_deref())? else {
+            return Ok(None);
+        };
+        let tools::BootRepair { command, words, is_mounted } = repair;
+        let (outcome, message) = if is_mounted {
+            let found = self.findings(cut)?;
+            (found.outcome, found.message)
+        } else {
+            (CutOutcome::Unmountable, String::new())
+        };
+        Ok(Some(BootFindings { command, words, outcome, message }))
+    }
+
+    fn look(&mut self, cut: &Cut, is_checked: bool, goes_on: bool) -> anyhow::Result<Judgement> {
         self.log.lines();
-        let findings = self.mounted_findings(cut);
+        let findings = self.mounted_findings(cut, goes_on);
         self.stand.detach()?;
         let (mut findings, mut fsck) = (findings?, Checked::NotRun);
         if is_checked && findings.outcome != CutOutcome::Unmountable {
@@ -137,7 +233,7 @@ impl<'a> Judge<'a> {
         Ok(Judgement { findings, fsck, kernel_log })
     }
 
-    fn mounted_findings(&self, cut: &Cut) -> anyhow::Result<CutFindings> {
+    fn mounted_findings(&self, cut: &Cut, goes_on: bool) -> anyhow::Result<CutFindings> {
         let without_states =
             |outcome, error: anyhow::Error| CutFindings::without_states(outcome, text(&error));
         match self.stand.attach() {
@@ -150,7 +246,15 @@ impl<'a> Judge<'a> {
             Err(error) if is_failure_of_machine(&error) => return Err(error.into()),
             Err(error) => return Ok(without_states(CutOutcome::Unmountable, error.into())),
         };
-        let findings = match self.remains.judge(cut) {
+        let judged = self.remains.judge(cut);
+        let is_sound = |it: &CutFindings| {
+            matches!(it.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn)
+        };
+        let after = match &judged {
+            Ok(findings) if goes_on && is_sound(findings) => self.go_on(mounted.directory()),
+            _ => Ok(()),
+        };
+        let findings = match judged.and_then(|findings| after.map(|()| findings)) {
             Ok(findings) => findings,
             Err(error) if error.is_of_this_machine() => {
                 return Err(anyhow::Error::from(error).context("looking at what a power cut left"));
@@ -218,6 +322,18 @@ mod tests {
         assert_eq!(lines[0], "EXT4-fs error: page 0");
         let left_out = 10_000 - (lines.len() - 1);
         assert_eq!(lines[lines.len() - 1], format!("({left_out} more lines of errors)"));
+    }
+
+    #[test]
+    fn a_folder_that_takes_no_file_cannot_be_gone_on_in() {
+        let folder = tempfile::tempdir().unwrap();
+        write_next_file(folder.path()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        // A name that is taken by a folder.
+        fs::create_dir(folder.path().join(NEXT_FILE)).unwrap();
+        let error = write_next_file(folder.path()).unwrap_err();
+        assert!(error.to_string().starts_with("cannot go on: write and sync"), "{error}");
+        assert!(!error.is_of_this_machine());
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::workload;
 use crate::workload::kind::ClosedWorkload;
 use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
 use disks::CutDisks;
-use judge::{Judge, Judgement};
+use judge::{BootFindings, Judge, Judgement};
 use shrink::damages;
 use smallest::{HarmfulState, Shrinker, SmallestCut};
 use states::{Chooser, PromiseTimes, State, States, draw_second};
@@ -80,8 +80,15 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         disks.put(&written, walk.contents(state.choice))?;
         return judge.finish_with_image(output);
     }
-    if closed.remains.has_foreign_judge() {
+    let is_foreign = closed.remains.has_foreign_judge();
+    if is_foreign {
         prove(&mut judge, "what was left, unmounted and mounted again", i64::MAX)?;
+    }
+    let mut unchecked = closed.remains.unchecked();
+    if let Some(reason) = judge.refusal_to_go_on()? {
+        unchecked.push(format!("whether one can go on: without a power cut neither: {reason}"));
+    }
+    if is_foreign {
         disks.put(&written, DiskContents::before(&written))?;
         prove(&mut judge, "what was there before the program began", chooser.span.start() - 1)?;
     }
@@ -93,19 +100,26 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     let mut found: Vec<Judged> = Vec::new();
     // Those of cuts of the run: which of `found`, and of which state.
     let mut harmful = Vec::new();
+    let mut unmountable = Vec::new();
     let mut second_draws = 0;
     let mut walk = Walk::new(&written);
     for (number, state) in own {
         walk.go_to(state.at_ns);
         disks.put(&written, walk.contents(state.choice))?;
         let cut = Cut { transactions: &closed.transactions, at_ns: state.at_ns };
-        if state.has_second {
+        let judgement = if state.has_second {
             disks.record_recovery()?;
-        }
-        let judged = Judged::new(state, None, state.hash, judge.judge(&cut)?);
+            judge.judge_recovery(&cut)?
+        } else {
+            judge.judge(&cut)?
+        };
+        let judged = Judged::new(state, None, state.hash, judgement);
         let first_outcome = judged.findings.outcome;
         if judged.is_shrinkable() {
             harmful.push((found.len(), state));
+        }
+        if first_outcome == CutOutcome::Unmountable {
+            unmountable.push((found.len(), state));
         }
         shrinker.note(state.hash, state.promises, &judged.findings);
         found.push(judged);
@@ -127,6 +141,10 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
             }
             let mut judged = Judged::new(state, Some(choice), hash, judge.judge(&cut)?);
             let outcome = judged.findings.outcome;
+            if outcome == CutOutcome::Unmountable {
+                disks.put_second(&recovery, &contents)?;
+                judged.at_boot = judge.boot_findings(&cut)?;
+            }
             if judged.is_shrinkable() && outcome == first_outcome {
                 harmful.push((found.len(), state));
             } else if judged.is_shrinkable() {
@@ -138,6 +156,13 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
             }
             found.push(judged);
         }
+    }
+    for (number, state) in unmountable {
+        let mut walk = Walk::new(&written);
+        walk.go_to(state.at_ns);
+        disks.put(&written, walk.contents(state.choice))?;
+        let cut = Cut { transactions: &closed.transactions, at_ns: state.at_ns };
+        found[number].at_boot = judge.boot_findings(&cut)?;
     }
     // The worst first, as there may not be judgings for all.
     harmful.sort_by_key(|(number, _)| Reverse(found[*number].badness()));
@@ -161,6 +186,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         span: chooser.span.clone(),
         states: &states,
         second_draws,
+        unchecked,
         found,
     };
     answer.write(output)
@@ -215,6 +241,8 @@ pub struct Judged {
     /// The least that does this harm; none where there is no harm, where the filesystem's checker
     /// alone found it, and where there were no judgings left.
     smallest: Option<SmallestCut>,
+    /// The verdict on what a boot makes of what could not be mounted, where it makes anything.
+    at_boot: Option<BootFindings>,
 }
 
 impl Judged {
@@ -234,6 +262,7 @@ impl Judged {
             kernel_log: verdict.kernel_log,
             hash: hash_words(hash),
             smallest: None,
+            at_boot: None,
         }
     }
 
@@ -268,6 +297,8 @@ pub struct Answer<'a> {
     pub states: &'a States,
     /// Draws in this guest among what recoveries wrote.
     pub second_draws: u64,
+    /// Sentences on what was not looked at, and why.
+    pub unchecked: Vec<String>,
     pub found: Vec<Judged>,
 }
 
@@ -304,7 +335,7 @@ impl Answer<'_> {
             "boundary_states": boundary,
             "sampled_states": self.found.len() - boundary,
             "outcomes": outcomes,
-            "unchecked": self.closed.remains.unchecked(),
+            "unchecked": self.unchecked,
             "states": self.found,
         });
         let path = output.join(NAME);
@@ -322,6 +353,7 @@ impl Answer<'_> {
             "fua": each(|promise| promise.has_fua.into()),
             "flush_lies": each(|promise| promise.lies_about_flushes.into()),
             "torn_bytes": each(|promise| promise.torn_bytes.into()),
+            "torn_slots_max": each(|promise| promise.torn_slots_max.into()),
             "torn_pages": self.case.case.filesystem.is_on_raw_nand(),
             "second_cuts": true,
             "fsck": crate::filesystem::tools::checker_words(self.case.case.filesystem),

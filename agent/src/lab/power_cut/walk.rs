@@ -37,8 +37,9 @@ pub struct Choice {
 #[derive(Debug, Clone, Copy)]
 pub struct UncertainRequest {
     pub piece_count: usize,
-    /// Whether the cut may leave some sectors of a slot of it and take others.
-    pub may_tear: bool,
+    /// The most slots of its disk of which the cut may leave some sectors and take others; none
+    /// where it keeps slots whole.
+    pub torn_slots_max: usize,
 }
 
 /// The pieces that are not durable at a moment.
@@ -58,8 +59,13 @@ impl OpenPieces<'_> {
 
     /// Return the places of the pieces that may be torn.
     fn tearable(&self) -> Vec<usize> {
-        let requests = (0..self.0.len()).filter(|number| self.0[*number].may_tear);
+        let requests = (0..self.0.len()).filter(|number| self.0[*number].torn_slots_max > 0);
         requests.flat_map(|number| self.places(number)).collect()
+    }
+
+    /// Return how many of them one cut may tear.
+    fn torn_slots_max(&self) -> usize {
+        self.0.iter().map(|request| request.torn_slots_max).max().unwrap_or(0)
     }
 }
 
@@ -106,10 +112,20 @@ impl Choice {
                 let share = 1 + below(7);
                 let mut survivors: Vec<u8> =
                     (0..count).map(|_| if below(8) < share { WHOLE } else { 0 }).collect();
-                let torn = if self.kind == StateKind::Torn { open.tearable() } else { Vec::new() };
-                if !torn.is_empty() {
-                    let place = torn[below(torn.len())];
-                    survivors[place] = u8::try_from(1 + below((1 << SECTORS) - 2)).expect("a byte");
+                let mut whole = match self.kind {
+                    StateKind::Torn => open.tearable(),
+                    _ => Vec::new(),
+                };
+                let most = open.torn_slots_max().min(whole.len());
+                let count = if most > 1 { 1 + below(most) } else { most };
+                for _ in 0..count {
+                    let place = whole.swap_remove(below(whole.len()));
+                    // What is programmed in order leaves a beginning.
+                    let sectors = match below(2) {
+                        0 => (1 << (1 + below(SECTORS - 1))) - 1,
+                        _ => 1 + below((1 << SECTORS) - 2),
+                    };
+                    survivors[place] = u8::try_from(sectors).expect("a byte");
                 }
                 survivors
             }
@@ -159,7 +175,7 @@ impl<'a> Walk<'a> {
         let open = some.iter().filter(|it| it.durable_ns > self.at_ns && !it.pieces.is_empty());
         let described = |request: &WrittenRequest| UncertainRequest {
             piece_count: request.pieces.len(),
-            may_tear: request.may_tear,
+            torn_slots_max: request.torn_slots_max,
         };
         open.map(described).collect()
     }
@@ -170,17 +186,20 @@ impl<'a> Walk<'a> {
     }
 
     /// Return the choice, as a subset where it tears nothing: where nothing may be torn, or where
-    /// what it leaves is the same with all of the torn slot's sectors or with none.
+    /// what it leaves is the same with all of any torn slot's sectors or with none.
     pub fn without_impossible_tear(&mut self, choice: Choice) -> Choice {
         if choice.kind != StateKind::Torn {
             return choice;
         }
         let torn = self.survivors(choice);
         let hash = self.hash_of(&torn);
-        let is_whole = |survivors: u8| survivors == 0 || survivors == WHOLE;
-        let is_torn = [0, WHOLE].iter().all(|sectors| {
-            let untorn = torn.iter().map(|kept| if is_whole(*kept) { *kept } else { *sectors });
-            self.hash_of(&untorn.collect::<Vec<u8>>()) != hash
+        let mixed = (0..torn.len()).filter(|place| ![0, WHOLE].contains(&torn[*place]));
+        let is_torn = mixed.collect::<Vec<usize>>().into_iter().any(|place| {
+            [0, WHOLE].into_iter().all(|sectors| {
+                let mut untorn = torn.clone();
+                untorn[place] = sectors;
+                self.hash_of(&untorn) != hash
+            })
         });
         if is_torn { choice } else { Choice { kind: StateKind::Subset, ..choice } }
     }
@@ -248,9 +267,9 @@ mod tests {
     use std::collections::{BTreeSet, HashSet};
 
     const REQUESTS: [UncertainRequest; 3] = [
-        UncertainRequest { piece_count: 1, may_tear: false },
-        UncertainRequest { piece_count: 4, may_tear: false },
-        UncertainRequest { piece_count: 2, may_tear: true },
+        UncertainRequest { piece_count: 1, torn_slots_max: 0 },
+        UncertainRequest { piece_count: 4, torn_slots_max: 0 },
+        UncertainRequest { piece_count: 2, torn_slots_max: 1 },
     ];
     const OPEN: OpenPieces = OpenPieces(&REQUESTS);
 
@@ -317,6 +336,24 @@ mod tests {
         assert_eq!(slots(70, Choice::NONE), [1, 0]);
         assert_eq!(slots(70, Choice::ALL), [4, 3]);
         assert_eq!(slots(57, Choice::ALL), [2, 3]);
+    }
+
+    #[test]
+    fn several_slots_are_torn_where_the_device_may_and_half_of_them_are_beginnings() {
+        let requests = [UncertainRequest { piece_count: 9, torn_slots_max: 3 }];
+        let mut counts = [0; 4];
+        let (mut beginnings, mut all) = (0, 0);
+        for seed in 0..600 {
+            let choice = Choice { kind: StateKind::Torn, seed };
+            let survivors = choice.survivors(OpenPieces(&requests));
+            let torn: Vec<u8> =
+                survivors.into_iter().filter(|it| ![0, WHOLE].contains(it)).collect();
+            counts[torn.len()] += 1;
+            all += torn.len();
+            beginnings += torn.iter().filter(|it| (**it + 1).is_power_of_two()).count();
+        }
+        assert!(counts[0] == 0 && counts[1..].iter().all(|count| *count > 150), "{counts:?}");
+        assert!((45..62).contains(&(beginnings * 100 / all)), "{beginnings} of {all}");
     }
 
     /// Slots that torn draws at a moment leave mixed, and of which pieces; 0 is what was before.

@@ -27,6 +27,8 @@ pub struct DurabilityModel {
     /// Bytes that a power cut leaves whole or not at all, of a write that is not durable: whether
     /// it is under way, or in the cache and drained as the power goes.
     pub torn_bytes: i64,
+    /// The most slots of which one cut leaves some sectors, where it may.
+    pub torn_slots_max: usize,
 }
 
 impl DurabilityModel {
@@ -38,12 +40,13 @@ impl DurabilityModel {
             has_fua: value("fua") != 0,
             lies_about_flushes: value("flush_lies") != 0,
             torn_bytes: if value("atomic_slots") == 0 { 512 } else { SLOT_BYTES },
+            torn_slots_max: usize::try_from(value("torn_slots_max")).unwrap_or(1).max(1),
         }
     }
 
-    /// Return whether a power cut may leave a part of a slot.
-    fn tears(self) -> bool {
-        self.torn_bytes < SLOT_BYTES
+    /// Return how many slots one cut may tear.
+    fn tearable_slots(self) -> usize {
+        if self.torn_bytes < SLOT_BYTES { self.torn_slots_max } else { 0 }
     }
 
     /// Return the moment when each request is durable.
@@ -73,8 +76,8 @@ pub struct WrittenRequest {
     pub issue_ns: i64,
     pub completion_ns: i64,
     pub durable_ns: i64,
-    /// Whether its disk may leave a part of a slot of it, until it is durable.
-    pub may_tear: bool,
+    /// The most slots of its disk of which one cut may leave a part, until they are durable.
+    pub torn_slots_max: usize,
     /// The part of `WrittenRun::pieces` that it made; empty for a flush.
     pub pieces: Range<usize>,
 }
@@ -124,7 +127,7 @@ impl WrittenRun {
                     issue_ns: request.issue_ns,
                     completion_ns: request.completion_ns,
                     durable_ns,
-                    may_tear: promise.tears(),
+                    torn_slots_max: promise.tearable_slots(),
                     pieces: begin..begin + request.piece_count,
                 });
             }
@@ -216,6 +219,7 @@ pub(super) mod tests {
         has_fua: true,
         lies_about_flushes: false,
         torn_bytes: 512,
+        torn_slots_max: 1,
     };
 
     fn request(issue_ns: i64, completion_ns: i64, word: &str) -> RecordedRequest {
@@ -294,6 +298,8 @@ pub(super) mod tests {
         assert!(of(&[("flush_lies", 1)]).lies_about_flushes);
         let torn = [0, 1].map(|whole| of(&[("atomic_slots", whole)]).torn_bytes);
         assert_eq!(torn, [512, 4096]);
+        let slots = [0, 8].map(|most| of(&[("torn_slots_max", most)]).torn_slots_max);
+        assert_eq!(slots, [1, 8]);
     }
 
     #[test]

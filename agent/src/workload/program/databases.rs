@@ -63,7 +63,21 @@ impl DatabaseJudge {
 
     /// The rows of every database that is there.
     fn rows(&self) -> Result<Rows, WorkloadError> {
-        let mut found = Rows::new();
+        let rows = |path: PathBuf| {
+            let connection = contents::open(&path)?;
+            let rows = contents::database_digest(&connection, "main", &path)?;
+            let inside = path.strip_prefix(&self.directory).unwrap_or(&path);
+            Ok((inside.to_owned(), rows))
+        };
+        self.paths()?.into_iter().map(rows).collect()
+    }
+
+    /// Every database that is there.
+    ///
+    /// # Errors
+    /// If a folder or a file cannot be read.
+    pub fn paths(&self) -> Result<Vec<PathBuf>, WorkloadError> {
+        let mut found = Vec::new();
         let mut folders = vec![self.directory.clone()];
         while let Some(folder) = folders.pop() {
             let read = failed("read", &folder);
@@ -73,10 +87,7 @@ impl DatabaseJudge {
                 if kind.is_dir() {
                     folders.push(path);
                 } else if kind.is_file() && is_database(&path).map_err(failed("read", &path))? {
-                    let connection = contents::open(&path)?;
-                    let rows = contents::database_digest(&connection, "main", &path)?;
-                    let inside = path.strip_prefix(&self.directory).unwrap_or(&path);
-                    found.insert(inside.to_owned(), rows);
+                    found.push(path);
                 }
             }
         }

@@ -373,6 +373,13 @@ impl Remains for ProgramRemains {
         true
     }
 
+    fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
+        match &self.judge {
+            ProgramJudge::Own(_) => Ok(Vec::new()),
+            ProgramJudge::Databases(judge) => judge.paths(),
+        }
+    }
+
     fn sync_sites(&self) -> Value {
         self.sync_sites.clone()
     }

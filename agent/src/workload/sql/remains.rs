@@ -66,6 +66,10 @@ impl Remains for SqlRemains {
     fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
         self.judge_at(cut.at_ns)
     }
+
+    fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
+        Ok(contents::open_to_all(&self.files, self.vfs))
+    }
 }
 
 /// A transaction of a script, as it was played.

@@ -105,6 +105,11 @@ impl Remains for SqliteRemains {
         };
         self.left.iter().map(of_one).collect()
     }
+
+    fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
+        let paths: Vec<PathBuf> = self.left.iter().flat_map(|left| left.paths.clone()).collect();
+        Ok(contents::open_to_all(&paths, self.settings.options.vfs))
+    }
 }
 
 /// The states of each database of a connection, or of several that share them, of which `order`
