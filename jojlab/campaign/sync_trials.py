@@ -56,7 +56,8 @@ def trials(case: Case, answers: Sequence[PowerCuts]) -> Iterator[SyncTrial]:
     field = _field(case)
     sites: Sequence[str] = [name for name in BY_NAME[field].choices if name != _NONE]
     if runs_program(case):
-        found = dict.fromkeys(it.name for answer in answers for it in answer.sync_sites)
+        seen = [it for answer in answers for it in answer.sync_sites if not it.is_fixed]
+        found = dict.fromkeys(it.name for it in seen)
         sites = sorted(found, key=lambda site: -site_calls(answers, site))
     for site in sites:
         own = {**case.settings, field: site}

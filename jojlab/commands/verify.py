@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from jojlab.analysis.run.summary import CaseSummary, safety_json
-from jojlab.analysis.run.sync_needs import sync_need
+from jojlab.analysis.run.sync_needs import fixed_syncs, sync_need
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
 from jojlab.campaign.sync_trials import baseline, runs_program, trials
@@ -430,7 +430,8 @@ def _needs(
                 )
                 for trial in tried
                 if trial.base.case_id == case.case_id and trial.case.case_id in found
-            ],
+            ]
+            + fixed_syncs(bases[case.case_id]),
         )
         for case in cases
     ]

@@ -26,15 +26,19 @@ _WORDS = {
     SyncVerdict.ALIKE: "not told apart",
     SyncVerdict.UNSEEN: "nothing was seen",
     SyncVerdict.ABSENT: "no such call",
+    SyncVerdict.FIXED: "not left out",
 }
+# Of these no run was made.
+_UNTRIED = (SyncVerdict.ABSENT, SyncVerdict.FIXED)
 _COLUMNS = ["case", "sync", "calls", "costs", "states", "without it", "so it"]
 
 
 def short_lines(needs: Needs) -> tuple[str, ...]:
     """Return the short answer: how many sites protect something, then the sites."""
-    tried = [need for _, own in needs for need in own if need.verdict is not SyncVerdict.ABSENT]
+    tried = [need for _, own in needs for need in own if need.verdict not in _UNTRIED]
+    fixed = [need for _, own in needs for need in own if need.verdict is SyncVerdict.FIXED]
     counts = {word: sum(need.verdict is word for need in tried) for word in SyncVerdict}
-    if not tried:
+    if not tried and not fixed:
         return ("No sync was made: there is none to leave out.",)
     first = f"{counts[SyncVerdict.PROTECTS]} of {text.integer(len(tried), 'sync site')} protect "
     first += "what is judged"
@@ -42,6 +46,8 @@ def short_lines(needs: Needs) -> tuple[str, ...]:
         first += f"; {unseen} not seen to protect anything"
     if alike := counts[SyncVerdict.ALIKE]:
         first += f"; {alike} not told apart"
+    if fixed:
+        first += f"; {len(fixed)} seen that cannot be left out"
     lines: list[RankedLine] = [(0, f"{first}.")]
     has_cases = len(needs) > 1
     for case, own in needs:
@@ -54,8 +60,13 @@ def short_lines(needs: Needs) -> tuple[str, ...]:
     return fit_lines(lines)
 
 
-_RANKS = {SyncVerdict.PROTECTS: 1, SyncVerdict.UNSEEN: 2, SyncVerdict.ALIKE: 3}
-_LAST = 4
+_RANKS = {
+    SyncVerdict.PROTECTS: 1,
+    SyncVerdict.FIXED: 2,
+    SyncVerdict.UNSEEN: 3,
+    SyncVerdict.ALIKE: 4,
+}
+_LAST = 5
 
 
 def _rank(need: SyncNeed) -> int:
@@ -68,10 +79,18 @@ def _need_sentence(case: CaseSummary, need: SyncNeed) -> str:
         what = f"without it {_counts(need.outcomes)} of {states}"
     elif need.verdict is SyncVerdict.ALIKE:
         what = "not told apart, as the same harm is seen with every sync"
+    elif need.verdict is SyncVerdict.FIXED:
+        calls = text.integer(need.calls, "call")
+        return f"{need.site}: {calls}, which cannot be left out: what it protects is not known."
     else:
         what = f"in {states} nothing was seen that it protects"
     cost = f" (cost: {_cost(case, need)})" if need.cost_ns is not None else ""
     return f"{need.site}: {what}{cost}."
+
+
+def _harm(need: SyncNeed) -> str:
+    harmful = {name: it for name, it in need.durability.outcomes.items() if name != "kept"}
+    return _counts(harmful) or "no harm"
 
 
 def _counts(outcomes: Mapping[str, int]) -> str:
@@ -99,10 +118,9 @@ def print_needs(console: QuietConsole, needs: Needs) -> None:
             case.case_id,
             need.site,
             need.calls,
-            None if need.verdict is SyncVerdict.ABSENT else _cost(case, need),
-            need.durability.states,
-            _counts({name: it for name, it in need.durability.outcomes.items() if name != "kept"})
-            or "no harm",
+            None if need.verdict in _UNTRIED else _cost(case, need),
+            None if need.verdict is SyncVerdict.FIXED else need.durability.states,
+            None if need.verdict is SyncVerdict.FIXED else _harm(need),
             _WORDS[need.verdict],
         ]
         for case, own in needs
@@ -143,7 +161,9 @@ def needs_json(needs: Needs) -> list[dict[str, Any]]:
             "outcomes_without_it_alone": dict(need.outcomes),
             "state": need.state.hash if need.state else None,
             "state_words": durability.state_words(case, need.state) if need.state else "",
-            "without_it": durability_json(need.durability, None, ""),
+            "without_it": None
+            if need.verdict is SyncVerdict.FIXED
+            else durability_json(need.durability, None, ""),
         }
         for case, own in needs
         for need in own

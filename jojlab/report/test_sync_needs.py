@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ PROTECTS = need(SyncVerdict.PROTECTS, 2_600_000, LOST, state(2))
 UNSEEN = need(SyncVerdict.UNSEEN, None, state(1), state(2), state(3))
 ALIKE = need(SyncVerdict.ALIKE, -1_000_000, LOST)
 ABSENT = need(SyncVerdict.ABSENT, None, state(1))
+FIXED = replace(need(SyncVerdict.FIXED, None, state(1)), site="RWF_DSYNC log")
 
 
 def test_the_answer_says_what_was_seen_and_in_how_many_states() -> None:
@@ -44,6 +46,16 @@ def test_the_answer_says_what_was_seen_and_in_how_many_states() -> None:
         "little to tell).",
     )
     assert short_lines([(CASE, [ABSENT])]) == ("No sync was made: there is none to leave out.",)
+
+
+def test_a_sync_that_cannot_be_left_out_is_told_and_not_tried() -> None:
+    line = "RWF_DSYNC log: 7 calls, which cannot be left out: what it protects is not known."
+    first, _, second = short_lines([(CASE, [PROTECTS, FIXED])])
+    assert first == ("1 of 1 sync site protect what is judged; 1 seen that cannot be left out.")
+    assert second == line
+    assert short_lines([(CASE, [FIXED])])[-1] == line
+    [row] = needs_json([(CASE, [FIXED])])
+    assert (row["verdict"], row["calls"], row["without_it"]) == ("not-left-out", 7, None)
 
 
 def test_a_site_that_protects_is_shown_with_its_state() -> None:

@@ -157,12 +157,13 @@ class JudgedState(Struct, kw_only=True):
 
 class SyncSite(Struct, frozen=True, kw_only=True):
     """The syncs of a program by one call, of files of one use (sync_site.rs), and how many it made.
-    sync(2) names no file.
+    sync(2) names no file. `is_fixed`: they were seen and cannot be left out.
     """
 
     call: str
     file: str
     calls: int
+    is_fixed: bool = False
 
     @property
     def name(self) -> str:

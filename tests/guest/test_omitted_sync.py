@@ -25,7 +25,15 @@ filesystem = "ext4"
 """
 # Makes two of each, by another call that syncs: what it acknowledges is the file's name.
 APP = """#!/usr/bin/python3 -IS
-import mmap, os
+import ctypes, mmap, os, struct
+# The numbers of openat2(2) and io_uring_setup(2), and the rule of openat2 that the keeper does not
+# follow: RESOLVE_BENEATH.
+OPENAT2, IO_URING_SETUP, BENEATH = 437, 425, 8
+def openat2(name, resolve):
+    how = struct.pack("QQQ", os.O_RDWR | os.O_CREAT | os.O_DSYNC, 0o640, resolve)
+    file = ctypes.CDLL(None).syscall(OPENAT2, -100, name.encode(), how, len(how))
+    assert file >= 0
+    return file
 def acknowledge(name):
     os.write(int(os.environ["JOJ_ACKS"]), name.encode() + b"\\n")
 def opened(name, flags=0):
@@ -52,6 +60,14 @@ for number in range(2):
         assert os.stat(path).st_uid == os.getuid() and os.stat(path).st_mode & 0o777 == 0o640
         os.write(file, b"0" * 200)
         acknowledge(f"sub/{name}-{number}")
+    path = f"second-{number}"
+    os.write(openat2(path, 0), b"0" * 200)
+    acknowledge(path)
+    path = f"fixed-{number}"
+    file = openat2(path, BENEATH)
+    os.pwritev(file, [b"0" * 200], 0, os.RWF_DSYNC)
+    ctypes.CDLL(None).syscall(IO_URING_SETUP, 1, None)
+    acknowledge(path)
 """
 # A shell, as it starts sooner than Python.
 CHECK = """#!/bin/sh
@@ -72,8 +88,10 @@ SITES = {
     "msync mapped-#": "mapped",
     "O_SYNC sub/synced-#": "sub/synced",
     "O_DSYNC sub/dsynced-#": "sub/dsynced",
+    "O_DSYNC second-#": "second",
 }
-OTHERS = ("fsync mapped-#",)
+FIXED = ("openat2 fixed-#", "RWF_DSYNC fixed-#", "io_uring_setup")
+OTHERS = ("fsync mapped-#", *FIXED)
 OFTEN = ("fsync plain-#",)
 RARE = tuple(site for site in SITES if site not in OFTEN)
 
@@ -95,6 +113,8 @@ def test_each_kind_of_sync_is_left_out_alone(
     assert set(whole["outcomes"]) <= {"kept", "unmountable"}, whole["outcomes"]
     counts = {f"{it['call']} {it['file']}".strip(): it["calls"] for it in whole["sync_sites"]}
     assert counts == dict.fromkeys((*SITES, *OTHERS), 2)
+    fixed = {f"{it['call']} {it['file']}".strip() for it in whole["sync_sites"] if it["is_fixed"]}
+    assert fixed == set(FIXED)
     for site in sites:
         answer: dict[str, Any] = found[site]
         lost = [it["message"] for it in answer["states"] if it["outcome"] == "lost"]

@@ -24,6 +24,8 @@ class SyncVerdict(StrEnum):
     UNSEEN = "nothing-seen"
     # The run in which it was to be left out made no such call.
     ABSENT = "no-such-call"
+    # It was seen, and is of a kind that cannot be left out.
+    FIXED = "not-left-out"
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,16 @@ def sync_need(
         min(own, key=_ease, default=None),
         found,
     )
+
+
+def fixed_syncs(base: Sequence[PowerCuts]) -> list[SyncNeed]:
+    """Return the sites of a case that its run has and that cannot be left out."""
+    names = dict.fromkeys(it.name for answer in base for it in answer.sync_sites if it.is_fixed)
+    found = summarise_power_cuts(base)
+    return [
+        SyncNeed(name, site_calls(base, name), None, SyncVerdict.FIXED, {}, None, found)
+        for name in names
+    ]
 
 
 def site_calls(answers: Sequence[PowerCuts], site: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jojlab.analysis.run.sync_needs import SyncNeed, SyncVerdict, sync_need
+from jojlab.analysis.run.sync_needs import SyncNeed, SyncVerdict, fixed_syncs, sync_need
 from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import SUPERBLOCK_LOG, answer, slot, smallest, state
 
@@ -73,6 +73,14 @@ def test_a_run_that_makes_no_such_call_says_nothing() -> None:
     assert need(base, trial, runs_program=False).verdict is SyncVerdict.ABSENT
     fewer = need(base, cuts(lost, sync_calls=3), runs_program=False)
     assert (fewer.verdict, fewer.calls) == (SyncVerdict.PROTECTS, 5)
+
+
+def test_what_cannot_be_left_out_is_of_the_run_as_it_is() -> None:
+    fixed = {"call": "RWF_DSYNC", "file": "log", "calls": 5, "is_fixed": True}
+    usual = {"call": "fsync", "file": "log", "calls": 2}
+    [found] = fixed_syncs([cuts(state(1), sync_sites=[usual, fixed])])
+    assert (found.site, found.calls, found.verdict) == ("RWF_DSYNC log", 5, SyncVerdict.FIXED)
+    assert not fixed_syncs([cuts(state(1))])
 
 
 def test_a_cost_is_of_an_operation_and_may_be_unknown() -> None:

@@ -19,7 +19,12 @@ pub struct SyncCount {
     #[serde(flatten)]
     pub site: SyncSite,
     pub calls: u64,
+    /// Whether its syncs cannot be left out.
+    pub is_fixed: bool,
 }
+
+/// Calls that sync in a way of which no single sync can be left out.
+const FIXED: [&str; 5] = ["RWF_SYNC", "RWF_DSYNC", "openat2", "io_submit", "io_uring_setup"];
 
 /// Stands for a number, and for letters that are drawn.
 const DRAWN: &str = "#";
@@ -42,6 +47,11 @@ impl SyncSite {
             (false, _) => name,
         };
         Self { call: call.to_owned(), file }
+    }
+
+    /// Return whether its syncs cannot be left out.
+    pub fn is_fixed(&self) -> bool {
+        FIXED.contains(&self.call.as_str())
     }
 
     /// The site of a call that names no file.
@@ -128,6 +138,12 @@ mod tests {
         ] {
             assert_eq!(SyncSite::on_file("fsync", Path::new(path), false).file, name);
         }
+    }
+
+    #[test]
+    fn a_write_that_syncs_itself_cannot_be_left_out() {
+        let site = |call| SyncSite::on_file(call, Path::new("x"), false);
+        assert!(site("RWF_DSYNC").is_fixed() && !site("O_DSYNC").is_fixed());
     }
 
     #[test]

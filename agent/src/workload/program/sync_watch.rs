@@ -1,6 +1,7 @@
 //! Watches the sync calls of a program by a filter of its calls (seccomp_unotify(2)), counts them
 //! by their sites, and leaves out those of one: the call returns 0 and does nothing; a file that is
-//! opened with O_SYNC or O_DSYNC is opened without. All other calls go on as they are.
+//! opened with O_SYNC or O_DSYNC is opened without. All other calls go on as they are. What syncs by
+//! a way of which no single call can be left out is counted too, so that it is known.
 //!
 //! Works for programs of any kind, and in all their threads and children: the filter is inherited.
 //! The program waits while its keeper looks, so that nothing depends on who runs first.
@@ -39,12 +40,26 @@ enum SyncObject {
     Nothing,
 }
 
-/// The calls that open by flags, and which argument those are. That of openat2 is in memory, which
-/// no filter reads; it is not watched.
+/// The calls that open by flags, and which argument those are.
 #[cfg(target_arch = "x86_64")]
 const OPENS: [(libc::c_long, u32); 2] = [(libc::SYS_open, 1), (libc::SYS_openat, 2)];
 #[cfg(not(target_arch = "x86_64"))]
 const OPENS: [(libc::c_long, u32); 1] = [(libc::SYS_openat, 2)];
+
+/// Calls whose flags or requests are in memory, which no filter reads.
+const INDIRECT_CALLS: [libc::c_long; 3] =
+    [libc::SYS_openat2, libc::SYS_io_submit, libc::SYS_io_uring_setup];
+
+/// The number of the argument of pwritev2(2) that has its flags.
+const WRITE_FLAGS: u32 = 5;
+
+/// Opcodes of struct iocb that sync (include/uapi/linux/aio_abi.h), and places in it.
+const IOCB_SYNCS: [u16; 2] = [2, 3];
+const IOCB_FLAGS_AT: usize = 12;
+const IOCB_OPCODE_AT: usize = 16;
+const IOCB_BYTES: usize = 64;
+/// More than any program submits at once.
+const MOST_IOCBS: u64 = 1024;
 
 /// AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64 of include/uapi/linux/audit.h.
 const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
@@ -66,15 +81,16 @@ fn filter() -> Vec<libc::sock_filter> {
     let mut steps = vec![load(ARCHITECTURE_AT)];
     steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, ARCHITECTURE, 1, 0));
     steps.extend([allow, load(NUMBER_AT)]);
-    for (_, number, _) in SYNCS {
+    for number in SYNCS.map(|(_, number, _)| number).into_iter().chain(INDIRECT_CALLS) {
         steps.extend([unless(number as u32), notify]);
     }
-    for (number, place) in OPENS {
+    // O_SYNC has the bit of O_DSYNC too.
+    let opens = OPENS.map(|(number, place)| (number, place, libc::O_DSYNC));
+    let write = (libc::SYS_pwritev2, WRITE_FLAGS, libc::RWF_SYNC | libc::RWF_DSYNC);
+    for (number, place, bits) in opens.into_iter().chain([write]) {
         // The low half comes first: both machines are little-endian.
         let flags = load(ARGUMENTS_AT + 8 * place);
-        // O_SYNC has this bit too.
-        let is_synced = libc::O_DSYNC as u32;
-        let any = step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, is_synced, 0, 1);
+        let any = step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, bits as u32, 0, 1);
         steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, number as u32, 0, 4));
         steps.extend([flags, any, notify, allow]);
     }
@@ -155,7 +171,12 @@ impl SyncWatch {
     /// The calls until now, by their sites.
     pub fn counts(&self) -> Vec<SyncCount> {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.iter().map(|(site, calls)| SyncCount { site: site.clone(), calls: *calls }).collect()
+        let count = |(site, calls): (&SyncSite, &u64)| SyncCount {
+            site: site.clone(),
+            calls: *calls,
+            is_fixed: site.is_fixed(),
+        };
+        counts.iter().map(count).collect()
     }
 }
 
@@ -228,17 +249,18 @@ impl Watcher {
     }
 
     fn reply(&self, call: &libc::seccomp_notif) -> Reply {
-        let number = libc::c_long::from(call.data.nr);
-        if let Some((_, place)) = OPENS.iter().find(|(open, _)| *open == number) {
-            return self.open_reply(call, *place as usize).unwrap_or(Reply::GoOn);
+        let process = self.proc.join(call.pid.to_string());
+        if let Some(open) = OpenCall::read(call, &process) {
+            return self.open_reply(open, &process).unwrap_or(Reply::GoOn);
         }
-        let is_omitted = self.sync_site(call).is_some_and(|site| self.count(site));
+        let site = self.sync_site(call).or_else(|| self.fixed_site(call, &process));
+        let is_omitted = site.is_some_and(|site| self.count(site));
         if is_omitted { Reply::Done } else { Reply::GoOn }
     }
 
     /// Counts a call; whether it is one of those that are left out.
     fn count(&self, site: SyncSite) -> bool {
-        let is_omitted = site.to_string() == self.omitted;
+        let is_omitted = !site.is_fixed() && site.to_string() == self.omitted;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry(site).or_default() += 1;
         is_omitted
@@ -271,6 +293,25 @@ impl Watcher {
         }
     }
 
+    /// Return the site of a sync that cannot be left out alone: of a write that syncs itself, of requests
+    /// of Linux AIO, and of all that a ring of io_uring does.
+    fn fixed_site(&self, call: &libc::seccomp_notif, process: &Path) -> Option<SyncSite> {
+        let [first, second, third, ..] = call.data.args;
+        match libc::c_long::from(call.data.nr) {
+            libc::SYS_pwritev2 => {
+                let flags = call.data.args[WRITE_FLAGS as usize] as i32;
+                let name = if flags & libc::RWF_SYNC == 0 { "RWF_DSYNC" } else { "RWF_SYNC" };
+                let path = fs::read_link(process.join("fd").join((first as i32).to_string()));
+                Some(SyncSite::on_file(name, &self.in_work(&path.ok()?)?, false))
+            }
+            libc::SYS_io_submit => {
+                has_sync(process, second, third).then(|| SyncSite::on_all("io_submit"))
+            }
+            libc::SYS_io_uring_setup => Some(SyncSite::on_all("io_uring_setup")),
+            _ => None,
+        }
+    }
+
     /// Return the place of a path of this process in the working directory; None where it is not in
     /// it.
     fn in_work(&self, path: &Path) -> Option<PathBuf> {
@@ -281,21 +322,22 @@ impl Watcher {
     }
 
     /// Return the answer to an open by which each write syncs; None where it is none of ours.
-    fn open_reply(&self, call: &libc::seccomp_notif, place: usize) -> Option<Reply> {
-        let (flags, mode) = (call.data.args[place] as i32, call.data.args[place + 1] as u32);
-        let process = self.proc.join(call.pid.to_string());
-        let given = path_at(&process, call.data.args[place - 1])?;
-        let folder = match (place, call.data.args[0] as i32) {
-            (1, _) | (_, libc::AT_FDCWD) => fs::read_link(process.join("cwd")).ok()?,
-            (_, descriptor) => {
-                fs::read_link(process.join("fd").join(descriptor.to_string())).ok()?
-            }
+    fn open_reply(&self, open: OpenCall, process: &Path) -> Option<Reply> {
+        let OpenCall { folder, path, flags, mode, is_fixed } = open;
+        let given = path_at(process, path)?;
+        let folder = match folder {
+            libc::AT_FDCWD => fs::read_link(process.join("cwd")).ok()?,
+            descriptor => fs::read_link(process.join("fd").join(descriptor.to_string())).ok()?,
         };
         let folder = folder.strip_prefix(&self.root).ok()?;
         // An absolute path takes the folder's place.
         let path = lexical(&Path::new("/").join(folder).join(given));
         let inside = self.in_work(&self.root.join(path.strip_prefix("/").ok()?))?;
-        let name = if flags & libc::O_SYNC == libc::O_SYNC { "O_SYNC" } else { "O_DSYNC" };
+        let name = match flags & libc::O_SYNC == libc::O_SYNC {
+            _ if is_fixed => "openat2",
+            true => "O_SYNC",
+            false => "O_DSYNC",
+        };
         if !self.count(SyncSite::on_file(name, &inside, false)) {
             return Some(Reply::GoOn);
         }
@@ -324,6 +366,62 @@ impl Watcher {
         become_user(0);
         Ok((opened?, flags))
     }
+}
+
+/// A call that opens a file by which each write syncs.
+struct OpenCall {
+    folder: i32,
+    /// The address of its path.
+    path: u64,
+    flags: i32,
+    mode: u32,
+    /// Whether it opens by rules that the keeper cannot follow.
+    is_fixed: bool,
+}
+
+impl OpenCall {
+    /// None where the call is another one.
+    fn read(call: &libc::seccomp_notif, process: &Path) -> Option<Self> {
+        let number = libc::c_long::from(call.data.nr);
+        let [folder, path, how, ..] = call.data.args;
+        if number == libc::SYS_openat2 {
+            let mut given = [0; 24];
+            let memory = File::open(process.join("mem")).ok()?;
+            memory.read_exact_at(&mut given, how).ok()?;
+            // struct open_how of include/uapi/linux/openat2.h.
+            let [flags, mode, resolve] = [0, 8, 16].map(|at| word(&given[at..]));
+            let (flags, mode) = (flags as i32, mode as u32);
+            let open = Self { folder: folder as i32, path, flags, mode, is_fixed: resolve != 0 };
+            return (flags & libc::O_DSYNC != 0).then_some(open);
+        }
+        let (_, place) = OPENS.iter().find(|(open, _)| *open == number)?;
+        let place = *place as usize;
+        let folder = if place == 1 { libc::AT_FDCWD } else { folder as i32 };
+        let (flags, mode) = (call.data.args[place] as i32, call.data.args[place + 1] as u32);
+        Some(Self { folder, path: call.data.args[place - 1], flags, mode, is_fixed: false })
+    }
+}
+
+/// Return whether one of the requests that are submitted at once syncs; `place` is of their addresses.
+fn has_sync(process: &Path, count: u64, place: u64) -> bool {
+    let Ok(memory) = File::open(process.join("mem")) else { return false };
+    (0..count.min(MOST_IOCBS)).any(|number| {
+        let (mut address, mut iocb) = ([0; 8], [0; IOCB_BYTES]);
+        let read = memory
+            .read_exact_at(&mut address, place + 8 * number)
+            .and_then(|()| memory.read_exact_at(&mut iocb, word(&address)));
+        read.is_ok() && is_sync(&iocb)
+    })
+}
+
+fn is_sync(iocb: &[u8; IOCB_BYTES]) -> bool {
+    let opcode = u16::from_ne_bytes([iocb[IOCB_OPCODE_AT], iocb[IOCB_OPCODE_AT + 1]]);
+    let flags = i32::from(iocb[IOCB_FLAGS_AT]);
+    IOCB_SYNCS.contains(&opcode) || flags & (libc::RWF_SYNC | libc::RWF_DSYNC) != 0
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_ne_bytes(bytes[..8].try_into().expect("eight bytes"))
 }
 
 /// The text that a process has at an address.
@@ -371,6 +469,18 @@ mod tests {
         assert_eq!(mapped_file(maps, 0x7f00_0000_1fff), Some("/root/app/a b"));
         assert_eq!(mapped_file(maps, 0x7f00_0000_2000), None);
         assert_eq!(mapped_file(maps, 1), None);
+    }
+
+    #[test]
+    fn a_request_syncs_by_its_opcode_or_its_flags() {
+        let request = |opcode, flags| {
+            let mut iocb = [0; IOCB_BYTES];
+            (iocb[IOCB_OPCODE_AT], iocb[IOCB_FLAGS_AT]) = (opcode, flags);
+            is_sync(&iocb)
+        };
+        let (write, data_sync) = (1, 3);
+        assert!(request(data_sync, 0) && request(write, libc::RWF_DSYNC as u8));
+        assert!(!request(write, 0));
     }
 
     #[test]
