@@ -5,11 +5,14 @@ setting that promises less, is found.
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.foundation.tools import need_tool, run_tool
 from jojlab.lab.lab import Lab
 from tests.guest.test_own_check import answers
 from tests.inside import joj
@@ -27,6 +30,23 @@ def test_lmdb_keeps_what_it_syncs_and_loses_what_it_does_not(cache: Cache) -> No
     assert "corrupt" in outcomes["without-data-sync-ext4"], outcomes
     assert "lost" in outcomes["without-meta-sync-ext4"], outcomes
     assert "corrupt" not in outcomes["without-meta-sync-ext4"], outcomes
+
+
+def test_leveldb_keeps_what_it_syncs_and_loses_what_it_does_not(
+    cache: Cache, tmp_path: Path
+) -> None:
+    for name in ("leveldb.c", "leveldb.toml"):
+        shutil.copy(FOLDER / name, tmp_path)
+    source, program = str(tmp_path / "leveldb.c"), str(tmp_path / "leveldb")
+    run_tool([str(need_tool("cc", "gcc")), "-o", program, source, "-lleveldb"], "compile it")
+    found = answers(Lab(cache), str(tmp_path / "leveldb.toml"))
+    outcomes = {name: set(answer["outcomes"]) for name, answer in found.items()}
+    assert outcomes["synchronous-ext4"] <= EVERY_CASE, outcomes
+    # "A crash of the machine may cause the last few updates to be lost": doc/index.md of LevelDB.
+    for name in ("asynchronous-ext4", "without-log-sync-ext4"):
+        assert "lost" in outcomes[name], outcomes
+        assert outcomes[name] <= {*EVERY_CASE, "lost"}, outcomes
+    assert outcomes["without-table-sync-ext4"] & {"lost", "corrupt"}, outcomes
 
 
 def test_git_loses_commits_and_is_damaged_where_its_beginning_was_not_synced(cache: Cache) -> None:
