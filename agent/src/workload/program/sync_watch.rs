@@ -1,7 +1,7 @@
 //! Watches the sync calls of a program by a filter of its calls (seccomp_unotify(2)), counts them
 //! by their sites, and leaves out those of one: the call returns 0 and does nothing; a file that is
-//! opened with O_SYNC or O_DSYNC is opened without. All other calls go on as they are. What syncs by
-//! a way of which no single call can be left out is counted too, so that it is known.
+//! opened with O_SYNC or O_DSYNC is opened without. All other calls go on as they are. What syncs in
+//! a way of which no call can be left out is counted too.
 //!
 //! Works for programs of any kind, and in all their threads and children: the filter is inherited.
 //! The program waits while its keeper looks, so that nothing depends on who runs first.
@@ -293,8 +293,8 @@ impl Watcher {
         }
     }
 
-    /// Return the site of a sync that cannot be left out alone: of a write that syncs itself, of requests
-    /// of Linux AIO, and of all that a ring of io_uring does.
+    /// Return the site of a sync that cannot be left out alone: of a write that syncs itself, of
+    /// requests of Linux AIO, and of all that a ring of io_uring does.
     fn fixed_site(&self, call: &libc::seccomp_notif, process: &Path) -> Option<SyncSite> {
         let [first, second, third, ..] = call.data.args;
         match libc::c_long::from(call.data.nr) {
@@ -402,7 +402,8 @@ impl OpenCall {
     }
 }
 
-/// Return whether one of the requests that are submitted at once syncs; `place` is of their addresses.
+/// Return whether one of the requests that are submitted at once syncs; their addresses are at
+/// `place`.
 fn has_sync(process: &Path, count: u64, place: u64) -> bool {
     let Ok(memory) = File::open(process.join("mem")) else { return false };
     (0..count.min(MOST_IOCBS)).any(|number| {
