@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A program that puts records into LevelDB and acknowledges each, and the check of what a power cut
- * left of them: it is the check where JOJ_ACKED names what was acknowledged. Debian's libleveldb-dev
- * has what it needs:
+ * left of them: it is the check where JOJ_ACKED names what was acknowledged. It needs Debian's
+ * libleveldb-dev:
  *
  *	cc -Wall -Wextra -Werror -o leveldb leveldb.c -lleveldb
  */

@@ -1,7 +1,7 @@
 //! Watches the sync calls of a program by a filter of its calls (seccomp_unotify(2)), counts them
 //! by their sites, and leaves out those of one: the call returns 0 and does nothing; a file that is
-//! opened with O_SYNC or O_DSYNC is opened without. All other calls go on as they are. What syncs in
-//! a way of which no call can be left out is counted too.
+//! opened with O_SYNC or O_DSYNC is opened without. All other calls go on as they are. What syncs
+//! in a way of which no call can be left out is counted too.
 //!
 //! Works for programs of any kind, and in all their threads and children: the filter is inherited.
 //! The program waits while its keeper looks, so that nothing depends on who runs first.
