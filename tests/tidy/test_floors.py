@@ -111,7 +111,7 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
         ("record/job.rs", "use super::{Switch};\n", set()),
         (
             "tables/rows.rs",
-            "use super::write::{write, Table};\n",
+            "use super::write::write;\n",
             {"tables/rows.rs", "tables/write.rs"},
         ),
         (

@@ -25,7 +25,8 @@ use sha2::{Digest, Sha256};
 
 use crate::errors::WrongUse;
 use crate::tables::fleet::{Commit, FileLives, FileSum, IoSum, SegmentFacts};
-use crate::tables::write::{Table, encode};
+use crate::tables::rows::Table;
+use crate::tables::write::encode;
 
 const READY: &str = "ready";
 const REFUSED: &str = "refused";

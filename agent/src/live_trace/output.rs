@@ -9,9 +9,8 @@ use serde::Serialize;
 
 use crate::errors::WrongUse;
 use crate::tables::capture::{Manifest, TraceLoss};
-use crate::tables::rows::{Counter, File, PageRun, Request, Transaction, Writer};
+use crate::tables::rows::{Counter, File, PageRun, Request, Table, Transaction, Writer};
 use crate::tables::write::Segments;
-use crate::tables::write::Table;
 use crate::tracer::Gaps;
 
 /// The phase of what counts for no program that is watched.

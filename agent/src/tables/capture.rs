@@ -9,9 +9,9 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::rows::{Counter, File, FlashOperation, PageRun, Request, Transaction};
+use super::rows::{Counter, File, FlashOperation, PageRun, Request, Table, Transaction};
 use super::timeline::Timeline;
-use super::write::{ManifestRow, Table, WriteError, write};
+use super::write::{ManifestRow, WriteError, write};
 
 /// The rows of each table; None where the capture does not have it. The manifest is always there.
 #[derive(Default)]

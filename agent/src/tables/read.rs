@@ -21,7 +21,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
-use super::write::Table;
+use super::rows::Table;
 
 /// The most bytes of a column of a row group: a segment of ours has 65,536 rows, of some hundred
 /// bytes each.

@@ -12,16 +12,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
-};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::rows::{Counter, File, FlashOperation, PageRun, Request, Transaction, Word, Writer};
+use super::rows::{Table, table};
 
 /// A table could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -32,232 +30,15 @@ pub enum WriteError {
     Parquet { path: PathBuf, source: ParquetError },
 }
 
-/// A value that knows its column type.
-pub(super) trait Column: Sized {
-    const TYPE: DataType;
-    const NULLABLE: bool;
-    fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef
-    where
-        Self: 'a;
-    /// The values of an array; none where it is of another type, or lacks a value.
-    fn values(array: &dyn Array) -> Option<Vec<Self>>;
-}
-
-/// Implements `Column` for a type and its option; `$value` makes of a reference to one what the
-/// array is built from, `$back` makes one of what an array has.
-macro_rules! column {
-    ($type:ty, $data_type:expr, $array:ty, $value:expr, $back:expr) => {
-        impl Column for $type {
-            const TYPE: DataType = $data_type;
-            const NULLABLE: bool = false;
-            fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef {
-                Arc::new(values.map($value).map(Some).collect::<$array>())
-            }
-            fn values(array: &dyn Array) -> Option<Vec<Self>> {
-                array.as_any().downcast_ref::<$array>()?.iter().map(|it| it.map($back)).collect()
-            }
-        }
-        impl Column for Option<$type> {
-            const TYPE: DataType = $data_type;
-            const NULLABLE: bool = true;
-            fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef {
-                Arc::new(values.map(|value| value.as_ref().map($value)).collect::<$array>())
-            }
-            fn values(array: &dyn Array) -> Option<Vec<Self>> {
-                let array = array.as_any().downcast_ref::<$array>()?;
-                Some(array.iter().map(|it| it.map($back)).collect())
-            }
-        }
-    };
-}
-column!(i64, DataType::Int64, Int64Array, |value: &i64| *value, |value| value);
-column!(bool, DataType::Boolean, BooleanArray, |value: &bool| *value, |value| value);
-column!(f64, DataType::Float64, Float64Array, |value: &f64| *value, |value| value);
-column!(Vec<u8>, DataType::Binary, BinaryArray, Vec::as_slice, |bytes: &[u8]| bytes.to_owned());
-column!(String, DataType::Utf8, StringArray, String::as_str, |text: &str| text.to_owned());
-column!(Word, DataType::Utf8, StringArray, |word: &Word| &**word, |text: &str| {
-    Word::Owned(text.to_owned())
-});
-
-/// A row type that makes a table.
-pub trait Table: Sized {
-    /// Its name, and its file's.
-    const NAME: &'static str;
-    /// Columns that grow from row to row: their differences are stored.
-    const GROWING: &'static [&'static str] = &[];
-    /// The columns of `rows`, in the schema's order.
-    fn columns(rows: &[Self]) -> Vec<(Field, ArrayRef)>;
-    /// The rows of a batch of columns.
-    ///
-    /// # Errors
-    /// Naming the column that is missing, or is none of this table.
-    fn rows(batch: &RecordBatch) -> Result<Vec<Self>, String>;
-}
-
-pub(super) fn one_column<Row, Value: Column>(
-    name: &str,
-    rows: &[Row],
-    value: impl Fn(&Row) -> &Value,
-) -> (Field, ArrayRef) {
-    (Field::new(name, Value::TYPE, Value::NULLABLE), Value::array(rows.iter().map(value)))
-}
-
-pub(super) fn column_values<Value: Column>(
-    batch: &RecordBatch,
-    name: &str,
-) -> Result<Vec<Value>, String> {
-    let column = batch.column_by_name(name).ok_or_else(|| format!("has no column {name}"))?;
-    Value::values(column.as_ref()).ok_or_else(|| {
-        let found = column.data_type();
-        format!("column {name} is {found}, or lacks a value, where {} was expected", Value::TYPE)
-    })
-}
-
-/// Implements `Table` for a row type, naming its fields in the schema's order, and those that grow
-/// from row to row.
-macro_rules! table {
-    (
-        $name:literal, $row:ty { $($field:ident),+ $(,)? }
-        $(, growing: [$($growing:ident),+])?
-    ) => {
-        impl $crate::tables::write::Table for $row {
-            const NAME: &'static str = $name;
-            $(const GROWING: &'static [&'static str] = &[$(stringify!($growing)),+];)?
-            fn columns(rows: &[Self]) -> Vec<(arrow_schema::Field, arrow_array::ArrayRef)> {
-                vec![$($crate::tables::write::one_column(
-                    stringify!($field), rows, |row| &row.$field,
-                )),+]
-            }
-            fn rows(batch: &arrow_array::RecordBatch) -> Result<Vec<Self>, String> {
-                let mut rows = vec![<$row>::default(); batch.num_rows()];
-                $(
-                    let values = $crate::tables::write::column_values(batch, stringify!($field))?;
-                    rows.iter_mut().zip(values).for_each(|(row, value)| row.$field = value);
-                )+
-                Ok(rows)
-            }
-        }
-    };
-}
-pub(super) use table;
-
-table!(
-    "requests",
-    Request {
-        request_id,
-        device,
-        phase,
-        transaction_id,
-        queue_ns,
-        issue_ns,
-        complete_ns,
-        sector,
-        length_bytes,
-        operation,
-        sync,
-        meta,
-        prio,
-        fua,
-        preflush,
-        readahead,
-        idle,
-        bio_count,
-        block_type,
-        block_subtype,
-        file_id,
-        file_offset_bytes,
-        file_kind,
-        one_run,
-        sequential,
-        submitter_pid,
-        submitter_tid,
-        submitter_comm,
-        submitter_call,
-        asker_pid,
-        asker_tid,
-        asker_comm,
-        asker_call,
-        asker_begin_ns,
-        asker_file_id,
-        asker_count,
-        askers,
-        reason,
+table! {
+    "manifest";
+    /// One entry of the manifest: a key and its JSON.
+    #[derive(Eq)]
+    pub struct ManifestRow {
+        pub key: String,
+        pub value: String,
     }
-);
-table!(
-    "page_runs",
-    PageRun {
-        request_id,
-        sector,
-        length_bytes,
-        block_type,
-        block_subtype,
-        file_id,
-        file_offset_bytes,
-        file_kind,
-        home_sector,
-        home,
-    }
-);
-table!(
-    "flash_operations",
-    FlashOperation {
-        request_id,
-        kind,
-        block,
-        offset_bytes,
-        length_bytes,
-        volume_id,
-        logical_block,
-        erase_count,
-        cause,
-        flipped_bits,
-        outcome,
-    }
-);
-table!(
-    "files",
-    File {
-        file_id,
-        device,
-        inode,
-        generation,
-        path,
-        path_history,
-        file_kind,
-        first_seen_ns,
-        last_seen_ns,
-        unlinked,
-        size_bytes,
-    }
-);
-table!(
-    "transactions",
-    Transaction {
-        transaction_id,
-        thread,
-        tid,
-        phase,
-        kind,
-        databases,
-        begin_ns,
-        commit_ns,
-        return_ns,
-        sync_calls,
-        wal_frames,
-        busy_retries,
-    }
-);
-table!("writers", Writer { file_id, pid, process, is_watched, write_calls, write_bytes, dirtied });
-table!("counters", Counter { phase, source, name, value });
-
-/// One entry of the manifest: a key and its JSON.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ManifestRow {
-    pub key: String,
-    pub value: String,
 }
-table!("manifest", ManifestRow { key, value });
 
 /// Writes `rows` to DIRECTORY/TABLE.parquet.
 ///
@@ -362,10 +143,12 @@ fn write_durably<Row: Table>(path: &Path, rows: &[Row]) -> Result<(), WriteError
 
 #[cfg(test)]
 mod tests {
-    use super::super::fleet;
     use super::*;
-    use crate::tables::recording;
-    use crate::tables::rows::PageRun;
+    use crate::tables::rows::{
+        Counter, File, FlashOperation, PageRun, Request, Transaction, Writer,
+    };
+    use crate::tables::{fleet, recording};
+    use arrow_schema::DataType;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     /// Columns of schema/FILE.toml as (name, type, nullable).
