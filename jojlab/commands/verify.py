@@ -270,6 +270,14 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     help="Also cut the power of runs in which the syncs of one site do nothing, one site after the "
     "other, and say what each protects (docs/own-engine.md).",
 )
+@option(
+    "--schedules",
+    metavar="N",
+    type=click.IntRange(2, 1000),
+    default=None,
+    help="Run a program in N orders of its threads, the kernel's own and drawn ones "
+    "(docs/own-engine.md).",
+)
 @states_option
 @jobs_option
 @no_cache_option
@@ -286,6 +294,7 @@ def durability(
     check: str,
     acks: str,
     without_sync: bool,
+    schedules: int | None,
     states: int,
     jobs: int,
     no_cache: bool,
@@ -319,6 +328,7 @@ def durability(
       joj verify durability first-look --set mount_options=nobarrier --json
       joj verify durability --program ./engine --check ./check   # docs/own-engine.md
       joj verify durability --program ./engine --check ./check --without-sync --states 100
+      joj verify durability --program ./engine --check ./check --schedules 8
       joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
     What was judged is kept: joj run, joj bill and their reports show it from then on.
@@ -326,6 +336,8 @@ def durability(
     Exit code 1 if a power cut did harm that the manuals rule out, or that a program's check found,
     3 if a case failed.
     """
+    if schedules is not None:
+        settings = (*settings, _schedule_setting(settings, schedules))
     named = choose_experiment(
         "joj verify durability", experiment, settings, program, argument,
         files=files, other_programs=other_programs, check=check, acks=acks,
@@ -355,6 +367,13 @@ def durability(
     if judge.failures:
         return MACHINE_CANNOT
     return EXPECTATION_FAILED if any(case.is_refuted for case in cases) else FINE
+
+
+def _schedule_setting(settings: Sequence[str], count: int) -> str:
+    """Return the setting of so many schedules; UseError where they are named already."""
+    if any(setting.startswith("schedule=") for setting in settings):
+        raise UseError("--schedules and --set schedule name the same", "drop one of them")
+    return f"schedule={','.join(map(str, range(count)))}"
 
 
 # By case_id, what power cuts left of each seed.
@@ -486,7 +505,8 @@ def _print_durability(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> 
             words.worst_sentence(case),
         )
         told = "; ".join(filter(None, lines))
-        print(" ".join(filter(None, (f"{case.case_id}: {told}", words.needs_sentence(case)))))
+        more = (words.needs_sentence(case), words.boot_sentence(case))
+        print(" ".join(filter(None, (f"{case.case_id}: {told}", *more))))
         for line in words.cause_sentences(case):
             print(f"{case.case_id}: {line}")
     for name, reason in skipped.items():

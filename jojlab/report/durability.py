@@ -375,7 +375,10 @@ def _judge_words(case: CaseSummary) -> str:
         "databases": "opening its SQLite databases: integrity_check, and from the return of the "
         "last commit on their rows",
     }
-    return f"; judged by {words[case.judge]}" if case.judge in words else ""
+    judge = f"; judged by {words[case.judge]}" if case.judge in words else ""
+    schedule = case.case.get("schedule")
+    varied = f"; in the drawn order {schedule} of its threads" if schedule else ""
+    return varied + judge
 
 
 def _commit(case: CaseSummary) -> str:

@@ -262,6 +262,8 @@ def test_a_program_is_judged_by_its_check_and_the_words_say_so() -> None:
     assert verdict_sentence(kept).endswith("; judged by the check ./check and by the filesystem")
     words = "check: what was acknowledged is lost (exit code 1): 2 of 9 records"
     lost = case([state(9, "prefix", "lost", lost=0, message=words)], fields)
+    drawn = case(states(harmless=4), {**fields, "schedule": 3})
+    assert "; in the drawn order 3 of its threads; judged by" in verdict_sentence(drawn)
     assert outcome_words(lost) == "loses what was acknowledged: 1 of 1 state"
     assert words in worst_sentence(lost)
     assert "just after a line was acknowledged" in moments(lost)

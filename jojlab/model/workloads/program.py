@@ -91,6 +91,15 @@ FIELDS: tuple[Field, ...] = (
         group=PROGRAM,
     ),
     Field(
+        "schedule",
+        "the order in which its threads run: 0 is that of the kernel; for each other number their "
+        "classes and priorities are drawn, at drawn instants (docs/own-engine.md)",
+        0,
+        lowest=0,
+        highest=1_000_000,
+        group=PROGRAM,
+    ),
+    Field(
         "omitted_sync",
         "the syncs that the program is made to leave out, by call and file, such as 'fsync "
         "records/#' (docs/own-engine.md): the call returns 0 and does nothing; none: no sync is "

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use anyhow::Context;
 
+use super::schedule::{READER, set_rank};
 use crate::record::words;
 use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
@@ -98,7 +99,7 @@ impl AckReader {
     /// that of the return of the call that wrote it, and not that of the program's next pause.
     pub fn start(mut pipe: PipeReader) -> Self {
         Self(std::thread::spawn(move || {
-            go_first()?;
+            set_rank(0, READER)?;
             let mut found = Acknowledgments::default();
             let mut piece = [0; 4 << 10];
             loop {
@@ -118,16 +119,6 @@ impl AckReader {
         let read =
             self.0.join().map_err(|_| anyhow::anyhow!("the reader of acknowledgments ended"));
         read?.context("reading the program's acknowledgments")
-    }
-}
-
-/// Puts this thread before all that are not of a real-time class (sched(7)).
-fn go_first() -> std::io::Result<()> {
-    let parameter = libc::sched_param { sched_priority: 1 };
-    // SAFETY: reads a struct of ours; 0 is this thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
     }
 }
 

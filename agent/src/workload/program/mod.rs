@@ -7,6 +7,7 @@ mod check;
 pub mod confined;
 mod databases;
 mod keeper;
+mod schedule;
 mod sync_site;
 mod sync_watch;
 
@@ -19,6 +20,7 @@ use check::Check;
 use confined::{ConfinedProgram, ProgramEnd, UID, ended};
 use databases::DatabaseJudge;
 use keeper::{ProgramOutput, start};
+use schedule::DrawnOrder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -82,6 +84,8 @@ pub struct ProgramCase {
     /// The site of the syncs that are left out, or `NONE`; all are counted then. Empty: they are
     /// not watched.
     pub omitted_sync: String,
+    /// The number of the order in which its threads run; 0: that of the kernel.
+    pub schedule: u64,
 }
 
 /// The check that is joj's own, of SQLite databases.
@@ -110,7 +114,10 @@ pub struct PreparedProgram {
     /// The root of the user's check, and the user's variables for it; where there is one.
     check: Option<(PathBuf, Vec<String>)>,
     ack_place: AckPlace,
+    schedule: u64,
     start_ns: i64,
+    /// The number of ranks that its schedule set.
+    schedule_changes: u64,
     acknowledged: Acknowledgments,
     witness: Option<CallWitness>,
     output: ProgramOutput,
@@ -154,7 +161,9 @@ impl PreparedProgram {
             expected_exit_code: settings.expected_exit_code,
             check: check.then(|| (settings.check.clone(), settings.environment.clone())),
             ack_place: settings.acks,
+            schedule: settings.schedule,
             start_ns: 0,
+            schedule_changes: 0,
             acknowledged: Acknowledgments::default(),
             witness: Some(witness),
             output: ProgramOutput::default(),
@@ -174,6 +183,7 @@ impl PreparedProgram {
             }
             None => (None, None),
         };
+        let schedule = (self.schedule != 0).then(|| DrawnOrder::start(self.schedule));
         self.start_ns = now_ns();
         let (mut child, reader) = start(&self.confined, pipe)?;
         let mut reader = Some(reader);
@@ -200,6 +210,9 @@ impl PreparedProgram {
             }
         }
         let status = child.wait().context("waiting for the program")?;
+        if let Some(schedule) = schedule {
+            self.schedule_changes = schedule.finish()?;
+        }
         anyhow::ensure!(status.success(), "the program's keeper: {status}: {}", self.output.text());
         if let Some(acks) = acks {
             self.acknowledged = acks.finish()?;
@@ -243,6 +256,9 @@ impl PreparedProgram {
         });
         if self.confined.omitted_sync.is_some() {
             described["sync_sites"] = json!(self.end.syncs);
+        }
+        if self.schedule != 0 {
+            described["schedule_changes"] = self.schedule_changes.into();
         }
         if self.check.is_some() {
             described["acknowledged_lines"] = self.acknowledged.times_ns().len().into();
