@@ -63,21 +63,15 @@ pub fn database_digest(
 /// # Errors
 /// If it cannot be read.
 pub fn file_digest(path: &Path) -> Result<ContentsDigest, SqliteError> {
-    database_digest(&open_unchecked(path)?, "main", path)
+    database_digest(&open_unchecked(path, Vfs::None)?, "main", path)
 }
 
-/// Return the databases of apps that have a VFS with which plain SQLite may go on.
-pub fn open_to_all(paths: &[PathBuf], vfs: Vfs) -> Vec<PathBuf> {
-    if vfs == Vfs::Redo { Vec::new() } else { paths.to_vec() }
-}
-
-/// A connection of plain SQLite to an existing database.
+/// A connection to an existing database, by a VFS or by plain SQLite.
 ///
 /// # Errors
 /// If it is not there, or cannot be opened.
-pub fn open_unchecked(path: &Path) -> Result<Connection, SqliteError> {
-    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .map_err(failed("open", path))
+pub fn open_unchecked(path: &Path, vfs: Vfs) -> Result<Connection, SqliteError> {
+    vfs.open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed("open", path))
 }
 
 /// The schema of a database in which these statements were executed.
@@ -167,8 +161,7 @@ pub fn open(path: &Path) -> Result<Connection, SqliteError> {
 
 fn open_by(vfs: Vfs, path: &Path) -> Result<Connection, SqliteError> {
     // Not read-only: the first reader after a crash is the one that recovers.
-    let connection =
-        vfs.open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed("open", path))?;
+    let connection = open_unchecked(path, vfs)?;
     let report: String = connection
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .map_err(failed("integrity_check", path))?;

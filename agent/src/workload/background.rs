@@ -21,6 +21,7 @@ use crate::sqlite::contents;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::error::failed;
 use crate::sqlite::pragmas::{JournalMode, Pragmas};
+use crate::sqlite::vfs::Vfs;
 use crate::sqlite::wal::Database;
 use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
@@ -153,6 +154,10 @@ impl Remains for RemainsOfBoth {
 
     fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
         self.workload.databases()
+    }
+
+    fn vfs(&self) -> Vfs {
+        self.workload.vfs()
     }
 
     fn sync_sites(&self) -> Value {

@@ -13,6 +13,7 @@ use super::ledger::is_commit;
 use super::power_cut::{Cut, CutFindings};
 use super::threads::task::Observer;
 use crate::record::WorkloadFields;
+use crate::sqlite::vfs::Vfs;
 use crate::tables::rows::Transaction;
 
 /// One line of the table of kinds.
@@ -142,6 +143,11 @@ pub trait Remains {
     /// If they cannot be looked for.
     fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
         Ok(Vec::new())
+    }
+
+    /// Return the VFS by which it would.
+    fn vfs(&self) -> Vfs {
+        Vfs::None
     }
 
     /// Checks, before any power is cut, that what `judge` compares with gives the whole run as

@@ -151,7 +151,8 @@ impl<'a> Judge<'a> {
     /// Writes as an app that goes on does: a file, and one more commit to each database.
     fn go_on(&self, directory: &Path) -> Result<(), WorkloadError> {
         write_next_file(directory)?;
-        self.remains.databases()?.iter().try_for_each(|path| Ok(commit_next(path)?))
+        let vfs = self.remains.vfs();
+        self.remains.databases()?.iter().try_for_each(|path| Ok(commit_next(path, vfs)?))
     }
 
     /// Checks what is there, or hands it out to be checked.

@@ -68,7 +68,11 @@ impl Remains for SqlRemains {
     }
 
     fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
-        Ok(contents::open_to_all(&self.files, self.vfs))
+        Ok(self.files.clone())
+    }
+
+    fn vfs(&self) -> Vfs {
+        self.vfs
     }
 }
 

@@ -13,6 +13,7 @@ use super::operations::{
 use super::settings::{SqliteSettings, SqliteWorkload};
 use crate::sqlite::contents::{self, ContentsDigest, row_digest, schema_digest};
 use crate::sqlite::error::failed;
+use crate::sqlite::vfs::Vfs;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{
@@ -107,8 +108,11 @@ impl Remains for SqliteRemains {
     }
 
     fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
-        let paths: Vec<PathBuf> = self.left.iter().flat_map(|left| left.paths.clone()).collect();
-        Ok(contents::open_to_all(&paths, self.settings.options.vfs))
+        Ok(self.left.iter().flat_map(|left| left.paths.clone()).collect())
+    }
+
+    fn vfs(&self) -> Vfs {
+        self.settings.options.vfs
     }
 }
 
