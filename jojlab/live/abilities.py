@@ -158,7 +158,7 @@ def arm64() -> str:
     try:
         agent_path(ARM64.name)
     except MachineError as error:
-        missing.append("its agent")
+        missing.append("agent for arm64")
         remedies.append(error.remedy)
     if missing:
         return f"optional, for machine=arm64: no {', '.join(missing)} ({'; '.join(remedies)})"
