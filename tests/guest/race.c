@@ -14,7 +14,7 @@
 /* Three times as long as a sync takes in the kernel's own order. */
 #define BUSY_NS 60000000
 
-static atomic_int asked, made;
+static atomic_int request_count, file_count;
 
 static long long now_ns(void)
 {
@@ -30,17 +30,17 @@ static void *make_files(void *unused)
 	char name[32];
 	int file;
 
-	while (made < FILES) {
-		if (made == asked) {
+	while (file_count < FILES) {
+		if (file_count == request_count) {
 			usleep(100);
 			continue;
 		}
-		snprintf(name, sizeof(name), "file-%d", made);
+		snprintf(name, sizeof(name), "file-%d", file_count);
 		file = open(name, O_WRONLY | O_CREAT, 0644);
 		if (write(file, content, sizeof(content)) != sizeof(content) || fsync(file))
 			_exit(1);
 		close(file);
-		made++;
+		file_count++;
 	}
 	return unused;
 }
@@ -55,12 +55,12 @@ int main(void)
 	for (number = 0; number < FILES; number++) {
 		long long end = now_ns() + BUSY_NS;
 
-		asked++;
+		request_count++;
 		while (now_ns() < end)
 			;
 		printf("%d\n", number);
 		fflush(stdout);
-		while (made <= number)
+		while (file_count <= number)
 			usleep(100);
 	}
 	return pthread_join(thread, NULL);
