@@ -55,12 +55,7 @@ pub struct Bills {
 impl Bills {
     /// Adds the requests that somebody waits for by a call.
     pub fn add_requests(&mut self, rows: &FinishedRows) {
-        let mut runs = rows.page_runs.as_slice();
-        for request in &rows.requests {
-            let first = runs.partition_point(|run| run.request_id < request.request_id);
-            let count = runs[first..].partition_point(|run| run.request_id == request.request_id);
-            let of_request = &runs[first..first + count];
-            runs = &runs[first + count..];
+        for (request, of_request) in rows.requests_with_runs() {
             let asker = request.asker_tid.zip(request.asker_begin_ns);
             let Some(asker) = asker.filter(|_| request.operation != "read") else { continue };
             if self.parts.len() >= PARTS_LIMIT && !self.parts.contains_key(&asker) {

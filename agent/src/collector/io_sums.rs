@@ -109,12 +109,7 @@ impl IoSums {
         (own, writers): (&BTreeSet<i64>, &Writers),
         clock: &WallClock,
     ) {
-        let mut runs = rows.page_runs.as_slice();
-        for request in &rows.requests {
-            let first = runs.partition_point(|run| run.request_id < request.request_id);
-            let count = runs[first..].partition_point(|run| run.request_id == request.request_id);
-            let of_request = &runs[first..first + count];
-            runs = &runs[first + count..];
+        for (request, of_request) in rows.requests_with_runs() {
             if is_own(request, own) {
                 self.observed.own_write_bytes += written_bytes(request);
                 continue;

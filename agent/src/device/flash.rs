@@ -195,18 +195,15 @@ pub fn read_pieces(folder: &Path) -> Result<Vec<RecordedPiece>, FlashRecordError
 /// If somebody has the disk open, the record has no such piece, or memory ran out.
 pub fn choose(folder: &Path, chosen: &[ChosenSlot]) -> Result<(), FlashRecordError> {
     let path = folder.join("flash_power_cut");
-    let refused = |source| {
-        let what = "choose slots".to_owned();
-        FlashRecordError::Refused { what, path: path.clone(), source }
-    };
-    let mut file = File::options().write(true).open(&path).map_err(refused)?;
+    let refused = refusal("choose slots", &path);
+    let mut file = File::options().write(true).open(&path).map_err(&refused)?;
     for some in chosen.chunks(PAGE_BYTES / CHOSEN_BYTES) {
         let mut bytes = Vec::with_capacity(PAGE_BYTES);
         for slot in some {
             bytes.extend(slot.slot.to_ne_bytes());
             slot.pieces.iter().for_each(|piece| bytes.extend(piece.to_ne_bytes()));
         }
-        file.write_all(&bytes).map_err(refused)?;
+        file.write_all(&bytes).map_err(&refused)?;
     }
     Ok(())
 }
@@ -232,11 +229,8 @@ impl SlotContents {
     /// If it is no modelled one.
     pub fn open(folder: &Path) -> Result<Self, FlashRecordError> {
         let path = folder.join("flash_contents");
-        let refused = |source| {
-            let what = "show slots".to_owned();
-            FlashRecordError::Refused { what, path: path.clone(), source }
-        };
-        Ok(Self { file: File::open(&path).map_err(refused)?, path })
+        let file = File::open(&path).map_err(refusal("show slots", &path))?;
+        Ok(Self { file, path })
     }
 
     /// Reads one.
@@ -246,12 +240,15 @@ impl SlotContents {
     pub fn read(&self, slot: u64) -> Result<[u8; SLOT_BYTES], FlashRecordError> {
         let mut content = [0; SLOT_BYTES];
         let read = self.file.read_exact_at(&mut content, slot * SLOT_BYTES as u64);
-        read.map_err(|source| {
-            let (what, path) = ("show a slot".to_owned(), self.path.clone());
-            FlashRecordError::Refused { what, path, source }
-        })?;
+        read.map_err(refusal("show a slot", &self.path))?;
         Ok(content)
     }
+}
+
+/// Make the error of a step at a file.
+fn refusal(what: &str, path: &Path) -> impl Fn(io::Error) -> FlashRecordError {
+    let (what, path) = (what.to_owned(), path.to_owned());
+    move |source| FlashRecordError::Refused { what: what.clone(), path: path.clone(), source }
 }
 
 /// The number at a place of an item, in words of 8 bytes.

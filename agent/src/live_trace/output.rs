@@ -4,13 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use serde::Serialize;
 
-use crate::errors::WrongUse;
 use crate::tables::capture::{Manifest, TraceLoss};
 use crate::tables::rows::{Counter, File, PageRun, Request, Table, Transaction, Writer};
-use crate::tables::write::Segments;
+use crate::tables::write::{Segments, new_folder};
 use crate::tracer::Gaps;
 
 /// The phase of what counts for no program that is watched.
@@ -44,12 +42,7 @@ impl TraceOutput {
     /// # Errors
     /// If something is there already, or it cannot be written.
     pub fn create(directory: &Path, manifest: Manifest, sees_calls: bool) -> anyhow::Result<Self> {
-        let name = || directory.display().to_string();
-        fs::create_dir_all(directory).with_context(name)?;
-        if fs::read_dir(directory).with_context(name)?.next().is_some() {
-            let message = format!("{}: not empty; name a new folder", directory.display());
-            return Err(WrongUse(message).into());
-        }
+        new_folder(directory)?;
         let segments = Segments::new(directory);
         segments.replace::<Request>(&[])?;
         segments.replace::<PageRun>(&[])?;

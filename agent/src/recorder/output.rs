@@ -7,15 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::contents::PendingContents;
 use super::signals;
-use crate::errors::WrongUse;
 use crate::tables::recording::{OpenDescriptor, PathState, RecordedCall, RecordedThread};
-use crate::tables::write::Segments;
-use crate::tables::write::{ManifestRow, WriteError};
+use crate::tables::write::{ManifestRow, Segments, WriteError, new_folder};
 
 /// Rounds that wait to be written, before the program waits for them.
 const WAITING: usize = 4;
@@ -104,17 +101,6 @@ impl SegmentWriter {
         }
         Ok(self)
     }
-}
-
-/// Makes a folder, or takes an empty one; gives its whole name.
-pub fn new_folder(directory: &Path) -> anyhow::Result<PathBuf> {
-    let name = || directory.display().to_string();
-    fs::create_dir_all(directory).with_context(name)?;
-    if fs::read_dir(directory).with_context(name)?.next().is_some() {
-        let message = format!("{}: not empty; name a new folder", directory.display());
-        return Err(WrongUse(message).into());
-    }
-    fs::canonicalize(directory).with_context(name)
 }
 
 /// Return what a manifest says before the end of a recording.

@@ -41,6 +41,29 @@ impl UnderWay {
     }
 }
 
+/// The row of a thread that is followed from now on.
+pub fn thread_row(tid: i32, pid: i32) -> RecordedThread {
+    RecordedThread {
+        tid: tid.into(),
+        pid: pid.into(),
+        executable: words::text(&start::link(tid, "exe")),
+        directory: words::text(&start::link(tid, "cwd")),
+        umask: start::umask(tid),
+        begin_ns: now_ns(),
+        ..RecordedThread::default()
+    }
+}
+
+/// Notes the end of a thread, by its wait status.
+pub fn note_exit(row: &mut RecordedThread, end_ns: i64, status: i32) {
+    row.end_ns = Some(end_ns);
+    if libc::WIFEXITED(status) {
+        row.exit_code = Some(libc::WEXITSTATUS(status).into());
+    } else {
+        row.exit_signal = Some(libc::WTERMSIG(status).into());
+    }
+}
+
 /// The rows of a recording under way.
 pub struct Recording {
     output: RecordingOutput,

@@ -12,6 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 use parquet::arrow::ArrowWriter;
@@ -20,6 +21,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::rows::{Table, table};
+use crate::errors::WrongUse;
 
 /// A table could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +78,20 @@ pub fn encode<Row: Table>(into: impl Write + Send, rows: &[Row]) -> Result<(), P
     writer.write(&batch)?;
     writer.close()?;
     Ok(())
+}
+
+/// Makes a folder for tables, or takes an empty one; gives its whole name.
+///
+/// # Errors
+/// If something is in it already, or it cannot be made.
+pub fn new_folder(directory: &Path) -> anyhow::Result<PathBuf> {
+    let name = || directory.display().to_string();
+    fs::create_dir_all(directory).with_context(name)?;
+    if fs::read_dir(directory).with_context(name)?.next().is_some() {
+        let message = format!("{}: not empty; name a new folder", directory.display());
+        return Err(WrongUse(message).into());
+    }
+    fs::canonicalize(directory).with_context(name)
 }
 
 /// A folder of tables under way.

@@ -1,10 +1,11 @@
 //! Files that are reached by other mounts than the filesystem's own: a bind mount, a root directory
-//! of its own, an overlay as containers have it, and one path that leads to two files. A thread
-//! does it in a mount namespace of its own (mount_namespaces(7)), and leaves nothing behind.
+//! of its own, an overlay as containers have it, one path that leads to two files, and a snapshot
+//! of a subvolume. But for that, a thread does it in a mount namespace of its own
+//! (mount_namespaces(7)), and leaves nothing behind.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, chroot};
 use std::path::Path;
 
@@ -182,4 +183,56 @@ pub(super) fn elsewhere<T: Send>(
         result
     };
     std::thread::scope(|scope| scope.spawn(inside).join().expect("the thread does not panic"))
+}
+
+/// _IOW(0x94, 14 and 1, struct btrfs_ioctl_vol_args), include/uapi/linux/btrfs.h.
+const SUBVOL_CREATE: libc::c_ulong = 0x5000_940e;
+const SNAP_CREATE: libc::c_ulong = 0x5000_9401;
+
+/// struct btrfs_ioctl_vol_args.
+#[repr(C)]
+struct VolumeArguments {
+    descriptor: i64,
+    name: [u8; 4088],
+}
+
+/// Return whether the filesystem has subvolumes.
+pub fn has_subvolumes(directory: &Path) -> anyhow::Result<bool> {
+    Ok(rustix::fs::statfs(directory)?.f_type == libc::BTRFS_SUPER_MAGIC)
+}
+
+/// A file in a subvolume and the same in a snapshot of it (btrfs-subvolume(8)), whose inodes have
+/// number and generation in common: both are written by turns.
+pub fn snapshots(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+    let folder = File::open(directory)?;
+    ask(&folder, SUBVOL_CREATE, 0, c"original").context("a subvolume")?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let path = |name: &str| directory.join(name).join("file");
+    let file = options.clone().create_new(true).open(path("original"))?;
+    let number = log.known.len() as u32;
+    let mut original = KnownFile::new(number, "/original/file", file)?;
+    original.write(0, 8 * PAGE)?;
+    original.sync()?;
+    let source = File::open(directory.join("original"))?;
+    ask(&folder, SNAP_CREATE, source.as_raw_fd().into(), c"copy").context("a snapshot")?;
+    let mut copy = KnownFile::new(number + 1, "/copy/file", options.open(path("copy"))?)?;
+    for round in 0..2 {
+        copy.write((round + 1) * PAGE as u64, 3 * PAGE)?;
+        copy.sync()?;
+        original.write((2 * round + 3) * PAGE as u64, 2 * PAGE)?;
+        original.sync()?;
+    }
+    log.known.extend([original, copy]);
+    Ok(None)
+}
+
+fn ask(folder: &File, what: libc::c_ulong, source: i64, name: &CStr) -> std::io::Result<()> {
+    let mut arguments = VolumeArguments { descriptor: source, name: [0; 4088] };
+    arguments.name[..name.count_bytes()].copy_from_slice(name.to_bytes());
+    // SAFETY: both calls read a struct btrfs_ioctl_vol_args, whose name ends with NUL.
+    match unsafe { libc::ioctl(folder.as_raw_fd(), what, &raw const arguments) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }

@@ -16,7 +16,6 @@ use super::mounts;
 use super::sector_versions::SectorVersions;
 use super::side_writes::{self, LeftOut};
 use super::sqlite;
-use super::subvolumes;
 use super::throttled::throttled;
 
 const PAGE: usize = 4096;
@@ -75,8 +74,8 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
         ("overlay", mounts::overlaid),
         ("container", mounts::contained),
     ];
-    if subvolumes::are_there(directory)? {
-        steps.push(("snapshot", subvolumes::snapshots));
+    if mounts::has_subvolumes(directory)? {
+        steps.push(("snapshot", mounts::snapshots));
     }
     for (name, step) in steps {
         let left_out = step(directory, &mut log);

@@ -1,6 +1,6 @@
 //! The stages of a kind of workload, from a record's fields to the files that it leaves.
 //!
-//! fields -> Asked -> Workload -> ClosedWorkload, with its Remains
+//! fields -> WorkloadRequest -> Workload -> ClosedWorkload, with its Remains
 
 use std::path::{Path, PathBuf};
 
@@ -45,11 +45,15 @@ pub struct Space {
 /// A workload as a record asks for it.
 pub trait WorkloadRequest: std::fmt::Debug {
     /// Return what it takes at the least; where a time decides how much is done, what there is at
-    /// first.
-    fn space_needed(&self) -> Space;
+    /// first. Nothing where a script, a recording or a program of the user's alone knows.
+    fn space_needed(&self) -> Space {
+        Space::default()
+    }
 
     /// Return why nobody could say what a power cut took of it; None where `Remains::judge` can.
-    fn refuses_power_cut(&self) -> Option<&'static str>;
+    fn refuses_power_cut(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Makes in `directory` what it starts from.
     ///

@@ -18,14 +18,13 @@ use records::{EXECUTABLE, KernelRecord, OpenedFile, WORKING_DIRECTORY, decode};
 use super::calls::{Does, Role, SystemCall};
 use super::contents::RecordedProgram;
 use super::decode::CallStart;
-use super::recording::{CallBegin, Recording};
+use super::recording::{CallBegin, Recording, note_exit, thread_row};
 use super::signals::Caught;
 use super::start::Starts;
 use super::{signals, start, words};
 use crate::errors::WrongUse;
 use crate::recorder::snapshot;
 use crate::tables::recording::RecordedThread;
-use crate::tables::timeline::now_ns;
 
 pub use program::{KernelRecorder, obstacle};
 
@@ -152,15 +151,7 @@ impl<'a> WatchedProgram<'a> {
     pub fn join(&mut self, tid: i32) -> anyhow::Result<bool> {
         let has_joined = self.kernel.join(tid)?;
         if has_joined {
-            self.follow(RecordedThread {
-                tid: tid.into(),
-                pid: start::process(tid).into(),
-                executable: words::text(&start::link(tid, "exe")),
-                directory: words::text(&start::link(tid, "cwd")),
-                umask: start::umask(tid),
-                begin_ns: now_ns(),
-                ..RecordedThread::default()
-            });
+            self.follow(thread_row(tid, start::process(tid)));
         }
         Ok(has_joined)
     }
@@ -437,11 +428,6 @@ impl<'a> WatchedProgram<'a> {
         self.pieces.remove(&tid);
         let Some(watched) = self.watched.remove(&tid) else { return };
         let row = &mut self.recording.threads[watched.thread_id as usize];
-        row.end_ns = Some(time_ns);
-        if libc::WIFEXITED(status) {
-            row.exit_code = Some(libc::WEXITSTATUS(status).into());
-        } else {
-            row.exit_signal = Some(libc::WTERMSIG(status).into());
-        }
+        note_exit(row, time_ns, status);
     }
 }

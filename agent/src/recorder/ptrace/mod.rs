@@ -9,7 +9,7 @@ use std::io;
 use stops::Stop;
 
 use super::contents::RecordedProgram;
-use super::recording::{CallBegin, Recording, UnderWay};
+use super::recording::{CallBegin, Recording, UnderWay, note_exit, thread_row};
 use super::snapshot::FoundPath;
 use super::start::Starts;
 use super::{signals, start, words};
@@ -175,17 +175,11 @@ impl<'a> FollowedProgram<'a> {
         let pid = if has(libc::CLONE_THREAD) { pid_hint } else { start::process(tid) };
         self.recording.threads.push(RecordedThread {
             thread_id,
-            tid: tid.into(),
-            pid: pid.into(),
             creator_id: creator.map(|it| it.thread_id),
             created_by_call_id: creator.map(|it| it.call_id),
             shares_descriptors: has(libc::CLONE_FILES),
             shares_directory: has(libc::CLONE_FS),
-            executable: words::text(&start::link(tid, "exe")),
-            directory: words::text(&start::link(tid, "cwd")),
-            umask: start::umask(tid),
-            begin_ns: now_ns(),
-            ..RecordedThread::default()
+            ..thread_row(tid, pid)
         });
         let followed =
             Followed { thread_id, under_way: None, has_begun: false, detaching: self.detaches() };
@@ -312,12 +306,7 @@ impl<'a> FollowedProgram<'a> {
             return;
         };
         let row = &mut self.recording.threads[followed.thread_id as usize];
-        row.end_ns = Some(now_ns());
-        if libc::WIFEXITED(status) {
-            row.exit_code = Some(libc::WEXITSTATUS(status).into());
-        } else {
-            row.exit_signal = Some(libc::WTERMSIG(status).into());
-        }
+        note_exit(row, now_ns(), status);
         self.forget(tid);
     }
 

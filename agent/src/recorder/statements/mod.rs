@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use self::log::{COUNTERS, ProcessLog};
 use self::preload::Preload;
 use self::rows::WrittenStatements;
-use super::output::{ending, entries, new_folder, unended};
+use super::output::{ending, entries, unended};
 use super::signals::{self, Waited};
 use super::{facts_of_begin, start};
 use crate::errors::WrongUse;
 use crate::messages::sentences;
-use crate::tables::write::Segments;
+use crate::tables::write::{Segments, new_folder};
 use preload::{Linking, ProgramFile};
 
 /// The part of bound values that is kept.

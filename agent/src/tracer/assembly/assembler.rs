@@ -296,6 +296,20 @@ pub struct FinishedRows {
     pub page_runs: Vec<rows::PageRun>,
 }
 
+impl FinishedRows {
+    /// The requests, each with its page runs; both are in the order of the requests.
+    pub fn requests_with_runs(&self) -> impl Iterator<Item = (&rows::Request, &[rows::PageRun])> {
+        let mut runs = self.page_runs.as_slice();
+        self.requests.iter().map(move |request| {
+            let first = runs.partition_point(|run| run.request_id < request.request_id);
+            let count = runs[first..].partition_point(|run| run.request_id == request.request_id);
+            let (own, rest) = runs[first..].split_at(count);
+            runs = rest;
+            (request, own)
+        })
+    }
+}
+
 /// The runs of a bio, some of which may have been lost, as runs that cover it whole: in order, and
 /// where one was lost, a run without facts stands in, which no rule knows.
 fn fill_gaps(mut runs: Vec<Run>, serial: u64, length_bytes: u32) -> Vec<Run> {

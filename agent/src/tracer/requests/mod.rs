@@ -4,7 +4,6 @@
 
 pub mod completions;
 mod drafts;
-mod flush_askers;
 pub mod gaps;
 mod pieces;
 mod queued_bio;
@@ -23,11 +22,10 @@ use crate::tracer::records::kernel::{
 use crate::tracer::records::{Bio, RequestRecord, Run};
 use completions::{Completions, Direction};
 use drafts::{Draft, DraftRun};
-use flush_askers::FlushAskers;
 use gaps::Gaps;
 use pieces::{Piece, Pieces, RequestPart};
 pub use queued_bio::operation_name;
-use queued_bio::{ERASE, FLUSH, QueuedBio};
+use queued_bio::{ERASE, FLUSH, FlushAskers, QueuedBio};
 
 /// In place of a disk's number: raw NAND, which has none.
 pub const RAW_NAND_DEVICE: u32 = u32::MAX;

@@ -1,6 +1,7 @@
 //! A queued bio with all that is known of it. Gives the parts of the request that it becomes: the
-//! row of requests, and the page runs.
+//! row of requests, and the page runs. Remembers those that a flush may serve.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::drafts::{DraftRun, Home, Subject};
@@ -165,5 +166,66 @@ pub fn operation_name(operation: u32) -> &'static str {
         OPERATION_DISCARD | OPERATION_SECURE_ERASE => "discard",
         OPERATION_WRITE_ZEROES => "zeroes",
         _ => "other",
+    }
+}
+
+/// Bios that are remembered as possible askers of a flush: far more than wait at any time. When one
+/// is done is not looked at.
+const MOST_ASKERS: usize = 4096;
+
+/// The last bios that may wait for a flush, in the order in which they were queued.
+///
+/// The block layer makes flushes of its own for bios that ask for one, by REQ_PREFLUSH or by a
+/// REQ_FUA that the device does not support. Each flush serves all bios that wait in a hardware
+/// queue when it is kicked (block/blk-flush.c). With each flush the kernel's side reports the first
+/// of those; these are the candidates to find it. Their order would not be enough: queues are
+/// flushed concurrently, and a bio with data may overtake one without.
+#[derive(Default)]
+pub struct FlushAskers {
+    last: VecDeque<Rc<QueuedBio>>,
+}
+
+impl FlushAskers {
+    /// A bio may be flushed for.
+    pub fn ask(&mut self, bio: Rc<QueuedBio>) {
+        if self.last.len() == MOST_ASKERS {
+            self.last.pop_front();
+        }
+        self.last.push_back(bio);
+    }
+
+    /// The bio of a disk at an address; of several that were there, the last.
+    pub fn find(&self, device: u32, address: u64) -> Option<Rc<QueuedBio>> {
+        let is_it = |bio: &&Rc<QueuedBio>| (bio.bio.device, bio.bio.address) == (device, address);
+        self.last.iter().rev().find(is_it).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracer::causes::Cause;
+    use crate::tracer::records::Bio;
+
+    fn bio(device: u32, address: u64, serial: u64) -> Rc<QueuedBio> {
+        let bio = Bio { device, address, serial, ..Bio::default() };
+        Rc::new(QueuedBio { bio, runs: Vec::new(), cause: Cause::default() })
+    }
+
+    #[test]
+    fn the_last_bio_at_an_address_is_found_and_what_is_old_is_forgotten() {
+        let mut askers = FlushAskers::default();
+        askers.ask(bio(1, 0x1000, 0));
+        askers.ask(bio(2, 0x1000, 1));
+        askers.ask(bio(1, 0x1000, 2));
+        let serial = |askers: &FlushAskers, device| {
+            askers.find(device, 0x1000).map(|found| found.bio.serial)
+        };
+        assert_eq!((serial(&askers, 1), serial(&askers, 2)), (Some(2), Some(1)));
+        for number in 0..MOST_ASKERS as u64 {
+            assert!(askers.last.len() <= MOST_ASKERS);
+            askers.ask(bio(3, number, number));
+        }
+        assert_eq!((serial(&askers, 1), serial(&askers, 2)), (None, None));
     }
 }

@@ -32,10 +32,6 @@ impl WorkloadRequest for FileWriteSettings {
         self.space()
     }
 
-    fn refuses_power_cut(&self) -> Option<&'static str> {
-        None
-    }
-
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         let threads = self.files.threads.get();
         remains::refuse_large(directory, self.files.file_bytes, threads)?;

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::error::WorkloadError;
-use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest, commits};
+use super::kind::{Workload, WorkloadKind, WorkloadRequest, commits};
 use super::threads::task::Observer;
 use crate::commits::call::CallWitness;
 use crate::commits::finder::find;
@@ -42,15 +42,6 @@ use crate::workload::power_cut::{Cut, CutFindings};
 pub const KIND: WorkloadKind = WorkloadKind::new::<ProgramCase>(ProgramWorkload::WORDS);
 
 impl WorkloadRequest for ProgramCase {
-    /// Return no need of space: what the program writes is known to itself alone.
-    fn space_needed(&self) -> Space {
-        Space::default()
-    }
-
-    fn refuses_power_cut(&self) -> Option<&'static str> {
-        None
-    }
-
     fn prepare(&self, directory: &Path, _: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(PreparedProgram::prepare(directory, self)?))
     }

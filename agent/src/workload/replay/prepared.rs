@@ -27,7 +27,7 @@ use crate::record::words;
 use crate::tables::timeline::now_ns;
 use crate::workload::draw::hash_of;
 use crate::workload::error::WorkloadError;
-use crate::workload::kind::{ClosedWorkload, Space, Workload, WorkloadKind, WorkloadRequest};
+use crate::workload::kind::{ClosedWorkload, Workload, WorkloadKind, WorkloadRequest};
 use crate::workload::ledger::{self, Done, Ledger};
 use crate::workload::threads;
 use crate::workload::threads::task::{Length, Observer, Plan as Share, Task, Worker};
@@ -79,16 +79,6 @@ impl ReplaySettings {
 }
 
 impl WorkloadRequest for ReplaySettings {
-    /// Return no need of space: what the files take is known once the recording is read.
-    fn space_needed(&self) -> Space {
-        Space::default()
-    }
-
-    /// Return no refusal: what the calls ended with is known once they are made.
-    fn refuses_power_cut(&self) -> Option<&'static str> {
-        None
-    }
-
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(Replay::prepare(directory, self, seed)?))
     }

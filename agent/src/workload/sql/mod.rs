@@ -28,7 +28,7 @@ use stream::{Course, SqlStream};
 
 use super::draw::hash_of;
 use super::error::WorkloadError;
-use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
+use super::kind::{Workload, WorkloadKind, WorkloadRequest};
 use super::regime::{self, GrownFiles};
 use super::threads::task::{Length, Observer, Plan};
 use crate::messages::plural;
@@ -48,29 +48,12 @@ pub const RECORDED_KIND: WorkloadKind =
     WorkloadKind::new::<RecordedSqlSettings>(RecordedSqlWorkload::WORDS);
 
 impl WorkloadRequest for SqlSettings {
-    /// Return no need of space: only the scripts say what the databases take.
-    fn space_needed(&self) -> Space {
-        Space::default()
-    }
-
-    fn refuses_power_cut(&self) -> Option<&'static str> {
-        None
-    }
-
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(SqlScripts::prepare(directory, &self.sql, Some(self.plan()), seed)?))
     }
 }
 
 impl WorkloadRequest for RecordedSqlSettings {
-    fn space_needed(&self) -> Space {
-        Space::default()
-    }
-
-    fn refuses_power_cut(&self) -> Option<&'static str> {
-        None
-    }
-
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(SqlScripts::prepare(directory, &self.sql, None, seed)?))
     }

@@ -40,10 +40,6 @@ impl WorkloadRequest for SqliteSettings {
         self.space()
     }
 
-    fn refuses_power_cut(&self) -> Option<&'static str> {
-        None
-    }
-
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(Sqlite::prepare(directory, self, seed)?))
     }
