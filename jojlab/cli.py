@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import click
 
-from jojlab.command_line.group import Group, Subcommand, short_helps
+from jojlab.command_line.group import Group, Subcommand, members, short_helps
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, JojError
 from jojlab.foundation.printable import printable
 from jojlab.foundation.signals import Signalled, raise_at_signals
@@ -32,24 +32,15 @@ Examples:
   joj bench sql . --scripts my-app
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
 """,
-    {
-        "sqlite": Subcommand(
-            "jojlab.commands.bench:sqlite",
-            "Run SQLite transactions on this machine's disk, in real time.",
-        ),
-        "sql": Subcommand(
-            "jojlab.commands.bench:sql",
-            "Run SQL scripts of your own on a disk of this machine.",
-        ),
-        "file": Subcommand(
-            "jojlab.commands.bench:file",
-            "Run file operations on this machine's disk, in real time.",
-        ),
-        "mobibench": Subcommand(
-            "jojlab.commands.bench:mobibench",
-            "Mobibench 1.0.9's flags and output, with its faults fixed.",
-        ),
-    },
+    members(
+        "bench",
+        {
+            "sqlite": "Run SQLite transactions on this machine's disk, in real time.",
+            "sql": "Run SQL scripts of your own on a disk of this machine.",
+            "file": "Run file operations on this machine's disk, in real time.",
+            "mobibench": "Mobibench 1.0.9's flags and output, with its faults fixed.",
+        },
+    ),
 )
 
 VERIFY = Group(
@@ -63,16 +54,13 @@ Examples:
   joj verify durability --set filesystem=ext4
   joj verify durability --program ./engine --check ./check
 """,
-    {
-        "attribution": Subcommand(
-            "jojlab.commands.verify:attribution",
-            "Write known bytes and check how the tracer attributes them.",
-        ),
-        "durability": Subcommand(
-            "jojlab.commands.verify:durability",
-            "Cut the power of runs and check which commits survive.",
-        ),
-    },
+    members(
+        "verify",
+        {
+            "attribution": "Write known bytes and check how the tracer attributes them.",
+            "durability": "Cut the power of runs and check which commits survive.",
+        },
+    ),
 )
 
 IMPORT = Group(
@@ -86,24 +74,15 @@ Examples:
   joj import sql 0.sql 1.sql --setup loading.sql -o app-sql
   joj import blocks sda.txt
 """,
-    {
-        "strace": Subcommand(
-            "jojlab.commands.import_:strace",
-            "Import a trace of strace's as a recording, for replay and export.",
-        ),
-        "mobigen": Subcommand(
-            "jojlab.commands.import_:mobigen",
-            "Import a script of MobiGen's as a recording.",
-        ),
-        "sql": Subcommand(
-            "jojlab.commands.import_:sql",
-            "Import scripts of SQL for the workload sql-recorded.",
-        ),
-        "blocks": Subcommand(
-            "jojlab.commands.import_:blocks",
-            "Import a block trace as a run.",
-        ),
-    },
+    members(
+        "import_",
+        {
+            "strace": "Import a trace of strace's as a recording, for replay and export.",
+            "mobigen": "Import a script of MobiGen's as a recording.",
+            "sql": "Import scripts of SQL for the workload sql-recorded.",
+            "blocks": "Import a block trace as a run.",
+        },
+    ),
 )
 
 DEVICE = Group(
@@ -117,24 +96,15 @@ Examples:
   joj device sensitivity emmc-galaxy-s3
   joj device calibrate emmc-galaxy-s3
 """,
-    {
-        "show": Subcommand(
-            "jojlab.commands.device:show",
-            "Show a modelled device: parameters, bandwidth, IOPS, latencies.",
-        ),
-        "measure": Subcommand(
-            "jojlab.commands.device:measure",
-            "Measure a real block device and fit a profile to it.",
-        ),
-        "calibrate": Subcommand(
-            "jojlab.commands.device:calibrate",
-            "Fit a profile's one marked parameter to its one anchor.",
-        ),
-        "sensitivity": Subcommand(
-            "jojlab.commands.device:sensitivity",
-            "Show how much each assumption of a device moves each figure.",
-        ),
-    },
+    members(
+        "device",
+        {
+            "show": "Show a modelled device: parameters, bandwidth, IOPS, latencies.",
+            "measure": "Measure a real block device and fit a profile to it.",
+            "calibrate": "Fit a profile's one marked parameter to its one anchor.",
+            "sensitivity": "Show how much each assumption of a device moves each figure.",
+        },
+    ),
 )
 
 FLEET = Group(
@@ -149,44 +119,20 @@ Examples:
   joj fleet report --data /srv/fleet --out fleet.html
   joj fleet simulate --devices 4 --days 97 --out made
 """,
-    {
-        "serve": Subcommand(
-            "jojlab.commands.fleet:serve",
-            "Serve a fleet: take segments, check them and store them.",
-        ),
-        "enrol": Subcommand(
-            "jojlab.commands.fleet:enrol",
-            "Enrol a device, and print the token that lets it send.",
-        ),
-        "devices": Subcommand(
-            "jojlab.commands.fleet:devices",
-            "List the devices, and what each has sent.",
-        ),
-        "revoke": Subcommand(
-            "jojlab.commands.fleet:revoke",
-            "Revoke a device's token for good. What it sent stays.",
-        ),
-        "report": Subcommand(
-            "jojlab.commands.fleet:report",
-            "Report a fleet: multi-file transactions a user and day, I/O.",
-        ),
-        "device": Subcommand(
-            "jojlab.commands.fleet:device",
-            "Show one day of a device, and its ten dearest transactions.",
-        ),
-        "simulate": Subcommand(
-            "jojlab.commands.fleet:simulate",
-            "Make the segments of a fleet with published statistics.",
-        ),
-        "demo": Subcommand(
-            "jojlab.commands.fleet:demo",
-            "Set up a fleet on this machine, and end it when all is sent.",
-        ),
-        "compact": Subcommand(
-            "jojlab.commands.fleet:compact",
-            "Make one unit of the many of a day and device.",
-        ),
-    },
+    members(
+        "fleet",
+        {
+            "serve": "Serve a fleet: take segments, check them and store them.",
+            "enrol": "Enrol a device, and print the token that lets it send.",
+            "devices": "List the devices, and what each has sent.",
+            "revoke": "Revoke a device's token for good. What it sent stays.",
+            "report": "Report a fleet: multi-file transactions a user and day, I/O.",
+            "device": "Show one day of a device, and its ten dearest transactions.",
+            "simulate": "Make the segments of a fleet with published statistics.",
+            "demo": "Set up a fleet on this machine, and end it when all is sent.",
+            "compact": "Make one unit of the many of a day and device.",
+        },
+    ),
 )
 
 # Every subcommand by what a person wants, in the order of `joj --help`.

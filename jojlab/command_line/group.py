@@ -7,7 +7,7 @@ A start of joj needs one subcommand; to load all of them takes longer than a cac
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -53,6 +53,13 @@ class Subcommand(NamedTuple):
     help: str
 
 
+def members(file: str, helps: Mapping[str, str]) -> dict[str, Subcommand]:
+    """Return the subcommands of a group, which are functions of one file of jojlab/commands."""
+    return {
+        name: Subcommand(f"jojlab.commands.{file}:{name}", help) for name, help in helps.items()
+    }
+
+
 class Group(click.Group):
     """A group of subcommands by name, each loaded when it is asked for."""
 
@@ -89,6 +96,13 @@ class Group(click.Group):
             ),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
+
+
+def decorated(function: Any, decorators: Iterable[Decorator]) -> Any:
+    """Return a function with the arguments and options of `decorators`, in their order."""
+    for decorate in reversed([*decorators]):
+        function = decorate(function)
+    return function
 
 
 command = partial(click.command, cls=Command)

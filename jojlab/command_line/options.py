@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from jojlab.command_line.group import Decorator, argument, option
+from jojlab.command_line.group import Decorator, argument, decorated, option
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.job import TIMEOUT_S
@@ -139,13 +139,7 @@ spark_remote_option = option(
 def field_options(fields: Iterable[Field]) -> Decorator:
     """Return a decorator that gives a command an option for each field."""
     options = [_field_option(field) for field in fields]
-
-    def decorate(function: Any) -> Any:
-        for each in reversed(options):
-            function = each(function)
-        return function
-
-    return decorate
+    return lambda function: decorated(function, options)
 
 
 def _field_option(field: Field) -> Decorator:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jojlab.command_line.group import Decorator, option
+from jojlab.command_line.group import decorated, option
 from jojlab.command_line.options import field_values
 from jojlab.experiment.read import Experiment, apply, find, read
 from jojlab.foundation.errors import UseError
@@ -69,30 +69,28 @@ _OPTIONS = (
 
 def own_program_options(function: Any) -> Any:
     """Give a command the options of a program of the user's."""
-    decorate: Decorator
-    for decorate in reversed(_OPTIONS):
-        function = decorate(function)
-    return function
+    return decorated(function, _OPTIONS)
 
 
 def choose_experiment(
     where: str,
     experiment: str,
     settings: Sequence[str],
+    *,
     program: str,
-    arguments: Sequence[str],
+    argument: Sequence[str],
     **fields: str,
 ) -> Experiment:
-    """Return the experiment that is named, or that of the program; `fields` are the others of
-    own_program_options.
+    """Return the experiment that is named, or that of the program; what comes after `settings` are
+    the values of own_program_options.
 
     Raises UseError, which names the command as `where`, when both or neither are given.
     """
     if program and experiment:
         raise UseError(f"{where}: EXPERIMENT and --program", "give one of them")
     if program:
-        return program_experiment(where, program, arguments, fields, settings)
-    if arguments or any(fields.values()):
+        return program_experiment(where, program, argument, fields, settings)
+    if argument or any(fields.values()):
         options = ", ".join("--" + name.replace("_", "-") for name in fields)
         raise UseError(f"{where}: --argument, {options}", "give --program too")
     if not experiment:

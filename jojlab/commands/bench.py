@@ -16,7 +16,7 @@ from jojlab.analysis.figures.throughput import live_result, rates_per_second
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.jobs import RunProgress
 from jojlab.command_line.campaigns import bench_with_progress
-from jojlab.command_line.group import Decorator, argument, command, option
+from jojlab.command_line.group import Decorator, argument, command, decorated, option
 from jojlab.command_line.options import PATH, field_options, field_values, json_option
 from jojlab.experiment.input_files import with_recorded
 from jojlab.foundation.cache import Cache
@@ -57,13 +57,7 @@ def _bench_options(fields: Iterable[Field]) -> Decorator:
         option("--out", metavar="RUN", type=PATH, help="Keep the tables in this new run folder."),
         json_option(),
     )
-
-    def decorate(function: Any) -> Any:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
-
-    return decorate
+    return lambda function: decorated(function, decorators)
 
 
 _SQLITE = live_fields(bench_workloads("sqlite"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -77,12 +78,6 @@ from jojlab.trace.run_folder import RunFolder
 def run(
     experiment: str,
     settings: tuple[str, ...],
-    program: str,
-    argument: tuple[str, ...],
-    files: str,
-    other_programs: str,
-    check: str,
-    acks: str,
     jobs: int,
     no_cache: bool,
     out: Path | None,
@@ -96,6 +91,7 @@ def run(
     destroy_data: bool,
     figures: bool,
     as_json: bool,
+    **own_program: Any,
 ) -> int:
     """Run an experiment in guests; show its figures, write its report.
 
@@ -121,12 +117,9 @@ def run(
     Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed; with --durability
     1 if a power cut did harm that the manuals rule out.
     """
-    asked = choose_experiment(
-        "joj run", experiment, settings, program, argument,
-        files=files, other_programs=other_programs, check=check, acks=acks,
-    )  # fmt: skip
+    asked = choose_experiment("joj run", experiment, settings, **own_program)
     refused = {
-        "--program": bool(program),
+        "--program": bool(own_program["program"]),
         "--cluster": bool(cluster),
         "--durability": durability,
         "--timeout": timeout != TIMEOUT_S,
@@ -138,7 +131,6 @@ def run(
         return show_run(folder, figures=figures, as_json=as_json)
     if memory_model:
         core_named(memory_model)  # refused before anything runs
-    if memory_model:
         refuse_unmodelled(asked.cases)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     campaign = begin_campaign(plan(asked), options)

@@ -287,12 +287,6 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
 def durability(
     experiment: str,
     settings: tuple[str, ...],
-    program: str,
-    argument: tuple[str, ...],
-    files: str,
-    other_programs: str,
-    check: str,
-    acks: str,
     without_sync: bool,
     schedules: int | None,
     states: int,
@@ -301,6 +295,7 @@ def durability(
     timeout: float,
     cluster: str,
     as_json: bool,
+    **own_program: Any,
 ) -> int:
     """Cut the power of runs and check which commits survive.
 
@@ -338,10 +333,7 @@ def durability(
     """
     if schedules is not None:
         settings = (*settings, _schedule_setting(settings, schedules))
-    named = choose_experiment(
-        "joj verify durability", experiment, settings, program, argument,
-        files=files, other_programs=other_programs, check=check, acks=acks,
-    )  # fmt: skip
+    named = choose_experiment("joj verify durability", experiment, settings, **own_program)
     planned = plan(named)
     asked = planned.experiment
     fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in asked.cases]

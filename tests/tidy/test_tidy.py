@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.cli import COMMANDS
+from jojlab.command_line.group import Group, Subcommand
 from tests.tidy.rust import without_tests
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,8 +206,10 @@ def test_every_file_of_commands_has_a_command() -> None:
         for path in (ROOT / "jojlab/commands").rglob("*.py")
         if path.stem != "__init__" and not path.stem.startswith("test_")
     }
-    listed = re.findall(r'"jojlab\.commands\.(\w+):\w+"', (ROOT / "jojlab/cli.py").read_text())
-    assert files == set(listed)
+    groups = [row.subcommands if isinstance(row, Group) else {"": row} for row in COMMANDS.values()]
+    rows = [row for group in groups for row in group.values()]
+    places = {row.place for row in rows if isinstance(row, Subcommand)}
+    assert files == {place.split(":")[0].removeprefix("jojlab.commands.") for place in places}
 
 
 def test_a_subcommand_of_the_agent_is_one_file() -> None:
