@@ -29,6 +29,8 @@ from jojlab.live.raw_nand import refuse_nand
 from jojlab.model.architecture import ARM64
 
 _BTF = Path("/sys/kernel/btf/vmlinux")
+_STATUS = Path("/proc/self/status")
+_CAP_SYS_ADMIN = 21  # linux/capability.h
 # The first kernel whose BPF has all that tracer and recorder use: docs/kernels.md.
 _OLDEST_TRACED = (5, 10)
 
@@ -71,7 +73,15 @@ def _trace_lack() -> tuple[str, str]:
         return f"this kernel has no {_BTF}", "boot a kernel with CONFIG_DEBUG_INFO_BTF=y"
     if os.geteuid() != 0:
         return "only root may load the tracer into the kernel", "begin the command with sudo"
+    if not _is_administrator():
+        return "this container's root lacks CAP_SYS_ADMIN", "run it with --privileged --pid host"
     return _agent_lack()
+
+
+def _is_administrator() -> bool:
+    """Return whether this process has CAP_SYS_ADMIN, which root lacks in a usual container."""
+    effective = re.search(r"^CapEff:\s*(\w+)", _STATUS.read_text(), re.MULTILINE)
+    return effective is not None and bool(int(effective[1], 16) >> _CAP_SYS_ADMIN & 1)
 
 
 def _nand_lack() -> tuple[str, str]:

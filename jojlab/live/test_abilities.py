@@ -39,3 +39,16 @@ def test_only_root_can_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     found = ability("trace")
     assert found.reason == "only root may load the tracer into the kernel"
     assert found.remedy == "begin the command with sudo"
+
+
+def test_a_containers_root_without_capabilities_cannot_trace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "vmlinux").touch()
+    (tmp_path / "status").write_text(
+        "Name:\tjoj\nCapPrm:\t000001ffffffffff\nCapEff:\t00000000a80425fb\n"
+    )
+    monkeypatch.setattr(module, "_BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(module, "_STATUS", tmp_path / "status")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert ability("trace").reason == "this container's root lacks CAP_SYS_ADMIN"
