@@ -37,6 +37,9 @@ from jojlab.report.shared.template import Section, render
 from jojlab.report.shared.vega import COLOURS
 from jojlab.report.statement_costs import dearest_statement
 
+# Of the bytes of commits, a share of reads below which they are not told.
+_TOLD_READS = 0.01
+
 
 def answer_lines(
     summary: RunSummary, kinds: Mapping[str, Characterisation] | None = None
@@ -91,7 +94,7 @@ def _case_lines(result: Answer) -> list[RankedLine]:
         (0, _cost(result)),
         (2, _apart(result.case)),
         (1, _where(result)),
-        (1, _discards(result)),
+        (1, _beside_writes(result)),
         (3, _time(result)),
         (0, _safety(result.measured)),
         (1, _nothing_compared(result)),
@@ -103,6 +106,7 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
     return [
         (0, _live_cost(result, live, program)),
         (1, _where(result)),
+        (2, _beside_writes(result)),
         (1, dearest_statement(result.case.statements)),
         (1, _handed_bytes(live)),
         (2, _owners(live)),
@@ -244,9 +248,15 @@ def _where(result: Answer) -> str:
     return sentence(parts, between=", ")
 
 
-def _discards(result: Answer) -> str:
-    share = result.discard_share
-    return f"{percent(share)} of the bytes are of discards, which carry no data." if share else ""
+def _beside_writes(result: Answer) -> str:
+    """Say what of a commit's bytes is read, and what blocks it names without data."""
+    dataless, read = result.dataless_bytes_per_commit, result.read_share
+    parts = (
+        f"{percent(read)} of the bytes are read" if read >= _TOLD_READS else "",
+        f"it discards {size(dataless)} of blocks, which sends no data" if dataless else "",
+    )
+    words = sentence(parts)
+    return f"{words[0].upper()}{words[1:]}" if words else ""
 
 
 def _class_words(name: str, case: CaseSummary) -> str:
@@ -257,6 +267,7 @@ def _class_words(name: str, case: CaseSummary) -> str:
         "filesystem metadata": f"{own} metadata",
         "unknown": "of an unknown owner",
         "other data": "other data",
+        "others' files": "files of other programs",
     }.get(name, f"the {name}")
 
 

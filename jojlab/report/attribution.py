@@ -78,8 +78,9 @@ def print_verdicts(
 ) -> None:
     """Print the answer, the counts, and what was done, left out and complained of."""
     print_answer(terminal(READABLE), short_lines(verdicts, [*skipped, *failed]))
-    rows = [[verdict.row()[column] for column in COLUMNS] for verdict in verdicts]
-    print_rows(terminal(), list(COLUMNS), rows)
+    name, *counts = COLUMNS
+    heads = [name, *(verdict.filesystem for verdict in verdicts)]
+    print_rows(terminal(), heads, [[it, *(v.row()[it] for v in verdicts)] for it in counts])
     for verdict in verdicts:
         addresses = verdict.addresses
         if addresses.sources:

@@ -251,10 +251,8 @@ def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> 
     rows = list(rows)
     for row in rows:
         table.add_row(
-            row.block_type
-            if row.operation in ("write", "flush")
-            else f"{row.block_type} ({row.operation})",
-            row.file_kind,
+            _block_type_words(bill, row),
+            _file_kind_words(row),
             escape(row.file),
             escape(row.cause),
             text.digits(bill.per_commit(row.requests)),
@@ -350,11 +348,21 @@ def _part(bill: Bill, part: str) -> dict[str, Any]:
     return {"rows": rows, "reasons": told}
 
 
+def _block_type_words(bill: Bill, row: BillRow) -> str:
+    if row.operation in ("write", "flush"):
+        return row.block_type
+    named = f" of {text.kib(bill.per_commit(row.dataless_bytes))} KiB" if row.dataless_bytes else ""
+    return f"{row.block_type} ({row.operation}{named})"
+
+
+def _file_kind_words(row: BillRow) -> str:
+    return f"{row.file_kind}, another program's" if row.is_foreign else row.file_kind
+
+
 def _bill_cells(bill: Bill, row: BillRow, whole: int) -> list[str]:
-    plain = row.operation in ("write", "flush")
     return [
-        row.block_type if plain else f"{row.block_type} ({row.operation})",
-        "" if row.file_kind == "none" else row.file_kind,
+        _block_type_words(bill, row),
+        "" if row.file_kind == "none" else _file_kind_words(row),
         row.file,
         row.cause,
         text.digits(bill.per_commit(row.requests)),

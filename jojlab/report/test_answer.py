@@ -143,7 +143,21 @@ def test_discarded_bytes_are_not_called_data(tmp_path: Path) -> None:
 
     builder.transaction(body)
     lines = answer_lines(summarise(run_of(tmp_path, builder)))
-    assert "25 % of the bytes are of discards, which carry no data." in lines
+    assert lines[0].endswith("and sends 12 KiB to the device.")
+    assert "100 % of the bytes are the database." in lines
+    assert "It discards 4 KiB of blocks, which sends no data." in lines
+
+
+def test_bytes_that_are_read_are_not_called_written(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"filesystem": "ext4", "journal_mode": "wal"}, 1)
+    database = builder.file("/main.db", "db")
+
+    def body() -> None:
+        builder.request([("data", "", database, 12288)], asker=("fsync", database))
+        builder.request([("data", "", database, 4096)], operation="read")
+
+    builder.transaction(body)
+    assert "25 % of the bytes are read." in answer_lines(summarise(run_of(tmp_path, builder)))
 
 
 def test_what_is_not_known_is_not_called_safe(summary: RunSummary) -> None:

@@ -69,6 +69,9 @@ _KEYS = ("case_id", "seed")
 class BillRow:
     """One line: `requests` and `bytes` over all commits; a flush has block_type flush, 0 bytes.
 
+    A discard and a write of zeroes carry no data: the blocks that they name are `dataless_bytes`.
+    `is_foreign`: data of another program than the one that is traced.
+
     A request of several owners (NILFS2) is counted in the row of its first page run; its bytes
     are in the rows they belong to. `cause` is as rows/shared/causes.sql says.
     """
@@ -81,6 +84,8 @@ class BillRow:
     cause: str
     requests: int
     bytes: int
+    dataless_bytes: int = 0
+    is_foreign: bool = False
 
 
 @dataclass(frozen=True)
@@ -271,6 +276,8 @@ def _rows_json(bill: Bill, rows: Iterable[BillRow]) -> list[dict[str, Any]]:
             "bytes": bill.per_commit(row.bytes),
             "total_requests": row.requests,
             "total_bytes": row.bytes,
+            "dataless_bytes": bill.per_commit(row.dataless_bytes),
+            "is_foreign": row.is_foreign,
         }
         for row in rows
     ]
@@ -306,6 +313,7 @@ CLASSES = (
     "rollback journal",
     "WAL",
     "other data",
+    "others' files",
     "filesystem journal",
     "filesystem metadata",
     "unknown",
@@ -336,8 +344,10 @@ class ClassShare:
     bytes: float
 
 
-def class_of(block_type: str, file_kind: str) -> str:
+def class_of(block_type: str, file_kind: str, *, is_foreign: bool = False) -> str:
     """Return the class of a bill's row or of a page run."""
+    if is_foreign:
+        return "others' files"
     if block_type == "data":
         return _DATA.get(file_kind, "other data")
     return _OTHER.get(block_type, "unknown")
@@ -347,7 +357,7 @@ def class_shares(bill: Bill) -> tuple[ClassShare, ...]:
     """Add the rows of a bill up by part and class, in the order of CLASSES."""
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for row in bill.rows:
-        key = row.part, class_of(row.block_type, row.file_kind)
+        key = row.part, class_of(row.block_type, row.file_kind, is_foreign=row.is_foreign)
         requests, length = sums.get(key, (0, 0))
         sums[key] = requests + row.requests, length + row.bytes
     return tuple(

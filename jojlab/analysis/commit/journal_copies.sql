@@ -1,5 +1,5 @@
 -- What did the filesystem's journal hold copies of?
-SELECT case_id, part, home, CAST(sum(bytes) AS BIGINT) AS bytes
+SELECT case_id, part, home, CAST(sum(data_bytes) AS BIGINT) AS bytes
 FROM billed
 JOIN captures ON billed.capture = captures.capture
 WHERE part IS NOT NULL AND home IS NOT NULL

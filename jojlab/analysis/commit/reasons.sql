@@ -2,7 +2,7 @@
 SELECT
     case_id, part, block_type, cause, reason,
     CAST(sum(requests) AS BIGINT) AS requests,
-    CAST(sum(bytes) AS BIGINT) AS bytes
+    CAST(sum(data_bytes) AS BIGINT) AS bytes
 FROM billed
 JOIN captures ON billed.capture = captures.capture
 WHERE part IS NOT NULL AND reason IS NOT NULL AND block_type IN ('fs-journal', 'fs-metadata')

@@ -2,7 +2,7 @@
 SELECT
     case_id, part, block_type, askers,
     CAST(sum(requests) AS BIGINT) AS requests,
-    CAST(sum(bytes) AS BIGINT) AS bytes
+    CAST(sum(data_bytes) AS BIGINT) AS bytes
 FROM billed
 JOIN captures ON billed.capture = captures.capture
 WHERE part IS NOT NULL AND askers IS NOT NULL

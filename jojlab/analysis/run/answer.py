@@ -91,14 +91,21 @@ class Answer:
         return (min(found), max(found)) if found else None
 
     @property
-    def discard_share(self) -> float:
-        """Return which share of the bytes that a commit of `case` causes are discarded ones: a
-        discard names blocks, and carries no data.
+    def dataless_bytes_per_commit(self) -> float:
+        """Return the bytes of blocks that a commit of `case` discards or has zeroed: no data of
+        them is sent.
         """
+        bill = self.case.bill
+        rows = [row for row in bill.rows if row.part in CAUSED] if bill else []
+        return bill.per_commit(sum(row.dataless_bytes for row in rows)) if bill else 0.0
+
+    @property
+    def read_share(self) -> float:
+        """Return which share of the bytes that a commit of `case` causes are read."""
         rows = [row for row in self.case.bill.rows if row.part in CAUSED] if self.case.bill else []
         whole = sum(row.bytes for row in rows)
-        discarded = sum(row.bytes for row in rows if row.operation == "discard")
-        return discarded / whole if whole else 0.0
+        read = sum(row.bytes for row in rows if row.operation == "read")
+        return read / whole if whole else 0.0
 
     def share_ends(self, part: str, whole: str) -> tuple[float, float] | None:
         """Return the smallest and the largest share that one figure is of another."""

@@ -71,6 +71,16 @@ def test_each_request_is_of_the_program_of_another_or_of_nobody_that_is_known(
     assert live_json(live)["device_write_bytes"] == live.watched.write_bytes
 
 
+def test_data_of_others_that_a_commit_wrote_is_not_of_its_database(tmp_path: Path) -> None:
+    """ext4 writes the data of all files that its transaction holds, whoever syncs."""
+    builder = live_capture()
+    log = next(row["file_id"] for row in builder.tables["files"] if row["path"] == "/log")
+    builder.phase, builder.transaction_id = "commit", 1
+    builder.request([("data", "", log, 300 * KIB)], asker=("fsync", 1))
+    lines = answer_lines(summarise(run_of(tmp_path, builder)))
+    assert lines[1].startswith("50.3 % of the bytes are files of other programs, ")
+
+
 def test_its_answer_has_the_commits_their_cost_and_what_the_disk_counted(tmp_path: Path) -> None:
     lines = answer_lines(summarise(run_of(tmp_path, live_capture())))
     assert lines[0].startswith("app made 10 commits in 20 s: one takes ")

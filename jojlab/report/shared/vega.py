@@ -24,6 +24,7 @@ COLOURS = {
     "rollback journal": "#56B4E9",
     "WAL": "#009E73",
     "other data": "#B8A30F",
+    "others' files": "#7A6A4F",
     "filesystem journal": "#D55E00",
     "filesystem metadata": "#E69F00",
     "unknown": "#CC79A7",

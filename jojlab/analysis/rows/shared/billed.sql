@@ -11,6 +11,10 @@
 -- commits. What such a program reads of a database outside them is read-only. It is null for
 -- warm-up, pauses and imported traces.
 --
+-- `data_bytes` are those that carry data: a discard and a write of zeroes name blocks alone.
+-- `is_foreign`: data of a file that a program traced live did not write, and another one did.
+-- ext4 writes such with a journal's commit, whoever asks for that.
+--
 -- `points` counts the page runs, and the requests without any that have a place on the disk.
 WITH whole AS (
     SELECT capture, words, block_type, file_kind, file_id, requests, bytes, points
@@ -51,11 +55,19 @@ worded AS (
         asker_file_id, reason, askers, by_load, made_in, file_id AS request_file_id
     FROM request_sums
 ),
+foreign_files AS (
+    SELECT capture, file_id
+    FROM writers
+    WHERE file_id IS NOT NULL
+    GROUP BY capture, file_id
+    HAVING NOT bool_or(is_watched)
+),
 named AS (
     SELECT
         worded.*,
         pieces.block_type, pieces.file_kind, home, requests, bytes, points,
         coalesce(owner.file, '') AS file,
+        pieces.block_type = 'data' AND foreign_files.file_id IS NOT NULL AS is_foreign,
         CASE
             WHEN phase NOT IN ('commit', 'checkpoint', 'settle') THEN NULL
             WHEN by_load OR request_owner.of_load THEN 'background'
@@ -81,12 +93,15 @@ named AS (
         AND worded.asker_file_id IS NOT DISTINCT FROM causes.asker_file_id
     LEFT JOIN named_files AS owner
         ON pieces.capture = owner.capture AND pieces.file_id = owner.file_id
+    LEFT JOIN foreign_files
+        ON pieces.capture = foreign_files.capture AND pieces.file_id = foreign_files.file_id
     LEFT JOIN named_files AS request_owner
         ON worded.capture = request_owner.capture
         AND worded.request_file_id = request_owner.file_id
 )
 SELECT
-    capture, device, phase, part, operation, sync, block_type, file_kind, file, home, askers,
+    capture, device, phase, part, operation, sync, block_type, file_kind, file, is_foreign, home,
+    askers,
     asker_call IS NOT NULL AS awaited,
     cause,
     -- Names as in named_files.sql.
@@ -96,6 +111,9 @@ SELECT
     ) AS reason,
     CAST(sum(requests) AS BIGINT) AS requests,
     CAST(sum(bytes) AS BIGINT) AS bytes,
+    CAST(
+        sum(CASE WHEN operation IN ('discard', 'zeroes') THEN 0 ELSE bytes END) AS BIGINT
+    ) AS data_bytes,
     CAST(sum(points) AS BIGINT) AS points
 FROM named
 GROUP BY ALL
