@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import click
 
+from jojlab.analysis.run.faults import fault_outcome
 from jojlab.analysis.run.summary import CaseSummary, safety_json
 from jojlab.analysis.run.sync_needs import fixed_syncs, sync_need
 from jojlab.campaign.campaign import Campaign
+from jojlab.campaign.fault_trials import fault_trials, refuse_without_program, untried_sites
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.campaign.sync_trials import baseline, runs_program, trials
+from jojlab.campaign.sync_trials import CaseTrial, baseline, runs_program, trials
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
@@ -45,12 +48,13 @@ from jojlab.lab.job import Options
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.report import durability as words
+from jojlab.report import faults as fault_words
 from jojlab.report import hazards, sync_needs
 from jojlab.report.attribution import print_verdicts, short_lines
 from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import READABLE, print_rows, terminal
 from jojlab.report.shared.short_answer import print_answer
-from jojlab.trace.power_cuts import OUTCOMES, PowerCuts
+from jojlab.trace.power_cuts import FAULTS, OUTCOMES, FaultKind, PowerCuts
 from jojlab.verify.attribution import (
     STACKS,
     LackingError,
@@ -271,6 +275,14 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     "other, and say what each protects (docs/own-engine.md).",
 )
 @option(
+    "--faults",
+    metavar="sync-error,no-space",
+    default="",
+    help="Also plant errors beneath a program, one after the other: a sync whose write the disk "
+    "refuses, a filesystem with little room. Say what the program promised then, and whether that "
+    "was kept (docs/own-engine.md).",
+)
+@option(
     "--schedules",
     metavar="N",
     type=click.IntRange(2, 1000),
@@ -288,6 +300,7 @@ def durability(
     experiment: str,
     settings: tuple[str, ...],
     without_sync: bool,
+    faults: str,
     schedules: int | None,
     states: int,
     jobs: int,
@@ -323,14 +336,18 @@ def durability(
       joj verify durability first-look --set mount_options=nobarrier --json
       joj verify durability --program ./engine --check ./check   # docs/own-engine.md
       joj verify durability --program ./engine --check ./check --without-sync --states 100
+      joj verify durability --program ./engine --check ./check --faults sync-error,no-space
       joj verify durability --program ./engine --check ./check --schedules 8
       joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
     What was judged is kept: joj run, joj bill and their reports show it from then on.
 
     Exit code 1 if a power cut did harm that the manuals rule out, or that a program's check found,
-    3 if a case failed.
+    or if a promise was broken after an error of --faults; 3 if a case failed.
     """
+    kinds = _fault_kinds(faults)
+    if kinds and without_sync:
+        raise UseError("--faults and --without-sync are runs of their own", "drop one of them")
     if schedules is not None:
         settings = (*settings, _schedule_setting(settings, schedules))
     named = choose_experiment("joj verify durability", experiment, settings, **own_program)
@@ -338,8 +355,11 @@ def durability(
     asked = planned.experiment
     fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in asked.cases]
     refuse_alone(fit, asked.where)
-    if without_sync:
-        fit = [case if case.skip else baseline(case, asked.where) for case in fit]
+    if kinds:
+        for case in fit:
+            refuse_without_program(case, asked.where)
+    if option_name := "--faults" if kinds else "--without-sync" if without_sync else "":
+        fit = [case if case.skip else baseline(case, asked.where, option_name) for case in fit]
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     asked = replace(asked, cases=tuple(fit))
     campaign = begin_campaign(planned._replace(experiment=asked), options)
@@ -348,17 +368,32 @@ def durability(
     cases = verdicts(fit, answers)
     skipped = {case.case_id: case.skip for case in fit if case.skip}
     needs = _needs(judge, fit, cases, answers) if without_sync else None
+    found = _faults(judge, fit, cases, answers, kinds) if kinds else None
     if as_json:
-        _print_json(cases, judge.failures, skipped, needs)
+        _print_json(cases, judge.failures, skipped, needs, found)
     else:
-        print_answer(terminal(READABLE), _short_lines(cases, needs))
+        print_answer(terminal(READABLE), _short_lines(cases, needs, found))
         if needs is not None:
             sync_needs.print_needs(terminal(), needs)
+            click.echo()
+        if found is not None:
+            fault_words.print_faults(terminal(), found)
             click.echo()
         _print_durability(cases, skipped)
     if judge.failures:
         return MACHINE_CANNOT
-    return EXPECTATION_FAILED if any(case.is_refuted for case in cases) else FINE
+    is_broken = found is not None and fault_words.has_broken(found)
+    is_refuted = any(case.is_refuted for case in cases)
+    return EXPECTATION_FAILED if is_refuted or is_broken else FINE
+
+
+def _fault_kinds(text: str) -> list[FaultKind]:
+    """Return the errors that are named; UseError for one that is none."""
+    names = [name.strip() for name in text.split(",")] if text else []
+    kinds = [kind for kind in FAULTS if kind in names]
+    if unknown := [name for name in names if name not in kinds]:
+        raise UseError(f"--faults {', '.join(unknown)}: no such error", f"of {', '.join(FAULTS)}")
+    return kinds
 
 
 def _schedule_setting(settings: Sequence[str], count: int) -> str:
@@ -414,37 +449,73 @@ class _PowerCutJudge:
         return found
 
 
-def _needs(
-    judge: _PowerCutJudge, whole: Sequence[Case], cases: Sequence[CaseSummary], answers: Answers
-) -> sync_needs.Needs:
-    """Run the cases without each of their syncs; return what was seen, for each that was judged."""
+_OwnTrial = TypeVar("_OwnTrial", bound=CaseTrial)
+
+
+def _tried(
+    judge: _PowerCutJudge,
+    whole: Sequence[Case],
+    cases: Sequence[CaseSummary],
+    answers: Answers,
+    trials: Callable[[Case, Sequence[PowerCuts]], Iterable[_OwnTrial]],
+    title: str,
+) -> list[tuple[CaseSummary, list[PowerCuts], list[tuple[_OwnTrial, list[PowerCuts]]]]]:
+    """Return each case that was judged, its answers, and its trials with theirs."""
     bases = {
         each.case_id: [conform(it, PowerCuts) for it in answers[each.case_id]] for each in cases
     }
-    tried = [
-        trial
-        for case in whole
-        if case.case_id in bases
-        for trial in trials(case, bases[case.case_id])
-    ]
-    title = f"{judge.states:,} states of each case without each of its syncs"
+    known = [case for case in whole if case.case_id in bases]
+    tried = [trial for case in known for trial in trials(case, bases[case.case_id])]
+    title = f"{judge.states:,} states of each case {title}"
     found = judge.answers([trial.case for trial in tried], title) if tried else {}
     return [
         (
             case,
+            bases[case.case_id],
             [
-                sync_need(
-                    trial.site,
-                    bases[case.case_id],
-                    [conform(it, PowerCuts) for it in found[trial.case.case_id]],
-                    runs_program=runs_program(trial.case),
-                )
+                (trial, [conform(it, PowerCuts) for it in found[trial.case.case_id]])
                 for trial in tried
                 if trial.base.case_id == case.case_id and trial.case.case_id in found
-            ]
-            + fixed_syncs(bases[case.case_id]),
+            ],
         )
         for case in cases
+    ]
+
+
+def _needs(
+    judge: _PowerCutJudge, whole: Sequence[Case], cases: Sequence[CaseSummary], answers: Answers
+) -> sync_needs.Needs:
+    """Run the cases without each of their syncs; return what was seen, for each that was judged."""
+    tried = _tried(judge, whole, cases, answers, trials, "without each of its syncs")
+    return [
+        (
+            case,
+            [
+                sync_need(trial.site, base, found, runs_program=runs_program(trial.case))
+                for trial, found in own
+            ]
+            + fixed_syncs(base),
+        )
+        for case, base, own in tried
+    ]
+
+
+def _faults(
+    judge: _PowerCutJudge,
+    whole: Sequence[Case],
+    cases: Sequence[CaseSummary],
+    answers: Answers,
+    kinds: Sequence[FaultKind],
+) -> list[fault_words.CaseFaults]:
+    """Run the cases with each error beneath; return what came of it, for each that was judged."""
+    own_trials = partial(fault_trials, kinds=kinds)
+    return [
+        fault_words.CaseFaults(
+            case,
+            [fault_outcome(trial.kind, trial.name, base, found) for trial, found in own],
+            untried_sites(base) if "sync-error" in kinds else (),
+        )
+        for case, base, own in _tried(judge, whole, cases, answers, own_trials, "after each error")
     ]
 
 
@@ -453,6 +524,7 @@ def _print_json(
     failures: dict[str, str],
     skipped: dict[str, str],
     needs: sync_needs.Needs | None,
+    faults: Sequence[fault_words.CaseFaults] | None,
 ) -> None:
     rows = [
         {
@@ -466,13 +538,21 @@ def _print_json(
         }
         for case in cases
     ]
-    found: dict[str, Any] = {"in_short": _short_lines(cases, needs)}
+    found: dict[str, Any] = {"in_short": _short_lines(cases, needs, faults)}
     if needs is not None:
         found["syncs"] = sync_needs.needs_json(needs)
+    if faults is not None:
+        found["faults"] = fault_words.faults_json(faults)
     print(json_text({**found, "cases": rows, "failed": failures, "skipped": skipped}))
 
 
-def _short_lines(cases: Sequence[CaseSummary], needs: sync_needs.Needs | None) -> tuple[str, ...]:
+def _short_lines(
+    cases: Sequence[CaseSummary],
+    needs: sync_needs.Needs | None,
+    faults: Sequence[fault_words.CaseFaults] | None,
+) -> tuple[str, ...]:
+    if faults is not None:
+        return fault_words.short_lines(faults)
     return (words.short_line(cases),) if needs is None else sync_needs.short_lines(needs)
 
 

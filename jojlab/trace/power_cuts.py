@@ -155,6 +155,35 @@ class JudgedState(Struct, kw_only=True):
         return next((it for it, log in _REFUSALS.items() if log.search(self.kernel_log)), None)
 
 
+FaultKind = Literal["sync-error", "no-space"]
+FAULTS: tuple[FaultKind, ...] = get_args(FaultKind)
+
+
+class FaultFindings(Struct, frozen=True, kw_only=True):
+    """The course of a program beneath which an error was planted.
+
+    `at_ns` is when a call of the program first returned with it, None where nothing failed; `errno`
+    is what the sync returned, 0 where it returned as if all were well, and None on a full disk.
+    `acknowledged` counts lines, `acknowledged_before` those until then.
+    """
+
+    kind: FaultKind
+    at_ns: int | None
+    errno: int | None
+    free_bytes: int | None
+    ended: str
+    last_line: str
+    acknowledged_before: int
+    acknowledged: int
+
+
+class RemountFindings(Struct, frozen=True, kw_only=True):
+    """The findings where the filesystem was unmounted and mounted again, without a power cut."""
+
+    outcome: CutOutcome
+    message: str
+
+
 class SyncSite(Struct, frozen=True, kw_only=True):
     """The syncs of a program by one call, of files of one use (sync_site.rs), and how many it made.
     sync(2) names no file. `is_fixed`: they were seen and cannot be left out.
@@ -178,7 +207,8 @@ class PowerCuts(Struct, kw_only=True):
     `boundary_states` and `sampled_states` were judged; `boundary_states_left_out` were not. The
     power was cut from `begin_ns` to `end_ns`. `tables` has the sha256 of each table of the run.
     `operations` counts what was acknowledged or committed, until `last_return_ns`; `sync_calls` are
-    those within all transactions, `sync_sites` those of a program that were watched.
+    those within all transactions, `sync_sites` those of a program that were watched. `fault` and
+    `remount` are of a run beneath which an error was planted; the power was cut after it.
     """
 
     seed: int
@@ -199,6 +229,8 @@ class PowerCuts(Struct, kw_only=True):
     last_return_ns: int | None = None
     sync_calls: int = 0
     sync_sites: list[SyncSite] = []
+    fault: FaultFindings | None = None
+    remount: RemountFindings | None = None
 
     def __post_init__(self) -> None:
         """Check that the counts are those of the states, and that it says of which run it is."""

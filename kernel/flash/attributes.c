@@ -2,7 +2,7 @@
 /*
  * The files of a disk in /sys/block/flashN: flash_statistics, flash_record_requests,
  * flash_record_pieces, flash_changes and flash_contents, to be read; flash_age, flash_record and
- * flash_power_cut, to be written.
+ * flash_power_cut, to be written; flash_fault, both.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -12,6 +12,7 @@
 #include <linux/sysfs.h>
 
 #include "attributes.h"
+#include "command.h"
 #include "compat.h"
 #include "disk.h"
 #include "power_cut.h"
@@ -98,6 +99,32 @@ static ssize_t flash_age_store(struct device *device, struct device_attribute *a
 }
 static DEVICE_ATTR_WO(flash_age);
 
+/* Whether the next write or flush fails. */
+static ssize_t flash_fault_show(struct device *device, struct device_attribute *attribute,
+				char *buffer)
+{
+	struct flash *flash = dev_to_disk(device)->private_data;
+
+	return sysfs_emit(buffer, "%d\n", !!(READ_ONCE(flash->course) & FLASH_FAILS));
+}
+
+static ssize_t flash_fault_store(struct device *device, struct device_attribute *attribute,
+				 const char *buffer, size_t length)
+{
+	struct flash *flash = dev_to_disk(device)->private_data;
+	unsigned long flags;
+	bool fails;
+	int error = kstrtobool(buffer, &fails);
+
+	if (error)
+		return error;
+	spin_lock_irqsave(&flash->lock, flags);
+	flash->course = (flash->course & ~FLASH_FAILS) | (fails ? FLASH_FAILS : 0);
+	spin_unlock_irqrestore(&flash->lock, flags);
+	return length;
+}
+static DEVICE_ATTR_RW(flash_fault);
+
 /* A command to record or to restore; see power_cut.h. */
 static ssize_t flash_record_store(struct device *device, struct device_attribute *attribute,
 				  const char *buffer, size_t length)
@@ -157,6 +184,7 @@ static struct attribute *flash_attrs[] = {
 	&dev_attr_flash_statistics.attr,
 	&dev_attr_flash_age.attr,
 	&dev_attr_flash_record.attr,
+	&dev_attr_flash_fault.attr,
 	NULL,
 };
 

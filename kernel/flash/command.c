@@ -95,16 +95,39 @@ u64 flash_begin(struct flash_command *command)
 	return completion_ns;
 }
 
-void flash_do_untimed(struct flash_command *command)
+/* Nothing of it is on the disk, nor in the record: what a device refuses, it does not do. */
+static bool flash_take_fault(struct flash *flash, enum flash_operation operation)
+{
+	unsigned long flags;
+	bool fails = false;
+
+	spin_lock_irqsave(&flash->lock, flags);
+	if (flash->course & FLASH_FAILS && (operation == FLASH_WRITE || operation == FLASH_FLUSH)) {
+		flash->course &= ~FLASH_FAILS;
+		flash->failed_requests++;
+		fails = true;
+	}
+	spin_unlock_irqrestore(&flash->lock, flags);
+	return fails;
+}
+
+bool flash_do_apart(struct flash_command *command)
 {
 	struct request *rq = blk_mq_rq_from_pdu(command);
 	struct flash *flash = rq->q->queuedata;
 	blk_status_t status;
 
+	if (flash_take_fault(flash, command->request.operation)) {
+		blk_mq_end_request(rq, BLK_STS_IOERR);
+		return true;
+	}
+	if (!(flash->course & FLASH_UNTIMED))
+		return false;
 	spin_lock(&flash->order);
 	status = flash_move_data(rq, command->request.operation);
 	spin_unlock(&flash->order);
 	blk_mq_end_request(rq, status);
+	return true;
 }
 
 void flash_count_begin(struct flash *flash)

@@ -11,6 +11,10 @@
 
 struct flash;
 
+/* Why requests do not take the model's time; a disk in a measured run has none of these. */
+#define FLASH_UNTIMED 1		/* they end at once: what a cut left is looked at */
+#define FLASH_FAILS 2		/* the next write or flush fails: once */
+
 /* What belongs to one block request; it lies behind it (blk_mq_rq_to_pdu). */
 struct flash_command {
 	struct flash_request request;
@@ -29,8 +33,11 @@ void flash_count_begin(struct flash *flash);
 /* The command's service begins: moves its data, and returns when the device will be done. */
 u64 flash_begin(struct flash_command *command);
 
-/* The command from begin to end, without the model: no time passes, and nothing is counted. */
-void flash_do_untimed(struct flash_command *command);
+/*
+ * Takes a command from begin to end without the model, where the disk's course says so: no time
+ * passes, and of what fails alone something is counted. False: the command is to be begun.
+ */
+bool flash_do_apart(struct flash_command *command);
 
 /* One less; INTERRUPT: an interrupt told so. */
 void flash_count_end(struct flash_command *command, bool interrupt);

@@ -20,7 +20,7 @@ struct flash {
 	struct flash_records records;
 	struct flash_room room;
 	struct flash_dispatch dispatch;
-	bool untimed;			/* requests end at once: what a cut left is looked at */
+	unsigned int course;		/* bits of command.h: no request is as usual */
 	spinlock_t order;		/* model, copy and record of a request; no interrupt's */
 	spinlock_t lock;		/* the fields below; taken in the timer's interrupt too */
 	struct flash_model model;

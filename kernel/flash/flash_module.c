@@ -48,10 +48,8 @@ static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_
 	if (!flash_describe(data->rq, &command->request))
 		return BLK_STS_NOTSUPP;
 	blk_mq_start_request(data->rq);
-	if (flash->untimed) {
-		flash_do_untimed(command);
+	if (flash->course && flash_do_apart(command))
 		return BLK_STS_OK;
-	}
 	flash_count_begin(flash);
 	if (flash->dispatch.thread)
 		flash_dispatch(flash, command);

@@ -3,6 +3,7 @@
  * See the header. Reads records and changes the store by pointers. Sectors of several pieces in one
  * slot are the only thing that is copied.
  */
+#include "command.h"
 #include "compat.h"
 #include "disk.h"
 #include "power_cut.h"
@@ -105,7 +106,7 @@ static void begin_record(struct flash *flash, unsigned int number)
 {
 	flash_records_begin(&flash->records, number);
 	flash_store_begin_layer(&flash->store, number);
-	flash->untimed = false;
+	flash->course = 0;
 }
 
 /* Requests wait meanwhile. */
@@ -142,7 +143,7 @@ int flash_power_cut_command(struct flash *flash, const char *text)
 	if (clear)
 		flash_store_begin_layer(&flash->store, number);
 	flash_store_begin_layer(&flash->store, number + 1);
-	flash->untimed = true;
+	flash->course = FLASH_UNTIMED;
 	return 0;
 }
 

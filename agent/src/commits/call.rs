@@ -124,6 +124,19 @@ pub fn decode_calls(mut bytes: &[u8], into: &mut Vec<FileCall>) -> Result<(), Ca
     Ok(())
 }
 
+/// Return when the first of these calls ended for which the filesystem had no room (ENOSPC).
+fn first_without_room_ns(mut bytes: &[u8]) -> Option<i64> {
+    while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
+        let (record, after) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        let i64_at = |at: usize| Some(i64::from_le_bytes(record.get(at..at + 8)?.try_into().ok()?));
+        if i64_at(48)? == -i64::from(libc::ENOSPC) {
+            return i64_at(16);
+        }
+        bytes = after;
+    }
+    None
+}
+
 fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
     if record.len() != RECORD_BYTES && record.len() != RECORD_BYTES + PATH_BYTES {
         return Err(CallRecordError::Length(record.len()));
@@ -286,6 +299,8 @@ pub struct CallWitness {
     watched: NonNull<WatchMemory>,
     program: Program,
     ring_bytes: usize,
+    /// The end of the first call for which the filesystem had no room.
+    without_room_ns: Option<i64>,
 }
 
 impl CallWitness {
@@ -307,7 +322,7 @@ impl CallWitness {
         };
         let program = Program::load(&plan, &symbols)?;
         let watched = program.section(c".data.watch")?;
-        Ok(Self { watched, program, ring_bytes: ring_bytes as usize })
+        Ok(Self { watched, program, ring_bytes: ring_bytes as usize, without_room_ns: None })
     }
 
     /// Tells of the calls of this user from now on; 0: of nobody's.
@@ -436,9 +451,15 @@ impl CallWitness {
         let mut calls = Vec::new();
         while let Some(bytes) = self.program.take_piece() {
             decode_calls(&bytes, &mut calls)?;
+            self.without_room_ns = self.without_room_ns.or_else(|| first_without_room_ns(&bytes));
         }
         calls.sort_by_key(|call: &FileCall| call.end_ns);
         Ok(calls)
+    }
+
+    /// Return when the first call ended for which the filesystem had no room, of those read.
+    pub fn without_room_ns(&self) -> Option<i64> {
+        self.without_room_ns
     }
 
     /// Calls that were not seen for want of room.
@@ -558,6 +579,13 @@ mod tests {
         );
         assert_eq!(decoded(&record(99, 0, None)), Err(CallRecordError::Call(99)));
         assert_eq!(decoded(&[9, 0, 0, 0]), Err(CallRecordError::Length(9)));
+    }
+
+    #[test]
+    fn the_first_call_without_room_is_told() {
+        let records = [24, -5, -i64::from(libc::ENOSPC)].map(|result| record(18, result, None));
+        assert_eq!(first_without_room_ns(&records.concat()), Some(20));
+        assert_eq!(first_without_room_ns(&records[..2].concat()), None);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! A modelled flash disk, by its files in /sys/block (kernel/flash/attributes.c, power_cut.h):
-//! reads its statistics, gives it a past, reads the record that it makes of what is written to it,
-//! and puts it into states that a power cut may leave.
+//! reads its statistics, gives it a past, has it refuse a write, reads the record that it makes of
+//! what is written to it, and puts it into states that a power cut may leave.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -62,6 +62,34 @@ fn parse_statistics(text: &str) -> Result<BTreeMap<String, i64>, FlashError> {
 fn in_flight(statistics: &BTreeMap<String, i64>) -> Result<i64, FlashError> {
     const NAME: &str = "in_flight";
     statistics.get(NAME).copied().ok_or(FlashError::Missing { name: NAME })
+}
+
+/// The file by which a disk refuses its next write or flush, once (kernel/flash/command.c).
+const FAULT: &str = "flash_fault";
+/// Has a folder for each disk.
+const DISKS: &str = "/sys/block";
+
+/// Return the folder of the first modelled disk, on which a filesystem lies; None where there is
+/// none, as on raw NAND.
+pub fn first_disk() -> Option<PathBuf> {
+    let disks = fs::read_dir(DISKS).into_iter().flatten().flatten().map(|disk| disk.path());
+    disks.filter(|disk| disk.join(FAULT).exists()).min()
+}
+
+/// Has the device with this folder refuse the next write or flush, or none.
+///
+/// # Errors
+/// If it is not a modelled disk.
+pub fn set_fault(folder: &Path, is_set: bool) -> io::Result<()> {
+    fs::write(folder.join(FAULT), if is_set { "1" } else { "0" })
+}
+
+/// Return whether the device has not yet refused what it was to.
+///
+/// # Errors
+/// If it is not a modelled disk.
+pub fn has_fault(folder: &Path) -> io::Result<bool> {
+    Ok(fs::read_to_string(folder.join(FAULT))?.trim() == "1")
 }
 
 /// Sectors of a slot.

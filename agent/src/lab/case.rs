@@ -53,7 +53,10 @@ pub fn run<'a>(
     let nand = stand.raw_nand().map(traced).transpose()?;
     let mut observation = Observation::start(&stand.disks, nand, tracer, marks)?;
     let (background, place) = (case.case.background, mounted.directory());
-    let sync = || Ok(mounted.sync()?);
+    // After an error that was planted the filesystem may have no more to say than another one.
+    let is_faulty = workload::read(&case.case.workload)?.has_planted_fault();
+    let sync =
+        || mounted.sync().or_else(|error| if is_faulty { Ok(()) } else { Err(error.into()) });
     let closed = match workload::run(workload, background, place, &mut observation, sync) {
         Ok(closed) => closed,
         Err(stopped) => return Err(explained(&stand, mounted, case, stopped)),

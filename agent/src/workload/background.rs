@@ -27,7 +27,7 @@ use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
+use crate::workload::power_cut::{Cut, CutFindings, CutOutcome, FaultFindings};
 
 /// Its files' directory, in the filesystem's root.
 const DIRECTORY: &str = "background";
@@ -158,6 +158,10 @@ impl Remains for RemainsOfBoth {
 
     fn vfs(&self) -> Vfs {
         self.workload.vfs()
+    }
+
+    fn planted_fault(&self) -> Option<FaultFindings> {
+        self.workload.planted_fault()
     }
 
     fn sync_sites(&self) -> Value {

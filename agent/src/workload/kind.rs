@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::WorkloadError;
 use super::ledger::is_commit;
-use super::power_cut::{Cut, CutFindings};
+use super::power_cut::{Cut, CutFindings, FaultFindings};
 use super::threads::task::Observer;
 use crate::record::WorkloadFields;
 use crate::sqlite::vfs::Vfs;
@@ -53,6 +53,11 @@ pub trait WorkloadRequest: std::fmt::Debug {
     /// Return why nobody could say what a power cut took of it; None where `Remains::judge` can.
     fn refuses_power_cut(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Return whether errors are planted beneath it, so that the filesystem may fail to write.
+    fn has_planted_fault(&self) -> bool {
+        false
     }
 
     /// Makes in `directory` what it starts from.
@@ -139,6 +144,11 @@ pub trait Remains {
     /// Return the syncs of a program by their sites, where they were watched; a list.
     fn sync_sites(&self) -> Value {
         Value::Array(Vec::new())
+    }
+
+    /// Return what came of the error that was planted beneath it; none where none was.
+    fn planted_fault(&self) -> Option<FaultFindings> {
+        None
     }
 
     /// Return the databases that are there, which an app would commit to next.

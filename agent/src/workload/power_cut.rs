@@ -100,6 +100,30 @@ impl CutFindings {
     }
 }
 
+words! {
+    /// The errors that come in the place of a power cut.
+    FaultKind { SyncError = "sync-error", NoSpace = "no-space" }
+}
+
+/// The course of a program beneath which a fault was planted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FaultFindings {
+    pub kind: FaultKind,
+    /// The time at which a call of the program first returned it, or the sync without; none where
+    /// nothing failed.
+    pub at_ns: Option<i64>,
+    /// The error that the sync returned; 0: none.
+    pub errno: Option<i32>,
+    /// The room that was free when the program began.
+    pub free_bytes: Option<u64>,
+    /// The end of the program, in words, and the last line that it printed.
+    pub ended: String,
+    pub last_line: String,
+    /// Lines that it acknowledged until the fault, and in all.
+    pub acknowledged_before: usize,
+    pub acknowledged: usize,
+}
+
 /// The findings of several parts are as bad as the worst.
 impl FromIterator<CutFindings> for CutFindings {
     fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {

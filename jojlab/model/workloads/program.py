@@ -100,6 +100,22 @@ FIELDS: tuple[Field, ...] = (
         group=PROGRAM,
     ),
     Field(
+        "failed_sync",
+        "the sync that fails, a site and the number of its call, such as 'fsync records/# 12' "
+        "(docs/own-engine.md): the disk refuses the first write of it, once; empty: none fails",
+        "",
+        group=PROGRAM,
+    ),
+    Field(
+        "free_kib",
+        "what is free on the filesystem when the program begins, in KiB: the file joj-filler in "
+        "its directory takes the rest; 0: there is no such file",
+        0,
+        lowest=0,
+        highest=1 << 30,
+        group=PROGRAM,
+    ),
+    Field(
         "omitted_sync",
         "the syncs that the program is made to leave out, by call and file, such as 'fsync "
         "records/#' (docs/own-engine.md): the call returns 0 and does nothing; none: no sync is "

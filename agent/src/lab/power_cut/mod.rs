@@ -31,7 +31,7 @@ use crate::errors::WrongUse;
 use crate::record::{Case, PowerCuts};
 use crate::workload;
 use crate::workload::kind::ClosedWorkload;
-use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
+use crate::workload::power_cut::{Cut, CutFindings, CutOutcome, FaultFindings};
 use disks::CutDisks;
 use judge::{BootFindings, Judge, Judgement};
 use shrink::damages;
@@ -61,10 +61,13 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     let mut disks = CutDisks::new(&stand.disks, &models);
     let written = disks.record()?;
     let times = PromiseTimes::new(&closed.transactions, &closed.remains.promise_times_ns());
+    let fault = closed.remains.planted_fault();
+    let whole = times.span(end_ns);
+    let span = fault.as_ref().and_then(|it| it.at_ns).map_or(whole.clone(), |at_ns| at_ns..=end_ns);
     let chooser = Chooser {
         written: &written,
         times: &times,
-        span: times.span(end_ns),
+        span,
         state_limit: cuts.states,
         seed: case.seed,
     };
@@ -81,7 +84,10 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         return judge.finish_with_image(output);
     }
     let is_foreign = closed.remains.has_foreign_judge();
-    if is_foreign {
+    let mut remount = None;
+    if fault.is_some() {
+        remount = Some(judge.findings(&Cut { transactions: &[], at_ns: i64::MAX })?);
+    } else if is_foreign {
         prove(&mut judge, "what was left, unmounted and mounted again", i64::MAX)?;
     }
     let mut unchecked = closed.remains.unchecked();
@@ -90,7 +96,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     }
     if is_foreign {
         disks.put(&written, DiskContents::before(&written))?;
-        prove(&mut judge, "what was there before the program began", chooser.span.start() - 1)?;
+        prove(&mut judge, "what was there before the program began", whole.start() - 1)?;
     }
     let own = |(number, _): &(usize, &State)| number % cuts.parts == cuts.part;
     let own: Vec<(usize, &State)> = states.chosen.iter().enumerate().filter(own).collect();
@@ -184,6 +190,8 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         configuration,
         tables,
         span: chooser.span.clone(),
+        fault,
+        remount,
         states: &states,
         second_draws,
         unchecked,
@@ -294,6 +302,10 @@ pub struct Answer<'a> {
     /// SHA-256 of each table of the run, by its name.
     pub tables: BTreeMap<String, String>,
     pub span: RangeInclusive<i64>,
+    /// The course of the run after the error that was planted, where one was, and the findings
+    /// when the filesystem was unmounted and mounted again.
+    pub fault: Option<FaultFindings>,
+    pub remount: Option<CutFindings>,
     pub states: &'a States,
     /// Draws in this guest among what recoveries wrote.
     pub second_draws: u64,
@@ -328,6 +340,8 @@ impl Answer<'_> {
             "begin_ns": self.span.start(),
             "end_ns": self.span.end(),
             "model": self.model(),
+            "fault": self.fault,
+            "remount": self.remount,
             "asked_states": self.cuts.states,
             "boundary_states_left_out": self.states.boundary_left_out,
             "draws": self.states.draws + self.second_draws,

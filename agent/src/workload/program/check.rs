@@ -48,6 +48,7 @@ impl Check {
                 time_limit_ms,
                 acks_on_stdin: false,
                 omitted_sync: None,
+                failed_sync: None,
             },
         })
     }
@@ -78,12 +79,7 @@ impl Check {
 /// The verdict of a check that ended so.
 fn verdict(end: &ProgramEnd, time_limit_ms: u64, output: &str) -> CutFindings {
     let output = output.trim();
-    let ended = match end {
-        ProgramEnd { timed_out: true, .. } => format!("it did not end within {time_limit_ms} ms"),
-        ProgramEnd { exit_code: Some(code), .. } => format!("exit code {code}"),
-        ProgramEnd { signal: Some(signal), .. } => format!("signal {signal}"),
-        _ => "nobody knows how it ended".to_owned(),
-    };
+    let ended = end.words(time_limit_ms);
     let (outcome, words) = match (end.timed_out, end.exit_code) {
         (false, Some(0)) => {
             return CutFindings { message: output.to_owned(), ..CutFindings::unharmed() };

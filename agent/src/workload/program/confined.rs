@@ -16,8 +16,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use super::sync_site::SyncCount;
-use super::sync_watch::{self, FilteredProgram, SyncWatch};
+use super::sync_watch::{self, FilteredProgram, SyncFault, SyncFindings, SyncWatch};
 use crate::workload::error::{WorkloadError, failed};
 
 /// A program that a shell could not start ends so.
@@ -49,6 +48,8 @@ pub struct ConfinedProgram {
     pub acks_on_stdin: bool,
     /// The site whose syncs are left out, or a word for none; None where no sync is watched.
     pub omitted_sync: Option<String>,
+    /// The sync that fails, where one does.
+    pub failed_sync: Option<SyncFault>,
 }
 
 /// The descriptor that a program acknowledges by.
@@ -63,7 +64,19 @@ pub struct ProgramEnd {
     /// Its time, or that of a process it started, was over.
     pub timed_out: bool,
     /// Its syncs, where they were watched.
-    pub syncs: Vec<SyncCount>,
+    pub syncs: SyncFindings,
+}
+
+impl ProgramEnd {
+    /// Return it in words.
+    pub fn words(&self, time_limit_ms: u64) -> String {
+        match self {
+            Self { timed_out: true, .. } => format!("it did not end within {time_limit_ms} ms"),
+            Self { exit_code: Some(code), .. } => format!("exit code {code}"),
+            Self { signal: Some(signal), .. } => format!("signal {signal}"),
+            _ => "nobody knows how it ended".to_owned(),
+        }
+    }
 }
 
 /// The outer process: returns when no process of the program is left.
@@ -146,7 +159,8 @@ fn reap(program: &ConfinedProgram) -> anyhow::Result<()> {
     drop(its);
     let watched = FilteredProgram { pid: main, root: program.root.clone(), work: WORK, uid: UID };
     let omitted = program.omitted_sync.as_deref();
-    let watch = omitted.map(|site| SyncWatch::start(&watched, site, ours)).transpose()?;
+    let fault = program.failed_sync.clone();
+    let watch = omitted.map(|site| SyncWatch::start(&watched, site, fault, ours)).transpose()?;
     let mut end = ProgramEnd::default();
     loop {
         match wait(-1) {
@@ -161,7 +175,7 @@ fn reap(program: &ConfinedProgram) -> anyhow::Result<()> {
         }
     }
     if let Some(watch) = watch {
-        end.syncs = watch.counts();
+        end.syncs = watch.findings();
         tell(&program.status, &end)?;
     }
     Ok(())

@@ -6,6 +6,7 @@ mod acknowledgments;
 mod check;
 pub mod confined;
 mod databases;
+mod fault;
 mod keeper;
 mod schedule;
 mod sync_site;
@@ -24,6 +25,7 @@ use schedule::DrawnOrder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use sync_watch::SyncFault;
 
 use super::error::WorkloadError;
 use super::kind::{Workload, WorkloadKind, WorkloadRequest, commits};
@@ -37,11 +39,15 @@ use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
 use crate::workload::kind::{ClosedWorkload, Remains};
-use crate::workload::power_cut::{Cut, CutFindings};
+use crate::workload::power_cut::{Cut, CutFindings, FaultFindings, FaultKind};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<ProgramCase>(ProgramWorkload::WORDS);
 
 impl WorkloadRequest for ProgramCase {
+    fn has_planted_fault(&self) -> bool {
+        !self.failed_sync.is_empty() || self.free_kib > 0
+    }
+
     fn prepare(&self, directory: &Path, _: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(PreparedProgram::prepare(directory, self)?))
     }
@@ -75,6 +81,10 @@ pub struct ProgramCase {
     /// The site of the syncs that are left out, or `NONE`; all are counted then. Empty: they are
     /// not watched.
     pub omitted_sync: String,
+    /// The sync that fails: a site, and the number of its call; empty: none.
+    pub failed_sync: String,
+    /// The room that is free when it begins; 0: all that there is.
+    pub free_kib: u64,
     /// The number of the order in which its threads run; 0: that of the kernel.
     pub schedule: u64,
 }
@@ -106,6 +116,9 @@ pub struct PreparedProgram {
     check: Option<(PathBuf, Vec<String>)>,
     ack_place: AckPlace,
     schedule: u64,
+    /// The room that is free when it begins, where a file takes the rest.
+    free_bytes: Option<u64>,
+    without_room_ns: Option<i64>,
     start_ns: i64,
     /// The number of ranks that its schedule set.
     schedule_changes: u64,
@@ -145,14 +158,24 @@ impl PreparedProgram {
             environment,
             time_limit_ms: settings.time_limit_ms,
             acks_on_stdin,
-            omitted_sync: Some(settings.omitted_sync.clone()).filter(|site| !site.is_empty()),
+            omitted_sync: match (&*settings.omitted_sync, &*settings.failed_sync) {
+                ("", "") => None,
+                ("", _) => Some(NONE.to_owned()),
+                (site, _) => Some(site.to_owned()),
+            },
+            failed_sync: SyncFault::from_field(&settings.failed_sync)?,
         };
+        let free_bytes = (settings.free_kib > 0)
+            .then(|| fault::fill(directory, settings.free_kib << 10))
+            .transpose()?;
         Ok(Self {
             confined,
             expected_exit_code: settings.expected_exit_code,
             check: check.then(|| (settings.check.clone(), settings.environment.clone())),
             ack_place: settings.acks,
             schedule: settings.schedule,
+            free_bytes,
+            without_room_ns: None,
             start_ns: 0,
             schedule_changes: 0,
             acknowledged: Acknowledgments::default(),
@@ -211,7 +234,32 @@ impl PreparedProgram {
         Ok(())
     }
 
-    /// Return how it ended, in words, where that was not as expected.
+    /// Return what came of the error that was planted; none where none was.
+    fn planted_fault(&self) -> Option<FaultFindings> {
+        let failed = self.end.syncs.failed.as_ref().filter(|it| it.is_refused || it.errno != 0);
+        let (kind, at_ns) = match (&self.confined.failed_sync, self.free_bytes) {
+            (Some(_), _) => (FaultKind::SyncError, failed.map(|it| it.at_ns)),
+            (None, Some(_)) => (FaultKind::NoSpace, self.without_room_ns),
+            (None, None) => return None,
+        };
+        let lines = |until_ns| {
+            let times_ns = self.acknowledged.times_ns();
+            times_ns.partition_point(|time_ns| *time_ns <= until_ns)
+        };
+        Some(FaultFindings {
+            kind,
+            at_ns,
+            errno: failed.map(|it| it.errno),
+            free_bytes: self.free_bytes,
+            ended: self.end.words(self.confined.time_limit_ms),
+            last_line: self.output.text().lines().last().unwrap_or_default().to_owned(),
+            acknowledged_before: lines(at_ns.unwrap_or(i64::MAX)),
+            acknowledged: lines(i64::MAX),
+        })
+    }
+
+    /// Return how it ended, in words, where that was not as expected. Beneath which a fault was
+    /// planted may end as it wants to.
     fn fault(&self) -> Option<String> {
         let name = &self.confined.command[0];
         let limit = self.confined.time_limit_ms;
@@ -219,6 +267,7 @@ impl PreparedProgram {
             (ProgramEnd { timed_out: true, .. }, _) => {
                 Some(format!("{name} did not end within time_limit_ms = {limit}, and was killed"))
             }
+            _ if self.planted_fault().is_some() => None,
             (ProgramEnd { signal: Some(signal), .. }, _) => {
                 Some(format!("{name} was ended by signal {signal}"))
             }
@@ -246,7 +295,10 @@ impl PreparedProgram {
             "lost_calls": self.lost_calls + self.calls_of_others,
         });
         if self.confined.omitted_sync.is_some() {
-            described["sync_sites"] = json!(self.end.syncs);
+            described["sync_sites"] = json!(self.end.syncs.sites);
+        }
+        if let Some(fault) = self.planted_fault() {
+            described["planted_fault"] = json!(fault);
         }
         if self.schedule != 0 {
             described["schedule_changes"] = self.schedule_changes.into();
@@ -281,6 +333,7 @@ impl Workload for PreparedProgram {
             let calls = witness.finish()?;
             (self.calls, self.lost_calls) = (calls.len(), witness.lost());
             self.calls_of_others = witness.foreign_calls();
+            self.without_room_ns = witness.without_room_ns();
             self.found = find(&calls);
         }
         Ok(())
@@ -304,13 +357,15 @@ impl Workload for PreparedProgram {
         }
         let omitted = self.confined.omitted_sync.as_deref().filter(|site| *site != NONE);
         let is_made = |site: &str| {
-            self.end.syncs.iter().any(|it| !it.is_fixed && it.site.to_string() == site)
+            let mut sites = self.end.syncs.sites.iter();
+            sites.any(|it| !it.is_fixed && it.site.to_string() == site)
         };
         let unmade = omitted.filter(|site| !is_made(site));
         let unmade =
             unmade.map(|site| format!("no call is of the site {site}: no sync was left out"));
         reasons.extend(unmade.clone());
         let described = self.described();
+        let planted_fault = self.planted_fault();
         let limit_ms = self.confined.time_limit_ms;
         let directory = &self.confined.directory;
         let judge = match self.check {
@@ -328,7 +383,8 @@ impl Workload for PreparedProgram {
                 judge,
                 start_ns: self.start_ns,
                 acknowledged: self.acknowledged,
-                sync_sites: json!(self.end.syncs),
+                sync_sites: json!(self.end.syncs.sites),
+                planted_fault,
                 unmade,
             }),
             transactions: self.found.rows,
@@ -348,6 +404,7 @@ struct ProgramRemains {
     start_ns: i64,
     acknowledged: Acknowledgments,
     sync_sites: Value,
+    planted_fault: Option<FaultFindings>,
     /// The reason why no sync was left out, though one was to be.
     unmade: Option<String>,
 }
@@ -391,6 +448,10 @@ impl Remains for ProgramRemains {
 
     fn sync_sites(&self) -> Value {
         self.sync_sites.clone()
+    }
+
+    fn planted_fault(&self) -> Option<FaultFindings> {
+        self.planted_fault.clone()
     }
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {

@@ -1,7 +1,10 @@
 //! Watches the sync calls of a program by a filter of its calls (seccomp_unotify(2)), counts them
 //! by their sites, and leaves out those of one: the call returns 0 and does nothing; a file that is
-//! opened with O_SYNC or O_DSYNC is opened without. All other calls go on as they are. What syncs
-//! in a way of which no call can be left out is counted too.
+//! opened with O_SYNC or O_DSYNC is opened without. Or has one call fail: the keeper makes it, on
+//! the program's own open file, while the disk refuses the first write; so filesystem and page
+//! cache do what they do after such a write, and the program gets what the kernel returned. All
+//! other calls go on as they are. What syncs in a way of which no call can be left out is counted
+//! too.
 //!
 //! Works for programs of any kind, and in all their threads and children: the filter is inherited.
 //! The program waits while its keeper looks, so that nothing depends on who runs first.
@@ -21,7 +24,11 @@ use anyhow::Context;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use serde::{Deserialize, Serialize};
+
 use super::sync_site::{SyncCount, SyncSite};
+use crate::device::flash;
+use crate::tables::timeline::now_ns;
 
 /// The calls that sync, and how they name what they sync.
 const SYNCS: [(&str, libc::c_long, SyncObject); 6] = [
@@ -132,8 +139,41 @@ pub struct FilteredProgram {
     pub uid: u32,
 }
 
+/// The sync that is to fail: the call of a site with this number, from 1 on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncFault {
+    pub site: String,
+    pub number: u64,
+    /// The folder of the disk that refuses a write of it.
+    pub disk: PathBuf,
+}
+
+/// The end of a sync during which the disk was to refuse a write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedSync {
+    /// The time at which it returned to the program.
+    pub at_ns: i64,
+    /// The error that the kernel gave, or none.
+    pub errno: i32,
+    /// Whether there was a write or flush that the disk refused.
+    pub is_refused: bool,
+}
+
+/// The syncs of a program until now.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncFindings {
+    pub sites: Vec<SyncCount>,
+    pub failed: Option<FailedSync>,
+}
+
+#[derive(Debug, Default)]
+struct SyncRecord {
+    counts: BTreeMap<SyncSite, u64>,
+    failed: Option<FailedSync>,
+}
+
 /// Answers the calls that wait, in a thread of its own, for as long as this process lives.
-pub struct SyncWatch(Arc<Mutex<BTreeMap<SyncSite, u64>>>);
+pub struct SyncWatch(Arc<Mutex<SyncRecord>>);
 
 impl SyncWatch {
     /// Begins to answer the calls of a program; those of the site `omitted` are left out.
@@ -143,6 +183,7 @@ impl SyncWatch {
     pub fn start(
         program: &FilteredProgram,
         omitted: &str,
+        fault: Option<SyncFault>,
         mut stream: UnixStream,
     ) -> anyhow::Result<Self> {
         let mut number = [0; 4];
@@ -154,7 +195,7 @@ impl SyncWatch {
             pidfd_getfd(process, number, PidfdGetfdFlags::empty()).context("pidfd_getfd")?;
         stream.write_all(&[0]).context("letting the program begin")?;
         let root = program.root.canonicalize().context("the program's root")?;
-        let counts = Arc::default();
+        let seen = Arc::default();
         let watcher = Watcher {
             listener,
             proc: root.join("proc"),
@@ -162,21 +203,23 @@ impl SyncWatch {
             root,
             uid: program.uid,
             omitted: omitted.to_owned(),
-            counts: Arc::clone(&counts),
+            fault,
+            seen: Arc::clone(&seen),
         };
         std::thread::Builder::new().spawn(move || watcher.answer_all()).context("a thread")?;
-        Ok(Self(counts))
+        Ok(Self(seen))
     }
 
-    /// The calls until now, by their sites.
-    pub fn counts(&self) -> Vec<SyncCount> {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The calls until now, by their sites, and the one that was to fail.
+    pub fn findings(&self) -> SyncFindings {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = |(site, calls): (&SyncSite, &u64)| SyncCount {
             site: site.clone(),
             calls: *calls,
             is_fixed: site.is_fixed(),
         };
-        counts.iter().map(count).collect()
+        let sites = seen.counts.iter().map(count).collect();
+        SyncFindings { sites, failed: seen.failed.clone() }
     }
 }
 
@@ -188,13 +231,15 @@ struct Watcher {
     work: PathBuf,
     uid: u32,
     omitted: String,
-    counts: Arc<Mutex<BTreeMap<SyncSite, u64>>>,
+    fault: Option<SyncFault>,
+    seen: Arc<Mutex<SyncRecord>>,
 }
 
 /// The answer to a call that waits.
 enum Reply {
     GoOn,
     Done,
+    Error(i32),
     Opened(io::Result<(OwnedFd, i32)>),
 }
 
@@ -213,6 +258,7 @@ impl Watcher {
             match reply {
                 Reply::GoOn => answer.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
                 Reply::Done => {}
+                Reply::Error(number) => answer.error = -number,
                 Reply::Opened(opened) => {
                     match opened.and_then(|(file, flags)| self.give(call.id, &file, flags)) {
                         Ok(descriptor) => answer.val = descriptor.into(),
@@ -254,16 +300,50 @@ impl Watcher {
             return self.open_reply(open, &process).unwrap_or(Reply::GoOn);
         }
         let site = self.sync_site(call).or_else(|| self.fixed_site(call, &process));
-        let is_omitted = site.is_some_and(|site| self.count(site));
-        if is_omitted { Reply::Done } else { Reply::GoOn }
+        let Some(site) = site else { return Reply::GoOn };
+        let name = (!site.is_fixed()).then(|| site.to_string());
+        let number = self.count(site);
+        let is_faulty = |it: &&SyncFault| it.number == number && Some(&it.site) == name.as_ref();
+        if let Some(fault) = self.fault.as_ref().filter(is_faulty) {
+            return self.fail(&fault.disk, call, &process).unwrap_or(Reply::GoOn);
+        }
+        if name.as_ref() == Some(&self.omitted) { Reply::Done } else { Reply::GoOn }
     }
 
-    /// Counts a call; whether it is one of those that are left out.
-    fn count(&self, site: SyncSite) -> bool {
-        let is_omitted = !site.is_fixed() && site.to_string() == self.omitted;
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        *counts.entry(site).or_default() += 1;
-        is_omitted
+    /// Counts a call; gives its number at its site.
+    fn count(&self, site: SyncSite) -> u64 {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = seen.counts.entry(site).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// Makes a sync in the program's place while the disk refuses the first write; None where only
+    /// the program itself can make it, as msync(2), or it is gone.
+    fn fail(&self, disk: &Path, call: &libc::seccomp_notif, process: &Path) -> Option<Reply> {
+        let number = libc::c_long::from(call.data.nr);
+        let (_, _, object) = SYNCS.iter().find(|(_, sync, _)| *sync == number)?;
+        let [descriptor, second, third, fourth, ..] = call.data.args;
+        // Its own open file, as a file's error is told once to each open file (errseq_t).
+        let file = match object {
+            SyncObject::Address => return None,
+            SyncObject::Nothing => None,
+            SyncObject::Descriptor => {
+                let leader = status_value(process, "Tgid:")?.parse().ok()?;
+                let leader = pidfd_open(Pid::from_raw(leader)?, PidfdFlags::empty()).ok()?;
+                Some(pidfd_getfd(leader, descriptor as RawFd, PidfdGetfdFlags::empty()).ok()?)
+            }
+        };
+        let descriptor = file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        flash::set_fault(disk, true).ok()?;
+        // SAFETY: one of SYNCS, which take numbers, and of these none that takes an address.
+        let result = unsafe { libc::syscall(number, descriptor, second, third, fourth) };
+        let errno = if result < 0 { io::Error::last_os_error().raw_os_error()? } else { 0 };
+        let is_refused = !flash::has_fault(disk).ok()?;
+        flash::set_fault(disk, false).ok()?;
+        let failed = FailedSync { at_ns: now_ns(), errno, is_refused };
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).failed = Some(failed);
+        Some(if errno == 0 { Reply::Done } else { Reply::Error(errno) })
     }
 
     /// The site of a sync of something in the working directory.
@@ -338,12 +418,13 @@ impl Watcher {
             true => "O_SYNC",
             false => "O_DSYNC",
         };
-        if !self.count(SyncSite::on_file(name, &inside, false)) {
+        let site = SyncSite::on_file(name, &inside, false);
+        let is_omitted = !site.is_fixed() && site.to_string() == self.omitted;
+        self.count(site);
+        if !is_omitted {
             return Some(Reply::GoOn);
         }
-        let status = fs::read_to_string(process.join("status")).ok()?;
-        let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
-        let umask = u32::from_str_radix(umask.trim(), 8).ok()?;
+        let umask = u32::from_str_radix(&status_value(process, "Umask:")?, 8).ok()?;
         Some(Reply::Opened(self.open(&path, flags & !libc::O_SYNC, mode & !umask)))
     }
 
@@ -419,6 +500,12 @@ fn is_sync(iocb: &[u8; IOCB_BYTES]) -> bool {
     let opcode = u16::from_ne_bytes([iocb[IOCB_OPCODE_AT], iocb[IOCB_OPCODE_AT + 1]]);
     let flags = i32::from(iocb[IOCB_FLAGS_AT]);
     IOCB_SYNCS.contains(&opcode) || flags & (libc::RWF_SYNC | libc::RWF_DSYNC) != 0
+}
+
+/// The value of a line of a process's status (proc_pid_status(5)).
+fn status_value(process: &Path, name: &str) -> Option<String> {
+    let status = fs::read_to_string(process.join("status")).ok()?;
+    Some(status.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())
 }
 
 fn word(bytes: &[u8]) -> u64 {

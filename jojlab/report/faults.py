@@ -1,0 +1,157 @@
+"""Says what a program promised after an error, and whether it kept that: the short answer, a table
+of the errors, and what was found for each that broke a promise.
+
+Gets what was seen (jojlab/analysis/run/faults.py).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jojlab.analysis.run.durability import durability_json
+from jojlab.analysis.run.faults import FaultOutcome, FaultVerdict
+from jojlab.analysis.run.summary import CaseSummary
+from jojlab.report import durability
+from jojlab.report.shared import text
+from jojlab.report.shared.console import QuietConsole, print_rows
+from jojlab.report.shared.short_answer import RankedLine, fit_lines
+
+
+@dataclass(frozen=True)
+class CaseFaults:
+    """The errors of one case, and its sync sites that cannot be made to fail."""
+
+    case: CaseSummary
+    outcomes: Sequence[FaultOutcome]
+    untried: Sequence[str]
+
+
+_WORDS = {
+    FaultVerdict.BROKEN: "broken",
+    FaultVerdict.KEPT: "kept",
+    FaultVerdict.ALIKE: "not told apart",
+    FaultVerdict.UNMET: "not tried",
+}
+_COLUMNS = [
+    *("case", "error", "the call returned", "promised before", "after", "the program"),
+    *("mounted again", "states", "after power cuts", "promises"),
+]
+
+
+def short_lines(faults: Sequence[CaseFaults]) -> tuple[str, ...]:
+    """Return the short answer: in how many errors promises were kept, then the errors."""
+    all_of = [it for each in faults for it in each.outcomes]
+    counts = {verdict: sum(it.verdict is verdict for it in all_of) for verdict in FaultVerdict}
+    tried = len(all_of) - counts[FaultVerdict.UNMET]
+    first = f"{counts[FaultVerdict.BROKEN]} of {text.integer(tried, 'error')} broke a promise"
+    if kept := counts[FaultVerdict.KEPT]:
+        first += f"; {kept} broke none that was seen"
+    if alike := counts[FaultVerdict.ALIKE]:
+        first += f"; {alike} not told apart"
+    if unmet := counts[FaultVerdict.UNMET]:
+        first += f"; in {text.integer(unmet, 'run')} nothing failed"
+    lines: list[RankedLine] = [(0, f"{first}.")]
+    for each in faults:
+        begin = f"{each.case.case_id}: " if len(faults) > 1 else ""
+        lines += [
+            (1 if it.verdict is FaultVerdict.BROKEN else 2, f"{begin}{_sentence(it)}")
+            for it in each.outcomes
+            if it.verdict is not FaultVerdict.UNMET
+        ]
+        if each.untried:
+            lines.append((1, f"{begin}Cannot be made to fail: {', '.join(each.untried)}."))
+    return fit_lines(lines)
+
+
+def has_broken(faults: Sequence[CaseFaults]) -> bool:
+    """Return whether a promise was broken after an error."""
+    return any(it.verdict is FaultVerdict.BROKEN for each in faults for it in each.outcomes)
+
+
+def print_faults(console: QuietConsole, faults: Sequence[CaseFaults]) -> None:
+    """Print the table of all errors, and then what was found for each that broke a promise."""
+    rows: list[list[object]] = [
+        [
+            each.case.case_id,
+            it.name,
+            _error(it),
+            it.findings.acknowledged_before,
+            it.findings.acknowledged - it.findings.acknowledged_before,
+            it.findings.ended,
+            it.remount.outcome,
+            it.durability.states,
+            durability.outcome_counts(it.durability),
+            _WORDS[it.verdict],
+        ]
+        for each in faults
+        for it in each.outcomes
+    ]
+    print_rows(console, _COLUMNS, rows)
+    for line in _harm_lines(faults):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def faults_json(faults: Sequence[CaseFaults]) -> list[dict[str, Any]]:
+    """Return a row for each error, as --json prints it."""
+    return [
+        {
+            "case_id": each.case.case_id,
+            "kind": it.kind,
+            "error": it.name,
+            "returned": _error(it),
+            "free_bytes": it.findings.free_bytes,
+            "ended": it.findings.ended,
+            "last_line": it.findings.last_line,
+            "acknowledged_before": it.findings.acknowledged_before,
+            "acknowledged": it.findings.acknowledged,
+            "mounted_again": it.remount.outcome,
+            "message": it.remount.message,
+            "verdict": it.verdict.value,
+            "sentence": _sentence(it),
+            "state": it.state.hash if it.state else None,
+            "state_words": durability.state_words(each.case, it.state) if it.state else "",
+            "after_power_cuts": durability_json(it.durability, None, ""),
+        }
+        for each in faults
+        for it in each.outcomes
+    ]
+
+
+def _error(outcome: FaultOutcome) -> str:
+    """Return what a call of the program returned."""
+    found = outcome.findings
+    if found.at_ns is None:
+        return "nothing failed"
+    number = errno.ENOSPC if found.errno is None else found.errno
+    return errno.errorcode.get(number, str(number)) if number else "0, as if all were well"
+
+
+def _sentence(outcome: FaultOutcome) -> str:
+    found = outcome.findings
+    after = found.acknowledged - found.acknowledged_before
+    lines = text.integer(after, "line") if after else "none"
+    if outcome.remount.outcome != "kept":
+        end = f"mounted again: {outcome.remount.outcome}"
+    elif outcome.state:
+        end = f"after a power cut: {outcome.state.outcome}"
+    else:
+        states = text.integer(outcome.durability.states, "state")
+        end = f"{_WORDS[outcome.verdict]}, mounted again and in {states}"
+    return f"{outcome.name}: {_error(outcome)}; {lines} promised after it; {end}."
+
+
+def _harm_lines(faults: Sequence[CaseFaults]) -> Iterator[str]:
+    """Yield what was found for each error that broke a promise."""
+    for each in faults:
+        for it in each.outcomes:
+            begin = f"{each.case.case_id}, {it.name}"
+            if it.verdict is FaultVerdict.BROKEN and it.remount.outcome != "kept":
+                yield f"{begin}: mounted again, without a power cut: {it.remount.message}"
+            if it.verdict is FaultVerdict.BROKEN and it.state:
+                words = durability.state_words(each.case, it.state)
+                yield f"{begin}: state {it.state.hash[:8]}, {it.state.outcome}: {words}"
+            if it.findings.last_line:
+                yield f"{begin}: the program said: {it.findings.last_line}"
