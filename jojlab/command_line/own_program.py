@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from jojlab.command_line.group import decorated, option
 from jojlab.command_line.options import field_values
 from jojlab.experiment.read import Experiment, apply, find, read
@@ -72,6 +74,17 @@ def own_program_options(function: Any) -> Any:
     return decorated(function, _OPTIONS)
 
 
+def warn_of_files(arguments: Sequence[str], files: str) -> None:
+    """Say on standard error which arguments name a file here that the guest does not have."""
+    folder = Path(files) if files else None
+    for argument in arguments:
+        path = Path(argument)
+        if path.is_file() and not (folder and (folder / path).is_file()):
+            name = printable(argument)
+            text = f"{name} is a file here, and not in the guest: --files DIR puts a folder's there"
+            click.echo(f"note: {text}", err=True)
+
+
 def choose_experiment(
     where: str,
     experiment: str,
@@ -89,6 +102,7 @@ def choose_experiment(
     if program and experiment:
         raise UseError(f"{where}: EXPERIMENT and --program", "give one of them")
     if program:
+        warn_of_files(argument, fields.get("files", ""))
         return program_experiment(where, program, argument, fields, settings)
     if argument or any(fields.values()):
         options = ", ".join("--" + name.replace("_", "-") for name in fields)

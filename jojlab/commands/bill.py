@@ -26,6 +26,7 @@ from jojlab.command_line.options import (
     states_option,
     timeout_option,
 )
+from jojlab.command_line.own_program import warn_of_files
 from jojlab.experiment.input_files import with_recorded
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, apply
@@ -110,6 +111,7 @@ def bill(
         raise UseError(f"{where}: --argument and --arguments", "give one of them")
     if argument:
         fields["arguments"] = shlex.join(argument)
+        warn_of_files(argument, str(fields.get("files") or ""))
     fixed, note = with_recorded(field_values(FIELDS, fields, where), settings)
     notes = (note,) if note else ()
     if like is not None:

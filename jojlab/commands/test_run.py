@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
 from jojlab.cli import app
-from jojlab.command_line.own_program import program_experiment
+from jojlab.command_line.own_program import program_experiment, warn_of_files
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
+
+
+def test_an_argument_that_is_a_file_here_alone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app.py").touch()
+    warn_of_files(["app.py", "new.db", "-x"], "")
+    said = capsys.readouterr().err
+    assert said.startswith("note: app.py is a file here, and not in the guest: --files DIR")
+    assert said.count("note:") == 1
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files/app.py").touch()
+    warn_of_files(["app.py"], "files")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_program_runs_on_every_filesystem_or_on_those_that_are_set() -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import click
+from rich.markup import escape
 
 from jojlab.analysis.run.faults import fault_outcome
 from jojlab.analysis.run.summary import CaseSummary, safety_json
@@ -569,7 +570,9 @@ def _print_durability(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> 
         ]
         for case, found in tested
     ]
-    print_rows(terminal(), columns, rows)
+    console = terminal(READABLE)
+    print_rows(console, columns, rows)
+    notes = []
     for case, _ in tested:
         lines = (
             words.verdict_sentence(case),
@@ -578,12 +581,10 @@ def _print_durability(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> 
         )
         told = "; ".join(filter(None, lines))
         more = (words.needs_sentence(case), words.boot_sentence(case))
-        print(" ".join(filter(None, (f"{case.case_id}: {told}", *more))))
-        for line in words.cause_sentences(case):
-            print(f"{case.case_id}: {line}")
-    for name, reason in skipped.items():
-        print(f"{name}: skipped: {reason}")
+        notes.append(" ".join(filter(None, (f"{case.case_id}: {told}", *more))))
+        notes += [f"{case.case_id}: {line}" for line in words.cause_sentences(case)]
+    notes += [f"{name}: skipped: {reason}" for name, reason in skipped.items()]
     if any(found.is_unsafe for _, found in tested):
-        print(words.SHARES)
-    for note in sorted({words.model_limits(*each) for each in tested}):
-        print(note)
+        notes.append(words.SHARES)
+    for note in (*notes, *sorted({words.model_limits(*each) for each in tested})):
+        console.print(escape(note))

@@ -94,7 +94,7 @@ def _case_lines(result: Answer) -> list[RankedLine]:
         (0, _cost(result)),
         (2, _apart(result.case)),
         (1, _where(result)),
-        (1, _beside_writes(result)),
+        (1, _reads_and_discards(result)),
         (3, _time(result)),
         (0, _safety(result.measured)),
         (1, _nothing_compared(result)),
@@ -106,7 +106,7 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
     return [
         (0, _live_cost(result, live, program)),
         (1, _where(result)),
-        (2, _beside_writes(result)),
+        (2, _reads_and_discards(result)),
         (1, dearest_statement(result.case.statements)),
         (1, _handed_bytes(live)),
         (2, _owners(live)),
@@ -248,7 +248,7 @@ def _where(result: Answer) -> str:
     return sentence(parts, between=", ")
 
 
-def _beside_writes(result: Answer) -> str:
+def _reads_and_discards(result: Answer) -> str:
     """Say what of a commit's bytes is read, and what blocks it names without data."""
     dataless, read = result.dataless_bytes_per_commit, result.read_share
     parts = (

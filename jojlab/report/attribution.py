@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rich.markup import escape
+
 from jojlab.report.shared.console import READABLE, print_rows, terminal
 from jojlab.report.shared.short_answer import (
     RankedLine,
@@ -77,22 +79,26 @@ def print_verdicts(
     verdicts: Sequence[Verdict], skipped: Mapping[str, str], failed: Mapping[str, str]
 ) -> None:
     """Print the answer, the counts, and what was done, left out and complained of."""
-    print_answer(terminal(READABLE), short_lines(verdicts, [*skipped, *failed]))
+    console = terminal(READABLE)
+    print_answer(console, short_lines(verdicts, [*skipped, *failed]))
     name, *counts = COLUMNS
     heads = [name, *(verdict.filesystem for verdict in verdicts)]
-    print_rows(terminal(), heads, [[it, *(v.row()[it] for v in verdicts)] for it in counts])
+    print_rows(console, heads, [[it, *(v.row()[it] for v in verdicts)] for it in counts])
+    notes = []
     for verdict in verdicts:
         addresses = verdict.addresses
         if addresses.sources:
-            print(f"{verdict.filesystem}: addresses by {', '.join(addresses.sources)}")
+            notes.append(f"{verdict.filesystem}: addresses by {', '.join(addresses.sources)}")
         if addresses.missing:
-            print(f"{verdict.filesystem}: addresses not checked: {addresses.missing}")
-        print(f"{verdict.filesystem}: done: {', '.join(verdict.did)}")
+            notes.append(f"{verdict.filesystem}: addresses not checked: {addresses.missing}")
+        notes.append(f"{verdict.filesystem}: done: {', '.join(verdict.did)}")
         for step, reason in verdict.left_out.items():
-            print(f"{verdict.filesystem}: left out: {step}: {reason}")
+            notes.append(f"{verdict.filesystem}: left out: {step}: {reason}")
         for line in (*verdict.complaints, *verdict.reasons):
-            print(f"{verdict.filesystem}: {line}")
+            notes.append(f"{verdict.filesystem}: {line}")
     for name, reason in skipped.items():
-        print(f"{name}: skipped: {reason}")
+        notes.append(f"{name}: skipped: {reason}")
     for name, reason in failed.items():
-        print(f"{name}: failed: {reason}")
+        notes.append(f"{name}: failed: {reason}")
+    for note in notes:
+        console.print(escape(note))
