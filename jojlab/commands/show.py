@@ -20,7 +20,7 @@ from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, DataE
 from jojlab.foundation.printable import json_text
 from jojlab.report.answer import answer_json, answer_lines
 from jojlab.report.commits import print_story, without_requests
-from jojlab.report.comparison import print_comparison
+from jojlab.report.comparison import comparison_lines, print_comparison
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.summary import (
@@ -235,7 +235,7 @@ def explain(run: Path, case: str, as_json: bool) -> int:
         }
         print(json_text(document))
     else:
-        print_story(terminal(), found)
+        print_story(terminal(READABLE), found)
         print_warnings(terminal(READABLE), summary)
     return INCOMPLETE if summary.incomplete else FINE
 
@@ -283,7 +283,8 @@ def diff(run_a: Path, run_b: Path, through: tuple[Path, ...], as_json: bool) -> 
             )
     comparison = compare(runs[0], runs[-1], runs[1:-1])
     if as_json:
-        print(json_text(comparison_json(comparison)))
+        in_short = list(comparison_lines(comparison))
+        print(json_text({"in_short": in_short, **comparison_json(comparison)}))
     else:
         print_comparison(terminal(), comparison)
     if comparison.incomplete and (comparison.same or comparison.nothing):

@@ -2,24 +2,112 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.run.compare import Comparison, Move, OneSided, parts
+from jojlab.analysis.run.compare import Comparison, FigureChange, Move, OneSided, parts
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.model.figures import Number
 from jojlab.report import durability
 from jojlab.report.case_charts import chart_label
 from jojlab.report.overview import overview_columns
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table, print_some
+from jojlab.report.shared.short_answer import (
+    RankedLine,
+    count,
+    duration,
+    fit_lines,
+    number,
+    print_answer,
+    sentence,
+    size,
+)
 from jojlab.report.shared.template import Section, render
 
 _ALL = "joj diff --json"
 _HASH = re.compile(r"[0-9a-f]{64}")
+
+
+# What is asked of two runs first, and how a value of it is written.
+_HEADLINES: Sequence[tuple[str, str, Callable[[Number], str]]] = (
+    ("latency_ns_p50", "One commit takes", duration),
+    ("bytes_per_commit", "It sends", size),
+    ("flushes_per_commit", "Its flushes are", number),
+)
+
+
+def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
+    """Return the short answer: how much changed, most of all what a commit costs, and by what."""
+    if comparison.nothing:
+        return ("Nothing to compare: no case of either run has figures.",)
+    changes = comparison.changes
+    if comparison.same and not comparison.incomplete:
+        return (f"All {comparison.equal_figures:,} figures of both runs are equal.",)
+    whole = len(changes) + comparison.equal_figures
+    spread = sum(change.is_within_spread for change in changes)
+    lines: list[RankedLine] = [
+        (0, "Not comparable: the clocks differ." if comparison.clocks else ""),
+        (
+            0,
+            sentence(
+                (
+                    f"{len(changes):,} of {whole:,} figures changed",
+                    f"{spread:,} of them within the seeds' spread" if spread else "",
+                ),
+                between=", ",
+            ),
+        ),
+        *((1, _largest_change(changes, *headline)) for headline in _HEADLINES),
+        (2, _usual_movers(changes)),
+        (0, _cut_changes(comparison)),
+    ]
+    sides = (("first", comparison.old), ("second", comparison.new))
+    apart = [f"{len(side.cases):,} in the {which} run" for which, side in sides if side.cases]
+    lines.append((2, sentence(apart, "Cases of one run alone: ", ", ")))
+    lacking = [which for which, side in sides if side.lacking]
+    return fit_lines(lines, f"Incomplete: the {' and the '.join(lacking)} run." if lacking else "")
+
+
+def _largest_change(
+    changes: Sequence[FigureChange], figure: str, begin: str, written: Callable[[Number], str]
+) -> str:
+    """Say how one figure changed, in the case where it did most; empty where it did in none."""
+    found = [change for change in changes if change.figure == figure]
+    if not found:
+        return ""
+    most = max(found, key=lambda each: abs(each.change) if each.change is not None else math.inf)
+    words = f"{begin} {written(most.new)}, before {written(most.old)}"
+    words += f" ({text.change(most.change)})"
+    if len(found) > 1:
+        words += f" in {most.label}; in {count(len(found) - 1, 'other case')} less changed"
+    return f"{words}."
+
+
+def _usual_movers(changes: Sequence[FigureChange]) -> str:
+    movers = Counter(" or ".join(step.parts) for change in changes for step in change.steps)
+    if not movers:
+        return ""
+    part, _ = movers.most_common(1)[0]
+    others = sum(movers.values()) - movers[part]
+    known = f"Moved by {part}" if part else "What moved them, the runs do not tell"
+    return f"{known}{f'; {others:,} changes by others' if others else ''}."
+
+
+def _cut_changes(comparison: Comparison) -> str:
+    differing = [each for each in comparison.durability_changes if each.differs]
+    if not differing:
+        return ""
+    first, *others = differing
+    words = " → ".join(durability.outcome_counts(each) for each in (first.old, first.new))
+    more = f", and {count(len(others), 'other case')}" if others else ""
+    return f"Power cuts of {first.label}: {words}{more}."
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -27,6 +115,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
     Runs with different clocks differ in nearly everything: only --json has their fingerprints.
     """
+    print_answer(console, comparison_lines(comparison))
     if comparison.clocks:
         words = " and ".join(text.clocks(clocks) for clocks in comparison.clocks)
         console.print(f"[bold yellow]not comparable[/bold yellow]: {escape(words)}")
@@ -83,12 +172,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         words = " → ".join(durability.outcome_counts(each) for each in (found.old, found.new))
         console.print(f"[{style}]power cuts[/{style}] {escape(f'{found.label}: {words}')}")
     if comparison.nothing:
-        console.print(
-            "[bold red]nothing to compare[/bold red]: no case of either run has figures; for "
-            "imported traces, use joj show RUN --characterise"
-        )
-        return
-    console.print(f"{len(comparison.changes)} figures changed, {comparison.equal_figures} equal")
+        console.print("for imported traces, use joj show RUN --characterise")
 
 
 def _print_parts(console: Console, comparison: Comparison) -> None:

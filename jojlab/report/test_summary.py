@@ -10,8 +10,9 @@ from jojlab.analysis.run.pivot import pivot
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import RunSummary, summarise, summary_json
 from jojlab.report.bill import print_bill
-from jojlab.report.comparison import print_comparison
+from jojlab.report.comparison import comparison_lines, print_comparison
 from jojlab.report.shared.console import QuietConsole, print_rows, terminal
+from jojlab.report.shared.short_answer import duration
 from jojlab.report.summary import print_case, print_pivot, print_summary
 from jojlab.trace.run_folder import CaseEntry
 from tests.captures import make_run
@@ -172,6 +173,22 @@ def test_fingerprints_are_compared_of_runs_by_one_clock(summary: RunSummary, clo
     said = printed.getvalue()
     assert ("not comparable" in said) == (clock == "wall")
     assert ("kernel: 6.1.0-test → another" in said) == (clock == "virtual")
+
+
+def test_a_comparison_says_first_what_a_commit_costs_now(summary: RunSummary) -> None:
+    assert comparison_lines(compare(summary, summary)) == (
+        "All 68 figures of both runs are equal.",
+    )
+    first, *others = summary.cases
+    p50_ns = first.figures.median["latency_ns_p50"]
+    median = {**first.figures.median, "latency_ns_p50": 2 * p50_ns}
+    dearer = replace(first, figures=replace(first.figures, median=median))
+    told = comparison_lines(compare(summary, replace(summary, cases=(dearer, *others))))
+    assert told[0].startswith("1 of 68 figures changed")
+    assert told[1] == (
+        f"One commit takes {duration(2 * p50_ns)}, before {duration(p50_ns)} (+100.00 %)."
+    )
+    assert told[2] == "What moved them, the runs do not tell."
 
 
 def test_what_a_case_puts_at_risk_stands_in_its_line_and_below(summary: RunSummary) -> None:
