@@ -25,6 +25,7 @@ from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import attend
 from jojlab.report.answer import answer_lines, cheaper_command, live_subject
+from jojlab.report.page import write_report
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.statement_costs import print_statement_costs
@@ -33,6 +34,7 @@ from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import SQL_FOLDER, RunFolder, begin, close
 
 _MEMORY = Path("/dev/shm")
+_PAGE = "report.html"
 
 
 @command()
@@ -139,7 +141,8 @@ def trace(
                 shutil.copytree(recording, run.path / SQL_FOLDER)
             sums = json.loads(summary.read_text()) if summary.exists() else {}
             _print_summary(run, sums, as_json)
-            click.echo(f"run {run.path}: joj show {run.path}", err=True)
+            click.echo(f"run     {run.path}", err=True)
+            click.echo(f"report  {run.path / _PAGE}", err=True)
     return code
 
 
@@ -160,11 +163,13 @@ def _memory_folder() -> Iterator[Path]:
 
 
 def _print_summary(run: RunFolder, sums: Mapping[str, Any], as_json: bool) -> None:
-    """Print the short answer, one small table and details, on standard error: standard output is
-    the command's own. `sums` are of the agent; with `as_json` print them, and the answer, as JSON
-    on standard output.
+    """Write the page, and print the short answer, one small table and details.
+
+    They go to standard error: standard output is the command's own. `sums` are of the agent; with
+    `as_json` they are printed, with the answer, as JSON on standard output.
     """
     summary = summarise(run)
+    write_report(run.path / _PAGE, summary, str(run.path))
     lines = answer_lines(summary, characterisations(Dataset.from_runs(run)))
     [case] = summary.cases
     if as_json:

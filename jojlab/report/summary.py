@@ -115,7 +115,10 @@ def _table_of_cases(
     titles = ("case",) if is_named else table_of_cases.titles
     table = new_table(
         *((title.replace("_", "_\n"), "left") for title in titles),
-        *((textwrap.fill(head, _HEAD), "right") for head in table_of_cases.heads),
+        *(
+            (textwrap.fill(head, _HEAD, break_long_words=False), "right")
+            for head in table_of_cases.heads
+        ),
         ("durability", "left"),
     )
     # A mark before the names stays beside them where they are wrapped.
@@ -147,7 +150,7 @@ def _print_figures(console: Console, summary: RunSummary) -> None:
     columns = overview_columns(summary)
     # A long title is wrapped, so that the table is no wider than its numbers need.
     titles = [
-        *((textwrap.fill(title, _TITLE), "right") for title, _ in columns),
+        *((textwrap.fill(title, _TITLE, break_long_words=False), "right") for title, _ in columns),
         ("durability", "left"),
     ]
     rows = []
