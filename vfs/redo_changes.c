@@ -140,8 +140,8 @@ static int see_block(struct redo_file *file, uint32_t block, unsigned char *byte
 static int change_block(struct redo_file *file, uint32_t block, const void *bytes,
 			int length_bytes, int offset_bytes)
 {
+	int is_new = block >= file->slot_count || file->slots[block] == 0, rc = SQLITE_OK;
 	unsigned char whole[BLOCK_BYTES];
-	int rc = SQLITE_OK;
 
 	if (length_bytes < BLOCK_BYTES)
 		rc = see_block(file, block, whole);
@@ -150,8 +150,14 @@ static int change_block(struct redo_file *file, uint32_t block, const void *byte
 	if (rc != SQLITE_OK)
 		return rc;
 	memcpy(whole + offset_bytes, bytes, (size_t)length_bytes);
-	return spool_write(&file->blocks, file->lower, whole, BLOCK_BYTES,
-			   ((sqlite3_int64)file->slots[block] - 1) * BLOCK_BYTES);
+	rc = spool_write(&file->blocks, file->lower, whole, BLOCK_BYTES,
+			 ((sqlite3_int64)file->slots[block] - 1) * BLOCK_BYTES);
+	/* A slot without bytes would read as zeros: the rollback that follows would commit them. */
+	if (rc != SQLITE_OK && is_new) {
+		file->slots[block] = 0;
+		file->touched_count--;
+	}
+	return rc;
 }
 
 int add_changes(struct redo_file *file, const void *bytes, int length_bytes, sqlite3_int64 offset)

@@ -299,6 +299,49 @@ def test_read_only_connection_sees_commits_of_others(library: str, disk: Path) -
     assert said.stdout == "[(3,)]\n"
 
 
+# Changes a row with less and less memory. With exclusive locks SQLite plays the journal that a
+# failure has left when it reads next, and not at once.
+STARVED = """
+    import _sqlite3
+    import ctypes
+    import sqlite3
+    import sys
+
+    heap_limit = ctypes.CDLL(_sqlite3.__file__).sqlite3_hard_heap_limit64
+    heap_limit.argtypes = [ctypes.c_int64]
+    db = sqlite3.connect("a.db", isolation_level=None)
+    db.execute("PRAGMA page_size = 1024")
+    db.execute(f"PRAGMA locking_mode = {sys.argv[1]}")
+    db.execute("CREATE TABLE t(x)")
+    db.executemany("INSERT INTO t VALUES (?)", ((f"row {number}" * 99,) for number in range(40)))
+    failures = 0
+    for heap_bytes in range(600 << 10, 40 << 10, -8 << 10):
+        before = db.execute("SELECT x FROM t").fetchall()
+        heap_limit(heap_bytes)
+        try:
+            db.execute("UPDATE t SET x = x || 'y' WHERE rowid = 20")
+            before[19] = (before[19][0] + "y",)
+        except MemoryError:
+            failures += 1
+        heap_limit(0)
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], heap_bytes
+        assert db.execute("SELECT x FROM t").fetchall() == before, heap_bytes
+    print(failures)
+"""
+
+
+@pytest.mark.parametrize("locking_mode", ["normal", "exclusive"])
+def test_transaction_without_memory_is_rolled_back(
+    library: str, disk: Path, locking_mode: str
+) -> None:
+    starved = python(library, STARVED, locking_mode)
+    done = subprocess.run(
+        starved, cwd=disk, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 5
+
+
 def test_large_transaction_has_bounded_memory(library: str, disk: Path) -> None:
     if "libasan" in library:
         pytest.skip("ASan has memory of its own")
