@@ -375,10 +375,10 @@ def durability(
     else:
         print_answer(terminal(READABLE), _short_lines(cases, needs, found))
         if needs is not None:
-            sync_needs.print_needs(terminal(), needs)
+            sync_needs.print_needs(terminal(READABLE), needs)
             click.echo()
         if found is not None:
-            fault_words.print_faults(terminal(), found)
+            fault_words.print_faults(terminal(READABLE), found)
             click.echo()
         _print_durability(cases, skipped)
     if judge.failures:

@@ -23,6 +23,7 @@ from jojlab.report.commits import CHANGES
 from jojlab.report.reproduction import published_line, study_lines
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import (
+    MOST_COLUMNS,
     RankedLine,
     count,
     duration,
@@ -128,10 +129,11 @@ def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> s
     counts = ((commits, "commit"), (syncs, "other sync" if commits else "sync"))
     made = " and ".join(f"{found:,} {one}{'s' * (found != 1)}" for found, one in counts if found)
     p50, p99 = (duration(median[name]) for name in ("latency_ns_p50", "latency_ns_p99"))
-    words = f"{live_subject(program)} made {made} in {duration(live.traced_ns)}"
-    words += f": one takes {p50} (p99 {p99})"
+    words = f"{live_subject(program)} made {made} in {duration(live.traced_ns)}: one takes {p50}"
     sent = median.get("bytes_per_commit")
-    return f"{words} and sends {size(sent)}." if sent else f"{words}."
+    sends = f" and sends {size(sent)}." if sent else "."
+    whole = f"{words} (p99 {p99}){sends}"
+    return whole if len(whole) <= MOST_COLUMNS else words + sends
 
 
 def _handed_bytes(live: LiveTrace) -> str:

@@ -91,7 +91,7 @@ def print_faults(console: QuietConsole, faults: Sequence[CaseFaults]) -> None:
     ]
     print_rows(console, _COLUMNS, rows)
     for line in _harm_lines(faults):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, markup=False)
 
 
 def faults_json(faults: Sequence[CaseFaults]) -> list[dict[str, Any]]:

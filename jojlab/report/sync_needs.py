@@ -128,7 +128,7 @@ def print_needs(console: QuietConsole, needs: Needs) -> None:
     ]
     print_rows(console, _COLUMNS, rows)
     for line in _state_lines(needs):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, markup=False)
 
 
 def _state_lines(needs: Needs) -> Iterator[str]:
