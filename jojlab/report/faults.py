@@ -52,7 +52,7 @@ def short_lines(faults: Sequence[CaseFaults]) -> tuple[str, ...]:
     if alike := counts[FaultVerdict.ALIKE]:
         first += f"; {alike} not told apart"
     if unmet := counts[FaultVerdict.UNMET]:
-        first += f"; in {text.integer(unmet, 'run')} nothing failed"
+        first += f"; {unmet} met no call"
     lines: list[RankedLine] = [(0, f"{first}.")]
     for each in faults:
         begin = f"{each.case.case_id}: " if len(faults) > 1 else ""
@@ -123,8 +123,10 @@ def faults_json(faults: Sequence[CaseFaults]) -> list[dict[str, Any]]:
 def _error(outcome: FaultOutcome) -> str:
     """Return what a call of the program returned."""
     found = outcome.findings
+    if found.at_ns is None and found.kind == "no-space":
+        return "no open or write failed"
     if found.at_ns is None:
-        return "nothing failed"
+        return "0: nothing to write"
     number = errno.ENOSPC if found.errno is None else found.errno
     return errno.errorcode.get(number, str(number)) if number else "0, as if all were well"
 

@@ -44,7 +44,7 @@ UNMET = outcome(FaultVerdict.UNMET, at_ns=None, errno=None)
 
 def test_the_answer_says_what_was_promised_after_the_error() -> None:
     assert short_lines([CaseFaults(CASE, [KEPT, BROKEN, UNMET], ["msync map"])]) == (
-        "1 of 2 errors broke a promise; 1 broke none that was seen; in 1 run nothing failed.",
+        "1 of 2 errors broke a promise; 1 broke none that was seen; 1 met no call.",
         "fsync log 3: EIO; none promised after it; kept, mounted again and in 2 states.",
         "fsync log 3: EIO; 4 lines promised after it; mounted again: lost.",
         "Cannot be made to fail: msync map.",
@@ -60,7 +60,7 @@ def test_each_error_has_a_row_and_a_broken_promise_what_was_found() -> None:
     printed = shown.get()
     assert "mine, fsync log 3: mounted again, without a power cut: check: lost" in printed
     assert "mine, fsync log 3: the program said: log: EIO" in printed
-    assert "nothing failed" in printed
+    assert "0: nothing to write" in printed
     rows = faults_json([CaseFaults(CASE, [BROKEN, UNMET], [])])
-    assert [row["returned"] for row in rows] == ["EIO", "nothing failed"]
+    assert [row["returned"] for row in rows] == ["EIO", "0: nothing to write"]
     assert [row["verdict"] for row in rows] == ["broken", "nothing-failed"]

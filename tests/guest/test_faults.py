@@ -89,7 +89,8 @@ def test_the_command_says_what_was_promised_and_what_of_it_was_kept(tmp_path: Pa
     verdicts = {row["error"]: row["verdict"] for row in answer["faults"]}
     assert verdicts[f"{SITE} 3"] == "kept", verdicts
     assert set(verdicts.values()) <= {"kept", "nothing-failed"}, verdicts
-    assert code == 0, answer["in_short"]
+    # Without any error a cut may tear a superblock (docs/findings).
+    assert code == int(answer["cases"][0]["proven_unsafe"]), answer["in_short"]
     full = [row for row in answer["faults"] if row["returned"] == "ENOSPC"]
     assert full, answer["faults"]
     assert all(row["last_line"].endswith("No space left on device") for row in full)

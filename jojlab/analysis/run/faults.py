@@ -29,7 +29,7 @@ class FaultVerdict(StrEnum):
     KEPT = "kept"
     # The same harm was seen without an error.
     ALIKE = "harm-with-and-without"
-    # No call failed, so that nothing was tried.
+    # No call is known to have failed, so that nothing was tried.
     UNMET = "nothing-failed"
 
 
@@ -68,10 +68,12 @@ def fault_outcome(
     told = [(it.remount, it.fault) for it in trial if it.remount and it.fault]
     remount, findings = max(told, key=lambda each: OUTCOMES.index(each[0].outcome))
     found = summarise_power_cuts(trial)
-    if all(each.at_ns is None for _, each in told):
-        verdict = FaultVerdict.UNMET
-    elif remount.outcome != "kept" or own:
+    is_met = any(each.at_ns is not None for _, each in told)
+    # Of a full disk not every call is seen that it refuses.
+    if (is_met or kind == "no-space") and (remount.outcome != "kept" or own):
         verdict = FaultVerdict.BROKEN
+    elif not is_met:
+        verdict = FaultVerdict.UNMET
     else:
         verdict = FaultVerdict.ALIKE if harmful else FaultVerdict.KEPT
     shown = own if verdict is FaultVerdict.BROKEN else ()
