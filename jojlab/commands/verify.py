@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import click
 from rich.markup import escape
 
-from jojlab.analysis.run.faults import fault_outcome
 from jojlab.analysis.run.summary import CaseSummary, safety_json
-from jojlab.analysis.run.sync_needs import fixed_syncs, sync_need
-from jojlab.campaign.campaign import Campaign
-from jojlab.campaign.fault_trials import fault_trials, refuse_without_program, untried_sites
+from jojlab.campaign.fault_trials import refuse_without_program
+from jojlab.campaign.generated_sql import write_scripts
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.campaign.sync_trials import CaseTrial, baseline, runs_program, trials
+from jojlab.campaign.sync_trials import baseline
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
@@ -30,10 +28,10 @@ from jojlab.command_line.options import (
     timeout_option,
 )
 from jojlab.command_line.own_program import choose_experiment, own_program_options
+from jojlab.command_line.trials import PowerCutJudge, ScriptSearch, faults_of, sync_needs_of
 from jojlab.device.emulated import EMULATED
-from jojlab.experiment.cases import Case, refuse_alone
+from jojlab.experiment.cases import refuse_alone
 from jojlab.experiment.plan import plan
-from jojlab.foundation.document import conform
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -43,19 +41,17 @@ from jojlab.foundation.errors import (
     UseError,
 )
 from jojlab.foundation.printable import json_text
-from jojlab.foundation.signals import Signalled
 from jojlab.guest.kernel.choose import INSTALLED, check_kernel
 from jojlab.lab.job import Options
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.report import durability as words
 from jojlab.report import faults as fault_words
-from jojlab.report import hazards, sync_needs
+from jojlab.report import generated_sql, hazards, sync_needs
 from jojlab.report.attribution import print_verdicts, short_lines
-from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import READABLE, print_rows, terminal
 from jojlab.report.shared.short_answer import print_answer
-from jojlab.trace.power_cuts import FAULTS, OUTCOMES, FaultKind, PowerCuts
+from jojlab.trace.power_cuts import FAULTS, OUTCOMES, FaultKind
 from jojlab.verify.attribution import (
     STACKS,
     LackingError,
@@ -284,6 +280,14 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     "was kept (docs/own-engine.md).",
 )
 @option(
+    "--generate",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=None,
+    help="In place of an experiment: transactions of SQL that are drawn, N scripts of them, the "
+    "shortest first, until one is harmed in a way that the manuals rule out (docs/own-sql.md).",
+)
+@option(
     "--schedules",
     metavar="N",
     type=click.IntRange(2, 1000),
@@ -302,6 +306,7 @@ def durability(
     settings: tuple[str, ...],
     without_sync: bool,
     faults: str,
+    generate: int | None,
     schedules: int | None,
     states: int,
     jobs: int,
@@ -339,6 +344,7 @@ def durability(
       joj verify durability --program ./engine --check ./check --without-sync --states 100
       joj verify durability --program ./engine --check ./check --faults sync-error,no-space
       joj verify durability --program ./engine --check ./check --schedules 8
+      joj verify durability --generate 20 --set filesystem=f2fs --set journal_mode=wal --states 50
       joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
     What was judged is kept: joj run, joj bill and their reports show it from then on.
@@ -351,6 +357,13 @@ def durability(
         raise UseError("--faults and --without-sync are runs of their own", "drop one of them")
     if schedules is not None:
         settings = (*settings, _schedule_setting(settings, schedules))
+    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
+    if generate is not None:
+        if experiment or without_sync or kinds or schedules or any(own_program.values()):
+            raise UseError("--generate takes --set and no experiment or program", "drop the others")
+        return _generate(generate, ScriptSearch(settings, states, options), as_json=as_json)
+    if not any((experiment, *own_program.values())):
+        experiment = _DEFAULT_EXPERIMENT
     named = choose_experiment("joj verify durability", experiment, settings, **own_program)
     planned = plan(named)
     asked = planned.experiment
@@ -361,15 +374,14 @@ def durability(
             refuse_without_program(case, asked.where)
     if option_name := "--faults" if kinds else "--without-sync" if without_sync else "":
         fit = [case if case.skip else baseline(case, asked.where, option_name) for case in fit]
-    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     asked = replace(asked, cases=tuple(fit))
     campaign = begin_campaign(planned._replace(experiment=asked), options)
-    judge = _PowerCutJudge(campaign, states)
+    judge = PowerCutJudge(campaign, states)
     answers = judge.answers(fit, f"{states:,} states after power cuts of each case")
     cases = verdicts(fit, answers)
     skipped = {case.case_id: case.skip for case in fit if case.skip}
-    needs = _needs(judge, fit, cases, answers) if without_sync else None
-    found = _faults(judge, fit, cases, answers, kinds) if kinds else None
+    needs = sync_needs_of(judge, fit, cases, answers) if without_sync else None
+    found = faults_of(judge, fit, cases, answers, kinds) if kinds else None
     if as_json:
         _print_json(cases, judge.failures, skipped, needs, found)
     else:
@@ -397,127 +409,34 @@ def _fault_kinds(text: str) -> list[FaultKind]:
     return kinds
 
 
+# The experiment of those who name none.
+_DEFAULT_EXPERIMENT = "power-cut"
+# Where the scripts that a power cut harmed are kept.
+_GENERATED = Path("runs") / "generated"
+
+
+def _generate(count: int, search: ScriptSearch, *, as_json: bool) -> int:
+    """Judge scripts that are drawn; keep and print the first that is harmed."""
+    found = search.first(count, max(search.options.jobs, 1))
+    folder = write_scripts(_GENERATED, found.script) if found else None
+    lines = generated_sql.short_lines(count, search.states, found, folder)
+    if as_json:
+        row = generated_sql.harm_json(found, folder) if found and folder else None
+        print(json_text({"in_short": lines, "harm": row, "failed": search.failures}))
+    else:
+        print_answer(terminal(READABLE), lines)
+        if found:
+            print("\n".join(found.script))
+    if search.failures:
+        return MACHINE_CANNOT
+    return EXPECTATION_FAILED if found else FINE
+
+
 def _schedule_setting(settings: Sequence[str], count: int) -> str:
     """Return the setting of so many schedules; UseError where they are named already."""
     if any(setting.startswith("schedule=") for setting in settings):
         raise UseError("--schedules and --set schedule name the same", "drop one of them")
     return f"schedule={','.join(map(str, range(count)))}"
-
-
-# By case_id, what power cuts left of each seed.
-Answers = dict[str, list[Any]]
-
-
-@dataclass(frozen=True)
-class _PowerCutJudge:
-    """Cuts the power of cases like those of a campaign; `failures` has the reason of each that has
-    no answer, by case and seed.
-    """
-
-    campaign: Campaign
-    states: int
-    failures: dict[str, str] = field(default_factory=dict)
-
-    def answers(self, cases: Sequence[Case], title: str) -> Answers:
-        """Return what power cuts left of the cases that are not skipped.
-
-        Raises Signalled, which says what is kept of it.
-        """
-        planned, options = self.campaign.planned, self.campaign.lab.options
-        asked = replace(planned.experiment, cases=tuple(cases))
-        campaign = replace(self.campaign, planned=planned._replace(experiment=asked))
-        if not options.cluster and (estimate := campaign.estimate_power_cuts(self.states)):
-            click.echo(estimate, err=True)
-        found: Answers = {}
-        try:
-            with run_progress(title, campaign.steps, "verdict") as watcher:
-                for step, answer in campaign.power_cut_answers(self.states, watcher):
-                    watcher.finished(step)
-                    if answer is None:
-                        self.failures[f"{step.case_id}, seed {step.seed}"] = step.failure
-                    else:
-                        found.setdefault(step.case_id, []).append(answer)
-        except KeyboardInterrupt as error:
-            kept, guests = campaign.judged_guests(self.states)
-            if not kept:
-                raise Signalled(error, "nothing was judged yet") from None
-            way = "" if options.use_cache else " without --no-cache"
-            raise Signalled(
-                error,
-                f"what {kept} of {guests} guests judged is kept",
-                f"the same command{way} goes on from there",
-            ) from None
-        return found
-
-
-_OwnTrial = TypeVar("_OwnTrial", bound=CaseTrial)
-
-
-def _tried(
-    judge: _PowerCutJudge,
-    whole: Sequence[Case],
-    cases: Sequence[CaseSummary],
-    answers: Answers,
-    trials: Callable[[Case, Sequence[PowerCuts]], Iterable[_OwnTrial]],
-    title: str,
-) -> list[tuple[CaseSummary, list[PowerCuts], list[tuple[_OwnTrial, list[PowerCuts]]]]]:
-    """Return each case that was judged, its answers, and its trials with theirs."""
-    bases = {
-        each.case_id: [conform(it, PowerCuts) for it in answers[each.case_id]] for each in cases
-    }
-    known = [case for case in whole if case.case_id in bases]
-    tried = [trial for case in known for trial in trials(case, bases[case.case_id])]
-    title = f"{judge.states:,} states of each case {title}"
-    found = judge.answers([trial.case for trial in tried], title) if tried else {}
-    return [
-        (
-            case,
-            bases[case.case_id],
-            [
-                (trial, [conform(it, PowerCuts) for it in found[trial.case.case_id]])
-                for trial in tried
-                if trial.base.case_id == case.case_id and trial.case.case_id in found
-            ],
-        )
-        for case in cases
-    ]
-
-
-def _needs(
-    judge: _PowerCutJudge, whole: Sequence[Case], cases: Sequence[CaseSummary], answers: Answers
-) -> sync_needs.Needs:
-    """Run the cases without each of their syncs; return what was seen, for each that was judged."""
-    tried = _tried(judge, whole, cases, answers, trials, "without each of its syncs")
-    return [
-        (
-            case,
-            [
-                sync_need(trial.site, base, found, runs_program=runs_program(trial.case))
-                for trial, found in own
-            ]
-            + fixed_syncs(base),
-        )
-        for case, base, own in tried
-    ]
-
-
-def _faults(
-    judge: _PowerCutJudge,
-    whole: Sequence[Case],
-    cases: Sequence[CaseSummary],
-    answers: Answers,
-    kinds: Sequence[FaultKind],
-) -> list[fault_words.CaseFaults]:
-    """Run the cases with each error beneath; return what came of it, for each that was judged."""
-    own_trials = partial(fault_trials, kinds=kinds)
-    return [
-        fault_words.CaseFaults(
-            case,
-            [fault_outcome(trial.kind, trial.name, base, found) for trial, found in own],
-            untried_sites(base) if "sync-error" in kinds else (),
-        )
-        for case, base, own in _tried(judge, whole, cases, answers, own_trials, "after each error")
-    ]
 
 
 def _print_json(
