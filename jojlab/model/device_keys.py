@@ -58,6 +58,7 @@ LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "flush_lies": (0, 1),
         "atomic_slots": (0, 1),
         "torn_slots_max": (0, 65536),
+        "unreadable_torn_slots": (0, 1),
         "flush_drains_queue": (0, 1),
         "flush_tail_permille": (0, 1000),
         "flush_tail_ns": (0, 10**9),

@@ -77,6 +77,7 @@ _MENDED = {
     "jbd2_commit_block_csum_verify_partial() mount it",
     TornBlock.XFS_METADATA: ", xfs_repair -L repairs it, but loses what only the log has",
 }
+UNREADABLE_TEARS = "torn slots unreadable until they are written"
 # What no state of a model has, whatever its device.
 NOT_MODELLED = (
     "Not modelled: bits that rot, sectors that cannot be read, a reset in the middle of garbage "
@@ -174,6 +175,7 @@ def model(result: Durability) -> str:
         "flushes that do nothing" if any(lies) else "",
         *dict.fromkeys(_torn(each) for each in torn if not known.get("torn_pages")),
         f"up to {several} slots torn at once" if several > 1 and 512 in torn else "",
+        UNREADABLE_TEARS if any(_each(known.get("unreadable_tears"))) else "",
         "torn pages of NAND, which cannot be read" if known.get("torn_pages") else "",
         "second cuts during recovery" if known.get("second_cuts") else "no second cuts",
         f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
@@ -188,7 +190,10 @@ def model_limits(case: CaseSummary, result: Durability) -> str:
     options = str(case.case.get("mount_options") or "").split(",")
     checks = [each for each in options if each in ("chk_data_crc", "no_chk_data_crc")]
     is_blind = case.case.get("filesystem") == "ubifs" and checks[-1:] != ["chk_data_crc"]
-    return NOT_MODELLED + absent + unchecked + f" {UNCHECKED_DATA}" * is_blind
+    modelled = NOT_MODELLED
+    if any(_each(result.model.get("unreadable_tears"))):
+        modelled = modelled.replace("sectors", "other sectors")
+    return modelled + absent + unchecked + f" {UNCHECKED_DATA}" * is_blind
 
 
 def moments(case: CaseSummary) -> str:

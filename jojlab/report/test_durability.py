@@ -92,6 +92,15 @@ def test_several_torn_slots_are_part_of_the_model() -> None:
     )
 
 
+def test_torn_slots_that_cannot_be_read_are_part_of_the_model() -> None:
+    told = {"volatile_cache": True, "torn_bytes": 512, "unreadable_tears": True}
+    judged = case(states(harmless=4), model=told)
+    words = "writes torn at 512 bytes, torn slots unreadable until they are written, no second"
+    assert words in verdict_sentence(judged)
+    assert judged.durability
+    assert "other sectors that cannot be read" in model_limits(judged, judged.durability)
+
+
 def test_what_a_boot_makes_of_an_unmountable_state_is_told() -> None:
     refused = {
         "command": "e2fsck -p",

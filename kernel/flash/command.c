@@ -111,6 +111,16 @@ static bool flash_take_fault(struct flash *flash, enum flash_operation operation
 	return fails;
 }
 
+static bool flash_meets_unreadable(struct flash *flash, const struct flash_command *command)
+{
+	bool meets;
+
+	spin_lock(&flash->order);
+	meets = flash_unreadable_meets(flash, &command->request);
+	spin_unlock(&flash->order);
+	return meets;
+}
+
 bool flash_do_apart(struct flash_command *command)
 {
 	struct request *rq = blk_mq_rq_from_pdu(command);
@@ -119,6 +129,10 @@ bool flash_do_apart(struct flash_command *command)
 
 	if (flash_take_fault(flash, command->request.operation)) {
 		blk_mq_end_request(rq, BLK_STS_IOERR);
+		return true;
+	}
+	if (flash->course & FLASH_UNREADABLE && flash_meets_unreadable(flash, command)) {
+		blk_mq_end_request(rq, BLK_STS_MEDIUM);
 		return true;
 	}
 	if (!(flash->course & FLASH_UNTIMED))

@@ -14,6 +14,7 @@ struct flash;
 /* Why requests do not take the model's time; a disk in a measured run has none of these. */
 #define FLASH_UNTIMED 1		/* they end at once: what a cut left is looked at */
 #define FLASH_FAILS 2		/* the next write or flush fails: once */
+#define FLASH_UNREADABLE 4	/* there are sectors that cannot be read until they are written */
 
 /* What belongs to one block request; it lies behind it (blk_mq_rq_to_pdu). */
 struct flash_command {

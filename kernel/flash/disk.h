@@ -11,6 +11,7 @@
 #include "records.h"
 #include "room.h"
 #include "store.h"
+#include "unreadable.h"
 
 struct flash {
 	struct flash_config config;
@@ -18,6 +19,7 @@ struct flash {
 	struct gendisk *disk;
 	struct flash_store store;
 	struct flash_records records;
+	struct xarray unreadable;	/* by slot: words of model/unreadable.h */
 	struct flash_room room;
 	struct flash_dispatch dispatch;
 	unsigned int course;		/* bits of command.h: no request is as usual */

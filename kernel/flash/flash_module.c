@@ -150,6 +150,7 @@ static int flash_add(struct flash *flash, unsigned int index)
 	spin_lock_init(&flash->lock);
 	flash_store_init(&flash->store);
 	flash_records_init(&flash->records, &flash_disk_versions);
+	flash_unreadable_init(flash);
 	error = flash_init_model(flash);
 	if (error)
 		return error;
@@ -210,6 +211,7 @@ static void flash_remove(struct flash *flash)
 	blk_mq_free_tag_set(&flash->tag_set);
 	flash_records_drop(&flash->records, 0);
 	flash_store_free(&flash->store);
+	flash_unreadable_free(flash);
 	vfree(flash->tables);
 }
 

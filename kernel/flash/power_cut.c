@@ -87,6 +87,14 @@ static int uncover_slot(struct flash_records *records, unsigned int layer, u64 s
 	return 0;
 }
 
+static int choose_unreadable(struct flash_records *records, unsigned int layer, u64 slot,
+			     u8 sectors, u8 below)
+{
+	struct flash *flash = container_of(records, struct flash, records);
+
+	return flash_unreadable_choose_slot(flash, layer - 1, slot, sectors, below);
+}
+
 static int merge_layers(struct flash_records *records)
 {
 	return flash_store_merge(store_of(records));
@@ -99,6 +107,7 @@ const struct flash_versions flash_disk_versions = {
 	.put = put_page_in_layer,
 	.put_mixed = put_mixed,
 	.uncover = uncover_slot,
+	.choose_unreadable = choose_unreadable,
 	.merge = merge_layers,
 };
 
@@ -106,7 +115,9 @@ static void begin_record(struct flash *flash, unsigned int number)
 {
 	flash_records_begin(&flash->records, number);
 	flash_store_begin_layer(&flash->store, number);
-	flash->course = 0;
+	flash->course &= FLASH_UNREADABLE;
+	if (!number)
+		flash_unreadable_clear_all(flash, number);
 }
 
 /* Requests wait meanwhile. */
@@ -143,7 +154,11 @@ int flash_power_cut_command(struct flash *flash, const char *text)
 	if (clear)
 		flash_store_begin_layer(&flash->store, number);
 	flash_store_begin_layer(&flash->store, number + 1);
-	flash->course = FLASH_UNTIMED;
+	if (clear)
+		flash_unreadable_clear_all(flash, number);
+	else
+		flash_unreadable_restore_all(flash, number);
+	flash->course = (flash->course & FLASH_UNREADABLE) | FLASH_UNTIMED;
 	return 0;
 }
 

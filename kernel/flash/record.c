@@ -18,8 +18,7 @@
 static_assert(PAGE_SIZE == FLASH_SLOT_BYTES);
 static_assert(FLASH_SLOT_PARTS == FLASH_SLOT_BYTES / SECTOR_SIZE);
 
-/* The sectors of a slot that lie between two offsets of the disk. */
-static u8 sectors_between(u64 slot, u64 offset_bytes, u64 end_bytes)
+u8 flash_sectors_between(u64 slot, u64 offset_bytes, u64 end_bytes)
 {
 	u64 begin = slot * FLASH_SLOT_BYTES;
 	unsigned int first = max(offset_bytes, begin) - begin, end;
@@ -45,7 +44,7 @@ static int add_pieces(struct flash_record *record, struct flash_store *store,
 		if (!piece)
 			return -ENOMEM;
 		piece->slot = slot;
-		piece->parts = sectors_between(slot, request->offset_bytes, end_bytes);
+		piece->parts = flash_sectors_between(slot, request->offset_bytes, end_bytes);
 		piece->version = flash_store_find(store, store->top, slot);
 		if (piece->version)
 			flash_store_get_page(piece->version);

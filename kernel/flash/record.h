@@ -8,6 +8,9 @@
 struct flash;
 struct flash_command;
 
+/* The sectors of a slot that lie between two offsets of the disk, a bit each. */
+u8 flash_sectors_between(u64 slot, u64 offset_bytes, u64 end_bytes);
+
 /*
  * Takes a command down, which is issued at issue_ns and whose data are in the store; in that order,
  * so under the disk's `order`.

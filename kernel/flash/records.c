@@ -155,6 +155,7 @@ struct flash_piece *flash_records_piece(const struct flash_records *records, uns
 static int choose_slot(struct flash_records *records, unsigned int layer,
 		       const struct flash_chosen_slot *chosen)
 {
+	const struct flash_versions *versions = records->versions;
 	unsigned long count = records->record[layer - 1].pieces.count;
 	u32 first = chosen->pieces[0];
 	bool is_one = true;
@@ -169,24 +170,45 @@ static int choose_slot(struct flash_records *records, unsigned int layer,
 			return -EINVAL;
 	}
 	if (!is_one)
-		return records->versions->put_mixed(records, layer, chosen);
+		return versions->put_mixed(records, layer, chosen);
 	if (first)
-		return records->versions->put(records, layer, chosen->slot,
-					      flash_records_piece(records, layer, first)->version);
-	return records->versions->uncover(records, layer, chosen->slot);
+		return versions->put(records, layer, chosen->slot,
+				     flash_records_piece(records, layer, first)->version);
+	return versions->uncover(records, layer, chosen->slot);
+}
+
+/* Takes the mark off the parts that cannot be read: they hold what was before. */
+static int choose_unreadable(struct flash_records *records, unsigned int layer,
+			     struct flash_chosen_slot *chosen)
+{
+	const struct flash_versions *versions = records->versions;
+	u8 unreadable = 0, below = 0;
+	unsigned int part;
+
+	for (part = 0; part < FLASH_SLOT_PARTS; part++) {
+		unreadable |= (chosen->pieces[part] == FLASH_UNREADABLE_PART) << part;
+		below |= !chosen->pieces[part] << part;
+		if (unreadable & 1 << part)
+			chosen->pieces[part] = 0;
+	}
+	if (!versions->choose_unreadable)
+		return unreadable ? -EINVAL : 0;
+	return versions->choose_unreadable(records, layer, chosen->slot, unreadable, below);
 }
 
 ssize_t flash_records_choose(struct flash_records *records, unsigned int top, const char *buffer,
 			     size_t length)
 {
-	const struct flash_chosen_slot *chosen = (const struct flash_chosen_slot *)buffer;
+	struct flash_chosen_slot chosen;
 	size_t done;
 	int error;
 
-	if (length % sizeof(*chosen) || top < 2)
+	if (length % sizeof(chosen) || top < 2)
 		return -EINVAL;
-	for (done = 0; done < length; done += sizeof(*chosen)) {
-		error = choose_slot(records, top - 1, chosen++);
+	for (done = 0; done < length; done += sizeof(chosen)) {
+		memcpy(&chosen, buffer + done, sizeof(chosen));
+		error = choose_unreadable(records, top - 1, &chosen) ?:
+			choose_slot(records, top - 1, &chosen);
 		if (error)
 			return error;
 	}

@@ -47,7 +47,11 @@ struct flash_piece_hashes {
 	u64 before[FLASH_SLOT_PARTS];
 };
 
-/* What a slot shall hold: of each part the number of a piece plus one; 0: what was before. */
+/*
+ * What a slot shall hold: of each part the number of a piece plus one; 0: what was before. A part
+ * of a disk may be one that cannot be read until it is written.
+ */
+#define FLASH_UNREADABLE_PART (~0U)
 struct flash_chosen_slot {
 	u64 slot;
 	u32 pieces[FLASH_SLOT_PARTS];
@@ -77,6 +81,9 @@ struct flash_versions {
 			 const struct flash_chosen_slot *chosen);
 	/* Shows what is below a layer. */
 	int (*uncover)(struct flash_records *records, unsigned int layer, u64 slot);
+	/* Says which parts of a slot cannot be read, and which are those below; null: all can. */
+	int (*choose_unreadable)(struct flash_records *records, unsigned int layer, u64 slot,
+				 u8 unreadable, u8 below);
 	/* Makes one layer of all. If it cannot, memory is full, as the next write will find. */
 	int (*merge)(struct flash_records *records);
 };

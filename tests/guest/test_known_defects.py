@@ -6,6 +6,7 @@ DELETE without EXTRA, OFF over several rows, and nobarrier are in test_power_cut
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +26,7 @@ from jojlab.lab.power_cuts import merged, power_cuts
 from jojlab.model.field import Value
 from tests.guest.conftest import real_case, release
 from tests.guest.jobs import case_job, run_job
+from tests.inside import joj
 
 # Each transaction changes several pages far apart, so that half of one shows.
 UPDATES: dict[str, Value] = {
@@ -165,7 +167,43 @@ def test_a_device_that_lies_about_flushes_is_found(
     cache: Cache, image: Image, settings: dict[str, Value]
 ) -> None:
     lying = {**settings, "device.flush_lies": 1}
-    assert_harm(judged(cache, image, **lying), HARMS, HARMS - {"kept"})
+    answer = judged(cache, image, **lying)
+    assert_harm(answer, HARMS, HARMS - {"kept"})
+    # What boots make of what cannot be mounted: e2fsck -p, or fsck.f2fs -a.
+    unmountable = [one["at_boot"] for one in answer["states"] if one["outcome"] == "unmountable"]
+    assert all(boot and boot["command"] in ("e2fsck -p", "fsck.f2fs -a") for boot in unmountable)
+
+
+@pytest.mark.full
+def test_what_a_boot_makes_of_a_filesystem_that_is_not_mounted_is_told() -> None:
+    done = joj(
+        *("verify", "durability", "power-cut", "--json", "--states", "24"),
+        *("--set", "filesystem=ext4", "--set", "journal_mode=truncate"),
+        *("--set", "synchronous=full", "--set", "device.flush_lies=1"),
+    )
+    assert done.returncode == 1, done.stderr
+    [case] = json.loads(done.stdout)["cases"]
+    booted = case["unmountable_after_boot"]
+    assert sum(booted.values()) == case["outcomes"]["unmountable"] > 0
+    # A block of the journal is missing, which e2fsck ends the replay at.
+    assert booted.keys() - {"unmountable"}, booted
+    assert "e2fsck -p, as boots run it (exit status: 1:" in case["worst_state"]
+
+
+def test_a_torn_slot_that_cannot_be_read_is_harm_that_takes_the_tear(
+    cache: Cache, image: Image
+) -> None:
+    """The replay of ext4's journal ends at a block that it cannot read, and so does e2fsck -p."""
+    unreadable: dict[str, Value] = {"device.unreadable_torn_slots": 1, "device.torn_slots_max": 8}
+    answer = judged(cache, image, 60, journal_mode="truncate", **unreadable)
+    assert_harm(answer, {"kept", "corrupt", "unmountable"}, {"unmountable"})
+    harmful = [one for one in answer["states"] if one["outcome"] != "kept"]
+    assert all(one["is_torn"] for one in harmful), harmful
+    messages = {one["message"] for one in harmful if one["outcome"] == "unmountable"}
+    assert any("Input/output error" in message for message in messages), messages
+    needed = [one["smallest"]["slots"] for one in harmful if one["smallest"]]
+    assert needed
+    assert all(any(slot["survivors"] for slot in slots) for slots in needed)
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,11 @@ pub struct RecordedPiece {
     pub before: [u64; SECTORS],
 }
 
+/// The choice of a sector that cannot be read until it is written (FLASH_UNREADABLE_PART).
+pub const UNREADABLE: u32 = u32::MAX;
+
 /// The choice for one slot: of each sector the number of a piece plus one, 0 for what was
-/// before.
+/// before, or `UNREADABLE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenSlot {
     pub slot: u64,

@@ -51,6 +51,7 @@
 	P(flush_lies,                        0,             1) \
 	P(atomic_slots,                      0,             1) \
 	P(torn_slots_max,                    0,         65536) \
+	P(unreadable_torn_slots,             0,             1) \
 	P(flush_drains_queue,                0,             1) \
 	P(flush_tail_permille,               0,          1000) \
 	P(flush_tail_ns,                     0,    1000000000) \

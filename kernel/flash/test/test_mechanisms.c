@@ -3,6 +3,7 @@
  * Unit tests of what not every device has, on a device of round numbers (harness.c) that has one of
  * it at a time: two dies of units of two slots. Every other test is of a device without.
  */
+#include "../model/unreadable.h"
 #include "device.h"
 
 #define READ (100 + 1000 + 4096)
@@ -232,6 +233,33 @@ static void what_is_collected_at_rest_need_not_be_beside_writes(void)
 	CHECK(at_rest_ns, <, beside_ns);
 }
 
+static void a_sector_is_unreadable_until_it_is_written_and_again_in_the_same_state(void)
+{
+	unsigned long word = flash_unreadable_choose(0, 0, 0x0f, 0xf0);
+
+	CHECK(flash_unreadable_now(word), ==, 0x0f);
+	word = flash_unreadable_write(word, 0x03);
+	CHECK(flash_unreadable_now(word), ==, 0x0c);
+	CHECK(flash_unreadable_now(flash_unreadable_restore(word, 0)), ==, 0x0f);
+	CHECK(flash_unreadable_clear(word, 0), ==, 0);
+	CHECK(flash_unreadable_now(flash_unreadable_choose(word, 0, 0, 0xff)), ==, 0);
+}
+
+static void a_cut_of_a_recovery_has_the_unreadable_sectors_that_it_did_not_write(void)
+{
+	unsigned long word = flash_unreadable_choose(0, 0, 0x0f, 0xf0);
+
+	word = flash_unreadable_clear(flash_unreadable_write(word, 0xff), 1);
+	CHECK(flash_unreadable_now(word), ==, 0x0f);
+	/* Sector 0 survived, sector 7 was torn, the others are as before the recovery. */
+	word = flash_unreadable_choose(word, 1, 0x80, 0x7e);
+	CHECK(flash_unreadable_now(word), ==, 0x8e);
+	word = flash_unreadable_write(word, 0xff);
+	CHECK(flash_unreadable_now(flash_unreadable_restore(word, 1)), ==, 0x8e);
+	CHECK(flash_unreadable_now(flash_unreadable_clear(word, 1)), ==, 0x0f);
+	CHECK(flash_unreadable_now(flash_unreadable_restore(word, 0)), ==, 0x0f);
+}
+
 static void mechanisms_that_cannot_be_are_refused(void)
 {
 	struct flash_config config = plain_config();
@@ -257,6 +285,8 @@ int main(void)
 	RUN(a_buffer_of_single_level_cells_is_fast_until_it_is_full);
 	RUN(at_rest_the_buffer_is_emptied_of_what_is_still_valid);
 	RUN(what_is_collected_at_rest_need_not_be_beside_writes);
+	RUN(a_sector_is_unreadable_until_it_is_written_and_again_in_the_same_state);
+	RUN(a_cut_of_a_recovery_has_the_unreadable_sectors_that_it_did_not_write);
 	RUN(mechanisms_that_cannot_be_are_refused);
 	return test_report();
 }

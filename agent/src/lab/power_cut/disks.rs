@@ -17,6 +17,7 @@ use super::writes::{DiskContents, DurabilityModel, WrittenRun};
 use crate::device::disk::Disk;
 use crate::device::flash::{
     self, ChosenSlot, FlashRecordError, RecordCommand, SECTORS, SLOT_BYTES, SlotContents,
+    UNREADABLE,
 };
 use crate::errors::WrongUse;
 use crate::filesystem::Checker;
@@ -106,7 +107,7 @@ impl<'a> CutDisks<'a> {
         to: &DiskContents,
     ) -> anyhow::Result<()> {
         let number = |piece: u32| match piece {
-            0 => 0,
+            0 | UNREADABLE => piece,
             place => written.pieces[place as usize - 1].number,
         };
         let mut chosen = vec![Vec::new(); self.disks.len()];

@@ -368,6 +368,7 @@ impl Answer<'_> {
             "flush_lies": each(|promise| promise.lies_about_flushes.into()),
             "torn_bytes": each(|promise| promise.torn_bytes.into()),
             "torn_slots_max": each(|promise| promise.torn_slots_max.into()),
+            "unreadable_tears": each(|promise| promise.has_unreadable_tears.into()),
             "torn_pages": self.case.case.filesystem.is_on_raw_nand(),
             "second_cuts": true,
             "fsck": crate::filesystem::tools::checker_words(self.case.case.filesystem),

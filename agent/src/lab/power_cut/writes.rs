@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::device::flash::{self, RecordedPiece, RecordedRequest, SECTORS};
+use crate::device::flash::{self, RecordedPiece, RecordedRequest, SECTORS, UNREADABLE};
 use crate::record::DeviceModel;
 
 /// The time of a write that nothing makes durable.
@@ -29,6 +29,8 @@ pub struct DurabilityModel {
     pub torn_bytes: i64,
     /// The most slots of which one cut leaves some sectors, where it may.
     pub torn_slots_max: usize,
+    /// Whether what was written to a torn slot cannot be read until it is written again.
+    pub has_unreadable_tears: bool,
 }
 
 impl DurabilityModel {
@@ -41,6 +43,7 @@ impl DurabilityModel {
             lies_about_flushes: value("flush_lies") != 0,
             torn_bytes: if value("atomic_slots") == 0 { 512 } else { SLOT_BYTES },
             torn_slots_max: usize::try_from(value("torn_slots_max")).unwrap_or(1).max(1),
+            has_unreadable_tears: value("unreadable_torn_slots") != 0,
         }
     }
 
@@ -92,6 +95,8 @@ pub struct WrittenPiece {
     pub after: [u64; SECTORS],
     /// The number by which the disk knows the piece, plus one.
     pub number: u32,
+    /// Whether none of its sectors can be read where only some survive.
+    pub is_unreadable_torn: bool,
 }
 
 /// A slot that was written to.
@@ -138,7 +143,9 @@ impl WrittenRun {
                     written.slots.len() - 1
                 });
                 let RecordedPiece { sectors, after, .. } = piece;
-                written.pieces.push(WrittenPiece { slot, sectors, after, number });
+                let is_unreadable_torn = promise.has_unreadable_tears;
+                let piece = WrittenPiece { slot, sectors, after, number, is_unreadable_torn };
+                written.pieces.push(piece);
             }
         }
         written.requests.sort_by_key(|request| request.issue_ns);
@@ -146,11 +153,15 @@ impl WrittenRun {
     }
 }
 
-/// The piece of each sector of a slot: its place plus one, 0 for what was before the run.
+/// The piece of each sector of a slot: its place plus one, 0 for what was before the run, or
+/// `UNREADABLE`.
 pub type Sectors = [u32; SECTORS];
 
 /// All sectors of a slot.
 pub const WHOLE: u8 = 0xff;
+
+/// Stands for the content of a sector that cannot be read.
+const UNREADABLE_CONTENT: u64 = 0x756e_7265_6164_6162;
 
 /// Slots of the disks.
 #[derive(Debug, Clone)]
@@ -173,19 +184,28 @@ impl DiskContents {
         Self { slots: vec![[0; SECTORS]; written.slots.len()], hash: 0 }
     }
 
-    /// Puts sectors of a piece there, of those that it wrote.
+    /// Puts sectors of a piece there, of those that it wrote; where its disk cannot read a torn
+    /// slot, all of these become unreadable.
     pub fn put(&mut self, written: &WrittenRun, place: usize, sectors: u8) -> Replaced {
         let piece = &written.pieces[place];
         let slot = &written.slots[piece.slot];
         let there = &mut self.slots[piece.slot];
         let replaced = Replaced { slot: piece.slot, sectors: *there, hash: self.hash };
-        for sector in (0..SECTORS).filter(|sector| piece.sectors & sectors & (1 << sector) != 0) {
-            let old = match there[sector] {
-                0 => slot.before[sector],
-                number => written.pieces[number as usize - 1].after[sector],
-            };
-            self.hash ^= mark(slot, sector, old) ^ mark(slot, sector, piece.after[sector]);
-            there[sector] = place as u32 + 1;
+        let survivors = piece.sectors & sectors;
+        let is_torn = ![0, piece.sectors].contains(&survivors);
+        let (changed, number) = match piece.is_unreadable_torn && is_torn {
+            true => (piece.sectors, UNREADABLE),
+            false => (survivors, place as u32 + 1),
+        };
+        let content = |sector: usize, number: u32| match number {
+            0 => slot.before[sector],
+            UNREADABLE => UNREADABLE_CONTENT,
+            number => written.pieces[number as usize - 1].after[sector],
+        };
+        for sector in (0..SECTORS).filter(|sector| changed & (1 << sector) != 0) {
+            let (old, new) = (content(sector, there[sector]), content(sector, number));
+            self.hash ^= mark(slot, sector, old) ^ mark(slot, sector, new);
+            there[sector] = number;
         }
         replaced
     }
@@ -220,6 +240,7 @@ pub(super) mod tests {
         lies_about_flushes: false,
         torn_bytes: 512,
         torn_slots_max: 1,
+        has_unreadable_tears: false,
     };
 
     fn request(issue_ns: i64, completion_ns: i64, word: &str) -> RecordedRequest {
@@ -300,6 +321,7 @@ pub(super) mod tests {
         assert_eq!(torn, [512, 4096]);
         let slots = [0, 8].map(|most| of(&[("torn_slots_max", most)]).torn_slots_max);
         assert_eq!(slots, [1, 8]);
+        assert!(of(&[("unreadable_torn_slots", 1)]).has_unreadable_tears);
     }
 
     #[test]
@@ -324,6 +346,25 @@ pub(super) mod tests {
         assert_ne!(after(&[0]), after(&[1]));
         assert_ne!(after(&[0]), after(&[4]));
         assert_eq!(after(&[0, 4]), after(&[4, 0]));
+    }
+
+    #[test]
+    fn a_torn_slot_is_unreadable_where_the_disk_cannot_read_it_until_it_is_written_whole() {
+        let disk = DurabilityModel { has_unreadable_tears: true, ..CACHED };
+        let requests = [(Some(7), 1, 2, 5), (Some(7), 3, 4, 6)];
+        let all = WrittenRun::from_records(vec![record_of(disk, &requests)]);
+        let mut contents = DiskContents::before(&all);
+        contents.put(&all, 0, 0x0f);
+        assert_eq!(contents.slots, [[UNREADABLE; SECTORS]]);
+        // It is the same, whichever of its sectors survived.
+        let hash = contents.hash;
+        let replaced = contents.put(&all, 0, 0x01);
+        assert_eq!(contents.hash, hash);
+        contents.take_back(&replaced);
+        contents.put(&all, 1, WHOLE);
+        let mut whole = DiskContents::before(&all);
+        whole.put(&all, 1, WHOLE);
+        assert_eq!((contents.hash, &contents.slots), (whole.hash, &whole.slots));
     }
 
     #[test]
