@@ -270,6 +270,10 @@ int open_super(sqlite3_file *file, const char *path)
 
 	if (super == NULL)
 		return SQLITE_NOTFOUND;
+	/* SQLite reads a super-journal only when it has played one of its journals back, and deletes it
+	 * then if it finds no other: these are no files (pager_delsuper(), pager.c).
+	 */
+	super->is_rolled_back = 1;
 	memset(journal, 0, sizeof(*journal));
 	journal->super = super;
 	journal->base.pMethods = &journal_methods;
@@ -281,10 +285,9 @@ static int delete_super(struct super_journal *super)
 	struct redo_file *found[MAX_FILES];
 	int count = collect_files(is_of_super, super, found, MAX_FILES), rc;
 
-	if (super->has_failed && count > 0)
+	if (super->is_rolled_back && count > 0)
 		return SQLITE_OK;
 	rc = count > MAX_FILES ? SQLITE_IOERR_DELETE : commit_files(found, count, super);
-	super->has_failed = rc != SQLITE_OK;
 	/* Where none of ours has changed, nothing of ours has deleted it. */
 	if (rc == SQLITE_OK && super->is_file)
 		rc = super->lower->xDelete(super->lower, super->path, 1);

@@ -12,8 +12,8 @@ struct super_journal {
 	struct spool names;
 	/* It is on the disk too: a database that is not ours takes part. */
 	int is_file;
-	/* Its commit has failed: it stays until all of its databases are rolled back. */
-	int has_failed;
+	/* A rollback has begun: it stays until all of its databases are rolled back, and commits none. */
+	int is_rolled_back;
 };
 
 size_t journal_file_bytes(void);

@@ -84,6 +84,7 @@ REDO: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "cacheflush": (23, (COPY,)),
     "chunksize": (2, (CHUNK,)),
     "corrupt2": (None, (COPY,)),
+    "crash": (1, (JOURNAL,)),
     "crash8": (22, (JOURNAL,)),
     "dbstatus": (6, (CALLS,)),
     "delete_db": (3, (JOURNAL, SPLIT)),

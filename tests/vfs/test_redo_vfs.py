@@ -299,42 +299,55 @@ def test_read_only_connection_sees_commits_of_others(library: str, disk: Path) -
     assert said.stdout == "[(3,)]\n"
 
 
-# Changes a row with less and less memory. With exclusive locks SQLite plays the journal that a
-# failure has left when it reads next, and not at once.
+# Changes a row of each database with less and less memory. With exclusive locks SQLite plays the
+# journal that a failure has left when it reads next, and not at once.
 STARVED = """
     import _sqlite3
     import ctypes
     import sqlite3
     import sys
 
+    locking_mode, databases = sys.argv[1], ["main", "b", "c"][: int(sys.argv[2])]
     heap_limit = ctypes.CDLL(_sqlite3.__file__).sqlite3_hard_heap_limit64
     heap_limit.argtypes = [ctypes.c_int64]
     db = sqlite3.connect("a.db", isolation_level=None)
-    db.execute("PRAGMA page_size = 1024")
-    db.execute(f"PRAGMA locking_mode = {sys.argv[1]}")
-    db.execute("CREATE TABLE t(x)")
-    db.executemany("INSERT INTO t VALUES (?)", ((f"row {number}" * 99,) for number in range(40)))
+    for name in databases:
+        if name != "main":
+            db.execute(f"ATTACH '{name}.db' AS {name}")
+        db.execute(f"PRAGMA {name}.page_size = 1024")
+        db.execute(f"PRAGMA {name}.locking_mode = {locking_mode}")
+        db.execute(f"CREATE TABLE {name}.t(x)")
+        rows = ((f"row {number}" * 99,) for number in range(40))
+        db.executemany(f"INSERT INTO {name}.t VALUES (?)", rows)
     failures = 0
-    for heap_bytes in range(600 << 10, 40 << 10, -8 << 10):
+    for heap_bytes in range(300 * len(databases) + 300 << 10, 40 << 10, -8 << 10):
         before = db.execute("SELECT x FROM t").fetchall()
         heap_limit(heap_bytes)
         try:
-            db.execute("UPDATE t SET x = x || 'y' WHERE rowid = 20")
+            db.execute("BEGIN")
+            for name in databases:
+                db.execute(f"UPDATE {name}.t SET x = x || 'y' WHERE rowid = 20")
+            db.execute("COMMIT")
             before[19] = (before[19][0] + "y",)
         except MemoryError:
             failures += 1
         heap_limit(0)
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], heap_bytes
-        assert db.execute("SELECT x FROM t").fetchall() == before, heap_bytes
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        for name in databases:
+            sound = db.execute(f"PRAGMA {name}.integrity_check").fetchall()
+            assert sound == [("ok",)], (heap_bytes, name, sound)
+            assert db.execute(f"SELECT x FROM {name}.t").fetchall() == before, (heap_bytes, name)
     print(failures)
 """
 
 
+@pytest.mark.parametrize("databases", [1, 3])
 @pytest.mark.parametrize("locking_mode", ["normal", "exclusive"])
 def test_transaction_without_memory_is_rolled_back(
-    library: str, disk: Path, locking_mode: str
+    library: str, disk: Path, locking_mode: str, databases: int
 ) -> None:
-    starved = python(library, STARVED, locking_mode)
+    starved = python(library, STARVED, locking_mode, databases)
     done = subprocess.run(
         starved, cwd=disk, capture_output=True, text=True, check=False, timeout=HANG_S
     )
