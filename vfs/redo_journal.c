@@ -22,6 +22,8 @@ struct journal_file {
 	/* Of one of the two. */
 	struct redo_file *database;
 	struct super_journal *super;
+	/* It writes the super-journal, and does not read it. */
+	int is_writer;
 	sqlite3_vfs *lower;
 };
 
@@ -76,13 +78,23 @@ static int end_journal(struct redo_file *database)
 	return rc;
 }
 
-/* A database keeps its journal: in journal_mode = DELETE it is closed before it is deleted. */
+static int is_of_super(const struct redo_file *file, const void *super)
+{
+	return __atomic_load_n(&file->super, __ATOMIC_RELAXED) == super;
+}
+
+/* A database keeps its journal: in journal_mode = DELETE it is closed before it is deleted. SQLite
+ * deletes no super-journal that none of its journals names, as after a failure before that.
+ */
 static int journal_close(sqlite3_file *file)
 {
-	struct redo_file *database = ((struct journal_file *)file)->database;
+	struct journal_file *journal = (struct journal_file *)file;
+	struct redo_file *database = journal->database, *found;
 
 	if (database != NULL && !database->is_in_transaction)
 		spool_free(&database->journal);
+	if (journal->is_writer && collect_files(is_of_super, journal->super, &found, 1) == 0)
+		free_super(journal->super);
 	return SQLITE_OK;
 }
 
@@ -96,29 +108,27 @@ static int journal_read(sqlite3_file *file, void *bytes, int length_bytes, sqlit
 	return rc;
 }
 
-static int is_of_super(const struct redo_file *file, const void *super)
-{
-	return __atomic_load_n(&file->super, __ATOMIC_RELAXED) == super;
-}
-
 static int journal_write(sqlite3_file *file, const void *bytes, int length_bytes,
 			 sqlite3_int64 offset)
 {
 	static const unsigned char ended[ENDED_HEADER_BYTES];
 	struct journal_file *journal = (struct journal_file *)file;
-	struct super_journal *super;
+	struct redo_file *database = journal->database;
+	struct super_journal *super = NULL;
+	int rc;
 
-	if (journal->database != NULL) {
+	if (database != NULL) {
 		if (offset == 0 && length_bytes == ENDED_HEADER_BYTES &&
 		    memcmp(bytes, ended, sizeof(ended)) == 0)
-			return end_journal(journal->database);
-		journal->database->is_in_transaction = 1;
+			return end_journal(database);
+		database->is_in_transaction = 1;
 		/* The name of its super-journal is the last thing that it gets (pager.c). */
 		super = find_super(bytes, (size_t)length_bytes);
-		if (super != NULL)
-			__atomic_store_n(&journal->database->super, super, __ATOMIC_RELAXED);
 	}
-	return spool_write(spool_of(journal), journal->lower, bytes, length_bytes, offset);
+	rc = spool_write(spool_of(journal), journal->lower, bytes, length_bytes, offset);
+	if (rc == SQLITE_OK && super != NULL)
+		__atomic_store_n(&database->super, super, __ATOMIC_RELAXED);
+	return rc;
 }
 
 static int journal_truncate(sqlite3_file *file, sqlite3_int64 size_bytes)
@@ -254,6 +264,7 @@ int begin_super(sqlite3_file *file, sqlite3_vfs *lower, const char *path)
 	}
 	super->lower = lower;
 	journal->super = super;
+	journal->is_writer = 1;
 	journal->lower = lower;
 	journal->base.pMethods = &journal_methods;
 	pthread_mutex_lock(&supers_mutex);
