@@ -143,11 +143,19 @@ def faults_of(
     return [
         fault_words.CaseFaults(
             case,
-            [fault_outcome(trial.kind, trial.name, base, found) for trial, found in own],
+            [
+                fault_outcome(trial.kind, trial.name, base, found, _usual_end(trial.case))
+                for trial, found in own
+            ],
             untried_sites(base) if "sync-error" in kinds else (),
         )
         for case, base, own in _tried(judge, whole, cases, answers, own_trials, "after each error")
     ]
+
+
+def _usual_end(case: Case) -> str:
+    """Return how a program should end, as the agent words it (ProgramEnd::words)."""
+    return f"exit code {case.settings['expected_exit_code']}"
 
 
 @dataclass(frozen=True)

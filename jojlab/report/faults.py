@@ -36,8 +36,8 @@ _WORDS = {
     FaultVerdict.UNMET: "not tried",
 }
 _COLUMNS = [
-    *("case", "error", "the call returned", "promised before", "after", "the program"),
-    *("mounted again", "states", "after power cuts", "promises"),
+    *("case", "error", "returned", "promised", "after it", "ended", "remounted"),
+    *("after power cuts", "promises"),
 ]
 
 
@@ -82,7 +82,6 @@ def print_faults(console: QuietConsole, faults: Sequence[CaseFaults]) -> None:
             it.findings.acknowledged - it.findings.acknowledged_before,
             it.findings.ended,
             it.remount.outcome,
-            it.durability.states,
             durability.outcome_counts(it.durability),
             _WORDS[it.verdict],
         ]
@@ -124,7 +123,7 @@ def _error(outcome: FaultOutcome) -> str:
     """Return what a call of the program returned."""
     found = outcome.findings
     if found.at_ns is None and found.kind == "no-space":
-        return "no open or write failed"
+        return "no write failed"
     if found.at_ns is None:
         return "0: nothing to write"
     number = errno.ENOSPC if found.errno is None else found.errno
@@ -134,7 +133,9 @@ def _error(outcome: FaultOutcome) -> str:
 def _sentence(outcome: FaultOutcome) -> str:
     found = outcome.findings
     after = found.acknowledged - found.acknowledged_before
-    lines = text.integer(after, "line") if after else "none"
+    lines = f"{text.integer(after, 'line') if after else 'none'} promised after it"
+    if found.at_ns is None:
+        lines = f"{text.integer(found.acknowledged, 'line')} promised, then {found.ended}"
     if outcome.remount.outcome != "kept":
         end = f"mounted again: {outcome.remount.outcome}"
     elif outcome.state:
@@ -142,7 +143,7 @@ def _sentence(outcome: FaultOutcome) -> str:
     else:
         states = text.integer(outcome.durability.states, "state")
         end = f"{_WORDS[outcome.verdict]}, mounted again and in {states}"
-    return f"{outcome.name}: {_error(outcome)}; {lines} promised after it; {end}."
+    return f"{outcome.name}: {_error(outcome)}; {lines}; {end}."
 
 
 def _harm_lines(faults: Sequence[CaseFaults]) -> Iterator[str]:

@@ -51,10 +51,14 @@ class FaultOutcome:
 
 
 def fault_outcome(
-    kind: FaultKind, name: str, base: Sequence[PowerCuts], trial: Sequence[PowerCuts]
+    kind: FaultKind,
+    name: str,
+    base: Sequence[PowerCuts],
+    trial: Sequence[PowerCuts],
+    usual_end: str,
 ) -> FaultOutcome:
     """Return what came of an error, by the answers of a case without it and with it, of one seed
-    each.
+    each. Without it the program has its `usual_end`.
     """
     usual = {state.outcome for answer in base for state in answer.states}
     # A block whose torn write no setting helps against says nothing of a promise.
@@ -69,8 +73,11 @@ def fault_outcome(
     remount, findings = max(told, key=lambda each: OUTCOMES.index(each[0].outcome))
     found = summarise_power_cuts(trial)
     is_met = any(each.at_ns is not None for _, each in told)
-    # Of a full disk not every call is seen that it refuses.
-    if (is_met or kind == "no-space") and (remount.outcome != "kept" or own):
+    if kind == "no-space":
+        # Not every call is seen that a full disk refuses: the program's end tells of it too.
+        is_met |= any(each.ended != usual_end for _, each in told) or bool(own)
+        is_met |= remount.outcome != "kept"
+    if is_met and (remount.outcome != "kept" or own):
         verdict = FaultVerdict.BROKEN
     elif not is_met:
         verdict = FaultVerdict.UNMET

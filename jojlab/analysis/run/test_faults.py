@@ -47,13 +47,24 @@ def faulty(*rows: dict[str, Any], at_ns: int | None = 5, remount: str = "kept") 
 def test_a_promise_is_broken_where_harm_came_with_the_error_alone(
     base: PowerCuts, trial: PowerCuts, verdict: FaultVerdict
 ) -> None:
-    found = fault_outcome("sync-error", NAME, [base], [trial])
+    found = fault_outcome("sync-error", NAME, [base], [trial], "exit code 0")
     assert found.verdict is verdict
     assert (found.state is not None) == (verdict is FaultVerdict.BROKEN and len(trial.states) > 1)
 
 
 def test_the_worst_of_several_seeds_is_shown() -> None:
     trial = [faulty(KEPT), faulty(KEPT, remount="corrupt")]
-    found = fault_outcome("sync-error", NAME, [cuts(KEPT), cuts(KEPT)], trial)
+    base = [cuts(KEPT), cuts(KEPT)]
+    found = fault_outcome("sync-error", NAME, base, trial, "exit code 0")
     assert found.remount.outcome == "corrupt"
     assert found.verdict is FaultVerdict.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("usual_end", "verdict"),
+    [("exit code 0", FaultVerdict.UNMET), ("exit code 3", FaultVerdict.KEPT)],
+)
+def test_a_full_disk_is_met_by_who_ends_otherwise(usual_end: str, verdict: FaultVerdict) -> None:
+    trial = [faulty(KEPT, at_ns=None)]
+    found = fault_outcome("no-space", "4 KiB free", [cuts(KEPT)], trial, usual_end)
+    assert found.verdict is verdict

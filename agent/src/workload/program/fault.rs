@@ -2,6 +2,7 @@
 //! disk refuses a write, and a filesystem with little room left.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs, syncfs};
@@ -79,9 +80,34 @@ pub fn fill(directory: &Path, free_bytes: u64) -> Result<u64, WorkloadError> {
     free()
 }
 
+/// Gives the room back, where it is taken: a check that must write is not to fail for want of it.
+///
+/// # Errors
+/// If it cannot be.
+pub fn empty(directory: &Path) -> Result<(), WorkloadError> {
+    let path = directory.join(FILLER);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed("remove", &path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn room_that_nobody_took_needs_not_be_given_back() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILLER), "").unwrap();
+        empty(folder.path()).unwrap();
+        assert!(!folder.path().join(FILLER).exists());
+        empty(folder.path()).unwrap();
+        std::fs::create_dir(folder.path().join(FILLER)).unwrap();
+        assert!(empty(folder.path()).is_err());
+    }
 
     #[test]
     fn a_fault_without_a_number_is_refused_with_the_remedy() {

@@ -381,6 +381,7 @@ impl Workload for PreparedProgram {
             incomplete_reasons: reasons,
             remains: Box::new(ProgramRemains {
                 judge,
+                directory: directory.clone(),
                 start_ns: self.start_ns,
                 acknowledged: self.acknowledged,
                 sync_sites: json!(self.end.syncs.sites),
@@ -401,6 +402,7 @@ enum ProgramJudge {
 /// Holds what a program left.
 struct ProgramRemains {
     judge: ProgramJudge,
+    directory: PathBuf,
     start_ns: i64,
     acknowledged: Acknowledgments,
     sync_sites: Value,
@@ -415,6 +417,9 @@ impl Remains for ProgramRemains {
     }
 
     fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+        if self.planted_fault.as_ref().is_some_and(|it| it.free_bytes.is_some()) {
+            fault::empty(&self.directory)?;
+        }
         match &self.judge {
             ProgramJudge::Own(check) => check.judge(self.acknowledged.lines_until(cut.at_ns)),
             ProgramJudge::Databases(judge) => judge.judge(cut),
