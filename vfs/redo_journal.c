@@ -281,8 +281,8 @@ int open_super(sqlite3_file *file, const char *path)
 
 	if (super == NULL)
 		return SQLITE_NOTFOUND;
-	/* SQLite reads a super-journal only when it has played one of its journals back, and deletes it
-	 * then if it finds no other: these are no files (pager_delsuper(), pager.c).
+	/* SQLite reads a super-journal only when it has played one of its journals back, and
+	 * deletes it then if it finds no other: these are no files (pager_delsuper(), pager.c).
 	 */
 	super->is_rolled_back = 1;
 	memset(journal, 0, sizeof(*journal));

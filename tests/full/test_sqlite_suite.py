@@ -86,7 +86,6 @@ REDO: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "chunksize": (2, (CHUNK,)),
     "corrupt2": (None, (COPY,)),
     "crash": (1, (JOURNAL,)),
-    "crash": (1, (JOURNAL,)),
     "crash8": (22, (JOURNAL,)),
     "dbstatus": (6, (CALLS,)),
     "delete_db": (3, (JOURNAL, SPLIT)),
