@@ -12,7 +12,7 @@ struct super_journal {
 	struct spool names;
 	/* It is on the disk too: a database that is not ours takes part. */
 	int is_file;
-	/* A rollback has begun, which commits none: it stays until all its databases have had it. */
+	/* A rollback has begun, which commits none: it stays until all databases have had it. */
 	int is_rolled_back;
 };
 
