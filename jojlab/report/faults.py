@@ -135,7 +135,7 @@ def _sentence(outcome: FaultOutcome) -> str:
     after = found.acknowledged - found.acknowledged_before
     lines = f"{text.integer(after, 'line') if after else 'none'} promised after it"
     if found.at_ns is None:
-        lines = f"{text.integer(found.acknowledged, 'line')} promised, then {found.ended}"
+        lines = f"{text.integer(found.acknowledged, 'line')}, then {found.ended}"
     if outcome.remount.outcome != "kept":
         end = f"mounted again: {outcome.remount.outcome}"
     elif outcome.state:
