@@ -28,7 +28,7 @@ def part(number: int, second_draws: int, *states: dict[str, Any]) -> dict[str, A
         "transactions": 3, "model": {}, "asked_states": 9, "boundary_states_left_out": 2,
         "draws": 5 + second_draws, "second_draws": second_draws, "begin_ns": 1, "end_ns": 9,
         "states": list(states), "part": number, "parts": 2, "unchecked": [],
-        "last_return_ns": 8, "sync_calls": 4, "sync_sites": [],
+        "last_return_ns": 8, "sync_calls": 4, "sync_sites": [], "fault": None, "remount": None,
     }  # fmt: skip
 
 
