@@ -202,7 +202,8 @@ pub fn has_subvolumes(directory: &Path) -> anyhow::Result<bool> {
 }
 
 /// A file in a subvolume and the same in a snapshot of it (btrfs-subvolume(8)), whose inodes have
-/// number and generation in common: both are written by turns.
+/// number and generation in common: both are written by turns, in whole pages. A part of one would
+/// have the rest written too, which still holds what the other file was stamped with.
 pub fn snapshots(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
     let folder = File::open(directory)?;
     ask(&folder, SUBVOL_CREATE, 0, c"original").context("a subvolume")?;
@@ -212,15 +213,16 @@ pub fn snapshots(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
     let file = options.clone().create_new(true).open(path("original"))?;
     let number = log.known.len() as u32;
     let mut original = KnownFile::new(number, "/original/file", file)?;
-    original.write(0, 8 * PAGE)?;
+    let page = crate::process::page_bytes();
+    original.write(0, 8 * page)?;
     original.sync()?;
     let source = File::open(directory.join("original"))?;
     ask(&folder, SNAP_CREATE, source.as_raw_fd().into(), c"copy").context("a snapshot")?;
     let mut copy = KnownFile::new(number + 1, "/copy/file", options.open(path("copy"))?)?;
     for round in 0..2 {
-        copy.write((round + 1) * PAGE as u64, 3 * PAGE)?;
+        copy.write((round + 1) * page as u64, 3 * page)?;
         copy.sync()?;
-        original.write((2 * round + 3) * PAGE as u64, 2 * PAGE)?;
+        original.write((2 * round + 3) * page as u64, 2 * page)?;
         original.sync()?;
     }
     log.known.extend([original, copy]);
