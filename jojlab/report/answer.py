@@ -255,7 +255,9 @@ def _reads_and_discards(result: Answer) -> str:
     dataless, read = result.dataless_bytes_per_commit, result.read_share
     parts = (
         f"{percent(read)} of the bytes are read" if read >= _TOLD_READS else "",
-        f"it discards {size(dataless)} of blocks, which sends no data" if dataless else "",
+        f"it discards or zeroes {size(dataless)} of blocks, which sends no data"
+        if dataless
+        else "",
     )
     words = sentence(parts)
     return f"{words[0].upper()}{words[1:]}" if words else ""

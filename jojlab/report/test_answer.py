@@ -145,7 +145,7 @@ def test_discarded_bytes_are_not_called_data(tmp_path: Path) -> None:
     lines = answer_lines(summarise(run_of(tmp_path, builder)))
     assert lines[0].endswith("and sends 12 KiB to the device.")
     assert "100 % of the bytes are the database." in lines
-    assert "It discards 4 KiB of blocks, which sends no data." in lines
+    assert "It discards or zeroes 4 KiB of blocks, which sends no data." in lines
 
 
 def test_bytes_that_are_read_are_not_called_written(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.command.conftest import SMALL, Lab
 
 QUESTION = 'question = "What?"\n'
+JUDGE, OWN = ("verify", "durability"), ("--program", "sh", "--check", "sh")
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,13 @@ QUESTION = 'question = "What?"\n'
         (["show", "."], "not a run"),
         (["diff", "nowhere", "nowhere"], "no such folder"),
         (["device", "show", "./nowhere"], "nowhere does not exist"),
+        ([*JUDGE, *OWN, "--faults", "short-write"], "--faults short-write: no such error"),
+        ([*JUDGE, "first-look", "--faults", "no-space"], "no error is planted beneath sqlite-ins"),
+        ([*JUDGE, *OWN, "--faults", "no-space", "--without-sync"], "are runs of their own"),
+        ([*JUDGE, "first-look", "--generate", "3"], "takes --set and no experiment or program"),
+        ([*JUDGE, "--generate", "3", "--set", "filesystem=fat"], "filesystem cannot be 'fat'"),
+        # Who names nothing gets the experiment power-cut.
+        ([*JUDGE, "--set", "filesystem=fat"], "filesystem cannot be 'fat'"),
         (["trace", "--duration", "-1"], "--duration"),
         (["nonsense"], "nonsense"),
     ],

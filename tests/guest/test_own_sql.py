@@ -1,9 +1,10 @@
 """SQL of a user in a guest: two connections on one database, drawn and recorded scripts; every
-transaction is there, and the same bytes come twice.
+transaction is there, and the same bytes come twice. Scripts are drawn until a power cut harms one.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from jojlab.experiment.read import read
 from jojlab.lab.lab import Lab
 from jojlab.model.hazards import Harm
 from tests.guest.experiments import assert_complete, run_experiment
+from tests.inside import joj
 
 TOML = """
 question = "What do two connections cost?"
@@ -105,3 +107,20 @@ def test_a_transaction_over_attached_wals_may_be_split_and_that_is_no_contradict
     assert not summary.is_refuted
     # Known before it runs, as the adviser asks it, and after, by the manifest.
     assert observation_before_run(planned.experiment.cases[0]).databases == 2
+
+
+@pytest.mark.full
+def test_the_first_script_that_is_harmed_is_shrunk_and_kept(tmp_path: Path) -> None:
+    """A device that lies about flushes does harm, and no manual knows of it."""
+    done = joj(
+        *("verify", "durability", "--generate", "4", "--states", "16", "--json"),
+        *("--set", "filesystem=ext4", "--set", "journal_mode=truncate"),
+        *("--set", "device.flush_lies=1"),
+        folder=tmp_path,
+    )
+    assert done.returncode == 1, done.stderr
+    harm = json.loads(done.stdout)["harm"]
+    assert 1 <= len(harm["script"]) <= harm["transactions"]
+    assert harm["durability"]["outcomes"]["kept"] < harm["durability"]["states"]
+    kept = (tmp_path / "runs" / "generated" / "transaction.sql").read_text()
+    assert all(transaction in kept for transaction in harm["script"])
