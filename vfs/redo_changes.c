@@ -23,7 +23,6 @@ void discard_transaction(struct redo_file *file)
 	drop_changes(file);
 	file->is_in_transaction = 0;
 	file->must_sync = 0;
-	__atomic_store_n(&file->super, NULL, __ATOMIC_RELAXED);
 	spool_free(&file->journal);
 }
 

@@ -4,7 +4,6 @@
 #define JOJ_REDO_COMMIT_H
 
 #include "redo_file.h"
-#include "redo_journal.h"
 
 /* As many as SQLite attaches at most (SQLITE_MAX_ATTACHED is 125 at most), and the main one. */
 #define MAX_FILES 126

@@ -196,6 +196,7 @@ static int file_close(sqlite3_file *base)
 	}
 	pthread_mutex_unlock(&files_mutex);
 	discard_transaction(file);
+	name_super(&file->super, NULL);
 	if (file->log != NULL)
 		detach_log(file->log);
 	free(file->slots);
@@ -385,6 +386,8 @@ static int file_unlock(sqlite3_file *base, int level)
 	if (level <= LEVEL_SHARED && (file->is_dirty || file->is_in_transaction))
 		discard_transaction(file);
 	if (level == LEVEL_NONE) {
+		/* Not before: SQLite reads it when it has rolled back, and holds SHARED. */
+		name_super(&file->super, NULL);
 		file->is_direct = 0;
 		file->is_failed = 0;
 	}

@@ -7,6 +7,7 @@
 
 #include "lower_vfs.h"
 #include "redo_database.h"
+#include "redo_super.h"
 #include "spool.h"
 
 struct redo_file {
@@ -29,7 +30,7 @@ struct redo_file {
 	/* The journal is ours, and SQLite has not deleted it; it has pages of a transaction. */
 	int has_journal, is_in_transaction;
 	/* The super-journal that its journal names; other threads look for the files of theirs. */
-	const void *super;
+	struct super_journal *super;
 	/* Writes go to the file: they are of no transaction of ours. */
 	int is_direct;
 	/* A commit in the way of SQLite failed: its journal on the disk has to be played first. */

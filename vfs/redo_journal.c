@@ -6,7 +6,6 @@
  * truncates it or writes zeros over its header (pager.c); with several databases when it deletes
  * the super-journal, whose name is at the end of each journal. All of these calls come here.
  */
-#include <pthread.h>
 #include <string.h>
 
 #include "redo_commit.h"
@@ -27,43 +26,9 @@ struct journal_file {
 	sqlite3_vfs *lower;
 };
 
-static struct super_journal *supers;
-static pthread_mutex_t supers_mutex = PTHREAD_MUTEX_INITIALIZER;
-
 static struct spool *spool_of(struct journal_file *journal)
 {
 	return journal->database != NULL ? &journal->database->journal : &journal->super->names;
-}
-
-static struct super_journal *find_super(const char *path, size_t length)
-{
-	struct super_journal *super;
-
-	pthread_mutex_lock(&supers_mutex);
-	for (super = supers; super != NULL; super = super->next)
-		if (strlen(super->path) == length && memcmp(super->path, path, length) == 0)
-			break;
-	pthread_mutex_unlock(&supers_mutex);
-	return super;
-}
-
-int has_super(const char *path)
-{
-	return find_super(path, strlen(path)) != NULL;
-}
-
-static void free_super(struct super_journal *super)
-{
-	struct super_journal **at;
-
-	pthread_mutex_lock(&supers_mutex);
-	for (at = &supers; *at != super; at = &(*at)->next)
-		;
-	*at = super->next;
-	pthread_mutex_unlock(&supers_mutex);
-	spool_free(&super->names);
-	sqlite3_free(super->path);
-	sqlite3_free(super);
 }
 
 /* The journal's pages have been committed or rolled back. */
@@ -78,23 +43,22 @@ static int end_journal(struct redo_file *database)
 	return rc;
 }
 
+/* Whether the transaction over several has not ended in this one. */
 static int is_of_super(const struct redo_file *file, const void *super)
 {
-	return __atomic_load_n(&file->super, __ATOMIC_RELAXED) == super;
+	return __atomic_load_n(&file->super, __ATOMIC_RELAXED) == super && file->is_in_transaction;
 }
 
-/* A database keeps its journal: in journal_mode = DELETE it is closed before it is deleted. SQLite
- * deletes no super-journal that none of its journals names, as after a failure before that.
- */
+/* A database keeps its journal: in journal_mode = DELETE it is closed before it is deleted. */
 static int journal_close(sqlite3_file *file)
 {
 	struct journal_file *journal = (struct journal_file *)file;
-	struct redo_file *database = journal->database, *found;
+	struct redo_file *database = journal->database;
 
 	if (database != NULL && !database->is_in_transaction)
 		spool_free(&database->journal);
-	if (journal->is_writer && collect_files(is_of_super, journal->super, &found, 1) == 0)
-		free_super(journal->super);
+	if (journal->is_writer)
+		drop_super(journal->super);
 	return SQLITE_OK;
 }
 
@@ -127,7 +91,7 @@ static int journal_write(sqlite3_file *file, const void *bytes, int length_bytes
 	}
 	rc = spool_write(spool_of(journal), journal->lower, bytes, length_bytes, offset);
 	if (rc == SQLITE_OK && super != NULL)
-		__atomic_store_n(&database->super, super, __ATOMIC_RELAXED);
+		name_super(&database->super, super);
 	return rc;
 }
 
@@ -251,26 +215,14 @@ void begin_journal(sqlite3_file *file, struct redo_file *database, const char *p
 int begin_super(sqlite3_file *file, sqlite3_vfs *lower, const char *path)
 {
 	struct journal_file *journal = (struct journal_file *)file;
-	struct super_journal *super = sqlite3_malloc(sizeof(*super));
 
 	memset(journal, 0, sizeof(*journal));
-	if (super == NULL)
+	journal->super = add_super(lower, path);
+	if (journal->super == NULL)
 		return SQLITE_NOMEM;
-	memset(super, 0, sizeof(*super));
-	super->path = sqlite3_mprintf("%s", path);
-	if (super->path == NULL) {
-		sqlite3_free(super);
-		return SQLITE_NOMEM;
-	}
-	super->lower = lower;
-	journal->super = super;
 	journal->is_writer = 1;
 	journal->lower = lower;
 	journal->base.pMethods = &journal_methods;
-	pthread_mutex_lock(&supers_mutex);
-	super->next = supers;
-	supers = super;
-	pthread_mutex_unlock(&supers_mutex);
 	return SQLITE_OK;
 }
 
@@ -294,7 +246,7 @@ int open_super(sqlite3_file *file, const char *path)
 static int delete_super(struct super_journal *super)
 {
 	struct redo_file *found[MAX_FILES];
-	int count = collect_files(is_of_super, super, found, MAX_FILES), rc;
+	int count = collect_files(is_of_super, super, found, MAX_FILES), number, rc;
 
 	if (super->is_rolled_back && count > 0)
 		return SQLITE_OK;
@@ -302,9 +254,12 @@ static int delete_super(struct super_journal *super)
 	/* Where none of ours has changed, nothing of ours has deleted it. */
 	if (rc == SQLITE_OK && super->is_file)
 		rc = super->lower->xDelete(super->lower, super->path, 1);
-	if (rc == SQLITE_OK)
-		free_super(super);
-	return rc;
+	if (rc != SQLITE_OK)
+		return rc;
+	unlist_super(super);
+	for (number = 0; number < count; number++)
+		name_super(&found[number]->super, NULL);
+	return SQLITE_OK;
 }
 
 int delete_journal(const char *path, int *is_ours)

@@ -5,17 +5,6 @@
 
 #include "redo_file.h"
 
-struct super_journal {
-	struct super_journal *next;
-	sqlite3_vfs *lower;
-	char *path;
-	struct spool names;
-	/* It is on the disk too: a database that is not ours takes part. */
-	int is_file;
-	/* A rollback has begun, which commits none: it stays until all databases have had it. */
-	int is_rolled_back;
-};
-
 size_t journal_file_bytes(void);
 /* Be the journal of a database, or a super-journal. Return SQLite's result codes. */
 void begin_journal(sqlite3_file *file, struct redo_file *database, const char *path);
@@ -25,6 +14,5 @@ int open_super(sqlite3_file *file, const char *path);
 
 /* SQLite deletes a journal: where it is one of ours the transaction commits, and is_ours is set. */
 int delete_journal(const char *path, int *is_ours);
-int has_super(const char *path);
 
 #endif

@@ -142,7 +142,7 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *path, int sync_directory)
 
 static int vfs_access(sqlite3_vfs *vfs, const char *path, int flags, int *result)
 {
-	if (flags == SQLITE_ACCESS_EXISTS && has_super(path)) {
+	if (flags == SQLITE_ACCESS_EXISTS && find_super(path, strlen(path)) != NULL) {
 		*result = 1;
 		return SQLITE_OK;
 	}

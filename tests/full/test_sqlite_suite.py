@@ -27,9 +27,10 @@ VFS = ROOT / "vfs"
 SUBJECTS = (
     "8_3_names", "async", "atomic", "attach", "autovacuum", "avtrans", "backup", "bigfile", "busy",
     "cacheflush", "chunksize", "corrupt", "crash", "dbstatus",
-    "delete_db", "e_vacuum", "e_wal", "exclusive", "fallocate", "filectrl", "filefmt", "incrvacuum",
-    "io", "journal", "jrnlmode", "lock", "malloc3", "memjournal", "misuse", "mmap", "multiplex",
-    "nolock",
+    "delete_db", "diskfull", "e_vacuum", "e_wal", "exclusive", "fallocate", "filectrl",
+    "filefmt", "incrvacuum",
+    "io", "journal", "jrnlmode", "lock", "malloc3", "mallocD", "memjournal", "misuse", "mmap",
+    "multiplex", "nolock",
     "notify", "oserror", "pager", "quota", "rdonly", "rollback", "savepoint",
     "shared", "shm", "snapshot", "statfault", "stmt", "subjournal", "superlock",
     "symlink", "sync", "syscall", "tempdb", "temptable", "thread", "tkt", "trans", "unixexcl",
@@ -77,6 +78,7 @@ COPY = "the case opens a copy of a database that is open, which is refused witho
 PAST = "the case opens the database, or its header, past the VFS, which has its mark there"
 CHUNK = "the case wants a file that grows in chunks, which the size in a record is not"
 APPLIED = "an error after the record is durable, which is none of the commit"
+HOOK = "the case makes a write of SQLite's own VFS fail, by which no commit of joj_redo goes"
 SPLIT = "a VFS above joj_redo splits the database into files, and is refused"
 # How many cases more fail; None where the file ends at such a case.
 REDO: dict[str, tuple[int | None, tuple[str, ...]]] = {
@@ -89,6 +91,7 @@ REDO: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "crash8": (22, (JOURNAL,)),
     "dbstatus": (6, (CALLS,)),
     "delete_db": (3, (JOURNAL, SPLIT)),
+    "diskfull": (2, (HOOK,)),
     "e_wal": (2, (PAST,)),
     "exclusive": (9, (JOURNAL, CALLS)),
     "fallocate": (14, (CHUNK,)),
@@ -145,13 +148,14 @@ int joj_test_init(const char *unused)
 @dataclass(frozen=True)
 class FileResult:
     """The end of a test file: whether it came to its end, or by a signal; its cases, and those
-    that failed.
+    that failed; allocations that nobody freed.
     """
 
     has_ended: bool
     has_crashed: bool = False
     cases: int = 0
     failures: frozenset[str] = frozenset()
+    unfreed: int = 0
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +192,9 @@ def run_file(testfixture: Path, name: str, vfs: str) -> FileResult:
     failures = re.search(r"^!Failures on these tests: (.*)$", ended.stdout, re.MULTILINE)
     failed = frozenset(failures[1].split()) if failures else frozenset()
     cases = int(end[1]) if end else 0
-    return FileResult(end is not None, ended.returncode < 0, cases, failed)
+    leak = re.search(r"^Unfreed memory: \d+ bytes in (\d+) allocations", ended.stdout, re.MULTILINE)
+    unfreed = int(leak[1]) if leak else 0
+    return FileResult(end is not None, ended.returncode < 0, cases, failed, unfreed)
 
 
 def compare(
@@ -210,10 +216,17 @@ def compare(
     return stock, {name: both[name][1] for name in stock}
 
 
+def leaks(stock: dict[str, FileResult], results: dict[str, FileResult]) -> dict[str, int]:
+    """Return how many allocations more were not freed, by file."""
+    more = {name: result.unfreed - stock[name].unfreed for name, result in results.items()}
+    return {name: count for name, count in more.items() if count > 0}
+
+
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_the_same_cases_fail_with_joj_wal(testfixture: Path, subject: str) -> None:
     stock, ours = compare(testfixture, subject, "wal")
     assert not [name for name, result in ours.items() if not result.has_ended]
+    assert not leaks(stock, ours)
     differences = {
         name: sorted(result.failures - stock[name].failures)
         or f"{result.cases} cases of {stock[name].cases}"
@@ -228,6 +241,7 @@ def test_the_same_cases_fail_with_joj_redo(testfixture: Path, subject: str) -> N
     stock, ours = compare(testfixture, subject, "redo")
     # It takes the name of a connection that was refused, db2, for an address; so it does alone.
     assert {name for name, result in ours.items() if result.has_crashed} <= {"backup5"}
+    assert not leaks(stock, ours)
     differences = {
         name: len(result.failures - stock[name].failures) if result.has_ended else None
         for name, result in ours.items()

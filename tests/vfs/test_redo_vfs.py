@@ -308,8 +308,12 @@ STARVED = """
     import sys
 
     locking_mode, databases = sys.argv[1], ["main", "b", "c"][: int(sys.argv[2])]
-    heap_limit = ctypes.CDLL(_sqlite3.__file__).sqlite3_hard_heap_limit64
+    sqlite = ctypes.CDLL(_sqlite3.__file__)
+    heap_limit, used_bytes = sqlite.sqlite3_hard_heap_limit64, sqlite.sqlite3_memory_used
     heap_limit.argtypes = [ctypes.c_int64]
+    used_bytes.restype = ctypes.c_int64
+    sqlite3.connect(":memory:").close()
+    used_before = used_bytes()
     db = sqlite3.connect("a.db", isolation_level=None)
     for name in databases:
         if name != "main":
@@ -338,6 +342,8 @@ STARVED = """
             sound = db.execute(f"PRAGMA {name}.integrity_check").fetchall()
             assert sound == [("ok",)], (heap_bytes, name, sound)
             assert db.execute(f"SELECT x FROM {name}.t").fetchall() == before, (heap_bytes, name)
+    db.close()
+    assert used_bytes() == used_before, used_bytes() - used_before
     print(failures)
 """
 
