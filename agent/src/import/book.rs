@@ -301,7 +301,9 @@ impl<'a> Book<'a> {
             None => self.names.add(super::files::TracedFile::new(false)),
         };
         let opener = begun.thread;
-        let open = OpenFile { file: Some(file), path, position: 0, appends: false, opener };
+        // It may have been read and written before.
+        let is_position_exact = false;
+        let open = OpenFile { path, is_position_exact, ..OpenFile::at_begin(Some(file), opener) };
         let target = words::text(no_file.unwrap_or(&open.path));
         let root_table = self.thread_states[root].table;
         let was_ever = [table, root_table].map(|it| self.descriptors.was_ever(it, number));

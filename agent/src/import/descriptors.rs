@@ -16,10 +16,19 @@ pub struct OpenFile {
     pub file: Option<FileId>,
     /// Absolute; empty where it is not known.
     pub path: Vec<u8>,
+    /// The least that it can be: a file's end, where an appending write leaves it, is not known.
     pub position: i64,
+    pub is_position_exact: bool,
     pub appends: bool,
     /// The thread that opened it.
     pub opener: usize,
+}
+
+impl OpenFile {
+    pub fn at_begin(file: Option<FileId>, opener: usize) -> Self {
+        let (path, appends) = (Vec::new(), false);
+        Self { file, path, position: 0, is_position_exact: true, appends, opener }
+    }
 }
 
 /// The index of an open file description.
@@ -186,7 +195,7 @@ mod tests {
     use super::*;
 
     fn file() -> OpenFile {
-        OpenFile { file: Some(1), path: b"/a".to_vec(), position: 0, appends: false, opener: 0 }
+        OpenFile { path: b"/a".to_vec(), ..OpenFile::at_begin(Some(1), 0) }
     }
 
     #[test]

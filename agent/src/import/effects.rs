@@ -338,6 +338,7 @@ pub fn apply_to_descriptors(
     let row = &call.row;
     let flags = row.flags.unwrap_or(0);
     let cloexec = flags & i64::from(libc::O_CLOEXEC) != 0;
+    let no_file = || OpenFile::at_begin(None, begun.thread);
     match call.system_call.number {
         _ if call.system_call.does == Does::Opens => return open_call(book, begun, call, result),
         system_calls::SYS_close => book.descriptors.close(table, row.descriptor.unwrap_or(-1))?,
@@ -357,6 +358,11 @@ pub fn apply_to_descriptors(
             } else if command == "F_SETFD" {
                 let number = row.descriptor.unwrap_or(-1);
                 book.descriptors.set_closes_on_exec(table, number, flags & 1 != 0)?;
+            } else if command == "F_SETFL"
+                && let Some(open) = open
+            {
+                let appends = flags & i64::from(libc::O_APPEND) != 0;
+                book.descriptors.opens[open].appends = appends;
             } else if row.lock.is_some()
                 && let Some(file) = open.and_then(|open| book.descriptors.opens[open].file)
             {
@@ -370,12 +376,12 @@ pub fn apply_to_descriptors(
         _ if makes_pair(call) => {
             for number in [row.descriptor, row.descriptor2].into_iter().flatten() {
                 book.note_opened(begun.thread, number);
-                book.descriptors.open(table, number, no_file(begun.thread), cloexec)?;
+                book.descriptors.open(table, number, no_file(), cloexec)?;
             }
         }
         _ if call.system_call.does == Does::OpensOther => {
             book.note_opened(begun.thread, result);
-            book.descriptors.open(table, result, no_file(begun.thread), cloexec)?;
+            book.descriptors.open(table, result, no_file(), cloexec)?;
         }
         _ => {
             let open2 = row.descriptor2.filter(|_| moves_bytes(call));
@@ -407,19 +413,13 @@ fn open_call(
     let is_memfd = call.system_call.number == system_calls::SYS_memfd_create;
     let closes = if is_memfd { libc::MFD_CLOEXEC as i32 } else { libc::O_CLOEXEC };
     let open = OpenFile {
-        file: Some(file),
         path: path.unwrap_or_default(),
-        position: 0,
         appends: !is_memfd && flags & i64::from(libc::O_APPEND) != 0,
-        opener: begun.thread,
+        ..OpenFile::at_begin(Some(file), begun.thread)
     };
     book.note_opened(begun.thread, result);
     book.descriptors.open(table, result, open, flags & i64::from(closes) != 0)?;
     Ok(())
-}
-
-fn no_file(opener: usize) -> OpenFile {
-    OpenFile { file: None, path: Vec::new(), position: 0, appends: false, opener }
 }
 
 /// Return whether the result of a call shows that its descriptor is of no file of a disk: of a
@@ -478,16 +478,21 @@ fn update_files(
         | system_calls::SYS_writev
         | system_calls::SYS_pwrite64
         | system_calls::SYS_pwritev
-        | system_calls::SYS_pwritev2 => apply_write(book, open, offset, result),
+        | system_calls::SYS_pwritev2 => {
+            let appends = call.system_call.number == system_calls::SYS_pwritev2
+                && row.flags.unwrap_or(0) & i64::from(libc::RWF_APPEND) != 0;
+            apply_write(book, open, offset, result, appends);
+        }
         system_calls::SYS_sendfile
         | system_calls::SYS_copy_file_range
         | system_calls::SYS_splice => {
             apply_read(book, open, offset, None, result);
-            apply_write(book, open2, row.offset2_bytes, result);
+            apply_write(book, open2, row.offset2_bytes, result, false);
         }
         system_calls::SYS_lseek => {
             let Some(open) = open else { return };
-            book.descriptors.opens[open].position = result;
+            let file = &mut book.descriptors.opens[open];
+            (file.position, file.is_position_exact) = (result, true);
             if row.command.as_deref() == Some("SEEK_END")
                 && let Some(file) = book.descriptors.opens[open].file
             {
@@ -518,8 +523,8 @@ fn update_files(
     }
 }
 
-/// Begin and end of the bytes that a call read or wrote, from its offset or else from the position,
-/// which moves then.
+/// Return the begin and the end of the bytes that a call read or wrote, from its offset or else from
+/// the position, which moves then.
 fn move_position(open: &mut OpenFile, offset: Option<i64>, result: i64) -> (i64, i64) {
     let begin = offset.unwrap_or(open.position);
     let end = begin.saturating_add(result.max(0));
@@ -538,6 +543,7 @@ fn apply_read(
 ) {
     let Some(open) = open else { return };
     let open = &mut book.descriptors.opens[open];
+    let is_begin_exact = offset.is_some() || open.is_position_exact;
     let (begin, end) = move_position(open, offset, result);
     let Some(file) = open.file else { return };
     let file = &mut book.names.files[file];
@@ -549,20 +555,33 @@ fn apply_read(
         file.note_end(end);
     }
     // A short read ends at the file's end (read(2)); one of nothing ends there or behind.
-    let is_short = asked.is_some_and(|asked| result < asked);
+    let is_short = is_begin_exact && asked.is_some_and(|asked| result < asked);
     if is_short && (result > 0 || begin == 0 || file.size_bytes() == Some(begin)) {
         file.note_size(end);
     }
 }
 
-fn apply_write(book: &mut Book, open: Option<OpenId>, offset: Option<i64>, result: i64) {
+fn apply_write(
+    book: &mut Book,
+    open: Option<OpenId>,
+    offset: Option<i64>,
+    result: i64,
+    appends: bool,
+) {
     let Some(open) = open else { return };
     let open = &mut book.descriptors.opens[open];
-    let (_, end) = move_position(open, offset, result);
-    let Some(file) = open.file else { return };
-    if open.appends {
-        book.names.files[file].note_appended(result.max(0));
-    } else {
-        book.names.files[file].note_written_end(end);
+    if !appends && !open.appends {
+        let (_, end) = move_position(open, offset, result);
+        if let Some(file) = open.file {
+            book.names.files[file].note_written_end(end);
+        }
+        return;
+    }
+    let bytes = result.max(0);
+    if offset.is_none() {
+        (open.position, open.is_position_exact) = (bytes, false);
+    }
+    if let Some(file) = open.file {
+        book.names.files[file].note_appended(bytes);
     }
 }

@@ -145,7 +145,8 @@ fn input(number_of_input: u64) -> usize {
 
 #[test]
 fn what_is_imported_is_replayed_with_the_same_bytes_and_syncs() {
-    assert!((0..40).map(input).sum::<usize>() > 1000);
+    // Input 698 reads behind what it has appended after a seek.
+    assert!((0..40).chain([698]).map(input).sum::<usize>() > 1000);
 }
 
 #[test]

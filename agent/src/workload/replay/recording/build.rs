@@ -169,7 +169,7 @@ impl<'a> Builder<'a> {
             if !pairs.is_empty() {
                 let slots: Vec<Slot> = pairs.iter().flat_map(|(from, to)| [*from, *to]).collect();
                 let action = Action::Inherit(pairs.into_boxed_slice());
-                self.add_own(creator, now_ns, "inherit", action, &slots);
+                self.add_own(creator, now_ns, "inherit", action, &slots, &[]);
             }
         }
         if let Some(lane) = self.lanes.get(&creator) {
@@ -251,8 +251,9 @@ impl<'a> Builder<'a> {
         name: &'static str,
         action: Action,
         slots: &[Slot],
+        mappings: &[u32],
     ) {
-        let mut resources = Vec::new();
+        let mut resources: Vec<_> = mappings.iter().copied().map(Resource::Mapping).collect();
         slots.iter().for_each(|slot| self.scene.resources(*slot, &mut resources));
         let step = |due_ns, thread| PlannedStep {
             call: -1,
@@ -347,8 +348,8 @@ impl<'a> Builder<'a> {
             return;
         }
         self.scene.note_closed(slots.len());
-        let action = Action::Release(slots.clone().into(), mappings.into());
-        self.add_own(thread, now_ns, "release", action, &slots);
+        let action = Action::Release(slots.clone().into(), mappings.clone().into());
+        self.add_own(thread, now_ns, "release", action, &slots, &mappings);
     }
 
     fn end(&mut self, row: &RecordedCall, under_way: StepUnderWay) {

@@ -105,6 +105,20 @@ fn a_child_has_copies_and_an_execve_closes_them() {
 }
 
 #[test]
+fn an_execve_removes_mappings_after_the_calls_on_them() {
+    let calls = [
+        open(0, 0, 0, 3),
+        open(1, 1, 1, 4),
+        about(3, call(2, 0, "mmap", 0x7000)),
+        call(3, 1, "execve", 0),
+    ];
+    let threads =
+        [thread(0, None, true), RecordedThread { creator_id: Some(0), ..thread(1, None, true) }];
+    let plan = planned(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")]);
+    assert_eq!(show(&plan)[1], ["openat [1] after 1 of 0", "release [] after 2 of 0"]);
+}
+
+#[test]
 fn a_recording_is_of_x86_64_unless_it_says_so_and_others_are_refused() {
     assert_eq!(architecture_of(None).as_deref(), Ok("x86_64"));
     assert_eq!(architecture_of(Some("\"aarch64\"")).as_deref(), Ok("aarch64"));
