@@ -3,6 +3,8 @@
 #ifndef JOJ_LOWER_FILE_H
 #define JOJ_LOWER_FILE_H
 
+#include <string.h>
+
 #ifdef SQLITE_CORE
 #include <sqlite3.h>
 #define SQLITE_EXTENSION_INIT1
@@ -65,11 +67,34 @@ PASS(int, unfetch, xUnfetch, (sqlite3_file *file, sqlite3_int64 offset_bytes, vo
 #undef LOWER
 #undef PASS
 
-/* The methods of a database that this VFS does not change; the shared memory of its WAL. */
-#define PASS_METHODS                                                                               \
-	.xCheckReservedLock = pass_check_reserved_lock, .xSectorSize = pass_sector_size
-#define PASS_MEMORY                                                                                \
-	.xShmMap = pass_shm_map, .xShmLock = pass_shm_lock, .xShmBarrier = pass_shm_barrier,       \
-	.xShmUnmap = pass_shm_unmap, .xUnfetch = pass_unfetch
+/*
+ * The methods of a database, of which a VFS names those that it changes: over a file without shared
+ * memory, as of unix-none, which has a WAL by locking_mode=EXCLUSIVE alone, and over one with it.
+ */
+#define PASS_METHODS(...)                                                                          \
+	.xCheckReservedLock = pass_check_reserved_lock, .xSectorSize = pass_sector_size, __VA_ARGS__
+#define DEFINE_METHODS(name, fetch, ...)                                                           \
+	static const sqlite3_io_methods name[2] = {                                                \
+		{.iVersion = 1, PASS_METHODS(__VA_ARGS__)},                                        \
+		{.iVersion = 3, PASS_METHODS(__VA_ARGS__), .xShmMap = pass_shm_map,                \
+		 .xShmLock = pass_shm_lock, .xShmBarrier = pass_shm_barrier,                       \
+		 .xShmUnmap = pass_shm_unmap, .xFetch = fetch, .xUnfetch = pass_unfetch},          \
+	}
+
+static inline const sqlite3_io_methods *upper_methods(const struct upper_file *file,
+						      const sqlite3_io_methods *methods)
+{
+	const sqlite3_io_methods *lower = file->lower->pMethods;
+
+	return &methods[lower->iVersion >= 3 && lower->xShmMap != NULL];
+}
+
+/* Whether a path is that of a database with this suffix. */
+static inline int has_suffix(const char *path, const char *database_path, const char *suffix)
+{
+	size_t length = strlen(database_path);
+
+	return strncmp(path, database_path, length) == 0 && strcmp(path + length, suffix) == 0;
+}
 
 #endif

@@ -79,22 +79,17 @@ static int find_change(const unsigned char *old, const unsigned char *new, size_
 	return *begin < length_bytes;
 }
 
-static void log_changes(struct record_writer *writer, uint64_t offset, const unsigned char *old,
-			const unsigned char *new, size_t length_bytes)
-{
-	size_t begin, end;
-
-	for (begin = 0; find_change(old, new, length_bytes, &begin, &end); begin = end)
-		add_item(writer, ITEM_BYTES, offset + begin, new + begin, end - begin);
-}
-
-/* The bytes that log_changes() would take of a record. */
-static size_t changes_bytes(const unsigned char *old, const unsigned char *new, size_t length_bytes)
+/* Log what has changed of a block; without a writer, return the bytes that it would take. */
+static size_t log_changes(struct record_writer *writer, uint64_t offset, const unsigned char *old,
+			  const unsigned char *new, size_t length_bytes)
 {
 	size_t begin, end, sum = 0;
 
-	for (begin = 0; find_change(old, new, length_bytes, &begin, &end); begin = end)
+	for (begin = 0; find_change(old, new, length_bytes, &begin, &end); begin = end) {
 		sum += sizeof(struct item_header) + (end - begin + 7) / 8 * 8;
+		if (writer != NULL)
+			add_item(writer, ITEM_BYTES, offset + begin, new + begin, end - begin);
+	}
 	return sum;
 }
 
@@ -146,7 +141,7 @@ static int log_block(struct redo_file *file, struct record_writer *writer, int f
 	if (offset + length_bytes <= old_size_bytes && memcmp(old, new, length_bytes) == 0)
 		return 0;
 	*is_changed = 1;
-	if (file->whole[block] && changes_bytes(old, new, length_bytes) < length_bytes) {
+	if (file->whole[block] && log_changes(NULL, 0, old, new, length_bytes) < length_bytes) {
 		log_changes(writer, offset, old, new, length_bytes);
 		return 0;
 	}
@@ -210,10 +205,12 @@ static int write_blocks(struct redo_file *file, uint64_t begin, uint64_t end)
 
 struct commit {
 	struct redo_log *log;
-	struct redo_file **files;
+	struct redo_file *files[MAX_FILES];
 	int count;
 	/* The sizes of the files before. */
-	uint64_t *old_size_bytes;
+	uint64_t old_size_bytes[MAX_FILES];
+	/* The transaction changes it to WAL mode, which comes after the commit. */
+	char is_wal[MAX_FILES];
 };
 
 /*
@@ -248,7 +245,7 @@ static int apply(const struct commit *commit, const struct record_writer *writer
 			error = EIO;
 	}
 	if (error == 0) {
-		end_append(commit->log, writer);
+		end_append(commit->log, writer->length_bytes);
 		return 0;
 	}
 	/* It is durable: whoever locks one of the databases applies it, or sees an error. */
@@ -267,7 +264,7 @@ static void forget_whole(const struct commit *commit)
 		commit->files[number]->whole_generation = 0;
 }
 
-static int log_files(const struct commit *commit)
+static int log_files(struct commit *commit)
 {
 	int number, changed = 0, must_sync = 0, is_changed = 0, error = 0;
 	struct record_writer writer;
@@ -294,8 +291,8 @@ static int log_files(const struct commit *commit)
 	return error;
 }
 
-/* Set the marks. WAL mode is one that comes after the commit. */
-static int mark_files(const struct commit *commit, char *is_wal)
+/* Set the marks. */
+static int mark_files(struct commit *commit)
 {
 	unsigned char bytes[BLOCK_BYTES];
 	int number, error = 0;
@@ -308,7 +305,7 @@ static int mark_files(const struct commit *commit, char *is_wal)
 			if (read_block(file, 0, bytes) != SQLITE_OK)
 				return EIO;
 			first = bytes;
-			is_wal[number] = bytes[MARK_VERSIONS_OFFSET] == VERSION_WAL;
+			commit->is_wal[number] = bytes[MARK_VERSIONS_OFFSET] == VERSION_WAL;
 		}
 		error = mark_database(commit->log, file->name, file->file, first, &file->number);
 		if (error == 0)
@@ -317,7 +314,7 @@ static int mark_files(const struct commit *commit, char *is_wal)
 	return error;
 }
 
-static int commit_marked(const struct commit *commit, const char *is_wal)
+static int commit_marked(struct commit *commit)
 {
 	int number, error = log_files(commit);
 
@@ -328,8 +325,8 @@ static int commit_marked(const struct commit *commit, const char *is_wal)
 			error = log_files(commit);
 	}
 	for (number = 0; number < commit->count && error == 0; number++)
-		if (is_wal[number] && leave_database(commit->log, commit->files[number]->number,
-						     VERSION_WAL) != 0)
+		if (commit->is_wal[number] &&
+		    leave_database(commit->log, commit->files[number]->number, VERSION_WAL) != 0)
 			report("%s does not change to WAL mode", commit->files[number]->path);
 	return error;
 }
@@ -459,44 +456,45 @@ static int play_as_sqlite(struct redo_file **files, int count, struct super_jour
 	return rc == SQLITE_OK || rc == SQLITE_FULL ? rc : SQLITE_IOERR_WRITE;
 }
 
+static int commit_changed(struct commit *commit, struct super_journal *super)
+{
+	int is_marked = 0, error = EXDEV;
+
+	if (super == NULL || !super->is_file)
+		error = attach_files(commit->files, commit->count);
+	if (error == 0) {
+		commit->log = commit->files[0]->log;
+		error = lock_log(commit->log, -1);
+	}
+	if (error == 0) {
+		error = mark_files(commit);
+		is_marked = error == 0;
+		if (is_marked)
+			error = commit_marked(commit);
+		unlock_log(commit->log);
+	}
+	if (!is_marked && is_unable(error))
+		return play_as_sqlite(commit->files, commit->count, super);
+	return result_of(error);
+}
+
 int commit_files(struct redo_file **files, int count, struct super_journal *super)
 {
-	struct redo_file *changed[MAX_FILES];
-	uint64_t old_size_bytes[MAX_FILES];
-	char is_wal[MAX_FILES] = {0};
-	struct commit commit = {.files = changed, .old_size_bytes = old_size_bytes};
-	int number, error, is_marked = 0, is_locked, has_file = super != NULL && super->is_file, rc;
+	struct commit commit = {0};
+	int number, rc = SQLITE_OK;
 
 	for (number = 0; number < count; number++)
 		if (has_changes(files[number]))
-			changed[commit.count++] = files[number];
-	if (commit.count > 0) {
-		error = has_file ? EXDEV : attach_files(changed, commit.count);
-		if (error == 0) {
-			commit.log = changed[0]->log;
-			error = lock_log(commit.log, -1);
-			is_locked = error == 0;
-			if (is_locked)
-				error = mark_files(&commit, is_wal);
-			is_marked = error == 0;
-			if (is_marked)
-				error = commit_marked(&commit, is_wal);
-			if (is_locked)
-				unlock_log(commit.log);
-		}
-		if (!is_marked && is_unable(error))
-			rc = play_as_sqlite(changed, commit.count, super);
-		else
-			rc = result_of(error);
-		/* SQLite rolls back from the journals, one database after the other, and ends each:
-		 * none may commit then.
-		 */
-		for (number = 0; number < count && rc != SQLITE_OK; number++)
-			drop_changes(files[number]);
-		if (rc != SQLITE_OK)
-			return rc;
-	}
+			commit.files[commit.count++] = files[number];
+	if (commit.count > 0)
+		rc = commit_changed(&commit, super);
+	/* After an error SQLite rolls back from the journals, one database after the other, and
+	 * ends each: none may commit then.
+	 */
 	for (number = 0; number < count; number++)
-		discard_transaction(files[number]);
-	return SQLITE_OK;
+		if (rc == SQLITE_OK)
+			discard_transaction(files[number]);
+		else
+			drop_changes(files[number]);
+	return rc;
 }

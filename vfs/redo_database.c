@@ -60,7 +60,7 @@ static int write_header(struct redo_log *log, unsigned int number, int fd,
 	/* A mark that may be on the disk or not is one that the next one sets or takes again. */
 	if (error != 0)
 		shared->is_broken = 1;
-	end_append(log, &writer);
+	end_append(log, writer.length_bytes);
 	return error;
 }
 

@@ -17,16 +17,8 @@ SQLITE_EXTENSION_INIT3
  */
 #define LOG_WAIT_MS 1000
 
-/* SQLite's levels (sqlite3.h). */
-#define LEVEL_NONE SQLITE_LOCK_NONE
-#define LEVEL_SHARED SQLITE_LOCK_SHARED
-#define LEVEL_RESERVED SQLITE_LOCK_RESERVED
-#define LEVEL_EXCLUSIVE SQLITE_LOCK_EXCLUSIVE
-
 static struct redo_file *files;
 static pthread_mutex_t files_mutex = PTHREAD_MUTEX_INITIALIZER;
-
-#define LOWER(file) ((file)->upper.lower->pMethods)
 
 int result_of(int error)
 {
@@ -64,11 +56,8 @@ int collect_files(int (*test)(const struct redo_file *file, const void *argument
 /* One connection of all to a database writes at a time. */
 static int writes_journal(const struct redo_file *file, const void *journal_path)
 {
-	size_t length = strlen(file->path);
-
-	return __atomic_load_n(&file->level, __ATOMIC_RELAXED) >= LEVEL_RESERVED &&
-	       strncmp(journal_path, file->path, length) == 0 &&
-	       strcmp((const char *)journal_path + length, "-journal") == 0;
+	return __atomic_load_n(&file->level, __ATOMIC_RELAXED) >= SQLITE_LOCK_RESERVED &&
+	       has_suffix(journal_path, file->path, "-journal");
 }
 
 struct redo_file *find_writer(const char *journal_path)
@@ -172,7 +161,7 @@ static int begin_direct(struct redo_file *file)
 
 	if (file->is_direct)
 		return SQLITE_OK;
-	if (file->level == LEVEL_NONE && !file->is_whole) {
+	if (file->level == SQLITE_LOCK_NONE && !file->is_whole) {
 		report("%s is written to by a VFS above joj_redo that splits databases, which are "
 		       "not whole after a power cut then: load joj_redo for others", file->path);
 		return SQLITE_IOERR_WRITE;
@@ -317,13 +306,13 @@ static int wait_for_log(struct redo_file *file, int level)
 {
 	int error;
 
-	if (file->log == NULL || (level == LEVEL_SHARED && !log_is_busy(file->log)))
+	if (file->log == NULL || (level == SQLITE_LOCK_SHARED && !log_is_busy(file->log)))
 		return SQLITE_OK;
 	error = lock_log(file->log, LOG_WAIT_MS);
 	if (error == EBUSY)
 		return SQLITE_BUSY;
 	if (error != 0)
-		return level == LEVEL_SHARED ? SQLITE_IOERR_LOCK : SQLITE_OK;
+		return level == SQLITE_LOCK_SHARED ? SQLITE_IOERR_LOCK : SQLITE_OK;
 	unlock_log(file->log);
 	return SQLITE_OK;
 }
@@ -347,7 +336,7 @@ static int lock_shared(struct redo_file *file, int level)
 			/* Between the two another process may have set a mark. */
 			rc = read_file_header(file, header, &has_mark);
 			if (rc != SQLITE_OK || has_mark)
-				pass_unlock(&file->upper.base, LEVEL_NONE);
+				pass_unlock(&file->upper.base, SQLITE_LOCK_NONE);
 		}
 	}
 	return rc;
@@ -360,18 +349,18 @@ static int file_lock(sqlite3_file *base, int level)
 
 	if (file->level >= level)
 		return SQLITE_OK;
-	if (level == LEVEL_EXCLUSIVE) {
+	if (level == SQLITE_LOCK_EXCLUSIVE) {
 		rc = wait_for_log(file, level);
 		if (rc != SQLITE_OK)
 			return rc;
 	}
-	rc = file->level == LEVEL_NONE ? lock_shared(file, level) : pass_lock(base, level);
+	rc = file->level == SQLITE_LOCK_NONE ? lock_shared(file, level) : pass_lock(base, level);
 	if (rc != SQLITE_OK)
 		return rc;
-	if (file->level == LEVEL_NONE) {
-		rc = wait_for_log(file, LEVEL_SHARED);
+	if (file->level == SQLITE_LOCK_NONE) {
+		rc = wait_for_log(file, SQLITE_LOCK_SHARED);
 		if (rc != SQLITE_OK) {
-			pass_unlock(base, LEVEL_NONE);
+			pass_unlock(base, SQLITE_LOCK_NONE);
 			return rc;
 		}
 	}
@@ -383,9 +372,9 @@ static int file_unlock(sqlite3_file *base, int level)
 {
 	struct redo_file *file = (struct redo_file *)base;
 
-	if (level <= LEVEL_SHARED && (file->is_dirty || file->is_in_transaction))
+	if (level <= SQLITE_LOCK_SHARED && (file->is_dirty || file->is_in_transaction))
 		discard_transaction(file);
-	if (level == LEVEL_NONE) {
+	if (level == SQLITE_LOCK_NONE) {
 		/* Not before: SQLite reads it when it has rolled back, and holds SHARED. */
 		name_super(&file->super, NULL);
 		file->is_direct = 0;
@@ -458,47 +447,30 @@ static int file_fetch(sqlite3_file *base, sqlite3_int64 offset, int length_bytes
 	return pass_fetch(base, offset, length_bytes, memory);
 }
 
-#define FILE_METHODS                                                                               \
-	PASS_METHODS, .xClose = file_close, .xRead = file_read, .xWrite = file_write,              \
-	.xTruncate = file_truncate, .xSync = file_sync, .xFileSize = file_size,                    \
-	.xLock = file_lock, .xUnlock = file_unlock, .xFileControl = file_control,                  \
-	.xDeviceCharacteristics = file_device_characteristics
+DEFINE_METHODS(file_methods, file_fetch, .xClose = file_close, .xRead = file_read,
+	       .xWrite = file_write, .xTruncate = file_truncate, .xSync = file_sync,
+	       .xFileSize = file_size, .xLock = file_lock, .xUnlock = file_unlock,
+	       .xFileControl = file_control,
+	       .xDeviceCharacteristics = file_device_characteristics);
 
-static const sqlite3_io_methods file_methods = {
-	.iVersion = 3, FILE_METHODS, PASS_MEMORY, .xFetch = file_fetch};
-
-/* Of a VFS below without shared memory. */
-static const sqlite3_io_methods file_methods_without_memory = {.iVersion = 1, FILE_METHODS};
-
-int folder_bytes(const char *path)
+int begin_file(struct redo_file *file, sqlite3_vfs *lower, const char *path, char *folder)
 {
-	int bytes = (int)(strrchr(path, '/') - path);
-
-	return bytes > 0 ? bytes : 1;
-}
-
-int begin_file(struct redo_file *file, sqlite3_vfs *lower, const char *path)
-{
-	const sqlite3_io_methods *methods = LOWER(file);
 	unsigned int names;
 	int rc;
 
 	file->lower = lower;
 	file->path = path;
 	file->name = strrchr(path, '/') + 1;
-	file->folder = sqlite3_mprintf("%.*s", folder_bytes(path), path);
-	if (file->folder == NULL)
-		return SQLITE_NOMEM;
+	file->folder = folder;
 	/* A file without a name, or of another kind, can have no mark. */
 	read_file_id(AT_FDCWD, path, &file->file, &names);
 	rc = join_at_open(file);
 	if (rc != SQLITE_OK) {
-		sqlite3_free(file->folder);
+		sqlite3_free(folder);
+		pass_close(&file->upper.base);
 		return rc;
 	}
-	file->upper.base.pMethods = methods->iVersion >= 3 && methods->xShmMap != NULL
-					    ? &file_methods
-					    : &file_methods_without_memory;
+	file->upper.base.pMethods = upper_methods(&file->upper, file_methods);
 	pthread_mutex_lock(&files_mutex);
 	file->next = files;
 	files = file;

@@ -51,10 +51,10 @@ struct redo_file {
 	uint64_t whole_generation;
 };
 
-/* How many bytes of a path are its folder. */
-int folder_bytes(const char *path);
-/* Begin to be a database, whose lower file is open. Return SQLite's result code. */
-int begin_file(struct redo_file *file, sqlite3_vfs *lower, const char *path);
+/* Begin to be a database, whose lower file is open; the folder is the file's own from here on, also
+ * after an error, which closes the lower file. Return SQLite's result code.
+ */
+int begin_file(struct redo_file *file, sqlite3_vfs *lower, const char *path, char *folder);
 /* Empty the log of a database that has a mark, and take it away. */
 int leave_log(struct redo_file *file);
 

@@ -16,15 +16,10 @@ SQLITE_EXTENSION_INIT3
 /* What SQLite writes over the header of a journal that is kept (zeroJournalHdr(), pager.c). */
 #define ENDED_HEADER_BYTES 28
 
-struct journal_file {
-	sqlite3_file base;
-	/* Of one of the two. */
-	struct redo_file *database;
-	struct super_journal *super;
-	/* It writes the super-journal, and does not read it. */
-	int is_writer;
-	sqlite3_vfs *lower;
-};
+static sqlite3_vfs *lower_of(const struct journal_file *journal)
+{
+	return journal->database != NULL ? journal->database->lower : journal->super->lower;
+}
 
 static struct spool *spool_of(struct journal_file *journal)
 {
@@ -89,7 +84,7 @@ static int journal_write(sqlite3_file *file, const void *bytes, int length_bytes
 		/* The name of its super-journal is the last thing that it gets (pager.c). */
 		super = find_super(bytes, (size_t)length_bytes);
 	}
-	rc = spool_write(spool_of(journal), journal->lower, bytes, length_bytes, offset);
+	rc = spool_write(spool_of(journal), lower_of(journal), bytes, length_bytes, offset);
 	if (rc == SQLITE_OK && super != NULL)
 		name_super(&database->super, super);
 	return rc;
@@ -134,7 +129,7 @@ static int journal_sync(sqlite3_file *file, int flags)
 	(void)flags;
 	if (super == NULL || super->is_file || has_only_ours(super))
 		return SQLITE_OK;
-	rc = spool_copy(&super->names, journal->lower, super->path, SQLITE_OPEN_SUPER_JOURNAL);
+	rc = spool_copy(&super->names, super->lower, super->path, SQLITE_OPEN_SUPER_JOURNAL);
 	super->is_file = rc == SQLITE_OK;
 	return rc;
 }
@@ -145,40 +140,13 @@ static int journal_size(sqlite3_file *file, sqlite3_int64 *size_bytes)
 	return SQLITE_OK;
 }
 
-static int journal_lock(sqlite3_file *file, int level)
-{
-	(void)file;
-	(void)level;
-	return SQLITE_OK;
-}
-
-static int journal_check_reserved_lock(sqlite3_file *file, int *is_reserved)
-{
-	(void)file;
-	*is_reserved = 0;
-	return SQLITE_OK;
-}
-
-static int journal_control(sqlite3_file *file, int operation, void *argument)
-{
-	(void)file;
-	(void)operation;
-	(void)argument;
-	return SQLITE_NOTFOUND;
-}
-
-static int journal_sector_size(sqlite3_file *file)
-{
-	(void)file;
-	return BLOCK_BYTES;
-}
-
 static int journal_device_characteristics(sqlite3_file *file)
 {
 	(void)file;
 	return 0;
 }
 
+/* Those that SQLite's own journals in memory have (memjournal.c), and that of a super-journal. */
 static const sqlite3_io_methods journal_methods = {
 	.iVersion = 1,
 	.xClose = journal_close,
@@ -187,18 +155,8 @@ static const sqlite3_io_methods journal_methods = {
 	.xTruncate = journal_truncate,
 	.xSync = journal_sync,
 	.xFileSize = journal_size,
-	.xLock = journal_lock,
-	.xUnlock = journal_lock,
-	.xCheckReservedLock = journal_check_reserved_lock,
-	.xFileControl = journal_control,
-	.xSectorSize = journal_sector_size,
 	.xDeviceCharacteristics = journal_device_characteristics,
 };
-
-size_t journal_file_bytes(void)
-{
-	return sizeof(struct journal_file);
-}
 
 void begin_journal(sqlite3_file *file, struct redo_file *database, const char *path)
 {
@@ -206,7 +164,6 @@ void begin_journal(sqlite3_file *file, struct redo_file *database, const char *p
 
 	memset(journal, 0, sizeof(*journal));
 	journal->database = database;
-	journal->lower = database->lower;
 	journal->base.pMethods = &journal_methods;
 	database->has_journal = 1;
 	database->journal_path = path;
@@ -221,7 +178,6 @@ int begin_super(sqlite3_file *file, sqlite3_vfs *lower, const char *path)
 	if (journal->super == NULL)
 		return SQLITE_NOMEM;
 	journal->is_writer = 1;
-	journal->lower = lower;
 	journal->base.pMethods = &journal_methods;
 	return SQLITE_OK;
 }

@@ -5,7 +5,15 @@
 
 #include "redo_file.h"
 
-size_t journal_file_bytes(void);
+struct journal_file {
+	sqlite3_file base;
+	/* Of one of the two. */
+	struct redo_file *database;
+	struct super_journal *super;
+	/* It writes the super-journal, and does not read it. */
+	int is_writer;
+};
+
 /* Be the journal of a database, or a super-journal. Return SQLite's result codes. */
 void begin_journal(sqlite3_file *file, struct redo_file *database, const char *path);
 int begin_super(sqlite3_file *file, sqlite3_vfs *lower, const char *path);

@@ -230,11 +230,9 @@ int append_record(struct redo_log *log, struct record_writer *writer, enum recor
 	return error;
 }
 
-void end_append(struct redo_log *log, const struct record_writer *writer)
+void end_append(struct redo_log *log, uint64_t length_bytes)
 {
-	struct record_header header = {.length_bytes = writer->length_bytes};
-
-	log->shared->tail_offset += record_step(&header);
+	log->shared->tail_offset += record_step(length_bytes);
 	log->shared->sequence++;
 	set_busy(log, 0);
 }

@@ -94,8 +94,8 @@ void begin_log_record(struct redo_log *log, struct record_writer *writer);
 /* Make the record durable if must_sync. After an error there is none. */
 int append_record(struct redo_log *log, struct record_writer *writer, enum record_kind kind,
 		  int must_sync);
-/* The record at the tail has been applied: the next one may follow. */
-void end_append(struct redo_log *log, const struct record_writer *writer);
+/* The record at the tail, of this length, has been applied: the next one may follow. */
+void end_append(struct redo_log *log, uint64_t length_bytes);
 /* The record at the tail must not be applied. */
 int revoke_record(struct redo_log *log);
 

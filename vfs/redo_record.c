@@ -83,9 +83,9 @@ static uint64_t padded(uint64_t length_bytes, uint64_t unit_bytes)
 	return (length_bytes + unit_bytes - 1) / unit_bytes * unit_bytes;
 }
 
-uint64_t record_step(const struct record_header *header)
+uint64_t record_step(uint64_t length_bytes)
 {
-	return padded(header->length_bytes, BLOCK_BYTES);
+	return padded(length_bytes, BLOCK_BYTES);
 }
 
 void begin_record(struct record_writer *writer, int fd, uint64_t begin_offset, uint64_t end_offset,
@@ -188,7 +188,7 @@ int end_record(struct record_writer *writer, struct record_header *header)
 	uint64_t offset = buffer_offset(writer);
 	size_t used_bytes = writer->used_bytes, padding_bytes;
 
-	padding_bytes = padded(writer->length_bytes, BLOCK_BYTES) - writer->length_bytes;
+	padding_bytes = record_step(writer->length_bytes) - writer->length_bytes;
 	/* A full buffer was emptied: there is room for the padding. */
 	if (writer->end_offset != 0 && offset + used_bytes + padding_bytes > writer->end_offset)
 		writer->error = ENOBUFS;

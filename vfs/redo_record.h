@@ -100,8 +100,8 @@ int end_record(struct record_writer *writer, struct record_header *header);
  * the log, generation and sequence in header; 0 if not; or a negative errno.
  */
 int read_record_header(int fd, uint64_t offset, struct record_header *header);
-/* How far the next record is from the begin of this one. */
-uint64_t record_step(const struct record_header *header);
+/* How far the next record is from the begin of one of this length. */
+uint64_t record_step(uint64_t length_bytes);
 
 struct record_reader {
 	int fd;

@@ -148,18 +148,13 @@ static int read_tail(const struct redo_log *log, struct record_header *header)
 	return read_record_header(log->fd, log->shared->tail_offset, header);
 }
 
-static void pass_record(struct redo_log *log, const struct record_header *header)
-{
-	log->shared->tail_offset += record_step(header);
-	log->shared->sequence++;
-}
-
 /* Write the bytes of a record once more: a sync of who died may have failed, and then the next one
  * does not tell that they are not on the disk.
  */
 static int write_again(struct redo_log *log, const struct record_header *header)
 {
-	uint64_t offset = log->shared->tail_offset, end_offset = offset + record_step(header);
+	uint64_t offset = log->shared->tail_offset;
+	uint64_t end_offset = offset + record_step(header->length_bytes);
 	int error = 0;
 
 	while (error == 0 && offset < end_offset) {
@@ -192,11 +187,9 @@ int recover_tail(struct redo_log *log)
 	error = write_again(log, &header);
 	if (error == 0)
 		error = replay_record(log, log->shared->tail_offset, &header);
-	if (error != 0)
-		return error;
-	pass_record(log, &header);
-	set_busy(log, 0);
-	return 0;
+	if (error == 0)
+		end_append(log, header.length_bytes);
+	return error;
 }
 
 /* A file that has one of these ids from now on is a copy of before the recovery. */
@@ -238,7 +231,7 @@ int recover_log(struct redo_log *log)
 		error = replay_record(log, shared->tail_offset, &record);
 		if (error != 0)
 			return error;
-		pass_record(log, &record);
+		end_append(log, record.length_bytes);
 	}
 	error = is_valid < 0 ? -is_valid : leave_all(log);
 	return error == 0 ? retire_ids(log) : error;

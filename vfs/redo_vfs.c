@@ -24,9 +24,6 @@ SQLITE_EXTENSION_INIT1
 
 #define MAX_REPORT_BYTES 512
 
-/* Magic numbers that <linux/magic.h> of Debian 12 lacks. */
-#define XFS_MAGIC 0x58465342
-
 void report(const char *format, ...)
 {
 	char text[MAX_REPORT_BYTES];
@@ -49,7 +46,7 @@ static int is_sound(const char *folder)
 		return 0;
 	switch ((unsigned int)filesystem.f_type) {
 	case EXT4_SUPER_MAGIC:
-	case XFS_MAGIC:
+	case XFS_SUPER_MAGIC:
 	case F2FS_SUPER_MAGIC:
 	case BTRFS_SUPER_MAGIC:
 	case TMPFS_MAGIC:
@@ -62,25 +59,21 @@ static int is_sound(const char *folder)
 static int open_database(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int flags,
 			 int *out)
 {
-	struct redo_file *file = (struct redo_file *)base;
-	char *folder = sqlite3_mprintf("%.*s", folder_bytes(path), path);
-	int rc, can_redo;
+	int folder_bytes = (int)(strrchr(path, '/') - path), rc;
+	char *folder = sqlite3_mprintf("%.*s", folder_bytes > 0 ? folder_bytes : 1, path);
 
 	if (folder == NULL)
 		return SQLITE_NOMEM;
-	can_redo = is_sound(folder);
-	sqlite3_free(folder);
-	if (!can_redo) {
+	if (is_sound(folder)) {
+		rc = open_lower(vfs, path, base, sizeof(struct redo_file), flags, out);
+		if (rc == SQLITE_OK)
+			return begin_file((struct redo_file *)base, lower_vfs(vfs), path, folder);
+	} else {
 		report("%s stays as without this VFS: its filesystem is none of ext4, XFS, F2FS, "
 		       "Btrfs and tmpfs", path);
-		return lower_vfs(vfs)->xOpen(lower_vfs(vfs), path, base, flags, out);
+		rc = lower_vfs(vfs)->xOpen(lower_vfs(vfs), path, base, flags, out);
 	}
-	rc = open_lower(vfs, path, base, sizeof(*file), flags, out);
-	if (rc != SQLITE_OK)
-		return rc;
-	rc = begin_file(file, lower_vfs(vfs), path);
-	if (rc != SQLITE_OK)
-		pass_close(base);
+	sqlite3_free(folder);
 	return rc;
 }
 
@@ -158,11 +151,12 @@ static sqlite3_vfs redo_vfs = {
 
 int joj_redo_register(int make_default)
 {
-	size_t file_bytes = sizeof(struct redo_file);
+	union any_file {
+		struct redo_file database;
+		struct journal_file journal;
+	};
 
-	if (file_bytes < journal_file_bytes())
-		file_bytes = journal_file_bytes();
-	return register_over_default(&redo_vfs, file_bytes, make_default);
+	return register_over_default(&redo_vfs, sizeof(union any_file), make_default);
 }
 
 #ifndef SQLITE_CORE

@@ -47,14 +47,6 @@ static sqlite3_mutex *lock_databases(void)
 	return mutex;
 }
 
-static int is_wal_of(const char *path, const struct database_file *database)
-{
-	size_t length = strlen(database->path);
-
-	return strncmp(path, database->path, length) == 0 &&
-	       strcmp(path + length, WAL_SUFFIX) == 0;
-}
-
 /* Note of every connection to the database whether an empty WAL was left. Return, of one that was
  * left, whether there is a connection, and by was_empty whether one had such a WAL before.
  */
@@ -68,7 +60,7 @@ static int note_empty_wal(const char *path, int has_empty_wal, int *was_empty)
 	if (!has_empty_wal && empty_wals == 0)
 		goto out;
 	for (database = databases; database != NULL; database = database->next) {
-		if (!is_wal_of(path, database))
+		if (!has_suffix(path, database->path, WAL_SUFFIX))
 			continue;
 		*was_empty |= database->has_empty_wal;
 		empty_wals += has_empty_wal - database->has_empty_wal;
@@ -139,23 +131,14 @@ static int database_close(sqlite3_file *file)
 	return pass_close(file);
 }
 
-#define DATABASE_METHODS                                                                           \
-	PASS_METHODS, .xClose = database_close, .xRead = pass_read, .xWrite = database_write,      \
-	.xTruncate = database_truncate, .xSync = pass_sync, .xFileSize = pass_file_size,           \
-	.xLock = pass_lock, .xUnlock = pass_unlock, .xFileControl = pass_file_control,             \
-	.xDeviceCharacteristics = pass_device_characteristics
-
-static const sqlite3_io_methods database_methods = {
-	.iVersion = 3, DATABASE_METHODS, PASS_MEMORY, .xFetch = pass_fetch};
-
-/* Of a VFS below without shared memory, such as unix-none: WAL by locking_mode=EXCLUSIVE alone. */
-static const sqlite3_io_methods database_methods_without_memory = {
-	.iVersion = 1, DATABASE_METHODS};
+DEFINE_METHODS(database_methods, pass_fetch, .xClose = database_close, .xRead = pass_read,
+	       .xWrite = database_write, .xTruncate = database_truncate, .xSync = pass_sync,
+	       .xFileSize = pass_file_size, .xLock = pass_lock, .xUnlock = pass_unlock,
+	       .xFileControl = pass_file_control,
+	       .xDeviceCharacteristics = pass_device_characteristics);
 
 static void begin_database(struct database_file *database, const char *path)
 {
-	const sqlite3_io_methods *lower = database->upper.lower->pMethods;
-	int has_memory = lower->iVersion >= 3 && lower->xShmMap != NULL;
 	sqlite3_mutex *mutex = lock_databases();
 
 	database->path = path;
@@ -163,8 +146,7 @@ static void begin_database(struct database_file *database, const char *path)
 	if (databases != NULL)
 		databases->previous = database;
 	databases = database;
-	database->upper.base.pMethods =
-		has_memory ? &database_methods : &database_methods_without_memory;
+	database->upper.base.pMethods = upper_methods(&database->upper, database_methods);
 	sqlite3_mutex_leave(mutex);
 }
 
@@ -220,11 +202,12 @@ static sqlite3_vfs wal_vfs = {
 
 int joj_wal_register(int make_default)
 {
-	size_t file_bytes = sizeof(struct wal_file);
+	union any_file {
+		struct wal_file wal;
+		struct database_file database;
+	};
 
-	if (file_bytes < sizeof(struct database_file))
-		file_bytes = sizeof(struct database_file);
-	return register_over_default(&wal_vfs, file_bytes, make_default);
+	return register_over_default(&wal_vfs, sizeof(union any_file), make_default);
 }
 
 #ifndef SQLITE_CORE

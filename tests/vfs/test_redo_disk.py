@@ -455,7 +455,7 @@ FAULTS = {
         "redo_record.c", "got.checksum != header_checksum(&got, sum)", "sum == 1",
     ),
     "changes are logged without the whole block before": (
-        "redo_commit.c", "file->whole[block] && changes_bytes", "changes_bytes",
+        "redo_commit.c", "file->whole[block] && log_changes", "log_changes",
     ),
     "whole blocks of an older generation count": (
         "redo_commit.c", "file->whole_generation != file->log->shared->generation",
@@ -529,8 +529,8 @@ def test_journal_that_comes_back_is_found(tmp_path: Path) -> None:
 
 def test_dead_committer_is_looked_for(tmp_path: Path) -> None:
     """The one fault that no power cut shows: a reader beside it sees half a transaction."""
-    before = "(level == LEVEL_SHARED && !log_is_busy(file->log))"
-    source = change_source(tmp_path, "redo_file.c", before, "level == LEVEL_SHARED")
+    before = "(level == SQLITE_LOCK_SHARED && !log_is_busy(file->log))"
+    source = change_source(tmp_path, "redo_file.c", before, "level == SQLITE_LOCK_SHARED")
     libraries = build_all(source, tmp_path / "build")
     folder = tmp_path / "disk"
     with pytest.raises(AssertionError):

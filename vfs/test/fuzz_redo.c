@@ -123,7 +123,7 @@ static void write_record(struct input *input, int fd, uint64_t *offset,
 	header->kind = items % 3;
 	header->sequence++;
 	require(end_record(&writer, header) == 0, "no record");
-	*offset += record_step(header);
+	*offset += record_step(header->length_bytes);
 }
 
 static void write_log(struct input *input, int flags, const struct file_id *files)
