@@ -95,6 +95,7 @@ def test_a_device_is_one_file(copy: Copy) -> None:
     assert own["per_commit"]["latency_ns_p50"] > copied["per_commit"]["latency_ns_p50"] + 9_000_000
 
 
+@pytest.mark.full
 def test_an_experiment_is_one_file(copy: Copy) -> None:
     copy.add(
         "experiments/mine/experiment.toml",
@@ -114,6 +115,7 @@ def test_an_experiment_is_one_file(copy: Copy) -> None:
     assert "Does WAL write less than TRUNCATE?" in report
 
 
+@pytest.mark.full
 def test_a_figure_is_its_question_and_its_row(copy: Copy, finished: Path) -> None:
     copy.add(
         "jojlab/analysis/figures/largest_request.sql",

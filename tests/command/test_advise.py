@@ -47,6 +47,7 @@ def test_without_power_cuts_it_says_so(lab: Lab) -> None:
     assert "tested:" not in answer.stdout
 
 
+@pytest.mark.full
 def test_an_app_that_no_power_cut_can_judge_ends_the_search(lab: Lab) -> None:
     """A trigger writes something else in a second run, with all settings."""
     app = lab.folder / "app"

@@ -57,6 +57,7 @@ def limit(budgets: Path, *limits: str) -> None:
     budgets.write_text(f'experiment = "."\n[[budget]]\nlimits = {json.dumps(limits)}\n')
 
 
+@pytest.mark.full
 def test_an_added_fsync_and_a_journal_instead_of_the_wal_are_caught(lab: Lab) -> None:
     limits = ("bytes_per_commit <= 1 GiB", "flushes_per_commit <= 99")
     budgets = prepare(lab, "app", APP, *limits, synchronous="normal")

@@ -21,6 +21,7 @@ ASKED = (
 )  # fmt: skip
 
 
+@pytest.mark.full
 def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(lab: Lab) -> None:
     with lab.start(*ASKED) as joj:
         read_until("[1/2]", joj)

@@ -48,6 +48,7 @@ def on_a_full_disk(folder: Path, size: str) -> tuple[str, ...]:
     return ("prlimit", "--fsize=4096")
 
 
+@pytest.mark.full
 def test_no_space_for_the_run_is_told(lab: Lab, finished: Path) -> None:
     place = lab.folder / "full"
     place.mkdir()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from jojlab.trace.run_folder import RunFolder
 from tests.command.conftest import Lab
 from tests.mobigen import (
@@ -26,6 +28,7 @@ filesystem = ["ext4", "f2fs"]
 """
 
 
+@pytest.mark.full
 def test_the_contents_of_a_script_decide_whether_it_runs_again(lab: Lab) -> None:
     (lab.folder / "app.toml").write_text(TOML)
     for script, cached in ((SCRIPT, 0), (SCRIPT, 2), (SCRIPT.replace("8192", "12288"), 0)):

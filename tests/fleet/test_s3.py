@@ -74,6 +74,7 @@ def test_a_bucket_is_as_good_as_a_folder(settings: dict[str, str]) -> None:
     assert [(each.name, each.revoked_s) for each in devices(store)] == [("phone-1", 1)]
 
 
+@pytest.mark.full
 def test_a_report_of_a_bucket_is_that_of_a_folder(settings: dict[str, str], tmp_path: Path) -> None:
     for _ in write_fleet(SimulatedFleet(devices=2, days=2, segments_a_day=2), tmp_path):
         pass

@@ -63,6 +63,7 @@ def test_every_device_runs_and_its_nand_bytes_add_up(
     assert (counted["flush_requests"] > 0) == volatile
 
 
+@pytest.mark.full
 def test_an_aged_device_collects_garbage_and_the_same_again(
     cache: Cache, image: Image, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ def experiment(folder: Path, app: str, check: str, case: str = CASE) -> str:
     return str(folder / "experiment.toml")
 
 
+@pytest.mark.full
 def test_a_promise_after_a_failed_sync_is_lost_and_a_program_that_stops_keeps_all(
     lab: Lab, tmp_path: Path
 ) -> None:

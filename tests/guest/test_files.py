@@ -73,6 +73,7 @@ def sync_modes(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> RunFol
     return run_experiment(Lab(cache), out, "sync-modes", *settings)
 
 
+@pytest.mark.full
 def test_every_sync_mode_writes_each_record_once(sync_modes: RunFolder) -> None:
     assert_complete(sync_modes)
     found = bytes_of_file(sync_modes, "write")

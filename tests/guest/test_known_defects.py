@@ -122,6 +122,7 @@ def test_what_the_manuals_warn_of_is_found(
     assert_harm(judged(cache, image, **settings), allowed, needed)
 
 
+@pytest.mark.full
 def test_ext4_with_an_external_journal_returns_before_the_data_are_flushed(
     cache: Cache, image: Image
 ) -> None:

@@ -96,9 +96,8 @@ OFTEN = ("fsync plain-#",)
 RARE = tuple(site for site in SITES if site not in OFTEN)
 
 
-@pytest.mark.parametrize(
-    "sites", [OFTEN, pytest.param(RARE, marks=pytest.mark.full)], ids=["often", "rare"]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("sites", [OFTEN, RARE], ids=["often", "rare"])
 def test_each_kind_of_sync_is_left_out_alone(
     lab: Lab, tmp_path: Path, sites: tuple[str, ...]
 ) -> None:

@@ -124,7 +124,8 @@ for number in range(4):
 """
 
 
-@pytest.mark.parametrize("remains", [False, pytest.param(True, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("remains", [False, True])
 def test_who_cannot_go_on_after_a_cut_is_harmed_unless_no_cut_is_why(
     lab: Lab, tmp_path: Path, *, remains: bool
 ) -> None:

@@ -46,6 +46,7 @@ SCRIPTS = {
 RECORDED = Counter({"write": 18, "read-only": 7})
 
 
+@pytest.mark.full
 def test_two_connections_lose_nothing_and_repeat_to_the_byte(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     for name, text in SCRIPTS.items():

@@ -60,10 +60,10 @@ def outcomes(answer: dict[str, Any]) -> set[str]:
     ("filesystem", "journal_mode"),
     [
         ("ext4", "truncate"),
-        ("xfs", "persist"),
-        ("btrfs", "wal"),
-        ("nilfs2", "truncate"),
         ("f2fs", "wal"),
+        pytest.param("xfs", "persist", marks=pytest.mark.full),
+        pytest.param("btrfs", "wal", marks=pytest.mark.full),
+        pytest.param("nilfs2", "truncate", marks=pytest.mark.full),
     ],
 )
 def test_a_commit_that_returned_survives_where_that_is_promised(
@@ -75,6 +75,7 @@ def test_a_commit_that_returned_survives_where_that_is_promised(
     assert len({one["acknowledged"] for one in found["states"]}) > 5
 
 
+@pytest.mark.full
 def test_delete_loses_its_last_commit_and_extra_keeps_it(cache: Cache, image: Image) -> None:
     """sqlite.org/pragma.html#pragma_synchronous: EXTRA syncs the directory of the journal."""
     full = cut(cache, image, filesystem="ext4", journal_mode="delete")
@@ -87,6 +88,7 @@ def test_delete_loses_its_last_commit_and_extra_keeps_it(cache: Cache, image: Im
     assert outcomes(extra) == {"kept"}
 
 
+@pytest.mark.full
 def test_without_a_journal_half_a_transaction_may_stay(cache: Cache, image: Image) -> None:
     found = cut(cache, image, filesystem="f2fs", journal_mode="off")
     assert outcomes(found) == {"kept", "corrupt"}
@@ -118,6 +120,7 @@ def judged(answer: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [tuple(one[key] for key in keys) for one in answer["states"] if one["kind"] != "second"]
 
 
+@pytest.mark.full
 def test_without_flushes_what_returned_is_lost(cache: Cache, image: Image) -> None:
     found = cut(cache, image, filesystem="ext4", journal_mode="truncate", mount_options="nobarrier")
     harmful = [one for one in found["states"] if one["outcome"] != "kept"]
@@ -153,6 +156,7 @@ def test_bytes_that_were_not_synced_need_not_be_there(cache: Cache, image: Image
     assert max(one["lost"] for one in lazy["states"]) > 10
 
 
+@pytest.mark.full
 def test_a_name_is_as_durable_as_its_directory(cache: Cache, image: Image) -> None:
     """fsync(2): that a file is synced does not mean that its entry in the directory is."""
     unlink: dict[str, Any] = {

@@ -32,6 +32,7 @@ def nand_image(cache: Cache) -> Image:
     return ready_image(cache, RAW_NAND)
 
 
+@pytest.mark.full
 def test_every_operation_has_an_owner_a_place_and_the_time_of_the_data_sheet(
     cache: Cache, nand_image: Image, tmp_path: Path
 ) -> None:

@@ -154,6 +154,7 @@ def test_a_guest_that_fails_harms_no_other(
         assert isinstance(bad.exception(), GuestError)
 
 
+@pytest.mark.full
 def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) -> None:
     image = build_image(cache, Path("/bin/true"), None)
     with pytest.raises(GuestError, match=r"(?s)panicked.*Attempted to kill init"):

@@ -38,6 +38,7 @@ def test_four_threads_repeat_to_the_byte(
     )
 
 
+@pytest.mark.full
 def test_threads_are_complete_and_each_has_its_requests(lab: Lab, tmp_path: Path) -> None:
     small = ("transactions=37", "threads=4", "connections=4")
     run = run_experiment(lab, tmp_path / "run", "threads", *small)
@@ -81,6 +82,7 @@ def loaded(lab: Lab, out: Path) -> RunFolder:
     return run_experiment(lab, out / "run", str(toml), loads, "transactions=41")
 
 
+@pytest.mark.full
 def test_a_background_is_attributed_and_billed_apart(lab: Lab, tmp_path: Path) -> None:
     run = loaded(lab, tmp_path)
     assert_complete(run)

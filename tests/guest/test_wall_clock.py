@@ -109,6 +109,7 @@ def test_a_device_without_queues_for_polling_is_refused(
         run_case(cache, image, real_case(**polled), 0, tmp_path / "flash")
 
 
+@pytest.mark.full
 def test_sqlite_runs_and_nothing_is_kept(cache: Cache, wall_image: Image, tmp_path: Path) -> None:
     device = "qemu-scsi"
     settings: dict[str, Value] = {"device": device, "transactions": 7}

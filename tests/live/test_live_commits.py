@@ -27,7 +27,9 @@ MODES = ("delete", "truncate", "persist", "wal", "memory", "off")
 COMMITS = 40
 
 
-@pytest.fixture(params=["ext4", "xfs", "btrfs"])
+@pytest.fixture(
+    params=["ext4", *(pytest.param(name, marks=pytest.mark.full) for name in ("xfs", "btrfs"))]
+)
 def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Loop]:
     with mounted(request.param, tmp_path) as loop:
         for folder in ("own", "other"):

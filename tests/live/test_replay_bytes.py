@@ -94,7 +94,13 @@ def replay_writes(folder: Path, recording: Recording, recorded_root: Path) -> Co
     return written(folder / "tables", phases[0]["begin_ns"], phases[-1]["end_ns"])
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+OFTEN = ("wal", "delete")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in OFTEN else pytest.mark.full) for name in PROGRAMS],
+)
 def test_a_replay_writes_the_bytes_of_its_program(name: str, tmp_path: Path) -> None:
     here = make_folder(tmp_path / "recorded", name)
     recording = recorded(here, tmp_path / "recording", *PROGRAMS[name])

@@ -75,6 +75,7 @@ def test_the_exit_code_is_the_commands_and_its_writes_are_seen(loop: Loop, tmp_p
     assert answer_lines.startswith("sh made 1 sync in ")
 
 
+@pytest.mark.full
 def test_a_big_import_by_the_sqlite_shell_is_explained_to_the_byte(
     loop: Loop, tmp_path: Path
 ) -> None:
@@ -158,6 +159,7 @@ def show_run(out: Path) -> Ended:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.full
 def test_segments_survive_a_kill_and_say_that_they_are_incomplete(
     loop: Loop, tmp_path: Path
 ) -> None:
@@ -187,6 +189,7 @@ def test_a_process_or_a_time_ends_it(loop: Loop, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
 
 
+@pytest.mark.full
 def test_the_tracers_own_writes_are_told_apart(loop: Loop) -> None:
     # It writes for the first time after ten seconds, and a segment is there once it is synced.
     command = (

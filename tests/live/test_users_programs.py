@@ -82,6 +82,7 @@ def test_a_commit_of_git_is_the_programs_to_the_byte(loop: Loop, tmp_path: Path)
     assert any(line.startswith("Safety not known: no SQLite") for line in seen.answer)
 
 
+@pytest.mark.full
 def test_dpkg_syncs_what_it_unpacks(loop: Loop, tmp_path: Path) -> None:
     package, root = tmp_path / "package", loop.directory / "root"
     (package / "DEBIAN").mkdir(parents=True)
@@ -133,6 +134,7 @@ def test_commits_in_a_container_on_an_overlay_are_counted(loop: Loop, tmp_path: 
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
+@pytest.mark.full
 def test_every_database_of_chromium_is_found_with_its_commits(loop: Loop, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<title>words</title><script>localStorage.a = 'b'</script>")

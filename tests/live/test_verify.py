@@ -47,7 +47,10 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
+@pytest.mark.parametrize(
+    "filesystem",
+    ["ext4", *(pytest.param(name, marks=pytest.mark.full) for name in ("xfs", "btrfs"))],
+)
 def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     need_tracer()
     with _start(filesystem) as process:

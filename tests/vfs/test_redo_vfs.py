@@ -395,6 +395,7 @@ HOLDER = """
 """
 
 
+@pytest.mark.full
 def test_busy_timeout_holds_while_another_has_the_log(library: str, disk: Path) -> None:
     play_and_die(library, disk, ["CREATE TABLE t(x)", *insert(3)])
     writer = """
