@@ -1,7 +1,7 @@
 # make run    everything installed and built, then the first experiment
 # make check  formats, lints, types and the tests of units: no guest, no root, under three minutes
 # make test   everything installed and built, then the tests
-# make test-all  those, and the tests that take too long for them (PART=2/4: a quarter of these)
+# make test-all  those, and the tests that take too long for them (PART=2/6: a sixth of these)
 # make setup  that part alone; after it the command is .venv/bin/joj
 # make help   lists the rest
 
@@ -9,7 +9,7 @@
 .PHONY: help run test test-all setup packages python test-packages full-packages agent \
 	agent-arm64 collector image cure linked wheel image-oci docs findings man deb release check lint \
 	lint-agent lint-python lint-imports lint-javascript coverage test-agent test-flash fuzz test-python test-seconds \
-	test-guests test-host format requirements clean
+	test-host format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
 unexport PYTHONDONTWRITEBYTECODE
@@ -118,7 +118,7 @@ release: deb ## dist/*: wheel, .deb, agents for devices, SBOM, notes, sums; the 
 
 # What may be skipped where everything could be run: tests/skips.toml.
 ifeq ($(shell id -u),0)
-test test-all test-agent test-guests test-python: export JOJ_SKIPS = listed
+test test-all test-agent test-python: export JOJ_SKIPS = listed
 endif
 
 # Three at a time before the tests of Python, so that no processor waits for the one that the image
@@ -133,7 +133,7 @@ test: packages test-packages ## every check, and the tests but those of test-all
 # takes an hour: make test-host.
 PART ?=
 ifeq ($(PART),)
-test-all: test ## make test, and what takes too long for it; PART=2/4: a quarter of that alone
+test-all: test ## make test, and what takes too long for it; PART=2/6: a sixth of that alone
 else
 SPLIT := --group $(firstword $(subst /, ,$(PART))) --splits $(lastword $(subst /, ,$(PART)))
 endif
@@ -143,14 +143,6 @@ test-all: packages test-packages full-packages setup collector agent-arm64
 	cargo test --quiet $(UPLOADER)
 	.venv/bin/pytest -q -n 2 $(HANGS_END) -m 'full and not host' $(SECONDS_KEPT) $(SPLIT)
 	FUZZ_PART=$(PART) $(MAKE) fuzz
-
-# Of those, the tests of guests that need no more than `make test` does, in halves of about one time.
-GUESTS_OF_HALF_0 := $(patsubst %,tests/guest/test_%.py,verify wall_clock own_check omitted_sync)
-GUESTS_OF_ALL := tests/guest tests/command
-GUESTS_OF_HALF_1 := $(GUESTS_OF_ALL) $(GUESTS_OF_HALF_0:%=--ignore=%)
-HALF ?=
-test-guests: setup test-packages ## of test-all tests/guest and tests/command; HALF=0, HALF=1: a half
-	.venv/bin/pytest -q -n 3 $(HANGS_END) -m full $(GUESTS_OF_$(if $(HALF),HALF_$(HALF),ALL))
 
 test-seconds: ## the full tier once, and what each of its tests takes: tests/full/seconds.json
 	.venv/bin/pytest -q -n 2 $(HANGS_END) -m 'full and not host' $(SECONDS_KEPT) --store-durations
