@@ -1,7 +1,7 @@
 # make run    everything installed and built, then the first experiment
 # make check  formats, lints, types and the tests of units: no guest, no root, under three minutes
 # make test   everything installed and built, then the tests
-# make test-all  those, and the tests that take too long for them (PART=2/6: a sixth of these)
+# make test-all  those, and the tests that take too long for them (PART=2/8: an eighth of these)
 # make setup  that part alone; after it the command is .venv/bin/joj
 # make help   lists the rest
 

@@ -13,8 +13,7 @@ run at once.
 The examples that hypothesis draws are the same in every run, and none has a time limit: a test
 fails for what was changed, and not by chance. `--hypothesis-profile default` draws others.
 
-The full tier: what is in tests/full, or marked `full`, is run by `make test-all`; the guests of it
-that need no more packages by `make test-guests` too.
+The full tier: what is in tests/full, or marked `full`, is run by `make test-all`.
 
 The skips: where JOJ_SKIPS is `listed` (make test as root), and in CI, a skip that tests/skips.toml
 does not list is a failure.
