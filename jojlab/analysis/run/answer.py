@@ -138,9 +138,12 @@ def answer(summary: RunSummary) -> Answer | None:
 
 
 def _journal_reason(reasons: Iterable[ReasonShare]) -> ReasonShare | None:
-    """Return for what the filesystem's journal wrote most while commits ran."""
+    """Return for what the filesystem's journal wrote most while commits ran; None where that is not
+    known.
+    """
     found = (each for each in reasons if (each.part, each.block_type) == ("commit", "fs-journal"))
-    return max(found, key=lambda each: each.bytes, default=None)
+    most = max(found, key=lambda each: each.bytes, default=None)
+    return most if most and most.reason != "unknown" else None
 
 
 def factors(summary: RunSummary, cases: Sequence[CaseSummary]) -> tuple[Factor, ...]:

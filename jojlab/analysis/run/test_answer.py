@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.analysis.commit.bill import ReasonShare
 from jojlab.analysis.commit.story import CommitTrace, TracedRun
-from jojlab.analysis.run.answer import TimeShares, _same_work, answer, time_shares
+from jojlab.analysis.run.answer import TimeShares, _journal_reason, _same_work, answer, time_shares
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import summarise
 from jojlab.experiment.cases import complete
@@ -46,6 +47,15 @@ def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -
     assert wal.case.case["journal_mode"] == "wal"
     ours, theirs = (c.figures.median["latency_ns_p50"] for c in (wal.case, found.case))
     assert wal.times == theirs / ours > 1
+
+
+@pytest.mark.parametrize(("unknown_bytes", "is_known"), [(4096, True), (12288, False)])
+def test_a_reason_is_given_where_most_of_the_journal_has_one(
+    unknown_bytes: int, is_known: bool
+) -> None:
+    grown = ReasonShare("commit", "fs-journal", "fsync of main.db", "main.db: grew", 1, 8192)
+    unknown = replace(grown, reason="unknown", bytes=unknown_bytes)
+    assert _journal_reason([grown, unknown]) == (grown if is_known else None)
 
 
 def test_means_are_fields_of_cases() -> None:
