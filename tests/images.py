@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jojlab.foundation.hashing import sha256_file
+from jojlab.foundation.cache import sha256_file
 from jojlab.guest.image.build import Image
 
 

@@ -17,8 +17,7 @@ from jojlab.device.profile import Profile
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan, expected_bytes, profile_of
 from jojlab.foundation.cache import Cache
-from jojlab.guest.guest_input import INPUTS
-from jojlab.guest.machine import Machine, WallMachine
+from jojlab.guest.machine import INPUTS, Machine, WallMachine
 from jojlab.guest.program_files import found_program, needs
 from jojlab.lab.job import Input, Job, Kind, record_of, virtual
 from jojlab.lab.lab import JobProgress

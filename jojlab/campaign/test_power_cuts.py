@@ -18,8 +18,7 @@ from jojlab.campaign.power_cuts import exclusion_reason, steps_left, verdicts
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
-from jojlab.foundation.cache import Cache
-from jojlab.foundation.hashing import sha256
+from jojlab.foundation.cache import Cache, sha256
 from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.power_cuts import power_cuts

@@ -13,14 +13,12 @@ from typing import Any, TypeVar
 
 import click
 
-from jojlab.analysis.run.faults import fault_outcome
 from jojlab.analysis.run.summary import CaseSummary
-from jojlab.analysis.run.sync_needs import fixed_syncs, sync_need
+from jojlab.analysis.run.trials import fault_outcome, fixed_syncs, sync_need
 from jojlab.campaign.campaign import Campaign
-from jojlab.campaign.fault_trials import fault_trials, untried_sites
 from jojlab.campaign.generated_sql import Transactions, drawn_scripts, fewest, write_scripts
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.campaign.sync_trials import CaseTrial, runs_program, trials
+from jojlab.campaign.trials import CaseTrial, fault_trials, runs_program, sync_trials, untried_sites
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.experiment.cases import Case, refuse_alone
 from jojlab.experiment.plan import plan
@@ -117,7 +115,7 @@ def sync_needs_of(
     judge: PowerCutJudge, whole: Sequence[Case], cases: Sequence[CaseSummary], answers: Answers
 ) -> sync_needs.Needs:
     """Run the cases without each of their syncs; return what was seen, for each that was judged."""
-    tried = _tried(judge, whole, cases, answers, trials, "without each of its syncs")
+    tried = _tried(judge, whole, cases, answers, sync_trials, "without each of its syncs")
     return [
         (
             case,

@@ -25,10 +25,10 @@ from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import attend
 from jojlab.report.answer import answer_lines, cheaper_command, live_subject
+from jojlab.report.bill import print_statement_costs
 from jojlab.report.page import write_report
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
-from jojlab.report.statement_costs import print_statement_costs
 from jojlab.report.traffic import print_live_trace
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import SQL_FOLDER, RunFolder, begin, close

@@ -11,10 +11,9 @@ import click
 from rich.markup import escape
 
 from jojlab.analysis.run.summary import CaseSummary, safety_json
-from jojlab.campaign.fault_trials import refuse_without_program
 from jojlab.campaign.generated_sql import write_scripts
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.campaign.sync_trials import baseline
+from jojlab.campaign.trials import baseline, refuse_without_program
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (

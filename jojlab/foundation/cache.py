@@ -36,7 +36,6 @@ import msgspec
 from platformdirs import user_cache_path
 
 from jojlab.foundation.errors import disk_errors
-from jojlab.foundation.hashing import sha256
 
 KINDS = (
     "packages",
@@ -52,6 +51,17 @@ KINDS = (
 )
 INDEX = "index.json"
 Value = TypeVar("Value")
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of `content`."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """Return the SHA-256 of a file's content, or raise OSError when it cannot be read."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)

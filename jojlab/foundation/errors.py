@@ -49,6 +49,32 @@ class MachineError(JojError):
     exit_code = MACHINE_CANNOT
 
 
+class GuestError(MachineError):
+    """A guest hung, panicked, ran out of memory or ended early. Harms no other case.
+
+    A `final` one would be the same again: the guest said so itself, or used up its time.
+    """
+
+    def __init__(
+        self, message: str, console: str = "", remedy: str = "", *, final: bool = False
+    ) -> None:
+        super().__init__(message, remedy)
+        self.console = console
+        self.final = final
+
+    def __str__(self) -> str:
+        """Return the message, the remedy, and what the guest printed last."""
+        lines = [super().__str__()]
+        if self.console:
+            lines.append("  the guest's console ended with:")
+            lines += [f"    {line}" for line in self.console.splitlines()]
+        return "\n".join(lines)
+
+
+class ContentsTooLarge(GuestError):
+    """An error: the contents that a case wrote did not fit in the memory of its guest."""
+
+
 class DataError(JojError):
     """The data are damaged or incomplete: a truncated table, lost events."""
 

@@ -1,8 +1,14 @@
-"""The hardware of the two kinds of guest."""
+"""The hardware of the two kinds of guest, and the input of one: the record of its job, what comes
+after a case, and the job's input files and trees. They are items of QEMU's fw_cfg device, which the
+agent reads (agent/src/lab/channel/fw_cfg.rs).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from jojlab.device.emulated import CAPACITY_BYTES
 from jojlab.guest.memory import MIB, SIZES_MIB
@@ -11,6 +17,18 @@ from jojlab.model.architecture import ARM64, X86_64, Architecture
 HANDOUT_BYTES = 192 * MIB
 # QEMU's most is 10; a guest of 2^10 ns an instruction never gets beyond its kernel's timer tick.
 MOST_ICOUNT_SHIFT = 9
+# Where the agent puts the input files and folders, each under its name
+# (agent/src/commands/init.rs).
+INPUTS = "/inputs"
+# The agent takes no larger file.
+MOST_INPUT_BYTES = 64 << 20
+
+_RECORD = "opt/jojlab/case"
+_AFTERWARDS = "opt/jojlab/afterwards"
+_INPUT = "opt/jojlab/input/"
+_TREE = "opt/jojlab/tree/"
+# An item's name has 55 bytes at most (FW_CFG_MAX_FILE_PATH of QEMU).
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 @dataclass(frozen=True)
@@ -55,3 +73,43 @@ class WallMachine:
 
     device: str
     capacity_bytes: int = CAPACITY_BYTES
+
+
+@dataclass(frozen=True)
+class GuestInput:
+    """A record, and the contents of input files by their names in the guest.
+
+    `trees` are archives, each of which becomes a folder (jojlab/lab/tree.py). `afterwards` is what
+    is done when a case is over. It is always there, and not read before: so a run is the same to
+    the instruction, whatever comes after it.
+    """
+
+    record: bytes
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+    trees: Mapping[str, bytes] = field(default_factory=dict)
+    afterwards: bytes = b"{}"
+
+    def __post_init__(self) -> None:
+        """Refuses names that the agent would refuse."""
+        for name in (*self.inputs, *self.trees):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of an input file")
+
+    def write(self, folder: Path) -> list[str]:
+        """Write the items into the folder that QEMU runs in, and return the arguments that name
+        them.
+
+        QEMU reads the files when it starts, so each is a copy that nobody else changes.
+        """
+        arguments = []
+        items = {
+            _RECORD: self.record,
+            _AFTERWARDS: self.afterwards,
+            **{_INPUT + name: content for name, content in self.inputs.items()},
+            **{_TREE + name: content for name, content in self.trees.items()},
+        }
+        for number, (name, content) in enumerate(items.items()):
+            file = folder / f"item-{number}"
+            file.write_bytes(content)
+            arguments += ["-fw_cfg", f"name={name},file={file.name}"]
+        return arguments

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import GuestError, MachineError
 from jojlab.foundation.places import KERNEL, RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
-from jojlab.guest.errors import GuestError
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
 
 COUNTS = "memory-counts"

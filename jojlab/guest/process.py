@@ -20,8 +20,8 @@ from typing import Any
 
 from qemu.qmp import QMPClient, QMPError
 
+from jojlab.foundation.errors import ContentsTooLarge, GuestError
 from jojlab.foundation.tools import need_tool
-from jojlab.guest.errors import ContentsTooLarge, GuestError
 
 CONSOLE = "console.log"
 _CONSOLE_LINES = 15

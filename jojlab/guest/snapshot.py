@@ -22,10 +22,9 @@ import socket
 import struct
 from pathlib import Path
 
-from jojlab.foundation.cache import Cache
-from jojlab.foundation.hashing import sha256_file
+from jojlab.foundation.cache import Cache, sha256_file
+from jojlab.foundation.errors import GuestError
 from jojlab.guest import qemu
-from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine
 from jojlab.guest.memory import MIB, Memory, drop_zeroes, sha256_sparse

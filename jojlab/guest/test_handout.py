@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError
 from jojlab.guest.handout import HEADER_BYTES, MAGIC, Header, read_archive, read_header
 
 REGION_BYTES = 1 << 20

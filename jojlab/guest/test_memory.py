@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.errors import ContentsTooLarge, GuestError, MachineError, UseError
 from jojlab.guest import memory, virtual_clock
-from jojlab.guest.errors import ContentsTooLarge, GuestError
-from jojlab.guest.guest_input import GuestInput
 from jojlab.guest.image.build import Image
-from jojlab.guest.machine import Machine
+from jojlab.guest.machine import GuestInput, Machine
 from jojlab.guest.memory import MIB
 from jojlab.guest.process import panic_error
 

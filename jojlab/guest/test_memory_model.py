@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError
 from jojlab.guest.machine import Machine
 from jojlab.guest.memory_model import CORES, Watched, arguments, counts_of, plugin
 

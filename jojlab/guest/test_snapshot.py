@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError
 from jojlab.guest.snapshot import begin_count
 
 HEADER = b"\x05\x0ctimer/icount\0\0\0\x01"

@@ -11,11 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import ContentsTooLarge
 from jojlab.guest import handout, memory_model, qemu
-from jojlab.guest.errors import ContentsTooLarge
-from jojlab.guest.guest_input import GuestInput
 from jojlab.guest.image.build import Image
-from jojlab.guest.machine import HANDOUT_BYTES, Machine
+from jojlab.guest.machine import HANDOUT_BYTES, GuestInput, Machine
 from jojlab.guest.memory import SIZES_MIB, Memory, available_bytes, next_larger, refuse_small_host
 from jojlab.guest.memory_model import COUNTS, Core, Watched, counts_of
 from jojlab.guest.process import CONSOLE, start
@@ -59,6 +58,11 @@ def run_by_virtual_clock(
             if larger is None:
                 raise
             machine = replace(machine, memory_mib=larger)
+
+
+def basis(image: Image, machine: Machine) -> str:
+    """Return the hash of all that a guest's files depend on beside its input."""
+    return qemu.run_key(image, machine)
 
 
 async def _run(

@@ -19,9 +19,8 @@ from typing import Any
 
 from jojlab.foundation.cache import Cache
 from jojlab.guest import handout, qemu
-from jojlab.guest.guest_input import GuestInput
 from jojlab.guest.image.build import Image
-from jojlab.guest.machine import HANDOUT_BYTES, WallMachine
+from jojlab.guest.machine import HANDOUT_BYTES, GuestInput, WallMachine
 from jojlab.guest.memory import MIB
 from jojlab.guest.process import CONSOLE, start
 

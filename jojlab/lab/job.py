@@ -12,14 +12,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, sha256, sha256_file
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.foundation.hashing import sha256, sha256_file
-from jojlab.guest.guest_input import MOST_INPUT_BYTES, GuestInput, basis
 from jojlab.guest.image.build import Image
-from jojlab.guest.machine import Machine, WallMachine
+from jojlab.guest.machine import MOST_INPUT_BYTES, GuestInput, Machine, WallMachine
 from jojlab.guest.memory import memory_mib
 from jojlab.guest.memory_model import Core, Watched, source_hash
+from jojlab.guest.virtual_clock import basis
 from jojlab.lab.tree import pack
 from jojlab.model.architecture import X86_64, Architecture
 

@@ -18,8 +18,7 @@ from typing import Any
 import msgspec
 
 from jojlab.foundation.document import Mismatch, conform
-from jojlab.foundation.errors import JojError, MachineError, disk_errors
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError, JojError, MachineError, disk_errors
 from jojlab.lab.job import Kind
 from jojlab.trace.power_cuts import PowerCuts
 

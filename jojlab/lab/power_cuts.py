@@ -28,9 +28,8 @@ from typing import Any
 import msgspec
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError, disk_errors
+from jojlab.foundation.errors import GuestError, MachineError, disk_errors
 from jojlab.foundation.tools import need_tool, package_version
-from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import FSCK_PACKAGES, Image
 from jojlab.guest.image.initramfs import files_of
 from jojlab.guest.machine import Machine

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import GuestError, MachineError
 from jojlab.foundation.tools import need_tool, package_version
-from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, shared_libraries
 from jojlab.guest.image.initramfs import Initramfs
 from jojlab.lab.power_cuts import check_handed_disks

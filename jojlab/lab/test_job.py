@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, sha256
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.foundation.hashing import sha256
-from jojlab.guest.guest_input import MOST_INPUT_BYTES, GuestInput
 from jojlab.guest.image.build import Image
-from jojlab.guest.machine import WallMachine
+from jojlab.guest.machine import MOST_INPUT_BYTES, GuestInput, WallMachine
 from jojlab.lab.job import Input, Job, Kind, keep_content, record_of, virtual
 from jojlab.lab.power_cuts import power_cuts
 

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError, MachineError
 from jojlab.lab.job import Job, Kind, Options, record_of, virtual
 from jojlab.lab.lab import JobProgress, Lab
 from jojlab.lab.outcome import Failed, Outcome

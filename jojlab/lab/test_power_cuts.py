@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from jojlab.foundation.cache import sha256
 from jojlab.foundation.errors import MachineError
-from jojlab.foundation.hashing import sha256
 from jojlab.lab.power_cuts import merged
 from jojlab.trace.power_cuts import PowerCuts
 

@@ -11,7 +11,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
-from jojlab.guest.guest_input import GuestInput
+from jojlab.guest.machine import GuestInput
 from jojlab.lab.job import Input
 from jojlab.lab.tree import is_confined, members_of, pack, size_bytes
 

@@ -8,8 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
-from jojlab.foundation.errors import MachineError, UseError
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError, MachineError, UseError
 from jojlab.lab.outcome import failure, is_transient
 
 GONE = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/cache/work/x")

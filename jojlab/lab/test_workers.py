@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jojlab.foundation.errors import UseError
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError, UseError
 from jojlab.lab.workers import _check
 
 

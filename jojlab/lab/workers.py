@@ -32,11 +32,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError, UseError
-from jojlab.foundation.hashing import sha256
+from jojlab.foundation.cache import Cache, sha256
+from jojlab.foundation.errors import GuestError, MachineError, UseError
 from jojlab.foundation.signals import leave_signals_to_parent, masked_signals
-from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.machine import Machine
 from jojlab.guest.process import kill_all

@@ -19,9 +19,8 @@ from jojlab.campaign.jobs import RunProgress, Step
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.plan import chooses_buffers, is_on_raw_nand
 from jojlab.experiment.read import Experiment
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, sha256_file
 from jojlab.foundation.errors import JojError, MachineError, UseError
-from jojlab.foundation.hashing import sha256_file
 from jojlab.foundation.places import agent_path
 from jojlab.foundation.signals import Signalled
 from jojlab.live.agent import LivePlace, run_agent

@@ -19,6 +19,7 @@ from jojlab.foundation.printable import printable
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.workloads.sqlite import ROLLBACK_MODES
 from jojlab.report import durability, hazards
+from jojlab.report.bill import dearest_statement
 from jojlab.report.commits import CHANGES
 from jojlab.report.reproduction import published_line, study_lines
 from jojlab.report.shared import text
@@ -36,7 +37,6 @@ from jojlab.report.shared.short_answer import (
 )
 from jojlab.report.shared.template import Section, render
 from jojlab.report.shared.vega import COLOURS
-from jojlab.report.statement_costs import dearest_statement
 
 # Of the bytes of commits, a share of reads below which they are not told.
 _TOLD_READS = 0.01

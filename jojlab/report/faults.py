@@ -1,7 +1,7 @@
 """Says what a program promised after an error, and whether it kept that: the short answer, a table
 of the errors, and what was found for each that broke a promise.
 
-Gets what was seen (jojlab/analysis/run/faults.py).
+Gets what was seen (jojlab/analysis/run/trials.py).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jojlab.analysis.run.durability import durability_json
-from jojlab.analysis.run.faults import FaultOutcome, FaultVerdict
 from jojlab.analysis.run.summary import CaseSummary
+from jojlab.analysis.run.trials import FaultOutcome, FaultVerdict
 from jojlab.report import durability
 from jojlab.report.shared import text
 from jojlab.report.shared.console import QuietConsole, print_rows

@@ -19,7 +19,7 @@ from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.study.parts import Part
 from jojlab.report import experiment
 from jojlab.report.answer import answer_section
-from jojlab.report.bill import bill_section
+from jojlab.report.bill import bill_section, statements_section
 from jojlab.report.case_charts import multiples_section
 from jojlab.report.commits import commits_section
 from jojlab.report.comparison import case_data, compare_section
@@ -38,7 +38,6 @@ from jojlab.report.shared.template import (
     vega_script,
     write_page,
 )
-from jojlab.report.statement_costs import statements_section
 from jojlab.report.traffic import kinds_section, places_section
 
 _FOLDER = Path(__file__).parent

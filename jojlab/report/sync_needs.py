@@ -1,7 +1,7 @@
 """Says which syncs a case needs: the short answer, a table of its sites, and a state for each that
 protects something.
 
-Gets what was seen without each (jojlab/analysis/run/sync_needs.py). That nothing was seen is said
+Gets what was seen without each (jojlab/analysis/run/trials.py). That nothing was seen is said
 of so many states, and never that a sync can be spared.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from jojlab.analysis.run.durability import durability_json
 from jojlab.analysis.run.summary import CaseSummary
-from jojlab.analysis.run.sync_needs import SyncNeed, SyncVerdict
+from jojlab.analysis.run.trials import SyncNeed, SyncVerdict
 from jojlab.report import durability
 from jojlab.report.shared import text
 from jojlab.report.shared.console import QuietConsole, print_rows

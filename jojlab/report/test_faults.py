@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from jojlab.analysis.run.durability import summarise_power_cuts
-from jojlab.analysis.run.faults import FaultOutcome, FaultVerdict
 from jojlab.analysis.run.summary import CaseSummary
+from jojlab.analysis.run.trials import FaultOutcome, FaultVerdict
 from jojlab.experiment.cases import complete
 from jojlab.report.faults import CaseFaults, faults_json, has_broken, print_faults, short_lines
 from jojlab.report.shared.console import QuietConsole

@@ -9,7 +9,7 @@ import msgspec
 
 from jojlab.analysis.run.durability import summarise_power_cuts
 from jojlab.analysis.run.summary import CaseSummary
-from jojlab.analysis.run.sync_needs import SyncNeed, SyncVerdict
+from jojlab.analysis.run.trials import SyncNeed, SyncVerdict
 from jojlab.experiment.cases import complete
 from jojlab.report.shared.console import READABLE, QuietConsole
 from jojlab.report.sync_needs import needs_json, print_needs, short_lines

@@ -25,10 +25,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jojlab.foundation.cache import Cache, Sources
+from jojlab.foundation.cache import Cache, Sources, sha256
 from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import DataError
-from jojlab.foundation.hashing import sha256
 from jojlab.foundation.lazy import np, pa, pc
 from jojlab.trace.checksums import check, hashes_of, program, read_checksums
 from jojlab.trace.manifest import Manifest

@@ -16,8 +16,8 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
+from jojlab.foundation.cache import sha256, sha256_file
 from jojlab.foundation.errors import DataError
-from jojlab.foundation.hashing import sha256, sha256_file
 from jojlab.foundation.places import PACKAGE, SCHEMA
 from jojlab.foundation.signals import held_signals
 

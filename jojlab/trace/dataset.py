@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jojlab.foundation.cache import Cache, Sources
+from jojlab.foundation.cache import Cache, Sources, sha256
 from jojlab.foundation.errors import DataError
-from jojlab.foundation.hashing import sha256
 from jojlab.trace.capture import Captured
 from jojlab.trace.checksums import LARGE_BYTES, files_of, program
 

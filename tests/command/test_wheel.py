@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.foundation.cache import Cache
-from jojlab.foundation.hashing import sha256_file
+from jojlab.foundation.cache import Cache, sha256_file
 from jojlab.foundation.places import EXPERIMENTS, agent_path
 from tests.command.conftest import CHECKOUT, SMALL, Ended
 

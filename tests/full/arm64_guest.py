@@ -13,11 +13,10 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from jojlab.foundation.cache import Cache
-from jojlab.foundation.hashing import sha256
+from jojlab.foundation.cache import Cache, sha256
+from jojlab.foundation.errors import GuestError
 from jojlab.foundation.places import agent_path
 from jojlab.guest import qemu
-from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import UnpackedPackages, kernel_entry
 from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.image.modules import ROOTS

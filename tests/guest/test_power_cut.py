@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from jojlab.foundation.cache import Cache
-from jojlab.foundation.hashing import sha256
+from jojlab.foundation.cache import Cache, sha256
 from jojlab.guest.image.build import Image
 from jojlab.lab.job import Kind, canonical
 from jojlab.lab.power_cuts import merged, power_cuts

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.foundation.errors import GuestError
 from jojlab.guest import qemu
-from jojlab.guest.errors import GuestError
 from jojlab.guest.memory import MIB, Memory
 from jojlab.guest.process import CONSOLE, start
 

@@ -16,8 +16,8 @@ from jojlab.campaign.images import images_of
 from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import read
+from jojlab.foundation.errors import ContentsTooLarge, GuestError
 from jojlab.guest import virtual_clock
-from jojlab.guest.errors import ContentsTooLarge, GuestError
 from jojlab.guest.machine import Machine
 from jojlab.lab.lab import Lab
 from jojlab.model import hazards as causes

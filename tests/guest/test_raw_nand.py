@@ -13,7 +13,7 @@ import pytest
 
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError
 from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import RAW_NAND, ready_image
 from jojlab.lab.job import Kind

@@ -12,7 +12,7 @@ import pytest
 
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError
 from jojlab.guest.image.build import build_image
 from jojlab.guest.image.ready import RAW_NAND
 from jojlab.model.fields import RAW_NAND_DEVICE

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import GuestError
 from jojlab.guest import process
-from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, build_image
 from jojlab.guest.machine import Machine
 from jojlab.guest.snapshot import MEMORY, SHA256, STATE, snapshot

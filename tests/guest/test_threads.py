@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError
 from jojlab.guest.image.build import Image
 from jojlab.lab.lab import Lab
 from jojlab.trace.dataset import Dataset

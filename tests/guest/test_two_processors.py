@@ -9,7 +9,7 @@ import pytest
 
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
-from jojlab.guest.errors import GuestError
+from jojlab.foundation.errors import GuestError
 from jojlab.guest.image.build import build_image
 from tests.guest.conftest import CHECKOUT
 from tests.guest.jobs import run_by_wall_clock

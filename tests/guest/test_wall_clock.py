@@ -12,9 +12,8 @@ from jojlab.campaign.jobs import case_json
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case, complete
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import GuestError, UseError
 from jojlab.foundation.places import agent_path
-from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, build_image
 from jojlab.guest.image.ready import DRIVERS
 from jojlab.model.field import Value

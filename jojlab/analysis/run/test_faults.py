@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jojlab.analysis.run.faults import FaultVerdict, fault_outcome
+from jojlab.analysis.run.trials import FaultVerdict, fault_outcome
 from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import SUPERBLOCK_LOG, answer, state
 

@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.foundation.cache import Cache, Sources
+from jojlab.foundation.cache import Cache, Sources, sha256, sha256_file
 from jojlab.foundation.elf import read_elf
 from jojlab.foundation.errors import MachineError
-from jojlab.foundation.hashing import sha256, sha256_file
 from jojlab.foundation.places import KERNEL
 from jojlab.foundation.tools import need_tool, package_files, package_version, run_tool
 from jojlab.guest.image import chosen_buffers, modules

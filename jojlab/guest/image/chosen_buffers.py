@@ -16,9 +16,8 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, sha256
 from jojlab.foundation.errors import MachineError
-from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
 from jojlab.guest.image.modules import STRIP, strip

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jojlab.foundation.cache import Cache, Sources, lock_entry
-from jojlab.foundation.hashing import sha256
+from jojlab.foundation.cache import Cache, Sources, lock_entry, sha256
 from jojlab.foundation.places import FLASH, KERNELS, PACKAGE, agent_path
 from jojlab.foundation.tools import need_tool
 from jojlab.guest.image.build import MKFS_PACKAGES, NO_EXTRAS, Extras, Image, build_image

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, sha256_file
 from jojlab.foundation.errors import MachineError
-from jojlab.foundation.hashing import sha256_file
 from jojlab.guest.image.build import Image, hashes, sound_entry, write_hashes
 
 

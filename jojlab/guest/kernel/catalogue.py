@@ -17,10 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, sha256
 from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import KERNELS
 from jojlab.foundation.printable import nearest
 from jojlab.foundation.tools import package_version, run_tool

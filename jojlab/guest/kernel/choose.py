@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, sha256, sha256_file
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.foundation.hashing import sha256, sha256_file
 from jojlab.guest.kernel.archive import own_sources
 from jojlab.guest.kernel.catalogue import (
     ArchiveKernel,

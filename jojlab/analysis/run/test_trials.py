@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jojlab.analysis.run.sync_needs import SyncNeed, SyncVerdict, fixed_syncs, sync_need
+from jojlab.analysis.run.trials import SyncNeed, SyncVerdict, fixed_syncs, sync_need
 from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import SUPERBLOCK_LOG, answer, slot, smallest, state
 

@@ -1,0 +1,83 @@
+"""The runs that show which syncs a case needs, and what a program promises after an error."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from jojlab.campaign.trials import (
+    baseline,
+    fault_trials,
+    refuse_without_program,
+    sync_trials,
+    untried_sites,
+)
+from jojlab.experiment.cases import Case, complete
+from jojlab.foundation.errors import UseError
+from jojlab.trace.power_cuts import PowerCuts
+from tests.cuts import answer, state
+
+PROGRAM = Case("mine", complete({"workload": "program", "program": "sh"}))
+
+
+def test_the_sites_of_a_program_are_those_that_it_was_seen_to_have() -> None:
+    sites = [
+        {"call": "fsync", "file": "log", "calls": 2},
+        {"call": "sync", "file": "", "calls": 9},
+    ]
+    seen = msgspec.convert(answer([state(1)], {"a": "b"}, sync_sites=sites), PowerCuts)
+    base = baseline(PROGRAM, "here")
+    assert base.settings["omitted_sync"] == "none"
+    found = list(sync_trials(base, [seen]))
+    assert [trial.site for trial in found] == ["sync", "fsync log"]
+    assert found[1].case.case_id == "mine without fsync log"
+    assert found[1].case.settings == {**base.settings, "omitted_sync": "fsync log"}
+
+
+def test_the_sites_of_sqlite_are_those_that_its_field_names() -> None:
+    base = baseline(Case("case", complete({"journal_mode": "wal"})), "here")
+    sites = [trial.case.settings["dropped_sync"] for trial in sync_trials(base, [])]
+    assert sites == ["journal", "wal", "database", "directory", "truncated-journal"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"workload": "file-write"}, "of file-write no sync can be left out"),
+        ({"dropped_sync": "wal"}, "dropped_sync = wal leaves a sync out already"),
+    ],
+)
+def test_a_case_whose_syncs_cannot_be_left_out_is_refused(
+    settings: dict[str, str], words: str
+) -> None:
+    with pytest.raises(UseError, match=words):
+        baseline(Case("case", complete(settings)), "here")
+
+
+SITES = [
+    {"call": "fsync", "file": "log", "calls": 4},
+    {"call": "sync", "file": "", "calls": 9},
+    {"call": "msync", "file": "map", "calls": 2},
+    {"call": "RWF_DSYNC", "file": "log", "calls": 2, "is_fixed": True},
+]
+SEEN = msgspec.convert(answer([state(1)], {"a": "b"}, sync_sites=SITES), PowerCuts)
+BASE = baseline(PROGRAM, "here", "--faults")
+
+
+def test_the_middle_call_of_each_site_fails_and_what_cannot_fail_is_told() -> None:
+    found = list(fault_trials(BASE, [SEEN], ["sync-error"]))
+    assert [trial.case.settings["failed_sync"] for trial in found] == ["sync 5", "fsync log 2"]
+    assert found[1].case.case_id == "mine: fsync log 2"
+    assert all(trial.case.settings["omitted_sync"] == "none" for trial in found)
+    assert untried_sites([SEEN]) == ["msync map", "RWF_DSYNC log"]
+
+
+def test_room_is_left_in_steps() -> None:
+    found = list(fault_trials(BASE, [SEEN], ["no-space"]))
+    assert [trial.case.settings["free_kib"] for trial in found] == [4, 16, 64, 256, 1024]
+    assert not any(trial.case.settings["failed_sync"] for trial in found)
+
+
+def test_who_runs_no_program_is_refused() -> None:
+    with pytest.raises(UseError, match="no error is planted beneath file-write"):
+        refuse_without_program(Case("case", complete({"workload": "file-write"})), "here")
