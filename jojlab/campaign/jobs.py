@@ -78,10 +78,8 @@ def inputs_bytes(case: Case) -> int:
 
 def _members(case: Case, name: str, path: Path) -> Mapping[str, Path | str] | None:
     """Return the tree that a field's value stands for; None where it is one file."""
-    if BY_NAME[name].kind is FieldKind.FOLDER:
-        return members_of(path)
     if BY_NAME[name].kind is not FieldKind.PROGRAM:
-        return None
+        return members_of(path) if path.is_dir() else None
     others = BY_NAME["other_programs"].words(str(case.settings["other_programs"]), case.case_id)
     return needs(path, [found_program(other, "other_programs = ") for other in others])
 

@@ -181,8 +181,7 @@ def replay(
     """
     if not recording.exists():
         raise UseError(f"{WHERE}: {recording}: not there", "name what joj record wrote")
-    what = "recording" if recording.is_dir() else "script"
-    given = {"workload": "replay", what: str(recording.resolve()), **_timing(timing)}
+    given = {"workload": "replay", "recording": str(recording.resolve()), **_timing(timing)}
     given["recorded_root"] = recorded_root
     if recording.is_dir():
         Recording.open(recording).refuse_sql(WHERE)

@@ -11,7 +11,7 @@ from pathlib import Path
 from jojlab.device.emulated import EMULATED
 from jojlab.foundation.errors import UseError
 from jojlab.model.architecture import X86_64
-from jojlab.model.field import FieldKind, Settings, Value
+from jojlab.model.field import Settings, Value
 from jojlab.model.fields import (
     ALLOCATOR_FIELDS,
     ALLOCATORS,
@@ -109,8 +109,7 @@ def impossible(settings: Settings) -> str:
         return found
     workload = workload_of(settings)
     if workload.needs and not settings[workload.needs]:
-        sort = "NAME" if BY_NAME[workload.needs].kind is FieldKind.PROGRAM else "FOLDER"
-        return f"{workload.name} needs {workload.needs} = {sort}"
+        return f"{workload.name} needs {workload.needs} = {BY_NAME[workload.needs].path_word}"
     if workload.is_drawn and bool(settings["transactions"]) == bool(settings["duration_ms"]):
         return "either transactions or duration_ms says how much is measured: name one of them"
     return workload.refusal(settings)

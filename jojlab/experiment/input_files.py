@@ -64,13 +64,14 @@ def check_inputs(case: Case, where: str) -> None:
         value = case.settings[name]
         if is_system_program(name, value):
             continue
-        if BY_NAME[name].kind is FieldKind.FOLDER:
-            if not path.is_dir():
-                raise UseError(f"{where}: {name} = {value!r}: {path} is no folder", "name a folder")
-            if name == "recording":
-                _check_recording(path, where)
-        elif not path.is_file():
-            raise UseError(f"{where}: {name} = {value!r}: {path} is no file", "name a regular file")
+        kind = BY_NAME[name].kind
+        if kind is FieldKind.FOLDER and not path.is_dir():
+            raise UseError(f"{where}: {name} = {value!r}: {path} is no folder", "name a folder")
+        if kind is not FieldKind.FOLDER and not path.is_file():
+            if kind is FieldKind.PROGRAM or not path.is_dir():
+                what = "is no file" if kind is FieldKind.PROGRAM else "is no file or folder"
+                raise UseError(f"{where}: {name} = {value!r}: {path} {what}", "name one")
+            _check_recording(path, where)
         if Path(str(value)).is_absolute():
             continue  # of the command line
         folder = path.parents[len(PurePath(str(value)).parts) - 1]

@@ -46,8 +46,7 @@ DROPPED = {
     "workload": {"kind": "workload"},
 }
 # Fields of which a case has one.
-ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions",
-                "recording": "script", "script": "recording"}  # fmt: skip
+ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions"}
 # Fields whose values have commas of their own: --set gives them one value.
 WITH_COMMAS = ("mkfs_options", "mount_options")
 MAX_SEEDS = 1000

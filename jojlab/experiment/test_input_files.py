@@ -36,9 +36,9 @@ def test_a_script_lies_beneath_the_experiment(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
-    [case] = plan_experiment(folder, CASE + 'script = "scripts/script"\n').cases
-    assert case.inputs == {"script": folder / "scripts/script"}
-    assert case.settings["script"] == "scripts/script"
+    [case] = plan_experiment(folder, CASE + 'recording = "scripts/script"\n').cases
+    assert case.inputs == {"recording": folder / "scripts/script"}
+    assert case.settings["recording"] == "scripts/script"
     # It is what it is: nothing of it is drawn or counted.
     assert not {"transactions", "duration_ms", "warmup_transactions"} & case.settings.keys()
 
@@ -47,36 +47,35 @@ def test_on_the_command_line_it_may_lie_anywhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    [case] = plan_experiment(folder, CASE, "script=../other/script").cases
-    assert case.inputs["script"].samefile(folder.parent / "other/script")
-    two = plan_experiment(folder, CASE, "script=scripts/script,../other/script").cases
-    assert len({case.inputs["script"] for case in two}) == 2
+    [case] = plan_experiment(folder, CASE, "recording=../other/script").cases
+    assert case.inputs["recording"].samefile(folder.parent / "other/script")
+    two = plan_experiment(folder, CASE, "recording=scripts/script,../other/script").cases
+    assert len({case.inputs["recording"] for case in two}) == 2
 
 
-def test_a_recording_takes_the_place_of_the_file_s_script(
+def test_a_recording_of_the_command_line_replaces_the_scripts_of_the_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
     (folder / "recording").mkdir()
     rows = [{"key": "recording_version", "value": "1"}]
     pq.write_table(pa.Table.from_pylist(rows), folder / "recording/manifest.parquet")
-    text = 'question = "?"\n[case]\nworkload = "replay"\n[matrix]\nscript = ["a", "b"]\n'
+    text = 'question = "?"\n[case]\nworkload = "replay"\n[matrix]\nrecording = ["a", "b"]\n'
     [case] = plan_experiment(folder, text, "recording=recording").cases
     assert case.inputs == {"recording": folder / "recording"}
-    assert case.settings["script"] == ""
 
 
 @pytest.mark.parametrize("script", ["/etc/passwd", "../other/script", "scripts/../../other/script"])
 @pytest.mark.parametrize(
     "text",
     [
-        '[case]\nscript = "{}"\n',
-        '[matrix]\nscript = ["{}"]\n',
-        '[[variant]]\nname="a"\nscript = "{}"\n',
+        '[case]\nrecording = "{}"\n',
+        '[matrix]\nrecording = ["{}"]\n',
+        '[[variant]]\nname="a"\nrecording = "{}"\n',
     ],
 )
 def test_a_path_that_leads_out_is_refused(folder: Path, text: str, script: str) -> None:
-    with pytest.raises(UseError, match=r"experiment\.toml.*script.*not beneath"):
+    with pytest.raises(UseError, match=r"experiment\.toml.*recording.*not beneath"):
         plan_experiment(folder, 'question = "?"\n' + text.format(script))
 
 
@@ -85,24 +84,23 @@ def test_so_is_a_link_that_does(folder: Path) -> None:
     (folder / "out").symlink_to(folder.parent / "other")
     for script in ("scripts/link", "out/script"):
         with pytest.raises(UseError, match="not beneath the experiment's folder"):
-            plan_experiment(folder, CASE + f'script = "{script}"\n')
+            plan_experiment(folder, CASE + f'recording = "{script}"\n')
     (folder / "within").symlink_to(folder / "scripts")
-    assert plan_experiment(folder, CASE + 'script = "within/script"\n').cases
+    assert plan_experiment(folder, CASE + 'recording = "within/script"\n').cases
 
 
-@pytest.mark.parametrize("script", ["scripts", "nothing"])
-def test_what_is_no_file_is_told(folder: Path, script: str) -> None:
-    with pytest.raises(UseError, match=f"{script} is no file"):
-        plan_experiment(folder, CASE + f'script = "{script}"\n')
+def test_a_script_that_is_not_there_is_an_error(folder: Path) -> None:
+    with pytest.raises(UseError, match="nothing is no file or folder"):
+        plan_experiment(folder, CASE + 'recording = "nothing"\n')
 
 
 def test_a_replay_needs_a_script_and_others_have_none(folder: Path) -> None:
     with pytest.raises(UseError, match="replay needs recording"):
         plan_experiment(folder, CASE)
-    with pytest.raises(UseError, match="sqlite-insert has no field script"):
-        plan_experiment(folder, 'question = "?"\n[case]\nscript = "scripts/script"\n')
+    with pytest.raises(UseError, match="sqlite-insert has no field recording"):
+        plan_experiment(folder, 'question = "?"\n[case]\nrecording = "scripts/script"\n')
     with pytest.raises(UseError, match="replay has no field transactions"):
-        plan_experiment(folder, CASE + 'script = "scripts/script"\ntransactions = 3\n')
+        plan_experiment(folder, CASE + 'recording = "scripts/script"\ntransactions = 3\n')
 
 
 PROGRAM = 'question = "?"\n[case]\nworkload = "program"\n'

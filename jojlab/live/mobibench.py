@@ -158,8 +158,7 @@ def _replay(script: Path) -> dict[str, Value]:
     # Fields of the lab have no part in it: the script says all.
     return {
         "workload": "replay",
-        "recording": "",
-        "script": str(script.resolve()),
+        "recording": str(script.resolve()),
         "recorded_root": "/",
         "timing": "recorded",
         "timing_percent": 100,

@@ -63,7 +63,8 @@ def live_settings(chosen: Mapping[str, Value], where: str) -> dict[str, Value]:
             )
     need = WORKLOADS[str(workload)].needs
     if need and not chosen.get(need):
-        raise UseError(f"{where}: {workload} needs {need} = FOLDER", f"give it: --{need} FOLDER")
+        word = BY_NAME[need].path_word
+        raise UseError(f"{where}: {workload} needs {need} = {word}", f"give it: --{need} {word}")
     for name, value in chosen.items():
         if BY_NAME[name].kind is FieldKind.FOLDER and value and not Path(str(value)).is_dir():
             raise UseError(f"{where}: {name} = {value!r}: no such folder", "name a folder")

@@ -60,8 +60,7 @@ def test_a_script_is_all_there_is_to_a_replay(tmp_path: Path) -> None:
     assert asked.quiet
     assert asked.settings == {
         "workload": "replay",
-        "recording": "",
-        "script": str(script),
+        "recording": str(script),
         "recorded_root": "/",
         "timing": "recorded",
         "timing_percent": 100,

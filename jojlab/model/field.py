@@ -24,8 +24,8 @@ class FieldKind(Enum):
     TEXT = auto()
     WORD = auto()  # one of the field's choices
     NUMBER = auto()  # a whole number in the field's range
-    FILE = auto()  # the path of a file
     FOLDER = auto()  # the path of a folder; all beneath it goes into the guest
+    FILE_OR_FOLDER = auto()  # the path of either
     PROGRAM = auto()  # the path of a program, or the name of one of the system's
     WORDS = auto()  # words for the guest, quoted as in a shell
     PROGRAMS = auto()  # words, each the name of a program, or on the command line its path
@@ -76,7 +76,13 @@ class Field:
     @property
     def is_input(self) -> bool:
         """Return whether its text is the path of something that goes into the guest."""
-        return self.kind in (FieldKind.FILE, FieldKind.FOLDER, FieldKind.PROGRAM)
+        return self.kind in (FieldKind.FOLDER, FieldKind.FILE_OR_FOLDER, FieldKind.PROGRAM)
+
+    @property
+    def path_word(self) -> str:
+        """Return what stands for its text in a message."""
+        words = {FieldKind.FOLDER: "FOLDER", FieldKind.FILE_OR_FOLDER: "PATH"}
+        return words.get(self.kind, "NAME")
 
     @property
     def is_list(self) -> bool:

@@ -22,7 +22,7 @@ TOML = """
 question = "What does this app cost?"
 [case]
 workload = "replay"
-script   = "script"
+recording = "script"
 [matrix]
 filesystem = ["ext4", "f2fs"]
 """
@@ -42,9 +42,9 @@ def test_the_contents_of_a_script_decide_whether_it_runs_again(lab: Lab) -> None
         assert manifest["replay"]["calls"] == CALLS
         assert manifest["replay"]["written_bytes"] == WRITTEN_BYTES
         assert manifest["replay"]["otherwise"] == {}
-        assert manifest["case"]["script"] == "/inputs/script"
+        assert manifest["case"]["recording"] == "/inputs/recording"
     shown = json.loads(lab.inside("show", first, "--json").stdout)
-    assert [case["case"]["script"] for case in shown["cases"]] == ["script"] * 2
+    assert [case["case"]["recording"] for case in shown["cases"]] == ["script"] * 2
     assert (
         lab.inside("show", first, "--hash").stdout != lab.inside("show", changed, "--hash").stdout
     )
@@ -67,6 +67,6 @@ def test_calls_that_are_left_out_are_told_everywhere(lab: Lab) -> None:
 
 def test_a_script_that_is_none_fails_its_case_with_the_line(lab: Lab) -> None:
     (lab.folder / "script").write_text(NO_SCRIPT)
-    answer = lab.inside("bill", "--workload", "replay", "--script", "script")
+    answer = lab.inside("bill", "--workload", "replay", "--recording", "script")
     assert answer.returncode == 3
     assert NO_SCRIPT_REASON in answer.stderr

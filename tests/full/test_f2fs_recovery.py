@@ -33,7 +33,7 @@ def replayed(cache: Cache, folder: Path, mount_options: str) -> dict[str, Any]:
     (folder / "script").write_text("\n".join(lines) + "\n")
     (folder / "experiment.toml").write_text(
         'question = "What of a replay is there?"\n[case]\nworkload = "replay"\n'
-        'script = "script"\nfilesystem = "f2fs"\n"device.atomic_slots" = 1\n'
+        'recording = "script"\nfilesystem = "f2fs"\n"device.atomic_slots" = 1\n'
         f'mount_options = "{mount_options}"\n'
     )
     planned = plan(read(find(str(folder / "experiment.toml")), ()))

@@ -142,9 +142,9 @@ def test_strace_sees_the_calls_of_the_script(tmp_path: Path) -> None:
     command = ["strace", "-f", "-y", "-qq", "-o", str(log)]
     command += ["-e", "trace=pread64,pwrite64,write,fsync,access,faccessat,faccessat2"]
     command += [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
-    case: dict[str, object] = {"workload": "replay", "background": "none", "recording": ""}
+    case: dict[str, object] = {"workload": "replay", "background": "none"}
     case |= {"timing": "recorded", "timing_percent": 100, "recorded_root": "/"}
-    case["script"] = str(written(tmp_path, SCRIPT))
+    case["recording"] = str(written(tmp_path, SCRIPT))
     text = json.dumps({"seed": 1, "case": case})
     subprocess.run(command, input=text, text=True, check=True, capture_output=True)
     calls = [

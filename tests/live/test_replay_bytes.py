@@ -81,7 +81,7 @@ def program_writes(folder: Path, name: str) -> Counter[str]:
 def replay_writes(folder: Path, recording: Recording, recorded_root: Path) -> Counter[str]:
     """Return what a replay writes between its preparation and the removal of its files."""
     (tables := folder / "of-replay").mkdir(parents=True)
-    case = {"workload": "replay", "recording": str(recording.folder), "script": "",
+    case = {"workload": "replay", "recording": str(recording.folder),
             "recorded_root": str(recorded_root), "timing": "recorded", "timing_percent": 100,
             "background": "none"}  # fmt: skip
     with mounted("ext4", folder) as loop:

@@ -102,7 +102,7 @@ def test_strace_of_the_replay_equals_that_of_the_program(name: str, tmp_path: Pa
     by_strace, by_record, by_replay, tables = folders
     straced(tmp_path / "program", [*PROGRAMS[name]], by_strace)
     first = recorded(by_record, tmp_path / "recording", *PROGRAMS[name])
-    case = {"workload": "replay", "recording": str(first.folder), "script": ""}
+    case = {"workload": "replay", "recording": str(first.folder)}
     case |= {"recorded_root": str(by_record), "timing": "none", "background": "none"}
     command = [str(agent_path()), "bench", "--directory", str(by_replay), "--output", str(tables)]
     straced(

@@ -96,7 +96,7 @@ def added(copy: Path, file: str, code: str) -> Uses:
             "use crate::tables::{self as other};\nfn a() { other::write::b(); }\n",
         ),
         ("live/mod.rs", "use crate::lab::case;\nfn a() { case::run(); }\n"),
-        ("verify/stamp.rs", "use crate::{device::sysfs, commands::{init::run}};\n"),
+        ("verify/sectors.rs", "use crate::{device::sysfs, commands::{init::run}};\n"),
     ],
 )
 def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:

@@ -254,7 +254,7 @@ mod tests {
         let recording = folder.path().join("recording");
         import(&Trace::Mobigen(&script), &recording, None).unwrap();
         let fields = json!({
-            "workload": "replay", "script": "", "recording": recording, "timing": "recorded",
+            "workload": "replay", "recording": recording, "timing": "recorded",
             "timing_percent": 100, "recorded_root": "/",
         });
         let request = workload::read(&serde_json::from_value(fields).unwrap()).unwrap();

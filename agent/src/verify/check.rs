@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::askers::{self, Askers};
 use super::log::{KnownFile, Log};
-use super::stamp::{SECTOR, Stamp};
+use super::sectors::{SECTOR, Stamp};
 use super::writers::{LastWriter, last_writes, writers};
 use crate::tables::rows::{self, PageRun};
 use crate::tracer::Capture;
@@ -385,7 +385,7 @@ mod tests {
             judge(&run, 0, sector, &[owner], &log, &mut verdict).is_some()
         };
         let mut stamped = [0; SECTOR];
-        super::super::stamp::fill(&mut stamped, 0, 1, 0);
+        super::super::sectors::fill(&mut stamped, 0, 1, 0);
         let mut noise = [0; SECTOR];
         noise[SECTOR - 1] = 1;
         assert!(!wrong(Owner::Stamped(&log.known[0]), &[0; SECTOR]));

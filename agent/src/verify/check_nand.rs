@@ -15,7 +15,7 @@ use anyhow::Context;
 
 use super::check::{Owner, SeenSectors, Verdict, complain_of_missing, owners, wrong_data};
 use super::log::Log;
-use super::stamp::{SECTOR, Stamp};
+use super::sectors::{SECTOR, Stamp};
 use super::writers::LastWriter;
 use crate::tables::rows::PageRun;
 use crate::tracer::Capture;
@@ -219,7 +219,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::super::log::KnownFile;
-    use super::super::stamp;
+    use super::super::sectors;
     use super::*;
     use crate::tables::rows::{File as FileRow, Request};
 
@@ -232,7 +232,7 @@ mod tests {
         node[..4].copy_from_slice(&MAGIC.to_le_bytes());
         node[16..20].copy_from_slice(&((HEADER_BYTES + 1024) as u32).to_le_bytes());
         node[20] = 1;
-        stamp::fill(&mut node[HEADER_BYTES..], 0, 1, 4096);
+        sectors::fill(&mut node[HEADER_BYTES..], 0, 1, 4096);
         bytes.extend(node);
         bytes.resize(2048, 0xce);
         bytes

@@ -10,7 +10,7 @@ use anyhow::Context;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-use super::sector_versions::SectorVersions;
+use super::sectors::SectorVersions;
 use super::side_writes::LeftOut;
 use crate::device::mounts;
 

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::sector_versions::SectorVersions;
-use super::stamp::{self, SECTOR};
+use super::sectors::SectorVersions;
+use super::sectors::{self, SECTOR};
 use crate::tables::timeline::now_ns;
 
 const PAGE: usize = 4096;
@@ -92,7 +92,7 @@ impl KnownFile {
     /// Fills what is to be written at an offset, and notes it.
     pub fn stamp(&mut self, buffer: &mut [u8], offset: u64) {
         self.version += 1;
-        stamp::fill(buffer, self.number, self.version, offset);
+        sectors::fill(buffer, self.number, self.version, offset);
         let sectors = (0..buffer.len()).step_by(SECTOR).map(|at| offset + at as u64);
         self.dirty.extend(sectors);
     }
@@ -161,7 +161,7 @@ impl KnownFile {
         let mut sector = [0; SECTOR];
         let end = self.small_bytes.unwrap_or(0) as u64;
         let length = end.saturating_sub(offset).min(SECTOR as u64) as usize;
-        stamp::fill(&mut sector[..length], self.number, self.version, offset);
+        sectors::fill(&mut sector[..length], self.number, self.version, offset);
         sector
     }
 }

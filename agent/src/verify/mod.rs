@@ -2,7 +2,7 @@
 //! tables with what lies on the device afterwards. Every sector written carries its own file and
 //! offset, so the device itself contradicts a wrong answer.
 //!
-//! stamp -> workload, asynchronous, throttled, side_writes, mounts, device_node (write,
+//! sectors -> workload, asynchronous, throttled, side_writes, mounts, device_node (write,
 //! and log the writes) -> the tracer's tables -> check, check_nand, askers;
 //! writers -> who wrote each sector last, for the filesystem's own tools
 
@@ -14,10 +14,9 @@ mod device_node;
 pub mod disk_image;
 mod log;
 mod mounts;
-mod sector_versions;
+mod sectors;
 mod side_writes;
 mod sqlite;
-mod stamp;
 mod throttled;
 mod workload;
 mod writers;

@@ -12,7 +12,7 @@ use io_uring::{IoUring, opcode, types};
 use rustix::fs::IFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-use super::sector_versions::SectorVersions;
+use super::sectors::SectorVersions;
 
 /// The reason why a step was left out; None where it was done.
 pub type LeftOut = Option<String>;

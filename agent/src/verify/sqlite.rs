@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 
-use super::sector_versions::{SectorVersions, record};
+use super::sectors::{SectorVersions, record};
 use crate::sqlite::databases::Databases;
 use crate::sqlite::pragmas::{JournalMode, Pragmas};
 use crate::sqlite::vfs;
@@ -21,12 +21,9 @@ const MODES: [JournalMode; 6] = [
 ];
 const ROWS: usize = 12;
 
-/// F2FS_SUPER_MAGIC (include/uapi/linux/magic.h).
-const F2FS_MAGIC: u32 = 0xf2f5_2010;
-
 /// Makes a database for each way; gives what was written. The WAL stays as it is.
 pub fn run(directory: &Path) -> anyhow::Result<SectorVersions> {
-    let is_f2fs = rustix::fs::statfs(directory)?.f_type as u32 == F2FS_MAGIC;
+    let is_f2fs = rustix::fs::statfs(directory)?.f_type == libc::F2FS_SUPER_MAGIC;
     let fill_all = || -> anyhow::Result<()> {
         for mode in MODES {
             fill(directory, mode.word(), mode).context(mode)?;

@@ -13,7 +13,7 @@ use super::asynchronous;
 use super::device_node;
 use super::log::{KnownFile, Log};
 use super::mounts;
-use super::sector_versions::SectorVersions;
+use super::sectors::SectorVersions;
 use super::side_writes::{self, LeftOut};
 use super::sqlite;
 use super::throttled::throttled;

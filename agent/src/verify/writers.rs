@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::stamp::SECTOR;
+use super::sectors::SECTOR;
 use crate::tables::rows::{PageRun, Word};
 use crate::tracer::Capture;
 

@@ -144,7 +144,7 @@ mod tests {
             json!(file_passes::tests::passes_settings()),
             json!(file_metadata::tests::metadata_settings()),
             json!({
-                "workload": "replay", "script": "", "recording": "/recording", "timing": "none",
+                "workload": "replay", "recording": "/recording", "timing": "none",
                 "timing_percent": 100, "recorded_root": "/",
             }),
         ]

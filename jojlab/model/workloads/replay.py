@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jojlab.model.field import Field, FieldKind, Settings
+from jojlab.model.field import Field, FieldKind
 from jojlab.model.hazards import Harm
 from jojlab.model.workload import Workload
 
@@ -10,30 +10,18 @@ RANK = 3
 REPLAY = "replay"
 
 
-def _refusal(settings: Settings) -> str:
-    if bool(settings["recording"]) == bool(settings["script"]):
-        return "replay needs recording = FOLDER or script = FILE, and not both"
-    return ""
-
-
 WORKLOADS = (
-    Workload(name=REPLAY, harm=Harm.WRITES, is_foreign=True, judges_syncs=True, refusal=_refusal),
+    Workload(name=REPLAY, harm=Harm.WRITES, needs="recording", is_foreign=True, judges_syncs=True),
 )
 
 FIELDS: tuple[Field, ...] = (
     Field(
         "recording",
-        "recording to replay: a folder that joj record or joj import wrote, beneath the folder of "
-        "the experiment file, or on the command line any; its contents are part of the case",
+        "recording to replay: a folder that joj record or joj import wrote, or a script in the "
+        "format of MobiGen; beneath the folder of the experiment file, or on the command line "
+        "anywhere; its contents are part of the case",
         "",
-        kind=FieldKind.FOLDER,
-        group=REPLAY,
-    ),
-    Field(
-        "script",
-        "in place of a recording: recorded system calls in the format of MobiGen, a file",
-        "",
-        kind=FieldKind.FILE,
+        kind=FieldKind.FILE_OR_FOLDER,
         group=REPLAY,
     ),
     Field(

@@ -54,7 +54,6 @@ impl ImportedTrace {
         ReplaySettings {
             workload: ReplayWorkload::Replay,
             recording: self.folder.path().join("recording"),
-            script: PathBuf::new(),
             recorded_root: "/".into(),
             timing: Timing::None,
             timing_percent: 100,

@@ -42,9 +42,8 @@ pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkloa
 #[serde(deny_unknown_fields)]
 pub struct ReplaySettings {
     pub workload: ReplayWorkload,
+    /// A folder, or a script in MobiGen's format, which is imported to one.
     pub recording: PathBuf,
-    /// A script in MobiGen's format in place of a recording; it is imported to one.
-    pub script: PathBuf,
     /// The recorded directory that is the root of the replay.
     pub recorded_root: PathBuf,
     pub timing: Timing,
@@ -57,22 +56,19 @@ words! {
 }
 
 impl ReplaySettings {
-    /// Return the recording of the script, where the user named one in place of a recording.
+    /// Return the recording of the script, where the user named one.
     fn imported_script(&self) -> Result<Option<ImportedScript>, WorkloadError> {
-        if self.script.as_os_str().is_empty() {
+        if !self.recording.is_file() {
             return Ok(None);
         }
         let refuse = |error: &dyn std::fmt::Display| {
-            WorkloadError::refused(format!("{}: {error}", self.script.display()))
+            WorkloadError::refused(format!("{}: {error}", self.recording.display()))
         };
-        if !self.recording.as_os_str().is_empty() {
-            return Err(refuse(&"a recording is named too; name one of them"));
-        }
         // A guest begins without the folder.
         std::fs::create_dir_all(std::env::temp_dir()).map_err(|error| refuse(&error))?;
         let folder = tempfile::tempdir().map_err(|error| refuse(&error))?;
         // Relative paths are below the root of the replay too.
-        import(&Trace::Mobigen(&self.script), folder.path(), Some(Path::new("/")))
+        import(&Trace::Mobigen(&self.recording), folder.path(), Some(Path::new("/")))
             .map(|imported| Some(ImportedScript { folder, left_out: imported.left_out }))
             .map_err(|error| WorkloadError::refused(format!("{error:#}")))
     }
@@ -137,7 +133,7 @@ impl Replay {
         seed: u64,
     ) -> Result<Self, WorkloadError> {
         let imported = settings.imported_script()?;
-        let source = if imported.is_some() { &settings.script } else { &settings.recording };
+        let source = &settings.recording;
         let refuse = |what: String| WorkloadError::refused(format!("{}: {what}", source.display()));
         let folder = imported.as_ref().map_or(source.as_path(), |it| it.folder.path());
         let mut plan = recording::plan(folder, &settings.recorded_root)
@@ -256,7 +252,7 @@ impl Workload for Replay {
         told["replayed"] = span(&ledgers);
         // A script has no locks, which would tell which of its files are databases.
         let mut has_databases = false;
-        let transactions = if settings.script.as_os_str().is_empty() {
+        let transactions = if !settings.recording.is_file() {
             let found = transactions_of(&plan, &ledgers);
             has_databases = found.databases > 0;
             told.as_object_mut().expect("it is one").append(&mut found.counts());

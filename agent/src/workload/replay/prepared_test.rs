@@ -40,7 +40,6 @@ impl Folder {
         let settings = ReplaySettings {
             workload: ReplayWorkload::Replay,
             recording,
-            script: PathBuf::new(),
             recorded_root: "/".into(),
             timing,
             timing_percent: 100,

@@ -1,14 +1,55 @@
-//! Every content that each sector of every file ever had, as SQLite hands it to the kernel. So the
-//! bytes of a journal that is gone, or of a page that was written again, are known like those of a
-//! stamped file. Others tell what they write themselves.
+//! What a sector of a file is known to hold: the stamp of file, offset and version that was written
+//! there, or any content that it ever had, as SQLite hands it to the kernel. So the bytes of a journal
+//! that is gone, or of a page that was written again, are known like those of a stamped file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::stamp::SECTOR;
 use crate::sqlite::vfs::{self, Written};
+
+/// Sectors are stamped one by one: a filesystem may place each block of a file elsewhere.
+pub const SECTOR: usize = 512;
+const BYTES: usize = 32;
+const MAGIC: u64 = 0x6a6f_6a6c_6162_2121;
+
+/// The stamp of one sector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    pub file: u32,
+    pub version: u32,
+    pub offset: u64,
+}
+
+impl Stamp {
+    fn bytes(self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.file.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.version.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[24..].copy_from_slice(&(!self.offset ^ u64::from(self.file)).to_le_bytes());
+        bytes
+    }
+
+    /// The stamp that fills a sector; None where it holds anything else.
+    pub fn read(sector: &[u8]) -> Option<Self> {
+        let number = |from: usize| u32::from_le_bytes(sector[from..from + 4].try_into().unwrap());
+        let offset = u64::from_le_bytes(sector.get(16..24)?.try_into().ok()?);
+        let stamp = Stamp { file: number(8), version: number(12), offset };
+        let wanted = stamp.bytes();
+        sector.chunks(BYTES).all(|chunk| chunk == &wanted[..chunk.len()]).then_some(stamp)
+    }
+}
+
+/// Stamps the bytes that are to be written at `offset`, a multiple of a sector.
+pub fn fill(buffer: &mut [u8], file: u32, version: u32, offset: u64) {
+    for (index, sector) in buffer.chunks_mut(SECTOR).enumerate() {
+        let stamp = Stamp { file, version, offset: offset + (index * SECTOR) as u64 }.bytes();
+        sector.chunks_mut(BYTES).for_each(|chunk| chunk.copy_from_slice(&stamp[..chunk.len()]));
+    }
+}
 
 /// Every content that each sector of the files had.
 #[derive(Default)]
@@ -130,5 +171,16 @@ mod tests {
         assert!(held(512, &[(0, 512)]) && held(1024, &[(0, 512)]));
         assert!(!held(0, &[(3, 512)]) && !held(512, &[(1, 512)]) && !held(1024, &[(1, 512)]));
         assert!(!recorded.had_content("/b", 0, &sector(&[(0, 512)])));
+    }
+
+    #[test]
+    fn a_stamp_is_read_back_and_nothing_else_is_one() {
+        let mut bytes = [0; 4 * SECTOR];
+        fill(&mut bytes, 7, 2, 8192);
+        let stamp = Stamp { file: 7, version: 2, offset: 8192 + 3 * 512 };
+        assert_eq!(Stamp::read(&bytes[3 * SECTOR..]), Some(stamp));
+        assert_eq!(Stamp::read(&[0; SECTOR]), None);
+        bytes[SECTOR - 1] ^= 1;
+        assert_eq!(Stamp::read(&bytes[..SECTOR]), None);
     }
 }
