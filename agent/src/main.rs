@@ -52,7 +52,7 @@ enum Command {
     Init,
     /// Run the background load of a case; the case starts it
     #[command(hide = true)]
-    Background(commands::own_processes::BackgroundArguments),
+    Background(commands::background::Arguments),
     /// Run a workload in a directory of this machine, in real time; reads the case as JSON on stdin
     Bench(commands::bench::Arguments),
     /// Collect for months what disks and SQLite do on this machine, and send it to a server
@@ -63,7 +63,7 @@ enum Command {
     Import(commands::import::Arguments),
     /// Run the program of a case without privileges; the case starts it
     #[command(hide = true)]
-    Confined(commands::own_processes::ConfinedArguments),
+    Confined(commands::confined::Arguments),
     /// Record the file system calls of a program, of all its threads and children
     Record(commands::record::Arguments),
     /// Trace disks while a command runs, and attribute every byte of their I/O
@@ -81,12 +81,12 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
-        Command::Background(arguments) => commands::own_processes::run_background(&arguments),
+        Command::Background(arguments) => commands::background::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Collect(arguments) => commands::collect::run(&arguments),
         Command::Doctor => commands::doctor::run(),
         Command::Import(arguments) => commands::import::run(&arguments),
-        Command::Confined(arguments) => commands::own_processes::run_confined(&arguments),
+        Command::Confined(arguments) => commands::confined::run(&arguments),
         Command::Record(arguments) => commands::record::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),

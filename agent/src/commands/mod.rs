@@ -1,11 +1,12 @@
-//! One file for a subcommand, or for those that a case starts.
+//! One file per subcommand.
 
+pub mod background;
 pub mod bench;
 pub mod collect;
+pub mod confined;
 pub mod doctor;
 pub mod import;
 pub mod init;
-pub mod own_processes;
 pub mod record;
 pub mod trace;
 pub mod verify;

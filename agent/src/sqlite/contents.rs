@@ -1,5 +1,7 @@
-//! The contents of a closed database, and whether it is sound: opens it again, which recovers it
-//! where a crash left a journal, runs SQLite's integrity_check, and makes a digest of its rows.
+//! A database that was closed or cut off: whether it is sound, its contents, and whether an app can
+//! go on with it. Opens it again, which recovers it where a crash left a journal, runs SQLite's
+//! integrity_check, makes a digest of its rows, and commits once more: whoever can read a database
+//! need not be able to go on with it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -171,6 +173,34 @@ fn open_by(vfs: Vfs, path: &Path) -> Result<Connection, SqliteError> {
     Err(SqliteError::Integrity { path: path.into(), report })
 }
 
+/// The table that the transaction makes.
+const NEXT_TABLE: &str = "joj_next_commit";
+
+/// Commits once more by the VFS of the app, and has plain SQLite find that after the database was
+/// closed.
+///
+/// # Errors
+/// If a step fails, or the row is not there.
+pub fn commit_next(path: &Path, vfs: Vfs) -> Result<(), SqliteError> {
+    let connection = open_unchecked(path, vfs)?;
+    // Beyond what a page has free.
+    let sql = format!(
+        "BEGIN IMMEDIATE; CREATE TABLE {NEXT_TABLE}(content); \
+         INSERT INTO {NEXT_TABLE} VALUES (zeroblob(10000)); COMMIT;"
+    );
+    connection.execute_batch(&sql).map_err(failed("cannot go on: commit once more to", path))?;
+    // Of a database without a WAL it says that there is none.
+    connection
+        .query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
+        .map_err(failed("cannot go on: checkpoint", path))?;
+    connection.close().map_err(|(_, error)| failed("cannot go on: close", path)(error))?;
+    let sql = format!("SELECT length(content) FROM {NEXT_TABLE}");
+    open_unchecked(path, Vfs::None)?
+        .query_row(&sql, [], |row| row.get::<_, i64>(0))
+        .map(drop)
+        .map_err(failed("cannot go on: read the next commit of", path))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,5 +236,36 @@ mod tests {
             contents_of(table),
             contents_of(&format!("{table} CREATE INDEX i ON \"a \"\"b\" (v);"))
         );
+    }
+
+    #[test]
+    fn a_database_takes_one_more_commit_in_each_journal_mode() {
+        for (mode, vfs) in [
+            ("delete", Vfs::None),
+            ("delete", Vfs::Redo),
+            ("truncate", Vfs::None),
+            ("persist", Vfs::Redo),
+            ("wal", Vfs::Wal),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("app.db");
+            let connection = Connection::open(&path).unwrap();
+            connection.pragma_update(None, "journal_mode", mode).unwrap();
+            connection.execute_batch("CREATE TABLE t(x)").unwrap();
+            drop(connection);
+            commit_next(&path, vfs).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_database_that_is_readable_alone_takes_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.db");
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("CREATE TABLE t(x)").unwrap();
+        // Another connection writes, and does not end.
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let error = commit_next(&path, Vfs::None).unwrap_err().to_string();
+        assert!(error.contains("commit once more to"), "{error}");
     }
 }

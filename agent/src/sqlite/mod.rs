@@ -3,12 +3,12 @@
 //!
 //! error, which all use
 //! vfs: what SQLite asks of the operating system; sync_call: the call behind its syncs
-//! pragmas -> databases (with wal) -> options; contents: what a closed one holds
+//! pragmas -> databases (with wal) -> options; contents: what a closed one holds, and
+//! whether an app can go on with it
 
 pub mod contents;
 pub mod databases;
 pub mod error;
-pub mod next_commit;
 pub mod options;
 pub mod pragmas;
 pub mod sync_call;

@@ -1,6 +1,6 @@
-//! What a sector of a file is known to hold: the stamp of file, offset and version that was written
-//! there, or any content that it ever had, as SQLite hands it to the kernel. So the bytes of a journal
-//! that is gone, or of a page that was written again, are known like those of a stamped file.
+//! Sectors whose contents are known: by the stamp of file, offset and version that was written there,
+//! or by what SQLite handed to the kernel. So the bytes of a journal that is gone, or of a page that
+//! was written again, are known like those of a stamped file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -16,7 +16,7 @@ use crate::errors::text;
 use crate::filesystem::tools::{self, Checked};
 use crate::filesystem::{Checker, FilesystemError, is_recovery_message};
 use crate::lab::stand::Stand;
-use crate::sqlite::next_commit::commit_next;
+use crate::sqlite::contents::commit_next;
 use crate::workload::error::{WorkloadError, failed as workload_failed};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
