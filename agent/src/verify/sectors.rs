@@ -1,5 +1,5 @@
-//! Sectors whose contents are known: by the stamp of file, offset and version that was written there,
-//! or by what SQLite handed to the kernel. So the bytes of a journal that is gone, or of a page that
+//! Sectors whose contents are known: by the stamp of file, offset and version that was written, or
+//! by what SQLite handed to the kernel. So the bytes of a journal that is gone, or of a page that
 //! was written again, are known like those of a stamped file.
 
 use std::collections::{BTreeMap, BTreeSet};
