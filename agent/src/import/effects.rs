@@ -523,8 +523,8 @@ fn update_files(
     }
 }
 
-/// Return the begin and the end of the bytes that a call read or wrote, from its offset or else from
-/// the position, which moves then.
+/// Return the begin and the end of the bytes that a call read or wrote, from its offset or else
+/// from the position, which moves then.
 fn move_position(open: &mut OpenFile, offset: Option<i64>, result: i64) -> (i64, i64) {
     let begin = offset.unwrap_or(open.position);
     let end = begin.saturating_add(result.max(0));
