@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -198,3 +200,29 @@ def test_a_slip_is_told_with_its_place(old: str, new: str, words: str, tmp_path:
         read(write_experiment(tmp_path, old, new))
     assert "asked.toml: [[table]] number 1" in str(refused.value)
     assert words in str(refused.value)
+
+
+# The experiments that stand for a study, where a statement of it may be missed.
+STUDIES = (
+    *(part.name for part in read(find("atc13")).parts if part.name != "ext4-lba"),
+    "multi-file", "sql-replay", "ubifs-allocation",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_each_ordering_of_a_study_names_the_run_that_explains_it(name: str) -> None:
+    """And each such command can be made: its experiment, fields and values are known."""
+    asked = read(find(name))
+    told = [*asked.notes]
+    for entry in asked.published:
+        reasons = [entry[key] for key in ("explanation", "study_explanation") if key in entry]
+        told += reasons
+        if "holds" in entry:
+            assert all("(joj run " in reason for reason in reasons), entry["says"]
+    commands = [each for text in told for each in re.findall(r"\(joj run ([^()]+)\)", text)]
+    for command in commands:
+        experiment, *words = shlex.split(command)
+        options = list(zip(words[::2], words[1::2], strict=True))
+        assert {option for option, _ in options} <= {"--set", "--memory-model"}
+        settings = [value for option, value in options if option == "--set"]
+        assert read(find(experiment), settings).cases, command

@@ -117,6 +117,16 @@ _ALL = (
         "a commit's first write to the filesystem's journal, median; 0: none",
         "bytes", "requests", question="figures/first_journal_writes",
     ),
+    *(
+        Figure(
+            name, f"writes {whose} that go on where the last one of them ended; 0: none",
+            "%", "requests", "neither", question="figures/sequential_writes",
+        )
+        for name, whose in (
+            ("sequential_data_percent", "of file data"),
+            ("sequential_journal_percent", "to the filesystem's journal"),
+        )
+    ),
     *_sums("requests", "bytes", {
         "fs_metadata_bytes_per_commit": "bytes of the filesystem's metadata",
         "unknown_bytes_per_commit": "unattributed bytes",

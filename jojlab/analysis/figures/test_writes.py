@@ -21,3 +21,19 @@ def test_without_a_journal_there_is_none(tmp_path: Path) -> None:
     builder.transaction(lambda: builder.request([("data", "", None, 4096)]))
     median = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median
     assert (median["writes_per_commit"], median["first_journal_write_bytes"]) == (1, 0)
+
+
+def test_two_streams_that_are_mixed_are_each_sequential_or_not(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"filesystem": "ext4"}, 1)
+    places = iter((800, 8, 808, 816))
+
+    def body() -> None:
+        number = builder.transaction_id or 0
+        builder.request([("data", "", None, 4096)], sector=next(places))
+        builder.request([("fs-journal", "commit", None, 4096)], sector=10_000 + 8 * number)
+
+    for _ in range(4):
+        builder.transaction(body)
+    median = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median
+    assert median["sequential_data_percent"] == 25  # 816 after 808
+    assert median["sequential_journal_percent"] == 75  # all but the first
