@@ -361,9 +361,9 @@ class Adviser:
         """
         if regimes is None:
             regimes = tuple(regime for regime in self.asked.shares if regime)
-        given = {**self.asked.settings, **(changed or {})}
+        settings = {**self.asked.settings, **(changed or {})}
         seeds, notes = self.asked.seeds, self.asked.notes
-        return plan(experiment(self.space, given, tuple(regimes), candidates, seeds, notes))
+        return plan(experiment(self.space, settings, tuple(regimes), candidates, seeds, notes))
 
     @cached_property
     def images(self) -> Images:

@@ -54,22 +54,22 @@ class AdviceRequest:
 
 def given_fields(texts: list[str]) -> dict[str, Value]:
     """Return the fields of KEY=VALUE; UseError for one that is given twice, or as a list."""
-    given: dict[str, Value] = {}
+    settings: dict[str, Value] = {}
     for each in texts:
         name, equals, text = each.partition("=")
         if not equals:
             raise UseError(f"{each}: no value", "KEY=VALUE, as filesystem=ext4")
-        if name in given:
+        if name in settings:
             raise UseError(f"{each}: {name} is given twice", "give it once")
         try:
-            given[name] = field_named(name, each).parse(text, each)
+            settings[name] = field_named(name, each).parse(text, each)
         except UseError:
             if "," not in text:
                 raise
             raise UseError(
                 f"{each}: an app has one {name} now", "give it; advice chooses among the others"
             ) from None
-    return given
+    return settings
 
 
 def advice_request(

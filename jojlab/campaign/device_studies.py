@@ -37,11 +37,11 @@ def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
     It is the median over SEEDS. `cluster` is of Options. Raises UseError for a case that cannot be,
     MachineError when the case fails.
     """
-    asked = profile.calibration
-    if asked is None:
+    calibration = profile.calibration
+    if calibration is None:
         raise UseError(f"{profile.name} has no [calibration]", "add one; see devices/README.md")
     where = f"{profile.path}: calibration.case"
-    fixed = {name: field_named(name, where).check(v, where) for name, v in asked.case.items()}
+    fixed = {name: field_named(name, where).check(v, where) for name, v in calibration.case.items()}
     fixed |= {"device": str(profile.path)}
     experiment = Experiment(
         "calibrate", "What is the anchor's throughput?", SEEDS, fixed, {}, where=where
@@ -52,7 +52,7 @@ def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
     lab = Lab(cache, Options(jobs=2, cluster=cluster))
 
     def throughput_tps(value: int) -> float:
-        model = MappingProxyType({**profile.model, asked.parameter: value})
+        model = MappingProxyType({**profile.model, calibration.parameter: value})
         profiles = {str(profile.path): replace(profile, model=model)}
         changed = planned._replace(profiles=profiles)
         with cache.work_dir() as work:

@@ -120,9 +120,9 @@ def program_experiment(
     settings: Sequence[str],
 ) -> Experiment:
     """Return the experiment of one program on every filesystem, or on those of `--set`."""
-    given = {"program": program, "arguments": shlex.join(arguments), "workload": "program"}
+    own = {"program": program, "arguments": shlex.join(arguments), "workload": "program"}
     fixed = field_values(
-        FIELDS, {**given, **{name: text for name, text in fields.items() if text}}, where
+        FIELDS, {**own, **{name: text for name, text in fields.items() if text}}, where
     )
     name = Path(program).name
     question = f"What does {printable(name)} commit, and what does that cost on each filesystem?"

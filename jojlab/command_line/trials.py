@@ -52,8 +52,8 @@ class PowerCutJudge:
         Raises Signalled, which says what is kept of it.
         """
         planned, options = self.campaign.planned, self.campaign.lab.options
-        asked = replace(planned.experiment, cases=tuple(cases))
-        campaign = replace(self.campaign, planned=planned._replace(experiment=asked))
+        experiment = replace(planned.experiment, cases=tuple(cases))
+        campaign = replace(self.campaign, planned=planned._replace(experiment=experiment))
         if not options.cluster and (estimate := campaign.estimate_power_cuts(self.states)):
             click.echo(estimate, err=True)
         found: Answers = {}
@@ -186,8 +186,8 @@ class ScriptSearch:
                 for case in planned.experiment.cases
             ]
             refuse_alone(cases, where)
-            asked = replace(planned.experiment, cases=tuple(cases))
-            campaign = begin_campaign(planned._replace(experiment=asked), self.options)
+            experiment = replace(planned.experiment, cases=tuple(cases))
+            campaign = begin_campaign(planned._replace(experiment=experiment), self.options)
             judge = PowerCutJudge(campaign, self.states, self.failures)
             answers = judge.answers(cases, f"{self.states:,} states of {len(scripts)} scripts")
             found = [it for it in verdicts(cases, answers) if it.is_refuted]

@@ -150,7 +150,7 @@ def advise(
     """
     if years and not commits_a_day:
         raise UseError("--years needs --commits-a-day", "say how often the app commits")
-    asked = advice_request(
+    request = advice_request(
         given_fields([*(settings or []), *(fixed or [])]),
         {text.partition("=")[0] for text in fixed or []},
         guarantee,
@@ -162,19 +162,19 @@ def advise(
         states=states,
         answers=answers,
     )
-    for note in asked.notes:
+    for note in request.notes:
         click.echo(printable(note), err=True)
     cache = Cache.default()
     lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster))
-    click.echo(outlook(asked, lab.options.jobs), err=True)
+    click.echo(outlook(request, lab.options.jobs), err=True)
 
     with cache.work_dir() as work, out_folder(out, Path("runs") / "advise") as folder:
-        adviser = Adviser(asked, lab, work, run_progress, announced_images)
+        adviser = Adviser(request, lab, work, run_progress, announced_images)
         try:
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:
             within = {each: cost for each, cost in adviser.scores.items() if adviser.keeps(each)}
-            print_interrupted(terminal(), adviser.advice, within, asked.space)
+            print_interrupted(terminal(), adviser.advice, within, request.space)
             at = f"not finished: {adviser.under_way}; " if adviser.under_way else ""
             raise Signalled(
                 error,
@@ -184,10 +184,10 @@ def advise(
     assert advice.run
     summary = summarise(advice.run, with_traffic=True, cache=cache)
     write_report(folder / "report.html", summary, str(folder))
-    gone = saved(summary, asked)
+    gone = saved(summary, request)
     if as_json:
-        print(json_text({"run": str(folder), **advice_json(advice, asked, gone)}))
+        print(json_text({"run": str(folder), **advice_json(advice, request, gone)}))
     else:
-        print_advice(terminal(), advice, asked, gone)
+        print_advice(terminal(), advice, request, gone)
         print(f"\nrun     {folder}\nreport  {folder / 'report.html'}")
     return FINE if advice.answers else EXPECTATION_FAILED

@@ -219,18 +219,18 @@ fails, 4 if calls of a script were left out.
 @argument("arguments", metavar="[FLAGS]", nargs=-1, help="Mobibench's flags.")
 def mobibench(arguments: tuple[str, ...]) -> int:
     """Run Mobibench's flags; the help is FLAGS."""
-    asked = read_flags(arguments)
-    if asked is None:
+    flags = read_flags(arguments)
+    if flags is None:
         click.echo(FLAGS.replace("\b\n", ""))
         return FINE
-    made = _make_directory(asked.directory)
+    is_new = _make_directory(flags.directory)
     try:
         with Cache.default().work_dir() as temporary:
-            run = _run_mobibench(asked, temporary / "run")
-            code = _print_replay(run, asked) if asked.script else _print_mobibench(run, asked)
+            run = _run_mobibench(flags, temporary / "run")
+            code = _print_replay(run, flags) if flags.script else _print_mobibench(run, flags)
     finally:
-        if made:
-            asked.directory.rmdir()
+        if is_new:
+            flags.directory.rmdir()
     return code
 
 

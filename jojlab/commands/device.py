@@ -186,8 +186,8 @@ def measure(
             what = f"{row.kind} {row.size_bytes >> 10} KiB, {row.gap_us / 1000:g} ms idle"
             print(f"  {what:<30} {times} us  ({row.operations} operations)")
         if rows:
-            told = ", ".join(f"p{percentile:g}" for percentile in PERCENTILES)
-            print(f"  the columns are {told} and the longest; –: too few operations (--seconds)")
+            names = ", ".join(f"p{percentile:g}" for percentile in PERCENTILES)
+            print(f"  the columns are {names} and the longest; –: too few operations (--seconds)")
         for name in missing:
             print(f"  {name:<30} {'not measured':>15}  as {base.name}; use --destroy-data")
         print(f"  cannot be measured, as {base.name}: NAND times, caches, garbage collection")
@@ -301,8 +301,8 @@ def sensitivity(
             f"its numbers: {', '.join(known)}",
         )
     tried = [row for row in tried if not keys or row.key in keys]
-    asked = read(find(experiment), [f"device={name}", *(settings or ())])
-    cases = varied(asked, name, tried)
+    choice = read(find(experiment), [f"device={name}", *(settings or ())])
+    cases = varied(choice, name, tried)
     if not cases.cases:
         raise UseError(f"no case of {experiment} has device = {name}", "name another --experiment")
     options = Options(jobs=jobs, timeout_s=timeout, cluster=cluster)
@@ -315,7 +315,7 @@ def sensitivity(
         raise Signalled(
             error, f"what was finished is kept in {folder}", "run it again to go on"
         ) from None
-    found = compared(run, asked, name, tried, figure)
+    found = compared(run, choice, name, tried, figure)
     words = ["joj", "device", "sensitivity", name]
     words += ["--experiment", experiment] if experiment != "headlines" else []
     words += ["--figure", figure] if figure != "throughput_tps" else []

@@ -90,8 +90,8 @@ def export(run: Path, format_name: str, case: str, seed: int | None, out: Path |
     exported = write(capture, path, format_name)
     print(f"{plural(exported.requests, 'request')}  {path}")
     for operation, count in exported.left_out.items():
-        told = f"{plural(count, 'request')} of {operation}"
-        print(f"left out: {told}: {format_name} has no such operation")
+        words = f"{plural(count, 'request')} of {operation}"
+        print(f"left out: {words}: {format_name} has no such operation")
     return INCOMPLETE if capture.incomplete else FINE
 
 

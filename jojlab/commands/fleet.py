@@ -358,10 +358,10 @@ def device(
     Exit code 4 if segments, rows or events of the day were lost, or if a file of the device cannot
     be read: its segment is left out, and the file is named.
     """
-    asked = day.date().isoformat() if day else ""
+    date = day.date().isoformat() if day else ""
 
     def ask(engine: FleetEngine, files: FleetFiles) -> DeviceDay:
-        return device_day(engine, name, asked, files.left_out)
+        return device_day(engine, name, date, files.left_out)
 
     files = fleet_files(open_store(data))
     found = answer_readable(files, lambda f: fleet_engine(EngineName(engine), f, spark_remote), ask)

@@ -102,14 +102,14 @@ def gate(
 
     Exit code 1 if a limit is broken; 4 if none is, but one could not be measured.
     """
-    asked = read_budgets(budgets)
+    file = read_budgets(budgets)
     if run is not None and (settings or out):
         raise UseError("--set and --out are of a fresh run", "leave out RUN")
-    accepted = read_accepted(asked.accepted_path)
+    accepted = read_accepted(file.accepted_path)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    folder = RunFolder.open(run) if run else _fresh(asked, settings, out, options)
+    folder = RunFolder.open(run) if run else _fresh(file, settings, out, options)
     summary = summarise(folder, cache=Cache.default())
-    verdicts = check(summary, asked.budgets, accepted)
+    verdicts = check(summary, file.budgets, accepted)
     points = append_point(trend, trend_point(verdicts, budgets.parent)) if trend else ()
     lines = words.trend_lines(points, verdicts) if trend else ()
     if as_json:
@@ -125,8 +125,8 @@ def gate(
         drawn = words.trend_markdown(lines) if trend else ""
         _write(markdown, markdown_of(verdicts, name) + drawn, "a")
     if accept:
-        write_accepted(asked.accepted_path, accepted_of(summary))
-        click.echo(f"accepted bill: {asked.accepted_path}", err=True)
+        write_accepted(file.accepted_path, accepted_of(summary))
+        click.echo(f"accepted bill: {file.accepted_path}", err=True)
     found = {verdict.outcome for verdict in verdicts}
     if LimitOutcome.BROKEN in found:
         return EXPECTATION_FAILED
@@ -148,10 +148,10 @@ def _fresh(
     cut = [case for case in campaign.cases if guarded(budgets.budgets, case.settings)]
     folder = out or free_folder(Path("runs") / experiment.name)
     with explained_interruption(campaign, folder, out):
-        made = run_with_progress(campaign, folder, power_cuts=bool(cut))
+        run = run_with_progress(campaign, folder, power_cuts=bool(cut))
         if cut:
-            cut_power_with_progress(campaign, made, budgets.states, cut)
-    return made
+            cut_power_with_progress(campaign, run, budgets.states, cut)
+    return run
 
 
 def _json(verdicts: tuple[LimitVerdict, ...]) -> list[dict[str, Any]]:

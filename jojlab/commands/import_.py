@@ -105,12 +105,12 @@ def sql(files: tuple[Path, ...], setup: tuple[Path, ...], out: Path | None, as_j
     with out_folder(out, Path("runs") / f"{files[0].stem}-sql", removed_on_error=True) as folder:
         counts = sql_import.write(files, setup, folder)
     if as_json:
-        said = {"folder": str(folder), "statements": counts.statements}
+        summary = {"folder": str(folder), "statements": counts.statements}
         left_out = {"left_out": dict(counts.left_out), "missing": dict(counts.missing)}
-        print(json_text({**said, **left_out}))
+        print(json_text({**summary, **left_out}))
     else:
-        told = f"{plural(counts.statements, 'statement')}  {folder}"
-        print("\n".join([told, *counts.lines()]))
+        line = f"{plural(counts.statements, 'statement')}  {folder}"
+        print("\n".join([line, *counts.lines()]))
     return FINE if counts.is_whole else INCOMPLETE
 
 

@@ -90,13 +90,13 @@ def _word(value: object) -> str | int:
 def _experiments() -> Rows:
     rows = []
     for path in sorted(EXPERIMENTS.glob("*/experiment.toml")):
-        asked = read(path)
+        experiment = read(path)
         rows.append(
             {
-                "name": asked.name,
-                "cases": len(asked.cases),
-                "seeds": len(asked.seeds),
-                "question": asked.question,
+                "name": experiment.name,
+                "cases": len(experiment.cases),
+                "seeds": len(experiment.seeds),
+                "question": experiment.question,
             }
         )
     return rows

@@ -181,11 +181,11 @@ def replay(
     """
     if not recording.exists():
         raise UseError(f"{WHERE}: {recording}: not there", "name what joj record wrote")
-    given = {"workload": "replay", "recording": str(recording.resolve()), **_timing(timing)}
-    given["recorded_root"] = recorded_root
+    fields = {"workload": "replay", "recording": str(recording.resolve()), **_timing(timing)}
+    fields["recorded_root"] = recorded_root
     if recording.is_dir():
         Recording.open(recording).refuse_sql(WHERE)
-    settings = live_settings(given, WHERE)
+    settings = live_settings(fields, WHERE)
     with Cache.default().work_dir() as temporary:
         run = bench_with_progress(
             Bench("replay", directory, settings, [seed]), out or temporary / "run"

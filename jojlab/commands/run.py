@@ -117,7 +117,7 @@ def run(
     Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed; with --durability
     1 if a power cut did harm that the manuals rule out.
     """
-    asked = choose_experiment("joj run", experiment, settings, **own_program)
+    choice = choose_experiment("joj run", experiment, settings, **own_program)
     refused = {
         "--program": bool(own_program["program"]),
         "--cluster": bool(cluster),
@@ -126,31 +126,31 @@ def run(
         "--memory-model": bool(memory_model),
     }
     if is_by_wall_clock(clock, has_own_option=bool(nand) or destroy_data, refused=refused):
-        folder = out or free_folder(Path("runs") / asked.name)
-        run_by_wall_clock(asked, nand, folder, destroy=destroy_data)
+        folder = out or free_folder(Path("runs") / choice.name)
+        run_by_wall_clock(choice, nand, folder, destroy=destroy_data)
         return show_run(folder, figures=figures, as_json=as_json)
     if memory_model:
         core_named(memory_model)  # refused before anything runs
-        refuse_unmodelled(asked.cases)
+        refuse_unmodelled(choice.cases)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    campaign = begin_campaign(plan(asked), options)
-    folder = out or free_folder(Path("runs") / asked.name)
+    campaign = begin_campaign(plan(choice), options)
+    folder = out or free_folder(Path("runs") / choice.name)
     if not cluster and (words := campaign.estimate()):
         click.echo(words, err=True)
     with explained_interruption(campaign, folder, out):
-        made = run_with_progress(campaign, folder, power_cuts=durability)
+        run = run_with_progress(campaign, folder, power_cuts=durability)
         if not durability:
-            campaign.take_known_power_cuts(made, states)
+            campaign.take_known_power_cuts(run, states)
         else:
             if not cluster and (words := campaign.estimate_power_cuts(states)):
                 click.echo(words, err=True)
-            cut_power_with_progress(campaign, made, states)
+            cut_power_with_progress(campaign, run, states)
     code = show_run(
-        folder, figures=figures, as_json=as_json, checked=made.checked, refutable=durability
+        folder, figures=figures, as_json=as_json, checked=run.checked, refutable=durability
     )
     if memory_model and code in (FINE, INCOMPLETE):
         show_memory_model(memory_model, campaign, folder, silent=as_json)
-    if durability and code == FINE and steps_left(made, campaign.cases):
+    if durability and code == FINE and steps_left(run, campaign.cases):
         code = MACHINE_CANNOT
     return code
 

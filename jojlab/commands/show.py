@@ -270,13 +270,13 @@ def diff(run_a: Path, run_b: Path, through: tuple[Path, ...], as_json: bool) -> 
         summarise(RunFolder.open(run), figures_only=True, cache=cache)
         for run in (run_a, *(through or ()), run_b)
     ]
-    asked = {case.case_id for end in (runs[0], runs[-1]) for case in end.measured}
+    case_ids = {case.case_id for end in (runs[0], runs[-1]) for case in end.measured}
     for path, between in zip(through or (), runs[1:-1], strict=True):
         if between.clocks != runs[0].clocks:
             raise UseError(
                 f"--through {path}: its clock is another", "name a run of the same clock"
             )
-        if asked.isdisjoint(case.case_id for case in between.measured):
+        if case_ids.isdisjoint(case.case_id for case in between.measured):
             raise UseError(
                 f"--through {path}: it measured no case of the two runs",
                 "run the same experiment with the same settings",

@@ -242,14 +242,14 @@ def _options(
     stack: str | None, mkfs: str, mount: str, external_journal: bool, partition: bool
 ) -> dict[str, str | bool]:
     """Return what was given, so that the record of the plain self-test is always the same."""
-    given: dict[str, str | bool] = {
+    settings: dict[str, str | bool] = {
         "stack": stack or "",
         "mkfs_options": mkfs,
         "mount_options": mount,
         "external_journal": external_journal,
         "partition": partition,
     }
-    return {name: value for name, value in given.items() if value}
+    return {name: value for name, value in settings.items() if value}
 
 
 def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
@@ -365,16 +365,16 @@ def durability(
         experiment = _DEFAULT_EXPERIMENT
     named = choose_experiment("joj verify durability", experiment, settings, **own_program)
     planned = plan(named)
-    asked = planned.experiment
-    fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in asked.cases]
-    refuse_alone(fit, asked.where)
+    selection = planned.experiment
+    fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in selection.cases]
+    refuse_alone(fit, selection.where)
     if kinds:
         for case in fit:
-            refuse_without_program(case, asked.where)
+            refuse_without_program(case, selection.where)
     if option_name := "--faults" if kinds else "--without-sync" if without_sync else "":
-        fit = [case if case.skip else baseline(case, asked.where, option_name) for case in fit]
-    asked = replace(asked, cases=tuple(fit))
-    campaign = begin_campaign(planned._replace(experiment=asked), options)
+        fit = [case if case.skip else baseline(case, selection.where, option_name) for case in fit]
+    selection = replace(selection, cases=tuple(fit))
+    campaign = begin_campaign(planned._replace(experiment=selection), options)
     judge = PowerCutJudge(campaign, states)
     answers = judge.answers(fit, f"{states:,} states after power cuts of each case")
     cases = verdicts(fit, answers)
@@ -497,9 +497,9 @@ def _print_durability(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> 
             words.contradiction(case),
             words.worst_sentence(case),
         )
-        told = "; ".join(filter(None, lines))
+        text = "; ".join(filter(None, lines))
         more = (words.needs_sentence(case), words.boot_sentence(case))
-        notes.append(" ".join(filter(None, (f"{case.case_id}: {told}", *more))))
+        notes.append(" ".join(filter(None, (f"{case.case_id}: {text}", *more))))
         notes += [f"{case.case_id}: {line}" for line in words.cause_sentences(case)]
     notes += [f"{name}: skipped: {reason}" for name, reason in skipped.items()]
     if any(found.is_unsafe for _, found in tested):

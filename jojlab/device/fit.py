@@ -172,14 +172,14 @@ def profile_text(
     ]
     for key in keys:
         if key in fitted:
-            said = f"fitted to {fitted[key]} of {device}"
+            origin = f"fitted to {fitted[key]} of {device}"
             if fitted[key] in fit_result.unmet:
-                said += f", which the model misses by {fit_result.off[fitted[key]] * 100:+.1f} %"
+                origin += f", which the model misses by {fit_result.off[fitted[key]] * 100:+.1f} %"
         elif key in MECHANISMS and model[key] != base.model[key]:
-            said = f"measured: distributions of {device}, by fio"
+            origin = f"measured: distributions of {device}, by fio"
         else:
-            said = f"not measured: as {base.name}"
-        lines.append(f"{key} = {_quote(said)}")
+            origin = f"not measured: as {base.name}"
+        lines.append(f"{key} = {_quote(origin)}")
     for figure, value in measured.items():
         source = _quote(f"measured of {device}")
         lines += ["", "[[stated]]", f"figure = {_quote(figure)}", f"value = {value}"]
@@ -229,37 +229,37 @@ def fit_to_anchor(profile: Profile, throughput_tps: Callable[[int], float]) -> A
     is where a line through both ends meets the wanted time, but never nearer to an end than a
     tenth of the way, which bisects when the line misleads. Raises UseError without [calibration].
     """
-    asked = profile.calibration
-    if asked is None:
+    calibration = profile.calibration
+    if calibration is None:
         raise UseError(
             f"{profile.name} has no [calibration]", "add one; devices/README.md says what it holds"
         )
-    wanted_s = 1 / asked.throughput_tps
+    wanted_s = 1 / calibration.throughput_tps
     steps: list[Trial] = []
 
     def seconds(value: int) -> float:
         steps.append(Trial(value, throughput_tps(value)))
         return 1 / steps[-1].throughput_tps
 
-    low, high = asked.least, asked.greatest
+    low, high = calibration.least, calibration.greatest
     low_s, high_s = seconds(low), seconds(high)
     while low_s < wanted_s < high_s and high - low > 1 and len(steps) < MOST_STEPS:
         share = min(0.9, max(0.1, (wanted_s - low_s) / (high_s - low_s)))
         middle = min(high - 1, max(low + 1, low + round(share * (high - low))))
         middle_s = seconds(middle)
-        if _is_met(steps[-1], asked):
+        if _is_met(steps[-1], calibration):
             break
         if middle_s < wanted_s:
             low, low_s = middle, middle_s
         else:
             high, high_s = middle, middle_s
-    best = min(steps, key=lambda step: abs(step.throughput_tps - asked.throughput_tps))
+    best = min(steps, key=lambda step: abs(step.throughput_tps - calibration.throughput_tps))
     return AnchorFit(
-        asked.parameter,
+        calibration.parameter,
         best.value,
-        asked.throughput_tps,
-        asked.source,
-        _is_met(best, asked),
+        calibration.throughput_tps,
+        calibration.source,
+        _is_met(best, calibration),
         tuple(steps),
     )
 

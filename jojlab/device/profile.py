@@ -186,22 +186,22 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
             f"no device profile {name!r}{nearest(str(name), known)}: {path} does not exist",
             f"known: {', '.join(known)}",
         )
-    asked = checked(read_toml(path, FORM)[1], _Document, str(path), FORM)
-    if asked.name != path.stem:
+    parsed = checked(read_toml(path, FORM)[1], _Document, str(path), FORM)
+    if parsed.name != path.stem:
         raise UseError(
-            f"{path}: name is {asked.name!r}, the file's name is {path.stem!r}",
+            f"{path}: name is {parsed.name!r}, the file's name is {path.stem!r}",
             f"a copied profile has a name of its own: write name = {path.stem!r}; to change single "
             "keys, leave the profile as it is and use --set device.KEY=VALUE",
         )
-    interface = INTERFACES[asked.interface]
+    interface = INTERFACES[parsed.interface]
     limits, figures = interface.limits, interface.figures
-    cpu = _checked_limits(path, "cpu", asked.cpu, CPU_LIMITS)
-    left_out = [key for key in interface.mechanisms if key not in asked.model]
-    model = _checked_limits(path, "model", {**asked.model, **dict.fromkeys(left_out, 0)}, limits)
+    cpu = _checked_limits(path, "cpu", parsed.cpu, CPU_LIMITS)
+    left_out = [key for key in interface.mechanisms if key not in parsed.model]
+    model = _checked_limits(path, "model", {**parsed.model, **dict.fromkeys(left_out, 0)}, limits)
     interface.check_together(f"{path}: model", model)
     sourced = [key for key in (*CPU_LIMITS, *limits) if key not in left_out]
-    sources = _only(path, "sources", asked.sources, sourced)
-    for stated in asked.stated:
+    sources = _only(path, "sources", parsed.sources, sourced)
+    for stated in parsed.stated:
         if stated.sets and stated.sets not in limits:
             raise UseError(
                 f"{path}: no parameter {stated.sets!r} to set{nearest(stated.sets, limits)}",
@@ -212,23 +212,23 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
                 f"{path}: no figure {stated.figure!r} to state{nearest(stated.figure, figures)}",
                 f"known: {', '.join(figures)}",
             )
-    for key, range_ in asked.ranges.items():
+    for key, range_ in parsed.ranges.items():
         _check_range(path, key, range_, limits)
-    if asked.calibration and asked.interface != BLOCK:
+    if parsed.calibration and parsed.interface != BLOCK:
         raise UseError(f"{path}: calibration is only for block devices", "drop it")
-    if asked.calibration:
-        _check_calibration(path, asked.calibration)
+    if parsed.calibration:
+        _check_calibration(path, parsed.calibration)
     return Profile(
         path=path,
         name=path.stem,
-        title=asked.title,
-        interface=asked.interface,
+        title=parsed.title,
+        interface=parsed.interface,
         icount_shift=cpu["icount_shift"],
         model=MappingProxyType(model),
         sources=MappingProxyType(sources),
-        stated=tuple(asked.stated),
-        ranges=MappingProxyType(asked.ranges),
-        calibration=asked.calibration,
+        stated=tuple(parsed.stated),
+        ranges=MappingProxyType(parsed.ranges),
+        calibration=parsed.calibration,
     )
 
 

@@ -90,13 +90,13 @@ def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
         chosen["device"] = RAW_NAND_DEVICE
     settings = with_software({**chosen, **settings})
     fields = [field for field in FIELDS if field.applies(settings["workload"])]
-    given = {field.name: settings.get(field.name, field.default) for field in fields}
-    if given.get("duration_ms") and "transactions" not in settings:
-        given["transactions"] = 0
-    record = {name: value for name, value in given.items() if value is not None}
+    values = {field.name: settings.get(field.name, field.default) for field in fields}
+    if values.get("duration_ms") and "transactions" not in settings:
+        values["transactions"] = 0
+    record = {name: value for name, value in values.items() if value is not None}
     # initial_rows alone has a default that depends on other fields.
     rows = workload_of(record).default_rows
-    whole = {name: record[name] if name in record else rows(record) for name in given}
+    whole = {name: record[name] if name in record else rows(record) for name in values}
     named = {field.name: settings[field.name] for field in NAMED_FIELDS if field.name in settings}
     if any(field.name in named for field in ALLOCATOR_FIELDS):
         named = {**{field.name: ALLOCATORS[0] for field in ALLOCATOR_FIELDS}, **named}

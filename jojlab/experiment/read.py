@@ -123,9 +123,9 @@ class Experiment:
             count *= len(values)
         if count > MAX_CASES:
             raise UseError(f"{self.where}: {count} cases", f"at most {MAX_CASES} in one experiment")
-        asked = {name: 0 for variant in self.variants for name in variant.fields}
+        counts = {name: 0 for variant in self.variants for name in variant.fields}
         words = workloads(self.fixed, self.matrix, self.variants)
-        refuse_useless([*self.fixed, *self.matrix, *asked], words, self.where)
+        refuse_useless([*self.fixed, *self.matrix, *counts], words, self.where)
         cases = expand_variants(self.fixed, self.matrix, self.variants)
         refuse_alone(cases, self.where)
         cases = [
@@ -176,14 +176,14 @@ def find(name: str) -> Path:
     """Return the experiment file that `name` means: a file, a folder with experiment.toml in it,
     or the name of one in experiments/. UseError naming the nearest one otherwise.
     """
-    given = Path(name)
-    for path in (given, given / "experiment.toml", EXPERIMENTS / given.name / "experiment.toml"):
+    place = Path(name)
+    for path in (place, place / "experiment.toml", EXPERIMENTS / place.name / "experiment.toml"):
         with contextlib.suppress(OSError):  # a name too long, a folder that may not be looked into
             if path.is_file():
                 return path
     known = sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.toml"))
     raise UseError(
-        f"{name or 'an empty name'}: no such experiment{nearest(given.name, known)}",
+        f"{name or 'an empty name'}: no such experiment{nearest(place.name, known)}",
         f"name a file, or one of: {', '.join(known)}",
     )
 
@@ -193,10 +193,12 @@ def read(path: Path, settings: Sequence[str] = ()) -> Experiment:
 
     Raises UseError naming file, key and remedy.
     """
-    asked = _load(path)
-    if asked.parts:
-        asked = replace(asked, parts=tuple(_with_own_cases(part) for part in asked.parts))
-    return apply(_with_own_cases(asked), settings).expanded()
+    experiment = _load(path)
+    if experiment.parts:
+        experiment = replace(
+            experiment, parts=tuple(_with_own_cases(part) for part in experiment.parts)
+        )
+    return apply(_with_own_cases(experiment), settings).expanded()
 
 
 def _with_own_cases(experiment: Experiment) -> Experiment:
@@ -225,33 +227,33 @@ def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Expe
     for key in DROPPED:
         if isinstance(table := document.get(key), dict):
             raise UseError(f"{where}: [{key}] is no table", _as_case(key, table))
-    asked = checked(document, _Document, where, FORM)
-    if not asked.question.strip():
+    parsed = checked(document, _Document, where, FORM)
+    if not parsed.question.strip():
         raise UseError(f"{where}: question is missing", 'begin the file with question = "..."')
-    seeds, notes = _seeds(asked.seed, asked.seeds, where), tuple(asked.notes)
+    seeds, notes = _seeds(parsed.seed, parsed.seeds, where), tuple(parsed.notes)
     if "part" in document:
-        parts = tuple(replace(part, seeds=seeds) for part in _parts(document, asked.part, where))
-        return Experiment(name, asked.question, seeds, {}, {}, notes=notes, parts=parts, text=text,
+        parts = tuple(replace(part, seeds=seeds) for part in _parts(document, parsed.part, where))
+        return Experiment(name, parsed.question, seeds, {}, {}, notes=notes, parts=parts, text=text,
                           where=where)  # fmt: skip
-    fixed = _read_fixed_fields(asked.case, f"{where}: [case]")
-    matrix = _matrix(asked.matrix, where)
-    variants = read_variants(asked.variant, where)
+    fixed = _read_fixed_fields(parsed.case, f"{where}: [case]")
+    matrix = _matrix(parsed.matrix, where)
+    variants = read_variants(parsed.variant, where)
     for twice in fixed.keys() & matrix.keys():
         raise UseError(f"{where}: {twice} stands in [case] and in [matrix]", "drop one of them")
     names = [variant.name for variant in variants]
-    check_published(asked.published, names, where)
-    check_charts(asked.chart, names, where)
-    check_tables(asked.table, names, where)
+    check_published(parsed.published, names, where)
+    check_charts(parsed.chart, names, where)
+    check_tables(parsed.table, names, where)
     return Experiment(
         name=name,
-        question=asked.question,
+        question=parsed.question,
         seeds=seeds,
         fixed=fixed,
         matrix=matrix,
         variants=variants,
-        published=tuple(asked.published),
-        charts=tuple(asked.chart),
-        tables=tuple(asked.table),
+        published=tuple(parsed.published),
+        charts=tuple(parsed.chart),
+        tables=tuple(parsed.table),
         notes=notes,
         text=text,
         where=where,

@@ -104,7 +104,7 @@ def run_demo(out: Path, transactions: int, seed: int, say: Callable[[str], None]
     check_machine()
     agent = agent_path()
     data = out / "data"
-    made: dict[str, int] = {}
+    counts: dict[str, int] = {}
     with ExitStack() as stack:
         pem, key = certificate(out)
         tokens = {name: _token(out, data, name) for name in DEVICES}
@@ -123,12 +123,12 @@ def run_demo(out: Path, transactions: int, seed: int, say: Callable[[str], None]
                 collecting.enter_context(_collecting(command, out / f"{name}.log"))
                 say(f"collector: {name}")
             say(f"load: {len(APPS)} apps on each device")
-            made = {name: 0 for name in DEVICES}
+            counts = {name: 0 for name in DEVICES}
             for name, joined in _run_apps(disks, transactions, seed):
-                made[name] += joined
+                counts[name] += joined
             say("load: done; collectors close their last segments")
         unsent = sum(1 for _ in out.glob("spool-*/ready/*"))
-    return DemoRun(data, made, unsent)
+    return DemoRun(data, counts, unsent)
 
 
 def _token(out: Path, data: Path, name: str) -> Path:
@@ -165,8 +165,8 @@ def _collecting(command: list[str], log: Path) -> Iterator[None]:
         _await_line(process, log, lambda: began.search(log.read_text(errors="replace")))
         yield
         if (code := process.poll()) is not None:
-            said = log.read_text(errors="replace")
-            raise MachineError(f"a collector ended ({code}):\n{said}", f"see {log}")
+            text = log.read_text(errors="replace")
+            raise MachineError(f"a collector ended ({code}):\n{text}", f"see {log}")
 
 
 @contextmanager
@@ -234,8 +234,8 @@ def _open_databases(
     directory: Path, databases: tuple[str, ...], journal_mode: str
 ) -> Iterator[sqlite3.Connection]:
     for name in databases:
-        with closing(sqlite3.connect(directory / name)) as made:
-            made.execute("CREATE TABLE IF NOT EXISTS rows (id INTEGER PRIMARY KEY, value BLOB)")
+        with closing(sqlite3.connect(directory / name)) as database:
+            database.execute("CREATE TABLE IF NOT EXISTS rows (id INTEGER PRIMARY KEY, value BLOB)")
     # Where the first database is in memory, SQLite joins none: it has no name for a super-journal.
     first, *others = databases
     with closing(sqlite3.connect(directory / first, isolation_level=None)) as connection:

@@ -130,11 +130,11 @@ class Cache:
     def _publish(self, final: Path, build: Callable[[Path], None]) -> None:
         """Builds aside, then moves into place; a second builder keeps the first equal entry."""
         with self.work_dir() as work:
-            made = work / "entry"
-            made.mkdir()
-            build(made)
+            entry = work / "entry"
+            entry.mkdir()
+            build(entry)
             try:
-                _move(made, final)
+                _move(entry, final)
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise

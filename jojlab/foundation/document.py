@@ -97,20 +97,20 @@ def _mismatch(reason: str, owner: str, value: object, kind: Any) -> Mismatch:
         known = list(_field_types(_member(kind, type)))
         hint = nearest(found[1], known)
         return Mismatch(f"{owner} has no key {found[1]!r}{hint}", f"known: {', '.join(known)}")
-    told = reprlib.repr(value)
+    text = reprlib.repr(value)
     if reason.startswith("Invalid enum value"):
         choices = get_args(_member(kind, Literal))
         hint = nearest(str(value), choices)
-        return Mismatch(f"{owner} cannot be {told}{hint}", f"one of: {', '.join(choices)}")
+        return Mismatch(f"{owner} cannot be {text}{hint}", f"one of: {', '.join(choices)}")
     if not (found := _EXPECTED.fullmatch(reason)):
         return Mismatch(f"{owner}: {reason}", "")
     if "matching regex" in found["limit"]:
-        return Mismatch(f"{owner} is empty: {told}", "write a text")
+        return Mismatch(f"{owner} is empty: {text}", "write a text")
     if found["limit"]:
-        return Mismatch(f"{owner} cannot be {told}", f"allowed:{found['limit']}")
+        return Mismatch(f"{owner} cannot be {text}", f"allowed:{found['limit']}")
     words, remedy = _describe_types(found["types"].split(" | "))
     key = re.split(r"[.\[ ]", owner)[-1]
-    return Mismatch(f"{owner} must be {words}, not {told}", remedy.format(key=key))
+    return Mismatch(f"{owner} must be {words}, not {text}", remedy.format(key=key))
 
 
 def _describe_types(types: list[str]) -> tuple[str, str]:

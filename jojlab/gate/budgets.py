@@ -165,15 +165,15 @@ class Budgets:
 def read_budgets(path: Path) -> Budgets:
     """Read a file of budgets; UseError naming file, entry, value and remedy."""
     _, document = read_toml(path, FORM)
-    asked = checked(document, _Document, str(path), FORM)
-    if not asked.budget:
+    parsed = checked(document, _Document, str(path), FORM)
+    if not parsed.budget:
         raise UseError(f"{path}: no budget", f"write [[budget]]; {FORM}")
     budgets = tuple(
         _budget(entry, f"{path}: [[budget]] number {number}")
-        for number, entry in enumerate(asked.budget, 1)
+        for number, entry in enumerate(parsed.budget, 1)
     )
     return Budgets(
-        path, _experiment_path(path, asked.experiment), tuple(asked.set), asked.states, budgets
+        path, _experiment_path(path, parsed.experiment), tuple(parsed.set), parsed.states, budgets
     )
 
 

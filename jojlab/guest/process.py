@@ -122,8 +122,8 @@ class Guest:
                         f"the guest did not finish within {timeout_s:g} s; --timeout gives it more",
                         final=True,
                     )
-                told = _tail(self._folder / CONSOLE)
-                raise panic_error(self.error(_ENDED), told)
+                tail = _tail(self._folder / CONSOLE)
+                raise panic_error(self.error(_ENDED), tail)
             finally:
                 event.cancel()
                 gone.cancel()

@@ -111,16 +111,16 @@ def found_program(name: str, where: str = "") -> Path:
 
     Raises UseError where there is none; `where` says what names it, and stands before it.
     """
-    said = f"{where}{printable(name)}"
+    words = f"{where}{printable(name)}"
     if "/" in name:
         if Path(name).is_file():
             return Path(name).absolute()
-        raise UseError(f"{said}: no such program", "name a file, or a system's program")
+        raise UseError(f"{words}: no such program", "name a file, or a system's program")
     for folder in SYSTEM_PROGRAMS:
         if (path := Path(folder, name)).is_file():
             return path
     raise UseError(
-        f"{said}: no such program in {', '.join(SYSTEM_PROGRAMS)}",
+        f"{words}: no such program in {', '.join(SYSTEM_PROGRAMS)}",
         "install it, or give its path: ./NAME",
     )
 

@@ -124,8 +124,8 @@ def command(
 ) -> list[str]:
     """Return the whole command: paused at first, with a console file and a QMP connection."""
     backend = memory.backend(machine.whole_memory_mib)
-    given = arguments(machine, backend, str(image.kernel), str(image.initramfs))
-    return watched(given, console, qmp_descriptor, machine.architecture)
+    words = arguments(machine, backend, str(image.kernel), str(image.initramfs))
+    return watched(words, console, qmp_descriptor, machine.architecture)
 
 
 def watched(

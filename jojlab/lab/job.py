@@ -151,8 +151,8 @@ class Job:
         if isinstance(self.machine, WallMachine):
             return ""
         inputs = {each.name: each.identity for each in self.inputs}
-        asked = [self.record.decode(), self.afterwards.decode()]
-        parts: list[object] = [basis(self.image, self.machine), *asked, inputs]
+        texts = [self.record.decode(), self.afterwards.decode()]
+        parts: list[object] = [basis(self.image, self.machine), *texts, inputs]
         if self.core:
             parts += [asdict(self.core.tables), source_hash(), list(self.watched), FOLDED]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

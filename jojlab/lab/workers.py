@@ -63,15 +63,15 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
     Raises UseError when the agent finds the record wrong, or no guest is large enough; GuestError
     when the guest hangs, dies or cannot do it; MachineError when this machine lacks something.
     """
-    given = job.guest_input()
+    guest_input = job.guest_input()
     if isinstance(job.machine, Machine):
         files = run_by_virtual_clock(
-            cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell, core=job.core,
-            watched=job.watched,
+            cache, job.image, job.machine, guest_input, timeout_s=timeout_s, tell=tell,
+            core=job.core, watched=job.watched,
         )  # fmt: skip
     else:
         files = run_by_wall_clock(
-            cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell
+            cache, job.image, job.machine, guest_input, timeout_s=timeout_s, tell=tell
         )
     _check(files.pop(_OUTCOME, None))
     if job.kind.answer not in files:
@@ -86,14 +86,14 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
 def _check(raw: bytes | None) -> None:
     """Raise what the agent reports, or GuestError when it reports nothing that can be read."""
     try:
-        said = msgspec.json.decode(raw or b"", type=_AgentOutcome)
+        outcome = msgspec.json.decode(raw or b"", type=_AgentOutcome)
     except (ValueError, RecursionError) as error:
         raise GuestError(f"the guest's {_OUTCOME} is missing or damaged: {error}") from error
-    if said.status == "ok":
+    if outcome.status == "ok":
         return
-    if said.kind == "use":
-        raise UseError(said.message)
-    raise GuestError(f"the case failed in the guest: {said.message}", final=True)
+    if outcome.kind == "use":
+        raise UseError(outcome.message)
+    raise GuestError(f"the case failed in the guest: {outcome.message}", final=True)
 
 
 _KILL_EVERY_S = 0.1
@@ -130,8 +130,8 @@ class Processes:
         self._teller.join()
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        given = (self._to_tell, self._lifeline)
-        return ProcessPoolExecutor(self._width, self._context, _begin, given)
+        arguments = (self._to_tell, self._lifeline)
+        return ProcessPoolExecutor(self._width, self._context, _begin, arguments)
 
 
 @contextlib.contextmanager
@@ -139,11 +139,11 @@ def processes(
     cache: Cache, options: Options, tell: Callable[[int, str], None]
 ) -> Iterator[Processes]:
     """Yield an executor of as many jobs at a time as asked for; what runs at the end is killed."""
-    made = Processes(cache, options, tell)
+    processes = Processes(cache, options, tell)
     try:
-        yield made
+        yield processes
     finally:
-        made.end()
+        processes.end()
 
 
 def _pass_on(stages: Connection, tell: Callable[[int, str], None]) -> None:

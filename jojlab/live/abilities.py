@@ -188,11 +188,11 @@ def rust(cargo_toml: Path = AGENT_CARGO) -> str:
 
 def image(cache: Cache, icount_shift: int, *, build: bool) -> str:
     """Make the guest image if need be, and with `build` boot it once for its snapshot."""
-    made = ready_image(cache)
+    image = ready_image(cache)
     if not build:
-        return made.fingerprint
-    snapshot(cache, made, Machine(icount_shift))
-    return f"{made.fingerprint} with its snapshot"
+        return image.fingerprint
+    snapshot(cache, image, Machine(icount_shift))
+    return f"{image.fingerprint} with its snapshot"
 
 
 def usable(cache: Cache) -> str:

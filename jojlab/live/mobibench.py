@@ -89,7 +89,7 @@ def read_flags(arguments: Sequence[str]) -> MobibenchFlags | None:
     if rest:
         raise UseError(f"{WHERE}: {rest[0]!r} belongs to no flag", "name the directory with -p")
     numbers = {letter: _number(letter, flags.get(letter)) for letter in _NUMBERS}
-    asked = MobibenchFlags(
+    parsed = MobibenchFlags(
         Path(flags.get("p", "./mobibench")),
         numbers,
         is_database="d" in flags,
@@ -99,8 +99,8 @@ def read_flags(arguments: Sequence[str]) -> MobibenchFlags | None:
         rate_file=Path(flags["k"]) if "k" in flags else None,
         script=Path(flags["g"]) if "g" in flags else None,
     )
-    _refuse(asked)
-    return asked
+    _refuse(parsed)
+    return parsed
 
 
 def _number(letter: str, text: str | None) -> int:

@@ -159,22 +159,22 @@ def write(recording: Recording, folder: Path) -> ScriptCounts:
     counts, names = ScriptCounts(), DatabaseNames()
     for path in recording.manifest.there_before:
         counts.there_before.append(path_bytes(path).decode(errors="replace"))
-    made = [it for it in _connections(recording, counts, names) if not it.script.is_empty]
-    if len(made) > _MOST_CONNECTIONS:
+    scripts = [it for it in _connections(recording, counts, names) if not it.script.is_empty]
+    if len(scripts) > _MOST_CONNECTIONS:
         raise UseError(
-            f"{recording.folder}: {len(made)} connections, and a workload has at most "
+            f"{recording.folder}: {len(scripts)} connections, and a workload has at most "
             f"{_MOST_CONNECTIONS}",
             "record a shorter part of the program",
         )
-    if not made:
+    if not scripts:
         raise UseError(f"{recording.folder}: no statement on a file", "record another program")
     new_folder(folder)
-    files = [f"transaction-{number:03}{SUFFIX}" for number in range(len(made))]
-    for number, unit, after in followed([it.units for it in made], [it.files for it in made]):
-        made[number].script.follow(unit.line, [(files[other], count) for other, count in after])
-    for name, it in zip(files, made, strict=True):
+    files = [f"transaction-{number:03}{SUFFIX}" for number in range(len(scripts))]
+    for number, unit, after in followed([it.units for it in scripts], [it.files for it in scripts]):
+        scripts[number].script.follow(unit.line, [(files[other], count) for other, count in after])
+    for name, it in zip(files, scripts, strict=True):
         it.script.write(folder / name)
-    text = "".join(f"{line}\n" for line in sql_settings.lines([it.settings for it in made]))
+    text = "".join(f"{line}\n" for line in sql_settings.lines([it.settings for it in scripts]))
     (folder / sql_settings.NAME).write_text(text, encoding="utf-8")
     return counts
 
@@ -195,10 +195,12 @@ def _connections(
         if not path:
             _leave_out_memory(rows, attached.get(connection_id, []), counts)
             continue
-        said = f"{connection_id} of process {row['pid']}, thread {row['tid']}"
+        words = f"{connection_id} of process {row['pid']}, thread {row['tid']}"
         options = row.get("build_options", "").split()
         settings = ConnectionSettings(path, options, path in counts.there_before)
-        connection = _Connection(SqlScript(said, names(path), counts, names), names(path), settings)
+        connection = _Connection(
+            SqlScript(words, names(path), counts, names), names(path), settings
+        )
         if "DEFAULT_FOREIGN_KEYS" in options:
             connection.script.add(SqlStatement("PRAGMA foreign_keys = on"))
         before_ns = begin_ns

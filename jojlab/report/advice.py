@@ -78,7 +78,7 @@ def states_judged(choice: Choice, states_wanted: int = 0) -> str:
     """Say how many distinct states of which run were judged, by regime; empty where none were. Of
     an answer fewer than were `asked` for are all that there are, as far as draws found.
     """
-    told = []
+    lines = []
     for regime, case in choice.judged.items():
         if found := case.durability:
             states = text.count(found.states, "distinct state")
@@ -86,8 +86,8 @@ def states_judged(choice: Choice, states_wanted: int = 0) -> str:
                 states = f"all {states} that {text.count(found.draws, 'draw')} found"
             length = int(case.case.get("transactions", 0))
             run = f"a run of {text.count(length, 'transaction')}" if length else "the run"
-            told.append(f"{regime}: " * bool(regime) + f"{states} of {run}")
-    return "; ".join(told)
+            lines.append(f"{regime}: " * bool(regime) + f"{states} of {run}")
+    return "; ".join(lines)
 
 
 def worst_state(choice: Choice) -> str:
@@ -123,28 +123,28 @@ def excluded_filesystems(space: Space) -> dict[str, str]:
 
 def over_limits(advice: Advice, request: AdviceRequest) -> str:
     """Return how many settings are over the limits, and which comes closest to them."""
-    told = f"{text.count(advice.over_limits, 'candidate')} over the limits"
+    words = f"{text.count(advice.over_limits, 'candidate')} over the limits"
     if not advice.closest:
-        return told
+        return words
     candidate, found = advice.closest
     limits = request.limits
     cost = f"a p99 of {text.duration(found.p99_ns)}"
     if limits.years:
         years = request.flash.years(found.nand_bytes, limits.commits_a_day)
         cost = f"{cost} and {text.digits(years)} years"
-    return f"{told}; the closest, with {cost}: {settings_label(request.space.settings(candidate))}"
+    return f"{words}; the closest, with {cost}: {settings_label(request.space.settings(candidate))}"
 
 
 def saved_lines(gone: tuple[LineDelta, ...], most: int = 4) -> list[str]:
     """Return the lines of the present bill that are smaller or gone."""
-    told = []
+    lines = []
     for each in gone[:most]:
         now, answer = each.line, each.before
         left = (
             "none" if answer is None or not (answer.requests or answer.bytes) else amounts(answer)
         )
-        told.append(f"{owner(now)}: {amounts(now)} → {left}")
-    return told
+        lines.append(f"{owner(now)}: {amounts(now)} → {left}")
+    return lines
 
 
 def advice_json(
@@ -261,11 +261,11 @@ def _gain(first: Choice, present: Choice, request: AdviceRequest) -> Iterator[Ra
         return
     by = " by the row" * ("statements" in request.space.differences(first.candidate))
     ratio = speed_up(first, present)
-    told = f"{number(ratio)} times as fast{by}"
+    words = f"{number(ratio)} times as fast{by}"
     if 0 < ratio < 1:
         yield 0, f"It is dearer: {_loses(present, request)}."
-        told = f"{number(1 / ratio)} times as long{by}"
-    yield 0, f"One {name} then {takes} in place of {duration(now.commit_ns)}: {told}."
+        words = f"{number(1 / ratio)} times as long{by}"
+    yield 0, f"One {name} then {takes} in place of {duration(now.commit_ns)}: {words}."
     sends = f"it sends {size(then.bytes)} in place of {size(now.bytes)}"
     yield 1, f"Its p99 is {duration(then.p99_ns)} in place of {duration(now.p99_ns)}; {sends}."
 
@@ -340,8 +340,8 @@ def print_advice(
     """Print it; `gone` are the lines of the bill that each choice saves, by its name."""
     assert advice.present
     print_answer(console, advice_lines(advice, request))
-    for told in incomplete(advice):
-        console.print(f"[bold yellow]incomplete:[/bold yellow] {escape(told)}")
+    for label in incomplete(advice):
+        console.print(f"[bold yellow]incomplete:[/bold yellow] {escape(label)}")
     console.print(
         f"[bold]present[/bold] {escape(settings_label(request.space.settings(request.space.own)))}"
     )
@@ -377,18 +377,18 @@ def print_advice(
     for place, choice in enumerate(advice.answers, 1):
         name = f"answer-{place}"
         _print_answer(console, name, choice.candidate, request.space, gone.get(name, ()))
-        if told := states_judged(choice, request.states):
-            console.print(f"  tested: {escape(told)}")
+        if label := states_judged(choice, request.states):
+            console.print(f"  tested: {escape(label)}")
         if risk := worst_state(choice):
             console.print(f"  [yellow]risk:[/yellow] {escape(risk)}")
     for place, choice in enumerate(advice.refused, 1):
-        told = settings_label(request.space.settings(choice.candidate))
+        label = settings_label(request.space.settings(choice.candidate))
         worst = worst_state(choice) or durability_words(choice)
         by = "; the manuals refuse it too" if choice.manual_refuses else ""
         if by and not worst_state(choice):
             by = f"; {refusal_reason(request.space, choice.candidate)}"
         console.print(
-            f"[bold yellow]refused-{place}[/bold yellow] {escape(f'{told}: {worst}{by}')}"
+            f"[bold yellow]refused-{place}[/bold yellow] {escape(f'{label}: {worst}{by}')}"
         )
     if not request.states and request.space.guarantee is not Guarantee.NONE:
         console.print(f"[yellow]{NOT_CUT}[/yellow]")
@@ -397,8 +397,8 @@ def print_advice(
     if advice.over_limits:
         console.print(escape(over_limits(advice, request)))
     for candidate, why in advice.failed.items():
-        told = settings_label(request.space.settings(candidate))
-        console.print(f"[yellow]not measured[/yellow] {escape(f'{told}: {why}')}")
+        label = settings_label(request.space.settings(candidate))
+        console.print(f"[yellow]not measured[/yellow] {escape(f'{label}: {why}')}")
     whole = len(request.space.candidates)
     among = "" if request.space.guarantee is Guarantee.NONE else " that the manuals allow"
     console.print(f"{whole:,} settings{among}; {advice.measured} measured, refused ones with them")

@@ -127,9 +127,9 @@ def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> s
     median = result.case.figures.median
     commits, syncs = int(program.get("commits", 0)), int(program.get("syncs", 0))
     counts = ((commits, "commit"), (syncs, "other sync" if commits else "sync"))
-    made = " and ".join(f"{found:,} {one}{'s' * (found != 1)}" for found, one in counts if found)
+    amounts = " and ".join(f"{found:,} {one}{'s' * (found != 1)}" for found, one in counts if found)
     p50, p99 = (duration(median[name]) for name in ("latency_ns_p50", "latency_ns_p99"))
-    words = f"{live_subject(program)} made {made} in {duration(live.traced_ns)}: one takes {p50}"
+    words = f"{live_subject(program)} made {amounts} in {duration(live.traced_ns)}: one takes {p50}"
     sent = median.get("bytes_per_commit")
     sends = f" and sends {size(sent)}." if sent else "."
     whole = f"{words} (p99 {p99}){sends}"
@@ -228,13 +228,13 @@ def _cost(result: Answer) -> str:
 
 def _apart(case: CaseSummary) -> str:
     """Say what transactions there were beside commits; empty where there were none."""
-    told = [
+    parts = [
         f"{each.transactions:,} "
         f"{'were rolled back' if each.kind == 'rollback' else 'changed nothing'} "
         f"(p50 {duration(each.latency_ns_p50)})"
         for each in case.apart
     ]
-    return f"Of other transactions, {' and '.join(told)}; no figure counts them." if told else ""
+    return f"Of other transactions, {' and '.join(parts)}; no figure counts them." if parts else ""
 
 
 def _where(result: Answer) -> str:
@@ -349,8 +349,8 @@ def _times(factor: Factor) -> str:
 
 
 def _then(factors: Sequence[Factor | None]) -> str:
-    told = (f"{each.name} = {each.fastest}, {_times(each)} times" for each in factors if each)
-    return sentence(told, "Then ")
+    parts = (f"{each.name} = {each.fastest}, {_times(each)} times" for each in factors if each)
+    return sentence(parts, "Then ")
 
 
 def _where_of_several(result: Answer) -> str:
@@ -477,11 +477,11 @@ def _traffic_lines(
 
 def _incomplete(summary: RunSummary) -> str:
     """Say how much is missing, and what of the first; empty where nothing is."""
-    told = []
+    lines = []
     if lacking := summary.incomplete:
         of = f"{len(lacking)} of {len(summary.cases)} cases lack data, {lacking[0].label}: "
-        told.append(of * (len(summary.cases) > 1) + "; ".join(lacking[0].missing.in_words))
+        lines.append(of * (len(summary.cases) > 1) + "; ".join(lacking[0].missing.in_words))
     for status in ("failed", "pending"):
         if cases := [case for case in summary.cases if case.status == status]:
-            told.append(f"{text.integer(len(cases), 'case')} {status}")
-    return f"Incomplete: {'; '.join(told)}." if told else ""
+            lines.append(f"{text.integer(len(cases), 'case')} {status}")
+    return f"Incomplete: {'; '.join(lines)}." if lines else ""

@@ -58,13 +58,13 @@ def bill_deferred_words(bill: Bill) -> str:
 
 def apart_words(apart: Iterable[Apart]) -> str:
     """Say what transactions there were beside commits; empty where there were none."""
-    told = [
+    parts = [
         f"{text.integer(each.transactions, 'transaction')} "
         f"{_apart_kind(each)} (p50 {text.duration(each.latency_ns_p50)}, "
         f"p99 {text.duration(each.latency_ns_p99)})"
         for each in apart
     ]
-    return f"beside the commits: {'; '.join(told)}" if told else ""
+    return f"beside the commits: {'; '.join(parts)}" if parts else ""
 
 
 def _apart_kind(each: Apart) -> str:
@@ -244,8 +244,8 @@ def print_bill(console: Console, bill: Bill, unit: str = "commit") -> None:
             _add_rows(table, bill, bill.part(part), total.bytes if part in CAUSED else 0)
     console.print(table)
     for part in ("commit", "deferred"):
-        told = (*reason_sentences(bill, part), *journal_sentences(bill, part))
-        for sentence in told:
+        sentences = (*reason_sentences(bill, part), *journal_sentences(bill, part))
+        for sentence in sentences:
             console.print(escape(sentence if part == "commit" else f"deferred: {sentence}"))
     for sentence in life_sentences(bill):
         console.print(escape(sentence))
@@ -348,8 +348,8 @@ def _part(bill: Bill, part: str) -> dict[str, Any]:
         ]
     )  # fmt: skip
     life = life_sentences(bill) if part == "commit" else ()
-    told = (*reason_sentences(bill, part), *journal_sentences(bill, part), *life)
-    return {"rows": rows, "reasons": told}
+    sentences = (*reason_sentences(bill, part), *journal_sentences(bill, part), *life)
+    return {"rows": rows, "reasons": sentences}
 
 
 def _block_type_words(bill: Bill, row: BillRow) -> str:

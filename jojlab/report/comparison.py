@@ -179,14 +179,14 @@ def _print_parts(console: Console, comparison: Comparison) -> None:
     """Print a line for each part that differs: versions in full; hashes say no more than that."""
     for part, names in parts(comparison.fingerprint).items():
         ends = {name: comparison.fingerprint[name] for name in names}
-        told = [
+        lines = [
             _change_words(*both) if name == part else f"{_last(name)} {_change_words(*both)}"
             for name, both in ends.items()
             if not any(_HASH.fullmatch(str(end)) for end in both)
         ]
-        if hashes := len(ends) - len(told):
-            told.append(f"{hashes} hash{'es' if hashes > 1 else ''} ({_ALL})")
-        console.print(f"[cyan]{escape(part)}[/cyan]: {escape('; '.join(told))}")
+        if hashes := len(ends) - len(lines):
+            lines.append(f"{hashes} hash{'es' if hashes > 1 else ''} ({_ALL})")
+        console.print(f"[cyan]{escape(part)}[/cyan]: {escape('; '.join(lines))}")
 
 
 def _last(name: str) -> str:

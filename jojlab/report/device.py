@@ -39,10 +39,10 @@ def print_device(
     for name, meaning in INTERFACES[profile.interface].figures.items():
         if row := stated.get(name):
             off = f"{figures[name] / row.value - 1:+.1%}"
-            said = f"{meaning}; {row.source}"
+            note = f"{meaning}; {row.source}"
             if row.sets:
-                said += f"; no check: {row.sets} was set from it"
-            table.add_row(name, f"{figures[name]:,}", f"{row.value:,}", off, escape(said))
+                note += f"; no check: {row.sets} was set from it"
+            table.add_row(name, f"{figures[name]:,}", f"{row.value:,}", off, escape(note))
         else:
             table.add_row(name, f"{figures[name]:,}", "", "", escape(meaning))
     console.print(table)
@@ -215,8 +215,8 @@ def _effects(result: Sensitivity) -> str:
         if not _moves(result, number):
             continue
         for value in number.values:
-            told = [_change(changes[number.key, value, case]) for case in cases]
-            rows.append([f"`{number.key}` = {number.value:,}", f"{value:,}", number.why, *told])
+            cells = [_change(changes[number.key, value, case]) for case in cases]
+            rows.append([f"`{number.key}` = {number.value:,}", f"{value:,}", number.why, *cells])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -244,6 +244,6 @@ def _unmoved(result: Sensitivity) -> str:
 def _sources(result: Sensitivity) -> str:
     rows = ["| number | value | from | source |", "|---|---|---|---|"]
     for number in result.numbers:
-        said = number.source.replace("|", "\\|")
-        rows.append(f"| `{number.key}` | {number.value:,} | {number.origin} | {said} |")
+        source = number.source.replace("|", "\\|")
+        rows.append(f"| `{number.key}` | {number.value:,} | {number.origin} | {source} |")
     return "\n".join(rows)

@@ -320,8 +320,8 @@ def state_words(case: CaseSummary, state: JudgedState) -> str:
 
 def boot_words(findings: BootFindings) -> str:
     """Return what a boot makes of a state that cannot be mounted."""
-    said = " ".join(findings.words.split())
-    return f"{findings.command}, as boots run it ({said}): {_AFTER_BOOT[findings.outcome]}"
+    words = " ".join(findings.words.split())
+    return f"{findings.command}, as boots run it ({words}): {_AFTER_BOOT[findings.outcome]}"
 
 
 def _as_after(result: Sequence[int | None]) -> str:

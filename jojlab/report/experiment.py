@@ -394,9 +394,9 @@ def _value(result: Statement, point: Point, *, is_first: bool) -> list[Cell]:
     if result.status == "inferred":
         mark = "inferred, not printed"
     explained = f"Why ours differs: {result.reason}" if result.reason else ""
-    said = [result.note, explained] if is_first else []
+    lines = [result.note, explained] if is_first else []
     return [
-        Noted(title(result), "\n".join(filter(None, said))),
+        Noted(title(result), "\n".join(filter(None, lines))),
         case_words(point),
         result.source,
         Noted(published_value(result), mark),

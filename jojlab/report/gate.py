@@ -49,24 +49,24 @@ def amount(limit: Limit, number: Number) -> str:
 
 def headline(verdict: LimitVerdict) -> str:
     """Return one sentence on a limit."""
-    told = f"{verdict.label}: {verdict.limit.text}: {verdict.outcome}, {measured_value(verdict)}"
+    words = f"{verdict.label}: {verdict.limit.text}: {verdict.outcome}, {measured_value(verdict)}"
     if verdict.why:
-        told += f" ({verdict.why})"
+        words += f" ({verdict.why})"
     if verdict.outcome is LimitOutcome.BROKEN and verdict.before is not None:
-        told += f"; accepted: {accepted_value(verdict)}"
-    return told
+        words += f"; accepted: {accepted_value(verdict)}"
+    return words
 
 
 def details(verdict: LimitVerdict) -> list[str]:
     """Return the settings that changed, and the lines that grew or are dearest."""
-    told = [f"changed: {name}: {old} → {new}" for name, old, new in verdict.changed]
-    told += [grown_line_words(each) for each in verdict.lines[:SPELLED]]
+    lines = [f"changed: {name}: {old} → {new}" for name, old, new in verdict.changed]
+    lines += [grown_line_words(each) for each in verdict.lines[:SPELLED]]
     if len(verdict.lines) > SPELLED:
-        told.append(f"{len(verdict.lines) - SPELLED} more lines")
+        lines.append(f"{len(verdict.lines) - SPELLED} more lines")
     worst = verdict.durability and verdict.durability.worst
     if worst and verdict.outcome is LimitOutcome.BROKEN:
-        told.append(durability.state_words(verdict.case, worst))
-    return told
+        lines.append(durability.state_words(verdict.case, worst))
+    return lines
 
 
 def grown_line_words(result: LineDelta) -> str:
@@ -81,8 +81,8 @@ def grown_line_words(result: LineDelta) -> str:
 def gate_summary(verdicts: Sequence[LimitVerdict]) -> str:
     """Return how many limits hold."""
     counts = {kept: sum(each.outcome is kept for each in verdicts) for kept in LimitOutcome}
-    told = ", ".join(f"{count} {kept}" for kept, count in counts.items() if count)
-    return f"{text.count(len(verdicts), 'limit')}: {told}"
+    words = ", ".join(f"{count} {kept}" for kept, count in counts.items() if count)
+    return f"{text.count(len(verdicts), 'limit')}: {words}"
 
 
 def _size(line: BillLine) -> float:
@@ -119,8 +119,8 @@ def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
             continue
         style = _STYLES[each.outcome]
         console.print(f"[{style}]{each.outcome}[/{style}] {escape(headline(each))}")
-        for told in details(each):
-            console.print(f"    {escape(told)}")
+        for line in details(each):
+            console.print(f"    {escape(line)}")
     table = new_table(
         ("case", "left"), ("limit", "left"), ("", "left"), ("now", "right"), ("accepted", "right")
     )
@@ -275,7 +275,7 @@ def markdown(verdicts: Sequence[LimitVerdict], name: str) -> str:
     for each in verdicts:
         if each.outcome is not LimitOutcome.KEPT:
             rows += ["", f"**{each.outcome}**: {_plain(headline(each))}", ""]
-            rows += [f"- {_plain(told)}" for told in details(each)]
+            rows += [f"- {_plain(line)}" for line in details(each)]
     return "\n".join([*rows, "", NO_TOLERANCE, ""])
 
 

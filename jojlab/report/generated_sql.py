@@ -31,10 +31,10 @@ def short_lines(
     count: int, states: int, harmed: HarmedScript | None, folder: Path | None
 ) -> tuple[str, ...]:
     """Return the short answer about `count` scripts of which so many states each were asked."""
-    asked = text.integer(states, "state")
+    judged = text.integer(states, "state")
     if harmed is None:
         scripts = f"None of {text.integer(count, 'script')} was seen harmed in a way that the"
-        return (f"{scripts} manuals rule out, in {asked} of each, which proves nothing safe.",)
+        return (f"{scripts} manuals rule out, in {judged} of each, which proves nothing safe.",)
     fewest = text.integer(len(harmed.script), "transaction")
     of = (
         f"of its {harmed.transactions}" if len(harmed.script) < harmed.transactions else "all of it"

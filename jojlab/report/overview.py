@@ -151,12 +151,12 @@ def warnings(summary: RunSummary) -> Markup:
     lost = _group_by_words(
         (case.label, "; ".join(case.missing.in_words)) for case in summary.incomplete
     )
-    told = [
+    lines = [
         (summary.partial(case), f"{case.label}: {case.status}. {case.reason}")
         for case in summary.unfinished
     ]
-    failed = [words for partial, words in told if not partial]
-    lacking = [f"{words} ({partial})" for partial, words in told if partial]
+    failed = [words for partial, words in lines if not partial]
+    lacking = [f"{words} ({partial})" for partial, words in lines if partial]
     if len(failed) > _MOST_FAILED:
         more = len(failed) - _MOST_FAILED
         failed[_MOST_FAILED:] = [f"and {more} more: see How it was measured, Cases without figures"]

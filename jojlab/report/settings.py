@@ -127,15 +127,15 @@ def _disk_lines(settings: Mapping[str, Value], changed: Differences) -> Iterator
     journal = str(settings["journal_device"])
     if not {"filesystem", "mkfs_options", "mount_options", "journal_device"} & changed.keys():
         return
-    made = {"filesystem", "mkfs_options", "journal_device"} & changed.keys()
-    yield "# as root; mkfs destroys what is on DEVICE" if made else "# as root"
+    mkfs_fields = {"filesystem", "mkfs_options", "journal_device"} & changed.keys()
+    yield "# as root; mkfs destroys what is on DEVICE" if mkfs_fields else "# as root"
     external = FILESYSTEMS[filesystem].external_journal
     if journal != NO_DEVICE and external:
-        if made and external.prepare:
+        if mkfs_fields and external.prepare:
             yield external.prepare
         mkfs = external.mkfs_options.format(mkfs)
         mount = ",".join(filter(None, (mount, external.mount_option)))
-    if made:
+    if mkfs_fields:
         yield " ".join(filter(None, (f"mkfs.{filesystem}", mkfs.strip(), "DEVICE")))
     options = f"-o {mount.lstrip(',')} " if mount else ""
     yield f"mount -t {filesystem} {options}DEVICE DIRECTORY"

@@ -173,8 +173,8 @@ def _print_risks(console: Console, summary: RunSummary) -> None:
         console.print(f"[yellow]! at risk[/yellow] {escape(f'{sentence} ({where})')}")
     for case in summary.measured:
         if words := durability.contradiction(case):
-            told = f"{case.label}: {words}; {durability.verdict_sentence(case)}"
-            console.print(f"[bold yellow]power cuts[/bold yellow] {escape(told)}")
+            line = f"{case.label}: {words}; {durability.verdict_sentence(case)}"
+            console.print(f"[bold yellow]power cuts[/bold yellow] {escape(line)}")
 
 
 def _durability(case: CaseSummary) -> str:
@@ -204,8 +204,8 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
     for case in summary.cases:
         missing = case.missing
         if missing.incomplete:
-            told = "; ".join(missing.in_words)
-            console.print(f"[bold red]incomplete[/bold red] {escape(f'{case.label}: {told}')}")
+            reasons = "; ".join(missing.in_words)
+            console.print(f"[bold red]incomplete[/bold red] {escape(f'{case.label}: {reasons}')}")
         for note in missing.notes:
             console.print(f"[yellow]note[/yellow] {escape(case.label)}: {escape(note)}")
     for status, cases in _without_result(summary).items():
@@ -268,13 +268,13 @@ def _print_durability(console: Console, case: CaseSummary) -> None:
     if words := durability.contradiction(case):
         console.print(f"[bold yellow]{words}[/bold yellow]")
     if case.durability:
-        told = (
+        sentences = (
             durability.moments(case),
             durability.worst_sentence(case),
             durability.needs_sentence(case),
             *durability.cause_sentences(case),
         )
-        for line in filter(None, told):
+        for line in filter(None, sentences):
             console.print(f"[dim]{escape(line)}[/dim]")
 
 
@@ -313,8 +313,8 @@ def print_pivot(console: Console, pivot: Pivot, summary: RunSummary) -> None:
         console.print(f"[yellow]! {mark}[/yellow] {escape(f'{sentence} ({where})')}")
     for case in shown_cases:
         if case.durability and case.durability.is_unsafe:
-            told = escape(f"{case.label}: {durability.outcome_words(case)}")
-            console.print(f"[yellow]! power cuts[/yellow] {told}")
+            line = escape(f"{case.label}: {durability.outcome_words(case)}")
+            console.print(f"[yellow]! power cuts[/yellow] {line}")
     console.print(f"[dim]power cuts: {durability.summarise_durability(shown_cases)}[/dim]")
 
 
@@ -333,8 +333,8 @@ def write_cases(stream: TextIO, cases: Sequence[CaseSummary]) -> None:
     # A few figures have the name of a field, such as transactions.
     heads = [f"case_{name}" if name in figures else name for name in fields]
     writer = csv.writer(CsvStream(stream), lineterminator="\n")
-    said = ["case_id", "status", "seeds", "at_risk", "durability"]
-    writer.writerow([*said, *heads, *figures])
+    columns = ["case_id", "status", "seeds", "at_risk", "durability"]
+    writer.writerow([*columns, *heads, *figures])
     for case in cases:
         writer.writerow(
             [case.case_id, case.status, len(case.figures.seeds)]

@@ -246,8 +246,8 @@ class PowerCuts(Struct, kw_only=True):
         for outcome in OUTCOMES:
             count = sum(state.outcome == outcome for state in self.states)
             if self.outcomes.get(outcome, 0) != count:
-                said = self.outcomes.get(outcome, 0)
-                raise Mismatch(f"outcomes.{outcome} is {said}, but {count} are listed", "")
+                outcome_count = self.outcomes.get(outcome, 0)
+                raise Mismatch(f"outcomes.{outcome} is {outcome_count}, but {count} are listed", "")
         if self.boundary_states_left_out < 0 or self.draws < self.sampled_states:
             raise Mismatch("boundary_states_left_out or draws are fewer than can be", "")
         if any(not self.begin_ns <= state.cut_ns <= self.end_ns for state in self.states):

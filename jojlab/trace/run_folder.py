@@ -163,8 +163,8 @@ class RunFolder:
     def _identity(self) -> list[Any]:
         """Return what makes this run another one than others, as JSON has it."""
         cases = [(entry.case_id, entry.case) for entry in self.cases]
-        asked = [self.experiment, self.seeds, cases, self.fingerprint]
-        return msgspec.json.decode(json.dumps(asked), type=list[Any])
+        identity = [self.experiment, self.seeds, cases, self.fingerprint]
+        return msgspec.json.decode(json.dumps(identity), type=list[Any])
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:

@@ -124,8 +124,8 @@ class PublishedTable(Struct, kw_only=True, forbid_unknown_fields=True):
         for group in self.group:
             for row in group.rows:
                 if len(row.values) != len(self.columns):
-                    said = f"{group.name}, {row.name} has {len(row.values)} values"
-                    raise Mismatch(said, f"one for each of the {len(self.columns)} columns")
+                    sentence = f"{group.name}, {row.name} has {len(row.values)} values"
+                    raise Mismatch(sentence, f"one for each of the {len(self.columns)} columns")
 
 
 class StoredVariant(Struct):

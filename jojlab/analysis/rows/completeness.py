@@ -50,8 +50,8 @@ def completeness(data: Dataset) -> dict[str, Completeness]:
     for row in ask(data, "rows/missing"):
         case_id, key, value = row["case_id"], row["key"], row["value"]
         if key == "incomplete_reasons":
-            told = msgspec.json.decode(value, type=list[str])
-            reasons.setdefault(case_id, {}).update(dict.fromkeys(told))
+            texts = msgspec.json.decode(value, type=list[str])
+            reasons.setdefault(case_id, {}).update(dict.fromkeys(texts))
         elif key in _NOTES:
             kind, tell = _NOTES[key]
             notes.setdefault(case_id, []).extend(tell(msgspec.json.decode(value, type=kind)))
@@ -82,8 +82,8 @@ def _allowed_to_fail(failures: Mapping[str, FailedStatements]) -> Iterator[str]:
     """Say which statements of scripts failed that may (docs/own-sql.md)."""
     for error, failed in failures.items():
         if allowed := failed.statements - failed.unexpected:
-            told = f"{plural(allowed, 'statement')} failed that may"
-            yield f"{told}: {error} (first: {failed.first})"
+            words = f"{plural(allowed, 'statement')} failed that may"
+            yield f"{words}: {error} (first: {failed.first})"
 
 
 def _open_at_end(transactions: int) -> Iterator[str]:

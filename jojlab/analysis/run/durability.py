@@ -158,8 +158,8 @@ class Durability:
         seen = {name for name, count in self.outcomes.items() if count and name != "kept"}
         if seen - warned:
             return Contradiction.UNPROMISED
-        told = any(each.kind is not Harm.STATED for each in hazards)
-        return Contradiction.UNSEEN if told and not seen else None
+        is_warned = any(each.kind is not Harm.STATED for each in hazards)
+        return Contradiction.UNSEEN if is_warned and not seen else None
 
 
 def durability_by_case(run: RunFolder) -> dict[str, Durability]:

@@ -126,8 +126,8 @@ def _places(summary: RunSummary) -> list[dict[str, Any]]:
 
 def _axes(summary: RunSummary, places: Sequence[dict[str, Any]]) -> list[str]:
     """Return the fewest axes that tell the cases apart: the experiment's, else all that differ."""
-    asked = [axis for part in summary.parts for axis in part.axes]
-    for names in ([EXPERIMENT, VARIANT, *asked], [name for place in places for name in place]):
+    all_axes = [axis for part in summary.parts for axis in part.axes]
+    for names in ([EXPERIMENT, VARIANT, *all_axes], [name for place in places for name in place]):
         axes = [
             name
             for name in dict.fromkeys(names)

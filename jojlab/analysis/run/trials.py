@@ -182,13 +182,13 @@ def fault_outcome(
         if state.outcome != "kept" and not state.torn_block
     ]
     own = [state for state in harmful if state.outcome not in usual]
-    told = [(it.remount, it.fault) for it in trial if it.remount and it.fault]
-    remount, findings = max(told, key=lambda each: OUTCOMES.index(each[0].outcome))
+    pairs = [(it.remount, it.fault) for it in trial if it.remount and it.fault]
+    remount, findings = max(pairs, key=lambda each: OUTCOMES.index(each[0].outcome))
     found = summarise_power_cuts(trial)
-    is_met = any(each.at_ns is not None for _, each in told)
+    is_met = any(each.at_ns is not None for _, each in pairs)
     if kind == "no-space":
         # Not every call is seen that a full disk refuses: the program's end tells of it too.
-        is_met |= any(each.ended != usual_end for _, each in told) or bool(own)
+        is_met |= any(each.ended != usual_end for _, each in pairs) or bool(own)
         is_met |= remount.outcome != "kept"
     if is_met and (remount.outcome != "kept" or own):
         verdict = FaultVerdict.BROKEN

@@ -261,9 +261,9 @@ def study_page(study: FleetStudy, data: str) -> str:
     ]  # fmt: skip
     command = f"joj fleet report --data {shlex.quote(data)} --json"
     lost = first_lines.left_out_lines(study.left_out) + first_lines.loss_lines(study.losses)
-    told = lost, first_lines.study_remarks(study)
+    remarks = lost, first_lines.study_remarks(study)
     lead = first_lines.headline(study)
-    return _page("A fleet's days", lead, told, parts, specs, command, fleet_lines(study))
+    return _page("A fleet's days", lead, remarks, parts, specs, command, fleet_lines(study))
 
 
 def day_page(day: DeviceDay, data: str) -> str:
@@ -293,8 +293,8 @@ def day_page(day: DeviceDay, data: str) -> str:
         f"--day {day.day} --json"
     )
     lost = first_lines.left_out_lines(day.left_out) + first_lines.loss_lines(day.losses)
-    told = lost, first_lines.day_remarks(day)
-    return _page(f"{day.device}, {day.day}", lead, told, parts, specs, command)
+    remarks = lost, first_lines.day_remarks(day)
+    return _page(f"{day.device}, {day.day}", lead, remarks, parts, specs, command)
 
 
 def _page(

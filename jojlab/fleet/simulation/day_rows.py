@@ -198,14 +198,14 @@ class DayRequests(NamedTuple):
 def day_requests(commits: DayCommits, generator: np.random.Generator) -> DayRequests:
     """Return the requests that a day with these commits has."""
     place = commits.end_ns // _TEN_MINUTES_NS * len(APPS) + commits.app
-    made = np.bincount(place, minlength=INTERVALS * len(APPS))
-    writes = made * phones.REQUESTS_A_COMMIT
+    per_place = np.bincount(place, minlength=INTERVALS * len(APPS))
+    writes = per_place * phones.REQUESTS_A_COMMIT
     reads = generator.poisson(writes * phones.READS_A_WRITE)
     counts = np.concatenate(
         [
             generator.multinomial(writes, _shares(_WRITES)),
             generator.multinomial(reads, _shares(_READS)),
-            made[:, None],
+            per_place[:, None],
         ],
         axis=1,
     )
@@ -276,13 +276,13 @@ def file_lives(
             counts["deleted", process, kind, lived, size] += 1
     for app in APPS:
         for kind, files, lived_ms, size_bytes in _OTHERS:
-            made = int(generator.poisson(files * share))
-            gone = int(generator.binomial(made, 0.7))
+            count = int(generator.poisson(files * share))
+            gone = int(generator.binomial(count, 0.7))
             for age in generator.lognormal(np.log(lived_ms), 2.5, gone):
                 size = _above(float(generator.lognormal(np.log(size_bytes), 1)))
                 counts["deleted", app.process, kind, _above(age), size] += 1
-            if made:
-                counts["created", app.process, kind, None, None] += made
+            if count:
+                counts["created", app.process, kind, None, None] += count
     return [
         {
             "event": event,

@@ -95,7 +95,7 @@ def compact(
 def _compact_units(store: Store, units: list[Unit]) -> int:
     """Make one unit of these; return how many segments it holds."""
     held = sorted(frozenset[str]().union(*(segment_hashes(store, unit) for unit in units)))
-    made = Unit(units[0].day, units[0].device, compacted_name(held))
+    target = Unit(units[0].day, units[0].device, compacted_name(held))
     in_order = sorted(units, key=lambda unit: (_begin_ns(store, unit), unit.name))
     folder = store.spool / f"{_FOLDER}{uuid.uuid4().hex}"
     folder.mkdir()
@@ -107,10 +107,10 @@ def _compact_units(store: Store, units: list[Unit]) -> int:
             rows = _merge(store, [unit.key(table) for unit in in_order], table, path, metadata)
             if table == SEGMENTS and rows != len(held):
                 raise DataError(
-                    f"{made.key(table)}: {len(held)} segments have {rows} rows of segments",
+                    f"{target.key(table)}: {len(held)} segments have {rows} rows of segments",
                     "restore the store from a copy",
                 )
-            store.put([(path, made.key(table))])
+            store.put([(path, target.key(table))])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return len(held)

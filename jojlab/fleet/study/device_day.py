@@ -104,20 +104,20 @@ def device_day(
         raise UseError(
             f"{device}: nothing was observed on {day}", f"its days: {days[0]} to {days[-1]}"
         )
-    asked = {"device": device, "day": day or days[-1]}
-    segments = fleet_ask(engine, "day_segments", **asked)
+    parameters = {"device": device, "day": day or days[-1]}
+    segments = fleet_ask(engine, "day_segments", **parameters)
     offset_s = int(segments[-1]["utc_offset_s"])
     return DeviceDay(
         device=device,
-        day=asked["day"],
+        day=parameters["day"],
         utc_offset_s=offset_s,
         losses=losses([day_coverage(segments)]),
         segments=segments,
-        commits=fleet_ask(engine, "day_commits", **asked),
-        dearest=[_dear(row, offset_s) for row in fleet_ask(engine, "day_dearest", **asked)],
-        databases=fleet_ask(engine, "day_databases", **asked),
-        files=fleet_ask(engine, "day_files", **asked),
-        io=fleet_ask(engine, "day_io", **asked),
+        commits=fleet_ask(engine, "day_commits", **parameters),
+        dearest=[_dear(row, offset_s) for row in fleet_ask(engine, "day_dearest", **parameters)],
+        databases=fleet_ask(engine, "day_databases", **parameters),
+        files=fleet_ask(engine, "day_files", **parameters),
+        io=fleet_ask(engine, "day_io", **parameters),
         left_out=left_out,
     )
 

@@ -243,8 +243,8 @@ class FleetStudy:
     @property
     def daily_commits(self) -> float:
         """Commits of a device and day; checkpoints are none."""
-        made = sum(int(row["commits"]) for row in self.commits if row["kind"] == "commit")
-        return made / self.device_days
+        commits = sum(int(row["commits"]) for row in self.commits if row["kind"] == "commit")
+        return commits / self.device_days
 
     @property
     def daily_write_bytes(self) -> float:

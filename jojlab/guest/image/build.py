@@ -400,8 +400,8 @@ class UnpackedPackages:
 def _versions(packages: tuple[Path, ...], names: list[str]) -> dict[str, str]:
     versions = {}
     for path in packages:
-        told = run_tool(["dpkg-deb", "-f", str(path), "Package", "Version"], "read a package")
-        fields = dict(line.split(": ", 1) for line in told.splitlines())
+        output = run_tool(["dpkg-deb", "-f", str(path), "Package", "Version"], "read a package")
+        fields = dict(line.split(": ", 1) for line in output.splitlines())
         if fields["Package"] in names:
             versions[fields["Package"]] = fields["Version"]
     return versions

@@ -71,8 +71,10 @@ class Archive:
         """Return `names` and all they depend on, in turn, whose own names match `wanted`."""
         no = [f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks",
                                           "replaces", "enhances")]  # fmt: skip
-        told = self._run(["apt-cache", "depends", "--recurse", *no, *names], f"look {names[0]} up")
-        found = dict.fromkeys([*names, *re.findall(r"^(\w\S*)$", told, re.MULTILINE)])
+        output = self._run(
+            ["apt-cache", "depends", "--recurse", *no, *names], f"look {names[0]} up"
+        )
+        found = dict.fromkeys([*names, *re.findall(r"^(\w\S*)$", output, re.MULTILINE)])
         return [name for name in found if re.fullmatch(wanted, name)]
 
     def download(self, names: Sequence[str], folder: Path) -> None:
@@ -104,8 +106,8 @@ def own_sources() -> list[Source]:
 def _indexes(*wanted: str) -> list[Source]:
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
                "Created-By: Packages", "Origin: Debian", "Component: main", *wanted]  # fmt: skip
-    told = _output(command, "ask apt for its archive", dict(os.environ), None).splitlines()
-    found = list(dict.fromkeys(Source(*line.split()) for line in told if len(line.split()) == 2))
+    lines = _output(command, "ask apt for its archive", dict(os.environ), None).splitlines()
+    found = list(dict.fromkeys(Source(*line.split()) for line in lines if len(line.split()) == 2))
     if not found:
         raise MachineError(
             "apt knows no archive of Debian",

@@ -162,15 +162,15 @@ def named_kernel(
 
     Raises UseError for an unknown name, MachineError where it cannot be had.
     """
-    asked = read_named(name, kernels)
-    pattern = asked.pattern(architecture)
-    key = sha256(msgspec.json.encode([asked.suite, pattern]))[:16]
+    choice = read_named(name, kernels)
+    pattern = choice.pattern(architecture)
+    key = sha256(msgspec.json.encode([choice.suite, pattern]))[:16]
 
     def build(folder: Path) -> None:
-        fetch_kernel(cache, suite_sources(asked.suite), pattern, architecture, folder)
+        fetch_kernel(cache, suite_sources(choice.suite), pattern, architecture, folder)
 
     entry = cache.entry("packages", f"kernel-{key}", build)
-    return kernel_of(entry, asked.suite, architecture)
+    return kernel_of(entry, choice.suite, architecture)
 
 
 def kernel_of(entry: Path, suite: str, architecture: Architecture) -> ArchiveKernel:

@@ -58,8 +58,8 @@ class BuiltKernel:
     @cached_property
     def version(self) -> str:
         """See Kernel: a hash of its files."""
-        told = (f"{path.relative_to(self.folder)} {sha256_file(path)}\n" for path in self.files)
-        return f"build-{sha256(''.join(told).encode())[:16]}"
+        lines = (f"{path.relative_to(self.folder)} {sha256_file(path)}\n" for path in self.files)
+        return f"build-{sha256(''.join(lines).encode())[:16]}"
 
     @cached_property
     def files(self) -> Sequence[Path]:

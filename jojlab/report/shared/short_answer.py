@@ -41,13 +41,13 @@ def print_answer(console: Console, lines: Iterable[str]) -> None:
 
 def sentence(parts: Iterable[str], begin: str = "", between: str = "; ") -> str:
     """Return as many parts as fit into a line, as a sentence; empty where there are none."""
-    told = ""
+    line = ""
     for part in filter(None, parts):
-        longer = f"{told}{between}{part}" if told else begin + part
-        if told and len(longer) + 1 > MOST_COLUMNS:
+        longer = f"{line}{between}{part}" if line else begin + part
+        if line and len(longer) + 1 > MOST_COLUMNS:
             break
-        told = longer
-    return f"{told}." if told else ""
+        line = longer
+    return f"{line}." if line else ""
 
 
 def _cut(line: str) -> str:

@@ -165,8 +165,8 @@ def import_trace(path: Path, out: Path, format_name: str = "") -> tuple[RunFolde
     """
     source = _know(path, format_name)
     # The tables are made before the run: a bad line leaves no run behind.
-    with tempfile.TemporaryDirectory(prefix="joj-import-") as made:
-        imported = _write(source, Path(made))
+    with tempfile.TemporaryDirectory(prefix="joj-import-") as folder:
+        imported = _write(source, Path(folder))
         run = RunFolder.create(
             out,
             experiment={
@@ -179,7 +179,7 @@ def import_trace(path: Path, out: Path, format_name: str = "") -> tuple[RunFolde
             cases=[(CASE_ID, {"source": path.name, "format": imported.format})],
             fingerprint={"source_sha256": source.sha256, "format": imported.format},
         )
-        run.add_capture(CASE_ID, SEED, Path(made))
+        run.add_capture(CASE_ID, SEED, Path(folder))
     return run, imported
 
 
