@@ -66,8 +66,8 @@ impl Spool {
     /// If it cannot be written, another collector uses it, or its state is damaged.
     pub fn open(folder: &Path, bound_bytes: u64) -> anyhow::Result<Self> {
         for part in [folder.to_owned(), folder.join(READY), folder.join(REFUSED)] {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&part);
-            made.with_context(|| format!("cannot make {}", part.display()))?;
+            let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&part);
+            created.with_context(|| format!("cannot make {}", part.display()))?;
         }
         let path = folder.join(LOCK);
         let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);

@@ -54,8 +54,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     arguments.parent.map(process::end_with).transpose().context("following the parent")?;
     let make = |node: &PathBuf| LiveNand::make(node, &case.case);
     let nand = arguments.nand.as_ref().map(make).transpose()?;
-    let made = nand.as_ref().map(LiveNand::directory);
-    let place = made.or(arguments.directory.as_deref()).context("neither directory nor NAND")?;
+    let nand_directory = nand.as_ref().map(LiveNand::directory);
+    let place =
+        nand_directory.or(arguments.directory.as_deref()).context("neither directory nor NAND")?;
     let directory = PrivateDirectory::create(place)?;
     for left in directory.leftovers().unwrap_or_default() {
         let left = left.display();

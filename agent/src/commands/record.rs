@@ -92,8 +92,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let RecordingOutcome { status, signal, calls, threads, reasons, notes } =
         record(&program, &arguments.output, options)?;
     let counted = json!({ "calls": calls, "threads": threads });
-    let told = format!("{} of {}", plural(calls, "call"), plural(threads, "thread"));
-    tell(arguments, &told, counted, &reasons, &notes)?;
+    let counts = format!("{} of {}", plural(calls, "call"), plural(threads, "thread"));
+    tell(arguments, &counts, counted, &reasons, &notes)?;
     Ok(ExitCode::from(exit_code(status, signal, &reasons)))
 }
 

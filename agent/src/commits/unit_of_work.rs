@@ -194,8 +194,8 @@ impl UnitOfWork {
 
     /// Return the begin of the oldest of its transactions under way.
     pub fn open_since(&self) -> Option<i64> {
-        let made = self.transaction.iter().chain(&self.checkpoint);
-        made.map(|transaction| transaction.row.begin_ns).chain(self.begin_ns).min()
+        let steps = self.transaction.iter().chain(&self.checkpoint);
+        steps.map(|transaction| transaction.row.begin_ns).chain(self.begin_ns).min()
     }
 
     /// Nothing of it is under way.

@@ -118,9 +118,9 @@ impl Layer {
         let Self { name, .. } = self;
         let (below, above) = (self.below().join(", "), self.above().join(", "));
         if self.takes_bios() {
-            let made = if below.is_empty() { String::new() } else { format!("made of {below}; ") };
+            let parts = if below.is_empty() { String::new() } else { format!("made of {below}; ") };
             return Some(format!(
-                "{name}: {made}a driver without requests, so that each bio counts as one, and a \
+                "{name}: {parts}a driver without requests, so that each bio counts as one, and a \
                  flush before or after a write is a flag of it; what the driver makes of them is \
                  not traced"
             ));
@@ -247,8 +247,8 @@ fn map(table: &str) -> anyhow::Result<PathBuf> {
         .context("/sbin/dmsetup")?;
     dmsetup.stdin.take().expect("it is piped").write_all(table.as_bytes())?;
     let done = dmsetup.wait_with_output()?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    ensure!(done.status.success(), "dmsetup create, {table}: {said}");
+    let message = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "dmsetup create, {table}: {message}");
     // The first: nothing else uses device mapper in the guest.
     Ok(PathBuf::from("/dev/dm-0"))
 }

@@ -166,9 +166,9 @@ impl<'a> Book<'a> {
         self.orphans += u64::from(is_orphan && !self.are_of_one_process);
         let shares_all = i64::from(libc::CLONE_FILES | libc::CLONE_FS | libc::CLONE_THREAD);
         let assumed = (is_orphan && self.are_of_one_process).then_some((0, shares_all));
-        let made = by_call.or(assumed);
-        let has = |flag: i32| made.is_some_and(|(_, flags)| flags & i64::from(flag) != 0);
-        let creator = made.map(|(creator, _)| creator);
+        let creation = by_call.or(assumed);
+        let has = |flag: i32| creation.is_some_and(|(_, flags)| flags & i64::from(flag) != 0);
+        let creator = creation.map(|(creator, _)| creator);
         let table = match creator {
             Some(creator) if has(libc::CLONE_FILES) => {
                 self.descriptors.share(self.thread_states[creator].table)

@@ -150,8 +150,8 @@ pub fn apply_to_names(
         {
             let open = book.descriptors.at(table, number);
             let file = open.and_then(|open| book.descriptors.opens[open].file);
-            let made = book.names.note_creation(second, call_id);
-            book.names.set_file(second, call_id, Some(file.unwrap_or(made)));
+            let created = book.names.note_creation(second, call_id);
+            book.names.set_file(second, call_id, Some(file.unwrap_or(created)));
         }
         return Ok(());
     };

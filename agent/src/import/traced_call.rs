@@ -74,8 +74,8 @@ impl TracedCall {
 
     /// The number of the thread that it made, as the trace's lines have it.
     pub fn child(&self) -> Option<i64> {
-        let made = self.success().filter(|child| *child > 0 && self.system_call.makes_thread())?;
-        Some(self.made_tid.unwrap_or(made))
+        let tid = self.success().filter(|child| *child > 0 && self.system_call.makes_thread())?;
+        Some(self.made_tid.unwrap_or(tid))
     }
 
     /// The error's name, if it failed.

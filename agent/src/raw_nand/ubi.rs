@@ -109,8 +109,8 @@ impl UbiDevice {
             name: [0; 128],
         };
         volume.name[..NAME.len()].copy_from_slice(NAME);
-        let made = request(&self.node(), MAKE_VOLUME, (&raw mut volume).cast());
-        made.context("making the volume")
+        let result = request(&self.node(), MAKE_VOLUME, (&raw mut volume).cast());
+        result.context("making the volume")
     }
 
     /// The volume's node.

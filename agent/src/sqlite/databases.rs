@@ -206,11 +206,11 @@ impl Databases {
         mode: CheckpointMode,
     ) -> Result<(String, CheckpointCounts), SqliteError> {
         let sql = format!("PRAGMA {}.wal_checkpoint({mode})", database.name);
-        let made = self.connection().query_row(&sql, [], |row| {
+        let result = self.connection().query_row(&sql, [], |row| {
             let (busy, in_log, copied): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
             Ok(CheckpointCounts { is_busy: busy != 0, in_log, copied })
         });
-        Ok((sql.clone(), made.map_err(failed(&sql, &database.path))?))
+        Ok((sql.clone(), result.map_err(failed(&sql, &database.path))?))
     }
 
     /// The configuration in force: PRAGMAs read back, and SQLite's version and build.

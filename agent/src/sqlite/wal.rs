@@ -201,21 +201,21 @@ unsafe extern "C" fn wal_grew(
         let mut new = copied.unsigned_abs();
         if let Ok(sequence @ Some(_)) = sequence {
             let (in_log, copied) = (in_log.into(), copied.into());
-            let made = CheckpointCounts { is_busy: code != ffi::SQLITE_OK, in_log, copied };
-            new = database.note_checkpoint(sequence, made);
+            let counts = CheckpointCounts { is_busy: code != ffi::SQLITE_OK, in_log, copied };
+            new = database.note_checkpoint(sequence, counts);
         }
         let mut noted = followed.autocheckpoint.borrow_mut();
-        let made = noted.get_or_insert(CommitCheckpoint {
+        let checkpoint = noted.get_or_insert(CommitCheckpoint {
             databases: 0,
             wal_frames: 0,
             sync_calls: 0,
             begin_ns,
             return_ns: begin_ns,
         });
-        made.databases += 1;
-        made.wal_frames += new;
-        made.sync_calls += sync_call::count() - sync_calls;
-        made.return_ns = now_ns();
+        checkpoint.databases += 1;
+        checkpoint.wal_frames += new;
+        checkpoint.sync_calls += sync_call::count() - sync_calls;
+        checkpoint.return_ns = now_ns();
     }
     ffi::SQLITE_OK
 }

@@ -74,7 +74,7 @@ pub fn arm64_call(number: i64, arguments: [i64; 6]) -> Option<(i64, [i64; 6])> {
     let [a, b, c, ..] = arguments;
     let here = i64::from(libc::AT_FDCWD);
     let no_follow = i64::from(libc::AT_SYMLINK_NOFOLLOW);
-    let made = match number {
+    let call = match number {
         SYS_rename => (SYS_renameat, [here, a, here, b, 0, 0]),
         SYS_link => (SYS_linkat, [here, a, here, b, 0, 0]),
         SYS_symlink => (SYS_symlinkat, [a, here, b, 0, 0, 0]),
@@ -96,7 +96,7 @@ pub fn arm64_call(number: i64, arguments: [i64; 6]) -> Option<(i64, [i64; 6])> {
         SYS_getdents => (SYS_getdents64, arguments),
         _ => (number, arguments),
     };
-    Some((row(made.0)?.arm64?, made.1))
+    Some((row(call.0)?.arm64?, call.1))
 }
 
 /// O_DIRECT and O_LARGEFILE of x86_64; O_DIRECTORY and O_NOFOLLOW of arm64. The other two of each

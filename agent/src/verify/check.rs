@@ -154,8 +154,8 @@ pub fn check(capture: &Capture, log: &Log, nodes: &[PathBuf]) -> anyhow::Result<
             let owner = run.file_id.map_or("", |id| &capture.files[id as usize].path);
             let PageRun { block_type, block_subtype, .. } = run;
             let offset = run.file_offset_bytes.map(|offset| offset + skipped);
-            let told = format!("{block_type} {block_subtype} {owner} at {offset:?}");
-            verdict.complain(format!("{disk} sector {sector}, told as {told}: {wrong}"));
+            let words = format!("{block_type} {block_subtype} {owner} at {offset:?}");
+            verdict.complain(format!("{disk} sector {sector}, told as {words}: {wrong}"));
         }
     }
     missing(capture, log, &owners, seen, &mut verdict);

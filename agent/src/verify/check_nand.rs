@@ -142,8 +142,8 @@ impl Compared<'_> {
         };
         let runs = &self.stretch.runs;
         let first = runs.partition_point(|(begin, run)| begin + run.length_bytes as usize <= at);
-        let told = runs[first..].iter().take_while(|(begin, _)| *begin < at + SECTOR);
-        let wrong = told.map(|(_, run)| run).find(|run| !is_right(run))?;
+        let later = runs[first..].iter().take_while(|(begin, _)| *begin < at + SECTOR);
+        let wrong = later.map(|(_, run)| run).find(|run| !is_right(run))?;
         let PageRun { block_type, block_subtype, file_offset_bytes, .. } = wrong;
         Some(format!("{stamp:?}, told as {block_type} {block_subtype} at {file_offset_bytes:?}"))
     }

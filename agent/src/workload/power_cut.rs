@@ -168,7 +168,7 @@ pub fn judge_databases(
     let places: Vec<Vec<u64>> =
         found.iter().map(|(states, digest)| states.places(*digest, begun)).collect();
     let found_last = places.iter().map(|places| places.last().copied()).collect::<Vec<_>>();
-    let told = |outcome, lost, message: &str| CutFindings {
+    let findings = |outcome, lost, message: &str| CutFindings {
         outcome,
         found: found_last.clone(),
         lost,
@@ -176,19 +176,19 @@ pub fn judge_databases(
     };
     if found_last.contains(&None) {
         let message = "sound for SQLite, but with rows that were never there together";
-        return told(CutOutcome::Corrupt, 0, message);
+        return findings(CutOutcome::Corrupt, 0, message);
     }
     let Some((first, others)) = places.split_first() else {
-        return told(CutOutcome::Kept, 0, "");
+        return findings(CutOutcome::Kept, 0, "");
     };
     let common = |place: &&u64| others.iter().all(|other| other.contains(place));
     let Some(&place) = first.iter().rev().find(common) else {
-        return told(CutOutcome::Torn, 0, "");
+        return findings(CutOutcome::Torn, 0, "");
     };
     let changes = |number: &u64| found.iter().any(|(states, _)| states.is_changed_by(*number));
     match (place + 1..=returned).filter(changes).count() as u64 {
-        0 => told(CutOutcome::Kept, 0, ""),
-        lost => told(CutOutcome::Lost, lost, ""),
+        0 => findings(CutOutcome::Kept, 0, ""),
+        lost => findings(CutOutcome::Lost, lost, ""),
     }
 }
 

@@ -173,9 +173,9 @@ impl TracedCall {
             }
             Role::CloneArguments => {
                 // What clone3 gave back stands behind =>.
-                let given = text.split(|letter| *letter == b'}').next().unwrap_or(text);
-                let given = [given, b"}"].concat();
-                row.flags = known(field(&given, "flags").and_then(values::flags));
+                let structure = text.split(|letter| *letter == b'}').next().unwrap_or(text);
+                let structure = [structure, b"}"].concat();
+                row.flags = known(field(&structure, "flags").and_then(values::flags));
             }
             Role::RingParameters => row.flags = field(text, "flags").and_then(values::flags),
             Role::Pair => {
@@ -196,20 +196,21 @@ impl TracedCall {
         let command = word_of_command.strip_suffix("64").unwrap_or(&word_of_command).to_owned();
         row.command = Some(Word::Owned(command.clone()));
         let argument = argument.unwrap_or_default();
-        let asked = argument.split(|letter| *letter == b'>').next_back().unwrap_or(argument);
-        if !asked.starts_with(b"{") {
+        let lock_text = argument.split(|letter| *letter == b'>').next_back().unwrap_or(argument);
+        if !lock_text.starts_with(b"{") {
             row.flags = if argument.is_empty() { Some(0) } else { values::flags(argument) };
             // Of a lock its address tells nothing.
             self.unread += u64::from(row.flags.is_none() || command.contains("LK"));
             return;
         }
         // Without l_ before strace 4.9.
-        let of = |name: &str| field(asked, &format!("l_{name}")).or_else(|| field(asked, name));
+        let of =
+            |name: &str| field(lock_text, &format!("l_{name}")).or_else(|| field(lock_text, name));
         // Of F_GETLK strace tells what was found; F_UNLCK cannot have been asked for (fcntl(2)).
         let is_answer = matches!(&*command, "F_GETLK" | "F_OFD_GETLK");
         let lock = of("type").map(|it| values::word(it, |kind| words::lock(kind as i16)));
-        let asked = lock.filter(|it| !is_answer || *it != "F_UNLCK");
-        row.lock = Some(asked.unwrap_or(Word::Borrowed("F_WRLCK")));
+        let kind = lock.filter(|it| !is_answer || *it != "F_UNLCK");
+        row.lock = Some(kind.unwrap_or(Word::Borrowed("F_WRLCK")));
         row.flags = of("whence").and_then(values::flags);
         row.offset_bytes = of("start").and_then(values::number);
         row.length_bytes = of("len").and_then(values::number);

@@ -155,9 +155,9 @@ fn own_note(text: &[u8]) -> Option<LineContent<'_>> {
                 && !path.iter().any(|it| it.is_ascii_whitespace() || *it == b'"')
     });
     let named = begin.map(|begin| &text[begin + 8..]);
-    let told = named.unwrap_or(text);
+    let words = named.unwrap_or(text);
     let of_process = || {
-        let rest = told.strip_prefix(b"Process ")?;
+        let rest = words.strip_prefix(b"Process ")?;
         let digits = rest.iter().take_while(|letter| letter.is_ascii_digit()).count();
         let tid = number(&rest[..digits])?;
         let rest = rest[digits..].strip_prefix(b" ")?;

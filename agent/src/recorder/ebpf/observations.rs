@@ -169,7 +169,7 @@ impl SeenCall<'_> {
         let file = self.file;
         let (device, inode) = self.known.borrow().identity(file);
         let is_found = found.inode == Some(inode);
-        let made = self.known.borrow().made.contains(&(device, inode));
+        let is_new = self.known.borrow().made.contains(&(device, inode));
         let early = early.filter(|it| it.inode == Some(inode));
         let size_bytes = match file.knowledge & WAS_CUT {
             0 => Some(file.size_bytes.cast_signed()),
@@ -183,7 +183,7 @@ impl SeenCall<'_> {
             device: Some(device),
             inode: Some(inode),
             link_target: found.link_target.filter(|_| is_found),
-            made_by_recording: found.made_by_recording.filter(|_| is_found).or(Some(made)),
+            made_by_recording: found.made_by_recording.filter(|_| is_found).or(Some(is_new)),
             basis: LOOKED_UP.into(),
             path: found.path,
             ..PathState::default()
@@ -219,7 +219,7 @@ impl SeenCall<'_> {
             mode = small(28) & 0xffff;
         }
         let is_found = (found.device, found.inode) == (Some(device), Some(inode));
-        let made = self.known.borrow().made.contains(&(device, inode));
+        let is_new = self.known.borrow().made.contains(&(device, inode));
         Some(PathState {
             kind: kind_of(mode).into(),
             size_bytes: Some(size),
@@ -228,7 +228,7 @@ impl SeenCall<'_> {
             device: Some(device),
             inode: Some(inode),
             link_target: found.link_target.clone().filter(|_| is_found),
-            made_by_recording: found.made_by_recording.filter(|_| is_found).or(Some(made)),
+            made_by_recording: found.made_by_recording.filter(|_| is_found).or(Some(is_new)),
             basis: STATED.into(),
             path: found.path.clone(),
             ..PathState::default()

@@ -135,8 +135,8 @@ fn words(bits: u32) -> String {
     let makes = CREATED | UNLINKED | LINKED | REPLACED;
     let implied = if bits & makes != 0 { LINKS } else { 0 };
     let implied = if bits & !(TIMES | LINKS) != 0 { implied | TIMES } else { implied };
-    let said = WORDS.iter().filter(|(bit, _)| bits & !implied & bit != 0);
-    said.map(|(_, word)| *word).collect::<Vec<_>>().join(", ")
+    let words = WORDS.iter().filter(|(bit, _)| bits & !implied & bit != 0);
+    words.map(|(_, word)| *word).collect::<Vec<_>>().join(", ")
 }
 
 /// The changes that a bio may carry.

@@ -233,7 +233,7 @@ impl Causes {
             return None;
         }
         let on_btrfs = self.by_device.contains_key(&bio.partition_device);
-        let asked = || {
+        let scope = || {
             let file = asker.and_then(|asker| asker.file);
             file.map_or(Scope::All, |key| Scope::Inode(key.inode))
         };
@@ -245,7 +245,7 @@ impl Causes {
                 }
                 _ => None,
             },
-            (BlockType::FsJournal, _) if class.subtype == "log-tree" => Some(asked()),
+            (BlockType::FsJournal, _) if class.subtype == "log-tree" => Some(scope()),
             // Of the journal itself.
             (BlockType::FsJournal, _) if class.subtype == "superblock" => None,
             (BlockType::FsJournal, _) => Some(Scope::All),
@@ -256,7 +256,7 @@ impl Causes {
             },
             (BlockType::FsMetadata, NILFS_MAGIC) => Some(Scope::All),
             (BlockType::FsMetadata, _) if class.subtype == "superblock" && on_btrfs => {
-                Some(asked())
+                Some(scope())
             }
             (BlockType::FsMetadata, BTRFS_MAGIC) => Some(Scope::All),
             _ => None,

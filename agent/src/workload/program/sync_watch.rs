@@ -280,7 +280,7 @@ impl Watcher {
 
     /// Gives the program an open file; its number there.
     fn give(&self, id: u64, file: &OwnedFd, flags: i32) -> io::Result<i32> {
-        let mut given = libc::seccomp_notif_addfd {
+        let mut request = libc::seccomp_notif_addfd {
             id,
             flags: 0,
             srcfd: file.as_raw_fd() as u32,
@@ -288,7 +288,7 @@ impl Watcher {
             newfd_flags: (flags & libc::O_CLOEXEC) as u32,
         };
         // SAFETY: reads a struct of ours.
-        match unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw mut given) } {
+        match unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw mut request) } {
             descriptor if descriptor < 0 => Err(io::Error::last_os_error()),
             descriptor => Ok(descriptor),
         }
@@ -404,14 +404,14 @@ impl Watcher {
     /// Return the answer to an open by which each write syncs; None where it is none of ours.
     fn open_reply(&self, open: OpenCall, process: &Path) -> Option<Reply> {
         let OpenCall { folder, path, flags, mode, is_fixed } = open;
-        let given = path_at(process, path)?;
+        let text = path_at(process, path)?;
         let folder = match folder {
             libc::AT_FDCWD => fs::read_link(process.join("cwd")).ok()?,
             descriptor => fs::read_link(process.join("fd").join(descriptor.to_string())).ok()?,
         };
         let folder = folder.strip_prefix(&self.root).ok()?;
         // An absolute path takes the folder's place.
-        let path = lexical(&Path::new("/").join(folder).join(given));
+        let path = lexical(&Path::new("/").join(folder).join(text));
         let inside = self.in_work(&self.root.join(path.strip_prefix("/").ok()?))?;
         let name = match flags & libc::O_SYNC == libc::O_SYNC {
             _ if is_fixed => "openat2",
@@ -466,11 +466,11 @@ impl OpenCall {
         let number = libc::c_long::from(call.data.nr);
         let [folder, path, how, ..] = call.data.args;
         if number == libc::SYS_openat2 {
-            let mut given = [0; 24];
+            let mut bytes = [0; 24];
             let memory = File::open(process.join("mem")).ok()?;
-            memory.read_exact_at(&mut given, how).ok()?;
+            memory.read_exact_at(&mut bytes, how).ok()?;
             // struct open_how of include/uapi/linux/openat2.h.
-            let [flags, mode, resolve] = [0, 8, 16].map(|at| word(&given[at..]));
+            let [flags, mode, resolve] = [0, 8, 16].map(|at| word(&bytes[at..]));
             let (flags, mode) = (flags as i32, mode as u32);
             let open = Self { folder: folder as i32, path, flags, mode, is_fixed: resolve != 0 };
             return (flags & libc::O_DSYNC != 0).then_some(open);

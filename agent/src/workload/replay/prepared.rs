@@ -245,17 +245,17 @@ impl Workload for Replay {
         drop(stage);
         let otherwise_calls = notes.otherwise_calls();
         let hashes = plan.lanes.iter().map(|lane| digest(lane, &plan)).collect();
-        let mut told = notes.json(&plan);
-        told["recorded_architecture"] = json!(plan.facts.architecture);
-        told["databases_before"] = json!(plan.facts.databases_before);
-        told["architecture"] = json!(std::env::consts::ARCH);
-        told["replayed"] = span(&ledgers);
+        let mut facts = notes.json(&plan);
+        facts["recorded_architecture"] = json!(plan.facts.architecture);
+        facts["databases_before"] = json!(plan.facts.databases_before);
+        facts["architecture"] = json!(std::env::consts::ARCH);
+        facts["replayed"] = span(&ledgers);
         // A script has no locks, which would tell which of its files are databases.
         let mut has_databases = false;
         let transactions = if !settings.recording.is_file() {
             let found = transactions_of(&plan, &ledgers);
             has_databases = found.databases > 0;
-            told.as_object_mut().expect("it is one").append(&mut found.counts());
+            facts.as_object_mut().expect("it is one").append(&mut found.counts());
             found.rows
         } else {
             ledger::rows(&ledgers)
@@ -264,7 +264,7 @@ impl Workload for Replay {
             transactions,
             operation_hash: hash_of(hashes),
             incomplete_reasons: incomplete_reasons(&plan, not_made),
-            manifest: vec![("replay", told)],
+            manifest: vec![("replay", facts)],
             remains: Box::new(ReplayLeft {
                 directory,
                 plan,

@@ -104,7 +104,7 @@ impl SucceededCall<'_> {
 
     /// Bytes that it read, wrote or copied; where that was not recorded, those it asked for.
     fn bytes(&self) -> u64 {
-        let asked = self.arguments.iter().find_map(|argument| match argument {
+        let flags = self.arguments.iter().find_map(|argument| match argument {
             CallArgument::Into(bytes)
             | CallArgument::From(bytes)
             | CallArgument::VectorsInto { bytes, .. }
@@ -113,7 +113,7 @@ impl SucceededCall<'_> {
         });
         let bytes = match self.step.ended {
             RecordedEnd::With(bytes) => bytes,
-            _ => asked.unwrap_or(0),
+            _ => flags.unwrap_or(0),
         };
         bytes.max(0).cast_unsigned()
     }
@@ -220,11 +220,11 @@ impl PromiseTeller<'_> {
             // The path is that of its directory.
             Some(self.tree.add(new))
         } else {
-            let made = |tree: &mut NameTree| match flags & libc::O_CREAT {
+            let node = |tree: &mut NameTree| match flags & libc::O_CREAT {
                 0 => None,
                 _ => tree.make(&path, new, ChangeTime::open(call.at)),
             };
-            self.tree.at(&path).or_else(|| made(&mut self.tree))
+            self.tree.at(&path).or_else(|| node(&mut self.tree))
         };
         let Some(node) = found else { return };
         if flags & libc::O_TRUNC != 0

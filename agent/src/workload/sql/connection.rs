@@ -126,11 +126,12 @@ impl SqlConnection<'_> {
         self.databases.keep_statements(self.file.script.steps.len());
         for statement in statements.filter(|statement| !statement.may_fail) {
             let prepared = self.databases.connection().prepare_cached(statement.sql());
-            let given = statement.arguments.len();
+            let argument_count = statement.arguments.len();
             match prepared.map(|prepared| prepared.parameter_count()) {
-                Ok(wanted) if wanted == given => {}
+                Ok(wanted) if wanted == argument_count => {}
                 Ok(wanted) => {
-                    let what = format!("has {wanted} parameters, and {given} values are bound");
+                    let what =
+                        format!("has {wanted} parameters, and {argument_count} values are bound");
                     return Err(self.refused(statement, &what, 0));
                 }
                 Err(error) => return Err(self.refuse(statement, &error)),

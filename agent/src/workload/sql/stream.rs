@@ -365,8 +365,8 @@ impl ValueDraw {
                 Value::Integer(self.keys.nth(*name, number))
             }
             Expression::Recent(name) => {
-                let given = self.keys.count(*name)?;
-                Value::Integer(self.keys.nth(*name, given - 1 - self_similar(random, given)))
+                let keys = self.keys.count(*name)?;
+                Value::Integer(self.keys.nth(*name, keys - 1 - self_similar(random, keys)))
             }
             Expression::Variable(slot) => self.variables[*slot].clone(),
         })

@@ -32,15 +32,15 @@ pub fn before(
     }
     let kinds: HashMap<Vec<u8>, KindBefore> =
         rows.iter().map(|(name, row)| (names.paths[*name as usize].clone(), kind(row))).collect();
-    let mut made = DirectoryTree { kinds, directories: BTreeSet::new() };
+    let mut tree = DirectoryTree { kinds, directories: BTreeSet::new() };
     let mut list = Lists::default();
     // By path: a directory comes before what is in it.
     let mut sorted: Vec<(Vec<u8>, &PathState)> =
         rows.iter().map(|(name, row)| (names.paths[*name as usize].clone(), *row)).collect();
     sorted.sort_by(|one, other| one.0.cmp(&other.0));
     for (path, row) in &sorted {
-        if made.make_above(path, names, &mut list) {
-            list.add(path, row, names, texts, &mut made);
+        if tree.make_above(path, names, &mut list) {
+            list.add(path, row, names, texts, &mut tree);
         }
     }
     list.in_order()

@@ -66,9 +66,9 @@ impl ResourceOrder {
     /// waited for by others, who will wait for it.
     pub fn end(&mut self, wait: Wait, resources: &[Resource], began: usize, event: usize) {
         for resource in resources {
-            let made = self.made.entry(*resource).or_default();
-            made.retain(|it| it.event > began && it.wait.lane != wait.lane);
-            made.push(EndedCall { wait, event });
+            let ended = self.made.entry(*resource).or_default();
+            ended.retain(|it| it.event > began && it.wait.lane != wait.lane);
+            ended.push(EndedCall { wait, event });
         }
     }
 }
