@@ -116,7 +116,7 @@ class Advice:
 
 class Adviser:
     """Carries a search out. `scores` are of all that was measured, kept when it is interrupted;
-    `under_way` is the step that it has begun last.
+    `under_way` is the step that it has begun last. `announce` hears of each answer when it stands.
     """
 
     def __init__(
@@ -126,10 +126,11 @@ class Adviser:
         work: Path,
         show_progress: Shown,
         make_images: Callable[[Plan, Cache], Images] = images_of,
+        announce: Callable[[Choice], None] = lambda answer: None,
     ) -> None:
         self.asked, self.space = request, request.space
         self.lab, self.work, self.shown = lab, work, show_progress
-        self._make_images = make_images
+        self._make_images, self._announce = make_images, announce
         self.scores: dict[Candidate, Score] = {}
         self.advice = Advice()
         self.under_way = ""
@@ -183,8 +184,11 @@ class Adviser:
             choice = self.judged(candidate, "answer", enough=True)
             if choice.why:
                 self._refuse_unjudged(self.asked.states)
-            refused = self._is_refused(choice)
-            (self.advice.refused if refused else self.advice.answers).append(choice)
+            if self._is_refused(choice):
+                self.advice.refused.append(choice)
+            else:
+                self.advice.answers.append(choice)
+                self._announce(choice)
 
     def _refuse_unjudged(self, states: int) -> None:
         """Raise UseError where no state of the app as it is now can be judged: what is wrong with

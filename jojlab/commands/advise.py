@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from jojlab.advise.advice import Adviser, outlook, saved
+from jojlab.advise.advice import Adviser, Choice, outlook, saved
 from jojlab.advise.request import advice_request, given_fields
 from jojlab.advise.search import Limits
 from jojlab.analysis.run.summary import summarise
@@ -26,7 +26,7 @@ from jojlab.foundation.printable import json_text, printable
 from jojlab.foundation.signals import Signalled
 from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
-from jojlab.report.advice import advice_json, print_advice, print_interrupted
+from jojlab.report.advice import advice_json, print_advice, print_interrupted, so_far_line
 from jojlab.report.page import write_report
 from jojlab.report.progress import run_progress
 from jojlab.report.shared.console import terminal
@@ -168,8 +168,11 @@ def advise(
     lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster))
     click.echo(outlook(request, lab.options.jobs), err=True)
 
+    def announce(answer: Choice) -> None:
+        click.echo(printable(so_far_line(answer, request.space)), err=True)
+
     with cache.work_dir() as work, out_folder(out, Path("runs") / "advise") as folder:
-        adviser = Adviser(request, lab, work, run_progress, announced_images)
+        adviser = Adviser(request, lab, work, run_progress, announced_images, announce)
         try:
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:

@@ -404,6 +404,14 @@ def print_advice(
     console.print(f"{whole:,} settings{among}; {advice.measured} measured, refused ones with them")
 
 
+def so_far_line(answer: Choice, space: Space) -> str:
+    """Return an answer that stands, while others and the present settings are still tried."""
+    changed = space.differences(answer.candidate).items()
+    change = ", ".join(f"{name} to {new or 'none'}" for name, (_, new) in changed)
+    took = duration(answer.score.commit_ns)
+    return f"so far: {change or 'as it is'}: {took} a commit; {durability_words(answer)}"
+
+
 def print_interrupted(
     console: Console, advice: Advice, scores: Mapping[Candidate, Score], space: Space
 ) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.request import advice_request
 from jojlab.advise.search import Limits, Score
-from jojlab.report.advice import print_advice
+from jojlab.report.advice import print_advice, so_far_line
 
 
 def test_choices_fit_on_a_terminal() -> None:
@@ -25,6 +25,9 @@ def test_choices_fit_on_a_terminal() -> None:
         [Choice(wal, Score(3.4e6, 3.4e6, 15.06e6, 9290, 45_080))],
         [Choice(off, Score(6e4, 6e4, 1.186e6, 1810, 2960), why="it failed", manual_refuses=True)],
         measured=3,
+    )
+    assert so_far_line(advice.answers[0], asked.space) == (
+        "so far: journal_mode to wal: 3.40 ms a commit; not tested"
     )
     written = io.StringIO()
     print_advice(Console(file=written, width=80), advice, asked, {})
