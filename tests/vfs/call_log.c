@@ -6,7 +6,8 @@
  * of the file and the bytes. With CALLS_DEATH=N the process dies (SIGKILL) before the Nth call.
  * With CALLS_FAULT=KIND:N:ERRNO the Nth call of that kind, and later ones, fail; KIND:N:ERRNO:1
  * fails once. Reads can fail too, and are no calls else. The file `acknowledged` is the program's
- * own: calls on it do not fail.
+ * own: calls on it do not fail. A program that sets CALLS_FAULT itself finds the number of calls of
+ * that kind since in calls_of_kind.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,7 +34,8 @@ struct entry {
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static int log_fd = -1, calls, faults;
+static int log_fd = -1, calls;
+int calls_of_kind;
 static char folder[PATH_MAX];
 
 __attribute__((constructor)) static void begin(void)
@@ -80,8 +82,8 @@ static int is_fault(int kind)
 	if (fault == NULL || sscanf(fault, "%c:%d:%d:%d", &wanted, &number, &error, &once) < 3 ||
 	    wanted != kind)
 		return 0;
-	faults++;
-	if (faults < number || (once && faults > number))
+	calls_of_kind++;
+	if (calls_of_kind < number || (once && calls_of_kind > number))
 		return 0;
 	errno = error;
 	return 1;

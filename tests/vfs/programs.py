@@ -49,6 +49,16 @@ def build(source: Path, folder: Path, compiler: str = "gcc") -> Path:
     return folder
 
 
+def change_source(folder: Path, file: str, before: str, after: str) -> Path:
+    """Return a copy of vfs/, in which one place of a file is another."""
+    source = folder / "vfs"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build"))
+    text = (source / file).read_text()
+    assert text.count(before) == 1
+    (source / file).write_text(text.replace(before, after))
+    return source
+
+
 def build_preload(name: str, kind: str, folder: Path) -> str:
     """Return the library for LD_PRELOAD, plain or with a sanitizer that is before it."""
     if kind == "plain":

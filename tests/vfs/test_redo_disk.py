@@ -1,150 +1,21 @@
-"""Tests what is left of databases of joj_redo when the power goes, a process dies or a call fails.
-
-A program commits numbered transactions over one database or several, and says each one that
-returned. Then each database holds all of them, and the databases agree.
+"""Tests what is left of databases of joj_redo when the power goes, or a log has any bytes, and that
+planted faults are found.
 """
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import random
-import shutil
-import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.ended import HANG_S
 from tests.vfs.disk_states import Disk, read_calls, write_state
-from tests.vfs.programs import SOURCE, build, python
-
-WRITER = """
-    import os, random, sqlite3, sys
-    mode = sys.argv[1]
-    databases, commits, page_bytes, cache_pages, connections, has_link = map(int, sys.argv[2:])
-    draw = random.Random(1)
-    names = ["main", "b", "c"][:databases]
-    acknowledged = os.open("acknowledged", os.O_RDWR | os.O_CREAT)
-
-    def connect():
-        db = sqlite3.connect("main.db", isolation_level=None, timeout=60)
-        for name in names[1:]:
-            db.execute(f"ATTACH '{name}.db' AS {name}")
-        for name in names:
-            db.execute(f"PRAGMA {name}.page_size = {page_bytes}")
-            db.execute(f"PRAGMA {name}.journal_mode = {mode}")
-            db.execute(f"PRAGMA {name}.cache_size = {cache_pages}")
-        return db
-
-    connected = [connect() for _ in range(connections)]
-    db = connected[0]
-    db.execute("BEGIN IMMEDIATE")
-    for name in names:
-        db.execute(f"CREATE TABLE IF NOT EXISTS {name}.t(number INTEGER PRIMARY KEY, x, y)")
-        db.execute(f"CREATE TABLE IF NOT EXISTS {name}.last(number, total)")
-        db.execute(f"INSERT INTO {name}.last SELECT 0, 0 WHERE NOT EXISTS "
-                   f"(SELECT 1 FROM {name}.last)")
-    db.execute("COMMIT")
-    [number] = db.execute("SELECT number FROM last").fetchone()
-    os.pwrite(acknowledged, b"%8d" % number, 0)
-    if has_link:
-        os.link("b.db", "../link")
-    end = number + commits
-    while number < end:
-        number += 1
-        turn = number % connections
-        db = connected[turn]
-        db.execute("BEGIN IMMEDIATE")
-        for name in names:
-            db.execute(f"INSERT INTO {name}.t VALUES (?, ?, zeroblob(?))",
-                       (number, number, draw.choice((10, 100, 9000))))
-            db.execute(f"UPDATE {name}.t SET x = x + 1 WHERE number = ?",
-                       (draw.randint(1, number),))
-            if number % 7 == 0:
-                db.execute(f"DELETE FROM {name}.t WHERE number < ?", (number - 20,))
-            if number % 13 == 0:
-                db.execute(f"UPDATE {name}.t SET y = randomblob(length(y))")
-            db.execute(f"UPDATE {name}.last SET number = ?1, total = total + ?1", (number,))
-        db.execute("COMMIT")
-        os.pwrite(acknowledged, b"%8d" % number, 0)
-        if number % 11 == 0:
-            db.close()
-            connected[turn] = db = connect()
-        if number % 17 == 0 and databases == connections == 1:
-            db.execute("VACUUM")
-"""
-
-# One line a folder: how many databases. Answers with what each VFS sees: the number of the last
-# transaction in each database, or a word.
-READER = """
-    import json, os, sqlite3, sys
-
-    def look(names, vfs):
-        db = None
-        try:
-            db = sqlite3.connect(f"file:main.db?vfs={vfs}", uri=True, isolation_level=None)
-            for name in names[1:]:
-                db.execute(f"ATTACH 'file:{name}.db?vfs={vfs}' AS {name}")
-            return [look_at(db, name) for name in names]
-        except sqlite3.DatabaseError as error:
-            return ["refused: " + str(error)]
-        finally:
-            if db:
-                db.close()
-
-    def look_at(db, name):
-        if db.execute(f"PRAGMA {name}.integrity_check").fetchall() != [("ok",)]:
-            return "damaged"
-        if not db.execute(f"SELECT count(*) FROM {name}.sqlite_schema").fetchone()[0]:
-            return -1
-        number, total = db.execute(f"SELECT number, total FROM {name}.last").fetchone()
-        [most] = db.execute(f"SELECT coalesce(max(number), 0) FROM {name}.t").fetchone()
-        return number if total == number * (number + 1) // 2 and most == number else "wrong"
-
-    for line in sys.stdin:
-        databases, is_stock_first, folder = json.loads(line)
-        os.chdir(folder)
-        names = ["main", "b", "c"][:databases]
-        order = ["unix"] * is_stock_first + ["joj_redo", "unix"]
-        print(json.dumps([look(names, vfs) for vfs in order]), flush=True)
-"""
-
-
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All of vfs/, and the library that logs calls."""
-    return build_all(SOURCE, tmp_path_factory.mktemp("vfs"))
-
-
-def build_all(source: Path, folder: Path) -> Path:
-    """Build a source of vfs/ with the library that logs calls."""
-    # A small log is emptied often, and has to grow for some records.
-    build(source, folder, "gcc -DLOG_BYTES=131072")
-    file = Path(__file__).with_name("call_log.c")
-    compile_it = ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", str(file), "-o"]
-    subprocess.run([*compile_it, str(folder / "call_log.so")], check=True)
-    return folder
-
-
-@dataclass(frozen=True)
-class Case:
-    """A program, and what it does."""
-
-    mode: str = "delete"
-    databases: int = 1
-    page_bytes: int = 4096
-    cache_pages: int = 2000
-    commits: int = 40
-    connections: int = 1
-    # The database b cannot have a mark then: a commit over it is one of SQLite's own way.
-    has_link: bool = False
-
+from tests.vfs.programs import SOURCE, change_source, python
+from tests.vfs.transactions import Case, assert_right, build_all, reader, write
 
 CASES = [
     Case(),
@@ -155,74 +26,6 @@ CASES = [
     Case(databases=2, connections=2),
     Case(databases=2, has_link=True),
 ]
-
-
-def write(
-    libraries: Path, folder: Path, case: Case, *, is_stock: bool = False, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run the program in a folder, with its calls logged."""
-    folder.mkdir(exist_ok=True)
-    preload = f"{libraries}/call_log.so"
-    if not is_stock:
-        preload += f":{libraries}/joj_redo_preload.so"
-    command = python(
-        preload, WRITER, case.mode, case.databases, case.commits, case.page_bytes,
-        case.cache_pages, case.connections, int(case.has_link),
-    )  # fmt: skip
-    return subprocess.run(
-        command, cwd=folder, env={**os.environ, "CALLS_FOLDER": str(folder), **environment},
-        capture_output=True, text=True, check=False, timeout=HANG_S,
-    )  # fmt: skip
-
-
-class Reader:
-    """A process that opens databases, with stock SQLite and with the VFS."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-
-    def read(self, case: Case, folder: Path, *, is_stock_first: bool) -> list[list[int | str]]:
-        """Return what each shows, in that order."""
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps([case.databases, is_stock_first, str(folder)]) + "\n")
-        self.process.stdin.flush()
-        answer: list[list[int | str]] = json.loads(self.process.stdout.readline())
-        return answer
-
-
-@contextmanager
-def reader(libraries: Path) -> Iterator[Reader]:
-    """A reader, until the end of the block."""
-    command = python(f"{libraries}/joj_redo_preload.so", READER)
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        yield Reader(process)
-
-
-def assert_right(views: list[list[int | str]], acknowledged: int, last: int | None = None) -> None:
-    """Raise AssertionError where acknowledged transactions are missing, or one is half there.
-
-    Stock SQLite, where it is the first to look, may refuse instead.
-    """
-    last = acknowledged + 1 if last is None else last
-    assert views[-1] == views[-2], views
-    *first, at_end = views[-1]
-    assert all(each == at_end for each in first), views
-    assert isinstance(at_end, int), views
-    assert acknowledged <= at_end <= last, (views, acknowledged)
-    for each in views[0] if len(views) == 3 else []:
-        if isinstance(each, str):
-            assert each.startswith("refused: "), views
-        else:
-            assert each in (at_end, acknowledged), views
-
-
-def acknowledgement(folder: Path) -> int:
-    """Return the number of the last transaction that returned; -1 before the first one."""
-    acknowledged = folder / "acknowledged"
-    return int(acknowledged.read_bytes() or -1) if acknowledged.exists() else -1
 
 
 def cut_the_power(
@@ -303,101 +106,6 @@ def test_more_power_cuts_lose_no_acknowledged_commit(
     libraries: Path, tmp_path: Path, case: Case, seed: int
 ) -> None:
     cut_the_power(libraries, tmp_path, case, states=400, seed=seed)
-
-
-@pytest.mark.parametrize("databases", [1, 3])
-def test_process_may_die_at_any_call(libraries: Path, tmp_path: Path, databases: int) -> None:
-    case, folder, draw = Case(databases=databases, commits=30), tmp_path / "disk", random.Random(1)
-    log = tmp_path / "log"
-    assert write(libraries, folder, case, CALLS_LOG=str(log)).returncode == 0
-    calls = len(read_calls(log))
-    with reader(libraries) as looking:
-        for _ in range(20):
-            death = str(draw.randrange(1, calls + 1))
-            died = write(libraries, folder, case, CALLS_DEATH=death)
-            assert died.returncode in (-signal.SIGKILL, 0), died.stderr
-            views = looking.read(case, folder, is_stock_first=draw.random() < 0.5)
-            assert_right(views, acknowledgement(folder))
-
-
-def test_processes_that_die_beside_others_lose_nothing(libraries: Path, tmp_path: Path) -> None:
-    """Four writers at a time; each transaction is of all databases, in turn."""
-    folder, draw = tmp_path / "disk", random.Random(1)
-    case = Case(databases=2, commits=15)
-    assert write(libraries, folder, case).returncode == 0
-    code = """
-        import sqlite3, sys
-        db = sqlite3.connect("main.db", isolation_level=None, timeout=60)
-        db.execute("ATTACH 'b.db' AS b")
-        while True:
-            db.execute("BEGIN IMMEDIATE")
-            [number] = db.execute("SELECT number + 1 FROM last").fetchone()
-            for name in ("main", "b"):
-                db.execute(f"INSERT INTO {name}.t VALUES (?, 1, zeroblob(300))", (number,))
-                db.execute(f"UPDATE {name}.last SET number = ?1, total = total + ?1", (number,))
-            db.execute("COMMIT")
-            print(number, flush=True)
-    """
-    preload = f"{libraries}/call_log.so:{libraries}/joj_redo_preload.so"
-    with reader(libraries) as looking:
-        for _ in range(4):
-            running = [
-                subprocess.Popen(
-                    python(preload, code), cwd=folder, stdout=subprocess.PIPE, text=True,
-                    env={**os.environ, "CALLS_FOLDER": str(folder),
-                         "CALLS_DEATH": str(draw.randrange(20, 200))},
-                )
-                for _ in range(4)
-            ]  # fmt: skip
-            numbers = [process.communicate(timeout=HANG_S)[0].split() for process in running]
-            assert {process.returncode for process in running} == {-signal.SIGKILL}
-            acknowledged = [int(each) for printed in numbers for each in printed]
-            assert len(set(acknowledged)) == len(acknowledged)
-            views = looking.read(case, folder, is_stock_first=False)
-            assert_right(views, max(acknowledged), last=max(acknowledged) + 4)
-
-
-@pytest.mark.parametrize("kind", ["w", "s", "t"])
-@pytest.mark.parametrize("once", ["", ":1"], ids=["from then on", "once"])
-def test_call_that_fails_leaves_nothing_half(
-    libraries: Path, tmp_path: Path, kind: str, once: str
-) -> None:
-    case, draw = Case(databases=2, commits=25), random.Random(1)
-    failed = 0
-    with reader(libraries) as looking:
-        for number in range(12):
-            folder = tmp_path / str(number)
-            error = errno.EIO if kind != "w" else draw.choice((errno.ENOSPC, errno.EIO))
-            fault = f"{kind}:{draw.randrange(1, 60)}:{error}{once}"
-            ended = write(libraries, folder, case, CALLS_FAULT=fault)
-            failed += ended.returncode != 0
-            if ended.returncode:
-                assert "sqlite3." in ended.stderr, ended.stderr
-            views = looking.read(case, folder, is_stock_first=False)
-            assert_right(views, acknowledgement(folder))
-    assert failed > 0 or kind == "t"
-
-
-def test_read_that_fails_is_an_error_of_the_program(libraries: Path, tmp_path: Path) -> None:
-    """No commit is made in another way because something could not be read."""
-    case = Case(databases=2, commits=5)
-    with reader(libraries) as looking:
-        for number in range(1, 60, 4):
-            folder = tmp_path / str(number)
-            ended = write(libraries, folder, case, CALLS_FAULT=f"r:{number}:{errno.EIO}:1")
-            assert "sqlite3." in ended.stderr, (number, ended.stderr)
-            views = looking.read(case, folder, is_stock_first=False)
-            assert_right(views, acknowledgement(folder))
-
-
-def change_source(folder: Path, file: str, before: str, after: str) -> Path:
-    """Return a copy of vfs/, in which one place of a file is another."""
-    source = folder / "vfs"
-    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build"))
-    text = (source / file).read_text()
-    assert text.count(before) == 1
-    (source / file).write_text(text.replace(before, after))
-    return source
 
 
 def fuzz(source: Path, folder: Path, inputs: str) -> subprocess.CompletedProcess[str]:
@@ -525,51 +233,3 @@ def test_journal_that_comes_back_is_found(tmp_path: Path) -> None:
             libraries, tmp_path, Case(commits=8), states=300, seed=1, stock_commits=5,
             syncs_names=True,
         )  # fmt: skip
-
-
-def test_dead_committer_is_looked_for(tmp_path: Path) -> None:
-    """The one fault that no power cut shows: a reader beside it sees half a transaction."""
-    before = "(level == SQLITE_LOCK_SHARED && !log_is_busy(file->log))"
-    source = change_source(tmp_path, "redo_file.c", before, "level == SQLITE_LOCK_SHARED")
-    libraries = build_all(source, tmp_path / "build")
-    folder = tmp_path / "disk"
-    with pytest.raises(AssertionError):
-        read_beside_deaths(libraries, folder)
-
-
-def read_beside_deaths(libraries: Path, folder: Path) -> None:
-    """A reader that has the databases open while writers die in their commits."""
-    case = Case(databases=3, commits=3)
-    assert write(libraries, folder, case).returncode == 0
-    code = """
-        import sqlite3, sys
-        db = sqlite3.connect("main.db", isolation_level=None, timeout=60)
-        for name in ("b", "c"):
-            db.execute(f"ATTACH '{name}.db' AS {name}")
-        # To be a member of the log: else it would recover as the first one.
-        for name in ("main", "b", "c"):
-            db.execute(f"CREATE TABLE {name}.own(x)")
-        print("member", flush=True)
-        for _ in sys.stdin:
-            print(*db.execute("SELECT (SELECT number FROM main.last), (SELECT number FROM b.last),"
-                              "(SELECT number FROM c.last)").fetchone(), flush=True)
-    """
-    preload = f"{libraries}/joj_redo_preload.so"
-    with subprocess.Popen(python(preload, code), cwd=folder, stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, text=True) as looking:  # fmt: skip
-        assert looking.stdin
-        assert looking.stdout
-        assert looking.stdout.readline() == "member\n"
-        for death in range(24, 72, 3):
-            write(libraries, folder, case, CALLS_DEATH=str(death))
-            looking.stdin.write("\n")
-            looking.stdin.flush()
-            numbers = {int(number) for number in looking.stdout.readline().split()}
-            looking.stdin.flush()
-            if len(numbers) != 1:
-                looking.kill()
-            assert len(numbers) == 1, numbers
-
-
-def test_reader_beside_deaths_sees_whole_transactions(libraries: Path, tmp_path: Path) -> None:
-    read_beside_deaths(libraries, tmp_path / "disk")

@@ -43,12 +43,6 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return build_preload("joj_redo", request.param, tmp_path_factory.mktemp("vfs"))
 
 
-@pytest.fixture
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder on this machine's disk: a filesystem in memory has other rules."""
-    return tmp_path_factory.mktemp("disk")
-
-
 def has_mark(path: Path) -> bool:
     """Return whether stock SQLite refuses the database for its mark."""
     with path.open("rb") as file:

@@ -45,12 +45,6 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return build_preload("joj_wal", request.param, tmp_path_factory.mktemp("vfs"))
 
 
-@pytest.fixture
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder on this machine's disk: a filesystem in memory has other rules."""
-    return tmp_path_factory.mktemp("disk")
-
-
 def wal_bytes(disk: Path) -> int:
     """Return the size of the WAL; 0 where there is none."""
     wal = disk / "a.db-wal"
