@@ -22,6 +22,8 @@ pub enum SqliteError {
     FramesLeft { path: PathBuf, sql: String, copied: i64, frames: i64 },
     #[error("reading the WAL of {path}: {source}")]
     Wal { path: PathBuf, source: std::io::Error },
+    #[error("giving or taking a second name of {path}: {source}")]
+    SecondName { path: PathBuf, source: std::io::Error },
     #[error("{path} fails SQLite's integrity_check: {report}")]
     Integrity { path: PathBuf, report: String },
     #[error("{path} has other rows with vfs = {vfs} than without it")]

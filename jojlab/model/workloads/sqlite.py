@@ -214,6 +214,14 @@ FIELDS: tuple[Field, ...] = (
         group=ROWS,
     ),
     Field(
+        "second_name",
+        "on: every second transaction of a connection finds its last database with a second name, "
+        "a hard link, as `cp -l` leaves one; with vfs = redo it commits in SQLite's own way",
+        "off",
+        ("off", "on"),
+        group=ROWS,
+    ),
+    Field(
         "locking_mode",
         "PRAGMA locking_mode; exclusive keeps the rollback journal between transactions and the "
         "WAL's index in memory",

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::words;
+use crate::record::{Switch, words};
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::pragmas::{JournalMode, Synchronous};
 use crate::workload::kind::Space;
@@ -30,6 +30,7 @@ pub struct SqliteSettings {
     pub statements: NonZeroU64,
     pub selects: u64,
     pub interval_us: u64,
+    pub second_name: Switch,
     #[serde(flatten)]
     pub options: SqliteOptions,
 }
@@ -162,6 +163,7 @@ pub mod tests {
             statements: NonZeroU64::MIN,
             selects: 0,
             interval_us: 0,
+            second_name: Switch::Off,
             options: options(),
         }
     }

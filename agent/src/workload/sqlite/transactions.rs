@@ -1,15 +1,18 @@
 //! Runs transactions through prepared statements, draws each before it begins, and between them
 //! makes the checkpoints that come due, and opens the connection again where bursts end.
 
+use std::fs;
+use std::io::ErrorKind::{AlreadyExists, NotFound};
 use std::time::Duration;
 
 use rusqlite::params;
 
 use super::operations::{Operations, PlannedTransaction, RowOperation, table_name};
 use super::settings::{Sharing, SqliteSettings, SqliteWorkload};
+use crate::record::Switch;
 use crate::sqlite::databases::{self, Databases};
 use crate::sqlite::error::{SqliteError, failed};
-use crate::sqlite::wal::{CommitCheckpoint, Database};
+use crate::sqlite::wal::{self, CommitCheckpoint, Database};
 use crate::sqlite::{sync_call, vfs};
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
@@ -153,6 +156,9 @@ impl Task for Runner<'_> {
     fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
         self.operations.draw(&mut self.planned)?;
         let databases = self.databases.all();
+        if self.case.second_name == Switch::On {
+            change_second_name(databases, self.in_burst % 2 == 1)?;
+        }
         let (sync_calls, retries) = (sync_call::count(), databases::retries());
         let batch_atomic_commits = vfs::commits();
         let begin_ns = now_ns();
@@ -206,6 +212,19 @@ impl Task for Runner<'_> {
     }
 }
 
+/// Gives the last database a second name, a hard link, or takes it away.
+fn change_second_name(databases: &[Database], has_it: bool) -> Result<(), SqliteError> {
+    let Some(Database { path, .. }) = databases.last() else { return Ok(()) };
+    let second = wal::path(path, "-second");
+    let changed = if has_it { fs::hard_link(path, second) } else { fs::remove_file(second) };
+    match changed {
+        // As before the first one, or by a connection that shares the database.
+        Err(error) if matches!(error.kind(), NotFound | AlreadyExists) => Ok(()),
+        Err(source) => Err(SqliteError::SecondName { path: path.clone(), source }),
+        Ok(()) => Ok(()),
+    }
+}
+
 /// Reads each row's value; a row deleted before is not found, which is as good a look.
 fn look(
     databases: &Databases,
@@ -251,9 +270,11 @@ fn change(
 mod tests {
     //! Transactions of several connections, and the checkpoints between them, on real files.
 
+    use crate::record::Switch;
     use crate::sqlite::options::SqliteOptions;
     use crate::sqlite::options::tests::options;
     use crate::sqlite::pragmas::{CheckpointMode, JournalMode};
+    use crate::sqlite::vfs::Vfs;
     use crate::workload::sqlite::prepared_tests::{number, run};
     use crate::workload::sqlite::settings::tests::settings;
     use crate::workload::sqlite::settings::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
@@ -324,6 +345,21 @@ mod tests {
                     assert_eq!(checkpoints > 0, journal_mode == Wal, "{what}");
                 }
             }
+        }
+    }
+
+    /// With joj_redo a database of two names commits in SQLite's own way.
+    #[test]
+    fn every_second_transaction_finds_a_second_name() {
+        let syncs = |second_name| -> Vec<i64> {
+            let options = SqliteOptions { vfs: Vfs::Redo, ..options() };
+            let (_, closed) = run(&SqliteSettings { second_name, options, ..settings() });
+            closed.transactions.iter().map(|row| row.sync_calls).collect()
+        };
+        let (without, with) = (syncs(Switch::Off), syncs(Switch::On));
+        assert_eq!(with[0], without[0]);
+        for (number, pair) in with.chunks_exact(2).enumerate() {
+            assert!(pair[1] > without[2 * number + 1] + 2, "{with:?} {without:?}");
         }
     }
 
