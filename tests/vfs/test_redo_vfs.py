@@ -355,6 +355,27 @@ def test_transaction_without_memory_is_rolled_back(
     assert int(done.stdout) > 5
 
 
+@pytest.mark.parametrize("page_bytes", [512, 4096, 65536])
+@pytest.mark.parametrize("end", ["ROLLBACK", "ROLLBACK TO s", "COMMIT"])
+def test_pages_beyond_the_end_go_again(
+    library: str, disk: Path, tmp_path: Path, page_bytes: int, end: str
+) -> None:
+    """A cache of few pages is written to the file before the transaction ends."""
+    rows = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 900) "
+    look = ["SELECT count(*), sum(length(x)) FROM t", "PRAGMA page_count", "PRAGMA integrity_check"]
+    program = [
+        f"PRAGMA page_size = {page_bytes}", "PRAGMA cache_size = 5", "PRAGMA mmap_size = 1000000",
+        "PRAGMA auto_vacuum = full", "CREATE TABLE t(x)", *insert(24), *look,
+        "BEGIN", "INSERT INTO t VALUES (zeroblob(200))", "SAVEPOINT s",
+        f"INSERT INTO t {rows} SELECT zeroblob(700) FROM c", "SELECT sum(length(x)) FROM t",
+        "DELETE FROM t WHERE rowid > 30", end, "COMMIT", *look, *insert(3), *look,
+        "DELETE FROM t WHERE rowid > 5", *look, "VACUUM", *look,
+    ]  # fmt: skip
+    assert answers(library, disk, program) == answers(None, tmp_path, program)
+    assert answers(None, disk, look) == answers(None, tmp_path, look)
+    assert (disk / "a.db").stat().st_size == (tmp_path / "a.db").stat().st_size
+
+
 def test_large_transaction_has_bounded_memory(library: str, disk: Path) -> None:
     if "libasan" in library:
         pytest.skip("ASan has memory of its own")
