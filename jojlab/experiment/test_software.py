@@ -72,6 +72,14 @@ def test_an_update_of_2012_makes_no_rollback_journal() -> None:
     assert [case.settings["journal_mode"] for case in cases] == ["off", "wal"]
 
 
+def test_only_the_sync_of_a_truncated_journal_was_missing() -> None:
+    """Other modes truncate none, and PERSIST synced what a super-journal made it truncate."""
+    for mode in ("delete", "persist", "wal", "off"):
+        assert "dropped_sync" not in changed(journal_mode=mode)
+    assert "dropped_sync" not in changed(journal_mode="persist", databases=3)
+    assert "dropped_sync" not in changed(workload="sqlite-update")
+
+
 def test_a_time_of_measurement_keeps_transactions_at_zero() -> None:
     """A case that names duration_ms has no number of transactions."""
     case = complete({"software": "2012", "duration_ms": 500})

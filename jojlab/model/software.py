@@ -29,12 +29,13 @@ SOFTWARE = Field(
     names_itself=True,
 )
 
-# SQLite does not sync a truncated journal before 2014.
-_SQLITE: Mapping[str, Value] = {"dropped_sync": "truncated-journal"}
+# SQLite does not sync a journal that journal mode TRUNCATE truncated before 2014. One that a
+# super-journal makes PERSIST truncate was synced then too (zeroJournalHdr() in src/pager.c).
+_TRUNCATE: Mapping[str, Value] = {"dropped_sync": "truncated-journal"}
 # Mobibench makes ten transactions in a new file, and measures from the first.
 _COUNTS: Mapping[str, Value] = {"transactions": 10, "warmup_transactions": 0}
 # The fields that it sets where a case does not name them.
-SET_FIELDS = (*_SQLITE, *_COUNTS, "mount_options", "mkfs_options")
+SET_FIELDS = (*_TRUNCATE, *_COUNTS, "mount_options", "mkfs_options")
 # The phone's kernel never switches on the cache of its eMMC.
 _DEVICES: Mapping[str, str] = {"emmc-galaxy-s3": "emmc-galaxy-s3-no-cache"}
 
@@ -52,12 +53,13 @@ def with_software(settings: Mapping[str, Value]) -> dict[str, Value]:
     for owner in ("device", "journal_device"):
         if owner in named:
             named[owner] = _DEVICES.get(str(named[owner]), named[owner])
+    if workload.name == UPDATE and named.get("journal_mode", "truncate") in ROLLBACK_MODES:
+        named["journal_mode"] = "off"
     if workload.has(SQLITE):
-        unnamed |= _SQLITE
+        if named.get("journal_mode", "truncate") == "truncate":
+            unnamed |= _TRUNCATE
         if named.get("sync_call") == "fdatasync":
             named["sync_call"] = filesystem.study_fdatasync
     if workload.has(ROWS) and not named.get("duration_ms"):
         unnamed |= _COUNTS
-    if workload.name == UPDATE and named.get("journal_mode", "truncate") in ROLLBACK_MODES:
-        named["journal_mode"] = "off"
     return unnamed | named
