@@ -16,7 +16,7 @@ import click
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.trials import fault_outcome, fixed_syncs, sync_need
 from jojlab.campaign.campaign import Campaign
-from jojlab.campaign.generated_sql import Transactions, drawn_scripts, fewest, write_scripts
+from jojlab.campaign.generated import ScriptKind, Steps
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
 from jojlab.campaign.trials import CaseTrial, fault_trials, runs_program, sync_trials, untried_sites
 from jojlab.command_line.campaigns import begin_campaign
@@ -28,7 +28,7 @@ from jojlab.foundation.signals import Signalled
 from jojlab.lab.job import Options
 from jojlab.report import faults as fault_words
 from jojlab.report import sync_needs
-from jojlab.report.generated_sql import HarmedScript
+from jojlab.report.generated import HarmedScript
 from jojlab.report.progress import run_progress
 from jojlab.trace.power_cuts import FaultKind, PowerCuts
 
@@ -158,27 +158,28 @@ def _usual_end(case: Case) -> str:
 
 @dataclass(frozen=True)
 class ScriptSearch:
-    """The scripts that are drawn and judged, under settings of the user's; `failures` has the
-    reason of each case that has no answer.
+    """The scripts of a kind that are drawn and judged, under settings of the user's; `failures` has
+    the reason of each case that has no answer.
     """
 
+    kind: ScriptKind
     settings: Sequence[str]
     states: int
     options: Options
     failures: dict[str, str] = field(default_factory=dict)
 
-    def harmed(self, scripts: Sequence[Transactions]) -> list[CaseSummary | None]:
+    def harmed(self, scripts: Sequence[Steps]) -> list[CaseSummary | None]:
         """Return of each script a case in which it did harm that the manuals rule out."""
         with TemporaryDirectory() as place:
             folders = [
-                str(write_scripts(Path(place) / f"script-{number}", each))
+                str(self.kind.write(Path(place) / f"script-{number}", each))
                 for number, each in enumerate(scripts)
             ]
-            fixed = {"workload": "sql-recorded"}
-            question = "Which transactions does a power cut harm?"
+            fixed = {"workload": self.kind.workload}
+            question = f"Which {self.kind.step}s does a power cut harm?"
             where = "joj verify durability --generate"
             drawn = Experiment(
-                "generated", question, (1,), fixed, {"scripts": tuple(folders)}, where=where
+                "generated", question, (1,), fixed, {self.kind.field: tuple(folders)}, where=where
             )
             planned = plan(apply(drawn, self.settings).expanded())
             cases = [
@@ -192,7 +193,7 @@ class ScriptSearch:
             answers = judge.answers(cases, f"{self.states:,} states of {len(scripts)} scripts")
             found = [it for it in verdicts(cases, answers) if it.is_refuted]
             # The folder is gone soon.
-            named = {it.case["scripts"]: it for it in reversed(found)}
+            named = {it.case[self.kind.field]: it for it in reversed(found)}
             return [
                 replace(it, case_id=it.case_id.replace(folder, "script"))
                 if (it := named.get(folder))
@@ -202,9 +203,9 @@ class ScriptSearch:
 
     def first(self, count: int, batch: int) -> HarmedScript | None:
         """Return the first of so many drawn scripts that is harmed, with the fewest of its
-        transactions; None where none is.
+        steps; None where none is.
         """
-        scripts = list(drawn_scripts(count))
+        scripts = list(self.kind.scripts(count))
         for begin in range(0, count, batch):
             some = scripts[begin : begin + batch]
             for place, case in enumerate(self.harmed(some)):
@@ -213,13 +214,13 @@ class ScriptSearch:
                 cases = {some[place]: case}
 
                 def is_harmed(
-                    shorter: Sequence[Transactions],
-                    cases: dict[Transactions, CaseSummary] = cases,
+                    shorter: Sequence[Steps],
+                    cases: dict[Steps, CaseSummary] = cases,
                 ) -> list[bool]:
                     found = self.harmed(shorter)
                     cases.update({each: it for each, it in zip(shorter, found, strict=True) if it})
                     return [it is not None for it in found]
 
-                least = fewest(some[place], is_harmed)
+                least = self.kind.fewest(some[place], is_harmed)
                 return HarmedScript(begin + place + 1, len(some[place]), least, cases[least])
         return None

@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from jojlab.analysis.run.summary import CaseSummary, safety_json
-from jojlab.campaign.generated_sql import write_scripts
+from jojlab.campaign.generated import FILES, SQL, ScriptKind
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
 from jojlab.campaign.trials import baseline, refuse_without_program
 from jojlab.command_line.campaigns import begin_campaign
@@ -46,7 +46,8 @@ from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.report import durability as words
 from jojlab.report import faults as fault_words
-from jojlab.report import generated_sql, hazards, sync_needs
+from jojlab.report import generated as script_words
+from jojlab.report import hazards, sync_needs
 from jojlab.report.attribution import print_verdicts, short_lines
 from jojlab.report.shared.console import READABLE, print_rows, terminal
 from jojlab.report.shared.short_answer import print_answer
@@ -283,8 +284,9 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     metavar="N",
     type=click.IntRange(1, 1000),
     default=None,
-    help="In place of an experiment: transactions of SQL that are drawn, N scripts of them, the "
-    "shortest first, until one is harmed in a way that the manuals rule out (docs/own-sql.md).",
+    help="In place of an experiment: N scripts that are drawn, of SQL, or with --set "
+    "workload=replay of calls on files, the shortest first, until one is harmed in a way that the "
+    "manuals rule out (docs/own-sql.md).",
 )
 @option(
     "--schedules",
@@ -344,6 +346,7 @@ def durability(
       joj verify durability --program ./engine --check ./check --faults sync-error,no-space
       joj verify durability --program ./engine --check ./check --schedules 8
       joj verify durability --generate 20 --set filesystem=f2fs --set journal_mode=wal --states 50
+      joj verify durability --generate 20 --set workload=replay --set filesystem=xfs
       joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
     What was judged is kept: joj run, joj bill and their reports show it from then on.
@@ -360,7 +363,8 @@ def durability(
     if generate is not None:
         if experiment or without_sync or kinds or schedules or any(own_program.values()):
             raise UseError("--generate takes --set and no experiment or program", "drop the others")
-        return _generate(generate, ScriptSearch(settings, states, options), as_json=as_json)
+        search = ScriptSearch(_script_kind(settings), settings, states, options)
+        return _generate(generate, search, as_json=as_json)
     if not any((experiment, *own_program.values())):
         experiment = _DEFAULT_EXPERIMENT
     named = choose_experiment("joj verify durability", experiment, settings, **own_program)
@@ -417,10 +421,10 @@ _GENERATED = Path("runs") / "generated"
 def _generate(count: int, search: ScriptSearch, *, as_json: bool) -> int:
     """Judge scripts that are drawn; keep and print the first that is harmed."""
     found = search.first(count, max(search.options.jobs, 1))
-    folder = write_scripts(_GENERATED, found.script) if found else None
-    lines = generated_sql.short_lines(count, search.states, found, folder)
+    folder = search.kind.write(_GENERATED, found.script) if found else None
+    lines = script_words.short_lines(search.kind, count, search.states, found, folder)
     if as_json:
-        row = generated_sql.harm_json(found, folder) if found and folder else None
+        row = script_words.harm_json(search.kind, found, folder) if found and folder else None
         print(json_text({"in_short": lines, "harm": row, "failed": search.failures}))
     else:
         print_answer(terminal(READABLE), lines)
@@ -429,6 +433,20 @@ def _generate(count: int, search: ScriptSearch, *, as_json: bool) -> int:
     if search.failures:
         return MACHINE_CANNOT
     return EXPECTATION_FAILED if found else FINE
+
+
+def _script_kind(settings: Sequence[str]) -> ScriptKind:
+    """Return the kind of scripts that the workload of the settings plays; SQL where none is named.
+
+    Raises UseError where nothing is drawn for it.
+    """
+    kinds = {kind.workload: kind for kind in (SQL, FILES)}
+    names = [text.partition("=")[2] for text in settings if text.startswith("workload=")]
+    name = names[-1] if names else SQL.workload
+    if name not in kinds:
+        known = ", ".join(kinds)
+        raise UseError(f"--generate: no scripts are drawn for workload {name}", f"of {known}")
+    return kinds[name]
 
 
 def _schedule_setting(settings: Sequence[str], count: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from jojlab.foundation.document import conform
-from jojlab.foundation.errors import INCOMPLETE, UseError
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.lazy import pa, pc, pq
 from jojlab.foundation.places import agent_path
 from jojlab.foundation.printable import json_text, plural, printable
@@ -152,21 +152,30 @@ class ImportCounts(msgspec.Struct):
     notes: list[str]
 
 
+def imported(form: str, files: Sequence[Path], folder: Path, *options: str) -> ImportCounts | int:
+    """Import files of a form into a new folder; return the counts, or the exit code of an agent
+    that could not.
+    """
+    command = [str(agent_path()), "import", "--output", str(folder), *options]
+    command += ["--", form, *map(str, files)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode in (FINE, INCOMPLETE):
+        return msgspec.json.decode(done.stdout, type=ImportCounts)
+    return 128 - done.returncode if done.returncode < 0 else done.returncode
+
+
 def import_trace(
     form: str, files: Sequence[Path], folder: Path, *options: str, as_json: bool
 ) -> int:
     """Import files of a form into a new folder; print the counts; return the exit code."""
-    command = [str(agent_path()), "import", "--output", str(folder), *options]
-    command += ["--", form, *map(str, files)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode not in (0, INCOMPLETE):
-        return 128 - done.returncode if done.returncode < 0 else done.returncode
-    counts = msgspec.json.decode(done.stdout, type=ImportCounts)
+    counts = imported(form, files, folder, *options)
+    if isinstance(counts, int):
+        return counts
     if as_json:
         print(json_text({"recording": str(folder), **msgspec.to_builtins(counts)}))
     else:
         print(printable("\n".join(_lines(counts, folder))))
-    return done.returncode
+    return INCOMPLETE if counts.reasons else FINE
 
 
 def _lines(counts: ImportCounts, folder: Path) -> Iterator[str]:

@@ -111,17 +111,30 @@ def test_a_transaction_over_attached_wals_may_be_split_and_that_is_no_contradict
 
 
 @pytest.mark.full
-def test_the_first_script_that_is_harmed_is_shrunk_and_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "file"),
+    [
+        (("--set", "journal_mode=truncate"), "transaction.sql"),
+        (("--set", "workload=replay"), "calls.strace"),
+    ],
+    ids=["sql", "files"],
+)
+def test_the_first_script_that_is_harmed_is_shrunk_and_kept(
+    tmp_path: Path, settings: tuple[str, ...], file: str
+) -> None:
     """A device that lies about flushes does harm, and no manual knows of it."""
     done = joj(
         *("verify", "durability", "--generate", "4", "--states", "16", "--json"),
-        *("--set", "filesystem=ext4", "--set", "journal_mode=truncate"),
-        *("--set", "device.flush_lies=1"),
+        *("--set", "filesystem=ext4", "--set", "device.flush_lies=1", *settings),
         folder=tmp_path,
     )
     assert done.returncode == 1, done.stderr
     harm = json.loads(done.stdout)["harm"]
-    assert 1 <= len(harm["script"]) <= harm["transactions"]
+    assert 1 <= len(harm["script"]) <= harm["steps"]
     assert harm["durability"]["outcomes"]["kept"] < harm["durability"]["states"]
-    kept = (tmp_path / "runs" / "generated" / "transaction.sql").read_text()
-    assert all(transaction in kept for transaction in harm["script"])
+    kept = (tmp_path / "runs" / "generated" / file).read_text()
+    words = (
+        [step.split()[0] for step in harm["script"]] if file == "calls.strace" else harm["script"]
+    )
+    calls = {"create": "O_CREAT", "append": "O_APPEND", "fsync-folder": "O_DIRECTORY"}
+    assert all(calls.get(word, word) in kept for word in words)

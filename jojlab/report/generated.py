@@ -1,5 +1,5 @@
-"""Says what power cuts did to transactions of SQL that were drawn: which script was harmed, and the
-fewest of its transactions that are.
+"""Says what power cuts did to scripts that were drawn, of SQL or of calls on files: which one was
+harmed, and the fewest of its steps that are.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from jojlab.analysis.run.durability import durability_json
 from jojlab.analysis.run.summary import CaseSummary
+from jojlab.campaign.generated import ScriptKind
 from jojlab.report import durability
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import fit_lines
@@ -17,48 +18,46 @@ from jojlab.report.shared.short_answer import fit_lines
 
 @dataclass(frozen=True)
 class HarmedScript:
-    """A script that a power cut harms: its number among those that were drawn, how many
-    transactions it had, those of them that are needed, and the case with these.
+    """A script that a power cut harms: its number among those that were drawn, how many steps it
+    had, those of them that are needed, and the case with these.
     """
 
     number: int
-    transactions: int
+    steps: int
     script: tuple[str, ...]
     case: CaseSummary
 
 
 def short_lines(
-    count: int, states: int, harmed: HarmedScript | None, folder: Path | None
+    kind: ScriptKind, count: int, states: int, harmed: HarmedScript | None, folder: Path | None
 ) -> tuple[str, ...]:
     """Return the short answer about `count` scripts of which so many states each were asked."""
     judged = text.integer(states, "state")
     if harmed is None:
         scripts = f"None of {text.integer(count, 'script')} was seen harmed in a way that the"
         return (f"{scripts} manuals rule out, in {judged} of each, which proves nothing safe.",)
-    fewest = text.integer(len(harmed.script), "transaction")
-    of = (
-        f"of its {harmed.transactions}" if len(harmed.script) < harmed.transactions else "all of it"
-    )
+    fewest = text.integer(len(harmed.script), kind.step)
+    of = f"of its {harmed.steps}" if len(harmed.script) < harmed.steps else "all of it"
     worst = " ".join(durability.worst_sentence(harmed.case).split())
     return fit_lines(
         [
             (0, f"Script {harmed.number} was harmed: {fewest}, {of}, are enough."),
             (1, f"{harmed.case.case_id}: {durability.outcome_words(harmed.case)}."),
             (2, worst),
-            (1, f"Kept in {folder}: joj verify durability takes it as --set workload=sql-recorded"),
-            (1, f"--set scripts={folder}, beside the settings of this run."),
+            (1, f"It is kept: joj verify durability --set workload={kind.workload}"),
+            (1, f"--set {kind.field}={folder}, beside the settings of this run, judges it again."),
         ]
     )
 
 
-def harm_json(harmed: HarmedScript, folder: Path) -> dict[str, Any]:
+def harm_json(kind: ScriptKind, harmed: HarmedScript, folder: Path) -> dict[str, Any]:
     """Return the script, which is kept in a folder, and what was found, as --json prints it."""
     assert harmed.case.durability
     return {
         "number": harmed.number,
-        "transactions": harmed.transactions,
+        "steps": harmed.steps,
         "script": list(harmed.script),
-        "case": {**harmed.case.case, "scripts": str(folder)},
+        "case": {**harmed.case.case, kind.field: str(folder)},
         "durability": durability_json(harmed.case.durability, None, ""),
         "worst_state": durability.worst_sentence(harmed.case),
     }
