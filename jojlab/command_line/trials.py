@@ -4,6 +4,7 @@ are like them but for one thing, or scripts that are drawn until one does harm.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,7 +31,7 @@ from jojlab.report import faults as fault_words
 from jojlab.report import sync_needs
 from jojlab.report.generated import HarmedScript
 from jojlab.report.progress import run_progress
-from jojlab.trace.power_cuts import FaultKind, PowerCuts
+from jojlab.trace.power_cuts import FaultKind, PowerCuts, TornBlock
 
 # By case_id, what power cuts left of each seed.
 Answers = dict[str, list[Any]]
@@ -159,7 +160,8 @@ def _usual_end(case: Case) -> str:
 @dataclass(frozen=True)
 class ScriptSearch:
     """The scripts of a kind that are drawn and judged, under settings of the user's; `failures` has
-    the reason of each case that has no answer.
+    the reason of each case that has no answer, `torn_blocks` counts the states that a torn block of
+    the filesystem's own made unmountable, which no script avoids.
     """
 
     kind: ScriptKind
@@ -167,6 +169,7 @@ class ScriptSearch:
     states: int
     options: Options
     failures: dict[str, str] = field(default_factory=dict)
+    torn_blocks: Counter[TornBlock] = field(default_factory=Counter)
 
     def harmed(self, scripts: Sequence[Steps]) -> list[CaseSummary | None]:
         """Return of each script a case in which it did harm that the manuals rule out."""
@@ -191,7 +194,14 @@ class ScriptSearch:
             campaign = begin_campaign(planned._replace(experiment=experiment), self.options)
             judge = PowerCutJudge(campaign, self.states, self.failures)
             answers = judge.answers(cases, f"{self.states:,} states of {len(scripts)} scripts")
-            found = [it for it in verdicts(cases, answers) if it.is_refuted]
+            found: list[CaseSummary] = []
+            for judged in verdicts(cases, answers):
+                if judged.durability is None:
+                    continue
+                torn_blocks = judged.durability.torn_blocks
+                self.torn_blocks.update(torn_blocks)
+                if judged.is_refuted and judged.durability.harmful > sum(torn_blocks.values()):
+                    found.append(judged)
             # The folder is gone soon.
             named = {it.case[self.kind.field]: it for it in reversed(found)}
             return [

@@ -422,10 +422,13 @@ def _generate(count: int, search: ScriptSearch, *, as_json: bool) -> int:
     """Judge scripts that are drawn; keep and print the first that is harmed."""
     found = search.first(count, max(search.options.jobs, 1))
     folder = search.kind.write(_GENERATED, found.script) if found else None
-    lines = script_words.short_lines(search.kind, count, search.states, found, folder)
+    lines = script_words.short_lines(
+        search.kind, count, search.states, found, folder, search.torn_blocks
+    )
     if as_json:
         row = script_words.harm_json(search.kind, found, folder) if found and folder else None
-        print(json_text({"in_short": lines, "harm": row, "failed": search.failures}))
+        rest = {"torn_blocks": search.torn_blocks, "failed": search.failures}
+        print(json_text({"in_short": lines, "harm": row, **rest}))
     else:
         print_answer(terminal(READABLE), lines)
         if found:

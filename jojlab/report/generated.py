@@ -4,6 +4,7 @@ harmed, and the fewest of its steps that are.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from jojlab.campaign.generated import ScriptKind
 from jojlab.report import durability
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import fit_lines
+from jojlab.trace.power_cuts import TornBlock
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,25 @@ class HarmedScript:
 
 
 def short_lines(
-    kind: ScriptKind, count: int, states: int, harmed: HarmedScript | None, folder: Path | None
+    kind: ScriptKind,
+    count: int,
+    states: int,
+    harmed: HarmedScript | None,
+    folder: Path | None,
+    torn_blocks: Counter[TornBlock],
 ) -> tuple[str, ...]:
     """Return the short answer about `count` scripts of which so many states each were asked."""
     judged = text.integer(states, "state")
+    torn = [
+        (1, f"Not counted: {words} in {text.integer(met, 'state')}; no script avoids it.")
+        for block, words in durability.TORN_BLOCKS.items()
+        if (met := torn_blocks[block])
+    ]
     if harmed is None:
-        scripts = f"None of {text.integer(count, 'script')} was seen harmed in a way that the"
-        return (f"{scripts} manuals rule out, in {judged} of each, which proves nothing safe.",)
+        first = (
+            f"None of {text.integer(count, 'script')} was harmed against the manuals in {judged}"
+        )
+        return fit_lines([(0, f"{first} of each; that proves nothing safe."), *torn])
     fewest = text.integer(len(harmed.script), kind.step)
     of = f"of its {harmed.steps}" if len(harmed.script) < harmed.steps else "all of it"
     worst = " ".join(durability.worst_sentence(harmed.case).split())
@@ -46,6 +60,7 @@ def short_lines(
             (2, worst),
             (1, f"It is kept: joj verify durability --set workload={kind.workload}"),
             (1, f"--set {kind.field}={folder}, beside the settings of this run, judges it again."),
+            *torn,
         ]
     )
 
