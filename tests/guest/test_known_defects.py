@@ -154,6 +154,12 @@ def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
         defect("rollback-database", {"journal_mode": "truncate"}, "database"),
         defect("rollback-journal", {"journal_mode": "persist", "filesystem": "xfs"}, "journal"),
         defect("wal", {"journal_mode": "wal"}, "wal"),
+        # Every second commit is in SQLite's own way, between commits in the redo log.
+        defect(
+            "redo",
+            {"journal_mode": "truncate", "vfs": "redo", "databases": 3, "second_name": "on"},
+            "journal",
+        ),
     ],
 )
 def test_a_sync_that_sqlite_leaves_out_is_found(
