@@ -2,9 +2,9 @@
 dm-log-writes and checking the filesystem at every flush, as CrashMonkey and xfstests do.
 
 Both judge in guests of one kind, of the same kernel and programs; ours has e2fsck look at the disks
-outside the guest. What is compared is the processor time for each state: ours of all processes,
-with the run that is cut and all that is looked at, the peer's of QEMU, without its run and its
-boot, and with mount and fsck alone.
+outside the guest, and with --native judges all but second cuts in User Mode Linux. What is compared
+is the processor time for each state: ours of all processes, with the run that is cut and all that
+is looked at, the peer's of QEMU, without its run and its boot, and with mount and fsck alone.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.tools import need_tool, run_tool
-from jojlab.guest import qemu
+from jojlab.guest import qemu, user_mode
 from jojlab.guest.image.build import Extras, Image, build_image
+from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.machine import Machine
 from jojlab.guest.memory import MIB, Memory
 from jojlab.guest.process import CONSOLE, Guest, start
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.durability", description=__doc__)
     parser.add_argument("--turns", type=int, default=3, help="turns of each side, 2 at least (3)")
     parser.add_argument("--states", type=int, default=_STATES, help="states of ours a turn (200)")
+    native = "ours judges in User Mode Linux of the guest's kernel, built if need be"
+    parser.add_argument("--native", action="store_true", help=native)
     parser.add_argument("--json", action="store_true", help="print JSON")
     asked = parser.parse_args(arguments)
     if asked.turns < 2:
@@ -62,7 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cache = Cache.default()
     planned = plan(read(find("first-look"), list(_CASE)))
     [case] = jobs_of(planned, images_of(planned, cache), cache)
-    job = power_cuts(case.job, asked.states)[0]
+    build = ""
+    if asked.native:
+        build = user_mode.build_key(cache, INSTALLED)
+        user_mode.build(cache, INSTALLED, build)
+    job = power_cuts(case.job, asked.states, build)[0]
     snapshot(cache, job.image, _machine(job))  # no part of what is compared
     with TemporaryDirectory(prefix="joj-") as temporary:
         peer = _peer_image(cache, Path(temporary) / "init")

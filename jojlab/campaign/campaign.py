@@ -7,8 +7,8 @@ when it is started again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from jojlab.trace.run_folder import RunFolder, folder_name
 USUAL_CASE_S = 6.0
 # Of first-look, processor time; docs/power-cuts.md has the command.
 USUAL_STATE_S = 0.1
+# Where User Mode Linux judges all but second cuts.
+NATIVE_STATE_S = 0.04
 # A run that takes less is not announced.
 SHORT_S = 120.0
 
@@ -41,6 +43,8 @@ class Campaign:
     planned: Plan
     images: Images
     lab: Lab
+    # The builds of User Mode Linux that judge what power cuts leave, by kernel; none: the guest.
+    native: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def jobs(self) -> tuple[JobRequest, ...]:
@@ -172,13 +176,14 @@ class Campaign:
         guests = sum(count for _, count in left)
         wanted = sum(each.states * count // len(each.jobs) for each, count in left)
         jobs = self.lab.options.jobs
-        seconds = (guests * USUAL_CASE_S + wanted * USUAL_STATE_S) / jobs
+        state_s = NATIVE_STATE_S if self.native else USUAL_STATE_S
+        seconds = (guests * USUAL_CASE_S + wanted * state_s) / jobs
         if seconds < SHORT_S:
             return ""
         return (
             f"{wanted:,} states to judge by {guests} guests, {jobs} at a time: some "
-            f"{format_duration(seconds)}, by {USUAL_STATE_S:g} s a state; Ctrl-C keeps what guests "
-            "have finished"
+            f"{format_duration(seconds)}, by {state_s:g} s a state; Ctrl-C keeps what guests have "
+            "finished"
         )
 
     def judged_guests(self, states: int) -> tuple[int, int]:
@@ -190,7 +195,8 @@ class Campaign:
         self, states: int, cases: Collection[Case] | None = None
     ) -> list[PowerCutRequest]:
         chosen = {case.case_id for case in (self.cases if cases is None else cases)}
-        return power_cuts.requests(self.jobs, states, len(self.planned.experiment.seeds), chosen)
+        seeds = len(self.planned.experiment.seeds)
+        return power_cuts.requests(self.jobs, states, seeds, chosen, self.native)
 
 
 def format_duration(seconds: float) -> str:

@@ -19,12 +19,14 @@ from jojlab.analysis.run.summary import CaseSummary
 from jojlab.campaign.jobs import JobRequest, NumberedJobs, RunProgress, Step, named_here
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
+from jojlab.experiment.plan import is_on_raw_nand
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, JojError
 from jojlab.lab.job import Job, Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.model.architecture import X86_64
 from jojlab.model.hazards import Observation
 from jojlab.model.workloads import workload_of
 from jojlab.recording.sql_text import script_facts
@@ -50,6 +52,20 @@ def exclusion_reason(case: Case) -> str:
         return reason
     if str(settings["device"]) in EMULATED:
         return f"device {settings['device']}: only a modelled device records what is written"
+    return ""
+
+
+def native_refusal(case: Case) -> str:
+    """Return why User Mode Linux cannot judge a case; empty where it can."""
+    settings = case.settings
+    if not workload_of(settings).is_judged_anywhere:
+        return f"workload {settings['workload']}: its states are judged in the guest that ran it"
+    if settings["background"] != "none":
+        return "a background load beside it is judged in the guest that ran it"
+    if is_on_raw_nand(settings):
+        return f"filesystem {settings['filesystem']}: raw NAND is modelled in guests alone"
+    if settings["machine"] != X86_64.name:
+        return f"machine {settings['machine']}: User Mode Linux is of {X86_64.name}"
     return ""
 
 
@@ -91,16 +107,25 @@ def observation_before_run(case: Case) -> Observation:
 
 
 def requests(
-    jobs: Iterable[JobRequest], states: int, seeds: int, cases: Container[str]
+    jobs: Iterable[JobRequest],
+    states: int,
+    seeds: int,
+    cases: Container[str],
+    native: Mapping[str, str],
 ) -> list[PowerCutRequest]:
-    """Return what judges `states` states of each of these cases, which have so many seeds.
+    """Return what judges `states` states of each of these cases, which have so many seeds; `native`
+    has the builds of User Mode Linux that judge in place of the guest, by the case's kernel.
 
     Its seeds share the states out: each is a run of its own, whose contents and moments are others,
     so that together they have as many distinct states as one of them would have.
     """
     share = -(-states // seeds)
     return [
-        PowerCutRequest(share, power_cuts(each.job, share), answers)
+        PowerCutRequest(
+            share,
+            power_cuts(each.job, share, native.get(str(answers[0][0].settings["kernel"]), "")),
+            answers,
+        )
         for each in jobs
         if (
             answers := tuple(

@@ -14,7 +14,7 @@ from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import RunProgress, jobs_of
-from jojlab.campaign.power_cuts import exclusion_reason, steps_left, verdicts
+from jojlab.campaign.power_cuts import exclusion_reason, native_refusal, steps_left, verdicts
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
@@ -137,6 +137,19 @@ def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
     assert first.durability.worst_outcome == "kept"
     assert second.durability
     assert second.durability.worst_outcome == "corrupt"
+
+
+def test_what_user_mode_linux_cannot_judge_says_why() -> None:
+    assert not native_refusal(SAFE)
+    for field, value in (
+        ("workload", "replay"),
+        ("workload", "program"),
+        ("background", "sqlite"),
+        ("filesystem", "ubifs"),
+        ("machine", "arm64"),
+    ):
+        case = Case("case", {**SAFE.settings, field: value})
+        assert field in native_refusal(case)
 
 
 def test_what_cannot_be_cut_says_why() -> None:

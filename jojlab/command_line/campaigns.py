@@ -15,13 +15,14 @@ from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.campaign import Campaign, options_for
 from jojlab.campaign.images import Images, images_of
 from jojlab.campaign.memory_model import core_named, model_run
-from jojlab.campaign.power_cuts import steps_left
+from jojlab.campaign.power_cuts import native_refusal, steps_left
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan, runs_by_wall_clock
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import JojError
+from jojlab.foundation.errors import JojError, UseError
 from jojlab.foundation.printable import json_text
 from jojlab.foundation.signals import Signalled
+from jojlab.guest import user_mode
 from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
 from jojlab.live.runner import Bench, run_bench
@@ -39,7 +40,28 @@ def begin_campaign(planned: Plan, options: Options) -> Campaign:
     """
     cache = Cache.default()
     lab = Lab(cache, options_for(planned, options))
-    return Campaign(planned, announced_images(planned, cache), lab)
+    images = announced_images(planned, cache)
+    return Campaign(planned, images, lab, _native_builds(planned, cache) if options.native else {})
+
+
+def _native_builds(planned: Plan, cache: Cache) -> dict[str, str]:
+    """Return the builds of User Mode Linux of the cases' kernels, by their names, built if need be;
+    say so on stderr, as that takes a while.
+
+    Raises UseError where a case cannot be judged by one, MachineError where none can be built.
+    """
+    cases = [case for case in planned.experiment.cases if not case.skip]
+    for case in cases:
+        if reason := native_refusal(case):
+            raise UseError(f"--native: {case.case_id}: {reason}", "leave --native out")
+    keys = {}
+    for name in {str(case.settings["kernel"]) for case in cases}:
+        keys[name] = user_mode.build_key(cache, name)
+        if not user_mode.is_built(cache, keys[name]):
+            what = "some 9 minutes of a processor, and 139 MB of source to download"
+            click.echo(f"building User Mode Linux of kernel {name}, once: {what}", err=True)
+            user_mode.build(cache, name, keys[name])
+    return keys
 
 
 def announced_images(planned: Plan, cache: Cache) -> Images:

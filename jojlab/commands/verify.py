@@ -296,6 +296,12 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     help="Run a program in N orders of its threads, the kernel's own and drawn ones "
     "(docs/own-engine.md).",
 )
+@option(
+    "--native",
+    is_flag=True,
+    help="Judge the states in User Mode Linux of the guest's kernel, which is built once, and "
+    "second cuts in the guest; of SQLite's own workloads (docs/power-cuts.md).",
+)
 @states_option
 @jobs_option
 @no_cache_option
@@ -309,6 +315,7 @@ def durability(
     faults: str,
     generate: int | None,
     schedules: int | None,
+    native: bool,
     states: int,
     jobs: int,
     no_cache: bool,
@@ -347,6 +354,7 @@ def durability(
       joj verify durability --program ./engine --check ./check --schedules 8
       joj verify durability --generate 20 --set filesystem=f2fs --set journal_mode=wal --states 50
       joj verify durability --generate 20 --set workload=replay --set filesystem=xfs
+      joj verify durability first-look --set filesystem=ext4 --native
       joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
     What was judged is kept: joj run, joj bill and their reports show it from then on.
@@ -359,7 +367,11 @@ def durability(
         raise UseError("--faults and --without-sync are runs of their own", "drop one of them")
     if schedules is not None:
         settings = (*settings, _schedule_setting(settings, schedules))
-    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
+    if native and cluster:
+        raise UseError("--native judges on this machine alone", "drop it, or drop --cluster")
+    options = Options(
+        jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster, native=native
+    )
     if generate is not None:
         if experiment or without_sync or kinds or schedules or any(own_program.values()):
             raise UseError("--generate takes --set and no experiment or program", "drop the others")

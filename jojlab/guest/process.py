@@ -1,5 +1,5 @@
 """One QEMU process and its QMP connection: starts it, runs it until the guest stops itself, and
-makes sure that it never outlives joj.
+makes sure that it never outlives joj; User Mode Linux, which has no such connection, likewise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from qemu.qmp import QMPClient, QMPError
 
@@ -220,27 +220,62 @@ async def start(
 
     `qmp_child` is the end of the connection that `command` names; both ends are closed after it.
     """
+    guest = None
+    with qmp, qmp_child, (folder / _STDERR).open("wb") as log:
+        try:
+            async with _running(command, folder, log, (qmp_child.fileno(),)) as process:
+                qmp_child.close()
+                guest = Guest(folder, process)
+                await guest.connect(qmp)
+                yield guest
+        finally:
+            if guest:
+                await guest.disconnect()
+
+
+async def run_to_end(command: Sequence[str], folder: Path, timeout_s: float) -> int:
+    """Run a program in `folder`, in its own process group, and return how it ended; what it prints
+    goes to CONSOLE. What it waits for a processor does not count as its time.
+
+    Raises GuestError where it takes longer.
+    """
+    with (folder / CONSOLE).open("wb") as log:
+        async with _running(command, folder, log) as process:
+            gone = asyncio.ensure_future(process.wait())
+            await wait_for_any([gone], process.pid, timeout_s)
+            if gone.done():
+                return gone.result()
+            gone.cancel()
+    message = f"{Path(command[0]).name} was not done after {timeout_s:g} s"
+    raise GuestError(message, console_tail(folder), final=True)
+
+
+def console_tail(folder: Path) -> str:
+    """Return the last lines of the CONSOLE in a folder."""
+    return "\n".join(_tail(folder / CONSOLE)[-_CONSOLE_LINES:])
+
+
+@contextlib.asynccontextmanager
+async def _running(
+    command: Sequence[str], folder: Path, log: BinaryIO, descriptors: Sequence[int] = ()
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a program in its own process group for as long as the block lasts, or this process."""
     setpriv = need_tool("setpriv", "util-linux")
     tied = [str(setpriv), "--pdeathsig", "KILL", "sh", "-c", _TIED, str(os.getpid())]
-    with qmp, (folder / _STDERR).open("wb") as log:
-        with qmp_child:
-            process = await asyncio.create_subprocess_exec(
-                *tied, *command,
-                cwd=folder, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
-                pass_fds=(qmp_child.fileno(),), process_group=0,
-            )  # fmt: skip
+    process = await asyncio.create_subprocess_exec(
+        *tied, *command,
+        cwd=folder, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
+        pass_fds=descriptors, process_group=0,
+    )  # fmt: skip
+    with _alive_lock:
+        _alive[process.pid] = threading.get_ident()
+    try:
+        yield process
+    finally:
         with _alive_lock:
-            _alive[process.pid] = threading.get_ident()
-        guest = Guest(folder, process)
-        try:
-            await guest.connect(qmp)
-            yield guest
-        finally:
-            with _alive_lock:
-                _kill_group(process.pid)
-                del _alive[process.pid]
-            await asyncio.shield(process.wait())
-            await guest.disconnect()
+            _kill_group(process.pid)
+            del _alive[process.pid]
+        await asyncio.shield(process.wait())
 
 
 def panic_error(error: GuestError, console: Sequence[str]) -> GuestError:

@@ -1,4 +1,4 @@
-"""Tests how long joj waits for a guest."""
+"""Tests how long joj waits for a guest, and for a program of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jojlab.guest.process import wait_for_any
+import pytest
+
+from jojlab.foundation.errors import GuestError
+from jojlab.guest.process import console_tail, run_to_end, wait_for_any
 
 LIMIT_S = 0.4
 SPINS = (sys.executable, "-c", "while True: pass")
@@ -37,3 +40,14 @@ async def _never(process_id: int) -> None:
 
 def _running_s(process_id: int) -> float:
     return int(Path(f"/proc/{process_id}/schedstat").read_text().split()[0]) / 1e9
+
+
+def test_a_program_runs_to_its_end_or_to_its_limit(tmp_path: Path) -> None:
+    ending = [sys.executable, "-c", "print('the last line'); raise SystemExit(7)"]
+    assert asyncio.run(run_to_end(ending, tmp_path, 60)) == 7
+    assert console_tail(tmp_path) == "the last line"
+    words = f"while True: pass  # {tmp_path}"
+    with pytest.raises(GuestError, match=f"was not done after {LIMIT_S} s"):
+        asyncio.run(run_to_end([sys.executable, "-c", words], tmp_path, LIMIT_S))
+    left = subprocess.run(["pgrep", "-f", words], stdout=subprocess.PIPE, check=False)
+    assert not left.stdout

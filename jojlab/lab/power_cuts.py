@@ -34,6 +34,7 @@ from jojlab.guest.image.build import FSCK_PACKAGES, Image
 from jojlab.guest.image.initramfs import files_of
 from jojlab.guest.machine import Machine
 from jojlab.lab.job import Job, Kind, canonical
+from jojlab.trace.power_cuts import BOUNDARIES, NATIVE
 
 # States of one guest: it takes a few seconds to perform the run.
 _STATES_PER_GUEST = 500
@@ -51,18 +52,39 @@ _COMMON = (
 _OF_A_PART = ("part", "parts", "second_draws")
 
 
-def power_cuts(case: Job, states: int) -> tuple[Job, ...]:
-    """Return the jobs, a part each, that judge so many states of `case`, of a modelled device."""
+def power_cuts(case: Job, states: int, native: str = "") -> tuple[Job, ...]:
+    """Return the jobs, a part each, that judge so many states of `case`, of a modelled device; by
+    the build `native` of User Mode Linux, where one is named, all but second cuts.
+    """
     assert isinstance(case.machine, Machine)
     parts = max(1, -(-states // _STATES_PER_GUEST))
+    asked: dict[str, object] = {"states": states, "parts": parts}
+    if native:
+        asked["native"] = native
     return tuple(
         replace(
             case,
             kind=Kind.POWER_CUTS,
-            afterwards=canonical({"power_cuts": {"states": states, "part": part, "parts": parts}}),
+            afterwards=canonical({"power_cuts": {**asked, "part": part}}),
         )
         for part in range(parts)
     )
+
+
+def native_build(job: Job) -> str:
+    """Return the build of User Mode Linux that a job of power cuts names; empty where none."""
+    return str(msgspec.json.decode(job.afterwards)["power_cuts"].get("native", ""))
+
+
+def add_native_verdicts(files: dict[str, bytes], verdicts: Mapping[str, bytes]) -> None:
+    """Complete the answer of a guest by the files `verdicts` of User Mode Linux; each of these
+    states says who judged it.
+    """
+    answer = msgspec.json.decode(files[Kind.POWER_CUTS.answer])
+    states = msgspec.json.decode(verdicts[Kind.POWER_CUTS.answer])["states"]
+    answer["states"] += [{**state, "judge": NATIVE} for state in states]
+    answer.update(_counts(answer["states"]), outcomes=_outcomes(answer["states"]))
+    files[Kind.POWER_CUTS.answer] = msgspec.json.encode(answer)
 
 
 def disk_image_jobs(case: Job, states: int, state: str) -> Iterator[Job]:
@@ -107,7 +129,6 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for state in part["states"]:
             distinct.setdefault((state["hash"], state["promises"]), state)
     states = sorted(distinct.values(), key=lambda state: (state["cut_ns"], state["hash"]))
-    boundary = sum(str(state["kind"]).startswith("boundary-") for state in states)
     by_kind: dict[str, Counter[str]] = {}
     for state in states:
         by_kind.setdefault(state["kind"], Counter())[state["outcome"]] += 1
@@ -115,8 +136,7 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     draws = first["draws"] + sum(part["second_draws"] for part in parts[1:])
     return {
         **{key: value for key, value in first.items() if key not in _OF_A_PART},
-        "boundary_states": boundary,
-        "sampled_states": len(states) - boundary,
+        **_counts(states),
         "draws": draws,
         "outcomes": dict(Counter(state["outcome"] for state in states)),
         "by_kind": {kind: dict(counts) for kind, counts in by_kind.items()},
@@ -305,6 +325,11 @@ def _judge(state: dict[str, Any], complaint: str | None, program: str) -> None:
     by_log = state["message"].startswith("kernel: ")
     if state["outcome"] in ("kept", "lost", "torn") or by_log:
         state["outcome"], state["message"] = "corrupt", f"fsck: {state['fsck']}"
+
+
+def _counts(states: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    boundary = sum(state["kind"] in BOUNDARIES for state in states)
+    return {"boundary_states": boundary, "sampled_states": len(states) - boundary}
 
 
 def _outcomes(states: Sequence[Mapping[str, Any]]) -> dict[str, int]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from jojlab.foundation.cache import sha256
 from jojlab.foundation.errors import MachineError
-from jojlab.lab.power_cuts import merged
-from jojlab.trace.power_cuts import PowerCuts
+from jojlab.lab.job import Kind
+from jojlab.lab.power_cuts import add_native_verdicts, merged
+from jojlab.trace.power_cuts import NATIVE, PowerCuts
 
 
 def state(
@@ -56,3 +58,14 @@ def test_one_content_is_two_states_where_more_was_promised() -> None:
 def test_parts_of_two_runs_are_refused() -> None:
     with pytest.raises(MachineError, match="differ in tables"):
         merged([FIRST, {**OTHER, "tables": {"files.parquet": "other"}}])
+
+
+def test_verdicts_of_user_mode_linux_say_so_and_count() -> None:
+    name = Kind.POWER_CUTS.answer
+    guest = {name: msgspec.json.encode(part(0, 1, state(5, "second", "0b")))}
+    found = {"states": [state(7, "boundary-all", "0a"), state(6, "subset", "0c", "lost")]}
+    add_native_verdicts(guest, {name: msgspec.json.encode(found)})
+    whole = merged([msgspec.json.decode(guest[name])])
+    assert [each.get("judge") for each in whole["states"]] == [None, NATIVE, NATIVE]
+    assert whole["outcomes"] == {"kept": 2, "lost": 1}
+    assert (whole["boundary_states"], whole["sampled_states"]) == (1, 2)

@@ -35,6 +35,7 @@ import msgspec
 from jojlab.foundation.cache import Cache, sha256
 from jojlab.foundation.errors import GuestError, MachineError, UseError
 from jojlab.foundation.signals import leave_signals_to_parent, masked_signals
+from jojlab.guest import user_mode
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.machine import Machine
 from jojlab.guest.process import kill_all
@@ -42,7 +43,7 @@ from jojlab.guest.virtual_clock import run_by_virtual_clock
 from jojlab.guest.wall_clock import run_by_wall_clock
 from jojlab.lab.job import Job, Kind, Options, keep_content
 from jojlab.lab.memory_run import fold
-from jojlab.lab.power_cuts import check_handed_disks
+from jojlab.lab.power_cuts import add_native_verdicts, check_handed_disks, native_build
 
 _OUTCOME = "outcome.json"
 
@@ -80,6 +81,12 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
         fold(files)
     if job.kind is Kind.POWER_CUTS:
         check_handed_disks(cache, job.image, files)
+        if native := native_build(job):
+            run = {name: files.pop(name) for name in user_mode.RUN_FILES}
+            found = user_mode.judge(cache, native, job.image, job.record, run, timeout_s)
+            _check(found.pop(_OUTCOME, None))
+            check_handed_disks(cache, job.image, found)
+            add_native_verdicts(files, found)
     return files
 
 

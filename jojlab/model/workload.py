@@ -35,6 +35,7 @@ class Workload:
     decides what is written, so that the fields say nothing of its commits; `finds_commits`: they
     are found in its calls. `judges_syncs`: after a power cut its syncs are judged, and no commits.
     `is_of_this_machine`: it runs programs of this machine, whose architecture the guest must have.
+    `is_judged_anywhere`: what a power cut leaves of it can be judged outside the guest that ran it.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Workload:
     finds_commits: bool = False
     judges_syncs: bool = False
     is_of_this_machine: bool = False
+    is_judged_anywhere: bool = False
     # Return why a case cannot be run; empty where it can.
     refusal: Callable[[Settings], str] = _nothing
     # Return why its power cannot be cut; empty where it can.

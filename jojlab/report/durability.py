@@ -16,6 +16,7 @@ from jojlab.report import hazards
 from jojlab.report.shared import text
 from jojlab.report.shared.template import Cell, Noted, Section, case_ids, render
 from jojlab.trace.power_cuts import (
+    NATIVE,
     OUTCOMES,
     BootFindings,
     DamagedSlot,
@@ -193,7 +194,11 @@ def model_limits(case: CaseSummary, result: Durability) -> str:
     modelled = NOT_MODELLED
     if any(_each(result.model.get("unreadable_tears"))):
         modelled = modelled.replace("sectors", "other sectors")
-    return modelled + absent + unchecked + f" {UNCHECKED_DATA}" * is_blind
+    native = ""
+    if result.native_states:
+        share = f"{result.native_states:,} of {text.integer(result.states, 'state')}"
+        native = f" {NATIVE} judged {share}, and the guest the others."
+    return modelled + absent + native + unchecked + f" {UNCHECKED_DATA}" * is_blind
 
 
 def moments(case: CaseSummary) -> str:

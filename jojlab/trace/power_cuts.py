@@ -115,6 +115,10 @@ class BootFindings(Struct, frozen=True, kw_only=True):
     message: str
 
 
+# What judges states outside the guest (jojlab/guest/user_mode.py).
+NATIVE = "User Mode Linux"
+
+
 class JudgedState(Struct, kw_only=True):
     """One state, and what was found in it; `lost` counts acknowledged transactions. `is_torn`: a
     write was torn, at the first cut or at a second; answers of before did not say it of the second.
@@ -122,7 +126,7 @@ class JudgedState(Struct, kw_only=True):
     had returned, and of a replay each sync; answers of before did not have it. `smallest` is None
     where it was not looked for: without harm, where the filesystem's checker alone found it, and
     where there were too many others. `at_boot` is of unmountable states alone, and None where boots
-    run no checker that repairs.
+    run no checker that repairs. `judge` is what mounted it: the guest, or NATIVE.
     """
 
     cut_ns: int
@@ -141,6 +145,7 @@ class JudgedState(Struct, kw_only=True):
     hash: str
     smallest: SmallestCut | None = None
     at_boot: BootFindings | None = None
+    judge: str = "guest"
 
     @property
     def badness(self) -> tuple[int, int]:

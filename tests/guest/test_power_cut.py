@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from jojlab.foundation.cache import Cache, sha256
+from jojlab.guest import user_mode
 from jojlab.guest.image.build import Image
+from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.lab.job import Kind, canonical
 from jojlab.lab.power_cuts import merged, power_cuts
 from jojlab.model.field import Value
+from jojlab.trace.power_cuts import NATIVE
 from tests.guest.conftest import real_case
 from tests.guest.jobs import case_job, run_job
 
@@ -31,18 +34,24 @@ STATES = 24
 
 
 def cut(
-    cache: Cache, image: Image, *, cached: bool = True, states: int = STATES, **settings: Value
+    cache: Cache,
+    image: Image,
+    *,
+    cached: bool = True,
+    states: int = STATES,
+    native: str = "",
+    **settings: Value,
 ) -> dict[str, Any]:
     defaults = {} if "workload" in settings else UPDATES
     case = case_job(image, real_case(**{**defaults, **settings}))
     parts = []
-    for job in power_cuts(case, states):
+    for job in power_cuts(case, states, native):
         with TemporaryDirectory() as out:
             outcome = run_job(cache, job, Path(out), use_cached=cached)
         parts.append(outcome.answer(Kind.POWER_CUTS))
     found = merged(parts)
     # A cut of a recovery may leave what is known already.
-    assert states - 3 <= len(found["states"]) <= states
+    assert states - states // 8 <= len(found["states"]) <= states
     assert found["boundary_states"]
     assert found["sampled_states"]
     return found
@@ -126,6 +135,46 @@ def test_without_flushes_what_returned_is_lost(cache: Cache, image: Image) -> No
     assert harmful
     # Where everything unflushed survives, nothing has been lost.
     assert all(one["kind"] != "boundary-all" for one in harmful)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("filesystem", "journal_mode", "mount_options"),
+    [
+        ("ext4", "delete", ""),
+        ("ext4", "truncate", "nobarrier"),
+        ("f2fs", "off", ""),
+        ("xfs", "persist", ""),
+        ("btrfs", "wal", ""),
+        ("nilfs2", "truncate", ""),
+    ],
+)
+def test_user_mode_linux_finds_in_each_state_what_the_guest_finds(
+    cache: Cache, image: Image, filesystem: str, journal_mode: str, mount_options: str
+) -> None:
+    key = user_mode.build_key(cache, INSTALLED)
+    user_mode.build(cache, INSTALLED, key)
+    case: dict[str, Any] = {
+        "filesystem": filesystem,
+        "journal_mode": journal_mode,
+        "mount_options": mount_options,
+        "states": 200,
+    }
+    guest, native, again = (
+        {
+            (one["hash"], one["promises"]): one
+            for one in cut(cache, image, native=build, cached=is_cached, **case)["states"]
+            if one["kind"] != "second"
+        }
+        for build, is_cached in (("", True), (key, True), (key, False))
+    )
+    assert native == again
+    # Those whose recovery is cut again are judged in the guest.
+    judges = [one.pop("judge", "guest") for one in native.values()]
+    assert judges.count(NATIVE) > 100
+    for one in (*native.values(), *guest.values()):
+        one.pop("smallest")  # of so many states each shrinks some
+    assert native == guest
 
 
 # Appends of three slots of the flash each.

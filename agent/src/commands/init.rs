@@ -2,6 +2,9 @@
 //! continued, hands the results out and stops again. By the clock on the wall there is no snapshot.
 //! An error before the snapshot ends process 1 and so panics the kernel, which the lab sees and
 //! reports with the console; an error of the job is a result and travels in outcome.json.
+//!
+//! In User Mode Linux it is process 1 too, and judges states of a run that a guest performed: all
+//! that comes in and goes out are files of the one folder of the host that is mounted there.
 
 use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::lab::channel::clock::Clock;
@@ -11,7 +14,9 @@ use crate::lab::{case, power_cut, self_test};
 use crate::record::{Afterwards, Job};
 use crate::tracer::Tracer;
 use anyhow::Context;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::system::{RebootCommand, reboot};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -26,6 +31,11 @@ const INPUT_TREES: &str = "opt/jojlab/tree/";
 const SYMBOLS: &str = "/proc/kallsyms";
 const INPUTS: &str = "/inputs";
 const RESULTS: &str = "/results";
+const KERNEL_LINE: &str = "/proc/cmdline";
+/// The word on the kernel's line of a User Mode Linux that judges, and where its folder of the host
+/// is mounted (jojlab/guest/user_mode.py).
+const JUDGE: &str = "joj.judge";
+const HOST: &str = "/host";
 const FLASH_MODULE: &str = "/modules/flash.ko";
 
 /// Room for the events of thousands of transactions, so that nothing is read while they run.
@@ -43,6 +53,10 @@ pub fn run() -> anyhow::Result<()> {
     // The name that the tables show as submitter; the kernel would call us init.
     rustix::thread::set_name(c"joj-agent").context("naming the process")?;
     preparation::mount_kernel_filesystems()?;
+    let line = fs::read_to_string(KERNEL_LINE).context(KERNEL_LINE)?;
+    if line.split_ascii_whitespace().any(|word| word == JUDGE) {
+        return judge_handed_run();
+    }
     preparation::load_modules(Path::new("/modules"))?;
     let clock = Clock::here()?;
     settle(clock)?;
@@ -64,6 +78,21 @@ pub fn run() -> anyhow::Result<()> {
         }
         .context("cannot stop at the end")?;
     }
+}
+
+/// Runs the life of User Mode Linux, to its end.
+fn judge_handed_run() -> anyhow::Result<()> {
+    let (place, results) = (Path::new(HOST), &Path::new(HOST).join("results"));
+    fs::create_dir_all(place).context(HOST)?;
+    mount("none", place, "hostfs", MountFlags::empty(), None).context(HOST)?;
+    settle_kernel()?;
+    let judge = || match Job::parse(&fs::read(place.join("job")).context("job")?)? {
+        Job::Case(case) => power_cut::run_handed(&case, &place.join("flash.ko"), place, results),
+        Job::SelfTest(_) => anyhow::bail!("a self-test has no power cuts"),
+    };
+    write_outcome(results, &judge())?;
+    unmount(place, UnmountFlags::empty()).context(HOST)?;
+    reboot(RebootCommand::PowerOff).context("cannot end")
 }
 
 fn take_inputs() -> anyhow::Result<()> {
@@ -103,17 +132,23 @@ fn afterwards() -> anyhow::Result<Afterwards> {
 
 /// Brings the kernel into the state that all cases shall find.
 fn settle(clock: Clock) -> anyhow::Result<()> {
+    settle_kernel()?;
+    if clock == Clock::Virtual {
+        hardware::halt_rtc().context("no right to the clock's ports")?;
+    }
+    clock.settle()?;
+    fs::create_dir(RESULTS).context(RESULTS)
+}
+
+/// Does of it what any machine needs.
+fn settle_kernel() -> anyhow::Result<()> {
     // A guest out of memory must die and say so, not go on with a process missing.
     let panic_on_oom = "/proc/sys/vm/panic_on_oom";
     fs::write(panic_on_oom, "1").context(panic_on_oom)?;
     preparation::seed_random_numbers().context("seeding random numbers")?;
     let mut byte = [0; 1];
     getrandom(&mut byte, GetRandomFlags::NONBLOCK).context("the seed is not enough")?;
-    if clock == Clock::Virtual {
-        hardware::halt_rtc().context("no right to the clock's ports")?;
-    }
-    clock.settle()?;
-    fs::create_dir(RESULTS).context(RESULTS)
+    Ok(())
 }
 
 fn hand_out(region: &mut Region, result: anyhow::Result<()>) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 /// The reason why a modelled disk cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -139,7 +140,7 @@ pub enum RecordCommand {
 }
 
 /// A request that was recorded: a write, a discard, a write of zeroes, or a flush.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedRequest {
     pub issue_ns: i64,
     pub completion_ns: i64,
@@ -151,7 +152,7 @@ pub struct RecordedRequest {
 
 /// A request's change of one slot: hashes of the sectors that it wrote, a bit each in
 /// `sectors`, and of what was there before the record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedPiece {
     pub slot: u64,
     pub sectors: u8,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::device::flash::SLOT_BYTES;
 use crate::tables::rows::{PageRun, Request, Word};
@@ -13,7 +13,7 @@ const SECTOR_BYTES: i64 = 512;
 const SLOT_SECTORS: i64 = SLOT_BYTES as i64 / SECTOR_BYTES;
 
 /// One owner of a written slot, as the tables requests and page_runs have it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotOwner {
     pub block_type: Word,
     pub block_subtype: Word,
@@ -27,6 +27,7 @@ pub struct SlotOwner {
     pub call_file: String,
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct OwnedWrite {
     device: String,
     issue_ns: i64,
@@ -36,7 +37,7 @@ struct OwnedWrite {
 }
 
 /// The owners of all that a run wrote.
-#[derive(Default)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct Owners {
     /// In the order of issue.
     writes: Vec<OwnedWrite>,

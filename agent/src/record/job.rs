@@ -61,6 +61,10 @@ pub struct PowerCuts {
     /// The hash of a state whose disks are handed out, in the place of all judgements.
     #[serde(default)]
     pub image: Option<String>,
+    /// The build of User Mode Linux that judges all of them but second cuts; none: the guest judges
+    /// all.
+    #[serde(default)]
+    pub native: Option<String>,
 }
 
 impl Afterwards {
@@ -137,7 +141,7 @@ mod tests {
             Afterwards::parse(record.to_string().as_bytes()).map_err(|error| error.to_string())
         };
         assert_eq!(parse(json!({})), Ok(Afterwards::default()));
-        let cuts = PowerCuts { states: 9, part: 1, parts: 2, image: None };
+        let cuts = PowerCuts { states: 9, part: 1, parts: 2, image: None, native: None };
         let record = json!({ "power_cuts": { "states": 9, "part": 1, "parts": 2 } });
         assert_eq!(parse(record), Ok(Afterwards { power_cuts: Some(cuts), symbols: false }));
         for (record, words) in [

@@ -50,6 +50,15 @@ pub trait WorkloadRequest: std::fmt::Debug {
         Space::default()
     }
 
+    /// Make the remains of a run that another machine performed of what it handed out
+    /// (`Remains::handed`).
+    ///
+    /// # Errors
+    /// If these are of another kind of workload.
+    fn handed_remains(&self, _seed: u64, _: Value) -> Result<Box<dyn Remains>, WorkloadError> {
+        Err(WorkloadError::refused("this workload's remains are judged where it ran"))
+    }
+
     /// Return why nobody could say what a power cut took of it; None where `Remains::judge` can.
     fn refuses_power_cut(&self) -> Option<&'static str> {
         None
@@ -128,6 +137,12 @@ pub trait Remains {
     /// in any order.
     fn promise_times_ns(&self) -> Vec<i64> {
         Vec::new()
+    }
+
+    /// Return what makes the same of it on another machine, beside the workload's settings and
+    /// seed; none where it is judged only where it ran.
+    fn handed(&self) -> Option<Value> {
+        None
     }
 
     /// Return the operations whose returns promise something: the commits among the transactions.

@@ -16,7 +16,15 @@ from typing import Any
 import msgspec
 
 from jojlab.model.hazards import Harm, Hazard
-from jojlab.trace.power_cuts import KINDS, OUTCOMES, JudgedState, PowerCuts, SmallestCut, TornBlock
+from jojlab.trace.power_cuts import (
+    KINDS,
+    NATIVE,
+    OUTCOMES,
+    JudgedState,
+    PowerCuts,
+    SmallestCut,
+    TornBlock,
+)
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 # Stretches of a run that are told apart.
@@ -81,7 +89,8 @@ class Durability:
     `causes` are what the harmful states take that were shrunk, the most frequent first;
     `torn_blocks` counts those that every setting on the filesystem and device risks alike. `booted`
     counts the unmountable ones by what was found once a boot had run its checker.
-    `unchecked` are sentences on what nothing promises, and so was not looked at.
+    `unchecked` are sentences on what nothing promises, and so was not looked at. `native_states`
+    were judged outside the guest.
     """
 
     seeds: tuple[int, ...]
@@ -102,6 +111,7 @@ class Durability:
     booted: Mapping[str, int]
     moments: tuple[Moment, ...]
     unchecked: tuple[str, ...]
+    native_states: int
 
     @property
     def states(self) -> int:
@@ -210,6 +220,7 @@ def summarise_power_cuts(answers: Sequence[PowerCuts]) -> Durability:
         Counter(state.at_boot.outcome for state in harmful if state.at_boot),
         _moments(answers[0]),
         tuple(dict.fromkeys(words for answer in answers for words in answer.unchecked)),
+        sum(state.judge == NATIVE for state in states),
     )
 
 
@@ -224,6 +235,7 @@ def durability_json(
         "proven_unsafe": durability.is_unsafe,
         "worst": durability.worst_outcome,
         "states": durability.states,
+        "native_states": durability.native_states,
         "harmful_states": durability.harmful,
         "shrunk_states": durability.shrunk,
         "states_that_need_a_tear": durability.torn,

@@ -466,6 +466,7 @@ def _rows(name: str) -> Workload:
         harm=Harm.COMMITS,
         groups=(DRAWN, SQLITE, ROWS),
         bench="sqlite",
+        is_judged_anywhere=True,
         refusal=_rows_refusal,
         default_rows=_default_rows,
         files_bytes=_files_bytes,

@@ -156,7 +156,7 @@ const STATES: &str = "disk_states.json";
 
 /// Contents of slots that are handed out: two thirds of the memory that there is for results.
 /// States beyond are checked in the guest.
-const MOST_PAGES: usize = 32 << 10;
+pub const MOST_PAGES: usize = 32 << 10;
 
 /// The number of the contents of a slot of zeroes.
 const ZEROES: u32 = 0;
@@ -173,22 +173,31 @@ pub struct HandedDisks<'a> {
     /// Contents by their hash of 128 bits.
     known: HashMap<[u64; 2], u32>,
     states: Vec<Vec<Changes>>,
+    /// Contents that there is room for.
+    room: usize,
     is_full: bool,
 }
 
 impl<'a> HandedDisks<'a> {
-    /// Nothing is handed out yet; the disks note from now on which slots change.
+    /// Nothing is handed out yet, and there is room for so many contents; the disks note from now
+    /// on which slots change.
     ///
     /// # Errors
     /// If they cannot.
-    pub fn new(disks: &'a [Disk], checker: Checker, output: &'a Path) -> anyhow::Result<Self> {
+    pub fn new(
+        disks: &'a [Disk],
+        checker: Checker,
+        output: &'a Path,
+        room: usize,
+    ) -> anyhow::Result<Self> {
         for disk in disks {
             until_free(|| flash::write_command(disk.folder(), RecordCommand::Follow))?;
         }
         let path = output.join(PAGES);
         let pages = BufWriter::new(File::create(&path).with_context(|| path_text(&path))?);
-        let (known, states, is_full) = (HashMap::new(), Vec::new(), false);
-        Ok(Self { disks, checker, output, pages, known, states, is_full })
+        let (known, states) = (HashMap::new(), Vec::new());
+        let is_full = false;
+        Ok(Self { disks, checker, output, pages, known, states, room, is_full })
     }
 
     /// Hands out what the disks hold now; false where there is no room for it, and from then on.
@@ -204,7 +213,7 @@ impl<'a> HandedDisks<'a> {
             slots.push(until_free(|| flash::read_changes(disk.folder()))?);
         }
         let count: usize = slots.iter().map(Vec::len).sum();
-        if self.known.len() + count > MOST_PAGES {
+        if self.known.len() + count > self.room {
             self.is_full = true;
             return Ok(false);
         }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use rustix::io::Errno;
 use serde::Serialize;
 
-use super::disks::HandedDisks;
+use super::disks::{HandedDisks, MOST_PAGES};
 use crate::device::kernel_log::KernelLog;
 use crate::errors::text;
 use crate::filesystem::tools::{self, Checked};
@@ -87,6 +87,7 @@ fn write_next_file(directory: &Path) -> Result<(), WorkloadError> {
 impl<'a> Judge<'a> {
     /// From now on programs begin at the same addresses each time: QEMU keeps what it translates by
     /// the address, and spent a third of the time of a judging on translating the checker again.
+    /// `room` is for contents of disks whose checker can look outside the guest.
     ///
     /// # Errors
     /// If the kernel's log cannot be read, or the addresses not be fixed.
@@ -94,13 +95,14 @@ impl<'a> Judge<'a> {
         stand: &'a Stand<'a>,
         remains: &'a dyn Remains,
         output: &'a Path,
+        room: usize,
     ) -> anyhow::Result<Self> {
         fs::write(RANDOM_ADDRESSES, "0").context(RANDOM_ADDRESSES)?;
         let log = KernelLog::from_now().context("the kernel's log")?;
         let handed = stand
             .filesystem
             .checker()
-            .map(|checker| HandedDisks::new(&stand.disks, checker, output))
+            .map(|checker| HandedDisks::new(&stand.disks, checker, output, room))
             .transpose()?;
         Ok(Self { stand, remains, log, handed, must_go_on: false })
     }
@@ -113,7 +115,9 @@ impl<'a> Judge<'a> {
         let mut handed = match self.handed {
             Some(handed) => handed,
             // None is named: nobody checks them.
-            None => HandedDisks::new(&self.stand.disks, Checker::BLOCK_DEFAULTS, output)?,
+            None => {
+                HandedDisks::new(&self.stand.disks, Checker::BLOCK_DEFAULTS, output, MOST_PAGES)?
+            }
         };
         anyhow::ensure!(handed.hand_out()?, "there is no room for what the disks hold");
         handed.finish()

@@ -4,9 +4,11 @@
 //! Produces power_cuts.json in the output directory, with a row for each state.
 //!
 //! writes -> walk -> states: which states there are, without a disk; disks: puts the disks into
-//! them; judge: what is found there; shrink -> smallest: the least that a cut must take for a harm.
+//! them; judge: what is found there; shrink -> smallest: the least that a cut must take for a harm;
+//! handed_run: has them judged in User Mode Linux, which runs at the processor's own speed.
 
 mod disks;
+mod handed_run;
 mod judge;
 mod shrink;
 mod smallest;
@@ -28,17 +30,20 @@ use sha2::{Digest, Sha256};
 use super::case::Finished;
 use super::owners::Owners;
 use crate::errors::WrongUse;
+use crate::lab::stand::Stand;
 use crate::record::{Case, PowerCuts};
+use crate::tables::rows::Transaction;
 use crate::workload;
 use crate::workload::kind::ClosedWorkload;
 use crate::workload::power_cut::{Cut, CutFindings, CutOutcome, FaultFindings};
-use disks::CutDisks;
+use disks::{CutDisks, MOST_PAGES};
+use handed_run::HandedRun;
 use judge::{BootFindings, Judge, Judgement};
 use shrink::damages;
 use smallest::{HarmfulState, Shrinker, SmallestCut};
 use states::{Chooser, PromiseTimes, State, States, draw_second};
 use walk::{Choice, StateKind, Walk};
-use writes::{DiskContents, DurabilityModel};
+use writes::{DiskContents, DurabilityModel, WrittenRun};
 
 /// Judges states of a case's run; its tables in `output` become their hashes.
 ///
@@ -46,12 +51,7 @@ use writes::{DiskContents, DurabilityModel};
 /// If a step fails; what a power cut destroys is none, but in the verdict.
 pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> anyhow::Result<()> {
     refuse(case)?;
-    let models: Vec<DurabilityModel> = case
-        .device_model
-        .iter()
-        .chain(&case.journal_model)
-        .map(DurabilityModel::from_profile)
-        .collect();
+    let models = durability_models(case);
     let Finished { stand, mounted, mut closed, configuration, end_ns, capture } = finished;
     let sync_calls = closed.transactions.iter().map(|it| it.sync_calls).sum();
     closed.transactions = closed.remains.operations(&closed.transactions);
@@ -72,12 +72,11 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         seed: case.seed,
     };
     let states = chooser.choose();
-    let mut known: HashSet<(u64, u64)> =
-        states.chosen.iter().map(|state| (state.hash, state.promises)).collect();
     let tables = take_tables(output)?;
-    let mut judge = Judge::new(&stand, &*closed.remains, output)?;
-    let is_image = |hash: u64| cuts.image.as_ref() == Some(&hash_words(hash));
-    if let Some(state) = states.chosen.iter().find(|state| is_image(state.hash)) {
+    let room = cuts.native.as_ref().map_or(MOST_PAGES, |_| MOST_PAGES - handed_run::MOST_PAGES);
+    let mut judge = Judge::new(&stand, &*closed.remains, output, room)?;
+    let is_image = |state: &&State| cuts.image.as_ref() == Some(&hash_words(state.hash));
+    if let Some(state) = states.chosen.iter().find(is_image) {
         let mut walk = Walk::new(&written);
         walk.go_to(state.at_ns);
         disks.put(&written, walk.contents(state.choice))?;
@@ -91,92 +90,44 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         prove(&mut judge, "what was left, unmounted and mounted again", i64::MAX)?;
     }
     let mut unchecked = closed.remains.unchecked();
-    if let Some(reason) = judge.refusal_to_go_on()? {
+    let refusal = judge.refusal_to_go_on()?;
+    let must_go_on = refusal.is_none();
+    if let Some(reason) = refusal {
         unchecked.push(format!("whether one can go on: without a power cut neither: {reason}"));
     }
     if is_foreign {
         disks.put(&written, DiskContents::before(&written))?;
         prove(&mut judge, "what was there before the program began", whole.start() - 1)?;
     }
-    let own = |(number, _): &(usize, &State)| number % cuts.parts == cuts.part;
-    let own: Vec<(usize, &State)> = states.chosen.iter().enumerate().filter(own).collect();
+    let own = |(number, state): &(usize, &State)| {
+        number % cuts.parts == cuts.part && (state.has_second || cuts.native.is_none())
+    };
     let names = stand.disks.iter().map(|disk| disk.name().to_owned()).collect();
+    let owners = Owners::from_capture(capture);
+    if cuts.native.is_some() {
+        let handed = states.chosen.iter().skip(cuts.part).step_by(cuts.parts);
+        let handed = handed.filter(|state| !state.has_second).copied().collect();
+        let remains = closed.remains.handed().ok_or_else(|| WrongUse(NOT_HANDED.to_owned()))?;
+        let (owners, disks) = (owners.clone(), Vec::new());
+        let run = HandedRun { states: handed, remains, must_go_on, owners, disks };
+        run.hand_out(&stand.disks, output)?;
+    }
+    let own: Vec<(usize, &State)> = states.chosen.iter().enumerate().filter(own).collect();
     let judgings = own.len() / 2 + LEAST_JUDGINGS;
-    let mut shrinker = Shrinker::new(&written, Owners::from_capture(capture), names, judgings);
-    let mut found: Vec<Judged> = Vec::new();
-    // Those of cuts of the run: which of `found`, and of which state.
-    let mut harmful = Vec::new();
-    let mut unmountable = Vec::new();
-    let mut second_draws = 0;
-    let mut walk = Walk::new(&written);
-    for (number, state) in own {
-        walk.go_to(state.at_ns);
-        disks.put(&written, walk.contents(state.choice))?;
-        let cut = Cut { transactions: &closed.transactions, at_ns: state.at_ns };
-        let judgement = if state.has_second {
-            disks.record_recovery()?;
-            judge.judge_recovery(&cut)?
-        } else {
-            judge.judge(&cut)?
-        };
-        let judged = Judged::new(state, None, state.hash, judgement);
-        let first_outcome = judged.findings.outcome;
-        if judged.is_shrinkable() {
-            harmful.push((found.len(), state));
-        }
-        if first_outcome == CutOutcome::Unmountable {
-            unmountable.push((found.len(), state));
-        }
-        shrinker.note(state.hash, state.promises, &judged.findings);
-        found.push(judged);
-        if !state.has_second {
-            continue;
-        }
-        let recovery = disks.recovery()?;
-        second_draws += 1;
-        let (at_ns, choice) = draw_second(&recovery, case.seed, number as u64);
-        let mut second = Walk::new(&recovery);
-        second.go_to(at_ns);
-        let choice = second.without_impossible_tear(choice);
-        let contents = second.contents(choice);
-        let hash = state.hash ^ contents.hash;
-        if known.insert((hash, state.promises)) {
-            disks.put_second(&recovery, &contents)?;
-            if is_image(hash) {
-                return judge.finish_with_image(output);
-            }
-            let mut judged = Judged::new(state, Some(choice), hash, judge.judge(&cut)?);
-            let outcome = judged.findings.outcome;
-            if outcome == CutOutcome::Unmountable {
-                disks.put_second(&recovery, &contents)?;
-                judged.at_boot = judge.boot_findings(&cut)?;
-            }
-            if judged.is_shrinkable() && outcome == first_outcome {
-                harmful.push((found.len(), state));
-            } else if judged.is_shrinkable() {
-                let harm = HarmfulState { state, cut: &cut, outcome };
-                let first_slots = damages(&walk.survivors(state.choice)).len();
-                let recovery = (&recovery, at_ns, choice);
-                judged.smallest =
-                    shrinker.second(harm, first_slots, recovery, &disks, &mut judge)?;
-            }
-            found.push(judged);
-        }
-    }
-    for (number, state) in unmountable {
-        let mut walk = Walk::new(&written);
-        walk.go_to(state.at_ns);
-        disks.put(&written, walk.contents(state.choice))?;
-        let cut = Cut { transactions: &closed.transactions, at_ns: state.at_ns };
-        found[number].at_boot = judge.boot_findings(&cut)?;
-    }
-    // The worst first, as there may not be judgings for all.
-    harmful.sort_by_key(|(number, _)| Reverse(found[*number].badness()));
-    for (number, state) in harmful {
-        let cut = Cut { transactions: &closed.transactions, at_ns: state.at_ns };
-        let harm = HarmfulState { state, cut: &cut, outcome: found[number].findings.outcome };
-        found[number].smallest = shrinker.first(harm, &mut disks, &mut judge)?;
-    }
+    let mut judging = Judging {
+        written: &written,
+        transactions: &closed.transactions,
+        seed: case.seed,
+        image: cuts.image.as_deref(),
+        known: states.chosen.iter().map(|state| (state.hash, state.promises)).collect(),
+        shrinker: Shrinker::new(&written, owners, names, judgings),
+        disks,
+        judge,
+        second_draws: 0,
+    };
+    let found = judging.judge_all(&own)?;
+    let Judging { judge, second_draws, .. } = judging;
+    let Some(found) = found else { return judge.finish_with_image(output) };
     if let Some(image) = &cuts.image {
         return Err(WrongUse(format!("power cuts: this run has no state {image}")).into());
     }
@@ -200,6 +151,158 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     answer.write(output)
 }
 
+/// The judging of states, one after the other.
+struct Judging<'a> {
+    written: &'a WrittenRun,
+    transactions: &'a [Transaction],
+    seed: u64,
+    /// The hash of a state whose disks are handed out.
+    image: Option<&'a str>,
+    /// States that need not be judged again, by their hashes and promises.
+    known: HashSet<(u64, u64)>,
+    shrinker: Shrinker<'a>,
+    disks: CutDisks<'a>,
+    judge: Judge<'a>,
+    second_draws: u64,
+}
+
+impl<'a> Judging<'a> {
+    /// Judges numbered states of the run, in the order of time, and second cuts of those that have
+    /// one; shrinks what did harm. Return the verdicts; None where one is the state of which an
+    /// image is wanted: the disks hold it then.
+    ///
+    /// # Errors
+    /// Where this machine failed to look: that says nothing of what is there.
+    fn judge_all(&mut self, own: &[(usize, &State)]) -> anyhow::Result<Option<Vec<Judged>>> {
+        let (written, transactions) = (self.written, self.transactions);
+        let mut found: Vec<Judged> = Vec::new();
+        // Those of cuts of the run: which of `found`, and of which state.
+        let mut harmful = Vec::new();
+        let mut unmountable = Vec::new();
+        let mut walk = Walk::new(written);
+        for &(number, state) in own {
+            walk.go_to(state.at_ns);
+            self.disks.put(written, walk.contents(state.choice))?;
+            let cut = Cut { transactions, at_ns: state.at_ns };
+            let judgement = if state.has_second {
+                self.disks.record_recovery()?;
+                self.judge.judge_recovery(&cut)?
+            } else {
+                self.judge.judge(&cut)?
+            };
+            let judged = Judged::new(state, None, state.hash, judgement);
+            let first_outcome = judged.findings.outcome;
+            if judged.is_shrinkable() {
+                harmful.push((found.len(), state));
+            }
+            if first_outcome == CutOutcome::Unmountable {
+                unmountable.push((found.len(), state));
+            }
+            self.shrinker.note(state.hash, state.promises, &judged.findings);
+            found.push(judged);
+            if !state.has_second {
+                continue;
+            }
+            let recovery = self.disks.recovery()?;
+            self.second_draws += 1;
+            let (at_ns, choice) = draw_second(&recovery, self.seed, number as u64);
+            let mut second = Walk::new(&recovery);
+            second.go_to(at_ns);
+            let choice = second.without_impossible_tear(choice);
+            let contents = second.contents(choice);
+            let hash = state.hash ^ contents.hash;
+            if !self.known.insert((hash, state.promises)) {
+                continue;
+            }
+            self.disks.put_second(&recovery, &contents)?;
+            if self.image == Some(&hash_words(hash)) {
+                return Ok(None);
+            }
+            let mut judged = Judged::new(state, Some(choice), hash, self.judge.judge(&cut)?);
+            let outcome = judged.findings.outcome;
+            if outcome == CutOutcome::Unmountable {
+                self.disks.put_second(&recovery, &contents)?;
+                judged.at_boot = self.judge.boot_findings(&cut)?;
+            }
+            if judged.is_shrinkable() && outcome == first_outcome {
+                harmful.push((found.len(), state));
+            } else if judged.is_shrinkable() {
+                let harm = HarmfulState { state, cut: &cut, outcome };
+                let first_slots = damages(&walk.survivors(state.choice)).len();
+                let recovery = (&recovery, at_ns, choice);
+                judged.smallest = self.shrinker.second(
+                    harm,
+                    first_slots,
+                    recovery,
+                    &self.disks,
+                    &mut self.judge,
+                )?;
+            }
+            found.push(judged);
+        }
+        for (number, state) in unmountable {
+            let mut walk = Walk::new(written);
+            walk.go_to(state.at_ns);
+            self.disks.put(written, walk.contents(state.choice))?;
+            let cut = Cut { transactions, at_ns: state.at_ns };
+            found[number].at_boot = self.judge.boot_findings(&cut)?;
+        }
+        // The worst first, as there may not be judgings for all.
+        harmful.sort_by_key(|(number, _)| Reverse(found[*number].badness()));
+        for (number, state) in harmful {
+            let cut = Cut { transactions, at_ns: state.at_ns };
+            let harm = HarmfulState { state, cut: &cut, outcome: found[number].findings.outcome };
+            let (disks, judge) = (&mut self.disks, &mut self.judge);
+            found[number].smallest = self.shrinker.first(harm, disks, judge)?;
+        }
+        Ok(Some(found))
+    }
+}
+
+/// Judges, in User Mode Linux, the states of a run that a guest handed out to the folder `place`;
+/// its verdicts are in the order of time, as those of `run` are.
+///
+/// # Errors
+/// As `run`, and if what was handed out is not whole.
+pub fn run_handed(
+    case: &Case,
+    flash_module: &Path,
+    place: &Path,
+    output: &Path,
+) -> anyhow::Result<()> {
+    let models = durability_models(case);
+    let stand = Stand::for_case(case, flash_module)?;
+    let mut handed = HandedRun::take_in(place, &stand.disks)?;
+    let request = workload::read(&case.case.workload)?;
+    let remains = request.handed_remains(case.seed, handed.remains.take())?;
+    let records = models.iter().zip(handed.take_records());
+    let records = records.map(|(model, (requests, pieces))| (*model, requests, pieces));
+    let written = WrittenRun::from_records(records.collect());
+    let mut judge = Judge::new(&stand, &*remains, output, MOST_PAGES)?;
+    let refusal = judge.refusal_to_go_on()?;
+    anyhow::ensure!(
+        refusal.is_none() == handed.must_go_on,
+        "where the run ended one goes on in the guest or here, not in both: {refusal:?}"
+    );
+    let names = stand.disks.iter().map(|disk| disk.name().to_owned()).collect();
+    let judgings = handed.states.len() / 2 + LEAST_JUDGINGS;
+    let mut judging = Judging {
+        written: &written,
+        transactions: &[],
+        seed: case.seed,
+        image: None,
+        known: HashSet::new(),
+        shrinker: Shrinker::new(&written, handed.owners, names, judgings),
+        disks: CutDisks::new(&stand.disks, &models),
+        judge,
+        second_draws: 0,
+    };
+    let own: Vec<(usize, &State)> = handed.states.iter().enumerate().collect();
+    let found = judging.judge_all(&own)?.unwrap_or_default();
+    judging.judge.finish()?;
+    write(output, &json!({ "states": found }))
+}
+
 /// Has the user's judge look at a state in which nothing can have been lost.
 ///
 /// # Errors
@@ -214,6 +317,12 @@ fn prove(judge: &mut Judge, state: &str, at_ns: i64) -> anyhow::Result<()> {
     Err(WrongUse(text).into())
 }
 
+/// Return what each disk of a case promises.
+fn durability_models(case: &Case) -> Vec<DurabilityModel> {
+    let models = case.device_model.iter().chain(&case.journal_model);
+    models.map(DurabilityModel::from_profile).collect()
+}
+
 /// Refuses a case of which nothing could be said.
 fn refuse(case: &Case) -> anyhow::Result<()> {
     if let Some(reason) = workload::read(&case.case.workload)?.refuses_power_cut() {
@@ -225,7 +334,14 @@ fn refuse(case: &Case) -> anyhow::Result<()> {
     Ok(())
 }
 
+const NOT_HANDED: &str = "power cuts: only the databases of joj's own SQLite workloads, without a \
+                          background load, are judged outside the guest; leave --native out";
 const NAME: &str = "power_cuts.json";
+
+fn write(output: &Path, answer: &Value) -> anyhow::Result<()> {
+    let path = output.join(NAME);
+    fs::write(&path, answer.to_string()).with_context(|| path.display().to_string())
+}
 
 /// Judgings that shrink what did harm: half as many as there are states, and these.
 const LEAST_JUDGINGS: usize = 32;
@@ -352,8 +468,7 @@ impl Answer<'_> {
             "unchecked": self.unchecked,
             "states": self.found,
         });
-        let path = output.join(NAME);
-        fs::write(&path, answer.to_string()).with_context(|| path.display().to_string())
+        write(output, &answer)
     }
 
     /// Return what could happen, of one disk, or of each where there are two.

@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 use super::walk::Walk;
 use crate::lab::power_cut::walk::Choice;
@@ -27,7 +28,7 @@ const SECOND_EVERY: usize = 4;
 const ROUNDS: u64 = 6;
 
 /// A state of the disks that a power cut may leave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub at_ns: i64,
     pub choice: Choice,

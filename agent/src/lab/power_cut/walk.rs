@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 use super::writes::{DiskContents, Replaced, WHOLE, WrittenRequest, WrittenRun};
 use crate::device::flash::SECTORS;
@@ -27,7 +28,7 @@ impl StateKind {
 }
 
 /// The choice of the pieces that survive; the same for the same seed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     pub kind: StateKind,
     pub seed: u64,

@@ -21,7 +21,7 @@ use transactions::Runner;
 
 use super::draw::hash_of;
 use super::error::WorkloadError;
-use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
+use super::kind::{Remains, Space, Workload, WorkloadKind, WorkloadRequest};
 use super::regime::{self, GrownFiles};
 use super::threads::task::Observer;
 use crate::sqlite::databases::{Databases, allocate};
@@ -38,6 +38,10 @@ pub const KIND: WorkloadKind = WorkloadKind::new::<SqliteSettings>(SqliteWorkloa
 impl WorkloadRequest for SqliteSettings {
     fn space_needed(&self) -> Space {
         self.space()
+    }
+
+    fn handed_remains(&self, seed: u64, handed: Value) -> Result<Box<dyn Remains>, WorkloadError> {
+        Ok(Box::new(SqliteRemains::from_handed(self.clone(), seed, handed)?))
     }
 
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {

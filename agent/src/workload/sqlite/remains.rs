@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::operations::{
     Operations, PlannedTransaction, RowOperation, create_table, initial_rows, table_name,
@@ -21,6 +23,7 @@ use crate::workload::power_cut::{
 };
 
 /// The closed databases of a connection, or of all that shared them.
+#[derive(Serialize, Deserialize)]
 pub struct DatabasesLeft {
     pub paths: Vec<PathBuf>,
     /// The number of rows that each table of each must hold.
@@ -32,6 +35,7 @@ pub struct DatabasesLeft {
     /// The times when each of them committed and returned.
     pub times: Vec<(i64, i64)>,
     /// Drawn when it is asked for: it takes a while, and few runs are cut.
+    #[serde(skip)]
     pub states: OnceCell<DatabaseStates>,
 }
 
@@ -79,6 +83,21 @@ pub struct SqliteRemains {
     pub seed: u64,
 }
 
+impl SqliteRemains {
+    /// Make them of what another machine handed out.
+    ///
+    /// # Errors
+    /// If that is not of such a workload.
+    pub fn from_handed(
+        settings: SqliteSettings,
+        seed: u64,
+        handed: Value,
+    ) -> Result<Self, WorkloadError> {
+        let wrong = |error| WorkloadError::refused(format!("remains of SQLite: {error}"));
+        Ok(Self { left: serde_json::from_value(handed).map_err(wrong)?, settings, seed })
+    }
+}
+
 impl Remains for SqliteRemains {
     fn check(&self) -> Result<(), WorkloadError> {
         let check = |left: &DatabasesLeft| left.paths.iter().try_for_each(|path| left.check(path));
@@ -105,6 +124,10 @@ impl Remains for SqliteRemains {
             left.judge(&self.settings, self.seed, progress)
         };
         self.left.iter().map(of_one).collect()
+    }
+
+    fn handed(&self) -> Option<Value> {
+        Some(json!(self.left))
     }
 
     fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
@@ -177,7 +200,7 @@ mod tests {
 
     use super::*;
     use crate::tables::rows::Transaction;
-    use crate::workload::kind::{ClosedWorkload, Remains, Workload};
+    use crate::workload::kind::{ClosedWorkload, Remains, Workload, WorkloadRequest};
     use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
     use crate::workload::sqlite::Sqlite;
     use crate::workload::sqlite::settings::Sharing;
@@ -265,6 +288,19 @@ mod tests {
             ran.change("UPDATE record SET value = 'x' || substr(value, 2) WHERE key = 1");
             assert_eq!(ran.judge(i64::MAX).unwrap().outcome, CutOutcome::Corrupt, "{sharing}");
         }
+    }
+
+    #[test]
+    fn what_is_handed_out_judges_as_what_was_left() {
+        let case = fields(SqliteWorkload::Update);
+        let ran = Ran::new(&case, 5);
+        let there = case.handed_remains(5, ran.remains.handed().unwrap()).unwrap();
+        let middle_ns = ran.transactions[ran.transactions.len() / 2].begin_ns;
+        for at_ns in [i64::MAX, middle_ns] {
+            let cut = Cut { transactions: &[], at_ns };
+            assert_eq!(there.judge(&cut).unwrap(), ran.judge(at_ns).unwrap(), "{at_ns}");
+        }
+        assert!(case.handed_remains(5, json!({})).is_err());
     }
 
     #[test]

@@ -1,0 +1,157 @@
+//! A run that a guest performed and another machine judges: User Mode Linux, whose kernel is of the
+//! guest's own source and runs at the processor's own speed. The guest hands out what its disks
+//! held before the run, each piece that it wrote, and which states are to be judged; there all of
+//! it is written to disks of the same models, whose record must then be the guest's.
+//!
+//! run.json says what is there; run_pages holds, of one disk after the other, the slots from before
+//! the run and then the pieces, each a slot. jojlab/guest/user_mode.py carries both files.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::disks::{self, until_free};
+use super::states::State;
+use crate::device::disk::Disk;
+use crate::device::flash::{
+    self, ChosenSlot, RecordCommand, RecordedPiece, RecordedRequest, SECTORS, SLOT_BYTES,
+    SlotContents,
+};
+use crate::errors::WrongUse;
+use crate::lab::owners::Owners;
+
+const RUN: &str = "run.json";
+const PAGES: &str = "run_pages";
+
+/// Slots that are handed out: the other half of the room is for what is judged in the guest.
+pub const MOST_PAGES: usize = disks::MOST_PAGES / 2;
+
+const SECTOR_BYTES: usize = SLOT_BYTES / SECTORS;
+
+/// A run, and the states of it that are judged elsewhere.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HandedRun {
+    /// In the order of time; none is cut again while it recovers.
+    pub states: Vec<State>,
+    /// The workload's own (`Remains::handed`).
+    pub remains: Value,
+    /// Whether one could go on where the run ended, so that one must after each cut.
+    pub must_go_on: bool,
+    pub owners: Owners,
+    /// Filled as the disks are handed out.
+    pub disks: Vec<HandedDisk>,
+}
+
+/// The record of a disk.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HandedDisk {
+    requests: Vec<RecordedRequest>,
+    pieces: Vec<RecordedPiece>,
+    /// The slots that were not zeroes before the run.
+    slots: Vec<u64>,
+}
+
+/// A slot in memory that is aligned as direct writes need it (open(2), NOTES).
+#[repr(align(4096))]
+struct Page([u8; SLOT_BYTES]);
+
+impl HandedRun {
+    /// Hands it out with what `disks` wrote; they are as before the run afterwards, and note anew
+    /// which slots change.
+    ///
+    /// # Errors
+    /// If they cannot be read, or hold more than there is room for.
+    pub fn hand_out(mut self, disks: &[Disk], output: &Path) -> anyhow::Result<()> {
+        let mut pages = BufWriter::new(File::create(output.join(PAGES)).context(PAGES)?);
+        let mut room = MOST_PAGES;
+        for disk in disks {
+            let folder = disk.folder();
+            let requests = flash::read_requests(folder)?;
+            let pieces = flash::read_pieces(folder)?;
+            for command in [RecordCommand::Clear(0), RecordCommand::Follow] {
+                until_free(|| flash::write_command(folder, command))?;
+            }
+            let contents = SlotContents::open(folder)?;
+            let mut slots = Vec::new();
+            for slot in until_free(|| flash::read_changes(folder))? {
+                let content = contents.read(slot)?;
+                if content.iter().any(|byte| *byte != 0) {
+                    room = room.checked_sub(1).ok_or_else(too_much)?;
+                    pages.write_all(&content).context(PAGES)?;
+                    slots.push(slot);
+                }
+            }
+            room = room.checked_sub(pieces.len()).ok_or_else(too_much)?;
+            for (piece, number) in pieces.iter().zip(1..) {
+                let has = |sector: usize| piece.sectors & (1 << sector) != 0;
+                let chosen = std::array::from_fn(|sector| if has(sector) { number } else { 0 });
+                let chosen = [ChosenSlot { slot: piece.slot, pieces: chosen }];
+                until_free(|| flash::choose(folder, &chosen))?;
+                pages.write_all(&contents.read(piece.slot)?).context(PAGES)?;
+            }
+            for command in [RecordCommand::Clear(0), RecordCommand::Follow] {
+                until_free(|| flash::write_command(folder, command))?;
+            }
+            self.disks.push(HandedDisk { requests, pieces, slots });
+        }
+        pages.flush().context(PAGES)?;
+        fs::write(output.join(RUN), serde_json::to_vec(&self)?).context(RUN)
+    }
+
+    /// Writes a run that was handed out to the folder `place` to disks that nothing was written to,
+    /// as they recorded it there.
+    ///
+    /// # Errors
+    /// If it is not whole, or the disks record something else.
+    pub fn take_in(place: &Path, disks: &[Disk]) -> anyhow::Result<Self> {
+        let run: Self =
+            serde_json::from_slice(&fs::read(place.join(RUN)).context(RUN)?).context(RUN)?;
+        anyhow::ensure!(run.disks.len() == disks.len(), "{RUN} is of {} disks", run.disks.len());
+        let mut pages = BufReader::new(File::open(place.join(PAGES)).context(PAGES)?);
+        let mut page = Page([0; SLOT_BYTES]);
+        for (disk, handed) in disks.iter().zip(&run.disks) {
+            let node = File::options()
+                .write(true)
+                .custom_flags(libc::O_DIRECT)
+                .open(disk.node())
+                .with_context(|| disk.name().to_owned())?;
+            let mut write = |slot: u64, sectors: u8| {
+                pages.read_exact(&mut page.0).context(PAGES)?;
+                let first = sectors.trailing_zeros() as usize * SECTOR_BYTES;
+                let end = (u8::BITS - sectors.leading_zeros()) as usize * SECTOR_BYTES;
+                let offset = slot * SLOT_BYTES as u64 + first as u64;
+                node.write_all_at(&page.0[first..end], offset)
+                    .with_context(|| disk.name().to_owned())
+            };
+            handed.slots.iter().try_for_each(|slot| write(*slot, u8::MAX))?;
+            disk.begin_record()?;
+            handed.pieces.iter().try_for_each(|piece| write(piece.slot, piece.sectors))?;
+            disk.end_record()?;
+            let there = flash::read_pieces(disk.folder())?;
+            anyhow::ensure!(
+                there == handed.pieces,
+                "{}: it recorded another run than the guest's: {} pieces for {}",
+                disk.name(),
+                there.len(),
+                handed.pieces.len()
+            );
+        }
+        Ok(run)
+    }
+
+    /// Return the guest's record of each disk.
+    pub fn take_records(&mut self) -> Vec<(Vec<RecordedRequest>, Vec<RecordedPiece>)> {
+        self.disks.drain(..).map(|disk| (disk.requests, disk.pieces)).collect()
+    }
+}
+
+fn too_much() -> anyhow::Error {
+    let most = (MOST_PAGES * SLOT_BYTES) >> 20;
+    let what = format!("power cuts: the run holds more than the {most} MiB that can be handed out");
+    WrongUse(format!("{what}; lower transactions, or leave --native out")).into()
+}

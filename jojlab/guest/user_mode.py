@@ -1,0 +1,155 @@
+"""User Mode Linux of the guest's own kernel, which judges what power cuts leave of a run that a
+guest performed: at the processor's own speed, where the guest is emulated.
+
+It is built of the source package of exactly the kernel's version. The agent of the guest's image is
+its first process and does there what it does in the guest (agent/src/lab/power_cut); what it needs
+lies in one folder of this machine, the only one that it can reach (hostfs=), and it has no network
+and no disk. Its clock stands while anything computes (time-travel=inf-cpu) and begins at the same
+moment each time, so that no verdict hangs on what else this machine does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import GuestError, MachineError
+from jojlab.foundation.places import FLASH
+from jojlab.foundation.tools import need_tool, package_version, run_tool
+from jojlab.guest.image.build import Image
+from jojlab.guest.image.modules import flash_sources, strip
+from jojlab.guest.kernel.choose import chosen_kernel
+from jojlab.guest.kernel.kernel import unpack_packages
+from jojlab.guest.process import console_tail, run_to_end
+
+# Added to the kernel's default configuration of User Mode Linux: filesystems with the options that
+# Debian's kernel has, and what the agent needs.
+_CONFIGURATION = (
+    "64BIT", "MODULES", "HOSTFS", "BLK_DEV_INITRD", "HIGH_RES_TIMERS", "DEVTMPFS", "TMPFS",
+    "PRINTK", "SYSCTL", "PROC_SYSCTL", "NULL_CHAN", "AIO", "FILE_LOCKING",
+    "UML_TIME_TRAVEL_SUPPORT", "EXT4_FS", "EXT4_FS_POSIX_ACL", "EXT4_FS_SECURITY", "XFS_FS",
+    "XFS_QUOTA", "XFS_POSIX_ACL", "BTRFS_FS", "BTRFS_FS_POSIX_ACL", "F2FS_FS", "F2FS_FS_XATTR",
+    "F2FS_FS_POSIX_ACL", "F2FS_FS_SECURITY", "NILFS2_FS",
+)  # fmt: skip
+# The kernel's log is as long as for a filesystem that tells of each page; and a benchmark at boot
+# would measure a clock that stands.
+_VALUES = ("CONFIG_LOG_BUF_SHIFT=20", "# CONFIG_RAID6_PQ_BENCHMARK is not set")
+_TOOLS = (("make", "make"), ("gcc", "gcc"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"))
+_LINUX, _MODULE = "linux", "flash.ko"
+_MEMORY = "mem=1G"
+# 2020-01-02, a day after the guests' clocks begin, so that nothing there is of the future.
+_BEGIN_NS = 1_577_923_200 * 10**9
+_KIND = "user-mode"
+# What the guest hands out for it (agent/src/lab/power_cut/handed_run.rs).
+RUN_FILES = ("run.json", "run_pages")
+
+
+def build_key(cache: Cache, kernel_name: str) -> str:
+    """Return the key of User Mode Linux of a kernel, which names all that it is built of.
+
+    Raises MachineError where the kernel or a tool is missing.
+    """
+    kernel = chosen_kernel(cache, kernel_name)
+    digest = hashlib.sha256()
+    versions = (kernel.release, kernel.version, package_version("gcc"))
+    for part in (*versions, *_CONFIGURATION, *_VALUES, _MEMORY, str(_BEGIN_NS)):
+        digest.update(f"{part}\0".encode())
+    for path in flash_sources(FLASH):
+        digest.update(f"{path.relative_to(FLASH)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def is_built(cache: Cache, key: str) -> bool:
+    """Return whether User Mode Linux of this key is in the cache."""
+    return (cache.folder(_KIND) / key / _LINUX).is_file()
+
+
+def build(cache: Cache, kernel_name: str, key: str) -> None:
+    """Build it, once: some nine minutes of processor time, 2 GB of disk meanwhile.
+
+    Raises MachineError where a tool or the source is missing, or the compiler complains.
+    """
+    for tool, package in _TOOLS:
+        need_tool(tool, package)
+    kernel = chosen_kernel(cache, kernel_name)
+
+    def fill(out: Path) -> None:
+        with cache.work_dir() as work:
+            kernel.download_source(work)
+            unpack_packages(sorted(work.glob("linux-source-*.deb")), work)
+            archives = sorted(work.glob("usr/src/linux-source-*.tar.xz"))
+            if not archives:
+                raise MachineError(f"the source of Linux {kernel.version} holds no archive")
+            run_tool(["tar", "-xJf", str(archives[0]), "-C", str(work)], "unpack the source")
+            [source] = work.glob("linux-source-*/")
+            _configure(source)
+            make = ["make", f"-j{os.cpu_count() or 1}", "-C", str(source), "ARCH=um"]
+            run_tool([*make, "KCFLAGS=-g0", "linux", "modules"], "build User Mode Linux")
+            module = work / "flash"
+            for path in flash_sources(FLASH):
+                copy = module / path.relative_to(FLASH)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+            run_tool([*make, f"M={module}", "modules"], "build the module flash")
+            strip(module / _MODULE, out / _MODULE)
+            strip(source / _LINUX, out / _LINUX)
+
+    cache.entry(_KIND, key, fill)
+
+
+def _configure(source: Path) -> None:
+    """Write the configuration; MachineError where this kernel has not got an option."""
+    make = ["make", "-C", str(source), "ARCH=um"]
+    run_tool([*make, "defconfig"], "configure User Mode Linux")
+    lines = [*(f"CONFIG_{option}=y" for option in _CONFIGURATION), *_VALUES]
+    file = source / ".config"
+    file.write_text("\n".join((file.read_text(), *lines, "")))
+    run_tool([*make, "olddefconfig"], "configure User Mode Linux")
+    there = set(file.read_text().splitlines())
+    if missing := [line for line in lines if line not in there]:
+        raise MachineError(
+            f"User Mode Linux of this kernel takes no {', '.join(missing)}", "leave --native out"
+        )
+
+
+def judge(
+    cache: Cache,
+    key: str,
+    image: Image,
+    record: bytes,
+    files: Mapping[str, bytes],
+    timeout_s: float,
+) -> dict[str, bytes]:
+    """Return the files that the judge hands out, by name, of a run whose RUN_FILES these are.
+
+    Raises MachineError where it is not built, GuestError when it hangs or dies.
+    """
+    built = cache.entry(_KIND, key, _refuse_unbuilt)
+    with cache.work_dir() as work:
+        (work / "results").mkdir()
+        (work / "job").write_bytes(record)
+        for name in RUN_FILES:
+            (work / name).write_bytes(files[name])
+        shutil.copyfile(built / _MODULE, work / _MODULE)
+        command = [
+            *(str(built / _LINUX), _MEMORY, f"initrd={image.initramfs}", f"hostfs={work}"),
+            *("time-travel=inf-cpu", f"time-travel-start={_BEGIN_NS}"),
+            *("con=null", "con0=null,fd:1", "quiet", "panic=-1", "joj.judge"),
+        ]
+        code = asyncio.run(run_to_end(command, work, timeout_s))
+        found = {path.name: path.read_bytes() for path in (work / "results").iterdir()}
+        if not found:
+            raise GuestError(
+                f"User Mode Linux ended ({code}) before its verdicts were out",
+                console=console_tail(work),
+            )
+    return found
+
+
+def _refuse_unbuilt(folder: Path) -> None:
+    raise MachineError("User Mode Linux is not built any more", "run the same command again")
