@@ -177,14 +177,14 @@ def test_fingerprints_are_compared_of_runs_by_one_clock(summary: RunSummary, clo
 
 def test_a_comparison_says_first_what_a_commit_costs_now(summary: RunSummary) -> None:
     assert comparison_lines(compare(summary, summary)) == (
-        "All 68 figures of both runs are equal.",
+        "All 72 figures of both runs are equal.",
     )
     first, *others = summary.cases
     p50_ns = first.figures.median["latency_ns_p50"]
     median = {**first.figures.median, "latency_ns_p50": 2 * p50_ns}
     dearer = replace(first, figures=replace(first.figures, median=median))
     told = comparison_lines(compare(summary, replace(summary, cases=(dearer, *others))))
-    assert told[0].startswith("1 of 68 figures changed")
+    assert told[0].startswith("1 of 72 figures changed")
     assert told[1] == (
         f"One commit takes {duration(2 * p50_ns)}, before {duration(p50_ns)} (+100.00 %)."
     )
