@@ -2,9 +2,10 @@
 skips may be.
 
 The cache: each process of the tests has one of its own, with results and work of its own; kernels
-are the user's. Images and snapshots are shared by all the processes of one `pytest -n`: those that
-the user's cache has, as `make setup` built them from this source, and others are built once, under
-the cache's own locks. tests/command/test_same_bytes.py and test_wheel.py build all anew.
+and User Mode Linux are the user's. Images and snapshots are shared by all the processes of one
+`pytest -n`: those that the user's cache has, as `make setup` built them from this source, and
+others are built once, under the cache's own locks. tests/command/test_same_bytes.py and
+test_wheel.py build all anew.
 
 The groups: `pytest -n 3` gives a group to one process, in order. Every file is a group; those that
 trace this machine's disks or measure by the clock on the wall are one, so that no two of them ever
@@ -41,7 +42,7 @@ FULL = "tests/full/"
 BY_THE_CLOCK = ("tests/live/", "bench/", "tests/guest/test_wall_clock.py")
 # Those that take longest begin first, so that all processes end at about the same time.
 FIRST = (*BY_THE_CLOCK, "tests/guest/", "tests/command/")
-FROM_THE_USER = ("packages", "kernels", "vega")
+FROM_THE_USER = ("packages", "kernels", "vega", "user-mode")
 OF_ALL_PROCESSES = ("modules", "images", "snapshots", "locks")
 BUILT = ("modules", "images", "snapshots")
 

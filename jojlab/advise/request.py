@@ -14,8 +14,7 @@ from jojlab.advise.search import Flash, Limits
 from jojlab.advise.space import Space, experiment, space
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.campaign.power_cuts import exclusion_reason, observation_before_run
-from jojlab.device.emulated import EMULATED
-from jojlab.device.profile import read_profile
+from jojlab.device.profile import EMULATED, read_profile
 from jojlab.experiment.cases import Case, complete, impossible, refuse_useless
 from jojlab.experiment.input_files import with_recorded
 from jojlab.experiment.plan import plan, refuse_devices

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.campaign.images import Images
-from jojlab.device.emulated import EMULATED
-from jojlab.device.profile import Profile
+from jojlab.device.profile import EMULATED, Profile
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan, expected_bytes, profile_of
 from jojlab.foundation.cache import Cache

@@ -17,7 +17,7 @@ from jojlab.analysis.run.durability import summarise_power_cuts
 from jojlab.analysis.run.risks import hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.campaign.jobs import JobRequest, NumberedJobs, RunProgress, Step, named_here
-from jojlab.device.emulated import EMULATED
+from jojlab.device.profile import EMULATED
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import is_on_raw_nand
 from jojlab.foundation.document import conform

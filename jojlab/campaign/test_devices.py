@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jojlab.campaign.jobs import case_json
-from jojlab.device.emulated import EMULATED
+from jojlab.device.profile import EMULATED
 from jojlab.experiment.plan import plan, runs_by_wall_clock
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.errors import UseError

@@ -22,10 +22,9 @@ from jojlab.command_line.options import (
     set_option,
     timeout_option,
 )
-from jojlab.device.emulated import EMULATED, NOTE
 from jojlab.device.fit import KNOBS, fit, fit_to_anchor, measure_model, profile_text, write_value
 from jojlab.device.measure import PERCENTILES, Effort, Probe, measure_distributions, mechanisms
-from jojlab.device.profile import numbers, read_profile
+from jojlab.device.profile import EMULATED, EMULATED_NOTE, numbers, read_profile
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
@@ -57,8 +56,8 @@ def show(name: str, sources: bool, as_json: bool) -> None:
     """
     if name in EMULATED:
         emulated = EMULATED[name]
-        document = {**vars(emulated), "note": NOTE}
-        print(json_text(document) if as_json else f"{name}: {emulated.title}\n{NOTE}")
+        document = {**vars(emulated), "note": EMULATED_NOTE}
+        print(json_text(document) if as_json else f"{name}: {emulated.title}\n{EMULATED_NOTE}")
         return
     profile = read_profile(name)
     with Console(stderr=True).status("") as status:

@@ -8,8 +8,7 @@ from typing import Any
 
 from jojlab.command_line.group import argument, command, option
 from jojlab.command_line.options import json_option
-from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
-from jojlab.device.profile import read_profile
+from jojlab.device.profile import EMULATED, EMULATED_BYTES, read_profile
 from jojlab.experiment.read import read
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES, EXPERIMENTS, KERNELS
@@ -118,7 +117,7 @@ def _devices() -> Rows:
             {
                 "name": device.name,
                 "kind": "emulated",
-                "capacity_bytes": CAPACITY_BYTES,
+                "capacity_bytes": EMULATED_BYTES,
                 "title": device.title,
             }
         )

@@ -28,7 +28,7 @@ from jojlab.command_line.options import (
 )
 from jojlab.command_line.own_program import choose_experiment, own_program_options
 from jojlab.command_line.trials import PowerCutJudge, ScriptSearch, faults_of, sync_needs_of
-from jojlab.device.emulated import EMULATED
+from jojlab.device.profile import EMULATED
 from jojlab.experiment.cases import refuse_alone
 from jojlab.experiment.plan import plan
 from jojlab.foundation.errors import (

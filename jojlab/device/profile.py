@@ -1,5 +1,6 @@
 """Reads and checks a device profile, devices/NAME.toml; gives the parameters of the model of
-flash or of raw NAND, and how far each of its numbers may be wrong.
+flash or of raw NAND, and how far each of its numbers may be wrong. Beside the profiles stand the
+disks that QEMU emulates.
 
 The keys and their meaning are in devices/README.md. Whether the capacity fits in a guest's memory
 is not checked here but where the guest is known (jojlab.guest).
@@ -445,3 +446,52 @@ def _can(profile: Profile, key: str, value: int) -> bool:
     except UseError:
         return False
     return True
+
+
+# The disks that QEMU emulates, in a guest that runs by the clock on the wall. There is no flash
+# behind them, and no model of time: what they take is what QEMU takes on this machine. They are
+# real to the guest's kernel, driver and queues and interrupts, which the modelled device is not.
+EMULATED_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A disk that QEMU emulates: `disk` is its name in the guest; `polls` says that it has queues
+    for polling.
+    """
+
+    name: str
+    disk: str
+    title: str
+    polls: bool = False
+
+
+EMULATED: Mapping[str, Emulated] = MappingProxyType(
+    {
+        device.name: device
+        for device in (
+            Emulated(
+                "qemu-nvme",
+                "nvme0n1",
+                "NVMe: a queue for each of two processors and one for polling, volatile cache",
+                polls=True,
+            ),
+            Emulated(
+                "qemu-scsi",
+                "sda",
+                "SCSI disk behind a virtio adapter: a queue for each of two processors, volatile "
+                "cache",
+            ),
+            Emulated(
+                "qemu-sd",
+                "mmcblk0",
+                "SD card on an SDHCI controller: one command at a time, no cache",
+            ),
+        )
+    }
+)
+EMULATED_NOTE = (
+    "Emulated by QEMU on a file of this machine. It has no flash and no model of time; a flush "
+    "costs nothing. It is measured in real time, so a result is not a pure function of image and "
+    "case: results differ from run to run and are never cached."
+)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from pathlib import Path
 
-from jojlab.device.emulated import EMULATED
+from jojlab.device.profile import EMULATED
 from jojlab.foundation.errors import UseError
 from jojlab.model.architecture import X86_64
 from jojlab.model.field import Settings, Value

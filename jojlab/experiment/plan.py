@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
-from jojlab.device.profile import RAW_NAND, Profile, read_profile
+from jojlab.device.profile import EMULATED, EMULATED_BYTES, RAW_NAND, Profile, read_profile
 from jojlab.experiment.cases import Case, refuse_alone
 from jojlab.experiment.input_files import check_inputs
 from jojlab.experiment.read import Experiment
@@ -90,7 +89,7 @@ def refuse_devices(settings: Mapping[str, Value], profiles: Mapping[str, Profile
     if name in EMULATED:
         if found := _refuse_emulated(settings):
             return found
-        return refuse_small_device(settings, CAPACITY_BYTES)
+        return refuse_small_device(settings, EMULATED_BYTES)
     try:
         modelled = profile_of(settings, profiles)
         journals = profile_of(settings, profiles, "journal_device")

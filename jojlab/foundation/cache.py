@@ -40,6 +40,7 @@ from jojlab.foundation.errors import disk_errors
 KINDS = (
     "packages",
     "kernels",
+    "user-mode",
     "modules",
     "images",
     "seen",

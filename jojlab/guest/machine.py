@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jojlab.device.emulated import CAPACITY_BYTES
+from jojlab.device.profile import EMULATED_BYTES
 from jojlab.guest.memory import MIB, SIZES_MIB
 from jojlab.model.architecture import ARM64, X86_64, Architecture
 
@@ -69,10 +69,10 @@ class Machine:
 
 @dataclass(frozen=True)
 class WallMachine:
-    """The guest by the clock on the wall: it has one disk, of jojlab/device/emulated.py."""
+    """The guest by the clock on the wall: it has one disk, of jojlab/device/profile.py."""
 
     device: str
-    capacity_bytes: int = CAPACITY_BYTES
+    capacity_bytes: int = EMULATED_BYTES
 
 
 @dataclass(frozen=True)

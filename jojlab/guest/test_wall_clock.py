@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jojlab.device.emulated import EMULATED
+from jojlab.device.profile import EMULATED
 from jojlab.guest import qemu, wall_clock
 from jojlab.guest.image import modules
 from jojlab.guest.image.ready import DRIVERS

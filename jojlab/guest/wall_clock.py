@@ -31,7 +31,7 @@ COMMAND_LINE = f"{qemu.COMMON_COMMAND_LINE}no_timer_check joj.clock=wall"
 _HANDOUT_ADDRESS = MEMORY_MIB * MIB
 _DISK_FILE = "disk.raw"
 
-# By name of jojlab/device/emulated.py: the adapters and the disk.
+# By name of jojlab/device/profile.py: the adapters and the disk.
 DEVICES = {
     "qemu-nvme": ("-device", "nvme,drive=disk,serial=joj"),
     "qemu-scsi": ("-device", "virtio-scsi-pci,num_queues=2", "-device", "scsi-hd,drive=disk"),

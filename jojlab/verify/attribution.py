@@ -15,8 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jojlab.device.emulated import EMULATED
-from jojlab.device.profile import read_profile
+from jojlab.device.profile import EMULATED, read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import agent_path

@@ -292,7 +292,7 @@ def test_a_replay_is_judged_by_what_its_calls_synced(lab: Lab, tmp_path: Path) -
     (tmp_path / "script").write_text("\n".join(lines) + "\n")
     (tmp_path / "experiment.toml").write_text(
         'question = "What of a replay is there?"\n[case]\nworkload = "replay"\n'
-        'script = "script"\n"device.flush_lies" = 1\n'
+        'recording = "script"\n"device.flush_lies" = 1\n'
     )
     planned = plan(read(find(str(tmp_path / "experiment.toml")), ()))
     answers = Campaign(planned, images_of(planned, lab.cache), lab).power_cut_answers(

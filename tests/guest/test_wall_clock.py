@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jojlab.campaign.jobs import case_json
-from jojlab.device.emulated import EMULATED
+from jojlab.device.profile import EMULATED
 from jojlab.experiment.cases import Case, complete
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import GuestError, UseError

@@ -54,7 +54,7 @@ def replay_calls(
 
 def replay_case(folder: str) -> str:
     """Return what the agent is given to replay a recording as fast as it can."""
-    case = {"workload": "replay", "recording": folder, "script": "", "timing": "none",
+    case = {"workload": "replay", "recording": folder, "timing": "none",
             "timing_percent": 100, "recorded_root": "/", "background": "none"}  # fmt: skip
     return json.dumps({"seed": 1, "case": case})
 
