@@ -117,7 +117,7 @@ def _written(path: Path, lines: Iterator[str]) -> Path:
 
 
 def _run(place: Path, script: Path, timing: str, tables: Path) -> None:
-    given = {"workload": "replay", "script": str(script), "timing": timing}
+    given = {"workload": "replay", "recording": str(script), "timing": timing}
     case = live_settings(given, "bench")
     run_agent(agent_path(), LivePlace(place), case, 1, tables, lambda _: None)
 

@@ -24,7 +24,7 @@ from jojlab.foundation.tools import need_tool, package_version, run_tool
 from jojlab.guest.image.build import Image
 from jojlab.guest.image.modules import flash_sources, strip
 from jojlab.guest.kernel.choose import chosen_kernel
-from jojlab.guest.kernel.kernel import unpack_packages
+from jojlab.guest.kernel.kernel import source_archive
 from jojlab.guest.process import console_tail, run_to_end
 
 # Added to the kernel's default configuration of User Mode Linux: filesystems with the options that
@@ -80,12 +80,8 @@ def build(cache: Cache, kernel_name: str, key: str) -> None:
 
     def fill(out: Path) -> None:
         with cache.work_dir() as work:
-            kernel.download_source(work)
-            unpack_packages(sorted(work.glob("linux-source-*.deb")), work)
-            archives = sorted(work.glob("usr/src/linux-source-*.tar.xz"))
-            if not archives:
-                raise MachineError(f"the source of Linux {kernel.version} holds no archive")
-            run_tool(["tar", "-xJf", str(archives[0]), "-C", str(work)], "unpack the source")
+            archive = source_archive(kernel, work)
+            run_tool(["tar", "-xJf", str(archive), "-C", str(work)], "unpack the source")
             [source] = work.glob("linux-source-*/")
             _configure(source)
             make = ["make", f"-j{os.cpu_count() or 1}", "-C", str(source), "ARCH=um"]

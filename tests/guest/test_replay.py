@@ -23,7 +23,7 @@ TOML = """
 question = "What does a replay cost?"
 [case]
 workload = "replay"
-script   = "recorded/script"
+recording = "recorded/script"
 """
 THREADS = 3
 # Each read is a bio of 280 bytes in the ring; a pause is due when 16 MiB of it are full.

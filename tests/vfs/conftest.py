@@ -1,13 +1,23 @@
-"""The fixtures of all tests of vfs/: a folder on a disk, and the libraries with a log of calls."""
+"""The folder on a disk and the libraries, with a log of calls, that the tests of vfs/ share."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.vfs.programs import SOURCE
-from tests.vfs.transactions import build_all
+from tests.vfs.programs import SOURCE, build
+
+
+def build_all(source: Path, folder: Path) -> Path:
+    """Build a source of vfs/ with the library that logs calls."""
+    # A small log is emptied often, and has to grow for some records.
+    build(source, folder, "gcc -DLOG_BYTES=131072")
+    file = Path(__file__).with_name("call_log.c")
+    compile_it = ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", str(file), "-o"]
+    subprocess.run([*compile_it, str(folder / "call_log.so")], check=True)
+    return folder
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.ended import HANG_S
+from tests.vfs.conftest import build_all
 from tests.vfs.disk_states import Disk, read_calls, write_state
 from tests.vfs.programs import SOURCE, change_source, python
-from tests.vfs.transactions import Case, assert_right, build_all, reader, write
+from tests.vfs.transactions import Case, assert_right, reader, write
 
 CASES = [
     Case(),

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.ended import HANG_S
+from tests.vfs.conftest import build_all
 from tests.vfs.disk_states import read_calls
 from tests.vfs.programs import change_source, python
-from tests.vfs.transactions import Case, acknowledgement, assert_right, build_all, reader, write
+from tests.vfs.transactions import Case, acknowledgement, assert_right, reader, write
 
 
 @pytest.mark.parametrize("databases", [1, 3])

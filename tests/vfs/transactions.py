@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.ended import HANG_S
-from tests.vfs.programs import build, python
+from tests.vfs.programs import python
 
 WRITER = """
     import os, random, sqlite3, sys
@@ -107,16 +107,6 @@ READER = """
         order = ["unix"] * is_stock_first + ["joj_redo", "unix"]
         print(json.dumps([look(names, vfs) for vfs in order]), flush=True)
 """
-
-
-def build_all(source: Path, folder: Path) -> Path:
-    """Build a source of vfs/ with the library that logs calls."""
-    # A small log is emptied often, and has to grow for some records.
-    build(source, folder, "gcc -DLOG_BYTES=131072")
-    file = Path(__file__).with_name("call_log.c")
-    compile_it = ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", str(file), "-o"]
-    subprocess.run([*compile_it, str(folder / "call_log.so")], check=True)
-    return folder
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
 from jojlab.guest.image.modules import STRIP, strip
-from jojlab.guest.kernel.kernel import Kernel, unpack_packages
+from jojlab.guest.kernel.kernel import Kernel, source_archive
 
 
 def source_parts(cache: Cache, kernel: Kernel, folders: Sequence[str]) -> Path:
@@ -32,12 +32,7 @@ def source_parts(cache: Cache, kernel: Kernel, folders: Sequence[str]) -> Path:
 
     def build(out: Path) -> None:
         with cache.work_dir() as work:
-            kernel.download_source(work)
-            unpack_packages(sorted(work.glob("linux-source-*.deb")), work)
-            found = sorted(work.glob("usr/src/linux-source-*.tar.xz"))
-            if not found:
-                raise MachineError(f"the source of Linux {kernel.version} holds no archive")
-            unpack_parts(found[0], folders, out)
+            unpack_parts(source_archive(kernel, work), folders, out)
 
     key = sha256("\0".join((kernel.version, *folders)).encode())[:16]
     return cache.entry("packages", f"linux-source-{key}", build)

@@ -58,6 +58,19 @@ def unpack_packages(packages: Sequence[Path], folder: Path) -> None:
         run_tool(["dpkg-deb", "-x", str(package), str(folder)], f"unpack {package.name}")
 
 
+def source_archive(kernel: Kernel, folder: Path) -> Path:
+    """Return the archive of a kernel's source, which is downloaded and unpacked into `folder`.
+
+    Raises MachineError where the package cannot be had or holds none.
+    """
+    kernel.download_source(folder)
+    unpack_packages(sorted(folder.glob("linux-source-*.deb")), folder)
+    found = sorted(folder.glob("usr/src/linux-source-*.tar.xz"))
+    if not found:
+        raise MachineError(f"the source of Linux {kernel.version} holds no archive")
+    return found[0]
+
+
 def packed_image(folder: Path, release: str) -> Path:
     """Return the packed image of an unpacked kernel; MachineError where there is none."""
     places = (f"boot/vmlinuz-{release}", f"usr/lib/modules/{release}/vmlinuz")
