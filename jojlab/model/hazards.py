@@ -108,11 +108,11 @@ BATCH_COMMIT = Cause(
     "with a volatile cache; a power cut may undo the last commits",
 )
 VARIANT = Cause("variant", "{}")
-# Seen in the commits of a program or a replay; the value says in how many.
+# Seen in the commits of a program or a replay; the value says in how many, and of which mode.
 UNSYNCED_FRAMES = Cause(
     "unsynced-frames",
-    "{} commits in WAL mode returned before their frames were synced, as with synchronous NORMAL: "
-    "a power cut may lose the last commits",
+    "{} returned before their frames were synced, as with synchronous NORMAL: a power cut may lose "
+    "the last commits",
 )
 UNSYNCED_END = Cause(
     "unsynced-end",
@@ -131,8 +131,11 @@ UNSYNCED_DATABASE = Cause(
 )
 NO_JOURNAL_FILE = Cause(
     "no-journal-file",
-    "{} commits had no journal file, as in journal_mode MEMORY or OFF: a crash or a power cut "
-    "during a commit can leave the database corrupt",
+    "{} had no journal file, as in journal_mode MEMORY or OFF: a crash or a power cut during a "
+    "commit can leave the database corrupt",
+)
+SEEN_IN_COMMITS = frozenset(
+    {UNSYNCED_FRAMES, UNSYNCED_END, EXPOSED_JOURNAL, UNSYNCED_DATABASE, NO_JOURNAL_FILE}
 )
 
 

@@ -404,7 +404,7 @@ def _safety(cases: Sequence[CaseSummary]) -> str:
         return sentence([f"Safety not known: {hazards.doubt_sentences(case.unknowns)[0]}",
                           _power_cuts_verdict(cases)])  # fmt: skip
     manuals = (
-        f"At risk by the manuals: {hazards.manuals(case)}"
+        f"At risk by the manuals: {hazards.manuals(case, has_room=True)}"
         if case.hazards
         else "Safe by the manuals"
     )

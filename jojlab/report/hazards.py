@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jojlab.analysis.run.summary import CaseSummary
-from jojlab.model.hazards import Doubt, Harm, Hazard, Unknown
+from jojlab.model.hazards import SEEN_IN_COMMITS, Doubt, Harm, Hazard, Unknown
 
 # The words of a column or a mark, in the order in which they are shown.
 SHORT = {
@@ -69,13 +69,18 @@ def doubt_sentences(unknowns: Iterable[Unknown]) -> tuple[str, ...]:
     )
 
 
-def manuals(case: CaseSummary) -> str:
+def manuals(case: CaseSummary, has_room: bool = False) -> str:
     """Return what the manuals say of a case as a table shows it: what is at risk, that too little
-    is known, or that they warn of nothing.
+    is known, or that they warn of nothing. Where there is room, how many commits are at risk is
+    said, if that is one number: ": 1 of 52 commits (DELETE)".
     """
+    risk = risk_words(case.hazards)
+    if has_room:
+        shares = {each.value if each.cause in SEEN_IN_COMMITS else "" for each in case.hazards}
+        risk += f": {shares.pop()}" if len(shares) == 1 and all(shares) else ""
     if case.unknowns:
-        return f"{risk_words(case.hazards)}; else {NOT_KNOWN}" if case.hazards else NOT_KNOWN
-    return risk_words(case.hazards) or NONE
+        return f"{risk}; else {NOT_KNOWN}" if risk else NOT_KNOWN
+    return risk or NONE
 
 
 def risk_mark(case: CaseSummary) -> str:

@@ -92,16 +92,25 @@ def test_too_little_is_not_called_safe() -> None:
     assert manuals(found) == "last commits; else not known"
     assert risk_mark(found) == "at risk: last commits; else not known"
     assert hazard_sentences(found.hazards) == (
-        "62 of 68 commits in WAL mode returned before their frames were synced, as with "
-        "synchronous NORMAL: a power cut may lose the last commits",
+        "62 of 68 commits (WAL) returned before their frames were synced, as with synchronous "
+        "NORMAL: a power cut may lose the last commits",
     )
     whole = program_words(Observation(modes={"wal": ModeCounts(68)}, found_databases=2))
     assert (manuals(whole), risk_mark(whole)) == ("no warning", "")
 
 
 def test_what_a_commit_lacks_is_told_with_its_journal_mode() -> None:
-    observation = Observation(modes={"delete": ModeCounts(3, end_unsynced=2)}, found_databases=1)
-    assert hazard_sentences(program_words(observation).hazards) == (
-        "2 of 3 commits in mode DELETE returned before the end of their journal was synced: a "
-        "power cut just after such a commit may undo it",
+    modes = {"delete": ModeCounts(3, end_unsynced=2), "wal": ModeCounts(49)}
+    case = program_words(Observation(modes=modes, found_databases=1))
+    assert hazard_sentences(case.hazards) == (
+        "2 of 52 commits (DELETE) returned before the end of their journal was synced: a power cut "
+        "just after such a commit may undo it",
     )
+    assert manuals(case) == "last commits"
+    assert manuals(case, has_room=True) == "last commits: 2 of 52 commits (DELETE)"
+
+
+def test_one_number_alone_is_told_of_the_commits_at_risk() -> None:
+    modes = {"delete": ModeCounts(3, end_unsynced=2), "wal": ModeCounts(49, end_unsynced=40)}
+    case = program_words(Observation(modes=modes, found_databases=1))
+    assert manuals(case, has_room=True) == "last commits"

@@ -274,7 +274,11 @@ def print_live_trace(console: Console, live: LiveTrace, subject: str) -> None:
         ("process", "left"), ("written", "right"), ("writes", "right"),
         ("read", "right"), ("flushes", "right"),
     )  # fmt: skip
-    watched = [each for each in live.processes if each.is_watched]
+    # One that discarded blocks alone would be a row of zeros.
+    watched = [
+        each for each in live.processes
+        if each.is_watched and (each.writes or each.read_bytes or each.flushes)
+    ]  # fmt: skip
     rows = [(each.process or "(a kernel thread)", each) for each in watched[:_MOST_PROCESSES]]
     if further := watched[_MOST_PROCESSES:]:
         rows.append((f"{len(further)} more", ProcessIo.added(further)))

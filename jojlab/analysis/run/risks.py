@@ -135,31 +135,33 @@ def _commit_hazards(observation: Observation) -> Iterator[Hazard]:
     """Hazards by what was seen of the commits of a program or a replay: the syncs that they lack
     say what synchronous is (sqlite.org/pragma.html), and what ends them the journal mode.
     """
-    for mode, counts in sorted((observation.modes or {}).items()):
-        of = f"{{}} of {counts.commits:,}"
+    modes = observation.modes or {}
+    total = sum(counts.commits for counts in modes.values())
+    for mode, counts in sorted(modes.items()):
+        share = f"{{:,}} of {total:,} commits ({mode.upper()})"
         if mode == "none":
+            value = f"{counts.commits:,} of {total:,} commits"
             for harm in (Harm.DATABASE_BY_CRASH, Harm.DATABASE):
-                yield Hazard(harm, causes.NO_JOURNAL_FILE, of.format(f"{counts.commits:,}"))
+                yield Hazard(harm, causes.NO_JOURNAL_FILE, value)
         if mode == "wal" and counts.end_unsynced:
-            value = of.format(f"{counts.end_unsynced:,}")
-            yield Hazard(Harm.COMMITS, causes.UNSYNCED_FRAMES, value)
+            yield Hazard(Harm.COMMITS, causes.UNSYNCED_FRAMES, share.format(counts.end_unsynced))
         if mode == "batch-atomic":
             yield Hazard(Harm.COMMITS, causes.BATCH_COMMIT)
         if mode in ("delete", "truncate", "persist"):
-            yield from _rollback_journal_hazards(counts, f"{of} commits in mode {mode.upper()}")
+            yield from _rollback_journal_hazards(counts, share)
         if counts.several_databases:
             several = causes.SEVERAL_WALS if mode == "wal" else causes.NO_SUPER_JOURNAL
             yield Hazard(Harm.TRANSACTION, several)
 
 
-def _rollback_journal_hazards(counts: ModeCounts, value: str) -> Iterator[Hazard]:
+def _rollback_journal_hazards(counts: ModeCounts, share: str) -> Iterator[Hazard]:
     for count, cause, harms in (
         (counts.end_unsynced, causes.UNSYNCED_END, (Harm.COMMITS,)),
         (counts.journal_exposed, causes.EXPOSED_JOURNAL, (Harm.DATABASE,)),
         (counts.database_unsynced, causes.UNSYNCED_DATABASE, (Harm.COMMITS, Harm.DATABASE)),
     ):
         if count:
-            yield from (Hazard(harm, cause, value.format(f"{count:,}")) for harm in harms)
+            yield from (Hazard(harm, cause, share.format(count)) for harm in harms)
 
 
 def _sqlite_hazards(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:

@@ -70,7 +70,7 @@ def test_a_program_in_a_run_folder_is_judged_by_its_manifest(tmp_path: Path) -> 
     (found,) = summarise(run_of(tmp_path / "run", builder)).cases
     said = safety_json(found)
     assert said["hazards"] == [
-        {"kind": "lost-commits", "cause": "unsynced-frames", "value": "8 of 9"}
+        {"kind": "lost-commits", "cause": "unsynced-frames", "value": "8 of 9 commits (WAL)"}
     ]
     assert said["unknown"] == []
     del builder.more_manifest["program"]["journal_modes"]

@@ -58,6 +58,8 @@ struct Strays {
 struct Edge {
     device: u32,
     direction: Direction,
+    sector: u64,
+    origin: u64,
     left_bytes: u64,
     issue_ns: u64,
 }
@@ -98,10 +100,19 @@ impl Completions {
 
     /// A request was issued that will be no row.
     pub fn leave_out(&mut self, request: &RequestRecord) {
-        let RequestRecord { device, length_bytes, time_ns: issue_ns, .. } = *request;
+        let RequestRecord { device, sector, origin, time_ns: issue_ns, .. } = *request;
+        let left_bytes = request.length_bytes.into();
+        let is_again = |edge: &&mut Edge| {
+            (edge.sector, edge.origin, edge.left_bytes) == (sector, origin, left_bytes)
+        };
+        if let Some(edge) = self.edges.get_mut(&request.request).filter(is_again) {
+            // The driver was busy and the request was put back: it is complete once, later.
+            edge.issue_ns = issue_ns;
+            return;
+        }
         self.use_again(request.request);
         if let Some(direction) = Direction::from_operation(request.flags) {
-            let edge = Edge { device, direction, left_bytes: length_bytes.into(), issue_ns };
+            let edge = Edge { device, direction, sector, origin, left_bytes, issue_ns };
             self.edges.insert(request.request, edge);
         }
     }
@@ -223,10 +234,15 @@ mod tests {
         assert_eq!(pages(&completions, Direction::Write, 0), (1, 2));
         completions.count(&part(3, WRITE, 2200), false);
         assert_eq!(pages(&completions, Direction::Write, 0), (2, 2));
+        // The driver puts it back, and gets it again: it counts once.
+        completions.leave_out(&part(4, WRITE, 2210));
+        completions.leave_out(&part(4, WRITE, 2220));
+        completions.count(&part(4, WRITE, 2230), false);
+        assert_eq!(pages(&completions, Direction::Write, 0), (3, 3));
         // Its completion is not seen.
         completions.leave_out(&part(3, WRITE, 2300));
         completions.use_again(3);
-        assert_eq!(pages(&completions, Direction::Write, 0), (3, 3));
+        assert_eq!(pages(&completions, Direction::Write, 0), (4, 4));
     }
 
     #[test]
