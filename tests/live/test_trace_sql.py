@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.foundation.places import agent_path
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import SQL_FOLDER, RunFolder
 from tests.live.conftest import joj
@@ -104,3 +105,15 @@ def test_sql_is_of_a_command() -> None:
     done = joj("trace", "--sql", "--duration", "1")
     assert done.returncode == 2
     assert "--sql is of a command" in done.stderr
+
+
+def test_a_program_whose_sql_cannot_be_seen_is_refused_before_it_runs(
+    loop: Loop, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    own = str(agent_path())  # it is statically linked
+    done = joj("trace", "--sql", "--device", loop.device, "-o", out, "--", own, "--version")
+    assert done.returncode == 2
+    assert "no library can be loaded before its SQLite" in done.stderr
+    assert "was written in" not in done.stderr
+    assert not out.exists()

@@ -13,6 +13,7 @@ use crate::device::layers::Layer;
 use crate::errors::{INCOMPLETE, WrongUse, code_of};
 use crate::live_trace::{End, LiveTrace};
 use crate::messages::{print, say};
+use crate::recorder::check_program;
 use crate::tracer::FileKinds;
 
 /// The command line of `trace`.
@@ -84,6 +85,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let endless = arguments.command.is_empty() && arguments.pid.is_none();
     if endless && arguments.duration.is_none() {
         return Err(WrongUse("name a command after --, a --pid or a --duration".into()).into());
+    }
+    if let (Some(_), Some(name)) = (&arguments.sql, arguments.command.first()) {
+        check_program(name)?;
     }
     let disks = match arguments.device.as_slice() {
         devices @ [_, ..] => Disks::from_devices(devices)?,

@@ -33,7 +33,7 @@ use crate::process::page_bytes;
 
 pub use contents::{Data, Method, RecordedProgram, RecordingOptions};
 pub use snapshot::{DatabaseBefore, note_of};
-pub use statements::{StatementsOutcome, Values, record_statements};
+pub use statements::{StatementsOutcome, Values, check_program, record_statements};
 
 /// The version of the tables and the manifest; a number more when the meaning of a column changes.
 pub const VERSION: i64 = 1;

@@ -59,7 +59,7 @@ pub fn record_statements(
     let [name, arguments @ ..] = command else {
         return Err(WrongUse("name a command after --".into()).into());
     };
-    look(name)?;
+    check_program(name)?;
     let values = if values == Values::Keep { "keep" } else { "shape" };
     let mut facts = facts_of_begin("sqlite", json!(command));
     facts.push(("values", json!(values)));
@@ -113,9 +113,11 @@ pub fn record_statements(
 const INSTEAD: &str = "record its system calls instead (joj record without --sql), or run a build \
                        of it that is linked to libsqlite3.so";
 
-/// Looks at the program's file: an error if nothing can be loaded into it, or if its SQLite is its
-/// own, which is not called by name.
-fn look(name: &str) -> anyhow::Result<()> {
+/// Looks at the program's file, before it runs.
+///
+/// # Errors
+/// If nothing can be loaded into it, or if its SQLite is its own, which is not called by name.
+pub fn check_program(name: &str) -> anyhow::Result<()> {
     let file = start::find(name)?;
     let wrong = |what: String| WrongUse(format!("{name}: {what}; {INSTEAD}"));
     let program = ProgramFile::look(&file)
