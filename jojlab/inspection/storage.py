@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jojlab.foundation.errors import MachineError
@@ -22,13 +22,17 @@ _WRITTEN_SECTORS, _FLUSHES = 6, 15  # fields of /sys/block/NAME/stat, from 0
 
 @dataclass(frozen=True)
 class Mount:
-    """A line of /proc/self/mountinfo: what is mounted where, and with which options."""
+    """A line of /proc/self/mountinfo: what is mounted where, and with which options.
+
+    `driver_options` are the lines of the driver's own file in /proc/fs; none where it has none.
+    """
 
     point: Path
     filesystem: str
     source: str
     options: tuple[str, ...]
     device: tuple[int, int]
+    driver_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,11 @@ def mount_under(path: Path) -> Mount:
     mounts = [each for each in read_mounts(table) if real.is_relative_to(each.point)]
     if not mounts:
         raise MachineError(f"no mount of /proc/self/mountinfo has {real}", "mount /proc")
-    return max(enumerate(mounts), key=lambda each: (len(each[1].point.parts), each[0]))[1]
+    _, mount = max(enumerate(mounts), key=lambda each: (len(each[1].point.parts), each[0]))
+    major, minor = mount.device
+    device = Path(f"/sys/dev/block/{major}:{minor}").resolve().name
+    lines = _text(Path("/proc/fs") / mount.filesystem / device / "options") or ""
+    return replace(mount, driver_options=tuple(lines.splitlines()))
 
 
 def device_under(mount: Mount, sysfs: Path = Path("/sys")) -> BlockDevice | None:

@@ -102,6 +102,8 @@ def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
         fields["filesystem"] = filesystem.name
         if options := [each for each in target.mount.options if _is_taken(filesystem.name, each)]:
             fields["mount_options"] = ",".join(options)
+        if mkfs_options := filesystem.mkfs_options_of(target.mount.driver_options):
+            fields["mkfs_options"] = mkfs_options
     else:
         notes.append(f"the lab has no {target.mount.filesystem}: give --filesystem yourself")
     if target.database:

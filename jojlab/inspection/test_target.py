@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,18 @@ def test_a_case_like_a_database_has_its_fields(tmp_path: Path) -> None:
     }
     assert notes[0].startswith(f"as {target.path}: filesystem=ext4, mount_options=data=writeback")
     assert "synchronous" in notes[-1]
+
+
+def test_ext4_without_a_journal_is_seen_by_its_drivers_options(tmp_path: Path) -> None:
+    target = target_of(tmp_path, "ext4", "rw")
+    for lines, mkfs_options in (
+        (("rw", "barrier", "data=ordered"), None),
+        (("rw", "barrier"), "-O ^has_journal"),
+        ((), None),
+    ):
+        mount = replace(target.mount, driver_options=lines)
+        fields, _ = case_like(replace(target, mount=mount))
+        assert fields.get("mkfs_options") == mkfs_options
 
 
 def test_a_filesystem_that_the_lab_lacks_is_said(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,6 +75,9 @@ class Filesystem:
     barrier_off: tuple[str, ...] = ()
     # Yield the hazards that this filesystem alone has, besides those of barrier_off.
     hazards: Callable[[Settings, Stakes], Iterable[Hazard]] = lambda _settings, _stakes: ()
+    # Return the mkfs options that a mount shows, by the lines of the driver's file `options` in
+    # /proc/fs/NAME/DEVICE; no line where it has no such file.
+    mkfs_options_of: Callable[[Sequence[str]], str] = lambda _: ""
     # What it risks whatever an app chooses there: a reason not to move to it, but none against the
     # settings of an app that is on it already.
     constant_cause: Cause | None = None

@@ -18,7 +18,7 @@ from jojlab.foundation.places import agent_path
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.ended import HANG_S, ended
-from tests.live.conftest import CHECKOUT
+from tests.live.conftest import CHECKOUT, joj
 from tests.live.loop import Loop, mounted, need_tracer
 
 Ended = subprocess.CompletedProcess[str]
@@ -270,3 +270,20 @@ def test_the_agent_says_what_the_kernel_lets_it_do() -> None:
         assert without_bpf.startswith("can     bench")
         assert len(others) == 3
         assert all(line.startswith("cannot  " if code else "can     ") for line in others), others
+
+
+def test_a_database_on_ext4_without_a_journal_is_at_risk(tmp_path: Path) -> None:
+    for word, is_at_risk in (("^has_journal", True), ("has_journal", False)):
+        folder = tmp_path / word
+        folder.mkdir()
+        with mounted("ext4", folder, "-O", word) as loop:
+            database = loop.directory / "a.db"
+            sql = "PRAGMA journal_mode = wal; CREATE TABLE t (x);"
+            traced = joj("trace", "--device", loop.device, "-o", folder / "run", "--json",
+                         "--", "sqlite3", database, sql)  # fmt: skip
+            inspected = joj("inspect", database)
+        assert traced.returncode == inspected.returncode == 0
+        in_short = json.loads(traced.stdout.splitlines()[-1])["in_short"]
+        [safety] = [line for line in in_short if "by the manuals" in line]
+        assert ("filesystem" in safety) == is_at_risk
+        assert ("ext4 without a journal" in inspected.stdout) == is_at_risk

@@ -62,6 +62,7 @@ impl Location {
         json!({
             "filesystem": self.mount.as_ref().map(|mount| &mount.kind),
             "mount": self.mount.as_ref().map(Mount::line),
+            "driver_options": self.mount.as_ref().and_then(driver_options),
             "disk": self.disk_name(),
             "disk_model": setting("device/model"),
             "queue": self.disk.is_some().then_some(queue),
@@ -73,6 +74,15 @@ impl Location {
         let counted = self.disk.as_ref().and_then(|disk| counters::read_iostats(disk).ok());
         counted.unwrap_or_default()
     }
+}
+
+/// The options that a driver says to be in force beside those of the mount table, as ext4 does in
+/// /proc/fs (Documentation/filesystems/ext4/): a line each.
+fn driver_options(mount: &Mount) -> Option<Vec<String>> {
+    let device = sysfs::device_name(mount.filesystem).ok()?;
+    let text =
+        fs::read_to_string(Path::new("/proc/fs").join(&mount.kind).join(device).join("options"));
+    Some(text.ok()?.lines().map(str::to_owned).collect())
 }
 
 /// The block device under a mount. Where the filesystem's own number is none of a device, as with

@@ -47,6 +47,7 @@ from jojlab.analysis.traffic.characterisation import Traffic, traffic
 from jojlab.analysis.traffic.live import LiveTrace, live_json, live_traces
 from jojlab.foundation.cache import Cache
 from jojlab.model.figures import PASSES, pass_figure
+from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.hazards import Hazard, ModeCounts, Observation, Unknown
 from jojlab.model.workloads.program import PROGRAM, SQLITE_CHECK
 from jojlab.trace.dataset import Dataset
@@ -85,8 +86,15 @@ def place_of(case: Mapping[str, Any], configuration: Mapping[str, Any]) -> Mappi
     if not case or "filesystem" in case or not configuration.get("filesystem"):
         return case
     line = str(configuration.get("mount") or "").split(" ")
-    options = line[3] if len(line) == 4 else ""
-    return {**case, "filesystem": configuration["filesystem"], "mount_options": options}
+    place = {
+        "filesystem": configuration["filesystem"],
+        "mount_options": line[3] if len(line) == 4 else "",
+    }
+    filesystem = FILESYSTEMS.get(str(configuration["filesystem"]))
+    lines = [str(each) for each in configuration.get("driver_options") or ()]
+    if filesystem and (mkfs_options := filesystem.mkfs_options_of(lines)):
+        place["mkfs_options"] = mkfs_options
+    return {**case, **place}
 
 
 def _modes(rows: Iterable[Mapping[str, Any]]) -> dict[str, ModeCounts] | None:

@@ -34,6 +34,9 @@ CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
         ({"synchronous": "off"}, {COMMITS, DATABASE}),
         ({"mount_options": "noatime,nobarrier"}, {COMMITS, DATABASE, Harm.FILESYSTEM}),
         ({"mount_options": "noatime,data=writeback"}, {Harm.STALE_DATA}),
+        ({"mkfs_options": "-b 4096 -O bigalloc,^has_journal"}, {DATABASE, Harm.FILESYSTEM}),
+        ({"mkfs_options": "-O ^has_journal,has_journal"}, set()),
+        ({"workload": "file-write", "mkfs_options": "-O ^has_journal"}, {Harm.FILESYSTEM}),
         ({"journal_mode": "wal", "databases": 3}, {TRANSACTION}),
         (
             {"journal_mode": "wal", "synchronous": "normal", "databases": 2},

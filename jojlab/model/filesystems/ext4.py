@@ -5,7 +5,7 @@ groups, the journal, and the blocks of every inode.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jojlab.model.disk_map import DiskMap, Fact, Stretches, read_number, tool_output
@@ -107,6 +107,27 @@ DATA_WRITEBACK = Cause(
     "data-writeback",
     "data=writeback: after a power cut, a file that had grown may contain old data of the device",
 )
+NO_JOURNAL = Cause(
+    "filesystem-without-journal",
+    "ext4 without a journal: a power cut leaves its bitmaps and inodes as they were in between; "
+    "until e2fsck has mended them it may give blocks of a database to another file",
+    "ext4 without a journal: a power cut leaves its bitmaps and inodes as they were in between; "
+    "until e2fsck has mended them it may give blocks of a file to another one",
+)
+_WITHOUT_JOURNAL = "-O ^has_journal"
+
+
+def _has_no_journal(settings: Settings) -> bool:
+    words = re.split(r"[ ,]+", str(settings.get("mkfs_options") or ""))
+    return [word for word in words if word.endswith("has_journal")][-1:] == ["^has_journal"]
+
+
+def _mkfs_options_of(lines: Sequence[str]) -> str:
+    """Return that there is no journal: ext4 has a mode of data with a journal alone, and shows it
+    there (__ext4_fill_super() and _ext4_show_options() of Linux 6.1, fs/ext4/super.c).
+    """
+    has_journal = any(line.startswith("data=") for line in lines)
+    return _WITHOUT_JOURNAL if lines and not has_journal else ""
 
 
 def _direct_write_refusal(settings: Settings) -> str:
@@ -114,7 +135,8 @@ def _direct_write_refusal(settings: Settings) -> str:
 
 
 def _hazards(settings: Settings, stakes: Stakes) -> Iterator[Hazard]:
-    """Yield the hazards of an external journal, and of data=writeback (ext4(5)).
+    """Yield the hazards of an external journal, of none (mke2fs(8), has_journal), and of
+    data=writeback (ext4(5)).
 
     fsync leaves the flush of the data's device to jbd2, whose commit may make none: "jbd2: add a
     missing data flush during file and fs synchronization", linux-ext4, 6 December 2024;
@@ -122,6 +144,10 @@ def _hazards(settings: Settings, stakes: Stakes) -> Iterator[Hazard]:
     """
     if settings.get("journal_device", NO_DEVICE) != NO_DEVICE:
         yield from stakes.sync_hazards(EXTERNAL_JOURNAL)
+    if _has_no_journal(settings):
+        yield Hazard(Harm.FILESYSTEM, NO_JOURNAL)
+        if stakes.has_database:
+            yield Hazard(Harm.DATABASE, NO_JOURNAL)
     if "data=writeback" in mount_words(settings):
         yield Hazard(Harm.STALE_DATA, DATA_WRITEBACK)
 
@@ -150,6 +176,7 @@ FILESYSTEM = Filesystem(
     direct_write_refusal=_direct_write_refusal,
     barrier_off=("nobarrier", "barrier=0"),
     hazards=_hazards,
+    mkfs_options_of=_mkfs_options_of,
     cheaper_mkfs_options=("-O fast_commit",),
     cheaper_mount_options=("lazytime", "nobarrier"),
     cheaper_settings=frozenset({"journal_mode=wal", "sync_call=fdatasync", "vfs=wal"}),
