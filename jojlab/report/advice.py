@@ -254,7 +254,7 @@ def _change(first: Choice | None, request: AdviceRequest) -> str:
 def _gain(first: Choice, present: Choice, request: AdviceRequest) -> Iterator[RankedLine]:
     """Yield what a commit takes and sends, beside what it takes and sends now."""
     now, then = present.score, first.score
-    name = text.transaction_word(request.space.present)
+    name = "COMMIT" if "journal_mode" in request.space.present else "operation"
     takes = f"takes {duration(then.commit_ns)} on average"
     if first.candidate == present.candidate:
         yield 0, f"One {name} {takes} (p99 {duration(then.p99_ns)}), and sends {size(then.bytes)}."

@@ -393,14 +393,15 @@ def _judge_words(case: CaseSummary) -> str:
 
 def _commit(case: CaseSummary) -> str:
     """Return what returned or was lost: of file workloads an operation with its sync."""
-    return "commit" if text.has_commit([case]) else "operation"
+    is_commit = text.has_commit([case]) and case.judge != "syncs"
+    return "commit" if is_commit else "operation"
 
 
 def _after_return(case: CaseSummary) -> str:
     """Return which moment is that of a promise."""
     if case.has_own_check:
         return "just after a line was acknowledged"
-    return f"just after {'a commit' if text.has_commit([case]) else 'an operation'} returned"
+    return f"just after {'a commit' if _commit(case) == 'commit' else 'an operation'} returned"
 
 
 def _boundaries(result: Durability) -> str:

@@ -226,8 +226,7 @@ def print_case(console: Console, case: CaseSummary, *, figures: bool = False) ->
     figure.
     """
     if case.bill:
-        is_of_files = str(case.case.get("workload")).startswith("file-")
-        print_bill(console, case.bill, "operation" if is_of_files else "commit")
+        print_bill(console, case.bill, "commit" if text.has_commit([case]) else "operation")
     if figures or not case.bill:
         _print_every_figure(console, case)
     for sentence in hazards.hazard_sentences(case.hazards):

@@ -29,6 +29,7 @@ from jojlab.report.durability import (
     verdict_sentence,
     worst_sentence,
 )
+from jojlab.report.shared import text
 from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import (
     COMMIT_BLOCK_LOG,
@@ -344,3 +345,13 @@ def test_no_other_filesystem_is_said_to_be_mounted_without_ubifs_checks() -> Non
     found = case(states(harmless=3), {"filesystem": "ext4"})
     assert found.durability
     assert UNCHECKED_DATA not in model_limits(found, found.durability)
+
+
+def test_a_replay_with_commits_costs_by_commit_and_is_judged_by_operation() -> None:
+    cut = case(states(lost=2, harmless=38))
+    replay = replace(cut, case={"workload": "replay"})
+    with_sqlite = replace(replay, has_found_commits=True)
+    names = [text.transaction_name([each]) for each in (replay, with_sqlite, cut)]
+    assert names == ["operation", "COMMIT", "COMMIT"]
+    assert "commit" in outcome_words(cut)
+    assert "commit" not in outcome_words(with_sqlite)

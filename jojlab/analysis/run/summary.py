@@ -130,6 +130,8 @@ class CaseSummary:
     operation_hashes: Mapping[int, str] = field(default_factory=dict)
     backgrounds: Mapping[int, Any] = field(default_factory=dict)
     programs: Mapping[int, Any] = field(default_factory=dict)
+    # In the calls of a program or a replay.
+    has_found_commits: bool = False
     latencies: tuple[Bin, ...] = ()
     traffic: Traffic | None = None
     # Of a live trace that saw the calls of programs.
@@ -335,6 +337,7 @@ def _case(
         operation_hashes=manifests.operation_hashes.get(case_id, {}),
         backgrounds=manifests.backgrounds.get(case_id, {}),
         programs=manifests.programs.get(case_id, {}),
+        has_found_commits=bool(observation.modes),
         latencies=answers.latencies.get(case_id, ()),
         traffic=answers.moved.get(case_id),
         hazards=hazards(case, part.unsafe(case_id), observation),

@@ -5,8 +5,7 @@ that count, the clocks of a run, its regimes, and the name of a transaction.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.model.figures import FIGURES, Number
@@ -143,23 +142,14 @@ def clocks(names: Iterable[str]) -> str:
 
 def has_commit(cases: Iterable[CaseSummary]) -> bool:
     """Return whether SQLite is among what the cases ran: by their fields, or by the commits that
-    were found of a program; imported traces and replays do not say.
+    were found of a program or a replay; imported traces do not say.
     """
-    return any(
-        "journal_mode" in case.case
-        or any(end.get("journal_modes") for end in case.programs.values())
-        for case in cases
-    )
+    return any("journal_mode" in case.case or case.has_found_commits for case in cases)
 
 
 def transaction_name(cases: Iterable[CaseSummary]) -> str:
     """Return what the cases' transactions are, as it stands after "one"."""
-    return transaction_word(*(case.case for case in cases))
-
-
-def transaction_word(*fields: Mapping[str, Any]) -> str:
-    """Return the same of cases' fields."""
-    return "COMMIT" if any("journal_mode" in each for each in fields) else "operation"
+    return "COMMIT" if has_commit(cases) else "operation"
 
 
 def latency_interval(cases: Iterable[CaseSummary]) -> str:
