@@ -156,6 +156,27 @@ def test_its_commits_are_found_on_ubifs_too(lab: Lab, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("filesystem", ["f2fs", "nilfs2"])
+def test_every_commit_of_six_journal_modes_is_found(
+    filesystem: str, lab: Lab, tmp_path: Path
+) -> None:
+    """As tests/live/test_live_commits.py, on filesystems that a machine's kernel may lack."""
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    modes = "delete truncate persist wal memory off"
+    name = written(folder, filesystem=filesystem, arguments=f". 40 {modes}", time_limit_ms=600_000)
+    app = (Path(__file__).parents[1] / "live/commit_app.py").read_text()
+    (folder / "app.py").write_text(f"#!/usr/bin/python3\n{app}")
+    program = captured(lab, tmp_path / "out", name).manifest["program"]
+    done = json.loads(program["output"])
+    assert (program["exit_code"], sorted(done)) == (0, sorted(modes.split()))
+    for count in ("commits", "rollbacks"):
+        assert program[count] == sum(each[count] for each in done.values())
+    assert program["checkpoints"] >= sum(each["checkpoints"] for each in done.values())
+    assert (program["lost_calls"], program["syncs"]) == (0, 0)
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("taken_by", ["contents", "processes"])
 def test_what_took_all_memory_of_a_guest_is_told(
     taken_by: str, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
