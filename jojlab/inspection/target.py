@@ -55,7 +55,7 @@ class Target:
 def inspect_target(path: Path, library: str = DEFAULT_LIBRARY, *, try_sync: bool = False) -> Target:
     """Return what lies under a file or a directory.
 
-    Raises UseError for what is neither, and OSError for what cannot be read.
+    Raises UseError for what is neither, and for what cannot be read.
     """
     try:
         kind = path.stat().st_mode
@@ -65,9 +65,14 @@ def inspect_target(path: Path, library: str = DEFAULT_LIBRARY, *, try_sync: bool
         raise UseError(f"{path} is neither a file nor a directory", "name a database or a folder")
     mount = mount_under(path)
     folder = path if stat.S_ISDIR(kind) else path.parent
+    try:
+        database = read_database(path) if stat.S_ISREG(kind) else None
+    except OSError as error:
+        remedy = "be a user who may read it, or name another file"
+        raise UseError(f"{path}: cannot be read: {error.strerror}", remedy) from None
     return Target(
         path,
-        read_database(path) if stat.S_ISREG(kind) else None,
+        database,
         mount,
         device_under(mount),
         read_library(library),
@@ -111,6 +116,8 @@ def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
         fields["page_size_bytes"] = target.database.page_bytes
         if target.database.journal_mode is JournalMode.NO_JOURNAL_FILE:
             notes.append("no journal lies beside it: DELETE, SQLite's default, is assumed")
+    elif not target.path.is_dir():
+        notes.append("it has no header of SQLite: journal mode and page size are the defaults")
     taken = ", ".join(f"{name}={value}" for name, value in fields.items())
     notes.insert(0, f"as {target.path}: {taken or 'nothing'}")
     notes.append(

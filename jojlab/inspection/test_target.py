@@ -64,6 +64,17 @@ def test_a_missing_file_is_a_use_error(tmp_path: Path) -> None:
         inspect_target(tmp_path / "none.db")
 
 
+def test_a_file_that_cannot_be_read_is_a_use_error() -> None:
+    with pytest.raises(UseError, match="/proc/self/mem: cannot be read: Input/output error"):
+        inspect_target(Path("/proc/self/mem"))
+
+
+def test_a_case_like_a_file_that_is_no_database_says_so(tmp_path: Path) -> None:
+    (tmp_path / "junk.db").write_bytes(bytes(4096))
+    _, notes = case_like(inspect_target(tmp_path / "junk.db"))
+    assert "it has no header of SQLite" in " ".join(notes)
+
+
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UseError, match="neither a file nor a directory"):
