@@ -14,7 +14,7 @@ from typing import Any
 from jojlab.analysis.run.answer import Answer, Factor, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, place_of, summary_json
 from jojlab.analysis.traffic.characterisation import Characterisation
-from jojlab.analysis.traffic.live import LiveTrace
+from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace
 from jojlab.foundation.printable import printable
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.workloads.sqlite import ROLLBACK_MODES
@@ -110,7 +110,7 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
         (2, _reads_and_discards(result)),
         (1, dearest_statement(result.case.statements)),
         (1, _handed_bytes(live)),
-        (2, _owners(live)),
+        (2, _owners(live, live_subject(program))),
         (3, _time(result)),
         (0, _safety(result.measured)),
         (1, _cheaper_settings(result, program)),
@@ -119,7 +119,7 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
 
 def live_subject(program: Mapping[str, Any]) -> str:
     """Return the name of what a live trace is of; `program` is of the manifest."""
-    command = program.get("command") or ["everybody"]
+    command = program.get("command") or [EVERYBODY]
     return printable(Path(str(command[0])).name)
 
 
@@ -146,9 +146,10 @@ def _handed_bytes(live: LiveTrace) -> str:
     return f"{words}: {number(year / 1e12)} TB a year, extrapolated." if sent else f"{words}."
 
 
-def _owners(live: LiveTrace) -> str:
+def _owners(live: LiveTrace, subject: str) -> str:
+    others = "The tracer" if subject == EVERYBODY else "Others"
     parts = [
-        f"Others wrote {size(live.others.write_bytes)}",
+        f"{others} wrote {size(live.others.write_bytes)}",
         f"whose {size(live.unknown.write_bytes)} are is not known",
     ]
     if live.counted_bytes is not None:

@@ -17,7 +17,7 @@ from jojlab.analysis.traffic.characterisation import ATTRIBUTES, OPERATIONS, Cha
 from jojlab.analysis.traffic.lba_picture import COLUMNS as PICTURE_COLUMNS
 from jojlab.analysis.traffic.lba_picture import OPERATIONS as PICTURE_OPERATIONS
 from jojlab.analysis.traffic.lba_picture import LbaPicture
-from jojlab.analysis.traffic.live import LiveTrace, ProcessIo
+from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
 from jojlab.foundation.printable import printable
 from jojlab.report import case_charts
 from jojlab.report.shared import text
@@ -284,7 +284,7 @@ def print_live_trace(console: Console, live: LiveTrace, subject: str) -> None:
         rows.append((f"{len(further)} more", ProcessIo.added(further)))
     if len(watched) != 1:
         rows.insert(0, (f"{subject}, in all", live.watched))
-    rows.append(("other processes", live.others))
+    rows.append(("the tracer" if subject == EVERYBODY else "other processes", live.others))
     rows.append(("not known whose", live.unknown))
     for name, io in rows:
         table.add_row(

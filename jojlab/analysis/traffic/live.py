@@ -38,6 +38,10 @@ class ProcessIo:
         return cls("", any(part.is_watched for part in parts), **sums)
 
 
+# The subject of a trace without a command and a process: all but the tracer.
+EVERYBODY = "everybody"
+
+
 @dataclass(frozen=True)
 class LiveTrace:
     """A live trace as a whole: `write_bytes` in `write_calls` is what its program handed to write
