@@ -11,18 +11,19 @@ let through fits into it.
 from __future__ import annotations
 
 import errno
-import os
+import io
 import re
 import tarfile
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
 from jojlab.foundation.lazy import pa
-from jojlab.trace.schema import FLEET_SCHEMA_VERSION, FLEET_TABLES, TableSchema, table_schema
+from jojlab.trace.schema import FLEET_SCHEMA_VERSION, FLEET_TABLES, Column, table_schema
 
 SEGMENT_LIMIT_BYTES = 16 << 20
 TABLE_LIMIT_BYTES = 256 << 20  # decoded; a text counts as often as it stands there
@@ -43,7 +44,9 @@ _TEXT_BYTES_A_BYTE = 32
 # Likewise rows. A collector has up to 20,000 of a table, of some nine bytes each (docs/fleet.md).
 _FREE_ROWS = 20_000
 _BATCH_ROWS = 1 << 16
-_BLOCK_BYTES = 1 << 20
+# A file's writer gives the kernel a few bytes at a time, some fifty times a table.
+_BUFFER_BYTES = 1 << 16
+_DICTIONARY_ROWS = 1000  # from how many rows on numbers are stored by a dictionary
 # Sums and differences must not overflow 64 bits; times since 1970 are 2**60.6 ns.
 _LARGEST_COUNT = 2**50
 _LARGEST_OF_UNIT = {"ns": 2**62}
@@ -97,18 +100,19 @@ def take_out(segment: Path, folder: Path) -> Checked:
     """
     if segment.stat().st_size > SEGMENT_LIMIT_BYTES:
         raise Refused(TOO_LARGE, f"more than {SEGMENT_LIMIT_BYTES} bytes")
-    _take_members(segment, folder)
-    found = {table: _check_table(folder / f"{table}.parquet", table) for table in FLEET_TABLES}
+    members = _members(segment.read_bytes())
+    found = {t: _check_table(members[t], t, folder / f"{t}.parquet") for t in FLEET_TABLES}
     segments = found["segments"]
     if segments.rows != 1 or segments.only is None:
         raise Refused(BAD_VALUE, f"segments has {segments.rows} rows, not one")
     return Checked(_check_segment_row(segments.only), {t: found[t].rows for t in found})
 
 
-def _take_members(segment: Path, folder: Path) -> None:
-    """Copy the members out, in the order and by the names of the contract alone."""
+def _members(segment: bytes) -> dict[str, memoryview]:
+    """Return the file of each table, in the order and by the names of the contract alone."""
+    members: dict[str, memoryview] = {}
     try:
-        with tarfile.open(segment, "r:", errorlevel=2) as archive, segment.open("rb") as stream:
+        with tarfile.open(fileobj=io.BytesIO(segment), mode="r:", errorlevel=2) as archive:
             for table in FLEET_TABLES:
                 member = archive.next()
                 if member is None:
@@ -116,24 +120,35 @@ def _take_members(segment: Path, folder: Path) -> None:
                 regular = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
                 if member.name != f"{table}.parquet" or not regular or member.pax_headers:
                     raise Refused(NOT_TAR, f"where {table}.parquet should be is something else")
-                if member.offset_data + member.size > SEGMENT_LIMIT_BYTES:
+                end = member.offset_data + member.size
+                if not member.offset_data <= end <= len(segment):
                     raise Refused(NOT_TAR, f"{table}.parquet is cut off")
-                stream.seek(member.offset_data)
-                with (folder / f"{table}.parquet").open("wb") as out:
-                    _copy(stream, out, member.size, table)
+                members[table] = memoryview(segment)[member.offset_data : end]
             if archive.next() is not None:
                 raise Refused(NOT_TAR, "it has more members than tables")
     except (tarfile.TarError, ValueError, EOFError, UnicodeError) as error:
         raise Refused(NOT_TAR, f"no tar: {error}") from error
+    return members
 
 
-def _copy(stream: IO[bytes], out: IO[bytes], size_bytes: int, table: str) -> None:
-    while size_bytes:
-        block = stream.read(min(size_bytes, _BLOCK_BYTES))
-        if not block:
-            raise Refused(NOT_TAR, f"{table}.parquet is cut off")
-        out.write(block)
-        size_bytes -= len(block)
+@dataclass(frozen=True)
+class _Contract:
+    """A table as it may be sent, and as it is stored: there texts are dictionaries."""
+
+    table: str
+    columns: tuple[Column, ...]
+    sent: Any
+    stored: Any
+    texts: list[str]
+
+
+@cache
+def _contract(table: str) -> _Contract:
+    schema = table_schema(f"fleet/{table}")
+    sent, of_texts = schema.arrow(), pa.dictionary(pa.int32(), pa.string())
+    fields = [each.with_type(of_texts) if each.type == pa.string() else each for each in sent]
+    texts = [column.name for column in schema.columns if column.type == "string"]
+    return _Contract(table, schema.columns, sent, pa.schema(fields), texts)
 
 
 @dataclass(frozen=True)
@@ -151,15 +166,12 @@ def check_stored(path: Path, table: str) -> None:
     """
     import pyarrow.parquet as pq
 
-    schema = table_schema(f"fleet/{table}")
-    texts = [column.name for column in schema.columns if column.type == "string"]
+    contract = _contract(table)
     try:
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            declared = file.metadata.schema.to_arrow_schema()
-            if not declared.equals(schema.arrow(), check_metadata=False):
-                raise Refused(WRONG_SCHEMA, f"{table}: {_difference(declared, schema)}")
+        with pq.ParquetFile(path, read_dictionary=contract.texts) as file:
+            _check_columns(file.metadata, contract)
             for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
-                _check_batch(batch, schema, table)
+                _check_batch(batch, contract)
                 if table == "segments":
                     for row in batch.to_pylist():
                         _check_segment_row(row)
@@ -169,54 +181,50 @@ def check_stored(path: Path, table: str) -> None:
         raise Refused(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
 
 
-def _check_table(path: Path, table: str) -> _Decoded:
-    """Check schema, sizes and every value of a table, and write it anew in its place."""
+def _check_table(contents: memoryview, table: str, path: Path) -> _Decoded:
+    """Check schema, sizes and every value of a table, and write it anew to `path`."""
     import pyarrow.parquet as pq
 
-    schema = table_schema(f"fleet/{table}")
-    texts = [column.name for column in schema.columns if column.type == "string"]
+    contract = _contract(table)
     limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "thrift_container_size_limit": 1 << 16}
+    source = pa.py_buffer(contents)
     try:
-        _check_footer_size(path, table)
+        _check_footer_size(contents, table)
         try:
             # Texts stay dictionaries: a text of 4 KiB in each of a million rows is one in memory.
-            file = pq.ParquetFile(path, read_dictionary=texts, **limits)
+            file = pq.ParquetFile(pa.BufferReader(source), read_dictionary=contract.texts, **limits)
         except KeyError:  # a column of texts is not there
-            with pq.ParquetFile(path, **limits) as file:
-                _check_declared(file.metadata, schema, table)
+            with pq.ParquetFile(pa.BufferReader(source), **limits) as file:
+                _check_declared(file.metadata, contract)
             raise
         with file:
-            _check_declared(file.metadata, schema, table)
-            anew = path.with_suffix(".anew")
-            with _writer(anew, schema) as writer:
-                found = _check_rows(file, schema, table, writer, path.stat().st_size)
-            os.replace(anew, path)
-            return found
+            _check_declared(file.metadata, contract)
+            with (
+                pa.output_stream(path, buffer_size=_BUFFER_BYTES) as out,
+                _writer(out, contract, file.metadata.num_rows) as writer,
+            ):
+                return _check_rows(file, contract, writer, len(contents))
     except (pa.ArrowException, OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
             raise
         raise Refused(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
 
 
-def _check_footer_size(path: Path, table: str) -> None:
+def _check_footer_size(contents: memoryview, table: str) -> None:
     """The footer is held in memory many times over once it is parsed."""
-    with path.open("rb") as stream:
-        whole_bytes = stream.seek(0, 2)
-        if whole_bytes < 12:
-            raise Refused(NOT_PARQUET, f"{table}: it is too short")
-        stream.seek(-8, 2)
-        size_bytes = int.from_bytes(stream.read(4), "little")
-    if size_bytes + 12 > whole_bytes:
+    if len(contents) < 12:
+        raise Refused(NOT_PARQUET, f"{table}: it is too short")
+    size_bytes = int.from_bytes(contents[-8:-4], "little")
+    if size_bytes + 12 > len(contents):
         raise Refused(NOT_PARQUET, f"{table}: its footer is longer than the file")
     if size_bytes > _FOOTER_LIMIT:
         raise Refused(TOO_LARGE, f"{table}: a footer of {size_bytes} bytes")
 
 
-def _check_declared(metadata: Any, schema: TableSchema, table: str) -> None:
+def _check_declared(metadata: Any, contract: _Contract) -> None:
     """Check what the footer says, before anything is decoded."""
-    declared = metadata.schema.to_arrow_schema()
-    if not declared.equals(schema.arrow(), check_metadata=False):
-        raise Refused(WRONG_SCHEMA, f"{table}: {_difference(declared, schema)}")
+    _check_columns(metadata, contract)
+    table = contract.table
     groups = [metadata.row_group(number) for number in range(min(metadata.num_row_groups, 10**4))]
     size_bytes = sum(group.total_byte_size for group in groups)
     if metadata.num_row_groups > _ROW_GROUPS or metadata.num_rows > TABLE_LIMIT_ROWS:
@@ -229,8 +237,14 @@ def _check_declared(metadata: Any, schema: TableSchema, table: str) -> None:
         raise Refused(NOT_PARQUET, f"{table}: its row groups have other rows than the footer says")
 
 
-def _difference(schema_read: Any, schema: TableSchema) -> str:
-    wanted = schema.arrow()
+def _check_columns(metadata: Any, contract: _Contract) -> None:
+    """Check the names and types of the columns."""
+    declared = metadata.schema.to_arrow_schema()
+    if not declared.equals(contract.sent, check_metadata=False):
+        raise Refused(WRONG_SCHEMA, f"{contract.table}: {_difference(declared, contract.sent)}")
+
+
+def _difference(schema_read: Any, wanted: Any) -> str:
     for place, field in enumerate(wanted):
         if place >= len(schema_read):
             return f"column {field.name} is missing"
@@ -240,27 +254,29 @@ def _difference(schema_read: Any, schema: TableSchema) -> str:
     return f"{len(schema_read)} columns, not {len(wanted)}"
 
 
-def _writer(path: Path, schema: TableSchema) -> Any:
-    """Return a writer of batches whose texts are dictionaries, which it keeps as such."""
+def _writer(out: Any, contract: _Contract, rows: int) -> Any:
+    """Return a writer of batches whose texts are dictionaries, which it keeps as such.
+
+    Most segments have a few rows of each table, of which every page costs more than its values. So
+    there are no statistics, which let a reader pass over row groups that these files do not have;
+    numbers have a dictionary only where many repeat; and what compresses better than Snappy waits
+    for compaction (bench/README.md has the sizes and times).
+    """
     import pyarrow.parquet as pq
 
-    fields = [
-        field.with_type(pa.dictionary(pa.int32(), pa.string()))
-        if field.type == pa.string()
-        else field
-        for field in schema.arrow()
-    ]
-    return pq.ParquetWriter(path, pa.schema(fields), compression="zstd", store_schema=False)
+    return pq.ParquetWriter(
+        out, contract.stored, compression="snappy", store_schema=False, write_statistics=False,
+        use_dictionary=contract.texts if rows < _DICTIONARY_ROWS else True,
+    )  # fmt: skip
 
 
-def _check_rows(
-    file: Any, schema: TableSchema, table: str, writer: Any, sent_bytes: int
-) -> _Decoded:
+def _check_rows(file: Any, contract: _Contract, writer: Any, sent_bytes: int) -> _Decoded:
     """Decode everything, check each value, and write it."""
     rows, size_bytes, different_bytes, only = 0, 0, 0, None
+    table = contract.table
     for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
         rows += batch.num_rows
-        decoded_bytes, texts_bytes = _check_batch(batch, schema, table)
+        decoded_bytes, texts_bytes = _check_batch(batch, contract)
         size_bytes += decoded_bytes
         different_bytes += texts_bytes
         if size_bytes > TABLE_LIMIT_BYTES or rows > TABLE_LIMIT_ROWS:
@@ -271,7 +287,9 @@ def _check_rows(
             raise Refused(
                 TOO_LARGE, f"{table}: more than {_TEXT_BYTES_A_BYTE} times its size in texts"
             )
-        writer.write_batch(pa.record_batch(batch.columns, schema=writer.schema))
+        if not batch.schema.equals(contract.stored):  # an Arrow schema may be sent along
+            raise Refused(WRONG_SCHEMA, f"{table}: {_difference(batch.schema, contract.stored)}")
+        writer.write_batch(batch)
         if rows == batch.num_rows == 1:
             [only] = batch.to_pylist()
     if rows != file.metadata.num_rows:
@@ -279,21 +297,22 @@ def _check_rows(
     return _Decoded(rows, only)
 
 
-def _check_batch(batch: Any, schema: TableSchema, table: str) -> tuple[int, int]:
+def _check_batch(batch: Any, contract: _Contract) -> tuple[int, int]:
     """Check each value; return the bytes decoded, and those of texts that differ."""
     size_bytes = different_bytes = 0
     batch.validate(full=True)
-    for column, values in zip(schema.columns, batch.columns, strict=True):
+    for column, values in zip(contract.columns, batch.columns, strict=True):
+        place = f"{contract.table}.{column.name}"
         if not column.nullable and values.null_count:
-            raise Refused(BAD_VALUE, f"{table}.{column.name} is null")
+            raise Refused(BAD_VALUE, f"{place} is null")
         if column.type == "string":
-            size_bytes += _check_texts(values, f"{table}.{column.name}", column.name)
+            size_bytes += _check_texts(values, place, column.name)
             different_bytes += values.dictionary.nbytes
             if column.name == "databases":
-                _check_lists(values, f"{table}.{column.name}")
+                _check_lists(values, place)
         elif column.type == "int64":
             size_bytes += 8 * len(values)
-            _check_numbers(values, column.unit, f"{table}.{column.name}", column.name)
+            _check_numbers(values, column.unit, place, column.name)
     return size_bytes, different_bytes
 
 
@@ -301,12 +320,15 @@ def _check_texts(values: Any, place: str, name: str) -> int:
     """Return how many bytes the texts are, each as often as it stands there."""
     import pyarrow.compute as pc
 
-    values.dictionary.validate(full=True)  # UTF-8, too
-    lengths = pc.binary_length(values.dictionary)
+    texts, indices = values.dictionary, values.indices
+    texts.validate(full=True)  # UTF-8, too
+    lengths = pc.binary_length(texts)
+    lengths = (lengths.fill_null(0) if texts.null_count else lengths).to_numpy()
     limit = _TEXT_LIMIT_BYTES.get(name, _TEXT_BYTES)
-    if (pc.max(lengths).as_py() or 0) > limit:
+    if lengths.max(initial=0) > limit:
         raise Refused(BAD_VALUE, f"{place} is longer than {limit} bytes")
-    return int(pc.sum(lengths.take(values.indices)).as_py() or 0)
+    indices = (indices.drop_null() if values.null_count else indices).to_numpy()
+    return int(lengths[indices].sum())
 
 
 def _check_lists(values: Any, place: str) -> None:
@@ -319,11 +341,10 @@ def _check_lists(values: Any, place: str) -> None:
 
 
 def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
-    import pyarrow.compute as pc
-
-    least, most = (pc.min_max(values)[end].as_py() for end in ("min", "max"))
-    if least is None:
+    values = (values.drop_null() if values.null_count else values).to_numpy()
+    if not len(values):
         return
+    least, most = values.min(), values.max()
     low, high = 0, _LARGEST.get(name, _LARGEST_OF_UNIT.get(unit, _LARGEST_COUNT))
     if name == "utc_offset_s":
         low, high = -_OFFSET_LIMIT_S, _OFFSET_LIMIT_S

@@ -40,6 +40,8 @@ def test_the_rows_come_out_as_they_are_and_nothing_else(
     for table, rows in tables.items():
         with pq.ParquetFile(tmp_path / f"{table}.parquet") as file:
             assert file.metadata.metadata is None
+            columns = [file.metadata.row_group(0).column(n) for n in range(rows.num_columns)]
+            assert not any(column.is_stats_set for column in columns)
             assert file.read() == rows
             assert file.schema_arrow == rows.schema
 
