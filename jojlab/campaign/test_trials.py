@@ -5,13 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from jojlab.campaign.trials import (
-    baseline,
-    fault_trials,
-    refuse_without_program,
-    sync_trials,
-    untried_sites,
-)
+from jojlab.campaign.trials import baseline, fault_trials, sync_trials, untried_sites
 from jojlab.experiment.cases import Case, complete
 from jojlab.foundation.errors import UseError
 from jojlab.trace.power_cuts import PowerCuts
@@ -68,16 +62,36 @@ def test_the_middle_call_of_each_site_fails_and_what_cannot_fail_is_told() -> No
     found = list(fault_trials(BASE, [SEEN], ["sync-error"]))
     assert [trial.case.settings["failed_sync"] for trial in found] == ["sync 5", "fsync log 2"]
     assert found[1].case.case_id == "mine: fsync log 2"
-    assert all(trial.case.settings["omitted_sync"] == "none" for trial in found)
+    assert not any(trial.case.settings["omitted_sync"] for trial in found)
     assert untried_sites([SEEN]) == ["msync map", "RWF_DSYNC log"]
 
 
 def test_room_is_left_in_steps() -> None:
     found = list(fault_trials(BASE, [SEEN], ["no-space"]))
     assert [trial.case.settings["free_kib"] for trial in found] == [4, 16, 64, 256, 1024]
-    assert not any(trial.case.settings["failed_sync"] for trial in found)
+    assert all(trial.case.settings["failed_sync"] == "none" for trial in found)
 
 
-def test_who_runs_no_program_is_refused() -> None:
-    with pytest.raises(UseError, match="no error is planted beneath file-write"):
-        refuse_without_program(Case("case", complete({"workload": "file-write"})), "here")
+def test_beneath_sqlite_errors_are_planted_as_beneath_a_program() -> None:
+    base = baseline(Case("case", complete({"journal_mode": "wal"})), "here", "--faults")
+    assert (base.settings["failed_sync"], base.settings["dropped_sync"]) == ("none", "none")
+    found = list(fault_trials(base, [SEEN], ["sync-error", "no-space"]))
+    assert [trial.name for trial in found][:3] == ["sync 5", "fsync log 2", "4 KiB free"]
+    assert found[1].case.settings == {**base.settings, "failed_sync": "fsync log 2"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"workload": "file-write"}, "no error is planted beneath file-write"),
+        ({"free_kib": 4}, "free_kib = 4 plants an error already"),
+        ({"failed_sync": "fsync ./ 1"}, "failed_sync = fsync ./ 1 plants an error already"),
+        ({"regime": "reopened"}, "need regime = fresh or steady"),
+        ({"sharing": "shared", "connections": 2}, "need sharing = own"),
+    ],
+)
+def test_a_case_beneath_which_no_error_can_be_planted_is_refused(
+    settings: dict[str, str | int], words: str
+) -> None:
+    with pytest.raises(UseError, match=words):
+        baseline(Case("case", complete(settings)), "here", "--faults")

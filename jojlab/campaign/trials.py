@@ -12,14 +12,19 @@ from jojlab.analysis.run.trials import site_calls
 from jojlab.experiment.cases import Case
 from jojlab.foundation.errors import UseError
 from jojlab.model.fields import BY_NAME
+from jojlab.model.workload import FAULTS
+from jojlab.model.workloads import with_group, workload_of
 from jojlab.trace.power_cuts import FaultKind, PowerCuts, SyncSite
 
 # Of a program any site that was seen; of SQLite in the agent those that the field names.
 _PROGRAM_FIELD, _SQLITE_FIELD = "omitted_sync", "dropped_sync"
+# Of a program and of SQLite any site that was seen.
+_FAULT_FIELD = "failed_sync"
 _NONE = "none"
-# What is free when the program begins. Of a step that it does not fill the answer says so.
+# What is free when the program or the first transaction begins. Of a step that it does not fill the
+# answer says so.
 _FREE_KIB = (4, 16, 64, 256, 1024)
-# Of these a program's keeper makes one in its place (agent/src/workload/program/sync_watch.rs).
+# Of these the agent makes one in a program's place (agent/src/workload/program/sync_watch.rs).
 _MAY_FAIL = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync")
 
 
@@ -52,10 +57,12 @@ def runs_program(case: Case) -> bool:
 
 
 def baseline(case: Case, where: str, option: str = "--without-sync") -> Case:
-    """Return a case whose syncs are counted and none left out, as the option needs it.
+    """Return a case whose syncs are counted and none left out or failed, as the option needs it.
 
-    Raises UseError for a case whose syncs cannot be left out, and where one is already.
+    Raises UseError for a case for which the option is not, and where it has such a sync already.
     """
+    if option == "--faults":
+        return _fault_baseline(case, where)
     field = _field(case)
     if not field:
         raise UseError(
@@ -82,13 +89,23 @@ def sync_trials(case: Case, answers: Sequence[PowerCuts]) -> Iterator[SyncTrial]
         yield SyncTrial(case, trial, site)
 
 
-def refuse_without_program(case: Case, where: str) -> None:
-    """Raise UseError for a case beneath which no error can be planted."""
-    if not runs_program(case):
+def _fault_baseline(case: Case, where: str) -> Case:
+    workload = workload_of(case.settings)
+    if not workload.has(FAULTS):
         raise UseError(
-            f"{where}: --faults: no error is planted beneath {case.settings['workload']}",
-            "it is for workload = program: --program, or docs/own-engine.md",
+            f"{where}: --faults: no error is planted beneath {workload.name}",
+            f"it is for workload = {', '.join(with_group(FAULTS))}",
         )
+    for field in ("free_kib", _FAULT_FIELD):
+        if (value := case.settings[field]) not in (0, "", _NONE):
+            raise UseError(
+                f"{where}: {field} = {value} plants an error already",
+                f"drop {field}, or drop --faults",
+            )
+    whole = replace(case, settings={**case.settings, _FAULT_FIELD: _NONE})
+    if reason := workload.refusal(whole.settings):
+        raise UseError(f"{where}: --faults: {reason}", "change the field, or drop --faults")
+    return whole
 
 
 def fault_trials(
@@ -100,7 +117,7 @@ def fault_trials(
         for site in seen_sites(answers):
             if not site.is_fixed and site.call in _MAY_FAIL:
                 name = f"{site.name} {(site_calls(answers, site.name) + 1) // 2}"
-                found.append(("sync-error", name, {"failed_sync": name}))
+                found.append(("sync-error", name, {_FAULT_FIELD: name}))
     if "no-space" in kinds:
         for kib in _FREE_KIB:
             found.append(("no-space", f"{kib} KiB free", {"free_kib": kib}))
@@ -118,7 +135,7 @@ def untried_sites(answers: Sequence[PowerCuts]) -> list[str]:
 
 
 def seen_sites(answers: Sequence[PowerCuts]) -> list[SyncSite]:
-    """Return the sites of a program's syncs, each once, those of the most calls first."""
+    """Return the sites of the syncs that were seen, each once, those of the most calls first."""
     found = {it.name: it for answer in answers for it in answer.sync_sites}
     return sorted(found.values(), key=lambda site: -site_calls(answers, site.name))
 

@@ -153,7 +153,11 @@ def faults_of(
 
 
 def _usual_end(case: Case) -> str:
-    """Return how a program should end, as the agent words it (ProgramEnd::words)."""
+    """Return how a program or SQLite's transactions should end, as the agent words it
+    (ProgramEnd::words, and `ended` of agent/src/workload/fault.rs).
+    """
+    if not runs_program(case):
+        return "no transaction failed"
     return f"exit code {case.settings['expected_exit_code']}"
 
 

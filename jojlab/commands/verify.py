@@ -13,7 +13,7 @@ from rich.markup import escape
 from jojlab.analysis.run.summary import CaseSummary, safety_json
 from jojlab.campaign.generated import FILES, SQL, ScriptKind
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.campaign.trials import baseline, refuse_without_program
+from jojlab.campaign.trials import baseline
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
@@ -275,8 +275,8 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     "--faults",
     metavar="sync-error,no-space",
     default="",
-    help="Also plant errors beneath a program, one after the other: a sync whose write the disk "
-    "refuses, a filesystem with little room. Say what the program promised then, and whether that "
+    help="Also plant errors beneath a program or SQLite, one after the other: a sync whose write "
+    "the disk refuses, a filesystem with little room. Say what was promised then, and whether that "
     "was kept (docs/own-engine.md).",
 )
 @option(
@@ -351,6 +351,7 @@ def durability(
       joj verify durability --program ./engine --check ./check   # docs/own-engine.md
       joj verify durability --program ./engine --check ./check --without-sync --states 100
       joj verify durability --program ./engine --check ./check --faults sync-error,no-space
+      joj verify durability --set journal_mode=wal --faults sync-error,no-space --states 16
       joj verify durability --program ./engine --check ./check --schedules 8
       joj verify durability --generate 20 --set filesystem=f2fs --set journal_mode=wal --states 50
       joj verify durability --generate 20 --set workload=replay --set filesystem=xfs
@@ -384,9 +385,6 @@ def durability(
     selection = planned.experiment
     fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in selection.cases]
     refuse_alone(fit, selection.where)
-    if kinds:
-        for case in fit:
-            refuse_without_program(case, selection.where)
     if option_name := "--faults" if kinds else "--without-sync" if without_sync else "":
         fit = [case if case.skip else baseline(case, selection.where, option_name) for case in fit]
     selection = replace(selection, cases=tuple(fit))

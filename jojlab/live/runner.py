@@ -26,6 +26,7 @@ from jojlab.foundation.signals import Signalled
 from jojlab.live.agent import LivePlace, run_agent
 from jojlab.model.field import Field, FieldKind, Value
 from jojlab.model.fields import BY_NAME, FIELDS
+from jojlab.model.workload import FAULTS
 from jojlab.model.workloads import WORKLOADS
 from jojlab.trace.run_folder import RunFolder
 
@@ -36,10 +37,16 @@ _HIGHEST = {"file_bytes": 1 << 44}
 
 
 def live_fields(workloads: tuple[str, ...]) -> list[Field]:
-    """Return the fields of live cases of these workloads, of which the first is the default."""
+    """Return the fields of live cases of these workloads, of which the first is the default; none
+    that plants an error, as those of a real disk are not ours to plant.
+    """
     fields = []
     for field in FIELDS:
-        if field.name in OF_THE_LAB or not any(map(field.applies, workloads)):
+        if (
+            field.name in OF_THE_LAB
+            or field.group == FAULTS
+            or not any(map(field.applies, workloads))
+        ):
             continue
         if field.name == "workload":
             field = replace(field, choices=workloads, default=workloads[0])

@@ -17,7 +17,7 @@ from jojlab.model.field import EVERY_WORKLOAD, Changes, Field
 from jojlab.model.filesystem import NO_DEVICE
 from jojlab.model.filesystems import FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.model.software import SOFTWARE
-from jojlab.model.workload import DRAWN
+from jojlab.model.workload import DRAWN, FAULTS
 from jojlab.model.workloads import WORKLOAD_FIELDS, WORKLOADS, with_group
 
 MAX_SEED = 1 << 32
@@ -159,6 +159,7 @@ _HEADINGS = {
     EVERY_WORKLOAD: "Fields of every workload",
     "sqlite": "Fields of every workload of SQLite",
     DRAWN: "Fields of workloads with a number of transactions",
+    FAULTS: "Fields of workloads beneath which an error can be planted",
 }
 
 

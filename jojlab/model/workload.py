@@ -11,6 +11,8 @@ from jojlab.model.hazards import Harm
 # The group of the fields that say how many operations are measured. Workloads have it whose
 # operations are drawn, as many as are asked for.
 DRAWN = "drawn"
+# The group of the fields that plant an error beneath a workload.
+FAULTS = "faults"
 
 
 def _nothing(_: Settings) -> str:

@@ -1,5 +1,5 @@
-"""Says what a program promised after an error, and whether it kept that: the short answer, a table
-of the errors, and what was found for each that broke a promise.
+"""Says what a program or SQLite promised after an error, and whether it kept that: the short
+answer, a table of the errors, and what was found for each that broke a promise.
 
 Gets what was seen (jojlab/analysis/run/trials.py).
 """
@@ -57,7 +57,7 @@ def short_lines(faults: Sequence[CaseFaults]) -> tuple[str, ...]:
     for each in faults:
         begin = f"{each.case.case_id}: " if len(faults) > 1 else ""
         lines += [
-            (1 if it.verdict is FaultVerdict.BROKEN else 2, f"{begin}{_sentence(it)}")
+            (1 if it.verdict is FaultVerdict.BROKEN else 2, f"{begin}{_sentence(each.case, it)}")
             for it in each.outcomes
             if it.verdict is not FaultVerdict.UNMET
         ]
@@ -77,7 +77,7 @@ def print_faults(console: QuietConsole, faults: Sequence[CaseFaults]) -> None:
         [
             each.case.case_id,
             it.name,
-            _error(it),
+            _error(each.case, it),
             it.findings.acknowledged_before,
             it.findings.acknowledged - it.findings.acknowledged_before,
             it.findings.ended,
@@ -100,7 +100,7 @@ def faults_json(faults: Sequence[CaseFaults]) -> list[dict[str, Any]]:
             "case_id": each.case.case_id,
             "kind": it.kind,
             "error": it.name,
-            "returned": _error(it),
+            "returned": _error(each.case, it),
             "free_bytes": it.findings.free_bytes,
             "ended": it.findings.ended,
             "last_line": it.findings.last_line,
@@ -109,7 +109,7 @@ def faults_json(faults: Sequence[CaseFaults]) -> list[dict[str, Any]]:
             "mounted_again": it.remount.outcome,
             "message": it.remount.message,
             "verdict": it.verdict.value,
-            "sentence": _sentence(it),
+            "sentence": _sentence(each.case, it),
             "state": it.state.hash if it.state else None,
             "state_words": durability.state_words(each.case, it.state) if it.state else "",
             "after_power_cuts": durability_json(it.durability, None, ""),
@@ -119,23 +119,32 @@ def faults_json(faults: Sequence[CaseFaults]) -> list[dict[str, Any]]:
     ]
 
 
-def _error(outcome: FaultOutcome) -> str:
-    """Return what a call of the program returned."""
+def _error(case: CaseSummary, outcome: FaultOutcome) -> str:
+    """Return what a call of the program or a sync of SQLite returned; of SQLite on a full disk what
+    failed: its calls are not seen.
+    """
     found = outcome.findings
     if found.at_ns is None and found.kind == "no-space":
         return "no write failed"
     if found.at_ns is None:
         return "0: nothing to write"
+    if found.errno is None and not _runs_program(case):
+        return found.ended
     number = errno.ENOSPC if found.errno is None else found.errno
     return errno.errorcode.get(number, str(number)) if number else "0, as if all were well"
 
 
-def _sentence(outcome: FaultOutcome) -> str:
+def _runs_program(case: CaseSummary) -> bool:
+    return "program" in case.case
+
+
+def _sentence(case: CaseSummary, outcome: FaultOutcome) -> str:
     found = outcome.findings
     after = found.acknowledged - found.acknowledged_before
-    lines = f"{text.integer(after, 'line') if after else 'none'} promised after it"
+    promise = "line" if _runs_program(case) else "commit"
+    lines = f"{text.integer(after, promise) if after else 'none'} promised after it"
     if found.at_ns is None:
-        lines = f"{text.integer(found.acknowledged, 'line')}, then {found.ended}"
+        lines = f"{text.integer(found.acknowledged, promise)}, then {found.ended}"
     if outcome.remount.outcome != "kept":
         end = f"mounted again: {outcome.remount.outcome}"
     elif outcome.state:
@@ -143,7 +152,7 @@ def _sentence(outcome: FaultOutcome) -> str:
     else:
         states = text.integer(outcome.durability.states, "state")
         end = f"{_WORDS[outcome.verdict]}, mounted again and in {states}"
-    return f"{outcome.name}: {_error(outcome)}; {lines}; {end}."
+    return f"{outcome.name}: {_error(case, outcome)}; {lines}; {end}."
 
 
 def _harm_lines(faults: Sequence[CaseFaults]) -> Iterator[str]:
@@ -157,4 +166,5 @@ def _harm_lines(faults: Sequence[CaseFaults]) -> Iterator[str]:
                 words = durability.state_words(each.case, it.state)
                 yield f"{begin}: state {it.state.hash[:8]}, {it.state.outcome}: {words}"
             if it.findings.last_line:
-                yield f"{begin}: the program said: {it.findings.last_line}"
+                who = "the program said" if _runs_program(each.case) else "the last error"
+                yield f"{begin}: {who}: {it.findings.last_line}"

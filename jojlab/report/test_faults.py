@@ -56,6 +56,22 @@ def test_the_answer_says_what_was_promised_after_the_error() -> None:
     assert short_lines([CaseFaults(CASE, [early], [])])[1] == f"{words} 2 states."
 
 
+def test_of_sqlite_commits_are_counted_and_failures_told_by_its_words() -> None:
+    case = CaseSummary("rows", "rows", complete({"journal_mode": "wal"}), "ok", "")
+    one = outcome(FaultVerdict.KEPT, ended="1 transaction failed", last_line="SQLite: I/O error")
+    more: dict[str, Any] = {"ended": "3 transactions failed", "acknowledged": 2}
+    full = outcome(FaultVerdict.KEPT, kind="no-space", errno=None, **more)
+    assert short_lines([CaseFaults(case, [one, full], [])])[1:] == (
+        "fsync log 3: EIO; 4 commits promised after it; kept, mounted again and in 2 states.",
+        "fsync log 3: 3 transactions failed; none promised after it; kept, mounted again and in 2 "
+        "states.",
+    )
+    console = QuietConsole(width=200, record=True, force_terminal=False)
+    with console.capture() as shown:
+        print_faults(console, [CaseFaults(case, [one], [])])
+    assert "rows, fsync log 3: the last error: SQLite: I/O error" in shown.get()
+
+
 def test_each_error_has_a_row_and_a_broken_promise_what_was_found() -> None:
     console = QuietConsole(width=200, record=True, force_terminal=False)
     with console.capture() as shown:

@@ -165,11 +165,12 @@ FAULTS: tuple[FaultKind, ...] = get_args(FaultKind)
 
 
 class FaultFindings(Struct, frozen=True, kw_only=True):
-    """The course of a program beneath which an error was planted.
+    """The course of a program, or of SQLite's transactions, beneath which an error was planted.
 
-    `at_ns` is when a call of the program first returned with it, None where nothing failed; `errno`
-    is what the sync returned, 0 where it returned as if all were well, and None on a full disk.
-    `acknowledged` counts lines, `acknowledged_before` those until then.
+    `at_ns` is when a call of the program first returned with it, or the first transaction failed;
+    None where nothing failed. `errno` is what the sync returned, 0 where it returned as if all were
+    well, and None on a full disk. `acknowledged` counts lines, of SQLite the commits that returned;
+    `acknowledged_before` those until then. `last_line` is the last error of SQLite's.
     """
 
     kind: FaultKind

@@ -1,5 +1,6 @@
 """Errors in the place of power cuts: a sync whose write the disk refuses once, and a filesystem
-with little room. Who promises all the same is found, and who stops is not.
+with little room. Who promises all the same is found, and who stops is not; beneath SQLite in the
+agent too, whose transactions go on.
 """
 
 from __future__ import annotations
@@ -158,3 +159,102 @@ def test_sqlite_tells_of_both_errors_and_keeps_what_it_acknowledged(
     assert {returned for returned, _ in said} == {"EIO", "ENOSPC"}, said
     words = {"EIO": ("disk I/O error",), "ENOSPC": ("disk is full", "disk I/O error")}
     assert all(any(word in line for word in words[returned]) for returned, line in said), said
+
+
+# Rows that are changed far apart, so that half of a transaction shows.
+UPDATES = """
+question = "What does SQLite promise after an error?"
+[case]
+workload     = "sqlite-update"
+key_order    = "random"
+initial_rows = 300
+statements   = 5
+transactions = 23
+filesystem   = "ext4"
+"""
+
+
+def sqlite_faults(folder: Path, case: str, *settings: str) -> tuple[int, list[dict[str, Any]]]:
+    """Return the exit code, and what came of each error beneath a case of SQLite's."""
+    (folder / "experiment.toml").write_text(case)
+    done = joj(
+        *("verify", "durability", str(folder / "experiment.toml"), "--states", "16", "--json"),
+        *("--faults", "sync-error,no-space"),
+        *(word for setting in settings for word in ("--set", setting)),
+    )
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)["faults"]
+
+
+def test_a_commit_whose_sync_fails_is_counted_and_those_that_follow_are_kept(
+    lab: Lab, tmp_path: Path
+) -> None:
+    (tmp_path / "experiment.toml").write_text(UPDATES)
+    name = str(tmp_path / "experiment.toml")
+    (found,) = answers(lab, name, "failed_sync=fsync main.db 14").values()
+    fault = found["fault"]
+    assert (fault["kind"], fault["errno"], fault["ended"]) == (
+        "sync-error", 5, "1 transaction failed",
+    )  # fmt: skip
+    assert fault["last_line"].endswith("COMMIT on /mnt/flash/main.db: disk I/O error")
+    # 5 of the warm-up, and 23; the fourteenth failed.
+    assert (fault["acknowledged_before"], fault["acknowledged"]) == (13, 27)
+    assert found["remount"]["outcome"] == "kept", found["remount"]
+    assert set(found["outcomes"]) == {"kept"}, found["outcomes"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", ["truncate", "wal"])
+def test_rows_of_sqlite_are_kept_after_each_error(tmp_path: Path, mode: str) -> None:
+    code, rows = sqlite_faults(tmp_path, UPDATES, f"journal_mode={mode}")
+    assert {row["verdict"] for row in rows} <= {"kept", "nothing-failed"}, rows
+    assert code == 0
+    failed = [row for row in rows if row["returned"] == "EIO"]
+    # Where the disk refuses a write of its journal, ext4 takes no more.
+    assert any(row["acknowledged"] > row["acknowledged_before"] > 0 for row in failed), rows
+    full = [row for row in rows if row["kind"] == "no-space" and row["verdict"] == "kept"]
+    assert full, rows
+    assert all("failed" in row["returned"] for row in full), full
+    assert any("database or disk is full" in row["last_line"] for row in full), full
+
+
+@pytest.mark.full
+def test_without_a_journal_what_a_failed_commit_changed_stays_by_half(tmp_path: Path) -> None:
+    # ROLLBACK does nothing then (sqlite.org/pragma.html#pragma_journal_mode).
+    code, rows = sqlite_faults(tmp_path, UPDATES, "journal_mode=off")
+    (broken,) = [row for row in rows if row["error"].startswith("fsync main.db")]
+    assert (code, broken["verdict"], broken["mounted_again"]) == (1, "broken", "corrupt"), broken
+    assert "rows that were never there together" in broken["message"]
+
+
+SCRIPT = """--! repeat 9
+BEGIN;
+INSERT INTO t (body) VALUES (:text(3000));
+UPDATE t SET body = :text(20) WHERE id = 1;
+COMMIT;
+INSERT INTO t (body) VALUES (:text(900));
+--! end
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("workload", ["sql", "sql-recorded"])
+def test_scripts_go_on_after_a_transaction_that_failed(tmp_path: Path, workload: str) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    (scripts / "schema.sql").write_text("CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT);\n")
+    (scripts / "transaction.sql").write_text(SCRIPT)
+    case = f"""
+question = "What do scripts promise after an error?"
+[case]
+workload   = "{workload}"
+scripts    = "{scripts}"
+filesystem = "ext4"
+"""
+    for mode in ("truncate", "wal"):
+        _, rows = sqlite_faults(tmp_path, case, f"journal_mode={mode}")
+        assert {row["verdict"] for row in rows} <= {"kept", "nothing-failed"}, rows
+        failed = [row for row in rows if row["ended"] == "1 transaction failed"]
+        assert failed, rows
+        assert all(row["acknowledged"] > 10 for row in failed), failed
+        assert any("database or disk is full" in row["last_line"] for row in rows), rows

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::record::words;
@@ -54,6 +55,13 @@ const WRITE_AND_WAIT: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
     | libc::SYNC_FILE_RANGE_WRITE
     | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 
+/// Makes a sync in the place of SQLite: of the file of a path, or of a directory, by the call of a
+/// name, which it is given; gives what that returned, as fsync(2) does.
+type Witness = Box<dyn Fn(&Path, bool, &'static str, &dyn Fn() -> c_int) -> c_int + Send>;
+
+static WITNESS: Mutex<Option<Witness>> = Mutex::new(None);
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
@@ -62,6 +70,25 @@ thread_local! {
 pub fn choose(call: SyncChoice, dropped: DroppedSync) {
     CHOICE.store(call as u8, Ordering::Relaxed);
     DROPPED.store(dropped as u8, Ordering::Relaxed);
+}
+
+/// Has every later sync of this process made by `witness`, one after the other; None: by nobody.
+pub fn watch(witness: Option<Witness>) {
+    IS_WATCHED.store(witness.is_some(), Ordering::Relaxed);
+    *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = witness;
+}
+
+/// Makes a sync, by who watches them.
+fn make(descriptor: c_int, name: &'static str, sync: &dyn Fn() -> c_int) -> c_int {
+    if !IS_WATCHED.load(Ordering::Relaxed) {
+        return sync();
+    }
+    let path = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap_or_default();
+    let is_directory = metadata(descriptor).is_some_and(|found| found.is_dir());
+    match &*WITNESS.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(witness) => witness(&path, is_directory, name, sync),
+        None => sync(),
+    }
 }
 
 /// Return the kind of a sync by the descriptor that it gets. `name` is the file's.
@@ -123,22 +150,26 @@ pub fn count() -> u32 {
 /// fdatasync(2), or nothing where syncs of that file are left out.
 #[unsafe(no_mangle)]
 extern "C" fn joj_vfs_fdatasync(descriptor: c_int) -> c_int {
-    sync_of_vfs(descriptor, libc::fdatasync)
+    sync_of_vfs(descriptor, "fdatasync", libc::fdatasync)
 }
 
 /// The same for fsync().
 #[unsafe(no_mangle)]
 extern "C" fn joj_vfs_fsync(descriptor: c_int) -> c_int {
-    sync_of_vfs(descriptor, libc::fsync)
+    sync_of_vfs(descriptor, "fsync", libc::fsync)
 }
 
-fn sync_of_vfs(descriptor: c_int, sync: unsafe extern "C" fn(c_int) -> c_int) -> c_int {
+fn sync_of_vfs(
+    descriptor: c_int,
+    name: &'static str,
+    sync: unsafe extern "C" fn(c_int) -> c_int,
+) -> c_int {
     if is_dropped(descriptor) {
         return 0;
     }
     CALLS.set(CALLS.get() + 1);
     // SAFETY: a plain system call on a descriptor that the VFS owns.
-    unsafe { sync(descriptor) }
+    make(descriptor, name, &|| unsafe { sync(descriptor) })
 }
 
 /// The function that SQLite calls for fdatasync(). It returns 0, or -1 with errno set, as fsync(2).
@@ -153,14 +184,17 @@ extern "C" fn joj_sync_call(descriptor: c_int) -> c_int {
         return 0;
     }
     CALLS.set(CALLS.get() + 1);
-    // SAFETY: plain system calls on a descriptor that SQLite owns.
-    unsafe {
-        match unchanged {
-            Some(found) if found.is_dir() => 0,
-            Some(_) => libc::sync_file_range(descriptor, 0, 0, WRITE_AND_WAIT),
-            None if choice == SyncChoice::Fsync as u8 => libc::fsync(descriptor),
-            None => libc::fdatasync(descriptor),
+    // SAFETY: plain system calls on a descriptor that SQLite owns, here and below.
+    let range = || unsafe { libc::sync_file_range(descriptor, 0, 0, WRITE_AND_WAIT) };
+    match unchanged {
+        Some(found) if found.is_dir() => 0,
+        Some(_) => make(descriptor, "sync_file_range", &range),
+        None if choice == SyncChoice::Fsync as u8 => {
+            // SAFETY: as above.
+            make(descriptor, "fsync", &|| unsafe { libc::fsync(descriptor) })
         }
+        // SAFETY: as above.
+        None => make(descriptor, "fdatasync", &|| unsafe { libc::fdatasync(descriptor) }),
     }
 }
 

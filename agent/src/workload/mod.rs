@@ -1,6 +1,7 @@
 //! Seeded workload generators. The same seed gives the same operations on every machine.
 //!
 //! error, draw, ledger, power_cut -> kind: what every kind of workload gives
+//! sync_site -> fault: the errors that are planted beneath a program or SQLite
 //! threads: runs a kind's operations in one thread or several, phase by phase
 //! regime: how far the files of databases have grown, and the checkpoints of a connection
 //! sqlite, sql, file_write, file_read, file_passes, file_metadata, replay, program: the kinds;
@@ -10,6 +11,7 @@
 pub mod background;
 mod draw;
 pub mod error;
+mod fault;
 mod file_metadata;
 mod file_passes;
 mod file_read;
@@ -23,6 +25,7 @@ mod regime;
 mod replay;
 mod sql;
 mod sqlite;
+mod sync_site;
 pub mod threads;
 
 use std::path::Path;

@@ -105,7 +105,7 @@ words! {
     FaultKind { SyncError = "sync-error", NoSpace = "no-space" }
 }
 
-/// The course of a program beneath which a fault was planted.
+/// The course of a program, or of SQLite's transactions, beneath which a fault was planted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FaultFindings {
     pub kind: FaultKind,
@@ -116,10 +116,10 @@ pub struct FaultFindings {
     pub errno: Option<i32>,
     /// The room that was free when the program began.
     pub free_bytes: Option<u64>,
-    /// The end of the program, in words, and the last line that it printed.
+    /// The end, in words, and the last line that the program printed, or SQLite's last error.
     pub ended: String,
     pub last_line: String,
-    /// Lines that it acknowledged until the fault, and in all.
+    /// Lines that it acknowledged, or commits that returned, until the fault, and in all.
     pub acknowledged_before: usize,
     pub acknowledged: usize,
 }
@@ -144,18 +144,31 @@ impl FromIterator<CutFindings> for CutFindings {
 /// The digests of one database after 0, 1, 2 ... transactions, in the order in which they
 /// committed.
 #[derive(Debug, Clone, Default)]
-pub struct DatabaseStates(pub Vec<ContentsDigest>);
+pub struct DatabaseStates {
+    pub digests: Vec<ContentsDigest>,
+    /// After so many of them and one more, whose COMMIT failed: it may be there or not. The same
+    /// ones, in the same order, of each database that they changed.
+    pub with_failed: Vec<(u64, ContentsDigest)>,
+}
+
+/// A number of transactions, and which that failed is there too: counted from 1; 0: none.
+type HistoryPlace = (u64, u64);
 
 impl DatabaseStates {
-    /// The numbers of transactions, `most` at most, after which it held that.
-    fn places(&self, found: ContentsDigest, most: u64) -> Vec<u64> {
-        let all = (0..).zip(&self.0).take_while(|(number, _)| *number <= most);
-        all.filter(|(_, digest)| **digest == found).map(|(number, _)| number).collect()
+    /// The places, of `most` transactions at most, at which it held that.
+    fn places(&self, found: ContentsDigest, most: u64) -> Vec<HistoryPlace> {
+        let without = (0..).zip(&self.digests).map(|(number, digest)| ((number, 0), *digest));
+        let failed = (1..).zip(&self.with_failed);
+        let with = failed.map(|(failed, (number, digest))| ((*number, failed), *digest));
+        let all = without.chain(with).filter(|((number, _), _)| *number <= most);
+        let mut places: Vec<_> = all.filter(|(_, it)| *it == found).map(|(it, _)| it).collect();
+        places.sort_unstable();
+        places
     }
 
     /// Return whether a transaction, of which the first is number 1, changed it.
     fn is_changed_by(&self, number: u64) -> bool {
-        let at = |number: u64| usize::try_from(number).ok().and_then(|at| self.0.get(at));
+        let at = |number: u64| usize::try_from(number).ok().and_then(|at| self.digests.get(at));
         number > 0 && at(number) != at(number - 1)
     }
 }
@@ -165,9 +178,10 @@ pub fn judge_databases(
     found: &[(&DatabaseStates, ContentsDigest)],
     Progress { returned, begun }: Progress,
 ) -> CutFindings {
-    let places: Vec<Vec<u64>> =
+    let places: Vec<Vec<HistoryPlace>> =
         found.iter().map(|(states, digest)| states.places(*digest, begun)).collect();
-    let found_last = places.iter().map(|places| places.last().copied()).collect::<Vec<_>>();
+    let found_last =
+        places.iter().map(|places| places.last().map(|(number, _)| *number)).collect::<Vec<_>>();
     let findings = |outcome, lost, message: &str| CutFindings {
         outcome,
         found: found_last.clone(),
@@ -181,8 +195,8 @@ pub fn judge_databases(
     let Some((first, others)) = places.split_first() else {
         return findings(CutOutcome::Kept, 0, "");
     };
-    let common = |place: &&u64| others.iter().all(|other| other.contains(place));
-    let Some(&place) = first.iter().rev().find(common) else {
+    let common = |place: &&HistoryPlace| others.iter().all(|other| other.contains(place));
+    let Some(&(place, _)) = first.iter().rev().find(common) else {
         return findings(CutOutcome::Torn, 0, "");
     };
     let changes = |number: &u64| found.iter().any(|(states, _)| states.is_changed_by(*number));
@@ -260,7 +274,10 @@ mod tests {
 
     /// The outcome of databases that hold 0, 10, 20 ... after 0, 1, 2 ... transactions.
     fn outcome_of(found: &[ContentsDigest], returned: u64) -> (CutOutcome, u64, Vec<Option<u64>>) {
-        let states = DatabaseStates((0..20).map(|number| number * 10).collect());
+        let states = DatabaseStates {
+            digests: (0..20).map(|number| number * 10).collect(),
+            with_failed: vec![(5, 53), (5, 57)],
+        };
         let found: Vec<_> = found.iter().map(|digest| (&states, *digest)).collect();
         let found = judge_databases(&found, Progress { returned, begun: returned + 1 });
         (found.outcome, found.lost, found.found)
@@ -275,6 +292,18 @@ mod tests {
     }
 
     #[test]
+    fn one_whose_commit_failed_may_be_there_until_the_next_one_has_returned() {
+        assert_eq!(outcome_of(&[53], 5), (CutOutcome::Kept, 0, vec![Some(5)]));
+        assert_eq!(outcome_of(&[53], 4), (CutOutcome::Kept, 0, vec![Some(5)]));
+        assert_eq!(outcome_of(&[53], 6), (CutOutcome::Lost, 1, vec![Some(5)]));
+        assert_eq!(outcome_of(&[53], 3).0, CutOutcome::Corrupt);
+        // The same one in each database, or in none.
+        assert_eq!(outcome_of(&[57, 57], 5).0, CutOutcome::Kept);
+        assert_eq!(outcome_of(&[53, 50], 5).0, CutOutcome::Torn);
+        assert_eq!(outcome_of(&[53, 57], 5).0, CutOutcome::Torn);
+    }
+
+    #[test]
     fn databases_that_disagree_are_torn_and_strange_rows_are_corrupt() {
         assert_eq!(outcome_of(&[50, 50], 5).0, CutOutcome::Kept);
         assert_eq!(outcome_of(&[50, 60], 5).0, CutOutcome::Torn);
@@ -283,8 +312,8 @@ mod tests {
 
     #[test]
     fn what_a_transaction_left_as_it_was_tells_nothing() {
-        let (one, other) =
-            (DatabaseStates(vec![0, 1, 1, 1, 4]), DatabaseStates(vec![0, 0, 2, 2, 2]));
+        let states = |digests| DatabaseStates { digests, ..DatabaseStates::default() };
+        let (one, other) = (states(vec![0, 1, 1, 1, 4]), states(vec![0, 0, 2, 2, 2]));
         let measured = |found: (u64, u64), returned| {
             let found = [(&one, found.0), (&other, found.1)];
             let found = judge_databases(&found, Progress { returned, begun: 4 });

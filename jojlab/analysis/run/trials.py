@@ -148,7 +148,7 @@ class FaultVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class FaultOutcome:
-    """An error, what the program made of it, and what was found then.
+    """An error, what the program or SQLite made of it, and what was found then.
 
     `findings` and `remount` are of the seed with the worst `remount`; `state` is the worst state
     after a power cut that has harm which was not seen without the error.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jojlab.model.field import Field, FieldKind
 from jojlab.model.hazards import Harm
-from jojlab.model.workload import Workload
+from jojlab.model.workload import FAULTS, Workload
 
 RANK = 4
 PROGRAM = "program"
@@ -17,6 +17,7 @@ WORKLOADS = (
     Workload(
         name=PROGRAM,
         harm=Harm.WRITES,
+        groups=(FAULTS,),
         needs="program",
         is_foreign=True,
         finds_commits=True,
@@ -102,18 +103,19 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "failed_sync",
         "the sync that fails, a site and the number of its call, such as 'fsync records/# 12' "
-        "(docs/own-engine.md): the disk refuses the first write of it, once; empty: none fails",
+        "(docs/own-engine.md): the disk refuses the first write of it, once; none: no sync fails, "
+        "but all are counted; empty: they are not watched",
         "",
-        group=PROGRAM,
+        group=FAULTS,
     ),
     Field(
         "free_kib",
-        "what is free on the filesystem when the program begins, in KiB: the file joj-filler in "
-        "its directory takes the rest; 0: there is no such file",
+        "what is free on the filesystem when the program or the first transaction begins, in KiB: "
+        "the file joj-filler in its directory takes the rest; 0: there is no such file",
         0,
         lowest=0,
         highest=1 << 30,
-        group=PROGRAM,
+        group=FAULTS,
     ),
     Field(
         "omitted_sync",

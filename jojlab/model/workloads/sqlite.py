@@ -10,7 +10,7 @@ from jojlab.model.field import Changes, Field, FieldKind, Settings
 from jojlab.model.filesystem import MIB
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.hazards import Harm
-from jojlab.model.workload import DRAWN, Workload
+from jojlab.model.workload import DRAWN, FAULTS, Workload
 
 RANK = 1
 INSERT, UPDATE, DELETE = "sqlite-insert", "sqlite-update", "sqlite-delete"
@@ -305,6 +305,11 @@ def _settings_refusal(settings: Settings) -> str:
         return _no_batches(settings)
     if settings["autocheckpoint"] == "sqlite" and settings["checkpoint_mode"] != "passive":
         return f"SQLite's own checkpoints are passive, not {settings['checkpoint_mode']}"
+    if (settings["failed_sync"] or settings["free_kib"]) and settings["regime"] == "reopened":
+        return (
+            "failed_sync and free_kib need regime = fresh or steady: who cannot open the database "
+            "again has no next transaction"
+        )
     return ""
 
 
@@ -322,6 +327,11 @@ def _rows_refusal(settings: Settings) -> str:
     shared = settings["sharing"] == "shared" and int(settings["connections"]) > 1
     if shared and settings["locking_mode"] == "exclusive":
         return "locking_mode = exclusive lets no other connection share the databases"
+    if shared and (settings["failed_sync"] or settings["free_kib"]):
+        return (
+            "failed_sync and free_kib need sharing = own: of transactions that fail beside others "
+            "nobody could say which are there"
+        )
     if found := _regime_refusal(settings, shared=shared):
         return found
     rows = int(settings["initial_rows"])
@@ -464,7 +474,7 @@ def _rows(name: str) -> Workload:
     return Workload(
         name=name,
         harm=Harm.COMMITS,
-        groups=(DRAWN, SQLITE, ROWS),
+        groups=(DRAWN, SQLITE, ROWS, FAULTS),
         bench="sqlite",
         is_judged_anywhere=True,
         refusal=_rows_refusal,
@@ -479,7 +489,7 @@ WORKLOADS = (
     Workload(
         name=SQL,
         harm=Harm.COMMITS,
-        groups=(DRAWN, SQLITE, SCRIPTS),
+        groups=(DRAWN, SQLITE, SCRIPTS, FAULTS),
         bench="sql",
         needs="scripts",
         refusal=_script_refusal,
@@ -487,7 +497,7 @@ WORKLOADS = (
     Workload(
         name=SQL_RECORDED,
         harm=Harm.COMMITS,
-        groups=(SQLITE, SCRIPTS),
+        groups=(SQLITE, SCRIPTS, FAULTS),
         bench="sql",
         needs="scripts",
         refusal=_script_refusal,

@@ -16,8 +16,9 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use super::sync_watch::{self, FilteredProgram, SyncFault, SyncFindings, SyncWatch};
+use super::sync_watch::{self, FilteredProgram, SyncWatch};
 use crate::workload::error::{WorkloadError, failed};
+use crate::workload::fault::{SyncFault, SyncFindings};
 
 /// A program that a shell could not start ends so.
 const NOT_STARTED: i32 = 127;

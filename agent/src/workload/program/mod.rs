@@ -6,10 +6,8 @@ mod acknowledgments;
 mod check;
 pub mod confined;
 mod databases;
-mod fault;
 mod keeper;
 mod schedule;
-mod sync_site;
 mod sync_watch;
 
 use std::path::{Path, PathBuf};
@@ -25,7 +23,6 @@ use schedule::DrawnOrder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use sync_watch::SyncFault;
 
 use super::error::WorkloadError;
 use super::kind::{Workload, WorkloadKind, WorkloadRequest, commits};
@@ -38,6 +35,7 @@ use crate::record::words;
 use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
+use crate::workload::fault::{self, FaultFields, SyncFault};
 use crate::workload::kind::{ClosedWorkload, Remains};
 use crate::workload::power_cut::{Cut, CutFindings, FaultFindings, FaultKind};
 
@@ -45,7 +43,7 @@ pub const KIND: WorkloadKind = WorkloadKind::new::<ProgramCase>(ProgramWorkload:
 
 impl WorkloadRequest for ProgramCase {
     fn has_planted_fault(&self) -> bool {
-        !self.failed_sync.is_empty() || self.free_kib > 0
+        self.fault.is_planted()
     }
 
     fn prepare(&self, directory: &Path, _: u64) -> Result<Box<dyn Workload>, WorkloadError> {
@@ -60,7 +58,6 @@ words! {
 
 /// The program that is run, and its arguments.
 #[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub struct ProgramCase {
     pub workload: ProgramWorkload,
     /// Its root directory, where a link `program` leads to it.
@@ -81,10 +78,8 @@ pub struct ProgramCase {
     /// The site of the syncs that are left out, or `NONE`; all are counted then. Empty: they are
     /// not watched.
     pub omitted_sync: String,
-    /// The sync that fails: a site, and the number of its call; empty: none.
-    pub failed_sync: String,
-    /// The room that is free when it begins; 0: all that there is.
-    pub free_kib: u64,
+    #[serde(flatten)]
+    pub fault: FaultFields,
     /// The number of the order in which its threads run; 0: that of the kernel.
     pub schedule: u64,
 }
@@ -158,15 +153,15 @@ impl PreparedProgram {
             environment,
             time_limit_ms: settings.time_limit_ms,
             acks_on_stdin,
-            omitted_sync: match (&*settings.omitted_sync, &*settings.failed_sync) {
+            omitted_sync: match (&*settings.omitted_sync, &*settings.fault.failed_sync) {
                 ("", "") => None,
                 ("", _) => Some(NONE.to_owned()),
                 (site, _) => Some(site.to_owned()),
             },
-            failed_sync: SyncFault::from_field(&settings.failed_sync)?,
+            failed_sync: SyncFault::from_field(&settings.fault.failed_sync)?,
         };
-        let free_bytes = (settings.free_kib > 0)
-            .then(|| fault::fill(directory, settings.free_kib << 10))
+        let free_bytes = (settings.fault.free_kib > 0)
+            .then(|| fault::fill(directory, settings.fault.free_kib << 10))
             .transpose()?;
         Ok(Self {
             confined,
@@ -236,7 +231,7 @@ impl PreparedProgram {
 
     /// Return what came of the error that was planted; none where none was.
     fn planted_fault(&self) -> Option<FaultFindings> {
-        let failed = self.end.syncs.failed.as_ref().filter(|it| it.is_refused || it.errno != 0);
+        let failed = self.end.syncs.failure();
         let (kind, at_ns) = match (&self.confined.failed_sync, self.free_bytes) {
             (Some(_), _) => (FaultKind::SyncError, failed.map(|it| it.at_ns)),
             (None, Some(_)) => (FaultKind::NoSpace, self.without_room_ns),

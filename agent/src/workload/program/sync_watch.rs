@@ -9,7 +9,6 @@
 //! Works for programs of any kind, and in all their threads and children: the filter is inherited.
 //! The program waits while its keeper looks, so that nothing depends on who runs first.
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -24,11 +23,8 @@ use anyhow::Context;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use serde::{Deserialize, Serialize};
-
-use super::sync_site::{SyncCount, SyncSite};
-use crate::device::flash;
-use crate::tables::timeline::now_ns;
+use crate::workload::fault::{SyncFault, SyncFindings, SyncRecord};
+use crate::workload::sync_site::SyncSite;
 
 /// The calls that sync, and how they name what they sync.
 const SYNCS: [(&str, libc::c_long, SyncObject); 6] = [
@@ -139,39 +135,6 @@ pub struct FilteredProgram {
     pub uid: u32,
 }
 
-/// The sync that is to fail: the call of a site with this number, from 1 on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SyncFault {
-    pub site: String,
-    pub number: u64,
-    /// The folder of the disk that refuses a write of it.
-    pub disk: PathBuf,
-}
-
-/// The end of a sync during which the disk was to refuse a write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedSync {
-    /// The time at which it returned to the program.
-    pub at_ns: i64,
-    /// The error that the kernel gave, or none.
-    pub errno: i32,
-    /// Whether there was a write or flush that the disk refused.
-    pub is_refused: bool,
-}
-
-/// The syncs of a program until now.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SyncFindings {
-    pub sites: Vec<SyncCount>,
-    pub failed: Option<FailedSync>,
-}
-
-#[derive(Debug, Default)]
-struct SyncRecord {
-    counts: BTreeMap<SyncSite, u64>,
-    failed: Option<FailedSync>,
-}
-
 /// Answers the calls that wait, in a thread of its own, for as long as this process lives.
 pub struct SyncWatch(Arc<Mutex<SyncRecord>>);
 
@@ -212,14 +175,7 @@ impl SyncWatch {
 
     /// The calls until now, by their sites, and the one that was to fail.
     pub fn findings(&self) -> SyncFindings {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = |(site, calls): (&SyncSite, &u64)| SyncCount {
-            site: site.clone(),
-            calls: *calls,
-            is_fixed: site.is_fixed(),
-        };
-        let sites = seen.counts.iter().map(count).collect();
-        SyncFindings { sites, failed: seen.failed.clone() }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).findings()
     }
 }
 
@@ -305,22 +261,19 @@ impl Watcher {
         let number = self.count(site);
         let is_faulty = |it: &&SyncFault| it.number == number && Some(&it.site) == name.as_ref();
         if let Some(fault) = self.fault.as_ref().filter(is_faulty) {
-            return self.fail(&fault.disk, call, &process).unwrap_or(Reply::GoOn);
+            return self.fail(fault, call, &process).unwrap_or(Reply::GoOn);
         }
         if name.as_ref() == Some(&self.omitted) { Reply::Done } else { Reply::GoOn }
     }
 
     /// Counts a call; gives its number at its site.
     fn count(&self, site: SyncSite) -> u64 {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = seen.counts.entry(site).or_default();
-        *count += 1;
-        *count
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).count(site)
     }
 
     /// Makes a sync in the program's place while the disk refuses the first write; None where only
     /// the program itself can make it, as msync(2), or it is gone.
-    fn fail(&self, disk: &Path, call: &libc::seccomp_notif, process: &Path) -> Option<Reply> {
+    fn fail(&self, fault: &SyncFault, call: &libc::seccomp_notif, process: &Path) -> Option<Reply> {
         let number = libc::c_long::from(call.data.nr);
         let (_, _, object) = SYNCS.iter().find(|(_, sync, _)| *sync == number)?;
         let [descriptor, second, third, fourth, ..] = call.data.args;
@@ -335,13 +288,11 @@ impl Watcher {
             }
         };
         let descriptor = file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        flash::set_fault(disk, true).ok()?;
-        // SAFETY: one of SYNCS, which take numbers, and of these none that takes an address.
-        let result = unsafe { libc::syscall(number, descriptor, second, third, fourth) };
-        let errno = if result < 0 { io::Error::last_os_error().raw_os_error()? } else { 0 };
-        let is_refused = !flash::has_fault(disk).ok()?;
-        flash::set_fault(disk, false).ok()?;
-        let failed = FailedSync { at_ns: now_ns(), errno, is_refused };
+        let failed = fault.fail(|| {
+            // SAFETY: one of SYNCS, which take numbers, and of these none that takes an address.
+            unsafe { libc::syscall(number, descriptor, second, third, fourth) < 0 }
+        })?;
+        let errno = failed.errno;
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).failed = Some(failed);
         Some(if errno == 0 { Reply::Done } else { Reply::Error(errno) })
     }

@@ -18,6 +18,7 @@ use crate::sql_script::parse::{ScriptUse, parse};
 use crate::sql_script::statement::{SqlScript, SqlStep};
 use crate::sqlite::options::SqliteOptions;
 use crate::workload::error::WorkloadError;
+use crate::workload::fault::FaultFields;
 use crate::workload::regime::RegimeFields;
 use crate::workload::threads::task::Plan;
 use crate::workload::threads::turns::{Turns, Wait};
@@ -136,6 +137,8 @@ pub struct SqlFields {
     #[serde(flatten)]
     pub regime: RegimeFields,
     #[serde(flatten)]
+    pub fault: FaultFields,
+    #[serde(flatten)]
     pub options: SqliteOptions,
 }
 
@@ -233,7 +236,8 @@ pub mod tests {
     /// Return the fields of a folder, for tests.
     pub fn sql_fields(scripts: PathBuf) -> SqlFields {
         let regime = RegimeFields { regime: Regime::Fresh, burst_transactions: NonZeroU64::MIN };
-        SqlFields { scripts, think_time: ThinkTime::None, regime, options: options() }
+        let fault = FaultFields::default();
+        SqlFields { scripts, think_time: ThinkTime::None, regime, fault, options: options() }
     }
 
     /// Some transactions of a folder, for tests.

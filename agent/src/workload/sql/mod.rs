@@ -11,7 +11,7 @@ mod set_up;
 mod stream;
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,13 +21,14 @@ use folder::{
     SqlWorkload, ThinkTime,
 };
 use play::{ConnectionFields, PlayedScript, ScriptPlay};
-use remains::{PlayAgain, PlayedThread, SqlRemains};
+use remains::{BeforeAndAfter, PlayAgain, PlayedThread, SqlRemains};
 use serde_json::{Value, json};
 use set_up::ScriptDatabases;
 use stream::{Course, SqlStream};
 
 use super::draw::hash_of;
 use super::error::WorkloadError;
+use super::fault::{FailedTransaction, FaultFields, PlantedFault};
 use super::kind::{Workload, WorkloadKind, WorkloadRequest};
 use super::regime::{self, GrownFiles};
 use super::threads::task::{Length, Observer, Plan};
@@ -51,11 +52,19 @@ impl WorkloadRequest for SqlSettings {
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(SqlScripts::prepare(directory, &self.sql, Some(self.plan()), seed)?))
     }
+
+    fn has_planted_fault(&self) -> bool {
+        self.sql.fault.is_planted()
+    }
 }
 
 impl WorkloadRequest for RecordedSqlSettings {
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(SqlScripts::prepare(directory, &self.sql, None, seed)?))
+    }
+
+    fn has_planted_fault(&self) -> bool {
+        self.sql.fault.is_planted()
     }
 }
 
@@ -78,6 +87,7 @@ pub struct SqlScripts {
     workers: Vec<SqlWorker>,
     ledgers: Vec<Ledger>,
     grown: GrownFiles,
+    fault: PlantedFault,
 }
 
 /// The state of one connection's thread.
@@ -154,6 +164,7 @@ impl SqlScripts {
                     think_time: fields.think_time,
                     regime: fields.regime,
                     kept,
+                    has_fault: fields.fault.is_planted(),
                 },
                 played: PlayedScript::default(),
                 own,
@@ -173,8 +184,9 @@ impl SqlScripts {
         }
         let databases = workers.iter().flat_map(|worker| worker.databases.all());
         let grown = GrownFiles::new(databases.map(|database| database.path.clone()).collect());
+        let fault = fields.fault.plant(directory)?;
         let (fields, directory, files) = (fields.clone(), directory.to_owned(), files.paths());
-        Ok(Self { fields, plan, directory, seed, files, workers, ledgers: Vec::new(), grown })
+        Ok(Self { fields, plan, directory, seed, files, workers, ledgers: vec![], grown, fault })
     }
 }
 
@@ -207,6 +219,8 @@ struct ScriptsAgain {
     fields: SqlFields,
     plan: Option<Plan>,
     seed: u64,
+    /// Those of each script's transactions that failed, by their numbers.
+    failed: Vec<BTreeMap<usize, FailedTransaction>>,
 }
 
 impl PlayAgain for ScriptsAgain {
@@ -214,15 +228,24 @@ impl PlayAgain for ScriptsAgain {
         &self,
         directory: &Path,
         order: &[usize],
-        before_and_after: &mut dyn FnMut() -> Result<(), WorkloadError>,
+        before_and_after: &mut BeforeAndAfter,
     ) -> Result<(), WorkloadError> {
         let mut scripts = SqlScripts::prepare(directory, &self.fields, self.plan, self.seed)?;
         let workers = scripts.workers.iter_mut();
         let mut plays = workers.map(Worker::start).collect::<Result<Vec<_>, _>>()?;
-        before_and_after()?;
+        before_and_after(&[])?;
+        let mut played = vec![0; plays.len()];
         for thread in order {
-            plays[*thread].perform(0)?;
-            before_and_after()?;
+            let failed = self.failed.get(*thread).and_then(|it| it.get(&played[*thread]));
+            let with_it = match failed {
+                Some(failed) => plays[*thread].perform_failed(failed)?,
+                None => {
+                    plays[*thread].perform(0)?;
+                    Vec::new()
+                }
+            };
+            played[*thread] += 1;
+            before_and_after(&with_it)?;
         }
         Ok(())
     }
@@ -264,6 +287,14 @@ fn refuse_useless(
         )));
     }
     if let Some(name) = &shared
+        && fields.fault.is_planted()
+    {
+        return Err(WorkloadError::refused(format!(
+            "failed_sync, free_kib: of transactions that fail beside others nobody could say which \
+             are there, and several scripts use {name}"
+        )));
+    }
+    if let Some(name) = &shared
         && fields.regime.regime == Regime::Reopened
     {
         return Err(WorkloadError::refused(format!(
@@ -283,6 +314,7 @@ impl Workload for SqlScripts {
         let own = || self.workers.iter().filter_map(|worker| worker.own).sum();
         let once = || Plan { warmup: 0, measured: Length::Count(own()) };
         let plan = self.plan.unwrap_or_else(once);
+        self.fault.begin();
         let mut observer = self.grown.observe_with(observer);
         threads::run_noting(&mut self.workers, plan, &mut observer, &mut self.ledgers)
     }
@@ -307,7 +339,8 @@ impl Workload for SqlScripts {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { mut fields, plan, directory, seed, files, workers, ledgers, grown } = *self;
+        let Self { mut fields, plan, directory, seed, files, workers, ledgers, grown, fault } =
+            *self;
         let mut threads = Vec::with_capacity(workers.len());
         let mut hashes = Vec::with_capacity(workers.len());
         let (mut failures, mut connections) = (Failures::default(), Vec::new());
@@ -315,8 +348,13 @@ impl Workload for SqlScripts {
         let mut reopenings = Reopenings::default();
         let databases = workers.iter().flat_map(|worker| worker.databases.all());
         let wal = regime::shared_wal_findings(databases, fields.options.page_size_bytes);
+        let (mut notes, mut failed) = (Vec::new(), Vec::new());
         for (number, worker) in workers.into_iter().enumerate() {
-            let SqlWorker { file, databases, stream, played, .. } = worker;
+            let SqlWorker { file, databases, stream, mut played, .. } = worker;
+            let of_faults = std::mem::take(&mut played.of_faults);
+            let places = played.failed_places.iter().copied();
+            failed.push(places.zip(of_faults.transactions.iter().cloned()).collect());
+            notes.push(of_faults);
             hashes.push(stream.hash()?);
             let own = databases.close()?;
             let returned = ledgers.get(number).map(Ledger::returns).unwrap_or_default();
@@ -346,30 +384,36 @@ impl Workload for SqlScripts {
         let regime_found = regime::regime_findings(regime, &grown, reopenings);
         incomplete_reasons.extend(regime::missed(regime, &fields.options, &grown, reopenings));
         let vfs = fields.options.vfs;
+        let transactions = ledger::rows(&ledgers);
+        let fault = fault.left(&notes, &transactions);
+        fields.fault = FaultFields::default();
         fields.think_time = ThinkTime::None;
         fields.regime.regime = Regime::Fresh;
         fields.options.vfs = Vfs::None;
         fields.options.journal_mode = JournalMode::Memory;
         fields.options.synchronous = Synchronous::Off;
         fields.options.locking_mode = LockingMode::Normal;
+        let mut manifest = vec![
+            ("batch_atomic_commits", batch_atomic_commits.into()),
+            ("connections", connections.into()),
+            ("failed_statements", failures.manifest()),
+            ("open_at_end", open_at_end.into()),
+            ("regime", regime_found),
+            ("shared_wal", wal),
+        ];
+        manifest.extend(fault.manifest());
         Ok(ClosedWorkload {
-            transactions: ledger::rows(&ledgers),
+            transactions,
             operation_hash: hash_of(hashes),
-            manifest: vec![
-                ("batch_atomic_commits", batch_atomic_commits.into()),
-                ("connections", connections.into()),
-                ("failed_statements", failures.manifest()),
-                ("open_at_end", open_at_end.into()),
-                ("regime", regime_found),
-                ("shared_wal", wal),
-            ],
+            manifest,
             incomplete_reasons,
             remains: Box::new(SqlRemains {
                 files,
                 directory,
                 vfs,
                 threads,
-                again: Box::new(ScriptsAgain { fields, plan, seed }),
+                again: Box::new(ScriptsAgain { fields, plan, seed, failed }),
+                fault,
                 histories: OnceCell::new(),
             }),
         })

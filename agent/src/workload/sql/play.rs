@@ -1,18 +1,21 @@
 //! Plays one connection's script, transaction by transaction: draws each before it begins, waits
 //! as the script says, runs its statements, and notes how long it took and what became of it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::connection::{Failures, KeptStatements, SqlConnection, StatementEffect, make_ready};
 use super::folder::{KeptOrder, ScriptFile, ThinkTime};
 use super::stream::{DrawnStatement, Reach, SqlStream};
 use crate::sql_script::statement::{SqlStep, TransactionRole};
+use crate::sqlite::contents::{ContentsDigest, database_digest};
 use crate::sqlite::databases::{self, Databases, TransactionEnd};
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::wal::{CommitCheckpoint, Database};
 use crate::sqlite::{sync_call, vfs};
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
+use crate::workload::fault::{FailedTransaction, FaultNotes};
 use crate::workload::ledger::{Done, READ_ONLY, ROLLBACK};
 use crate::workload::regime::{Checkpoints, RegimeFields, Reopenings, count, noted};
 use crate::workload::threads::task::Task;
@@ -40,6 +43,9 @@ pub struct PlayedScript {
     /// The time at which each transaction committed; None where it changed nothing.
     pub committed_ns: Vec<Option<i64>>,
     pub reopenings: Reopenings,
+    /// Failures beneath a planted error, and the numbers of the transactions among them.
+    pub of_faults: FaultNotes,
+    pub failed_places: Vec<usize>,
 }
 
 /// The fields that a connection is opened with.
@@ -49,6 +55,8 @@ pub struct ConnectionFields {
     pub think_time: ThinkTime,
     pub regime: RegimeFields,
     pub kept: KeptStatements,
+    /// Whether an error is planted beneath it, so that its transactions may fail.
+    pub has_fault: bool,
 }
 
 /// One connection's script, as far as it is played.
@@ -69,6 +77,8 @@ pub struct ScriptPlay<'a> {
     last_ns: i64,
     /// The checkpoint inside the last COMMIT, until it is noted.
     autocheckpoint: Option<CommitCheckpoint>,
+    /// Whether a transaction was open before the last statement.
+    was_open: bool,
     /// Whether the last transaction was a commit, after which a checkpoint may be due.
     has_committed: bool,
     /// Transactions since the connection was opened.
@@ -112,6 +122,7 @@ impl<'a> ScriptPlay<'a> {
             undrawn: None,
             last_ns: now_ns(),
             autocheckpoint: None,
+            was_open: false,
             has_committed: false,
             in_burst: 0,
             order,
@@ -178,7 +189,14 @@ impl<'a> ScriptPlay<'a> {
         let statement = std::mem::take(&mut self.planned[self.next]);
         run.commit_ns = now_ns();
         let connection = SqlConnection { databases: self.databases, file: self.file };
-        run.last = connection.run(&statement, &mut self.played.failures)?;
+        self.was_open = self.is_open();
+        match connection.run(&statement, &mut self.played.failures) {
+            Ok(effect) => run.last = effect,
+            Err(error) => {
+                self.planned[self.next] = statement;
+                return Err(error);
+            }
+        }
         self.last_ns = now_ns();
         self.order.turns.pass(self.lane);
         self.played.statements += 1;
@@ -212,6 +230,83 @@ impl<'a> ScriptPlay<'a> {
             }
         }
         Ok(run)
+    }
+
+    /// Gives up the script's transaction after so many statements of it, and what is left of it.
+    fn give_up(
+        &mut self,
+        error: WorkloadError,
+        statements: usize,
+        begin_ns: i64,
+    ) -> Result<Done, WorkloadError> {
+        let commit_ns = now_ns();
+        // Without an open transaction a statement is one of its own.
+        let may_be_there = match self.next_role() {
+            TransactionRole::Plain => !self.was_open,
+            TransactionRole::End | TransactionRole::Release(_) => self.was_open,
+            _ => false,
+        };
+        let played = &mut *self.played;
+        played.of_faults.give_up(error, self.databases, (may_be_there, statements))?;
+        played.failed_places.push(played.committed_ns.len());
+        played.committed_ns.push(None);
+        played.rollbacks += 1;
+        self.databases.take_autocheckpoint();
+        self.leave_out()?;
+        self.last_ns = now_ns();
+        let return_ns = self.last_ns;
+        Ok(Done { commit_ns, return_ns, ..Done::begun(ROLLBACK, begin_ns) })
+    }
+
+    /// Leaves out what is left of the script's transaction.
+    fn leave_out(&mut self) -> Result<(), WorkloadError> {
+        loop {
+            for _ in self.next..self.planned.len() {
+                self.order.turns.pass(self.lane);
+            }
+            self.next = self.planned.len();
+            if self.reach != Reach::Within || !self.has_next()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Performs a transaction again that failed, up to where it did, and leaves out the rest; what
+    /// its databases hold where it is there all the same. It is from then on if it was seen.
+    ///
+    /// # Errors
+    /// If a step fails.
+    pub fn perform_failed(
+        &mut self,
+        failed: &FailedTransaction,
+    ) -> Result<Vec<(PathBuf, ContentsDigest)>, WorkloadError> {
+        let mut run = RunTransaction::default();
+        for _ in 0..failed.statements {
+            if self.has_next()? {
+                self.step(&mut run)?;
+            }
+        }
+        let mut with_it = Vec::new();
+        if failed.may_be_there && self.has_next()? {
+            let main = &self.databases.all()[0];
+            if !self.is_open() {
+                self.databases.batch("BEGIN", main)?;
+                self.step(&mut run)?;
+            }
+            let (connection, all) = (self.databases.connection(), self.databases.all());
+            let digest = |it: &Database| database_digest(connection, &it.name, &it.path);
+            let digests = all.iter().map(digest).collect::<Result<Vec<_>, _>>()?;
+            let is_there = digests == failed.seen;
+            with_it = all.iter().map(|it| it.path.clone()).zip(digests).collect();
+            if is_there {
+                self.databases.batch("COMMIT", &self.databases.all()[0])?;
+            }
+        }
+        if self.is_open() {
+            self.databases.batch("ROLLBACK", &self.databases.all()[0])?;
+        }
+        self.leave_out()?;
+        Ok(with_it)
     }
 
     /// Runs the ends that the script has for a transaction which SQLite has ended: they fail.
@@ -294,7 +389,14 @@ impl Task for ScriptPlay<'_> {
         let pages = databases::pages_written(self.databases.connection());
         databases::take_transaction_end();
         let begin_ns = now_ns();
-        let run = self.run()?;
+        let statements = self.played.statements;
+        let run = match self.run() {
+            Err(error) if self.fields.has_fault => {
+                let count = usize::try_from(self.played.statements - statements).unwrap_or(0);
+                return self.give_up(error, count, begin_ns);
+            }
+            run => run?,
+        };
         if self.is_open() {
             let is_at_end = self.reach == Reach::OfScript && self.next == self.planned.len();
             self.played.open_at_end += u64::from(is_at_end);
@@ -356,6 +458,12 @@ impl Task for ScriptPlay<'_> {
             return self.played.reopenings.reopen(self.databases, ready).map(Some);
         }
         self.has_committed = false;
-        self.checkpoints().make(at_end)
+        match self.checkpoints().make(at_end) {
+            Err(error) if self.fields.has_fault => {
+                self.played.of_faults.note(error)?;
+                Ok(None)
+            }
+            made => made,
+        }
     }
 }

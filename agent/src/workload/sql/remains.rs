@@ -6,12 +6,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sqlite::contents::{self, file_digest};
+use serde_json::Value;
+
+use crate::sqlite::contents::{self, ContentsDigest, file_digest};
 use crate::sqlite::vfs::Vfs;
 use crate::workload::error::{WorkloadError, failed};
+use crate::workload::fault::FaultLeft;
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{
-    Cut, CutFindings, CutOutcome, DatabaseStates, Progress, judge_databases,
+    Cut, CutFindings, CutOutcome, DatabaseStates, FaultFindings, Progress, judge_databases,
 };
 
 /// The closed databases.
@@ -22,6 +25,7 @@ pub struct SqlRemains {
     pub vfs: Vfs,
     pub threads: Vec<PlayedThread>,
     pub again: Box<dyn PlayAgain>,
+    pub fault: FaultLeft,
     /// Played again when it is asked for: it takes a while, and few runs are cut.
     pub histories: OnceCell<Vec<Sharers>>,
 }
@@ -46,12 +50,20 @@ impl SqlRemains {
 }
 
 impl Remains for SqlRemains {
-    /// Checks that they are sound; what they must hold, only the scripts' author knows.
+    /// Checks that they are sound; what they must hold, only the scripts' author knows. Beneath a
+    /// planted error nothing is due before it has been looked at.
     fn check(&self) -> Result<(), WorkloadError> {
+        if self.fault.findings.is_some() {
+            return Ok(());
+        }
         self.files.iter().try_for_each(|path| Ok(contents::open(path).map(drop)?))
     }
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {
+        // What is there beneath a planted error is looked at when it is mounted again.
+        if self.fault.findings.is_some() {
+            return Ok(());
+        }
         let found = self.judge_at(i64::MAX)?;
         if found.outcome == CutOutcome::Kept {
             return Ok(());
@@ -64,6 +76,7 @@ impl Remains for SqlRemains {
     }
 
     fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+        self.fault.make_room()?;
         self.judge_at(cut.at_ns)
     }
 
@@ -73,6 +86,14 @@ impl Remains for SqlRemains {
 
     fn vfs(&self) -> Vfs {
         self.vfs
+    }
+
+    fn planted_fault(&self) -> Option<FaultFindings> {
+        self.fault.findings.clone()
+    }
+
+    fn sync_sites(&self) -> Value {
+        self.fault.sync_sites.clone()
     }
 }
 
@@ -108,6 +129,10 @@ impl PlayedThread {
     }
 }
 
+/// Is called between transactions, with what each database held with one whose COMMIT failed.
+pub type BeforeAndAfter<'a> =
+    dyn FnMut(&[(PathBuf, ContentsDigest)]) -> Result<(), WorkloadError> + 'a;
+
 /// A player that plays the scripts again.
 pub trait PlayAgain {
     /// Makes the databases in a directory, and plays the next transaction of each thread of
@@ -119,7 +144,7 @@ pub trait PlayAgain {
         &self,
         directory: &Path,
         order: &[usize],
-        before_and_after: &mut dyn FnMut() -> Result<(), WorkloadError>,
+        before_and_after: &mut BeforeAndAfter,
     ) -> Result<(), WorkloadError>;
 }
 
@@ -165,7 +190,14 @@ pub fn histories(
     let of_memory = |file: &Path| memory.0.join(file.strip_prefix(directory).unwrap_or(file));
     let mut steps = order.iter();
     let mut is_first = true;
-    let mut note = || -> Result<(), WorkloadError> {
+    let mut note = |with_failed: &[(PathBuf, ContentsDigest)]| -> Result<(), WorkloadError> {
+        for found in &mut found {
+            for (file, states) in found.files.iter().zip(&mut found.states) {
+                let number = states.digests.len().saturating_sub(1) as u64;
+                let own = with_failed.iter().filter(|(path, _)| *path == of_memory(file));
+                states.with_failed.extend(own.map(|(_, digest)| (number, *digest)));
+            }
+        }
         let next = if std::mem::take(&mut is_first) { None } else { steps.next() };
         for (group, found) in groups.iter().zip(&mut found) {
             match next {
@@ -178,7 +210,7 @@ pub fn histories(
                 Some(_) => continue,
             }
             for (file, states) in found.files.iter().zip(&mut found.states) {
-                states.0.push(file_digest(&of_memory(file))?);
+                states.digests.push(file_digest(&of_memory(file))?);
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ pub mod settings;
 mod transactions;
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use operations::{Operations, final_rows, populate};
@@ -21,13 +21,15 @@ use transactions::Runner;
 
 use super::draw::hash_of;
 use super::error::WorkloadError;
+use super::fault::{FailedTransaction, FaultNotes, PlantedFault};
 use super::kind::{Remains, Space, Workload, WorkloadKind, WorkloadRequest};
 use super::regime::{self, GrownFiles};
 use super::threads::task::Observer;
 use crate::sqlite::databases::{Databases, allocate};
 use crate::sqlite::wal::Database;
+use crate::tables::rows::Transaction;
 use crate::workload::kind::ClosedWorkload;
-use crate::workload::ledger::{self, Ledger};
+use crate::workload::ledger::{self, Ledger, ROLLBACK, is_commit};
 use crate::workload::power_cut::in_commit_order;
 use crate::workload::regime::{Regime, Reopenings};
 use crate::workload::threads;
@@ -44,6 +46,10 @@ impl WorkloadRequest for SqliteSettings {
         Ok(Box::new(SqliteRemains::from_handed(self.clone(), seed, handed)?))
     }
 
+    fn has_planted_fault(&self) -> bool {
+        self.fault.is_planted()
+    }
+
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         Ok(Box::new(Sqlite::prepare(directory, self, seed)?))
     }
@@ -56,6 +62,7 @@ pub struct Sqlite {
     workers: Vec<SqliteWorker>,
     ledgers: Vec<Ledger>,
     grown: GrownFiles,
+    fault: PlantedFault,
 }
 
 /// The state of one connection's thread.
@@ -65,14 +72,16 @@ struct SqliteWorker {
     operations: Operations,
     batch_atomic_commits: i64,
     reopenings: Reopenings,
+    failures: FaultNotes,
 }
 
 impl Worker for SqliteWorker {
     type Task<'a> = Runner<'a>;
 
     fn start(&mut self) -> Result<Runner<'_>, WorkloadError> {
-        let Self { settings, databases, operations, batch_atomic_commits, reopenings } = self;
-        Runner::new(databases, settings, operations, batch_atomic_commits, reopenings)
+        let Self { settings, databases, operations, batch_atomic_commits, .. } = self;
+        let notes = (&mut self.reopenings, &mut self.failures);
+        Runner::new(databases, settings, operations, batch_atomic_commits, notes)
     }
 }
 
@@ -138,12 +147,14 @@ impl Sqlite {
                 operations,
                 batch_atomic_commits,
                 reopenings,
+                failures: FaultNotes::default(),
             });
         }
         let databases = workers.iter().flat_map(|worker| worker.databases.all());
         let paths: BTreeSet<_> = databases.map(|database| database.path.clone()).collect();
         let grown = GrownFiles::new(paths);
-        Ok(Self { settings: case.clone(), seed, workers, ledgers: Vec::new(), grown })
+        let (settings, fault) = (case.clone(), case.fault.plant(directory)?);
+        Ok(Self { settings, seed, workers, ledgers: Vec::new(), grown, fault })
     }
 }
 
@@ -153,6 +164,7 @@ impl Workload for Sqlite {
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
+        self.fault.begin();
         let mut observer = self.grown.observe_with(observer);
         let plan = self.settings.plan();
         threads::run_noting(&mut self.workers, plan, &mut observer, &mut self.ledgers)
@@ -168,7 +180,7 @@ impl Workload for Sqlite {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { settings, seed, workers, ledgers, grown } = *self;
+        let Self { settings, seed, workers, ledgers, grown, fault } = *self;
         let performed: Vec<u64> = ledgers.iter().map(Ledger::performed).collect();
         let transactions = ledger::rows(&ledgers);
         let mut hashes = Vec::with_capacity(workers.len());
@@ -176,6 +188,7 @@ impl Workload for Sqlite {
         let (mut batch_atomic_commits, mut reopenings) = (0, Reopenings::default());
         let databases = workers.iter().flat_map(|worker| worker.databases.all());
         let wal = regime::shared_wal_findings(databases, settings.options.page_size_bytes);
+        let failures: Vec<FaultNotes> = workers.iter().map(|it| it.failures.clone()).collect();
         for (thread, worker) in workers.into_iter().enumerate() {
             hashes.push(worker.operations.hash(performed[thread])?);
             batch_atomic_commits += worker.batch_atomic_commits;
@@ -188,27 +201,46 @@ impl Workload for Sqlite {
             };
             let shares = |number| sharers.contains(&usize::try_from(number).unwrap_or(usize::MAX));
             let committed = in_commit_order(&transactions, shares);
-            let order = committed.iter().map(|it| it.thread.cast_unsigned()).collect();
+            let mut order: Vec<u64> =
+                committed.iter().map(|it| it.thread.cast_unsigned()).collect();
             let times = committed.iter().map(|it| (it.commit_ns, it.return_ns)).collect();
             let rows = final_rows(&settings, &performed[sharers.clone()]);
+            let failed = failed_places(&transactions, thread, &failures[thread]);
+            // Those who share databases have no error beneath them.
+            order.extend(failed.iter().map(|_| thread as u64));
             let (first, states) = (thread as u64, OnceCell::new());
-            left.push(DatabasesLeft { paths, rows, first, order, times, states });
+            left.push(DatabasesLeft { paths, rows, first, order, times, failed, states });
         }
         let regime = settings.regime.regime;
         let regime_found = regime::regime_findings(regime, &grown, reopenings);
         let incomplete_reasons = regime::missed(regime, &settings.options, &grown, reopenings);
+        let fault = fault.left(&failures, &transactions);
+        let mut manifest = vec![
+            ("batch_atomic_commits", batch_atomic_commits.into()),
+            ("regime", regime_found),
+            ("shared_wal", wal),
+        ];
+        manifest.extend(fault.manifest());
         Ok(ClosedWorkload {
             transactions,
             operation_hash: hash_of(hashes),
-            remains: Box::new(SqliteRemains { left, settings, seed }),
-            manifest: vec![
-                ("batch_atomic_commits", batch_atomic_commits.into()),
-                ("regime", regime_found),
-                ("shared_wal", wal),
-            ],
+            remains: Box::new(SqliteRemains { left, settings, seed, fault }),
+            manifest,
             incomplete_reasons,
         })
     }
+}
+
+/// The transactions of a thread that failed, by their places among all that it tried.
+fn failed_places(
+    transactions: &[Transaction],
+    thread: usize,
+    failures: &FaultNotes,
+) -> BTreeMap<usize, FailedTransaction> {
+    let own = transactions.iter().filter(|it| usize::try_from(it.thread) == Ok(thread));
+    let tried = own.filter(|it| it.kind == ROLLBACK || is_commit(&it.kind)).enumerate();
+    let failed = tried.filter(|(_, it)| it.kind == ROLLBACK).map(|(place, _)| place);
+    failed.zip(failures.transactions.iter().cloned()).collect()
 }
 
 #[cfg(test)]

@@ -17,9 +17,10 @@ use crate::sqlite::contents::{self, ContentsDigest, row_digest, schema_digest};
 use crate::sqlite::error::failed;
 use crate::sqlite::vfs::Vfs;
 use crate::workload::error::WorkloadError;
+use crate::workload::fault::{FailedTransaction, FaultLeft};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{
-    Cut, CutFindings, CutOutcome, DatabaseStates, Progress, judge_databases,
+    Cut, CutFindings, CutOutcome, DatabaseStates, FaultFindings, Progress, judge_databases,
 };
 
 /// The closed databases of a connection, or of all that shared them.
@@ -30,13 +31,16 @@ pub struct DatabasesLeft {
     pub rows: Vec<i64>,
     /// The thread whose rows they started with.
     pub first: u64,
-    /// The thread of each transaction, as they committed.
+    /// The thread of each transaction, as they committed or failed.
     pub order: Vec<u64>,
-    /// The times when each of them committed and returned.
+    /// The times when each that committed did so, and returned.
     pub times: Vec<(i64, i64)>,
-    /// Drawn when it is asked for: it takes a while, and few runs are cut.
+    /// Those of `order` that failed beneath a planted error.
+    pub failed: BTreeMap<usize, FailedTransaction>,
+    /// The states of each database, if some failed, else of any. Drawn when they are asked for: it
+    /// takes a while, and few runs are cut.
     #[serde(skip)]
-    pub states: OnceCell<DatabaseStates>,
+    pub states: OnceCell<Vec<DatabaseStates>>,
 }
 
 impl DatabasesLeft {
@@ -66,12 +70,14 @@ impl DatabasesLeft {
         let states = match self.states.get() {
             Some(states) => states,
             None => {
-                let states = states(settings, seed, self.first, &self.order)?;
+                let different = if self.failed.is_empty() { 1 } else { self.paths.len() };
+                let of_one = |database| states(settings, seed, self, database);
+                let states = (0..different).map(of_one).collect::<Result<_, _>>()?;
                 self.states.get_or_init(|| states)
             }
         };
         let digests = contents::closed_digests(&self.paths, settings.options.vfs)?;
-        let found: Vec<_> = digests.into_iter().map(|digest| (states, digest)).collect();
+        let found: Vec<_> = states.iter().cycle().zip(digests).collect();
         Ok(judge_databases(&found, progress))
     }
 }
@@ -81,6 +87,7 @@ pub struct SqliteRemains {
     pub left: Vec<DatabasesLeft>,
     pub settings: SqliteSettings,
     pub seed: u64,
+    pub fault: FaultLeft,
 }
 
 impl SqliteRemains {
@@ -94,17 +101,25 @@ impl SqliteRemains {
         handed: Value,
     ) -> Result<Self, WorkloadError> {
         let wrong = |error| WorkloadError::refused(format!("remains of SQLite: {error}"));
-        Ok(Self { left: serde_json::from_value(handed).map_err(wrong)?, settings, seed })
+        let (left, fault) = (serde_json::from_value(handed).map_err(wrong)?, FaultLeft::default());
+        Ok(Self { left, settings, seed, fault })
     }
 }
 
 impl Remains for SqliteRemains {
+    /// Beneath a planted error nothing is due before it has been looked at.
     fn check(&self) -> Result<(), WorkloadError> {
+        if self.fault.findings.is_some() {
+            return Ok(());
+        }
         let check = |left: &DatabasesLeft| left.paths.iter().try_for_each(|path| left.check(path));
         self.left.iter().try_for_each(check)
     }
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {
+        if self.fault.findings.is_some() {
+            return Ok(());
+        }
         for left in &self.left {
             let all = left.order.len() as u64;
             let progress = Progress { returned: all, begun: all };
@@ -119,6 +134,7 @@ impl Remains for SqliteRemains {
     }
 
     fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+        self.fault.make_room()?;
         let of_one = |left: &DatabasesLeft| {
             let progress = Progress::from_sharers(left.times.iter().copied(), cut.at_ns);
             left.judge(&self.settings, self.seed, progress)
@@ -127,7 +143,15 @@ impl Remains for SqliteRemains {
     }
 
     fn handed(&self) -> Option<Value> {
-        Some(json!(self.left))
+        self.fault.findings.is_none().then(|| json!(self.left))
+    }
+
+    fn planted_fault(&self) -> Option<FaultFindings> {
+        self.fault.findings.clone()
+    }
+
+    fn sync_sites(&self) -> Value {
+        self.fault.sync_sites.clone()
     }
 
     fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {
@@ -139,18 +163,17 @@ impl Remains for SqliteRemains {
     }
 }
 
-/// The states of each database of a connection, or of several that share them, of which `order`
-/// has the thread of every transaction as they committed. `first` is the thread whose rows the
-/// databases started with.
+/// The states of a database of a connection, or of several that share it: of its number among them.
 ///
 /// # Errors
 /// If the operations cannot be drawn again.
-pub fn states(
+fn states(
     settings: &SqliteSettings,
     seed: u64,
-    first: u64,
-    order: &[u64],
+    left: &DatabasesLeft,
+    database: usize,
 ) -> Result<DatabaseStates, WorkloadError> {
+    let DatabasesLeft { first, order, failed, .. } = left;
     let tables: Vec<String> = (0..settings.tables.get()).map(table_name).collect();
     let digest_of = |row: &RowOperation| {
         let values = [ValueRef::Integer(row.key), ValueRef::Text(row.value.as_bytes())];
@@ -159,7 +182,7 @@ pub fn states(
     let mut rows: BTreeMap<(usize, i64), ContentsDigest> = BTreeMap::new();
     let created: Vec<String> = tables.iter().map(|table| create_table("main", table)).collect();
     let mut digest = schema_digest(&created)?;
-    initial_rows(settings, seed, first, |row| {
+    initial_rows(settings, seed, *first, |row| {
         let added = digest_of(row);
         rows.insert((row.table, row.key), added);
         digest = digest.wrapping_add(added);
@@ -169,10 +192,12 @@ pub fn states(
     let operations = |thread| Ok((thread, Operations::new(settings, seed, thread)?));
     let mut operations: BTreeMap<u64, Operations> =
         threads.into_iter().map(operations).collect::<Result<_, WorkloadError>>()?;
-    let (mut digests, mut planned) = (vec![digest], PlannedTransaction::default());
-    for thread in order {
+    let mut planned = PlannedTransaction::default();
+    let mut states = DatabaseStates { digests: vec![digest], ..DatabaseStates::default() };
+    for (place, thread) in order.iter().enumerate() {
         let Some(operations) = operations.get_mut(thread) else { continue };
         operations.draw(&mut planned)?;
+        let before = (digest, failed.contains_key(&place).then(|| rows.clone()));
         for change in &planned.changes {
             let place = (change.table, change.key);
             let before = match settings.workload {
@@ -185,9 +210,19 @@ pub fn states(
             };
             digest = digest.wrapping_sub(before.unwrap_or(0));
         }
-        digests.push(digest);
+        let Some(FailedTransaction { may_be_there, seen, .. }) = failed.get(&place) else {
+            states.digests.push(digest);
+            continue;
+        };
+        if *may_be_there {
+            states.with_failed.push((states.digests.len() as u64 - 1, digest));
+        }
+        // The next one builds on what was seen.
+        if let (false, (former, Some(kept))) = (seen.get(database) == Some(&digest), before) {
+            (digest, rows) = (former, kept);
+        }
     }
-    Ok(DatabaseStates(digests))
+    Ok(states)
 }
 
 #[cfg(test)]
@@ -301,6 +336,46 @@ mod tests {
             assert_eq!(there.judge(&cut).unwrap(), ran.judge(at_ns).unwrap(), "{at_ns}");
         }
         assert!(case.handed_remains(5, json!({})).is_err());
+    }
+
+    /// The outcome of what is there where the transaction of a place failed, and did not return.
+    fn outcome_with_failed(
+        case: &SqliteSettings,
+        ran: &Ran,
+        place: usize,
+        it: Value,
+    ) -> CutOutcome {
+        let mut handed = ran.remains.handed().unwrap();
+        handed[0]["times"].as_array_mut().unwrap().remove(place);
+        handed[0]["failed"] = json!({ place.to_string(): it });
+        let there = case.handed_remains(5, handed).unwrap();
+        there.judge(&Cut { transactions: &[], at_ns: i64::MAX }).unwrap().outcome
+    }
+
+    #[test]
+    fn one_that_failed_may_be_there_and_the_next_builds_on_what_was_seen() {
+        for workload in [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete] {
+            let case = fields(workload);
+            let (short, long) = (Ran::new(&case, 5), {
+                let transactions = case.transactions + 4;
+                Ran::new(&SqliteSettings { transactions, ..case.clone() }, 5)
+            });
+            let of_short = |name| contents::file_digest(&short.directory.path().join(name));
+            let seen = [of_short("main.db").unwrap(), of_short("db2.db").unwrap()];
+            let failed = |may_be_there, seen: &[ContentsDigest]| {
+                let seen = seen.to_vec();
+                json!(FailedTransaction { may_be_there, statements: 0, seen })
+            };
+            let last = short.transactions.len() - 1;
+            // Nothing came after it.
+            let outcome = |it| outcome_with_failed(&case, &short, last, it);
+            assert_eq!(outcome(failed(true, &[])), CutOutcome::Kept, "{workload}");
+            assert_eq!(outcome(failed(false, &[])), CutOutcome::Corrupt, "{workload}");
+            // Four did: they are there together with what was seen, and in no other way.
+            let outcome = |it| outcome_with_failed(&case, &long, last, it);
+            assert_eq!(outcome(failed(true, &seen)), CutOutcome::Kept, "{workload}");
+            assert_eq!(outcome(failed(true, &[])), CutOutcome::Corrupt, "{workload}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Switch, words};
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::pragmas::{JournalMode, Synchronous};
+use crate::workload::fault::FaultFields;
 use crate::workload::kind::Space;
 use crate::workload::regime::RegimeFields;
 use crate::workload::threads::task::Plan;
@@ -31,6 +32,8 @@ pub struct SqliteSettings {
     pub selects: u64,
     pub interval_us: u64,
     pub second_name: Switch,
+    #[serde(flatten)]
+    pub fault: FaultFields,
     #[serde(flatten)]
     pub options: SqliteOptions,
 }
@@ -164,6 +167,7 @@ pub mod tests {
             selects: 0,
             interval_us: 0,
             second_name: Switch::Off,
+            fault: FaultFields::default(),
             options: options(),
         }
     }

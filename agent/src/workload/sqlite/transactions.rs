@@ -16,7 +16,8 @@ use crate::sqlite::wal::{self, CommitCheckpoint, Database};
 use crate::sqlite::{sync_call, vfs};
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
-use crate::workload::ledger::Done;
+use crate::workload::fault::FaultNotes;
+use crate::workload::ledger::{Done, ROLLBACK};
 use crate::workload::regime::{Checkpoints, Reopenings, count, noted};
 use crate::workload::threads::task::Task;
 
@@ -95,6 +96,7 @@ pub struct Runner<'a> {
     operations: &'a mut Operations,
     batch_atomic_commits: &'a mut i64,
     reopenings: &'a mut Reopenings,
+    failures: &'a mut FaultNotes,
     statements: Statements,
     planned: PlannedTransaction,
     /// The checkpoint inside the last COMMIT, until it is noted.
@@ -113,7 +115,7 @@ impl<'a> Runner<'a> {
         case: &'a SqliteSettings,
         operations: &'a mut Operations,
         batch_atomic_commits: &'a mut i64,
-        reopenings: &'a mut Reopenings,
+        (reopenings, failures): (&'a mut Reopenings, &'a mut FaultNotes),
     ) -> Result<Self, WorkloadError> {
         let statements = Statements::new(databases, case);
         statements.prepare(databases)?;
@@ -124,6 +126,7 @@ impl<'a> Runner<'a> {
             operations,
             batch_atomic_commits,
             reopenings,
+            failures,
             statements,
             planned: PlannedTransaction::default(),
             autocheckpoint: None,
@@ -144,6 +147,20 @@ impl<'a> Runner<'a> {
 }
 
 impl Runner<'_> {
+    /// Performs the planned transaction; says when its COMMIT began.
+    fn transact(&self, commit_ns: &mut Option<i64>) -> Result<(), SqliteError> {
+        let databases = self.databases.all();
+        self.execute(self.statements.begin)?;
+        for (statements, database) in self.statements.selects.iter().zip(databases) {
+            look(self.databases, database, statements, &self.planned.selects)?;
+        }
+        for (statements, database) in self.statements.changes.iter().zip(databases) {
+            change(self.databases, database, statements, self.case.workload, &self.planned)?;
+        }
+        *commit_ns = Some(now_ns());
+        self.execute(COMMIT)
+    }
+
     /// Runs a statement without parameters and rows.
     fn execute(&self, sql: &str) -> Result<(), SqliteError> {
         let main = &self.databases.all()[0];
@@ -162,28 +179,28 @@ impl Task for Runner<'_> {
         let (sync_calls, retries) = (sync_call::count(), databases::retries());
         let batch_atomic_commits = vfs::commits();
         let begin_ns = now_ns();
-        self.execute(self.statements.begin)?;
-        for (statements, database) in self.statements.selects.iter().zip(databases) {
-            look(self.databases, database, statements, &self.planned.selects)?;
+        let (mut commit_ns, mut verb) = (None, verb(self.case.workload));
+        if let Err(error) = self.transact(&mut commit_ns) {
+            if !self.case.fault.is_planted() {
+                return Err(error.into());
+            }
+            verb = ROLLBACK;
+            self.failures.give_up(error.into(), self.databases, (commit_ns.is_some(), 0))?;
         }
-        for (statements, database) in self.statements.changes.iter().zip(databases) {
-            change(self.databases, database, statements, self.case.workload, &self.planned)?;
-        }
-        let commit_ns = now_ns();
-        self.execute(COMMIT)?;
         let return_ns = now_ns();
+        let databases = self.databases.all();
         self.in_burst += 1;
         *self.batch_atomic_commits += vfs::commits() - batch_atomic_commits;
         self.autocheckpoint = self.databases.take_autocheckpoint();
         let inside = self.autocheckpoint.as_ref();
         Ok(Done {
-            verb: verb(self.case.workload),
+            verb,
             databases: count(databases.len()),
             sync_calls: sync_call::count() - sync_calls - inside.map_or(0, |it| it.sync_calls),
             busy_retries: databases::retries() - retries,
             wal_frames: databases.iter().map(Database::wal_frames).sum(),
             begin_ns,
-            commit_ns,
+            commit_ns: commit_ns.unwrap_or(return_ns),
             return_ns,
         })
     }
@@ -208,7 +225,13 @@ impl Task for Runner<'_> {
         if self.case.regime.is_reopening_due(self.in_burst, at_end) {
             return self.reopen().map(Some);
         }
-        self.checkpoints().make(at_end)
+        match self.checkpoints().make(at_end) {
+            Err(error) if self.case.fault.is_planted() => {
+                self.failures.note(error)?;
+                Ok(None)
+            }
+            made => made,
+        }
     }
 }
 
