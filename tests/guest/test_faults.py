@@ -218,15 +218,6 @@ def test_rows_of_sqlite_are_kept_after_each_error(tmp_path: Path, mode: str) -> 
     assert any("database or disk is full" in row["last_line"] for row in full), full
 
 
-@pytest.mark.full
-def test_without_a_journal_what_a_failed_commit_changed_stays_by_half(tmp_path: Path) -> None:
-    # ROLLBACK does nothing then (sqlite.org/pragma.html#pragma_journal_mode).
-    code, rows = sqlite_faults(tmp_path, UPDATES, "journal_mode=off")
-    (broken,) = [row for row in rows if row["error"].startswith("fsync main.db")]
-    assert (code, broken["verdict"], broken["mounted_again"]) == (1, "broken", "corrupt"), broken
-    assert "rows that were never there together" in broken["message"]
-
-
 SCRIPT = """--! repeat 9
 BEGIN;
 INSERT INTO t (body) VALUES (:text(3000));
