@@ -2,7 +2,7 @@
 dm-log-writes and checking the filesystem at every flush, as CrashMonkey and xfstests do.
 
 Both judge in guests of one kind, of the same kernel and programs; ours has e2fsck look at the disks
-outside the guest, and with --native judges all but second cuts in User Mode Linux. What is compared
+outside the guest, and with --native judges them in User Mode Linux. What is compared
 is the processor time for each state: ours of all processes, with the run that is cut and all that
 is looked at, the peer's of QEMU, without its run and its boot, and with mount and fsck alone.
 """

@@ -30,6 +30,7 @@ FILES = (
     "kernel/ubi/*",
     "kernel/guest_stop/*",
     "kernel/memory_model/*",
+    "kernel/user_mode/*",
     "setup/packages.txt",
     # joj_redo is not for use yet.
     "vfs/lower_*.[ch]",

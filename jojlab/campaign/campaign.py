@@ -30,7 +30,7 @@ from jojlab.trace.run_folder import RunFolder, folder_name
 USUAL_CASE_S = 6.0
 # Of first-look, processor time; docs/power-cuts.md has the command.
 USUAL_STATE_S = 0.1
-# Where User Mode Linux judges all but second cuts: bench/README.md, 25 states a second.
+# Where User Mode Linux judges them: bench/README.md.
 NATIVE_STATE_S = 0.04
 # A run that takes less is not announced.
 SHORT_S = 120.0

@@ -16,12 +16,13 @@ from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.guest import user_mode
 from jojlab.lab.job import Options
 from jojlab.lab.lab import JobProgress, Lab
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.lab.power_cuts import disk_image_jobs, write_disk_images
 from jojlab.model.field import Value
-from jojlab.trace.power_cuts import JudgedState, PowerCuts
+from jojlab.trace.power_cuts import NATIVE, JudgedState, PowerCuts
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 # The state that did most harm.
@@ -88,8 +89,13 @@ def write_images(
             "run the case and its power cuts again",
         )
     lab = Lab(cache, options_for(planned, options))
-    why = ""
-    for job in disk_image_jobs(request.job, choice.answer.requested_states, choice.state.hash):
+    native, why = "", ""
+    if choice.state.judge == NATIVE:
+        kernel = str(request.answers[0][0].settings["kernel"])
+        native = user_mode.build_key(cache, kernel)
+        user_mode.build(cache, kernel, native)
+    states, state = choice.answer.requested_states, choice.state.hash
+    for job in disk_image_jobs(request.job, states, state, native):
         [(_, outcome)] = lab.run([job], JobProgress())
         if isinstance(outcome, Outcome):
             return write_disk_images(outcome.files, folder)

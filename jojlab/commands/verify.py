@@ -299,8 +299,8 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
 @option(
     "--native",
     is_flag=True,
-    help="Judge the states in User Mode Linux of the guest's kernel, which is built once, and "
-    "second cuts in the guest; of SQLite's own workloads (docs/power-cuts.md).",
+    help="Judge the states in User Mode Linux of the guest's kernel, which is built once; of "
+    "SQLite's own workloads (docs/power-cuts.md).",
 )
 @states_option
 @jobs_option

@@ -25,6 +25,7 @@ SCHEMA = _ROOT / "schema"
 KERNELS = _ROOT / "kernels"
 KERNEL = _ROOT / "kernel"
 FLASH = KERNEL / "flash"
+USER_MODE = KERNEL / "user_mode"
 # What scripts of SQL may do with PRAGMAs: the agent has the same file.
 PRAGMAS = _ROOT / "agent" / "src" / "sql_script" / "pragmas.txt"
 # A checkout builds the agent too; a wheel holds it.

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
+from tempfile import TemporaryFile
 from typing import Any
 
 import msgspec
@@ -36,8 +38,10 @@ from jojlab.guest.machine import Machine
 from jojlab.lab.job import Job, Kind, canonical
 from jojlab.trace.power_cuts import BOUNDARIES, NATIVE
 
-# States of one guest: it takes a few seconds to perform the run.
+# States of one guest: it takes a few seconds to perform the run, which are most of the time where
+# the states are judged natively.
 _STATES_PER_GUEST = 500
+_NATIVE_STATES_PER_GUEST = 1000
 # What all parts of one job say alike.
 _COMMON = (
     "case",
@@ -54,10 +58,10 @@ _OF_A_PART = ("part", "parts", "second_draws")
 
 def power_cuts(case: Job, states: int, native: str = "") -> tuple[Job, ...]:
     """Return the jobs, a part each, that judge so many states of `case`, of a modelled device; by
-    the build `native` of User Mode Linux, where one is named, all but second cuts.
+    the build `native` of User Mode Linux, where one is named.
     """
     assert isinstance(case.machine, Machine)
-    parts = max(1, -(-states // _STATES_PER_GUEST))
+    parts = max(1, -(-states // (_NATIVE_STATES_PER_GUEST if native else _STATES_PER_GUEST)))
     asked: dict[str, object] = {"states": states, "parts": parts}
     if native:
         asked["native"] = native
@@ -81,17 +85,20 @@ def add_native_verdicts(files: dict[str, bytes], verdicts: Mapping[str, bytes]) 
     states says who judged it.
     """
     answer = msgspec.json.decode(files[Kind.POWER_CUTS.answer])
-    states = msgspec.json.decode(verdicts[Kind.POWER_CUTS.answer])["states"]
-    answer["states"] += [{**state, "judge": NATIVE} for state in states]
+    found = msgspec.json.decode(verdicts[Kind.POWER_CUTS.answer])
+    answer["states"] += [{**state, "judge": NATIVE} for state in found["states"]]
+    for draws in ("draws", "second_draws"):
+        answer[draws] += found["second_draws"]
     answer.update(_counts(answer["states"]), outcomes=_outcomes(answer["states"]))
     files[Kind.POWER_CUTS.answer] = msgspec.json.encode(answer)
 
 
-def disk_image_jobs(case: Job, states: int, state: str) -> Iterator[Job]:
+def disk_image_jobs(case: Job, states: int, state: str, native: str = "") -> Iterator[Job]:
     """Yield the jobs that hand out the disks in a state of these states of `case`, by its hash: one
-    of them has it, as each guest goes through some.
+    of them has it, as each guest goes through some. `native` is the build that judged it, if one
+    did.
     """
-    for job in power_cuts(case, states):
+    for job in power_cuts(case, states, native):
         asked = msgspec.json.decode(job.afterwards)
         asked["power_cuts"]["image"] = state
         yield replace(job, kind=Kind.DISK_IMAGE, afterwards=canonical(asked))
@@ -149,7 +156,7 @@ _SLOT_BYTES = 4096
 _MOST_DISK_BYTES = 1 << 40
 # Of processor time, as a verdict may not hang on what else a machine does. A checker that takes
 # more goes round in circles; most take hundredths. SIGXCPU ends it, and SIGKILL if it goes on.
-_CHECKER_LIMIT = "--cpu=120:130"
+_CHECKER_LIMIT_S = (120, 130)
 # As agent/src/filesystem/tools.rs keeps.
 _MOST_CHARACTERS = 400
 _HANDED_OUT, _CLEAN = "handed out", "clean"
@@ -178,6 +185,8 @@ def check_handed_disks(cache: Cache, image: Image, files: dict[str, bytes]) -> N
     if raw is None:
         return
     states = _read(raw, pages or b"")
+    if not states.states:
+        return
     if states.program not in FSCK_PACKAGES:
         raise GuestError(f"the guest's {_STATES} names a program that is none")
     answer = msgspec.json.decode(files[Kind.POWER_CUTS.answer])
@@ -255,9 +264,8 @@ class _Checker:
         option = [states.file_option] if states.file_option else []
         journal = [states.journal_option, _disk(1)] if len(states.disk_bytes) > 1 else []
         asked = [*states.arguments, *option, *journal, _disk(0)]
-        limited = [str(need_tool("prlimit", "util-linux")), _CHECKER_LIMIT]
         if "architecture" in image.manifest:
-            return cls([*limited, str(_local_checker(image, states.program)), *asked], work)
+            return cls([str(_local_checker(image, states.program)), *asked], work)
         root = work / "image"
         loader = None
         for name, content in files_of(image.initramfs.read_bytes()):
@@ -273,22 +281,32 @@ class _Checker:
             raise GuestError(f"the image has no {states.program} that this machine can run")
         folders = {str(path.parent) for path in root.rglob("*.so*")}
         run = [str(loader), "--library-path", ":".join(sorted(folders)), str(program)]
-        return cls([*limited, *run, *asked], work)
+        return cls([*run, *asked], work)
 
     def complaint(self) -> str | None:
-        """Run it: return how it ended and the end of what it printed, None where all is well."""
-        done = subprocess.run(
-            self.command,
-            cwd=self.folder,
-            env={},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode == 0:
-            return None
-        printed = (done.stdout + done.stderr).decode(errors="replace").strip()
-        return f"({_ending(done.returncode)}): {printed[-_MOST_CHARACTERS:]}"
+        """Run it: return how it ended and the end of what it printed, None where all is well.
+
+        It starts without a program between that limits it, and without pipes: of a check of some
+        milliseconds two were that (bench/README.md, "States after power cuts").
+        """
+        with TemporaryFile(dir=self.folder) as out, TemporaryFile(dir=self.folder) as err:
+            with subprocess.Popen(
+                self.command,
+                cwd=self.folder,
+                env={},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            ) as child:
+                resource.prlimit(child.pid, resource.RLIMIT_CPU, _CHECKER_LIMIT_S)
+            if child.returncode == 0:
+                return None
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read())
+        printed = b"".join(texts).decode(errors="replace").strip()
+        return f"({_ending(child.returncode)}): {printed[-_MOST_CHARACTERS:]}"
 
 
 def _local_checker(image: Image, program: str) -> Path:

@@ -63,9 +63,12 @@ def test_parts_of_two_runs_are_refused() -> None:
 def test_verdicts_of_user_mode_linux_say_so_and_count() -> None:
     name = Kind.POWER_CUTS.answer
     guest = {name: msgspec.json.encode(part(0, 1, state(5, "second", "0b")))}
-    found = {"states": [state(7, "boundary-all", "0a"), state(6, "subset", "0c", "lost")]}
+    states = [state(7, "boundary-all", "0a"), state(6, "subset", "0c", "lost")]
+    found = {"states": states, "second_draws": 2}
+    draws = msgspec.json.decode(guest[name])["draws"]
     add_native_verdicts(guest, {name: msgspec.json.encode(found)})
     whole = merged([msgspec.json.decode(guest[name])])
     assert [each.get("judge") for each in whole["states"]] == [None, NATIVE, NATIVE]
     assert whole["outcomes"] == {"kept": 2, "lost": 1}
     assert (whole["boundary_states"], whole["sampled_states"]) == (1, 2)
+    assert whole["draws"] == draws + 2

@@ -75,18 +75,22 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
             cache, job.image, job.machine, guest_input, timeout_s=timeout_s, tell=tell
         )
     _check(files.pop(_OUTCOME, None))
+    if all(name in files for name in user_mode.RUN_FILES):
+        run = {name: files.pop(name) for name in user_mode.RUN_FILES}
+        build = native_build(job)
+        found = user_mode.judge(cache, build, job.image, job.record, run, timeout_s)
+        _check(found.pop(_OUTCOME, None))
+        if job.kind is Kind.POWER_CUTS:
+            check_handed_disks(cache, job.image, found)
+            add_native_verdicts(files, found)
+        else:
+            files.update(found)
     if job.kind.answer not in files:
         raise GuestError(f"the guest handed out no {job.kind.answer}")
     if job.core:
         fold(files)
     if job.kind is Kind.POWER_CUTS:
         check_handed_disks(cache, job.image, files)
-        if native := native_build(job):
-            run = {name: files.pop(name) for name in user_mode.RUN_FILES}
-            found = user_mode.judge(cache, native, job.image, job.record, run, timeout_s)
-            _check(found.pop(_OUTCOME, None))
-            check_handed_disks(cache, job.image, found)
-            add_native_verdicts(files, found)
     return files
 
 

@@ -164,17 +164,21 @@ def test_user_mode_linux_finds_in_each_state_what_the_guest_finds(
         {
             (one["hash"], one["promises"]): one
             for one in cut(cache, image, native=build, cached=is_cached, **case)["states"]
-            if one["kind"] != "second"
         }
         for build, is_cached in (("", True), (key, True), (key, False))
     )
+    # What a recovery writes there is the same each time too: its second cuts have the same hashes.
     assert native == again
-    # Those whose recovery is cut again are judged in the guest.
-    judges = [one.pop("judge", "guest") for one in native.values()]
-    assert judges.count(NATIVE) > 100
+    assert sum(one["kind"] == "second" for one in native.values()) > 5
+    assert {one.pop("judge", "guest") for one in native.values()} == {NATIVE}
     for one in (*native.values(), *guest.values()):
         one.pop("smallest")  # of so many states each shrinks some
-    assert native == guest
+    assert first_cuts(native) == first_cuts(guest)
+
+
+def first_cuts(states: dict[Any, dict[str, Any]]) -> dict[Any, dict[str, Any]]:
+    """The states but those of second cuts: the times of a recovery are those of its machine."""
+    return {key: one for key, one in states.items() if one["kind"] != "second"}
 
 
 # Appends of three slots of the flash each.

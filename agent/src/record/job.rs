@@ -61,8 +61,7 @@ pub struct PowerCuts {
     /// The hash of a state whose disks are handed out, in the place of all judgements.
     #[serde(default)]
     pub image: Option<String>,
-    /// The build of User Mode Linux that judges all of them but second cuts; none: the guest judges
-    /// all.
+    /// The build of User Mode Linux that judges all of them; none: the guest does.
     #[serde(default)]
     pub native: Option<String>,
 }

@@ -6,6 +6,7 @@
 //! run.json says what is there; run_pages holds, of one disk after the other, the slots from before
 //! the run and then the pieces, each a slot. jojlab/guest/user_mode.py carries both files.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -15,7 +16,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::disks::{self, until_free};
+use super::disks::{MOST_PAGES, until_free};
 use super::states::State;
 use crate::device::disk::Disk;
 use crate::device::flash::{
@@ -28,16 +29,17 @@ use crate::lab::owners::Owners;
 const RUN: &str = "run.json";
 const PAGES: &str = "run_pages";
 
-/// Slots that are handed out: the other half of the room is for what is judged in the guest.
-pub const MOST_PAGES: usize = disks::MOST_PAGES / 2;
-
 const SECTOR_BYTES: usize = SLOT_BYTES / SECTORS;
 
 /// A run, and the states of it that are judged elsewhere.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HandedRun {
-    /// In the order of time; none is cut again while it recovers.
-    pub states: Vec<State>,
+    /// In the order of time, with their numbers among those of the whole job.
+    pub states: Vec<(usize, State)>,
+    /// The hashes and promises of all states of the job.
+    pub known: HashSet<(u64, u64)>,
+    /// The hash of a state whose disks are handed out, in the place of all judgements.
+    pub image: Option<String>,
     /// The workload's own (`Remains::handed`).
     pub remains: Value,
     /// Whether one could go on where the run ended, so that one must after each cut.

@@ -73,8 +73,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     };
     let states = chooser.choose();
     let tables = take_tables(output)?;
-    let room = cuts.native.as_ref().map_or(MOST_PAGES, |_| MOST_PAGES - handed_run::MOST_PAGES);
-    let mut judge = Judge::new(&stand, &*closed.remains, output, room)?;
+    let mut judge = Judge::new(&stand, &*closed.remains, output, MOST_PAGES)?;
     let is_image = |state: &&State| cuts.image.as_ref() == Some(&hash_words(state.hash));
     if let Some(state) = states.chosen.iter().find(is_image) {
         let mut walk = Walk::new(&written);
@@ -99,39 +98,39 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         disks.put(&written, DiskContents::before(&written))?;
         prove(&mut judge, "what was there before the program began", whole.start() - 1)?;
     }
-    let own = |(number, state): &(usize, &State)| {
-        number % cuts.parts == cuts.part && (state.has_second || cuts.native.is_none())
-    };
-    let names = stand.disks.iter().map(|disk| disk.name().to_owned()).collect();
+    let own = states.chosen.iter().copied().enumerate();
+    let own: Vec<(usize, State)> =
+        own.filter(|(number, _)| number % cuts.parts == cuts.part).collect();
+    let known = states.chosen.iter().map(|state| (state.hash, state.promises)).collect();
     let owners = Owners::from_capture(capture);
-    if cuts.native.is_some() {
-        let handed = states.chosen.iter().skip(cuts.part).step_by(cuts.parts);
-        let handed = handed.filter(|state| !state.has_second).copied().collect();
+    let (found, second_draws) = if cuts.native.is_some() {
         let remains = closed.remains.handed().ok_or_else(|| WrongUse(NOT_HANDED.to_owned()))?;
-        let (owners, disks) = (owners.clone(), Vec::new());
-        let run = HandedRun { states: handed, remains, must_go_on, owners, disks };
+        let (image, disks) = (cuts.image.clone(), Vec::new());
+        let run = HandedRun { states: own, known, image, remains, must_go_on, owners, disks };
         run.hand_out(&stand.disks, output)?;
-    }
-    let own: Vec<(usize, &State)> = states.chosen.iter().enumerate().filter(own).collect();
-    let judgings = own.len() / 2 + LEAST_JUDGINGS;
-    let mut judging = Judging {
-        written: &written,
-        transactions: &closed.transactions,
-        seed: case.seed,
-        image: cuts.image.as_deref(),
-        known: states.chosen.iter().map(|state| (state.hash, state.promises)).collect(),
-        shrinker: Shrinker::new(&written, owners, names, judgings),
-        disks,
-        judge,
-        second_draws: 0,
+        judge.finish()?;
+        (Vec::new(), 0)
+    } else {
+        let mut judging = Judging {
+            written: &written,
+            transactions: &closed.transactions,
+            seed: case.seed,
+            image: cuts.image.as_deref(),
+            known,
+            shrinker: Shrinker::new(&written, owners, disk_names(&stand), most_judgings(&own)),
+            disks,
+            judge,
+            second_draws: 0,
+        };
+        let Some(found) = judging.judge_all(&own)? else {
+            return judging.judge.finish_with_image(output);
+        };
+        if let Some(image) = &cuts.image {
+            return Err(no_such_state(image));
+        }
+        judging.judge.finish()?;
+        (found, judging.second_draws)
     };
-    let found = judging.judge_all(&own)?;
-    let Judging { judge, second_draws, .. } = judging;
-    let Some(found) = found else { return judge.finish_with_image(output) };
-    if let Some(image) = &cuts.image {
-        return Err(WrongUse(format!("power cuts: this run has no state {image}")).into());
-    }
-    judge.finish()?;
     let answer = Answer {
         case,
         cuts,
@@ -173,14 +172,14 @@ impl<'a> Judging<'a> {
     ///
     /// # Errors
     /// Where this machine failed to look: that says nothing of what is there.
-    fn judge_all(&mut self, own: &[(usize, &State)]) -> anyhow::Result<Option<Vec<Judged>>> {
+    fn judge_all(&mut self, own: &[(usize, State)]) -> anyhow::Result<Option<Vec<Judged>>> {
         let (written, transactions) = (self.written, self.transactions);
         let mut found: Vec<Judged> = Vec::new();
         // Those of cuts of the run: which of `found`, and of which state.
         let mut harmful = Vec::new();
         let mut unmountable = Vec::new();
         let mut walk = Walk::new(written);
-        for &(number, state) in own {
+        for (number, state) in own {
             walk.go_to(state.at_ns);
             self.disks.put(written, walk.contents(state.choice))?;
             let cut = Cut { transactions, at_ns: state.at_ns };
@@ -205,7 +204,7 @@ impl<'a> Judging<'a> {
             }
             let recovery = self.disks.recovery()?;
             self.second_draws += 1;
-            let (at_ns, choice) = draw_second(&recovery, self.seed, number as u64);
+            let (at_ns, choice) = draw_second(&recovery, self.seed, *number as u64);
             let mut second = Walk::new(&recovery);
             second.go_to(at_ns);
             let choice = second.without_impossible_tear(choice);
@@ -284,23 +283,34 @@ pub fn run_handed(
         refusal.is_none() == handed.must_go_on,
         "where the run ended one goes on in the guest or here, not in both: {refusal:?}"
     );
-    let names = stand.disks.iter().map(|disk| disk.name().to_owned()).collect();
-    let judgings = handed.states.len() / 2 + LEAST_JUDGINGS;
+    let judgings = most_judgings(&handed.states);
     let mut judging = Judging {
         written: &written,
         transactions: &[],
         seed: case.seed,
-        image: None,
-        known: HashSet::new(),
-        shrinker: Shrinker::new(&written, handed.owners, names, judgings),
+        image: handed.image.as_deref(),
+        known: handed.known,
+        shrinker: Shrinker::new(&written, handed.owners, disk_names(&stand), judgings),
         disks: CutDisks::new(&stand.disks, &models),
         judge,
         second_draws: 0,
     };
-    let own: Vec<(usize, &State)> = handed.states.iter().enumerate().collect();
-    let found = judging.judge_all(&own)?.unwrap_or_default();
+    let Some(found) = judging.judge_all(&handed.states)? else {
+        return judging.judge.finish_with_image(output);
+    };
+    if let Some(image) = &handed.image {
+        return Err(no_such_state(image));
+    }
     judging.judge.finish()?;
-    write(output, &json!({ "states": found }))
+    write(output, &json!({ "states": found, "second_draws": judging.second_draws }))
+}
+
+fn no_such_state(image: &str) -> anyhow::Error {
+    WrongUse(format!("power cuts: this run has no state {image}")).into()
+}
+
+fn disk_names(stand: &Stand) -> Vec<String> {
+    stand.disks.iter().map(|disk| disk.name().to_owned()).collect()
 }
 
 /// Has the user's judge look at a state in which nothing can have been lost.
@@ -345,6 +355,10 @@ fn write(output: &Path, answer: &Value) -> anyhow::Result<()> {
 
 /// Judgings that shrink what did harm: half as many as there are states, and these.
 const LEAST_JUDGINGS: usize = 32;
+
+fn most_judgings(states: &[(usize, State)]) -> usize {
+    states.len() / 2 + LEAST_JUDGINGS
+}
 
 /// A state, and what was found there.
 #[derive(Debug, Serialize)]
