@@ -50,8 +50,11 @@ _RANDOM = ("arch/um/os-Linux/util.c", "return getrandom(buf, len, flags);")
 _NOT_RANDOM = "memset(buf, 0x6a, len); return len;"
 # An object of ours is linked to it (kernel/user_mode).
 _OWN_OBJECT = ("arch/x86/um", "crc32c")
+# The name of the build is part of what they begin with (Documentation/kbuild/
+# reproducible-builds.rst).
+_NAMED = ("KBUILD_BUILD_TIMESTAMP=2020-01-01", "KBUILD_BUILD_USER=joj", "KBUILD_BUILD_HOST=joj")
 _TOOLS = (("make", "make"), ("gcc", "gcc"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"))
-_LINUX, _MODULE = "linux", "flash.ko"
+_LINUX, _MODULE, _IMAGE = "linux", "flash.ko", "initramfs"
 _MEMORY = "mem=1G"
 # 2020-01-02, a day after the guests' clocks begin, so that nothing there is of the future.
 _BEGIN_NS = 1_577_923_200 * 10**9
@@ -98,7 +101,7 @@ def build(cache: Cache, kernel_name: str, key: str) -> None:
             [source] = work.glob("linux-source-*/")
             _change(source)
             _configure(source)
-            make = ["make", f"-j{os.cpu_count() or 1}", "-C", str(source), "ARCH=um"]
+            make = ["make", f"-j{os.cpu_count() or 1}", "-C", str(source), "ARCH=um", *_NAMED]
             run_tool([*make, "KCFLAGS=-g0", "linux", "modules"], "build User Mode Linux")
             module = work / "flash"
             for path in flash_sources(FLASH):
@@ -168,8 +171,11 @@ def judge(
         for name in RUN_FILES:
             (work / name).write_bytes(files[name])
         shutil.copyfile(built / _MODULE, work / _MODULE)
+        (work / _IMAGE).symlink_to(image.initramfs)
+        # It draws random numbers from this line too, so paths are those that it sees; and from when
+        # it is interrupted, as by a pipe that takes more: what it prints goes to a file.
         command = [
-            *(str(built / _LINUX), _MEMORY, f"initrd={image.initramfs}", f"hostfs={work}"),
+            *(str(built / _LINUX), _MEMORY, f"initrd={_IMAGE}", "hostfs=."),
             *("time-travel=inf-cpu", f"time-travel-start={_BEGIN_NS}"),
             *("con=null", "con0=null,fd:1", "quiet", "panic=-1", "joj.judge"),
         ]
