@@ -52,7 +52,11 @@ _NOT_RANDOM = "memset(buf, 0x6a, len); return len;"
 _OWN_OBJECT = ("arch/x86/um", "crc32c")
 # The name of the build is part of what they begin with (Documentation/kbuild/
 # reproducible-builds.rst).
-_NAMED = ("KBUILD_BUILD_TIMESTAMP=2020-01-01", "KBUILD_BUILD_USER=joj", "KBUILD_BUILD_HOST=joj")
+_BUILD_NAME = (
+    "KBUILD_BUILD_TIMESTAMP=2020-01-01",
+    "KBUILD_BUILD_USER=joj",
+    "KBUILD_BUILD_HOST=joj",
+)
 _TOOLS = (("make", "make"), ("gcc", "gcc"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"))
 _LINUX, _MODULE, _IMAGE = "linux", "flash.ko", "initramfs"
 _MEMORY = "mem=1G"
@@ -101,7 +105,7 @@ def build(cache: Cache, kernel_name: str, key: str) -> None:
             [source] = work.glob("linux-source-*/")
             _change(source)
             _configure(source)
-            make = ["make", f"-j{os.cpu_count() or 1}", "-C", str(source), "ARCH=um", *_NAMED]
+            make = ["make", f"-j{os.cpu_count() or 1}", "-C", str(source), "ARCH=um", *_BUILD_NAME]
             run_tool([*make, "KCFLAGS=-g0", "linux", "modules"], "build User Mode Linux")
             module = work / "flash"
             for path in flash_sources(FLASH):
@@ -173,8 +177,10 @@ def judge(
         shutil.copyfile(built / _MODULE, work / _MODULE)
         (work / _IMAGE).symlink_to(image.initramfs)
         # It draws random numbers from this line too, so paths are those that it sees; and from when
-        # it is interrupted, as by a pipe that takes more: what it prints goes to a file.
+        # it is interrupted, as by a pipe that takes more: what it prints goes to a file. Its memory
+        # begins behind its heap, which without -R lies elsewhere each time.
         command = [
+            *(str(need_tool("setarch", "util-linux")), "-R"),
             *(str(built / _LINUX), _MEMORY, f"initrd={_IMAGE}", "hostfs=."),
             *("time-travel=inf-cpu", f"time-travel-start={_BEGIN_NS}"),
             *("con=null", "con0=null,fd:1", "quiet", "panic=-1", "joj.judge"),
