@@ -115,7 +115,9 @@ fn sqlite_vfs(folder: &Path) {
             .current_dir(folder)
             .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC"])
             .args(["-DSQLITE_CORE", "-Dfdatasync=joj_vfs_fdatasync", "-Dfsync=joj_vfs_fsync"])
-            .arg(format!("-I{}", variable("DEP_SQLITE3_INCLUDE")))
+            .arg(format!("-I{}", sqlite_headers()))
+            // As sqlite3.h has it from 3.33 on; before it was called SQLITE_OPEN_MASTER_JOURNAL.
+            .arg("-DSQLITE_OPEN_SUPER_JOURNAL=0x00004000")
             .args(["-c", &name, "-o"])
             .arg(&object));
         println!("cargo::rustc-link-arg={}", object.display());
@@ -141,6 +143,13 @@ fn libelf(folder: &Path) {
     if needed.split_whitespace().any(|word| word == "-lzstd") {
         println!("cargo::rustc-link-arg=-l:libzstd.a");
     }
+}
+
+/// The folder of sqlite3.h: of what libsqlite3-sys comes with, or of another SQLite that it is told
+/// to link (jojlab/guest/image/own_sqlite.py).
+fn sqlite_headers() -> String {
+    println!("cargo::rerun-if-env-changed=SQLITE3_INCLUDE_DIR");
+    std::env::var("DEP_SQLITE3_INCLUDE").unwrap_or_else(|_| variable("SQLITE3_INCLUDE_DIR"))
 }
 
 fn variable(name: &str) -> String {

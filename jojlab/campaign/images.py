@@ -11,18 +11,20 @@ from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan, chooses_buffers, is_on_raw_nand, runs_by_wall_clock
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import NO_EXTRAS, Extras, Image
+from jojlab.guest.image.own_sqlite import agent_with_sqlite
 from jojlab.guest.image.ready import CHOSEN_BUFFERS, RAW_NAND, ready_image, ready_wall_image
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.field import Value
 
+_SQLITE = "sqlite"
 # What the name of an image says of what it holds.
 _KINDS = (("raw NAND", (RAW_NAND, CHOSEN_BUFFERS)), ("chosen buffers", (CHOSEN_BUFFERS,)))
 
 
 def image_name(case: Case) -> str:
-    """Return the name of a case's image: its kernel, its architecture where that is not x86-64,
-    `raw NAND` where the case is on it, and `chosen buffers` where it names the allocator of UBI's
-    or UBIFS's buffers.
+    """Return the name of a case's image: its kernel, its architecture where that is not x86-64, its
+    SQLite where that is not the agent's own, `raw NAND` where the case is on it, and `chosen
+    buffers` where it names the allocator of UBI's or UBIFS's buffers.
 
     Cases on block devices have the same image, and so the same numbers, whether or not another case
     of the experiment is on raw NAND: more modules move the guest's addresses and so its times.
@@ -30,6 +32,7 @@ def image_name(case: Case) -> str:
     kernel = str(case.settings["kernel"])
     machine = str(case.settings["machine"])
     others = [machine] if machine != X86_64.name else []
+    others += [f"the SQLite of {folder}"] if (folder := case.inputs.get(_SQLITE)) else []
     words = [
         kernel,
         *others,
@@ -80,16 +83,17 @@ def images_of(
     Raises MachineError where this machine lacks something, or a kernel cannot be had.
     """
     cases = planned.experiment.cases
-    needed = {image_name(case): case.settings for case in cases if not case.skip}
+    needed = {image_name(case): case for case in cases if not case.skip}
     live = runs_by_wall_clock(cases)
     images = dict[str, Image]()
-    for name, settings in needed.items():
-        kernel, machine = str(settings["kernel"]), str(settings["machine"])
+    for name, case in needed.items():
+        kernel, machine = str(case.settings["kernel"]), str(case.settings["machine"])
+        own, agent = partial(tell, name), None
+        if folder := case.inputs.get(_SQLITE):
+            agent = agent_with_sqlite(cache, folder, own)
         if live:
-            images[name] = ready_wall_image(cache, kernel, partial(tell, name))
+            images[name] = ready_wall_image(cache, kernel, own, agent)
         else:
-            architecture = ARCHITECTURES[machine]
-            images[name] = ready_image(
-                cache, _extras(settings), kernel, partial(tell, name), architecture
-            )
+            extras, architecture = _extras(case.settings), ARCHITECTURES[machine]
+            images[name] = ready_image(cache, extras, kernel, own, architecture, agent)
     return Images(images)

@@ -39,7 +39,7 @@ class CaseInputs:
 
     def inputs_for(self, case: Case) -> tuple[Input, ...]:
         """Return those of a case; UseError where one cannot be read, or is too large."""
-        return tuple(self._input(case, name, path) for name, path in case.inputs.items())
+        return tuple(self._input(case, name, path) for name, path in _guest_files(case).items())
 
     def _input(self, case: Case, name: str, path: Path) -> Input:
         key = (name, path, case.settings.get("other_programs"))
@@ -70,9 +70,15 @@ def named_here(text: str, case: Case) -> str:
 
 def inputs_bytes(case: Case) -> int:
     """Return what the guest's memory holds of a case's inputs, at most."""
-    trees = [(_members(case, name, path), path) for name, path in case.inputs.items()]
+    trees = [(_members(case, name, path), path) for name, path in _guest_files(case).items()]
     sizes = [path.stat().st_size if tree is None else size_bytes(tree) for tree, path in trees]
     return _COPIES * sum(sizes)
+
+
+def _guest_files(case: Case) -> dict[str, Path]:
+    """Return the inputs that a guest is given: not what its agent was built with."""
+    named = case.inputs.items()
+    return {name: path for name, path in named if BY_NAME[name].kind is not FieldKind.SOURCES}
 
 
 def _members(case: Case, name: str, path: Path) -> Mapping[str, Path | str] | None:
@@ -83,8 +89,8 @@ def _members(case: Case, name: str, path: Path) -> Mapping[str, Path | str] | No
     return needs(path, [found_program(other, "other_programs = ") for other in others])
 
 
-# Fields that are no part of the record: two choose the image, and one has set others.
-_NOT_OF_RECORD = ("kernel", "machine", "software")
+# Fields that are no part of the record: three choose the image, and one has set others.
+_NOT_OF_RECORD = ("kernel", "machine", "software", "sqlite")
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
         for name, value in fields.items()
         if BY_NAME[name].is_list
     }
-    fields |= {field: f"{INPUTS}/{field}" for field in case.inputs}
+    fields |= {field: f"{INPUTS}/{field}" for field in _guest_files(case)}
     record: dict[str, Any] = {"seed": seed, "case": fields}
     if name in EMULATED:
         record["disk"] = EMULATED[name].disk

@@ -65,9 +65,10 @@ def check_inputs(case: Case, where: str) -> None:
         if is_system_program(name, value):
             continue
         kind = BY_NAME[name].kind
-        if kind is FieldKind.FOLDER and not path.is_dir():
+        is_folder = kind in (FieldKind.FOLDER, FieldKind.SOURCES)
+        if is_folder and not path.is_dir():
             raise UseError(f"{where}: {name} = {value!r}: {path} is no folder", "name a folder")
-        if kind is not FieldKind.FOLDER and not path.is_file():
+        if not is_folder and not path.is_file():
             if kind is FieldKind.PROGRAM or not path.is_dir():
                 what = "is no file" if kind is FieldKind.PROGRAM else "is no file or folder"
                 raise UseError(f"{where}: {name} = {value!r}: {path} {what}", "name one")

@@ -352,3 +352,9 @@ def test_an_experiment_has_the_name_of_its_folder_however_it_is_named(
     assert read(find("..")).name == read(find("../experiment.toml")).name == "my-app"
     monkeypatch.chdir(folder)
     assert read(find(".")).name == read(find("experiment.toml")).name == "my-app"
+
+
+def test_a_path_of_the_command_line_is_the_users_and_a_word_of_joj_none() -> None:
+    field = BY_NAME["sqlite"]
+    assert field.parse("bundled", "here") == "bundled"
+    assert field.parse("older", "here") == str(Path("older").absolute())

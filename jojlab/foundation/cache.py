@@ -38,6 +38,7 @@ from platformdirs import user_cache_path
 from jojlab.foundation.errors import disk_errors
 
 KINDS = (
+    "agents",
     "packages",
     "kernels",
     "user-mode",

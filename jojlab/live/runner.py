@@ -28,6 +28,7 @@ from jojlab.model.field import Field, FieldKind, Value
 from jojlab.model.fields import BY_NAME, FIELDS
 from jojlab.model.workload import FAULTS
 from jojlab.model.workloads import WORKLOADS
+from jojlab.model.workloads.sqlite import BUNDLED
 from jojlab.trace.run_folder import RunFolder
 
 # The directory and its machine decide these, not the case.
@@ -136,7 +137,7 @@ def _end_early(run: RunFolder, was_there: bool, why: str) -> None:
 
 # The machine decides these; of its filesystem and how it is mounted the case decides.
 _OF_THE_DEVICE = (
-    "device", "kernel", "machine", "journal_device", "completion", "mkfs_options",
+    "device", "kernel", "machine", "journal_device", "completion", "mkfs_options", "sqlite",
 )  # fmt: skip
 
 
@@ -151,6 +152,11 @@ def refuse_cases(experiment: Experiment) -> None:
             f"{experiment.where}: --clock wall is for filesystems on raw NAND, and not for "
             f"{', '.join(sorted(others))}",
             "add --set filesystem=ubifs; on a disk of this machine, use joj bench",
+        )
+    if any(each.get("sqlite", BUNDLED) != BUNDLED for each in settings):
+        raise UseError(
+            f"{experiment.where}: --clock wall runs the SQLite of this machine's agent alone",
+            "drop sqlite, or run the case in the lab: without --clock wall",
         )
     known: dict[tuple[tuple[str, Value], ...], Case] = {}
     for case in experiment.cases:

@@ -50,5 +50,9 @@ def test_cases_keep_what_is_theirs_and_others_are_refused() -> None:
     assert not {"device", "kernel", "mkfs_options"} & set(case)
     with pytest.raises(UseError, match="not for ext4, f2fs"):
         refuse_cases(read(find("first-look")))
+    with pytest.raises(UseError, match="SQLite of this machine's agent alone"):
+        refuse_cases(
+            read(find("first-look"), ["filesystem=ubifs", "device=nand-slc-512mb", "sqlite=."])
+        )
     with pytest.raises(UseError, match="differ only in what this machine decides"):
         refuse_cases(read(find("ubifs-allocation"), ["kernel=installed,mainline"]))

@@ -26,6 +26,7 @@ class FieldKind(Enum):
     NUMBER = auto()  # a whole number in the field's range
     FOLDER = auto()  # the path of a folder; all beneath it goes into the guest
     FILE_OR_FOLDER = auto()  # the path of either
+    SOURCES = auto()  # the path of a folder that the agent is built with; it stays on this machine
     PROGRAM = auto()  # the path of a program, or the name of one of the system's
     WORDS = auto()  # words for the guest, quoted as in a shell
     PROGRAMS = auto()  # words, each the name of a program, or on the command line its path
@@ -75,14 +76,15 @@ class Field:
 
     @property
     def is_input(self) -> bool:
-        """Return whether its text is the path of something that goes into the guest."""
-        return self.kind in (FieldKind.FOLDER, FieldKind.FILE_OR_FOLDER, FieldKind.PROGRAM)
+        """Return whether its text is the path of something that a guest needs."""
+        paths = (FieldKind.FOLDER, FieldKind.FILE_OR_FOLDER, FieldKind.PROGRAM, FieldKind.SOURCES)
+        return self.kind in paths
 
     @property
     def path_word(self) -> str:
         """Return what stands for its text in a message."""
-        words = {FieldKind.FOLDER: "FOLDER", FieldKind.FILE_OR_FOLDER: "PATH"}
-        return words.get(self.kind, "NAME")
+        words = {FieldKind.FILE_OR_FOLDER: "PATH", FieldKind.PROGRAM: "NAME"}
+        return words.get(self.kind, "FOLDER")
 
     @property
     def is_list(self) -> bool:
@@ -167,7 +169,7 @@ class Field:
         """Read a value from the command line; a file's path is relative to the user's folder."""
         if self.kind is FieldKind.PROGRAM and "/" not in text:
             return self.check(text, where)
-        if self.is_input and text:
+        if self.is_input and text and text not in self.built_in:
             return str(Path(text).absolute())
         if not self.is_number:
             return self.check(text, where)

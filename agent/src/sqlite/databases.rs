@@ -6,7 +6,7 @@
 //! transactions.
 
 use std::cell::Cell;
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -230,6 +230,7 @@ impl Databases {
         Ok(json!({
             "databases": databases,
             "sqlite_version": rusqlite::version(),
+            "sqlite_source_id": source_id(),
             "sqlite_compile_options": options,
         }))
     }
@@ -246,6 +247,13 @@ impl Databases {
         }
         Ok(followed.databases.iter().map(|database| database.path.clone()).collect())
     }
+}
+
+/// The check-in of the SQLite that runs.
+fn source_id() -> String {
+    // SAFETY: SQLite's own constant text, which ends in a NUL.
+    let text = unsafe { CStr::from_ptr(ffi::sqlite3_sourceid()) };
+    text.to_string_lossy().into_owned()
 }
 
 /// Opens the first database, attaches the others, and sets each one's settings.

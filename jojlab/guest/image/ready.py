@@ -61,19 +61,23 @@ def ready_image(
     kernel: str = INSTALLED,
     tell: Callable[[], None] = lambda: None,
     architecture: Architecture = X86_64,
+    agent: Path | None = None,
 ) -> Image:
-    """Return the image with jojlab's agent and flash device, built if need be.
+    """Return the image with jojlab's agent, or another, and flash device, built if need be.
 
     `kernel` and `architecture` are of chosen_kernel. `tell` is called before it is built.
     """
-    return _ready(cache, FLASH, extras, kernel, tell, architecture)
+    return _ready(cache, FLASH, extras, kernel, tell, architecture, agent)
 
 
 def ready_wall_image(
-    cache: Cache, kernel: str = INSTALLED, tell: Callable[[], None] = lambda: None
+    cache: Cache,
+    kernel: str = INSTALLED,
+    tell: Callable[[], None] = lambda: None,
+    agent: Path | None = None,
 ) -> Image:
     """Return the image of the guest by the clock on the wall: drivers in place of the device."""
-    return _ready(cache, None, DRIVERS, kernel, tell, X86_64)
+    return _ready(cache, None, DRIVERS, kernel, tell, X86_64, agent)
 
 
 def _ready(
@@ -83,8 +87,9 @@ def _ready(
     name: str,
     tell: Callable[[], None],
     architecture: Architecture,
+    own_agent: Path | None,
 ) -> Image:
-    agent = agent_path(architecture.name)
+    agent = own_agent or agent_path(architecture.name)
 
     def build(sources: Sources) -> _KnownImage:
         tell()

@@ -6,6 +6,7 @@ and 2.1); interior pages, a few per cent, are left out.
 
 from __future__ import annotations
 
+from jojlab.model.architecture import X86_64
 from jojlab.model.field import Changes, Field, FieldKind, Settings
 from jojlab.model.filesystem import MIB
 from jojlab.model.filesystems import FILESYSTEMS
@@ -29,7 +30,21 @@ UPDATE_ROWS = 1000
 # (agent/src/workload/sqlite/mod.rs).
 _WAL_PORTION_BYTES = 64 * MIB
 
+# The SQLite that the agent comes with.
+BUNDLED = "bundled"
+
 FIELDS: tuple[Field, ...] = (
+    Field(
+        "sqlite",
+        "the SQLite that runs: bundled, that of the agent; or a folder with the amalgamation of "
+        "another, sqlite3.c and sqlite3.h, and its compile-options.txt if it has one "
+        "(docs/own-sql.md)",
+        BUNDLED,
+        kind=FieldKind.SOURCES,
+        group=SQLITE,
+        changes=Changes.TARGET,
+        built_in=(BUNDLED,),
+    ),
     Field(
         "journal_mode",
         "PRAGMA journal_mode",
@@ -303,6 +318,8 @@ def _settings_refusal(settings: Settings) -> str:
         FILESYSTEMS[str(settings["filesystem"])].has_batch_atomic_write
     ):
         return _no_batches(settings)
+    if settings["sqlite"] != BUNDLED and settings["machine"] != X86_64.name:
+        return f"sqlite: an agent with another SQLite is built for {X86_64.name} alone"
     if settings["autocheckpoint"] == "sqlite" and settings["checkpoint_mode"] != "passive":
         return f"SQLite's own checkpoints are passive, not {settings['checkpoint_mode']}"
     if (settings["failed_sync"] or settings["free_kib"]) and settings["regime"] == "reopened":
