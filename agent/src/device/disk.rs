@@ -231,6 +231,9 @@ pub(super) fn wait_for_node(node: &Path) -> Result<(), DiskError> {
 // The modules flash.ko and raw_nand.ko of the guest: inserts them with the parameters of device
 // profiles, which makes the disks /dev/flash0, /dev/flash1 ..., or raw NAND.
 
+/// Their names in /proc/modules.
+pub const MODULES: [&str; 2] = ["flash", "raw_nand"];
+
 /// The reason why the module makes no disks.
 #[derive(Debug, thiserror::Error)]
 pub enum FlashModuleError {
