@@ -46,6 +46,7 @@ def test_help_tells_values_and_defaults() -> None:
         "Fields of file-metadata",
         "Fields of replay",
         "Fields of program",
+        "Fields of workloads beneath which an error can be planted",
         "Options",
     ]
 

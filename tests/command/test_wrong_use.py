@@ -34,7 +34,7 @@ JUDGE, OWN = ("verify", "durability"), ("--program", "sh", "--check", "sh")
         (["diff", "nowhere", "nowhere"], "no such folder"),
         (["device", "show", "./nowhere"], "nowhere does not exist"),
         ([*JUDGE, *OWN, "--faults", "short-write"], "--faults short-write: no such error"),
-        ([*JUDGE, "first-look", "--faults", "no-space"], "no error is planted beneath sqlite-ins"),
+        ([*JUDGE, "write-fsync", "--faults", "no-space"], "no error is planted beneath file-wri"),
         ([*JUDGE, *OWN, "--faults", "no-space", "--without-sync"], "are runs of their own"),
         ([*JUDGE, "first-look", "--generate", "3"], "takes --set and no experiment or program"),
         ([*JUDGE, "--generate", "3", "--set", "filesystem=fat"], "filesystem cannot be 'fat'"),
