@@ -401,7 +401,8 @@ def _after_return(case: CaseSummary) -> str:
     """Return which moment is that of a promise."""
     if case.has_own_check:
         return "just after a line was acknowledged"
-    return f"just after {'a commit' if _commit(case) == 'commit' else 'an operation'} returned"
+    article = "a" if _commit(case) == "commit" else "an"
+    return f"just after {article} {_commit(case)} returned"
 
 
 def _boundaries(result: Durability) -> str:

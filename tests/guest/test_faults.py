@@ -239,7 +239,7 @@ def test_scripts_go_on_after_a_transaction_that_failed(tmp_path: Path, workload:
 question = "What do scripts promise after an error?"
 [case]
 workload   = "{workload}"
-scripts    = "{scripts}"
+scripts    = "scripts"
 filesystem = "ext4"
 """
     for mode in ("truncate", "wal"):

@@ -110,9 +110,7 @@ DATA_WRITEBACK = Cause(
 NO_JOURNAL = Cause(
     "filesystem-without-journal",
     "ext4 without a journal: a power cut leaves its bitmaps and inodes as they were in between; "
-    "until e2fsck has mended them it may give blocks of a database to another file",
-    "ext4 without a journal: a power cut leaves its bitmaps and inodes as they were in between; "
-    "until e2fsck has mended them it may give blocks of a file to another one",
+    "until e2fsck has mended them it may give blocks of one file to another",
 )
 _WITHOUT_JOURNAL = "-O ^has_journal"
 
