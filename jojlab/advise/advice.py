@@ -23,7 +23,7 @@ from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
 from jojlab.analysis.run.durability import Durability
 from jojlab.analysis.run.risks import Guarantee, broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, summarise
-from jojlab.campaign.campaign import USUAL_CASE_S, USUAL_STATE_S, Campaign, format_duration
+from jojlab.campaign.campaign import USUAL_CASE_S, Campaign, format_duration, usual_state_s
 from jojlab.campaign.images import Images, images_of
 from jojlab.campaign.jobs import RunProgress
 from jojlab.campaign.power_cuts import verdicts
@@ -31,6 +31,7 @@ from jojlab.experiment.plan import Plan, plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, UseError
 from jojlab.foundation.printable import plural
+from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
 from jojlab.model.field import Value
 from jojlab.trace.run_folder import RunFolder
@@ -126,11 +127,12 @@ class Adviser:
         work: Path,
         show_progress: Shown,
         make_images: Callable[[Plan, Cache], Images] = images_of,
+        make_native: Callable[[Plan, Cache, Options], Mapping[str, str]] = lambda *_: {},
         announce: Callable[[Choice], None] = lambda answer: None,
     ) -> None:
         self.asked, self.space = request, request.space
         self.lab, self.work, self.shown = lab, work, show_progress
-        self._make_images, self._announce = make_images, announce
+        self._make_images, self._make_native, self._announce = make_images, make_native, announce
         self.scores: dict[Candidate, Score] = {}
         self.advice = Advice()
         self.under_way = ""
@@ -374,12 +376,18 @@ class Adviser:
         """The images that all candidates run in, made before the first of them."""
         return self._make_images(self._plan({"present": self.space.own}), self.lab.cache)
 
+    @cached_property
+    def native(self) -> Mapping[str, str]:
+        """The builds of User Mode Linux that judge in place of guests, if that is asked for."""
+        planned = self._plan({"present": self.space.own})
+        return self._make_native(planned, self.lab.cache, self.lab.options) if self._cuts else {}
+
     @contextlib.contextmanager
     def _step(self, title: str, planned: Plan, unit: str) -> Iterator[tuple[Campaign, RunProgress]]:
         """Yield the campaign of a step, each of whose cases and seeds makes one unit, and who is
         notified of its progress.
         """
-        campaign = Campaign(planned, self.images, self.lab)
+        campaign = Campaign(planned, self.images, self.lab, self.native)
         self.under_way = title
         with self.shown(title, campaign.steps, unit) as watcher:
             yield campaign, watcher
@@ -419,10 +427,11 @@ def _is_less(each: LineDelta) -> bool:
     return chosen is None or (now.requests >= chosen.requests and now.bytes >= chosen.bytes)
 
 
-def outlook(request: AdviceRequest, jobs: int) -> str:
-    """Say how many settings are to be measured and how many states judged, and how long `jobs`
-    guests at a time take for that where each case is a usual one.
+def outlook(request: AdviceRequest, options: Options) -> str:
+    """Say how many settings are to be measured and how many states judged, and how long that takes
+    where each case is a usual one.
     """
+    state_s, jobs = usual_state_s(native=options.native), options.jobs
     space, regimes = request.space, len(request.shares)
     first = first_round(space)
     most = len(first) + KEPT * (len(neighbours(space, first[-1])) + 1)
@@ -433,7 +442,7 @@ def outlook(request: AdviceRequest, jobs: int) -> str:
     # An answer whose run has too few states is judged twice more, by four thirds as many each; of a
     # recording once, by twice as many.
     again = 8 / 3 * request.answers * regimes * request.states if cut else 0
-    seconds = (most * regimes * USUAL_CASE_S + (judged + again) * USUAL_STATE_S) / jobs
+    seconds = (most * regimes * USUAL_CASE_S + (judged + again) * state_s) / jobs
     among = f" that the manuals allow for {space.guarantee}" if promised else ""
     states = (
         f"; then {cut * regimes} times {request.states:,} states after power cuts" if cut else ""
@@ -443,7 +452,7 @@ def outlook(request: AdviceRequest, jobs: int) -> str:
     return (
         f"{len(space.candidates):,} settings{among}; {len(first)} in the first round, some {most} "
         f"in all, each in {' and '.join(filter(None, request.shares)) or 'one run'}{states}: "
-        f"by {USUAL_CASE_S:g} s for a usual case and {USUAL_STATE_S:g} s a state some "
+        f"by {USUAL_CASE_S:g} s for a usual case and {state_s:g} s a state some "
         f"{format_duration(seconds)} on {plural(jobs, 'core')}, longer where the app's own run is, "
         "less what the cache has; Ctrl-C keeps what is finished"
     )

@@ -29,9 +29,9 @@ from jojlab.trace.run_folder import RunFolder, folder_name
 # experiment with longer cases takes longer.
 USUAL_CASE_S = 6.0
 # Of first-look, processor time; docs/power-cuts.md has the command.
-USUAL_STATE_S = 0.1
+_STATE_S = 0.1
 # Where User Mode Linux judges them: bench/README.md.
-NATIVE_STATE_S = 0.04
+_NATIVE_STATE_S = 0.04
 # A run that takes less is not announced.
 SHORT_S = 120.0
 
@@ -176,7 +176,7 @@ class Campaign:
         guests = sum(count for _, count in left)
         wanted = sum(each.states * count // len(each.jobs) for each, count in left)
         jobs = self.lab.options.jobs
-        state_s = NATIVE_STATE_S if self.native else USUAL_STATE_S
+        state_s = usual_state_s(native=bool(self.native))
         seconds = (guests * USUAL_CASE_S + wanted * state_s) / jobs
         if seconds < SHORT_S:
             return ""
@@ -197,6 +197,11 @@ class Campaign:
         chosen = {case.case_id for case in (self.cases if cases is None else cases)}
         seeds = len(self.planned.experiment.seeds)
         return power_cuts.requests(self.jobs, states, seeds, chosen, self.native)
+
+
+def usual_state_s(*, native: bool) -> float:
+    """Return the seconds of processor time that judging a state usually takes."""
+    return _NATIVE_STATE_S if native else _STATE_S
 
 
 def format_duration(seconds: float) -> str:

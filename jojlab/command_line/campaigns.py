@@ -41,15 +41,19 @@ def begin_campaign(planned: Plan, options: Options) -> Campaign:
     cache = Cache.default()
     lab = Lab(cache, options_for(planned, options))
     images = announced_images(planned, cache)
-    return Campaign(planned, images, lab, _native_builds(planned, cache) if options.native else {})
+    return Campaign(planned, images, lab, native_builds(planned, cache, options))
 
 
-def _native_builds(planned: Plan, cache: Cache) -> dict[str, str]:
-    """Return the builds of User Mode Linux of the cases' kernels, by their names, built if need be;
-    say so on stderr, as that takes a while.
+def native_builds(planned: Plan, cache: Cache, options: Options) -> dict[str, str]:
+    """Return the builds of User Mode Linux that judge, of the cases' kernels, by their names, built
+    if need be; say so on stderr, as that takes a while. Without --native there are none.
 
     Raises UseError where a case cannot be judged by one, MachineError where none can be built.
     """
+    if not options.native:
+        return {}
+    if options.cluster:
+        raise UseError("--native judges on this machine alone", "drop it, or drop --cluster")
     cases = [case for case in planned.experiment.cases if not case.skip]
     for case in cases:
         if reason := native_refusal(case):

@@ -81,6 +81,12 @@ durability_option = option(
     is_flag=True,
     help="Cut the power too, and show what survives (docs/power-cuts.md).",
 )
+native_option = option(
+    "--native",
+    is_flag=True,
+    help="Judge states after power cuts in User Mode Linux of the guest's kernel, which is built "
+    "once; of SQLite's own workloads (docs/power-cuts.md).",
+)
 states_option = option(
     "--states",
     metavar="N",

@@ -10,13 +10,14 @@ from jojlab.advise.advice import Adviser, Choice, outlook, saved
 from jojlab.advise.request import advice_request, given_fields
 from jojlab.advise.search import Limits
 from jojlab.analysis.run.summary import summarise
-from jojlab.command_line.campaigns import announced_images
+from jojlab.command_line.campaigns import announced_images, native_builds
 from jojlab.command_line.group import command, option
 from jojlab.command_line.options import (
     PATH,
     cluster_option,
     jobs_option,
     json_option,
+    native_option,
     out_folder,
     timeout_option,
 )
@@ -106,6 +107,7 @@ from jojlab.report.shared.console import terminal
 @option(
     "--answers", metavar="N", type=click.IntRange(1, 20), default=3, help="Answers in the ranking."
 )
+@native_option
 @jobs_option
 @timeout_option
 @cluster_option
@@ -124,6 +126,7 @@ def advise(
     journal_device: str,
     states: int,
     answers: int,
+    native: bool,
     jobs: int,
     timeout: float,
     cluster: str,
@@ -165,14 +168,16 @@ def advise(
     for note in request.notes:
         click.echo(printable(note), err=True)
     cache = Cache.default()
-    lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster))
-    click.echo(outlook(request, lab.options.jobs), err=True)
+    lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster, native=native))
+    click.echo(outlook(request, lab.options), err=True)
 
     def announce(answer: Choice) -> None:
         click.echo(printable(so_far_line(answer, request.space)), err=True)
 
     with cache.work_dir() as work, out_folder(out, Path("runs") / "advise") as folder:
-        adviser = Adviser(request, lab, work, run_progress, announced_images, announce)
+        adviser = Adviser(
+            request, lab, work, run_progress, announced_images, native_builds, announce
+        )
         try:
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:

@@ -23,6 +23,7 @@ from jojlab.command_line.options import (
     field_values,
     figures_option,
     json_option,
+    native_option,
     states_option,
     timeout_option,
 )
@@ -67,6 +68,7 @@ from jojlab.report.summary import print_case, print_warnings
 @timeout_option
 @cluster_option
 @durability_option
+@native_option
 @states_option
 @figures_option
 @json_option()
@@ -77,6 +79,7 @@ def bill(
     timeout: float,
     cluster: str,
     durability: bool,
+    native: bool,
     states: int,
     figures: bool,
     as_json: bool,
@@ -123,7 +126,9 @@ def bill(
     experiment = apply(experiment, settings)
     if experiment.matrix or len(experiment.seeds) > 1:
         raise UseError("joj bill is of one case and one seed", "joj run compares several")
-    options = Options(use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
+    if native and not durability:
+        raise UseError("--native judges what power cuts leave", "add --durability")
+    options = Options(use_cache=not no_cache, timeout_s=timeout, cluster=cluster, native=native)
     with Cache.default().work_dir() as work:
         campaign = begin_campaign(plan(experiment.expanded()), options)
         run = campaign.run(work / "bill", RunProgress())

@@ -33,6 +33,7 @@ from jojlab.command_line.options import (
     json_option,
     memory_model_option,
     nand_option,
+    native_option,
     no_cache_option,
     set_option,
     states_option,
@@ -68,6 +69,7 @@ from jojlab.trace.run_folder import RunFolder
 @timeout_option
 @cluster_option
 @durability_option
+@native_option
 @states_option
 @memory_model_option
 @clock_option
@@ -84,6 +86,7 @@ def run(
     timeout: float,
     cluster: str,
     durability: bool,
+    native: bool,
     states: int,
     memory_model: str,
     clock: str,
@@ -132,7 +135,11 @@ def run(
     if memory_model:
         core_named(memory_model)  # refused before anything runs
         refuse_unmodelled(choice.cases)
-    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
+    if native and not durability:
+        raise UseError("--native judges what power cuts leave", "add --durability")
+    options = Options(
+        jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster, native=native
+    )
     campaign = begin_campaign(plan(choice), options)
     folder = out or free_folder(Path("runs") / choice.name)
     if not cluster and (words := campaign.estimate()):

@@ -17,7 +17,7 @@ from tests.captures import CaptureBuilder, run_of
 
 def test_every_field_has_an_option_and_no_other_has() -> None:
     own = {"seed", "no_cache", "timeout", "as_json", "settings", "argument", "cluster", "like",
-           "durability", "states", "figures"}  # fmt: skip
+           "durability", "native", "states", "figures"}  # fmt: skip
     assert {option.name for option in bill.params} - own == {field.name for field in FIELDS}
 
 
@@ -61,6 +61,14 @@ def test_set_changes_one_case_and_makes_no_axis() -> None:
         answer = CliRunner().invoke(app, ["bill", "--set", setting])
         assert answer.exit_code == 2
         assert words in answer.stderr
+
+
+@pytest.mark.parametrize("words", ["bill", "run first-look"])
+def test_native_judging_is_of_power_cuts(words: str) -> None:
+    answer = CliRunner().invoke(app, [*words.split(), "--native"])
+    assert answer.exit_code == 2
+    assert "--native judges what power cuts leave" in answer.stderr
+    assert "add --durability" in answer.stderr
 
 
 def test_a_number_must_be_one() -> None:

@@ -21,6 +21,7 @@ from jojlab.command_line.options import (
     experiment_argument,
     jobs_option,
     json_option,
+    native_option,
     no_cache_option,
     set_option,
     states_option,
@@ -296,12 +297,7 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     help="Run a program in N orders of its threads, the kernel's own and drawn ones "
     "(docs/own-engine.md).",
 )
-@option(
-    "--native",
-    is_flag=True,
-    help="Judge the states in User Mode Linux of the guest's kernel, which is built once; of "
-    "SQLite's own workloads (docs/power-cuts.md).",
-)
+@native_option
 @states_option
 @jobs_option
 @no_cache_option
@@ -358,7 +354,8 @@ def durability(
       joj verify durability first-look --set filesystem=ext4 --native
       joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
-    What was judged is kept: joj run, joj bill and their reports show it from then on.
+    What was judged is kept: joj run, joj bill and their reports show it from then on; what was
+    judged with --native with --durability --native.
 
     Exit code 1 if a power cut did harm that the manuals rule out, or that a program's check found,
     or if a promise was broken after an error of --faults; 3 if a case failed.
@@ -368,8 +365,6 @@ def durability(
         raise UseError("--faults and --without-sync are runs of their own", "drop one of them")
     if schedules is not None:
         settings = (*settings, _schedule_setting(settings, schedules))
-    if native and cluster:
-        raise UseError("--native judges on this machine alone", "drop it, or drop --cluster")
     options = Options(
         jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster, native=native
     )

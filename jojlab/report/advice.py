@@ -86,7 +86,8 @@ def states_judged(choice: Choice, states_wanted: int = 0) -> str:
                 states = f"all {states} that {text.count(found.draws, 'draw')} found"
             length = int(case.case.get("transactions", 0))
             run = f"a run of {text.count(length, 'transaction')}" if length else "the run"
-            lines.append(f"{regime}: " * bool(regime) + f"{states} of {run}")
+            judge = f" ({words})" if (words := durability.native_words(found)) else ""
+            lines.append(f"{regime}: " * bool(regime) + f"{states} of {run}{judge}")
     return "; ".join(lines)
 
 

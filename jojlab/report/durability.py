@@ -184,6 +184,16 @@ def model(result: Durability) -> str:
     return f"[{', '.join(filter(None, words))}]"
 
 
+def native_words(result: Durability) -> str:
+    """Return how many states User Mode Linux judged; empty where none."""
+    states = text.integer(result.states, "state")
+    if not result.native_states:
+        return ""
+    if result.native_states == result.states:
+        return f"{NATIVE} judged all {states}"
+    return f"{NATIVE} judged {result.native_states:,} of {states}, and the guest the others"
+
+
 def model_limits(case: CaseSummary, result: Durability) -> str:
     """Return what cannot happen in the model of a case, and why a reader should know."""
     absent = "" if result.model.get("second_cuts") else " No second cut comes during recovery."
@@ -194,10 +204,7 @@ def model_limits(case: CaseSummary, result: Durability) -> str:
     modelled = NOT_MODELLED
     if any(_each(result.model.get("unreadable_tears"))):
         modelled = modelled.replace("sectors", "other sectors")
-    native = ""
-    if result.native_states:
-        share = f"{result.native_states:,} of {text.integer(result.states, 'state')}"
-        native = f" {NATIVE} judged {share}, and the guest the others."
+    native = f" {words}." if (words := native_words(result)) else ""
     return modelled + absent + native + unchecked + f" {UNCHECKED_DATA}" * is_blind
 
 

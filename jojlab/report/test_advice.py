@@ -22,7 +22,7 @@ from jojlab.experiment.cases import complete
 from jojlab.model.field import Value
 from jojlab.report.advice import durability_words, incomplete, over_limits, states_judged
 from jojlab.report.settings import concessions, lines_to_paste
-from jojlab.trace.power_cuts import PowerCuts
+from jojlab.trace.power_cuts import NATIVE, PowerCuts
 from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
 
 GIB = 1 << 30
@@ -207,9 +207,14 @@ def test_what_a_power_cut_may_do_now_is_given_up() -> None:
 
 
 def test_how_many_states_of_which_run_were_judged() -> None:
-    def judged(regime: str, **fields: Value) -> dict[str, CaseSummary]:
+    def judged(regime: str, native: int = 0, **fields: Value) -> dict[str, CaseSummary]:
         settings = complete({"regime": regime, **fields})
-        found = answer(states(harmless=40), {"a": "b"}, draws=9000)
+        judges = [NATIVE] * native + ["guest"] * (40 - native)
+        each = [
+            {**state, "judge": judge}
+            for state, judge in zip(states(harmless=40), judges, strict=True)
+        ]
+        found = answer(each, {"a": "b"}, draws=9000)
         cuts = summarise_power_cuts([msgspec.convert(found, PowerCuts)])
         return {regime: CaseSummary("case", "case", settings, "ok", "", durability=cuts)}
 
@@ -221,6 +226,10 @@ def test_how_many_states_of_which_run_were_judged() -> None:
     told = "reopened: all 40 distinct states that 9000 draws found of the run"
     assert states_judged(recorded, 41) == told
     assert states_judged(Choice((), cost)) == ""
+    some = "(User Mode Linux judged 30 of 40 states, and the guest the others)"
+    assert states_judged(Choice((), cost, judged("steady", 30))).endswith(some)
+    every = states_judged(Choice((), cost, judged("steady", 40)))
+    assert every.endswith("(User Mode Linux judged all 40 states)")
 
 
 def test_a_torn_block_is_no_fault_of_settings_on_the_same_filesystem() -> None:

@@ -38,6 +38,17 @@ def test_a_run_with_too_few_states_is_made_longer(lab: Lab) -> None:
     assert found["present"]["tested"].endswith(" distinct states of a run of 1 transaction")
 
 
+@pytest.mark.full
+def test_user_mode_linux_judges_where_it_is_asked_to(lab: Lab) -> None:
+    options = ("--set=transactions=3", "--states=20", "--native", "--json")
+    answer = lab.joj(*OF_SYNC_CALL, *options)
+    assert answer.returncode == 0, answer.stderr
+    [first] = json.loads(answer.stdout)["answers"]
+    count = sum(first["durability"]["steady"].values())
+    assert count >= 20
+    assert f"(User Mode Linux judged all {count} states)" in first["tested"]
+
+
 def test_without_power_cuts_it_says_so(lab: Lab) -> None:
     answer = lab.joj(*OF_SYNC_CALL, "--set=transactions=1", "--states=0")
     assert answer.returncode == 0, answer.stderr
