@@ -19,7 +19,7 @@ from jojlab.inspection.database import DEFAULT_LIBRARY
 from jojlab.inspection.target import inspect_target
 from jojlab.live.abilities import abilities, checks, packages
 from jojlab.model.fields import BY_NAME
-from jojlab.report.inspection import answer, facts
+from jojlab.report.inspection import answer, facts, table
 
 _COLUMNS = 100
 
@@ -153,7 +153,7 @@ def inspect(path: Path, library: str, try_sync: bool, as_json: bool) -> None:
 
     Exit code 2 for what is no file or folder.
     """
-    target = inspect_target(path, library, try_sync=try_sync)
+    target = inspect_target(path, library, try_sync=try_sync, find_databases=True)
     lines = answer(target)
     if as_json:
         print(json_text({"in_short": lines, **asdict(target)}, default=str))
@@ -161,6 +161,10 @@ def inspect(path: Path, library: str, try_sync: bool, as_json: bool) -> None:
     for line in lines:
         print("\n".join(textwrap.wrap(line, _COLUMNS, subsequent_indent="  ")))
     print()
+    for line in table(target.folder) if target.folder else ():
+        print("\n".join(textwrap.wrap(line, _COLUMNS, subsequent_indent=" " * 46)))
+    if target.folder and target.folder.databases:
+        print()
     for fact in facts(target):
         words = f"{fact.name:<14} {printable(fact.value)}"
         if fact.meaning:

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jojlab.inspection.database import read_database
 from jojlab.inspection.storage import BlockDevice, Mount
 from jojlab.inspection.target import Target
 from jojlab.report import inspection
@@ -57,3 +59,60 @@ def test_a_sync_that_is_too_fast_is_a_suspicion(
     *_, fact = inspection.facts(target(database, sync_ns=sync_ns))
     assert fact.name == "sync"
     assert fact.meaning.startswith("suspicion") == is_suspect
+
+
+def test_a_folder_has_its_databases_a_line_each_below_the_answer(database: Path) -> None:
+    folder = database.parent / "data\nof an app"
+    folder.mkdir()
+    for name, page_bytes in (("a.db", 4096), ("b", 65536)):
+        with sqlite3.connect(folder / name, isolation_level=None) as connection:
+            connection.execute(f"PRAGMA page_size = {page_bytes}")
+            connection.execute("CREATE TABLE phone_book (name)")
+    (folder / "link").symlink_to(database)
+    answer = joj("inspect", str(folder), folder=folder)
+    assert answer.returncode == 0
+    lines = answer.stdout.splitlines()
+    assert lines[0].startswith("data␊of an app is a folder on ")
+    assert lines[0].endswith(": 2 databases of SQLite (136 KiB) in 2 files.")
+    assert lines[1] == "Journal: 2 no file. Pages of 4 KiB (1), 64 KiB (1)."
+    assert lines[2] == "Not read: 1 link."
+    assert lines.index("") <= 6
+    assert [line.split()[-1] for line in lines if line.startswith("no file")] == ["a.db", "b"]
+    assert any(line.startswith("DELETE, MEMORY or OFF 2 databases: no journal") for line in lines)
+    assert max(len(line) for line in lines) <= 100
+    document = json.loads(joj("inspect", str(folder), "--json", folder=folder).stdout)
+    assert document["in_short"] == lines[: lines.index("")]
+    assert [each["page_bytes"] for each in document["folder"]["databases"]] == [4096, 65536]
+
+
+def test_delete_is_not_taken_for_granted_where_memory_and_off_look_alike(database: Path) -> None:
+    """Databases of the three modes leave the same files, and two of them break in a crash."""
+    path = database.with_name("none.db")
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE phone_book (name)")
+    lines = inspection.answer(replace(target(path), database=read_database(path)))
+    assert lines[2:5] == (
+        "If DELETE, synchronous FULL: a power cut may take last commits (below).",
+        "If DELETE, synchronous NORMAL: a power cut may take database (below).",
+        "If MEMORY or OFF, a power cut or a crash of the app may take database.",
+    )
+
+
+def test_of_what_is_in_memory_no_power_cut_is_spoken(database: Path) -> None:
+    mount = Mount(Path("/dev/shm"), "tmpfs", "tmpfs", ("rw",), (0, 31))
+    lines = inspection.answer(replace(target(database), mount=mount))
+    assert lines[1:] == ("It is in memory: nothing there survives the end of power.",)
+
+
+def test_a_transaction_that_was_left_is_in_the_answer(database: Path) -> None:
+    path = database.with_name("hot.db")
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("CREATE TABLE phone_book (name)")
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN")
+    connection.executemany("INSERT INTO phone_book VALUES (?)", [("x" * 4000,)] * 50)
+    lines = inspection.answer(replace(target(path), database=read_database(path)))
+    connection.close()
+    assert lines[1].startswith("A transaction's journal lies beside it: in use, or of a crash")
+    assert len(lines) <= 6
+    assert len(lines[1]) <= 100

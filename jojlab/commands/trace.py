@@ -29,7 +29,7 @@ from jojlab.report.bill import print_statement_costs
 from jojlab.report.page import write_report
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
-from jojlab.report.traffic import print_live_trace
+from jojlab.report.traffic import print_databases, print_live_trace
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import SQL_FOLDER, RunFolder, begin, close
 
@@ -184,8 +184,9 @@ def _print_summary(run: RunFolder, sums: Mapping[str, Any], as_json: bool) -> No
         print_statement_costs(console, case.statements)
         click.echo(err=True)
     if case.live:
-        subject = live_subject(next(iter(case.programs.values()), {}))
-        print_live_trace(console, case.live, subject)
+        program: Mapping[str, Any] = next(iter(case.programs.values()), {})
+        print_live_trace(console, case.live, live_subject(program))
+        print_databases(console, program)
     if cheaper := cheaper_command(summary):
         click.echo(f"to measure what is cheaper in the lab: {cheaper}", err=True)
     for line in sums.get("details", ()):

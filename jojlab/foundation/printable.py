@@ -44,6 +44,14 @@ def printable(text: str) -> str:
     return text.translate(_SHOWN)
 
 
+def printable_name(name: str) -> str:
+    """Return the name of a file or a program as one line: blanks that end it are shown too, and a
+    byte that is no UTF-8 as \\xNN.
+    """
+    shown = printable(name).replace("\n", "␊").replace("\t", "␉")
+    return "".join(f"\\x{ord(c) - 0xDC00:02x}" if "\udc80" <= c <= "\udcff" else c for c in shown)
+
+
 def plural(number: int, one: str) -> str:
     """Return how many there are, as 1 call or 2 calls."""
     return f"{number} {one}" if number == 1 else f"{number} {one}s"

@@ -17,7 +17,8 @@ from pathlib import Path
 from jojlab.foundation.elf import imported_symbols
 
 HEADER_BYTES = 100
-_MAGIC = b"SQLite format 3\0"
+JOURNAL_SUFFIX, WAL_SUFFIX = "-journal", "-wal"
+MAGIC = b"SQLite format 3\0"
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _WAL_VERSION = 2
 _WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
@@ -71,8 +72,8 @@ def read_database(path: Path) -> Database | None:
     """
     path = Path(os.path.realpath(path))  # SQLite's journals lie beside what a link leads to
     with path.open("rb") as file:
-        header = file.read(HEADER_BYTES)
-    if len(header) < HEADER_BYTES or not header.startswith(_MAGIC):
+        header, file_bytes = file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size
+    if len(header) < HEADER_BYTES or not header.startswith(MAGIC):
         return None
     # 1 stands for 65536, which two bytes cannot hold.
     page_bytes = int.from_bytes(header[16:18], "big")
@@ -83,12 +84,10 @@ def read_database(path: Path) -> Database | None:
     largest_root, = struct.unpack_from(">I", header, 52)  # fmt: skip
     user_version, incremental, application_id = struct.unpack_from(">iIi", header, 60)
     writer_version, = struct.unpack_from(">I", header, 96)  # fmt: skip
-    journal = path.with_name(path.name + "-journal")
-    journal_bytes = _size(journal)
-    is_hot = bool(journal_bytes) and _begins_with(journal, _JOURNAL_MAGIC)
+    journal_bytes, is_hot = _journal(path.with_name(path.name + JOURNAL_SUFFIX))
     return Database(
         path=path,
-        file_bytes=path.stat().st_size,
+        file_bytes=file_bytes,
         page_bytes=page_bytes,
         pages=pages,
         journal_mode=_journal_mode(header, journal_bytes, is_hot),
@@ -96,7 +95,7 @@ def read_database(path: Path) -> Database | None:
         application_id=application_id,
         user_version=user_version,
         writer_version=writer_version,
-        wal_bytes=_size(path.with_name(path.name + "-wal")),
+        wal_bytes=_size(path.with_name(path.name + WAL_SUFFIX)),
         journal_bytes=journal_bytes,
         is_hot=is_hot,
     )
@@ -120,9 +119,16 @@ def _size(path: Path) -> int | None:
         return None
 
 
-def _begins_with(path: Path, magic: bytes) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(magic)) == magic
+def _journal(path: Path) -> tuple[int | None, bool]:
+    """Return the size of a rollback journal, None where there is none, and whether it has the
+    beginning of one that is in use.
+    """
+    try:
+        with path.open("rb") as file:
+            is_hot = file.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
+            return os.fstat(file.fileno()).st_size, is_hot
+    except FileNotFoundError:
+        return None, False
 
 
 DEFAULT_LIBRARY = "libsqlite3.so.0"

@@ -20,6 +20,7 @@ from jojlab.inspection.database import (
     read_database,
     read_library,
 )
+from jojlab.inspection.folder import FolderContents, read_folder
 from jojlab.inspection.storage import BlockDevice, Mount, device_under, mount_under
 from jojlab.model.field import Value
 from jojlab.model.filesystems import FILESYSTEMS
@@ -27,7 +28,8 @@ from jojlab.model.filesystems import FILESYSTEMS
 _SYNCS, _SYNC_BYTES = 64, 4096
 # Options that every mount has, or that cost nothing.
 _USUAL_OPTIONS = frozenset({"rw", "ro", "relatime"})
-_FIELDS_OF_MODES = {
+# The value of the field journal_mode by what files show.
+VALUE_OF_MODE = {
     JournalMode.WAL: "wal",
     JournalMode.TRUNCATE: "truncate",
     JournalMode.PERSIST: "persist",
@@ -41,7 +43,9 @@ _FIELDS_OF_MODES = {
 class Target:
     """The place that a path leads to; `device` is None where its filesystem is on none.
 
-    `sync_ns` is the median time of a sync that was tried there, None where none was.
+    `folder` has the databases of a folder; None of a file, and where they were not looked for.
+    `block_bytes` is the unit in which the filesystem gives room to files. `sync_ns` is the median
+    time of a sync that was tried there, None where none was.
     """
 
     path: Path
@@ -50,10 +54,18 @@ class Target:
     device: BlockDevice | None
     library: SqliteLibrary | None
     sync_ns: int | None = None
+    folder: FolderContents | None = None
+    block_bytes: int = 0
 
 
-def inspect_target(path: Path, library: str = DEFAULT_LIBRARY, *, try_sync: bool = False) -> Target:
-    """Return what lies under a file or a directory.
+def inspect_target(
+    path: Path,
+    library: str = DEFAULT_LIBRARY,
+    *,
+    try_sync: bool = False,
+    find_databases: bool = False,
+) -> Target:
+    """Return what lies under a file or a directory; with `find_databases` what is in that too.
 
     Raises UseError for what is neither, and for what cannot be read.
     """
@@ -61,12 +73,15 @@ def inspect_target(path: Path, library: str = DEFAULT_LIBRARY, *, try_sync: bool
         kind = path.stat().st_mode
     except FileNotFoundError:
         raise UseError(f"{path}: there is no such file or directory", "check the path") from None
+    except OSError as error:
+        raise UseError(f"{path}: cannot be read: {error.strerror}", "check the path") from None
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         raise UseError(f"{path} is neither a file nor a directory", "name a database or a folder")
     mount = mount_under(path)
     folder = path if stat.S_ISDIR(kind) else path.parent
     try:
         database = read_database(path) if stat.S_ISREG(kind) else None
+        contents = read_folder(path) if find_databases and stat.S_ISDIR(kind) else None
     except OSError as error:
         remedy = "be a user who may read it, or name another file"
         raise UseError(f"{path}: cannot be read: {error.strerror}", remedy) from None
@@ -77,6 +92,8 @@ def inspect_target(path: Path, library: str = DEFAULT_LIBRARY, *, try_sync: bool
         device_under(mount),
         read_library(library),
         median_sync_ns(folder) if try_sync else None,
+        contents,
+        os.statvfs(path).f_frsize,
     )
 
 
@@ -112,7 +129,7 @@ def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
     else:
         notes.append(f"the lab has no {target.mount.filesystem}: give --filesystem yourself")
     if target.database:
-        fields["journal_mode"] = _FIELDS_OF_MODES[target.database.journal_mode]
+        fields["journal_mode"] = VALUE_OF_MODE[target.database.journal_mode]
         fields["page_size_bytes"] = target.database.page_bytes
         if target.database.journal_mode is JournalMode.NO_JOURNAL_FILE:
             notes.append("no journal lies beside it: DELETE, SQLite's default, is assumed")

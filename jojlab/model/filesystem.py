@@ -12,6 +12,7 @@ from jojlab.model.field import Settings, Value
 from jojlab.model.hazards import Cause, Hazard, Stakes
 
 MIB = 1 << 20
+SHORT_PAGE_BYTES = 4096
 # As a journal_device: the journal is on the filesystem's own device.
 NO_DEVICE = "none"
 # Mount options that every filesystem takes (Linux 6.1, Documentation/filesystems).
@@ -86,12 +87,24 @@ class Filesystem:
     cheaper_mount_options: tuple[str, ...] = ()
     # Fields of a case that made a commit cheaper there (docs/cure.md; joj run first-look).
     cheaper_settings: frozenset[str] = frozenset()
+    # Journal modes in which pages of 16 and of 64 KiB made a commit of a short row dearer than
+    # those of 4 KiB, the length of the filesystem's blocks (joj run page-size).
+    short_page_modes: frozenset[str] = frozenset()
     # What the ATC'13 study's version had (jojlab/model/software.py): fields of a case, and the sync
     # call that does what its fdatasync did.
     study_fields: Mapping[str, Value] = field(default_factory=dict)
     study_fdatasync: str = "fdatasync"
     # Mount options without which the self-test could not compare the disk with what was written.
     self_test_mount_options: str = ""
+
+    def cheaper_page_bytes(self, journal_mode: str, page_bytes: int, block_bytes: int) -> int:
+        """Return the length of pages that was cheaper there than a longer one, 0 where none is
+        known to be.
+
+        `block_bytes` is the filesystem's unit; 0 where it is not known.
+        """
+        is_longer = page_bytes > SHORT_PAGE_BYTES and page_bytes > block_bytes > 0
+        return SHORT_PAGE_BYTES if is_longer and journal_mode in self.short_page_modes else 0
 
     def refusal(self, settings: Settings) -> str:
         """Return why it does not take the mkfs and mount options of a case; empty

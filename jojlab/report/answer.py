@@ -7,6 +7,8 @@ manuals say, and what was not measured is said not to be.
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from jojlab.analysis.run.answer import Answer, Factor, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, place_of, summary_json
 from jojlab.analysis.traffic.characterisation import Characterisation
 from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace
-from jojlab.foundation.printable import printable
+from jojlab.foundation.printable import printable_name
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.workloads.sqlite import ROLLBACK_MODES
 from jojlab.report import durability, hazards
@@ -40,6 +42,8 @@ from jojlab.report.shared.vega import COLOURS
 
 # Of the bytes of commits, a share of reads below which they are not told.
 _TOLD_READS = 0.01
+# A share of the bytes that may be left out of a line for want of room.
+_UNTOLD = 0.1
 
 
 def answer_lines(
@@ -54,6 +58,8 @@ def answer_lines(
         lines = [*study_lines(summary), (0, safety)]
     elif result := answer(summary):
         lines = _cases_lines(result) if len(result.measured) > 1 else _case_lines(result)
+    elif summary.cases[0].live:
+        lines = [*_idle_lines(summary.cases[0], summary.cases[0].live)]
     else:
         lines = [*_traffic_lines(summary, kinds or {})]
     if not summary.is_composed:
@@ -117,10 +123,23 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
     ]
 
 
+def _idle_lines(case: CaseSummary, live: LiveTrace) -> Iterator[RankedLine]:
+    """Yield what a live trace without a commit has seen."""
+    program: Mapping[str, Any] = next(iter(case.programs.values()), {})
+    subject = live_subject(program)
+    seen = f"No commit and no sync of {subject} was seen in {duration(live.traced_ns)}"
+    rollbacks = int(program.get("rollbacks", 0))
+    undone = f", and {count(rollbacks, 'rollback')}" if rollbacks else ""
+    yield 0, f"{seen}{undone}."
+    read = live.watched.read_bytes
+    yield 0, _handed_bytes(live) + (f" It read {size(read)}." if read else "")
+    yield 1, _owners(live, subject)
+
+
 def live_subject(program: Mapping[str, Any]) -> str:
     """Return the name of what a live trace is of; `program` is of the manifest."""
     command = program.get("command") or [EVERYBODY]
-    return printable(Path(str(command[0])).name)
+    return printable_name(Path(str(command[0])).name)
 
 
 def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> str:
@@ -138,24 +157,29 @@ def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> s
 
 def _handed_bytes(live: LiveTrace) -> str:
     """Say what became of the bytes that the program gave to write calls."""
-    sent = live.watched.write_bytes
-    words = f"Write calls gave {size(live.write_bytes)}, the device got {size(sent)}"
-    if live.write_bytes and sent:
-        words += f", {number(sent / live.write_bytes)} times that"
-    year = live.bytes_a_year()
-    return f"{words}: {number(year / 1e12)} TB a year, extrapolated." if sent else f"{words}."
+    given, sent = live.write_bytes, live.watched.write_bytes
+    words = f"Write calls gave {size(given)}, the device got {size(sent)}"
+    if not sent:
+        return f"{words} meanwhile."
+    if sent < given:
+        return f"{words} meanwhile: the rest was in memory at the end, or written over before."
+    if given:
+        words += f", {number(sent / given)} times that"
+    return f"{words}: {number(live.bytes_a_year() / 1e12)} TB a year, extrapolated."
 
 
 def _owners(live: LiveTrace, subject: str) -> str:
-    others = "The tracer" if subject == EVERYBODY else "Others"
+    others, unknown = live.others.write_bytes, live.unknown.write_bytes
+    nobody, some = ("The tracer wrote nothing", "The tracer") if subject == EVERYBODY else (
+        "Nobody else wrote", "Others")  # fmt: skip
     parts = [
-        f"{others} wrote {size(live.others.write_bytes)}",
-        f"whose {size(live.unknown.write_bytes)} are is not known",
+        f"{some} wrote {size(others)}" if others else nobody,
+        f"whose {size(unknown)} are is not known" if unknown else "",
     ]
     if live.counted_bytes is not None:
         parts.append(f"the kernel counted {size(live.counted_bytes)} in all")
     if live.lifetime_bytes is not None:
-        parts.append(f"the disk itself {size(live.lifetime_bytes)}")
+        parts.append(f"the disk itself {size(live.lifetime_bytes)}, in steps of 500 KiB")
     return sentence(parts)
 
 
@@ -165,7 +189,10 @@ def _cheaper_settings(result: Answer, program: Mapping[str, Any]) -> str:
     if not mode:
         return "Cheaper: not measured here."
     if changes := ", ".join(_lab_changes(result, program)):
-        return f"Cheaper in the lab: {changes}; not measured here (joj bill --like FILE)."
+        line = f"Cheaper in the lab: {changes}; not measured here"
+        # The command itself stands below.
+        command = " (joj bill --like FILE)."
+        return line + (command if len(line + command) <= MOST_COLUMNS else ".")
     seen = f"{mode} with {call}" if call else mode
     return f"Cheaper: most commits were {seen}; joj advise searches."
 
@@ -178,7 +205,12 @@ def cheaper_command(summary: RunSummary) -> str:
     program: Mapping[str, Any] = next(iter(summary.cases[0].programs.values()), {})
     fields = _lab_changes(result, program).values() if result else ()
     settings = "".join(f" --set {field}" for field in fields)
-    return f"joj bill --like FILE{settings}" if settings else ""
+    databases = program.get("database_files") or ()
+    most = max(databases, key=lambda each: int(each["commits"]), default=None)
+    path = str(most["path"]) if most else ""
+    # A path below another root, or of a database that is gone, leads to no file.
+    file = shlex.quote(path) if path.startswith("/") and Path(path).is_file() else "FILE"
+    return f"joj bill --like {printable_name(file)}{settings}" if settings else ""
 
 
 def _usual_settings(program: Mapping[str, Any]) -> tuple[str, str]:
@@ -209,7 +241,20 @@ def _lab_changes(result: Answer, program: Mapping[str, Any]) -> dict[str, str]:
         changes["a WAL that does not grow (joj cure)"] = "vfs=wal"
     elif call == "fsync" and "sync_call=fdatasync" in lab:
         changes["fdatasync for fsync"] = "sync_call=fdatasync"
+    page_bytes = _usual_page_bytes(program)
+    block_bytes = int(result.case.configuration.get("block_bytes") or 0)
+    shorter = filesystem.cheaper_page_bytes(mode, page_bytes, block_bytes) if filesystem else 0
+    if shorter:
+        changes[f"pages of {size(shorter)} for {size(page_bytes)}"] = f"page_size_bytes={shorter}"
     return changes
+
+
+def _usual_page_bytes(program: Mapping[str, Any]) -> int:
+    """Return the length of the pages of most commits; 0 where it was not seen."""
+    commits: Counter[int] = Counter()
+    for each in program.get("database_files") or ():
+        commits[int(each.get("page_bytes") or 0)] += int(each["commits"])
+    return max(commits, key=commits.__getitem__, default=0)
 
 
 def _cost(result: Answer) -> str:
@@ -239,16 +284,19 @@ def _apart(case: CaseSummary) -> str:
 
 
 def _where(result: Answer) -> str:
+    """Say which share of the bytes each class has; why the journal wrote, where there is room."""
     moved = [share for share in result.classes if share.bytes]
     whole = sum(share.bytes for share in moved)
-    parts = []
+    parts, reasons = [], []
     for place, share in enumerate(moved):
         of = " " if place else " of the bytes are "
-        words = f"{percent(share.bytes / whole)}{of}{_class_words(share.name, result.case)}"
-        if share.name == "filesystem journal" and result.journal_reason:
-            words += f" (because {_reason(result.journal_reason.reason)})"
-        parts.append(words)
-    return sentence(parts, between=", ")
+        parts.append(f"{percent(share.bytes / whole)}{of}{_class_words(share.name, result.case)}")
+        why = result.journal_reason if share.name == "filesystem journal" else None
+        reasons.append(f" (because {_reason(why.reason)})" if why else "")
+    full = sentence((part + why for part, why in zip(parts, reasons, strict=True)), between=", ")
+    # A reason is not told at the cost of what matters more.
+    untold = sum(share.bytes for share, part in zip(moved, parts, strict=True) if part not in full)
+    return full if untold <= whole * _UNTOLD else sentence(parts, between=", ")
 
 
 def _reads_and_discards(result: Answer) -> str:

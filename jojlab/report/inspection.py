@@ -5,24 +5,30 @@ the cost and the safety of a commit. Computes nothing.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jojlab.analysis.run.risks import hazards
 from jojlab.experiment.cases import complete
-from jojlab.foundation.printable import printable
+from jojlab.foundation.printable import printable_name
 from jojlab.inspection.database import Database, JournalMode
+from jojlab.inspection.folder import MOST_DATABASES, MOST_DEPTH, MOST_NAMES, FolderContents
 from jojlab.inspection.storage import BlockDevice
-from jojlab.inspection.target import Target, case_like
+from jojlab.inspection.target import VALUE_OF_MODE, Target, case_like
 from jojlab.model.filesystem import mount_words
 from jojlab.model.filesystems import FILESYSTEMS
+from jojlab.model.hazards import Hazard
 from jojlab.report.hazards import hazard_sentences, risk_words
-from jojlab.report.shared.text import count, duration, size
+from jojlab.report.shared.short_answer import MOST_LINES
+from jojlab.report.shared.short_answer import size as short_size
+from jojlab.report.shared.text import count, duration, integer, size
 
 # The shortest time to program a page among the devices of devices/ (nvme-plp: 185 us).
 _SHORTEST_PROGRAM_NS = 185_000
 _GIB = 1 << 30
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+_LEVELS = ("full", "normal")
+_NO_WARNING = "the manuals warn of nothing"
 
 
 @dataclass(frozen=True)
@@ -39,33 +45,102 @@ def answer(target: Target) -> tuple[str, ...]:
     """Return the answer: what it is, whether a commit survives there, and what would tell its
     cost.
     """
-    database, mount = target.database, target.mount
-    place = f"{mount.filesystem} ({printable(mount.source)})"
-    lines = []
-    if database:
-        lines.append(
-            f"{_name(target)} is a database of SQLite, journal mode "
-            f"{_MODES[database.journal_mode]}, on {place}."
-        )
-    elif target.path.is_dir():
-        lines.append(f"{_name(target)} is a folder on {place}.")
+    mount = target.mount
+    lines = list(
+        _folder_lines(target.folder, _place(target)) if target.folder else _identity(target)
+    )
+    if mount.filesystem in _IN_MEMORY:
+        lines.append("It is in memory: nothing there survives the end of power.")
     else:
-        lines.append(
-            f"{_name(target)} is on {place}; it has no header of SQLite that one can read."
-        )
-    lines.append(_cache_sentence(target))
-    lines += _safety(target)
-    if mount.filesystem in FILESYSTEMS:
-        quoted = shlex.quote(str(target.path))
-        lines.append(f"Nothing was measured: joj bill --like {printable(quoted)} tells the cost.")
+        lines += [_cache_sentence(target), *_safety(target)]
+    if mount.filesystem in FILESYSTEMS and len(lines) < MOST_LINES:
+        path = "FILE" if target.folder and target.folder.databases else target.path
+        quoted = printable_name(shlex.quote(str(path)))
+        lines.append(f"Nothing was measured: joj bill --like {quoted} tells the cost.")
     return tuple(lines)
+
+
+def _place(target: Target) -> str:
+    return f"{target.mount.filesystem} ({printable_name(target.mount.source)})"
+
+
+def _identity(target: Target) -> Iterator[str]:
+    database, place = target.database, _place(target)
+    if database:
+        mode = _MODES[database.journal_mode]
+        yield f"{_name(target)} is a database of SQLite, journal mode {mode}, on {place}."
+        if database.is_hot:
+            yield (
+                "A transaction's journal lies beside it: in use, or of a crash; opening it then "
+                "undoes it."
+            )
+    elif target.path.is_dir():
+        yield f"{_name(target)} is a folder on {place}."
+    else:
+        yield f"{_name(target)} is on {place}; it has no header of SQLite that one can read."
+
+
+def _folder_lines(folder: FolderContents, place: str) -> Iterator[str]:
+    """Yield what databases are in a folder, and what was not read."""
+    name, databases = printable_name(folder.path.name or str(folder.path)), folder.databases
+    found = f"{len(databases):,} database{'s' * (len(databases) != 1)} of SQLite"
+    whole = sum(each.file_bytes for each in databases)
+    amount = f" ({short_size(whole)})" if databases else ""
+    files = integer(folder.files, "file")
+    yield f"{name} is a folder on {place}: {found}{amount} in {files}."
+    if databases:
+        modes = (f"{number} {_SHORT_MODES[mode]}" for mode, number in folder.modes().items())
+        pages = folder.page_sizes()
+        sizes = (
+            f"{size(page)}{f' ({number})' * (len(pages) > 1)}" for page, number in pages.items()
+        )
+        yield f"Journal: {', '.join(modes)}. Pages of {', '.join(sizes)}."
+    wals = [each.wal_bytes for each in databases if each.wal_bytes]
+    hot = sum(each.is_hot for each in databases)
+    beside = [
+        f"{len(wals)} with a WAL ({short_size(sum(wals))})" if wals else "",
+        f"{hot} with a transaction's journal" if hot else "",
+    ]
+    if any(beside):
+        words = " and ".join(filter(None, beside))
+        yield f"Open, or left by a crash, or kept: {words}."
+    if gaps := _gaps(folder):
+        yield f"Not read: {gaps}."
+
+
+def _gaps(folder: FolderContents) -> str:
+    """Return what of a folder was not read; empty where all was."""
+    cut = 0
+    if folder.is_cut:
+        cut = MOST_DATABASES if len(folder.databases) >= MOST_DATABASES else MOST_NAMES
+    counts = (
+        (folder.unread, "unreadable", "unreadable"),
+        (folder.links, "link", ""),
+        (folder.other_filesystems, "folder of another filesystem", "folders of other filesystems"),
+        (folder.deeper, f"folder below {MOST_DEPTH} others", f"folders below {MOST_DEPTH} others"),
+        (
+            folder.headless,
+            "file with a journal but no header",
+            "files with a journal but no header",
+        ),
+    )
+    words = [f"all beyond {cut:,} {'names' if cut == MOST_NAMES else 'databases'}"] if cut else []
+    words += [integer(number, one, several) for number, one, several in counts if number]
+    return ", ".join(words)
 
 
 def facts(target: Target) -> Iterator[Reading]:
     """Yield what was read, from the database down to the device."""
     if target.database:
         yield from _database_facts(target.database)
-    yield Reading("filesystem", target.mount.filesystem, f"mounted on {target.mount.point}")
+    if target.folder:
+        for mode, number in target.folder.modes().items():
+            yield Reading(_MODES[mode], integer(number, "database"), _MEANINGS[mode], "joj advise")
+        if wals := sum(bool(each.wal_bytes) for each in target.folder.databases):
+            yield Reading("WAL", integer(wals, "database"), _WAL_MEANING)
+    yield from _page_facts(target)
+    blocks = f", blocks of {size(target.block_bytes)}" if target.block_bytes else ""
+    yield Reading("filesystem", target.mount.filesystem, f"mounted on {target.mount.point}{blocks}")
     yield from _mount_facts(target)
     if target.device:
         yield from _device_facts(target.device)
@@ -89,64 +164,93 @@ _MODES = {
     JournalMode.NO_JOURNAL_FILE: "DELETE, MEMORY or OFF",
     JournalMode.IN_A_TRANSACTION: "DELETE, TRUNCATE or PERSIST",
 }
+_SHORT_MODES = {
+    **_MODES,
+    JournalMode.NO_JOURNAL_FILE: "no file",
+    JournalMode.IN_A_TRANSACTION: "in use",
+}
 
 
 def _name(target: Target) -> str:
-    return printable(target.path.name or str(target.path))
+    return printable_name(target.path.name or str(target.path))
 
 
 def _cache_sentence(target: Target) -> str:
     device = target.device
-    if target.mount.filesystem in _IN_MEMORY:
-        return "It is in memory: nothing there survives the end of power."
     if not device:
         return "No block device of this machine is under it: what a sync does is not known."
     if device.write_cache is None:
         return f"Whether {device.name} has a volatile cache is not known."
     if device.write_cache:
         return f"{device.name} has a volatile cache: only a flush makes a commit durable."
-    return f"{device.name} says that it has no volatile cache: a completed write is durable."
+    return f"{device.name} says that it has no volatile cache; if so, a completed write is durable."
+
+
+def _modes(target: Target) -> tuple[JournalMode, ...]:
+    """Return the journal modes of a database, or of those in a folder."""
+    if target.database:
+        return (target.database.journal_mode,)
+    return tuple(target.folder.modes()) if target.folder else ()
+
+
+def _hazards(target: Target, journal_modes: Iterable[str], synchronous: str) -> list[Hazard]:
+    """Return what the manuals say that settings risk there."""
+    fields, _ = case_like(target)
+    case = complete({**fields, "workload": "sqlite-insert"})
+    found = (
+        hazard
+        for mode in journal_modes
+        for hazard in hazards({**case, "journal_mode": mode, "synchronous": synchronous})
+    )
+    return list(dict.fromkeys(found))
 
 
 def _safety(target: Target) -> Iterator[str]:
-    """Yield what the manuals say of a database's settings; no file tells `synchronous`."""
-    if not target.database or target.mount.filesystem not in FILESYSTEMS:
-        yield "What a power cut leaves of it is not known."
+    """Yield what the manuals say of the settings of databases; no file tells `synchronous`."""
+    modes = _modes(target)
+    if not modes or target.mount.filesystem not in FILESYSTEMS:
+        if target.folder is None or target.folder.databases:
+            yield "What a power cut leaves of it is not known."
         return
-    fields, _ = case_like(target)
-    case = complete({**fields, "workload": "sqlite-insert"})
-    for synchronous in ("full", "normal"):
-        found = hazards({**case, "synchronous": synchronous})
-        sentence = f"synchronous {synchronous.upper()}: "
-        if not found:
-            sentence += "the manuals warn of nothing"
-        else:
-            sentence += f"may lose {risk_words(found)} at a power cut (below)"
-        yield sentence[0].upper() + sentence[1:] + "."
+    values = dict.fromkeys(VALUE_OF_MODE[mode] for mode in modes)
+    if target.folder:
+        found = [each for level in _LEVELS for each in _hazards(target, values, level)]
+        risk = f"a power cut may take {risk_words(found)} (below)" if found else _NO_WARNING
+        yield f"By mode and synchronous, {risk}."
+        return
+    # No file tells MEMORY and OFF from DELETE.
+    begin = "If DELETE, s" if JournalMode.NO_JOURNAL_FILE in modes else "S"
+    for level in _LEVELS:
+        found = _hazards(target, values, level)
+        risk = f"a power cut may take {risk_words(found)} (below)" if found else _NO_WARNING
+        yield f"{begin}ynchronous {level.upper()}: {risk}."
+    if JournalMode.NO_JOURNAL_FILE in modes:
+        risk = risk_words(_hazards(target, ("memory", "off"), "full"))
+        yield f"If MEMORY or OFF, a power cut or a crash of the app may take {risk}."
+
+
+_MEANINGS = {
+    JournalMode.WAL: "stands in the file; with FULL a commit syncs the WAL, with NORMAL only a "
+    "checkpoint syncs",
+    JournalMode.NO_JOURNAL_FILE: "no journal lies beside it, and none of these leaves one",
+    JournalMode.TRUNCATE: "an empty journal lies beside it",
+    JournalMode.PERSIST: "a journal with a cleared header lies beside it",
+    JournalMode.IN_A_TRANSACTION: "a journal that is in use or was left by a crash lies there",
+}
+
+
+_WAL_MEANING = "the app runs, ended without closing it, or keeps it"
 
 
 def _database_facts(database: Database) -> Iterator[Reading]:
-    modes = {
-        JournalMode.WAL: "stands in the file; a commit is one sync of the WAL with synchronous "
-        "FULL; with NORMAL only checkpoints sync",
-        JournalMode.NO_JOURNAL_FILE: "no journal lies beside it, and none of these leaves one",
-        JournalMode.TRUNCATE: "an empty journal lies beside it",
-        JournalMode.PERSIST: "a journal with a cleared header lies beside it",
-        JournalMode.IN_A_TRANSACTION: "a journal that is in use or was left by a crash lies there",
-    }
-    yield Reading(
-        "journal mode",
-        _MODES[database.journal_mode],
-        modes[database.journal_mode],
-        "joj advise",
-    )
-    yield Reading("database", size(database.file_bytes), f"pages of {size(database.page_bytes)}")
+    mode = database.journal_mode
+    yield Reading("journal mode", _MODES[mode], _MEANINGS[mode], "joj advise")
+    yield Reading("database", size(database.file_bytes))
     if database.wal_bytes is not None:
         yield Reading(
             "WAL",
             size(database.wal_bytes),
-            f"room for {count(database.wal_frames, 'frame')}: the app runs, ended without closing "
-            "it, or keeps it",
+            f"room for {count(database.wal_frames, 'frame')}: {_WAL_MEANING}",
         )
     if database.auto_vacuum != "none":
         yield Reading(
@@ -154,19 +258,45 @@ def _database_facts(database: Database) -> Iterator[Reading]:
         )
 
 
+def _page_facts(target: Target) -> Iterator[Reading]:
+    """Yield the lengths of the pages, and what the lab found of longer ones than blocks."""
+    databases = [target.database] if target.database else []
+    for page_bytes in sorted({each.page_bytes for each in databases or _in_folder(target)}):
+        yield Reading("pages", size(page_bytes), "a commit writes whole ones")
+
+
+def _in_folder(target: Target) -> list[Database]:
+    return target.folder.databases if target.folder else []
+
+
+def table(folder: FolderContents) -> Iterator[str]:
+    """Yield a header and a line for each database of a folder."""
+    if not folder.databases:
+        return
+    yield f"{'journal mode':<14} {'pages':>7} {'database':>10} {'WAL':>10}  file"
+    for each in folder.databases:
+        wal = "–" if each.wal_bytes is None else short_size(each.wal_bytes)
+        path = printable_name(str(each.path.relative_to(folder.path)))
+        yield (
+            f"{_SHORT_MODES[each.journal_mode]:<14} {size(each.page_bytes):>7} "
+            f"{short_size(each.file_bytes):>10} {wal:>10}  {path}"
+        )
+
+
 def _mount_facts(target: Target) -> Iterator[Reading]:
     yield Reading("mount options", ",".join(target.mount.options))
-    filesystem = FILESYSTEMS.get(target.mount.filesystem)
-    if not filesystem:
+    if target.mount.filesystem not in FILESYSTEMS:
         return
-    fields, _ = case_like(target)
-    case = complete({**fields, "workload": "sqlite-insert"})
-    if not target.database:
-        case["journal_mode"] = "wal"
-    risks = (sentence for each in ("full", "normal") for sentence in
-             hazard_sentences(hazards({**case, "synchronous": each})))  # fmt: skip
-    for sentence in dict.fromkeys(risks):
+    modes = [VALUE_OF_MODE[mode] for mode in _modes(target)]
+    # With WAL and FULL, SQLite itself risks nothing: what is left is the filesystem's.
+    risks = [("wal",), ("full",)] if not modes else [modes, _LEVELS]
+    found = [each for level in risks[1] for each in _hazards(target, risks[0], level)]
+    for sentence in hazard_sentences(dict.fromkeys(found)):
         yield Reading("at risk", sentence, "", "joj verify durability")
+    if target.folder and JournalMode.NO_JOURNAL_FILE in _modes(target):
+        risk = risk_words(_hazards(target, ("memory", "off"), "full"))
+        yield Reading("at risk", f"MEMORY or OFF: a crash of the app may take {risk} too")
+    fields, _ = case_like(target)
     if {"sync", "dirsync"} & set(mount_words(fields)):
         yield Reading("sync option", "set", "each write or change of a name is synced by itself")
 
@@ -177,7 +307,9 @@ def _device_facts(device: BlockDevice) -> Iterator[Reading]:
         yield Reading("made of", ", ".join(device.below), "flushes go to each of them")
     yield Reading("volatile cache", _yes(device.write_cache))
     yield Reading(
-        "FUA", _yes(device.fua), "" if device.fua else "a write with FUA is a write and a flush"
+        "FUA",
+        _yes(device.fua),
+        "a write with FUA is a write and a flush" if device.fua is False else "",
     )
     if device.rotational:
         yield Reading(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -18,7 +18,7 @@ from jojlab.analysis.traffic.lba_picture import COLUMNS as PICTURE_COLUMNS
 from jojlab.analysis.traffic.lba_picture import OPERATIONS as PICTURE_OPERATIONS
 from jojlab.analysis.traffic.lba_picture import LbaPicture
 from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
-from jojlab.foundation.printable import printable
+from jojlab.foundation.printable import printable, printable_name
 from jojlab.report import case_charts
 from jojlab.report.shared import text
 from jojlab.report.shared.console import new_table
@@ -263,7 +263,7 @@ def places_section(summary: RunSummary, run: str, pictures: Specs) -> Section | 
     return Section("places", render("report/places.html", pictures=found))
 
 
-_MOST_PROCESSES = 8
+_MOST_PROCESSES = _MOST_DATABASES = 8
 
 
 def print_live_trace(console: Console, live: LiveTrace, subject: str) -> None:
@@ -288,10 +288,46 @@ def print_live_trace(console: Console, live: LiveTrace, subject: str) -> None:
     rows.append(("not known whose", live.unknown))
     for name, io in rows:
         table.add_row(
-            escape(printable(name)),
+            escape(printable_name(name)),
             text.size(io.write_bytes),
             f"{io.writes:,}",
             text.size(io.read_bytes),
             f"{io.flushes:,}",
         )
     console.print(table)
+
+
+def print_databases(console: Console, program: Mapping[str, Any]) -> None:
+    """Print the settings that databases of a live trace were seen with, those with most commits
+    first; `program` is of the manifest.
+    """
+    databases = [each for each in program.get("database_files") or () if each["commits"]]
+    databases.sort(key=lambda each: -int(each["commits"]))
+    if not databases:
+        return
+    table = new_table(
+        ("commits", "right"), ("journal mode", "left"), ("pages", "right"),
+        ("write calls", "right"), ("database", "left"),
+    )  # fmt: skip
+    for each in databases[:_MOST_DATABASES]:
+        page_bytes = each.get("page_bytes")
+        table.add_row(
+            f"{each['commits']:,}",
+            escape(printable(_modes(each["journal_modes"]))),
+            text.size(page_bytes) if page_bytes else "not seen",
+            text.size(each["write_bytes"]),
+            escape(printable_name(each["path"])),
+        )
+    console.print(table)
+    # The manifest lists a bounded number of databases, and counts the commits of others.
+    further = databases[_MOST_DATABASES:]
+    others = int(program.get("other_database_commits") or 0)
+    if commits := sum(int(each["commits"]) for each in further) + others:
+        named = f" in {text.integer(len(further), 'further database')}" if not others else ""
+        console.print(f"{text.integer(commits, 'commit')} more{named or ' in further databases'}")
+
+
+def _modes(commits: Mapping[str, int]) -> str:
+    """Return journal modes by their commits: wal; or wal 21, delete 1."""
+    in_order = sorted(commits.items(), key=lambda each: -each[1])
+    return ", ".join(f"{mode}{f' {number}' * (len(commits) > 1)}" for mode, number in in_order)

@@ -150,6 +150,8 @@ class DatabaseCommits(Struct):
     checkpoints: int
     journal_modes: dict[str, int]
     write_bytes: int
+    # None where it was not seen; captures of before have none.
+    page_bytes: int | None = None
 
 
 class Watch(Struct):

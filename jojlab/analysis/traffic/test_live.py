@@ -136,6 +136,55 @@ def test_its_answer_names_what_the_lab_found_cheaper_and_the_command_that_measur
     ]  # fmt: skip
 
 
+def test_a_trace_without_a_commit_says_so_and_tells_no_cost(tmp_path: Path) -> None:
+    """A program that reads: nothing is said of what its commits cost, or of their safety."""
+    builder = live_capture()
+    builder.tables["transactions"] = []
+    for name in ("requests", "page_runs", "writers", "counters"):
+        builder.tables[name] = []
+    builder.more_manifest["watch"] |= {"commits": 0, "journal_modes": {}, "database_files": []}
+    lines = answer_lines(summarise(run_of(tmp_path, builder)))
+    assert lines == (
+        "No commit and no sync of app was seen in 20 s.",
+        "Write calls gave 0 KiB, the device got 0 KiB meanwhile.",
+        "Nobody else wrote.",
+    )
+
+
+def test_what_a_device_did_not_get_by_the_end_is_not_made_a_pace(tmp_path: Path) -> None:
+    builder = live_capture()
+    builder.tables["writers"][0]["write_bytes"] = 900 * KIB
+    lines = answer_lines(summarise(run_of(tmp_path, builder)))
+    assert (
+        "Write calls gave 902 KiB, the device got 296 KiB meanwhile: the rest was in memory at the "
+        "end, or written over before."
+    )[:99] in " ".join(lines)
+    assert "a year" not in " ".join(lines)
+
+
+def test_why_a_journal_wrote_is_not_told_at_the_cost_of_half_the_bytes(tmp_path: Path) -> None:
+    builder = live_capture()
+    for request in builder.tables["requests"]:
+        request["reason"] = f"{'a-long-name-of-a-database' * 2}.db-wal: grew, times"
+    [where] = [
+        line
+        for line in answer_lines(summarise(run_of(tmp_path, builder)))
+        if "of the bytes are" in line
+    ]
+    assert "because" not in where
+    assert "the WAL" in where
+
+
+def test_a_disk_that_counts_in_steps_says_so(tmp_path: Path) -> None:
+    builder = live_capture()
+    counted = {"phase": "trace", "source": "device", "name": "lifetime_write_bytes", "value": 0}
+    builder.tables["counters"].append(counted)
+    lines = answer_lines(summarise(run_of(tmp_path, builder)))
+    [line] = [line for line in lines if "the kernel counted" in line]
+    # Where there is no room for the disk's own count, it is left out whole.
+    assert "the disk itself" not in line or line.endswith("0 KiB, in steps of 500 KiB.")
+
+
 def test_a_run_of_the_lab_is_no_live_trace(tmp_path: Path) -> None:
     run = run_of(tmp_path, wal_capture({"journal_mode": "wal"}, 1, 3))
     assert live_traces(Dataset.from_runs(run)) == {}
