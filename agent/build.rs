@@ -79,13 +79,13 @@ fn gcc() -> Command {
     Command::new(format!("{}-linux-gnu-gcc", variable("CARGO_CFG_TARGET_ARCH")))
 }
 
-/// The names of the C files of a folder, in their order.
-fn c_sources(folder: &Path) -> Vec<String> {
+/// The names of a folder's files with an extension, in their order.
+fn file_names(folder: &Path, extension: &str) -> Vec<String> {
     let names: std::io::Result<Vec<_>> = std::fs::read_dir(folder)
         .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
     let names = names.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut names: Vec<String> = names.iter().map(|it| it.to_string_lossy().into()).collect();
-    names.retain(|name| Path::new(name).extension().is_some_and(|it| it == "c"));
+    names.retain(|name| Path::new(name).extension().is_some_and(|it| it == extension));
     names.sort();
     names
 }
@@ -96,7 +96,7 @@ fn preload(folder: &Path) {
         .current_dir(folder)
         .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"])
         .args(["-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"])
-        .args(c_sources(folder))
+        .args(file_names(folder, "c"))
         .arg("-o")
         .arg(Path::new(&variable("OUT_DIR")).join("preload.so")));
 }
@@ -104,8 +104,12 @@ fn preload(folder: &Path) {
 /// The VFSes of vfs/ as a program has them that links SQLite. Their syncs are calls of
 /// src/sqlite/sync_call.rs, which counts them and may leave them out, as SQLite's own are.
 fn sqlite_vfs(folder: &Path) {
-    println!("cargo::rerun-if-changed={}", folder.display());
-    for name in c_sources(folder) {
+    let (headers, files) = (file_names(folder, "h"), file_names(folder, "c"));
+    // Not the folder: what `make cure` builds is there too.
+    for name in headers.iter().chain(&files) {
+        println!("cargo::rerun-if-changed={}", folder.join(name).display());
+    }
+    for name in files {
         // Programs of their own, and what the dynamic linker puts before a SQLite.
         if ["preload.c", "redo_leave.c"].contains(&name.as_str()) {
             continue;
