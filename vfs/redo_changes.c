@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the transaction of a connection has written to a database, until it commits. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "redo_changes.h"
+#include "redo_file.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -26,20 +25,15 @@ void discard_transaction(struct redo_file *file)
 	spool_free(&file->journal);
 }
 
-static int read_lower(struct redo_file *file, void *bytes, int length_bytes, sqlite3_int64 offset)
-{
-	int rc = pass_read(&file->upper.base, bytes, length_bytes, offset);
-
-	return rc == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : rc;
-}
-
 int read_file_header(struct redo_file *file, unsigned char *header, int *has_mark)
 {
 	uint64_t log_id, id;
 	int rc;
 
 	memset(header, 0, HEADER_BYTES);
-	rc = read_lower(file, header, HEADER_BYTES, 0);
+	rc = LOWER(file, xRead, header, HEADER_BYTES, 0);
+	if (rc == SQLITE_IOERR_SHORT_READ)
+		rc = SQLITE_OK;
 	*has_mark = rc == SQLITE_OK && read_mark(header, &log_id, &id);
 	return rc;
 }
@@ -47,7 +41,7 @@ int read_file_header(struct redo_file *file, unsigned char *header, int *has_mar
 int read_size(struct redo_file *file, sqlite3_int64 *size_bytes)
 {
 	unsigned char header[HEADER_BYTES];
-	int rc = pass_file_size(&file->upper.base, size_bytes), has_mark;
+	int rc = LOWER(file, xFileSize, size_bytes), has_mark;
 
 	if (rc != SQLITE_OK || *size_bytes != HEADER_BYTES)
 		return rc;
@@ -57,13 +51,88 @@ int read_size(struct redo_file *file, sqlite3_int64 *size_bytes)
 	return rc;
 }
 
-/* Show SQLite a header without the mark. */
-static void hide_mark(unsigned char *header)
+/* Hide the mark in what was read of the header. */
+static int hide_mark(struct redo_file *file, unsigned char *bytes, int length_bytes,
+		     sqlite3_int64 offset)
 {
-	uint64_t log_id, id;
+	unsigned char header[HEADER_BYTES];
+	int has_mark, rc = read_file_header(file, header, &has_mark);
+	sqlite3_int64 at, size_bytes;
 
-	if (read_mark(header, &log_id, &id))
-		clear_mark(header, VERSION_ROLLBACK);
+	if (rc == SQLITE_OK && has_mark)
+		rc = LOWER(file, xFileSize, &size_bytes);
+	if (rc != SQLITE_OK || !has_mark)
+		return rc;
+	if (size_bytes == HEADER_BYTES) {
+		memset(bytes, 0, (size_t)length_bytes);
+		return SQLITE_IOERR_SHORT_READ;
+	}
+	clear_mark(header, VERSION_ROLLBACK);
+	for (at = offset; at < offset + length_bytes && at < HEADER_BYTES; at++)
+		bytes[at - offset] = header[at];
+	return SQLITE_OK;
+}
+
+/* Whether these bytes have a part of the mark. */
+static int has_mark_bytes(int length_bytes, sqlite3_int64 offset)
+{
+	return offset < MARK_END && offset + length_bytes > MARK_VERSIONS_OFFSET &&
+	       !(offset >= MARK_VERSIONS_OFFSET + 2 && offset + length_bytes <= MARK_IDS_OFFSET);
+}
+
+static int has_slot(const struct redo_file *file, uint32_t block)
+{
+	return block < file->slot_count && file->slots[block] != 0;
+}
+
+int read_block(struct redo_file *file, uint32_t block, unsigned char *bytes)
+{
+	sqlite3_int64 slot = file->slots[block] - 1;
+
+	return spool_read(&file->blocks, bytes, BLOCK_BYTES, slot * BLOCK_BYTES);
+}
+
+/* Put what the transaction has written over what was read. */
+static int lay_changes_over(struct redo_file *file, unsigned char *bytes, int length_bytes,
+			    sqlite3_int64 offset)
+{
+	sqlite3_int64 at = offset, end = offset + length_bytes, there;
+	unsigned char whole[BLOCK_BYTES];
+
+	while (at < end) {
+		uint32_t block = (uint32_t)(at / BLOCK_BYTES);
+		int begin = (int)(at % BLOCK_BYTES), part = BLOCK_BYTES - begin, rc;
+
+		if (part > end - at)
+			part = (int)(end - at);
+		if (has_slot(file, block)) {
+			rc = read_block(file, block, whole);
+			if (rc != SQLITE_OK)
+				return rc;
+			memcpy(bytes + (at - offset), whole + begin, (size_t)part);
+		}
+		at += part;
+	}
+	if (end <= file->size_bytes)
+		return SQLITE_OK;
+	there = file->size_bytes > offset ? file->size_bytes - offset : 0;
+	memset(bytes + there, 0, (size_t)(length_bytes - there));
+	return SQLITE_IOERR_SHORT_READ;
+}
+
+int read_changed(struct redo_file *file, void *bytes, int length_bytes, sqlite3_int64 offset)
+{
+	int rc = LOWER(file, xRead, bytes, length_bytes, offset), hidden = SQLITE_OK;
+
+	if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
+		return rc;
+	if (has_mark_bytes(length_bytes, offset))
+		hidden = hide_mark(file, bytes, length_bytes, offset);
+	if (hidden != SQLITE_OK)
+		rc = hidden;
+	if (!file->is_dirty || (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ))
+		return rc;
+	return lay_changes_over(file, bytes, length_bytes, offset);
 }
 
 static int begin_changes(struct redo_file *file)
@@ -76,13 +145,6 @@ static int begin_changes(struct redo_file *file)
 	if (rc == SQLITE_OK)
 		file->is_dirty = 1;
 	return rc;
-}
-
-int read_block(struct redo_file *file, uint32_t block, unsigned char *bytes)
-{
-	sqlite3_int64 slot = file->slots[block] - 1;
-
-	return spool_read(&file->blocks, bytes, BLOCK_BYTES, slot * BLOCK_BYTES);
 }
 
 /* Make room for a slot of the block, whose number it gets. */
@@ -114,42 +176,20 @@ static int add_slot(struct redo_file *file, uint32_t block)
 	return SQLITE_OK;
 }
 
-/* What the transaction sees of a block. */
-static int see_block(struct redo_file *file, uint32_t block, unsigned char *bytes)
-{
-	sqlite3_int64 offset = (sqlite3_int64)block * BLOCK_BYTES;
-	sqlite3_int64 there = file->size_bytes - offset;
-	int rc;
-
-	if (block < file->slot_count && file->slots[block] != 0) {
-		rc = read_block(file, block, bytes);
-	} else {
-		memset(bytes, 0, BLOCK_BYTES);
-		rc = read_lower(file, bytes, BLOCK_BYTES, offset);
-		if (block == 0)
-			hide_mark(bytes);
-	}
-	if (there < 0)
-		there = 0;
-	if (there < BLOCK_BYTES)
-		memset(bytes + there, 0, (size_t)(BLOCK_BYTES - there));
-	return rc;
-}
-
 static int change_block(struct redo_file *file, uint32_t block, const void *bytes,
 			int length_bytes, int offset_bytes)
 {
-	int is_new = block >= file->slot_count || file->slots[block] == 0, rc = SQLITE_OK;
+	int is_new = !has_slot(file, block), rc = SQLITE_OK;
 	unsigned char whole[BLOCK_BYTES];
 
 	if (length_bytes < BLOCK_BYTES)
-		rc = see_block(file, block, whole);
-	if (rc == SQLITE_OK)
+		rc = read_changed(file, whole, BLOCK_BYTES, (sqlite3_int64)block * BLOCK_BYTES);
+	if (rc == SQLITE_OK || rc == SQLITE_IOERR_SHORT_READ)
 		rc = add_slot(file, block);
 	if (rc != SQLITE_OK)
 		return rc;
 	memcpy(whole + offset_bytes, bytes, (size_t)length_bytes);
-	rc = spool_write(&file->blocks, file->lower, whole, BLOCK_BYTES,
+	rc = spool_write(&file->blocks, whole, BLOCK_BYTES,
 			 ((sqlite3_int64)file->slots[block] - 1) * BLOCK_BYTES);
 	/* A slot without bytes would read as zeros: the rollback that follows would commit them. */
 	if (rc != SQLITE_OK && is_new) {
@@ -194,31 +234,4 @@ int cut_changes(struct redo_file *file, sqlite3_int64 size_bytes)
 	if (rc == SQLITE_OK)
 		file->size_bytes = size_bytes;
 	return rc;
-}
-
-int lay_changes_over(struct redo_file *file, unsigned char *bytes, int length_bytes,
-		     sqlite3_int64 offset)
-{
-	sqlite3_int64 at = offset, end = offset + length_bytes, there;
-
-	while (at < end) {
-		unsigned char whole[BLOCK_BYTES];
-		uint32_t block = (uint32_t)(at / BLOCK_BYTES);
-		int begin = (int)(at % BLOCK_BYTES), part = BLOCK_BYTES - begin, rc;
-
-		if (part > end - at)
-			part = (int)(end - at);
-		if (block < file->slot_count && file->slots[block] != 0) {
-			rc = read_block(file, block, whole);
-			if (rc != SQLITE_OK)
-				return rc;
-			memcpy(bytes + (at - offset), whole + begin, (size_t)part);
-		}
-		at += part;
-	}
-	if (end <= file->size_bytes)
-		return SQLITE_OK;
-	there = file->size_bytes > offset ? file->size_bytes - offset : 0;
-	memset(bytes + there, 0, (size_t)(length_bytes - there));
-	return SQLITE_IOERR_SHORT_READ;
 }

@@ -8,14 +8,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "redo_changes.h"
-#include "redo_commit.h"
-#include "redo_member.h"
-#include "redo_place.h"
+#include "redo_file.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -166,18 +161,17 @@ static int log_file(struct redo_file *file, struct record_writer *writer, uint64
 	*old_size_bytes = (uint64_t)status.st_size;
 	add_database(writer, entry->id, entry->file, (uint64_t)file->size_bytes, entry->name);
 	qsort(file->touched, file->touched_count, sizeof(*file->touched), compare_blocks);
-	for (at = 0; at < file->touched_count && error == 0; at++) {
+	for (at = 0; at < file->touched_count; at++) {
 		uint32_t block = file->touched[at];
 
-		error = log_block(file, writer, fd, block, *old_size_bytes, &has_changed);
+		if (error == 0)
+			error = log_block(file, writer, fd, block, *old_size_bytes, &has_changed);
+		/* Behind an error none is forgotten. */
 		if (error != 0 || has_changed)
 			file->touched[kept++] = block;
 		else
 			file->slots[block] = 0;
 	}
-	/* Behind an error none is forgotten. */
-	for (; at < file->touched_count; at++)
-		file->touched[kept++] = file->touched[at];
 	file->touched_count = kept;
 	*is_changed = kept > 0 || (uint64_t)file->size_bytes != *old_size_bytes;
 	return error;
@@ -220,28 +214,26 @@ struct commit {
 static int apply(const struct commit *commit, const struct record_writer *writer)
 {
 	int number, error = 0, fd, is_revoked = 1;
-	struct redo_file *file;
 
 	for (number = 0; number < commit->count && error == 0; number++)
 		error = write_blocks(commit->files[number], commit->old_size_bytes[number],
 				     UINT64_MAX);
-	if (error != 0) {
-		for (number = 0; number < commit->count; number++)
-			if (database_fd(commit->log, commit->files[number]->number, &fd) != 0 ||
-			    ftruncate(fd, (off_t)commit->old_size_bytes[number]) != 0)
-				is_revoked = 0;
-		if (is_revoked) {
-			revoke_record(commit->log);
-			return error;
-		}
+	for (number = 0; number < commit->count && error != 0; number++)
+		if (database_fd(commit->log, commit->files[number]->number, &fd) != 0 ||
+		    ftruncate(fd, (off_t)commit->old_size_bytes[number]) != 0)
+			is_revoked = 0;
+	if (error != 0 && is_revoked) {
+		revoke_record(commit->log);
+		return error;
 	}
 	for (number = 0; number < commit->count && error == 0; number++) {
-		file = commit->files[number];
-		error = write_blocks(file, 0, commit->old_size_bytes[number]);
+		struct redo_file *file = commit->files[number];
+		uint64_t old_size_bytes = commit->old_size_bytes[number];
+
+		error = write_blocks(file, 0, old_size_bytes);
 		/* By the VFS below, which may have more of the file mapped. */
-		if (error == 0 &&
-		    (uint64_t)file->size_bytes < commit->old_size_bytes[number] &&
-		    pass_truncate(&file->upper.base, file->size_bytes) != SQLITE_OK)
+		if (error == 0 && (uint64_t)file->size_bytes < old_size_bytes &&
+		    LOWER(file, xTruncate, file->size_bytes) != SQLITE_OK)
 			error = EIO;
 	}
 	if (error == 0) {
@@ -253,15 +245,6 @@ static int apply(const struct commit *commit, const struct record_writer *writer
 	for (number = 0; number < commit->count; number++)
 		commit->files[number]->is_unapplied = 1;
 	return 0;
-}
-
-/* Blocks of a record that there is not are not in the log. */
-static void forget_whole(const struct commit *commit)
-{
-	int number;
-
-	for (number = 0; number < commit->count; number++)
-		commit->files[number]->whole_generation = 0;
 }
 
 static int log_files(struct commit *commit)
@@ -277,17 +260,17 @@ static int log_files(struct commit *commit)
 		must_sync |= commit->files[number]->must_sync;
 	}
 	/* A rollback leaves the files as they are. */
-	if (error == 0 && changed > 0)
+	if (error == 0 && changed == 0)
+		return 0;
+	if (error == 0)
 		error = append_record(commit->log, &writer, RECORD_COMMIT, must_sync);
-	if (error != 0)
-		forget_whole(commit);
-	if (error != 0 || changed == 0)
-		return error;
-	for (number = 0; number < commit->count; number++)
+	for (number = 0; number < commit->count && error == 0; number++)
 		commit->log->shared->entries[commit->files[number]->number].is_logged = 1;
-	error = apply(commit, &writer);
-	if (error != 0)
-		forget_whole(commit);
+	if (error == 0)
+		error = apply(commit, &writer);
+	/* Blocks of a record that there is not are not in the log. */
+	for (number = 0; number < commit->count && error != 0; number++)
+		commit->files[number]->whole_generation = 0;
 	return error;
 }
 
@@ -371,18 +354,21 @@ static int attach_files(struct redo_file **files, int count)
 	return error;
 }
 
+static int delete_lower(const char *path)
+{
+	int rc = lower_vfs(&redo_vfs)->xDelete(lower_vfs(&redo_vfs), path, 1);
+
+	return rc == SQLITE_IOERR_DELETE_NOENT ? SQLITE_OK : rc;
+}
+
 /* Delete what a failed commit has left, or do not use the database before it is played. */
 static void delete_journals(struct redo_file **files, int count)
 {
 	int number;
 
-	for (number = 0; number < count; number++) {
-		sqlite3_vfs *lower = files[number]->lower;
-		int rc = lower->xDelete(lower, files[number]->journal_path, 1);
-
-		if (rc != SQLITE_OK && rc != SQLITE_IOERR_DELETE_NOENT)
+	for (number = 0; number < count; number++)
+		if (delete_lower(files[number]->journal_path) != SQLITE_OK)
 			files[number]->is_failed = 1;
-	}
 }
 
 static int write_journals(struct redo_file **files, int count, struct super_journal *super)
@@ -392,41 +378,33 @@ static int write_journals(struct redo_file **files, int count, struct super_jour
 	for (number = 0; number < count && rc == SQLITE_OK; number++)
 		rc = leave_log(files[number]);
 	if (rc == SQLITE_OK && super != NULL && !super->is_file) {
-		rc = spool_copy(&super->names, files[0]->lower, super->path,
-				   SQLITE_OPEN_SUPER_JOURNAL);
+		rc = spool_copy(&super->names, super->path, SQLITE_OPEN_SUPER_JOURNAL);
 		super->is_file = 1;
 	}
 	for (number = 0; number < count && rc == SQLITE_OK; number++)
-		rc = spool_copy(&files[number]->journal, files[number]->lower,
-				   files[number]->journal_path, SQLITE_OPEN_MAIN_JOURNAL);
+		rc = spool_copy(&files[number]->journal, files[number]->journal_path,
+				SQLITE_OPEN_MAIN_JOURNAL);
 	return rc;
 }
 
-static int write_databases(struct redo_file **files, int count)
+static int write_database(struct redo_file *file)
 {
 	unsigned char bytes[BLOCK_BYTES];
-	int number, rc = SQLITE_OK;
+	int rc = SQLITE_OK;
 	uint32_t at;
 
-	for (number = 0; number < count; number++) {
-		struct redo_file *file = files[number];
-		sqlite3_file *base = &file->upper.base;
+	for (at = 0; at < file->touched_count && rc == SQLITE_OK; at++) {
+		uint32_t block = file->touched[at];
+		int length_bytes = (int)block_bytes(file, block);
 
-		for (at = 0; at < file->touched_count && rc == SQLITE_OK; at++) {
-			uint32_t block = file->touched[at];
-			int length_bytes = (int)block_bytes(file, block);
-
-			rc = read_block(file, block, bytes);
-			if (rc == SQLITE_OK && length_bytes > 0)
-				rc = pass_write(base, bytes, length_bytes,
-						(sqlite3_int64)block * BLOCK_BYTES);
-		}
-		if (rc == SQLITE_OK)
-			rc = pass_truncate(base, file->size_bytes);
-		if (rc == SQLITE_OK)
-			rc = pass_sync(base, SQLITE_SYNC_NORMAL);
+		rc = read_block(file, block, bytes);
+		if (rc == SQLITE_OK && length_bytes > 0)
+			rc = LOWER(file, xWrite, bytes, length_bytes,
+				   (sqlite3_int64)block * BLOCK_BYTES);
 	}
-	return rc;
+	if (rc == SQLITE_OK)
+		rc = LOWER(file, xTruncate, file->size_bytes);
+	return rc == SQLITE_OK ? LOWER(file, xSync, SQLITE_SYNC_NORMAL) : rc;
 }
 
 /*
@@ -442,11 +420,10 @@ static int play_as_sqlite(struct redo_file **files, int count, struct super_jour
 		delete_journals(files, count);
 		return rc;
 	}
-	rc = write_databases(files, count);
-	if (rc == SQLITE_OK && super != NULL && super->is_file)
-		rc = files[0]->lower->xDelete(files[0]->lower, super->path, 1);
-	else if (rc == SQLITE_OK)
-		rc = files[0]->lower->xDelete(files[0]->lower, files[0]->journal_path, 1);
+	for (number = 0; number < count && rc == SQLITE_OK; number++)
+		rc = write_database(files[number]);
+	if (rc == SQLITE_OK)
+		rc = delete_lower(super != NULL ? super->path : files[0]->journal_path);
 	for (number = 0; number < count && rc != SQLITE_OK; number++)
 		files[number]->is_failed = 1;
 	if (rc == SQLITE_OK && super != NULL) {

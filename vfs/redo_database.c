@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A database of a redo log: where it is, and its mark. */
+/* The mark of a database of a redo log: how it is set, looked at and taken away. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "redo_database.h"
-#include "redo_place.h"
+#include "redo_log.h"
 
 /* A journal of SQLite's own may have been deleted, or cut, and not be so on the disk: it would be
  * played over the commits in the log. And a log that is new may not have its name there.
@@ -112,7 +110,7 @@ int join_database(struct redo_log *log, const char *name, struct file_id file,
 
 	if (!read_mark(header, &log_id, &id) || log_id != log->id)
 		return EMEDIUMTYPE;
-	error = read_log_header(log, &head);
+	error = read_log_header(log->fd, &head);
 	if (error != 0)
 		return error;
 	for (at = 0; at < head.lost_count; at++)
@@ -133,32 +131,25 @@ int mark_database(struct redo_log *log, const char *name, struct file_id file,
 		  const unsigned char *first_page, unsigned int *number)
 {
 	unsigned char image[BLOCK_BYTES] = {0};
-	uint64_t log_id, id, size_bytes;
-	int error, fd;
+	uint64_t log_id, id;
+	int fd, error = begin_entry(log, name, file, number, &fd);
 	long got;
 
-	error = begin_entry(log, name, file, number, &fd);
 	if (error != 0)
 		return error;
-	error = read_header(fd, image, &size_bytes);
-	if (error != 0)
-		return error;
+	got = read_most(fd, image, sizeof(image), 0);
+	if (got < 0)
+		return (int)-got;
 	if (read_mark(image, &log_id, &id))
 		return is_mark_of(log, *number, log_id, id) ? 0 : EMEDIUMTYPE;
-	if (size_bytes == 0) {
-		if (first_page == NULL || !is_sqlite_header(first_page))
-			return EMEDIUMTYPE;
+	if (got == 0 && first_page != NULL) {
 		memcpy(image, first_page, HEADER_BYTES);
 		/* Its number of pages, and the first page of the freelist. */
 		memset(image + 28, 0, 8);
 		got = HEADER_BYTES;
-	} else {
-		got = read_most(fd, image, sizeof(image), 0);
-		if (got < 0)
-			return (int)-got;
-		if (got < HEADER_BYTES || !is_sqlite_header(image))
-			return EMEDIUMTYPE;
 	}
+	if (got < HEADER_BYTES || !is_sqlite_header(image))
+		return EMEDIUMTYPE;
 	error = fill_log(log);
 	/* Where a filesystem knows no births, older records may be of a file with this inode. */
 	if (error == 0 && log->shared->entries[*number].is_logged)
@@ -174,47 +165,44 @@ int mark_database(struct redo_log *log, const char *name, struct file_id file,
 /* Take the mark away. The log has to be empty. */
 static int unmark_database(struct redo_log *log, unsigned int number, int version)
 {
-	unsigned char image[BLOCK_BYTES];
-	uint64_t log_id, id, size_bytes;
+	unsigned char image[BLOCK_BYTES] = {0};
+	uint64_t log_id, id;
 	int fd, error = database_fd(log, number, &fd);
 	long got;
 
-	if (error == ENOENT)
-		return 0;
-	if (error == 0)
-		error = read_header(fd, image, &size_bytes);
 	if (error != 0)
-		return error;
+		return error == ENOENT ? 0 : error;
+	got = read_most(fd, image, sizeof(image), 0);
+	if (got < 0)
+		return (int)-got;
 	if (!read_mark(image, &log_id, &id) || !is_mark_of(log, number, log_id, id))
 		return 0;
-	if (size_bytes == HEADER_BYTES)
+	/* It has no pages. */
+	if (got == HEADER_BYTES)
 		return ftruncate(fd, 0) == 0 && fsync(fd) == 0 ? 0 : errno;
-	got = read_most(fd, image, sizeof(image), 0);
-	if (got < HEADER_BYTES)
-		return got < 0 ? (int)-got : EIO;
 	clear_mark(image, version);
 	return write_header(log, number, fd, image, (size_t)got);
 }
 
-int leave_database(struct redo_log *log, unsigned int number, int version)
+static int leave_range(struct redo_log *log, unsigned int begin, unsigned int end, int version)
 {
 	int error = checkpoint_log(log);
 
-	if (error == 0)
-		error = unmark_database(log, number, version);
+	for (; begin < end && error == 0; begin++)
+		error = unmark_database(log, begin, version);
 	/* The image must not outlive the mark: it would go over what has the name later. */
 	return error == 0 ? checkpoint_log(log) : error;
 }
 
+int leave_database(struct redo_log *log, unsigned int number, int version)
+{
+	return leave_range(log, number, number + 1, version);
+}
+
 int leave_all(struct redo_log *log)
 {
-	unsigned int number;
-	int error = checkpoint_log(log);
+	int error = leave_range(log, 0, log->shared->databases, VERSION_ROLLBACK);
 
-	for (number = 0; number < log->shared->databases && error == 0; number++)
-		error = unmark_database(log, number, VERSION_ROLLBACK);
-	if (error == 0)
-		error = checkpoint_log(log);
 	if (error != 0)
 		report("the databases of %s keep their marks: %s", log->folder, strerror(error));
 	return error;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A database as one connection has it open. */
+/* A database as one connection has it open, and all those of this process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "redo_changes.h"
 #include "redo_file.h"
-#include "redo_member.h"
-#include "redo_place.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -17,8 +13,10 @@ SQLITE_EXTENSION_INIT3
  */
 #define LOG_WAIT_MS 1000
 
+/* What this process has open. */
 static struct redo_file *files;
-static pthread_mutex_t files_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct super_journal *supers;
+static pthread_mutex_t open_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 int result_of(int error)
 {
@@ -35,36 +33,99 @@ int result_of(int error)
 	}
 }
 
-int collect_files(int (*test)(const struct redo_file *file, const void *argument),
-		  const void *argument, struct redo_file **found, int max)
-{
-	struct redo_file *file;
-	int count = 0;
-
-	pthread_mutex_lock(&files_mutex);
-	for (file = files; file != NULL; file = file->next) {
-		if (!test(file, argument))
-			continue;
-		if (count < max)
-			found[count] = file;
-		count++;
-	}
-	pthread_mutex_unlock(&files_mutex);
-	return count;
-}
-
-/* One connection of all to a database writes at a time. */
-static int writes_journal(const struct redo_file *file, const void *journal_path)
-{
-	return __atomic_load_n(&file->level, __ATOMIC_RELAXED) >= SQLITE_LOCK_RESERVED &&
-	       has_suffix(journal_path, file->path, "-journal");
-}
-
 struct redo_file *find_writer(const char *journal_path)
 {
 	struct redo_file *file;
 
-	return collect_files(writes_journal, journal_path, &file, 1) > 0 ? file : NULL;
+	pthread_mutex_lock(&open_mutex);
+	/* One connection of all to a database writes at a time. */
+	for (file = files; file != NULL; file = file->next)
+		if (__atomic_load_n(&file->level, __ATOMIC_RELAXED) >= SQLITE_LOCK_RESERVED &&
+		    has_suffix(journal_path, file->path, "-journal"))
+			break;
+	pthread_mutex_unlock(&open_mutex);
+	return file;
+}
+
+int find_members(const struct super_journal *super, struct redo_file **found)
+{
+	struct redo_file *file;
+	int count = 0;
+
+	pthread_mutex_lock(&open_mutex);
+	for (file = files; file != NULL; file = file->next) {
+		if (__atomic_load_n(&file->super, __ATOMIC_RELAXED) != super ||
+		    !file->is_in_transaction)
+			continue;
+		if (count < MAX_FILES)
+			found[count] = file;
+		count++;
+	}
+	pthread_mutex_unlock(&open_mutex);
+	return count;
+}
+
+struct super_journal *add_super(const char *path)
+{
+	struct super_journal *super = sqlite3_malloc(sizeof(*super));
+
+	if (super == NULL)
+		return NULL;
+	*super = (struct super_journal){.users = 1, .path = sqlite3_mprintf("%s", path)};
+	if (super->path == NULL) {
+		sqlite3_free(super);
+		return NULL;
+	}
+	pthread_mutex_lock(&open_mutex);
+	super->next = supers;
+	supers = super;
+	pthread_mutex_unlock(&open_mutex);
+	return super;
+}
+
+struct super_journal *find_super(const char *path, size_t length)
+{
+	struct super_journal *super;
+
+	pthread_mutex_lock(&open_mutex);
+	for (super = supers; super != NULL; super = super->next)
+		if (strlen(super->path) == length && memcmp(super->path, path, length) == 0)
+			break;
+	pthread_mutex_unlock(&open_mutex);
+	return super;
+}
+
+void unlist_super(const struct super_journal *super)
+{
+	struct super_journal **at;
+
+	pthread_mutex_lock(&open_mutex);
+	for (at = &supers; *at != NULL && *at != super; at = &(*at)->next)
+		;
+	if (*at != NULL)
+		*at = super->next;
+	pthread_mutex_unlock(&open_mutex);
+}
+
+void drop_super(struct super_journal *super)
+{
+	if (--super->users > 0)
+		return;
+	unlist_super(super);
+	spool_free(&super->names);
+	sqlite3_free(super->path);
+	sqlite3_free(super);
+}
+
+void name_super(struct redo_file *file, struct super_journal *super)
+{
+	struct super_journal *old = file->super;
+
+	if (super != NULL)
+		super->users++;
+	__atomic_store_n(&file->super, super, __ATOMIC_RELAXED);
+	if (old != NULL)
+		drop_super(old);
 }
 
 /* Why a database with a mark is refused. */
@@ -87,7 +148,7 @@ static const char *reason_of(int error)
 }
 
 /* Become a member of the log, if the database has a mark after a recovery. */
-static int join_log_now(struct redo_file *file)
+static int join_log(struct redo_file *file)
 {
 	unsigned char header[HEADER_BYTES];
 	struct redo_log *log;
@@ -115,12 +176,13 @@ static int join_log_now(struct redo_file *file)
 	return SQLITE_CANTOPEN;
 }
 
-static int join_log(struct redo_file *file)
+/* The same where it has a mark now; tell whether it has one. */
+static int join_if_marked(struct redo_file *file, int *has_mark)
 {
 	unsigned char header[HEADER_BYTES];
-	int has_mark, rc = read_file_header(file, header, &has_mark);
+	int rc = read_file_header(file, header, has_mark);
 
-	return rc == SQLITE_OK && has_mark ? join_log_now(file) : rc;
+	return rc == SQLITE_OK && *has_mark && file->log == NULL ? join_log(file) : rc;
 }
 
 /* At first a header can be torn too, which the log mends. */
@@ -131,19 +193,16 @@ static int join_at_open(struct redo_file *file)
 	int has_mark, rc = read_file_header(file, header, &has_mark);
 
 	if (rc == SQLITE_OK)
-		rc = pass_file_size(&file->upper.base, &size_bytes);
+		rc = LOWER(file, xFileSize, &size_bytes);
 	if (rc != SQLITE_OK || size_bytes == 0 || (is_sqlite_header(header) && !has_mark))
 		return rc;
-	return join_log_now(file);
+	return join_log(file);
 }
 
 int leave_log(struct redo_file *file)
 {
-	unsigned char header[HEADER_BYTES];
-	int error, has_mark, rc = read_file_header(file, header, &has_mark);
+	int error, has_mark, rc = join_if_marked(file, &has_mark);
 
-	if (rc == SQLITE_OK && has_mark && file->log == NULL)
-		rc = join_log(file);
 	if (rc != SQLITE_OK || !has_mark || file->log == NULL)
 		return rc;
 	error = lock_log(file->log, -1);
@@ -167,66 +226,33 @@ static int begin_direct(struct redo_file *file)
 		return SQLITE_IOERR_WRITE;
 	}
 	rc = leave_log(file);
-	if (rc == SQLITE_OK)
-		file->is_direct = 1;
+	file->is_direct = rc == SQLITE_OK;
 	return rc;
 }
 
 static int file_close(sqlite3_file *base)
 {
-	struct redo_file *file = (struct redo_file *)base, **at;
+	struct redo_file *file = upper_of(&redo_vfs, base), **at;
 
-	pthread_mutex_lock(&files_mutex);
-	for (at = &files; *at != NULL; at = &(*at)->next) {
-		if (*at == file) {
-			*at = file->next;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&files_mutex);
+	pthread_mutex_lock(&open_mutex);
+	for (at = &files; *at != file; at = &(*at)->next)
+		;
+	*at = file->next;
+	pthread_mutex_unlock(&open_mutex);
 	discard_transaction(file);
-	name_super(&file->super, NULL);
+	name_super(file, NULL);
 	if (file->log != NULL)
 		detach_log(file->log);
 	free(file->slots);
 	free(file->touched);
 	free(file->whole);
 	sqlite3_free(file->folder);
-	return pass_close(base);
-}
-
-/* Hide the mark in what was read of the header. */
-static int hide_in(struct redo_file *file, unsigned char *bytes, int length_bytes,
-		   sqlite3_int64 offset)
-{
-	unsigned char header[HEADER_BYTES];
-	int has_mark, rc = read_file_header(file, header, &has_mark);
-	sqlite3_int64 at, size_bytes;
-
-	if (rc != SQLITE_OK || !has_mark)
-		return rc;
-	rc = read_size(file, &size_bytes);
-	if (rc == SQLITE_OK && size_bytes == 0) {
-		memset(bytes, 0, (size_t)length_bytes);
-		return SQLITE_IOERR_SHORT_READ;
-	}
-	clear_mark(header, VERSION_ROLLBACK);
-	for (at = offset; at < offset + length_bytes && at < HEADER_BYTES; at++)
-		bytes[at - offset] = header[at];
-	return rc;
-}
-
-/* Whether these bytes have a part of the mark. */
-static int has_mark_bytes(int length_bytes, sqlite3_int64 offset)
-{
-	return offset < MARK_END && offset + length_bytes > MARK_VERSIONS_OFFSET &&
-	       !(offset >= MARK_VERSIONS_OFFSET + 2 && offset + length_bytes <= MARK_IDS_OFFSET);
+	return LOWER(file, xClose);
 }
 
 static int file_read(sqlite3_file *base, void *bytes, int length_bytes, sqlite3_int64 offset)
 {
-	struct redo_file *file = (struct redo_file *)base;
-	int rc, hidden = SQLITE_OK;
+	struct redo_file *file = upper_of(&redo_vfs, base);
 
 	if (file->is_failed)
 		return SQLITE_IOERR_READ;
@@ -237,61 +263,50 @@ static int file_read(sqlite3_file *base, void *bytes, int length_bytes, sqlite3_
 		unlock_log(file->log);
 		file->is_unapplied = 0;
 	}
-	rc = pass_read(base, bytes, length_bytes, offset);
-	if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
-		return rc;
-	if (has_mark_bytes(length_bytes, offset))
-		hidden = hide_in(file, bytes, length_bytes, offset);
-	if (hidden != SQLITE_OK)
-		rc = hidden;
-	if (!file->is_dirty || (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ))
-		return rc;
-	return lay_changes_over(file, bytes, length_bytes, offset);
+	return read_changed(file, bytes, length_bytes, offset);
 }
 
 static int file_write(sqlite3_file *base, const void *bytes, int length_bytes, sqlite3_int64 offset)
 {
-	struct redo_file *file = (struct redo_file *)base;
+	struct redo_file *file = upper_of(&redo_vfs, base);
 	int rc;
 
 	if (file->is_failed)
 		return SQLITE_IOERR_WRITE;
-	if (!file->is_in_transaction) {
-		rc = begin_direct(file);
-		return rc == SQLITE_OK ? pass_write(base, bytes, length_bytes, offset) : rc;
-	}
-	return add_changes(file, bytes, length_bytes, offset);
+	if (file->is_in_transaction)
+		return add_changes(file, bytes, length_bytes, offset);
+	rc = begin_direct(file);
+	return rc == SQLITE_OK ? LOWER(file, xWrite, bytes, length_bytes, offset) : rc;
 }
 
 static int file_truncate(sqlite3_file *base, sqlite3_int64 size_bytes)
 {
-	struct redo_file *file = (struct redo_file *)base;
+	struct redo_file *file = upper_of(&redo_vfs, base);
 	int rc;
 
 	if (file->is_failed)
 		return SQLITE_IOERR_TRUNCATE;
-	if (!file->is_in_transaction) {
-		rc = begin_direct(file);
-		return rc == SQLITE_OK ? pass_truncate(base, size_bytes) : rc;
-	}
-	return cut_changes(file, size_bytes);
+	if (file->is_in_transaction)
+		return cut_changes(file, size_bytes);
+	rc = begin_direct(file);
+	return rc == SQLITE_OK ? LOWER(file, xTruncate, size_bytes) : rc;
 }
 
 static int file_sync(sqlite3_file *base, int flags)
 {
-	struct redo_file *file = (struct redo_file *)base;
+	struct redo_file *file = upper_of(&redo_vfs, base);
 
 	if (file->is_failed)
 		return SQLITE_IOERR_FSYNC;
 	if (!file->is_in_transaction)
-		return pass_sync(base, flags);
+		return LOWER(file, xSync, flags);
 	file->must_sync = 1;
 	return SQLITE_OK;
 }
 
 static int file_size(sqlite3_file *base, sqlite3_int64 *size_bytes)
 {
-	struct redo_file *file = (struct redo_file *)base;
+	struct redo_file *file = upper_of(&redo_vfs, base);
 
 	if (!file->is_dirty)
 		return read_size(file, size_bytes);
@@ -327,91 +342,84 @@ static int lock_shared(struct redo_file *file, int level)
 	int has_mark = 1, rc = SQLITE_OK;
 
 	while (rc == SQLITE_OK && has_mark) {
-		has_mark = 0;
 		if (file->log == NULL)
-			rc = join_log(file);
+			rc = join_if_marked(file, &has_mark);
+		has_mark = 0;
 		if (rc == SQLITE_OK)
-			rc = pass_lock(&file->upper.base, level);
+			rc = LOWER(file, xLock, level);
 		if (rc == SQLITE_OK && file->log == NULL) {
 			/* Between the two another process may have set a mark. */
 			rc = read_file_header(file, header, &has_mark);
 			if (rc != SQLITE_OK || has_mark)
-				pass_unlock(&file->upper.base, SQLITE_LOCK_NONE);
+				LOWER(file, xUnlock, SQLITE_LOCK_NONE);
 		}
+	}
+	if (rc == SQLITE_OK) {
+		rc = wait_for_log(file, SQLITE_LOCK_SHARED);
+		if (rc != SQLITE_OK)
+			LOWER(file, xUnlock, SQLITE_LOCK_NONE);
 	}
 	return rc;
 }
 
 static int file_lock(sqlite3_file *base, int level)
 {
-	struct redo_file *file = (struct redo_file *)base;
-	int rc;
+	struct redo_file *file = upper_of(&redo_vfs, base);
+	int rc = SQLITE_OK;
 
 	if (file->level >= level)
 		return SQLITE_OK;
-	if (level == SQLITE_LOCK_EXCLUSIVE) {
+	if (level == SQLITE_LOCK_EXCLUSIVE)
 		rc = wait_for_log(file, level);
-		if (rc != SQLITE_OK)
-			return rc;
-	}
-	rc = file->level == SQLITE_LOCK_NONE ? lock_shared(file, level) : pass_lock(base, level);
-	if (rc != SQLITE_OK)
-		return rc;
-	if (file->level == SQLITE_LOCK_NONE) {
-		rc = wait_for_log(file, SQLITE_LOCK_SHARED);
-		if (rc != SQLITE_OK) {
-			pass_unlock(base, SQLITE_LOCK_NONE);
-			return rc;
-		}
-	}
-	__atomic_store_n(&file->level, level, __ATOMIC_RELAXED);
-	return SQLITE_OK;
+	if (rc == SQLITE_OK)
+		rc = file->level == SQLITE_LOCK_NONE ? lock_shared(file, level)
+						     : LOWER(file, xLock, level);
+	if (rc == SQLITE_OK)
+		__atomic_store_n(&file->level, level, __ATOMIC_RELAXED);
+	return rc;
 }
 
 static int file_unlock(sqlite3_file *base, int level)
 {
-	struct redo_file *file = (struct redo_file *)base;
+	struct redo_file *file = upper_of(&redo_vfs, base);
 
 	if (level <= SQLITE_LOCK_SHARED && (file->is_dirty || file->is_in_transaction))
 		discard_transaction(file);
 	if (level == SQLITE_LOCK_NONE) {
 		/* Not before: SQLite reads it when it has rolled back, and holds SHARED. */
-		name_super(&file->super, NULL);
+		name_super(file, NULL);
 		file->is_direct = 0;
 		file->is_failed = 0;
 	}
 	if (level < file->level)
 		__atomic_store_n(&file->level, level, __ATOMIC_RELAXED);
-	return pass_unlock(base, level);
+	return LOWER(file, xUnlock, level);
 }
 
 /* PRAGMA joj_redo, with "off" or "on" or without a value. */
 static int run_pragma(struct redo_file *file, char **arguments)
 {
-	const char *value = arguments[2];
-	int rc = SQLITE_OK;
+	const char *value = arguments[2], *answer = NULL;
+	int is_off = value != NULL && sqlite3_stricmp(value, "off") == 0, rc = SQLITE_ERROR;
 
-	if (value != NULL && file->is_in_transaction) {
-		arguments[0] = sqlite3_mprintf("joj_redo changes between transactions only");
-		return SQLITE_ERROR;
+	if (value != NULL && file->is_in_transaction)
+		answer = "joj_redo changes between transactions only";
+	else if (value != NULL && !is_off && sqlite3_stricmp(value, "on") != 0)
+		answer = "joj_redo is on or off";
+	else
+		rc = is_off ? leave_log(file) : SQLITE_OK;
+	if (rc == SQLITE_OK) {
+		file->is_off = value != NULL ? is_off : file->is_off;
+		answer = file->is_off ? "off" : "on";
 	}
-	if (value != NULL && sqlite3_stricmp(value, "off") == 0) {
-		rc = leave_log(file);
-		file->is_off = rc == SQLITE_OK;
-	} else if (value != NULL && sqlite3_stricmp(value, "on") == 0) {
-		file->is_off = 0;
-	} else if (value != NULL) {
-		arguments[0] = sqlite3_mprintf("joj_redo is on or off");
-		return SQLITE_ERROR;
-	}
-	if (rc == SQLITE_OK)
-		arguments[0] = sqlite3_mprintf("%s", file->is_off ? "off" : "on");
+	if (answer != NULL)
+		arguments[0] = sqlite3_mprintf("%s", answer);
 	return rc;
 }
 
 static int file_control(sqlite3_file *base, int operation, void *argument)
 {
-	struct redo_file *file = (struct redo_file *)base;
+	struct redo_file *file = upper_of(&redo_vfs, base);
 
 	switch (operation) {
 	case SQLITE_FCNTL_PDB:
@@ -428,52 +436,56 @@ static int file_control(sqlite3_file *base, int operation, void *argument)
 	default:
 		break;
 	}
-	return pass_file_control(base, operation, argument);
+	return LOWER(file, xFileControl, operation, argument);
 }
 
 /* Batch atomic writes make no journal, by whose end a commit is seen here. */
 static int file_device_characteristics(sqlite3_file *base)
 {
-	return pass_device_characteristics(base) & ~SQLITE_IOCAP_BATCH_ATOMIC;
+	struct redo_file *file = upper_of(&redo_vfs, base);
+
+	return LOWER(file, xDeviceCharacteristics) & ~SQLITE_IOCAP_BATCH_ATOMIC;
 }
 
 static int file_fetch(sqlite3_file *base, sqlite3_int64 offset, int length_bytes, void **memory)
 {
-	struct redo_file *file = (struct redo_file *)base;
+	struct redo_file *file = upper_of(&redo_vfs, base);
 
 	*memory = NULL;
 	if (offset < BLOCK_BYTES || file->is_dirty || file->is_failed)
 		return SQLITE_OK;
-	return pass_fetch(base, offset, length_bytes, memory);
+	return LOWER(file, xFetch, offset, length_bytes, memory);
 }
 
-DEFINE_METHODS(file_methods, file_fetch, .xClose = file_close, .xRead = file_read,
-	       .xWrite = file_write, .xTruncate = file_truncate, .xSync = file_sync,
-	       .xFileSize = file_size, .xLock = file_lock, .xUnlock = file_unlock,
-	       .xFileControl = file_control,
-	       .xDeviceCharacteristics = file_device_characteristics);
-
-int begin_file(struct redo_file *file, sqlite3_vfs *lower, const char *path, char *folder)
+int begin_file(struct redo_file *file, const char *path, char *folder)
 {
+	sqlite3_io_methods *methods = &file->upper.methods;
 	unsigned int names;
 	int rc;
 
-	file->lower = lower;
 	file->path = path;
 	file->name = strrchr(path, '/') + 1;
-	file->folder = folder;
 	/* A file without a name, or of another kind, can have no mark. */
 	read_file_id(AT_FDCWD, path, &file->file, &names);
+	file->folder = folder;
 	rc = join_at_open(file);
-	if (rc != SQLITE_OK) {
-		sqlite3_free(folder);
-		pass_close(&file->upper.base);
+	if (rc != SQLITE_OK)
 		return rc;
-	}
-	file->upper.base.pMethods = upper_methods(&file->upper, file_methods);
-	pthread_mutex_lock(&files_mutex);
+	methods->xClose = file_close;
+	methods->xRead = file_read;
+	methods->xWrite = file_write;
+	methods->xTruncate = file_truncate;
+	methods->xSync = file_sync;
+	methods->xFileSize = file_size;
+	methods->xLock = file_lock;
+	methods->xUnlock = file_unlock;
+	methods->xFileControl = file_control;
+	methods->xDeviceCharacteristics = file_device_characteristics;
+	methods->xFetch = file_fetch;
+	file->upper.base->pMethods = methods;
+	pthread_mutex_lock(&open_mutex);
 	file->next = files;
 	files = file;
-	pthread_mutex_unlock(&files_mutex);
+	pthread_mutex_unlock(&open_mutex);
 	return SQLITE_OK;
 }

@@ -1,19 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A database as one connection has it open: what its transaction has written stays here until the
- * commit.
+/*
+ * A database as one connection has it open: what its transaction has written stays here until the
+ * commit, with its journal. Functions return SQLite's result codes where nothing else is said.
  */
 #ifndef JOJ_REDO_FILE_H
 #define JOJ_REDO_FILE_H
 
 #include "lower_vfs.h"
-#include "redo_database.h"
-#include "redo_super.h"
-#include "spool.h"
+#include "redo_log.h"
+#include "redo_vfs.h"
+
+/* What a spool has in memory; a connection has two, for its journal and for its pages. */
+#ifndef SPOOL_BYTES
+#define SPOOL_BYTES (32 << 20)
+#endif
+
+/* A longer database keeps SQLite's own way: what is changed is counted in blocks by 32 bits, of
+ * which each has four bytes of memory up to the last one that is written to.
+ */
+#define MAX_DATABASE_BYTES (1LL << 43)
+
+/* As many as SQLite attaches at most (SQLITE_MAX_ATTACHED is 125 at most), and the main one. */
+#define MAX_FILES 126
+
+/* Bytes that are kept until a transaction ends: in memory, and what is too much in a file of
+ * SQLite's folder for temporary files, which has no name and is never synced.
+ */
+struct spool {
+	unsigned char *memory;
+	sqlite3_int64 memory_bytes, size_bytes;
+	sqlite3_file *rest;
+};
+
+/* It names the journals of a transaction over several databases. */
+struct super_journal {
+	struct super_journal *next;
+	char *path;
+	struct spool names;
+	/* Its writer, and the databases whose journals name it, until each is unlocked. */
+	unsigned int users;
+	/* It is on the disk too: a database that is not ours takes part. */
+	int is_file;
+	/* A rollback has begun, which commits none: it stays until all databases have had it. */
+	int is_rolled_back;
+};
 
 struct redo_file {
 	struct upper_file upper;
 	struct redo_file *next;
-	sqlite3_vfs *lower;
 	/* SQLite keeps a file's path, and that of its journal, until the file is closed. */
 	const char *path, *name, *journal_path;
 	char *folder;
@@ -51,19 +85,88 @@ struct redo_file {
 	uint64_t whole_generation;
 };
 
-/* Begin to be a database, whose lower file is open; the folder is the file's own from here on, also
- * after an error, which closes the lower file. Return SQLite's result code.
- */
-int begin_file(struct redo_file *file, sqlite3_vfs *lower, const char *path, char *folder);
+extern sqlite3_vfs redo_vfs;
+
+/* spool.c. A read behind the end gives zeros, as a hole does. */
+int spool_write(struct spool *spool, const void *bytes, int length_bytes,
+		sqlite3_int64 offset_bytes);
+int spool_read(const struct spool *spool, void *bytes, int length_bytes,
+	       sqlite3_int64 offset_bytes);
+void spool_cut(struct spool *spool, sqlite3_int64 size_bytes);
+/* A copy as a file, synced; the header of a journal after all else. */
+int spool_copy(const struct spool *spool, const char *path, int flags);
+/* Give memory and file back. */
+void spool_free(struct spool *spool);
+
+/* What a transaction has written to a database: redo_changes.c. */
+
+/* Whether the file has a mark, by its header. */
+int read_file_header(struct redo_file *file, unsigned char *header, int *has_mark);
+/* The size of the file; a header alone, with a mark, is a database without pages. */
+int read_size(struct redo_file *file, sqlite3_int64 *size_bytes);
+/* As the transaction sees the file, without the mark. */
+int read_changed(struct redo_file *file, void *bytes, int length_bytes, sqlite3_int64 offset);
+int add_changes(struct redo_file *file, const void *bytes, int length_bytes, sqlite3_int64 offset);
+/* The transaction changes the size of the file. */
+int cut_changes(struct redo_file *file, sqlite3_int64 size_bytes);
+/* A block that it has written. */
+int read_block(struct redo_file *file, uint32_t block, unsigned char *bytes);
+/* Forget what the transaction has written. */
+void drop_changes(struct redo_file *file);
+/* Forget its journal too: it has ended. */
+void discard_transaction(struct redo_file *file);
+
+/* The databases and the super-journals that this process has open: redo_file.c. */
+
+/* Begin to be a database, whose lower file is open; the folder is the file's own from here on. */
+int begin_file(struct redo_file *file, const char *path, char *folder);
 /* Empty the log of a database that has a mark, and take it away. */
 int leave_log(struct redo_file *file);
-
 /* The open database with this journal that has begun to write; NULL where there is none. */
 struct redo_file *find_writer(const char *journal_path);
-/* Put at most max of the files into `files` for which the test holds; return how many there are. */
-int collect_files(int (*test)(const struct redo_file *file, const void *argument),
-		  const void *argument, struct redo_file **files, int max);
-
+/* Put at most MAX_FILES into `found` whose transaction is of this super-journal, and has not ended;
+ * return how many there are.
+ */
+int find_members(const struct super_journal *super, struct redo_file **found);
+/* A new one, with one user. NULL without memory. */
+struct super_journal *add_super(const char *path);
+/* That of this path, which no zero ends; NULL where none of ours has it. */
+struct super_journal *find_super(const char *path, size_t length);
+/* The transaction has ended: its path names no super-journal any more. */
+void unlist_super(const struct super_journal *super);
+/* A user lets go of it; the last one frees it, unlisted or not: SQLite does not delete that of a
+ * transaction that fails for want of memory.
+ */
+void drop_super(struct super_journal *super);
+/* A database's journal names this one, or none, in place of the one before. */
+void name_super(struct redo_file *file, struct super_journal *super);
+/* What SQLite says of an errno. */
 int result_of(int error);
+
+/*
+ * Make the changes of these files durable, all or none: in one record of the log; or, where they
+ * cannot have one, in SQLite's own way, with their journals as files. super is NULL for one file.
+ * redo_commit.c.
+ */
+int commit_files(struct redo_file **files, int count, struct super_journal *super);
+
+/* Journals that are no files: redo_journal.c. */
+
+struct journal_file {
+	sqlite3_file base;
+	/* Of one of the two. */
+	struct redo_file *database;
+	struct super_journal *super;
+	/* It writes the super-journal, and does not read it. */
+	int is_writer;
+};
+
+/* Be the journal of a database, or a super-journal. */
+void begin_journal(sqlite3_file *file, struct redo_file *database, const char *path);
+int begin_super(sqlite3_file *file, const char *path);
+/* As begin_super() for one that there is; SQLITE_NOTFOUND where it is none of ours. */
+int open_super(sqlite3_file *file, const char *path);
+/* SQLite deletes a journal: where it is one of ours the transaction commits, and is_ours is set. */
+int delete_journal(const char *path, int *is_ours);
 
 #endif

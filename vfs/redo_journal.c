@@ -6,20 +6,12 @@
  * truncates it or writes zeros over its header (pager.c); with several databases when it deletes
  * the super-journal, whose name is at the end of each journal. All of these calls come here.
  */
-#include <string.h>
-
-#include "redo_commit.h"
-#include "redo_journal.h"
+#include "redo_file.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* What SQLite writes over the header of a journal that is kept (zeroJournalHdr(), pager.c). */
 #define ENDED_HEADER_BYTES 28
-
-static sqlite3_vfs *lower_of(const struct journal_file *journal)
-{
-	return journal->database != NULL ? journal->database->lower : journal->super->lower;
-}
 
 static struct spool *spool_of(struct journal_file *journal)
 {
@@ -36,12 +28,6 @@ static int end_journal(struct redo_file *database)
 	if (rc == SQLITE_OK)
 		spool_cut(&database->journal, 0);
 	return rc;
-}
-
-/* Whether the transaction over several has not ended in this one. */
-static int is_of_super(const struct redo_file *file, const void *super)
-{
-	return __atomic_load_n(&file->super, __ATOMIC_RELAXED) == super && file->is_in_transaction;
 }
 
 /* A database keeps its journal: in journal_mode = DELETE it is closed before it is deleted. */
@@ -84,9 +70,9 @@ static int journal_write(sqlite3_file *file, const void *bytes, int length_bytes
 		/* The name of its super-journal is the last thing that it gets (pager.c). */
 		super = find_super(bytes, (size_t)length_bytes);
 	}
-	rc = spool_write(spool_of(journal), lower_of(journal), bytes, length_bytes, offset);
+	rc = spool_write(spool_of(journal), bytes, length_bytes, offset);
 	if (rc == SQLITE_OK && super != NULL)
-		name_super(&database->super, super);
+		name_super(database, super);
 	return rc;
 }
 
@@ -129,7 +115,7 @@ static int journal_sync(sqlite3_file *file, int flags)
 	(void)flags;
 	if (super == NULL || super->is_file || has_only_ours(super))
 		return SQLITE_OK;
-	rc = spool_copy(&super->names, super->lower, super->path, SQLITE_OPEN_SUPER_JOURNAL);
+	rc = spool_copy(&super->names, super->path, SQLITE_OPEN_SUPER_JOURNAL);
 	super->is_file = rc == SQLITE_OK;
 	return rc;
 }
@@ -158,33 +144,36 @@ static const sqlite3_io_methods journal_methods = {
 	.xDeviceCharacteristics = journal_device_characteristics,
 };
 
-void begin_journal(sqlite3_file *file, struct redo_file *database, const char *path)
+static struct journal_file *begin_file_in_memory(sqlite3_file *file)
 {
 	struct journal_file *journal = (struct journal_file *)file;
 
-	memset(journal, 0, sizeof(*journal));
-	journal->database = database;
-	journal->base.pMethods = &journal_methods;
+	*journal = (struct journal_file){.base = {&journal_methods}};
+	return journal;
+}
+
+void begin_journal(sqlite3_file *file, struct redo_file *database, const char *path)
+{
+	begin_file_in_memory(file)->database = database;
 	database->has_journal = 1;
 	database->journal_path = path;
 }
 
-int begin_super(sqlite3_file *file, sqlite3_vfs *lower, const char *path)
+int begin_super(sqlite3_file *file, const char *path)
 {
-	struct journal_file *journal = (struct journal_file *)file;
+	struct super_journal *super = add_super(path);
+	struct journal_file *journal;
 
-	memset(journal, 0, sizeof(*journal));
-	journal->super = add_super(lower, path);
-	if (journal->super == NULL)
+	if (super == NULL)
 		return SQLITE_NOMEM;
+	journal = begin_file_in_memory(file);
+	journal->super = super;
 	journal->is_writer = 1;
-	journal->base.pMethods = &journal_methods;
 	return SQLITE_OK;
 }
 
 int open_super(sqlite3_file *file, const char *path)
 {
-	struct journal_file *journal = (struct journal_file *)file;
 	struct super_journal *super = find_super(path, strlen(path));
 
 	if (super == NULL)
@@ -193,28 +182,27 @@ int open_super(sqlite3_file *file, const char *path)
 	 * deletes it then if it finds no other: these are no files (pager_delsuper(), pager.c).
 	 */
 	super->is_rolled_back = 1;
-	memset(journal, 0, sizeof(*journal));
-	journal->super = super;
-	journal->base.pMethods = &journal_methods;
+	begin_file_in_memory(file)->super = super;
 	return SQLITE_OK;
 }
 
 static int delete_super(struct super_journal *super)
 {
 	struct redo_file *found[MAX_FILES];
-	int count = collect_files(is_of_super, super, found, MAX_FILES), number, rc;
+	sqlite3_vfs *lower = lower_vfs(&redo_vfs);
+	int count = find_members(super, found), number, rc;
 
 	if (super->is_rolled_back && count > 0)
 		return SQLITE_OK;
 	rc = count > MAX_FILES ? SQLITE_IOERR_DELETE : commit_files(found, count, super);
 	/* Where none of ours has changed, nothing of ours has deleted it. */
 	if (rc == SQLITE_OK && super->is_file)
-		rc = super->lower->xDelete(super->lower, super->path, 1);
+		rc = lower->xDelete(lower, super->path, 1);
 	if (rc != SQLITE_OK)
 		return rc;
 	unlist_super(super);
 	for (number = 0; number < count; number++)
-		name_super(&found[number]->super, NULL);
+		name_super(found[number], NULL);
 	return SQLITE_OK;
 }
 

@@ -15,9 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "redo_database.h"
-#include "redo_member.h"
-#include "redo_place.h"
+#include "redo_log.h"
 
 void report(const char *format, ...)
 {

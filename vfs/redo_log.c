@@ -1,12 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The records of a redo log, and its generations. */
+/* The files of a redo log's databases, and the log's records and generations. */
+#define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "redo_log.h"
-#include "redo_place.h"
+
+int read_header(int fd, unsigned char *header, uint64_t *size_bytes)
+{
+	struct stat status;
+	long got;
+
+	memset(header, 0, HEADER_BYTES);
+	got = read_most(fd, header, HEADER_BYTES, 0);
+	if (got < 0)
+		return (int)-got;
+	if (fstat(fd, &status) != 0)
+		return errno;
+	*size_bytes = (uint64_t)status.st_size;
+	return 0;
+}
+
+int read_file_id(int folder_fd, const char *name, struct file_id *file, unsigned int *names)
+{
+	struct statx status;
+
+	if (statx(folder_fd, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME,
+		  &status) != 0)
+		return errno;
+	if (!S_ISREG(status.stx_mode))
+		return EMEDIUMTYPE;
+	file->inode = status.stx_ino;
+	file->born_ns = 0;
+	if (status.stx_mask & STATX_BTIME)
+		file->born_ns = (uint64_t)status.stx_btime.tv_sec * 1000000000 +
+				status.stx_btime.tv_nsec;
+	*names = status.stx_nlink;
+	return 0;
+}
+
+int is_same_file(struct file_id one, struct file_id other)
+{
+	return one.inode == other.inode && one.born_ns == other.born_ns;
+}
+
+int has_name(const struct redo_log *log, struct file_id file, const char *name)
+{
+	struct file_id now;
+	unsigned int names;
+
+	return read_file_id(log->folder_fd, name, &now, &names) == 0 && is_same_file(now, file);
+}
+
+int find_name(const struct redo_log *log, struct file_id file, char *name)
+{
+	int fd = openat(log->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = ENOENT;
+	struct dirent *each;
+	DIR *folder;
+
+	if (fd < 0)
+		return errno;
+	folder = fdopendir(fd);
+	if (folder == NULL) {
+		close(fd);
+		return ENOMEM;
+	}
+	while (error != 0 && (each = readdir(folder)) != NULL) {
+		if (each->d_ino != file.inode || !has_name(log, file, each->d_name))
+			continue;
+		snprintf(name, NAME_MAX + 1, "%s", each->d_name);
+		error = 0;
+	}
+	closedir(folder);
+	return error;
+}
+
+/*
+ * By its inode, which a rename keeps; else by its name, where the folder was copied. Which of the
+ * two it is shows its header, which the caller looks at.
+ */
+int database_fd(struct redo_log *log, unsigned int number, int *fd)
+{
+	struct log_entry *entry = &log->shared->entries[number];
+
+	if (log->fds[number] < 0) {
+		if (!has_name(log, entry->file, entry->name))
+			find_name(log, entry->file, entry->name);
+		log->fds[number] = openat(log->folder_fd, entry->name,
+					  O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	}
+	*fd = log->fds[number];
+	return *fd < 0 ? errno : 0;
+}
 
 int log_is_busy(const struct redo_log *log)
 {
@@ -22,41 +111,19 @@ int log_entry(struct redo_log *log, uint64_t id, struct file_id file, const char
 	      unsigned int *number)
 {
 	struct log_shared *shared = log->shared;
-	unsigned int at;
+	struct log_entry *entry = shared->entries;
 
-	for (at = 0; at < shared->databases; at++)
-		if (shared->entries[at].id == id)
-			break;
-	*number = at;
-	if (at == MAX_DATABASES)
+	while (entry < shared->entries + shared->databases && entry->id != id)
+		entry++;
+	*number = (unsigned int)(entry - shared->entries);
+	if (*number == MAX_DATABASES)
 		return ENFILE;
-	if (at < shared->databases)
+	if (*number < shared->databases)
 		return 0;
-	memset(&shared->entries[at], 0, sizeof(shared->entries[at]));
-	shared->entries[at].id = id;
-	shared->entries[at].file = file;
-	strncpy(shared->entries[at].name, name, NAME_MAX);
-	shared->databases = at + 1;
+	*entry = (struct log_entry){.id = id, .file = file};
+	strncpy(entry->name, name, NAME_MAX);
+	shared->databases++;
 	return 0;
-}
-
-int read_log_header(const struct redo_log *log, struct log_header *header)
-{
-	struct log_header slot;
-	int number, found = 0;
-
-	for (number = 0; number < 2; number++) {
-		long got = read_most(log->fd, &slot, sizeof(slot), (uint64_t)number * BLOCK_BYTES);
-
-		if (got < 0)
-			return (int)-got;
-		if ((size_t)got < sizeof(slot) || !is_log_header(&slot) ||
-		    (found && slot.generation < header->generation))
-			continue;
-		*header = slot;
-		found = 1;
-	}
-	return found ? 0 : ENODATA;
 }
 
 /* A failed sync leaves open what is on the disk, and the next one does not tell it (fsync(2)). */
@@ -76,13 +143,13 @@ int begin_generation(struct redo_log *log)
 	union {
 		struct log_header header;
 		unsigned char bytes[BLOCK_BYTES];
-	} block = {.bytes = {0}};
+	} block;
 	unsigned int number;
-	int error = read_log_header(log, &block.header);
+	int error;
 
-	if (error == ENODATA)
-		memset(&block, 0, sizeof(block));
-	else if (error != 0)
+	memset(&block, 0, sizeof(block));
+	error = read_log_header(log->fd, &block.header);
+	if (error != 0 && error != ENODATA)
 		return error;
 	for (number = 0; number < shared->databases; number++) {
 		struct log_entry *entry = &shared->entries[number];
@@ -160,11 +227,9 @@ int checkpoint_log(struct redo_log *log)
 		if (!shared->entries[number].is_logged)
 			continue;
 		error = database_fd(log, number, &fd);
-		if (error == ENOENT)
-			continue;
 		if (error == 0 && fdatasync(fd) != 0)
 			error = errno;
-		if (error == 0)
+		if (error == 0 || error == ENOENT)
 			continue;
 		report("%s/%s cannot be synced: %s; nothing is committed until all have closed "
 		       "the databases of its folder", log->folder, shared->entries[number].name,
@@ -205,14 +270,13 @@ int revoke_record(struct redo_log *log)
 int append_record(struct redo_log *log, struct record_writer *writer, enum record_kind kind,
 		  int must_sync)
 {
-	struct log_shared *shared = log->shared;
 	struct record_header header = {
 		.log_id = log->id,
-		.generation = shared->generation,
-		.sequence = shared->sequence + 1,
+		.generation = log->shared->generation,
+		.sequence = log->shared->sequence + 1,
 		.kind = kind,
 	};
-	int error = shared->is_broken ? EIO : writer->error;
+	int error = log->shared->is_broken ? EIO : writer->error;
 
 	if (error == 0) {
 		set_busy(log, 1);

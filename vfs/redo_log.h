@@ -13,12 +13,10 @@
 #ifndef JOJ_REDO_LOG_H
 #define JOJ_REDO_LOG_H
 
-#include <limits.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <sys/stat.h>
 
-#include "redo_record.h"
+#include "redo_format.h"
 
 #define LOG_NAME "joj-redo.log"
 #define SHARED_NAME "joj-redo.shm"
@@ -71,11 +69,37 @@ struct redo_log {
 /* What a user has to know; each program says it in its own way. */
 void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Whose file it is: redo_log.c. */
+
+/* Which file has this name, and how many names it has. */
+int read_file_id(int folder_fd, const char *name, struct file_id *file, unsigned int *names);
+int is_same_file(struct file_id one, struct file_id other);
+int has_name(const struct redo_log *log, struct file_id file, const char *name);
+/* Find the name that a file has by now, of at most NAME_MAX bytes. */
+int find_name(const struct redo_log *log, struct file_id file, char *name);
+/* A descriptor of a database, which the log keeps. ENOENT where the file is no more. */
+int database_fd(struct redo_log *log, unsigned int number, int *fd);
+/* The 100 bytes of its header; zeros behind the file's end, whose size is told. */
+int read_header(int fd, unsigned char *header, uint64_t *size_bytes);
+
+/* Members, and the holder of the log: redo_member.c. */
+
+/*
+ * Become a member of the log of this folder; the first one recovers it. ENOENT where there is none,
+ * unless creator is the database that needs one: the log gets its mode and owner.
+ */
+int attach_log(const char *folder, const struct stat *creator, struct redo_log **log);
+/* Leave it; the last one empties the log and takes the marks away. */
+void detach_log(struct redo_log *log);
+/* Wait at most time_ms for the log (-1: without end), else EBUSY. What a dead committer left is
+ * applied before.
+ */
+int lock_log(struct redo_log *log, int time_ms);
+void unlock_log(struct redo_log *log);
 /* Whether somebody commits, or died in it. */
 int log_is_busy(const struct redo_log *log);
-void set_busy(struct redo_log *log, uint32_t is_busy);
 
-/* What follows is for holders of the log. */
+/* What follows is for holders of the log. Records and generations: redo_log.c. */
 
 /* The entry of a database; a new one where it has none. ENFILE where there is no room for it. */
 int log_entry(struct redo_log *log, uint64_t id, struct file_id file, const char *name,
@@ -88,8 +112,6 @@ int fill_log(struct redo_log *log);
 int checkpoint_log(struct redo_log *log);
 /* The header of a new generation: no record that is there is valid any more. */
 int begin_generation(struct redo_log *log);
-int read_log_header(const struct redo_log *log, struct log_header *header);
-
 void begin_log_record(struct redo_log *log, struct record_writer *writer);
 /* Make the record durable if must_sync. After an error there is none. */
 int append_record(struct redo_log *log, struct record_writer *writer, enum record_kind kind,
@@ -98,5 +120,34 @@ int append_record(struct redo_log *log, struct record_writer *writer, enum recor
 void end_append(struct redo_log *log, uint64_t length_bytes);
 /* The record at the tail must not be applied. */
 int revoke_record(struct redo_log *log);
+void set_busy(struct redo_log *log, uint32_t is_busy);
+
+/* The marks of databases: redo_database.c. */
+
+/*
+ * Set the mark of the file of this name, durably, before its first record. A database without
+ * bytes gets the header first_page, which says that it has no pages. Errors that say that it cannot
+ * have a mark: EMLINK, EXDEV (the name is another file's by now), EMEDIUMTYPE (it is no database,
+ * or has another log's mark).
+ */
+int mark_database(struct redo_log *log, const char *name, struct file_id file,
+		  const unsigned char *first_page, unsigned int *number);
+/*
+ * The entry of a file with a mark. EMEDIUMTYPE where the mark is another log's, EEXIST where the
+ * file is a copy of one that is there too, EKEYEXPIRED where its id is one of before a recovery.
+ */
+int join_database(struct redo_log *log, const char *name, struct file_id file,
+		  const unsigned char *header, unsigned int *number);
+/* Empty the log, and take the mark of a database away. */
+int leave_database(struct redo_log *log, unsigned int number, int version);
+/* The same for all of the log. What cannot be done is reported, and stays as it is. */
+int leave_all(struct redo_log *log);
+
+/* After a power cut or the death of a process: redo_recovery.c. */
+
+/* For the one member of a log: replay all that is valid, and take all marks away. */
+int recover_log(struct redo_log *log);
+/* Apply the record that a dead committer wrote, if it is whole. */
+int recover_tail(struct redo_log *log);
 
 #endif

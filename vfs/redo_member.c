@@ -6,12 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "redo_database.h"
-#include "redo_member.h"
-#include "redo_recovery.h"
+#include "redo_log.h"
 
 #define LOCK_BYTE 0
 #define MEMBER_BYTE 1
@@ -71,19 +68,28 @@ void unlock_log(struct redo_log *log)
 	pthread_mutex_unlock(&log->mutex);
 }
 
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void unmap_shared(struct redo_log *log)
+{
+	if (log->shared != NULL)
+		munmap(log->shared, sizeof(*log->shared));
+	log->shared = NULL;
+}
+
 static void close_log(struct redo_log *log)
 {
 	unsigned int number;
 
-	if (log->shared != NULL)
-		munmap(log->shared, sizeof(*log->shared));
+	unmap_shared(log);
 	for (number = 0; number < MAX_DATABASES; number++)
-		if (log->fds[number] >= 0)
-			close(log->fds[number]);
-	if (log->fd >= 0)
-		close(log->fd);
-	if (log->folder_fd >= 0)
-		close(log->folder_fd);
+		close_if_open(log->fds[number]);
+	close_if_open(log->fd);
+	close_if_open(log->folder_fd);
 	pthread_mutex_destroy(&log->mutex);
 	free(log->folder);
 	free(log->buffer);
@@ -148,10 +154,10 @@ static int begin_as_first(struct redo_log *log, int shared_fd)
 {
 	int error = map_shared(log, shared_fd, 1);
 
-	if (error != 0)
-		return error;
-	memset(log->shared, 0, sizeof(*log->shared));
-	error = recover_log(log);
+	if (error == 0) {
+		memset(log->shared, 0, sizeof(*log->shared));
+		error = recover_log(log);
+	}
 	if (error != 0)
 		return error;
 	__atomic_store_n(&log->shared->is_ready, 1, __ATOMIC_SEQ_CST);
@@ -166,11 +172,10 @@ static int join_others(struct redo_log *log, int shared_fd)
 	if (error == 0 && !__atomic_load_n(&log->shared->is_ready, __ATOMIC_SEQ_CST))
 		error = EAGAIN;
 	if (error == 0)
-		error = read_log_header(log, &header);
-	if (error != 0)
-		return error;
-	log->id = header.id;
-	return 0;
+		error = read_log_header(log->fd, &header);
+	if (error == 0)
+		log->id = header.id;
+	return error;
 }
 
 static int become_member(struct redo_log *log, int shared_fd)
@@ -193,9 +198,7 @@ static int become_member(struct redo_log *log, int shared_fd)
 			error = join_others(log, shared_fd);
 		if (error != EAGAIN)
 			return error;
-		if (log->shared != NULL)
-			munmap(log->shared, sizeof(*log->shared));
-		log->shared = NULL;
+		unmap_shared(log);
 		lock_byte(log->fd, MEMBER_BYTE, F_UNLCK, 0);
 		usleep(POLL_US);
 	}
@@ -214,7 +217,6 @@ static int open_log(const char *folder, const struct stat *creator, struct redo_
 	for (number = 0; number < MAX_DATABASES; number++)
 		log->fds[number] = -1;
 	pthread_mutex_init(&log->mutex, NULL);
-	log->members = 1;
 	log->folder = strdup(folder);
 	log->buffer = malloc(BUFFER_BYTES);
 	log->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -231,8 +233,7 @@ static int open_log(const char *folder, const struct stat *creator, struct redo_
 				  &shared_fd);
 	if (error == 0)
 		error = become_member(log, shared_fd);
-	if (shared_fd >= 0)
-		close(shared_fd);
+	close_if_open(shared_fd);
 	if (error != 0) {
 		close_log(log);
 		return error;
@@ -247,12 +248,9 @@ int attach_log(const char *folder, const struct stat *creator, struct redo_log *
 	int error = 0;
 
 	pthread_mutex_lock(&logs_mutex);
-	for (each = logs; each != NULL; each = each->next)
-		if (strcmp(each->folder, folder) == 0)
-			break;
-	if (each != NULL) {
-		each->members++;
-	} else {
+	for (each = logs; each != NULL && strcmp(each->folder, folder) != 0;)
+		each = each->next;
+	if (each == NULL) {
 		do
 			error = open_log(folder, creator, &each);
 		while (error == ESTALE);
@@ -261,6 +259,8 @@ int attach_log(const char *folder, const struct stat *creator, struct redo_log *
 			logs = each;
 		}
 	}
+	if (error == 0)
+		each->members++;
 	pthread_mutex_unlock(&logs_mutex);
 	*log = error == 0 ? each : NULL;
 	return error;

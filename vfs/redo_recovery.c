@@ -9,12 +9,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "redo_database.h"
-#include "redo_place.h"
-#include "redo_recovery.h"
+#include "redo_log.h"
 
 /* What becomes of the bytes of a database in a record. */
 enum fate {
@@ -119,7 +116,9 @@ static int replay_record(struct redo_log *log, uint64_t offset, const struct rec
 	struct record_reader reader;
 	int got, error = 0, has_database = 0;
 
-	begin_items(&reader, log->fd, offset, header);
+	reader.fd = log->fd;
+	reader.offset = offset + sizeof(*header);
+	reader.end_offset = offset + header->length_bytes;
 	while (error == 0 && (got = next_item(&reader)) > 0) {
 		if (reader.item.kind == ITEM_DATABASE) {
 			error = end_database(&replay);
@@ -215,7 +214,7 @@ int recover_log(struct redo_log *log)
 	struct log_shared *shared = log->shared;
 	struct record_header record;
 	struct log_header header;
-	int is_valid, error = read_log_header(log, &header);
+	int is_valid, error = read_log_header(log->fd, &header);
 
 	if (error == ENODATA) {
 		if (getrandom(&log->id, sizeof(log->id), 0) != sizeof(log->id))

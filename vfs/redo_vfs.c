@@ -3,22 +3,20 @@
  * A VFS for SQLite that commits by one write and one flush, over one database or several.
  *
  * A rollback journal costs four to eight flushes a commit, since journal and database are synced in
- * turn, for each database. Here the journal stays in memory (redo_journal.c), what a transaction
- * writes stays with its connection (redo_file.c), and where SQLite ends its journal one record with
- * all changes is appended to the redo log of the folder and synced (redo_commit.c, redo_log.c).
+ * turn, for each database. Here the journal stays in memory (redo_journal.c, spool.c), what a
+ * transaction writes stays with its connection (redo_file.c, redo_changes.c), and where SQLite ends
+ * its journal one record with all changes is appended to the redo log of the folder and synced
+ * (redo_commit.c, redo_log.c).
  *
- * A database that may have commits in the log has a mark (redo_mark.h): SQLite without this VFS
+ * A database that may have commits in the log has a mark (redo_format.h): SQLite without this VFS
  * refuses it. The last connection that closes takes the mark away; who dies leaves it.
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
 
-#include "redo_changes.h"
-#include "redo_journal.h"
-#include "redo_vfs.h"
+#include "redo_file.h"
 
 SQLITE_EXTENSION_INIT1
 
@@ -64,16 +62,19 @@ static int open_database(sqlite3_vfs *vfs, const char *path, sqlite3_file *base,
 
 	if (folder == NULL)
 		return SQLITE_NOMEM;
-	if (is_sound(folder)) {
-		rc = open_lower(vfs, path, base, sizeof(struct redo_file), flags, out);
-		if (rc == SQLITE_OK)
-			return begin_file((struct redo_file *)base, lower_vfs(vfs), path, folder);
-	} else {
+	if (!is_sound(folder)) {
 		report("%s stays as without this VFS: its filesystem is none of ext4, XFS, F2FS, "
 		       "Btrfs and tmpfs", path);
 		rc = lower_vfs(vfs)->xOpen(lower_vfs(vfs), path, base, flags, out);
+		sqlite3_free(folder);
+		return rc;
 	}
-	sqlite3_free(folder);
+	rc = open_lower(vfs, path, base, flags, out);
+	if (rc == SQLITE_OK)
+		rc = begin_file(upper_of(vfs, base), path, folder);
+	/* SQLite closes a file that could not be opened. */
+	if (rc != SQLITE_OK)
+		sqlite3_free(folder);
 	return rc;
 }
 
@@ -114,7 +115,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int 
 		else if (rc == SQLITE_OK)
 			rc = SQLITE_NOTFOUND;
 	} else if (path != NULL && (flags & SQLITE_OPEN_SUPER_JOURNAL)) {
-		rc = flags & SQLITE_OPEN_CREATE ? begin_super(file, lower_vfs(vfs), path)
+		rc = flags & SQLITE_OPEN_CREATE ? begin_super(file, path)
 						: open_super(file, path);
 	}
 	if (rc == SQLITE_NOTFOUND)
@@ -142,7 +143,7 @@ static int vfs_access(sqlite3_vfs *vfs, const char *path, int flags, int *result
 	return lower_vfs(vfs)->xAccess(lower_vfs(vfs), path, flags, result);
 }
 
-static sqlite3_vfs redo_vfs = {
+sqlite3_vfs redo_vfs = {
 	.zName = JOJ_REDO_VFS,
 	.xOpen = vfs_open,
 	.xDelete = vfs_delete,
@@ -151,12 +152,7 @@ static sqlite3_vfs redo_vfs = {
 
 int joj_redo_register(int make_default)
 {
-	union any_file {
-		struct redo_file database;
-		struct journal_file journal;
-	};
-
-	return register_over_default(&redo_vfs, sizeof(union any_file), make_default);
+	return register_over_default(&redo_vfs, sizeof(struct redo_file), make_default);
 }
 
 #ifndef SQLITE_CORE

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Bytes that are kept until a transaction ends. */
-#include <string.h>
-
-#include "spool.h"
+#include "redo_file.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -46,8 +44,9 @@ static void close_file(sqlite3_file *file)
 	sqlite3_free(file);
 }
 
-static int open_file(sqlite3_vfs *lower, const char *path, int flags, sqlite3_file **file)
+static int open_file(const char *path, int flags, sqlite3_file **file)
 {
+	sqlite3_vfs *lower = lower_vfs(&redo_vfs);
 	int rc;
 
 	*file = sqlite3_malloc(lower->szOsFile);
@@ -63,7 +62,7 @@ static int open_file(sqlite3_vfs *lower, const char *path, int flags, sqlite3_fi
 	return SQLITE_IOERR_WRITE;
 }
 
-static int write_part(struct spool *spool, sqlite3_vfs *lower, const void *bytes, int length_bytes,
+static int write_part(struct spool *spool, const void *bytes, int length_bytes,
 		      sqlite3_int64 offset_bytes)
 {
 	int here = part_in_memory(length_bytes, offset_bytes), rc = SQLITE_OK;
@@ -73,7 +72,7 @@ static int write_part(struct spool *spool, sqlite3_vfs *lower, const void *bytes
 	if (rc == SQLITE_OK && here > 0)
 		memcpy(spool->memory + offset_bytes, bytes, (size_t)here);
 	if (rc == SQLITE_OK && here < length_bytes && spool->rest == NULL)
-		rc = open_file(lower, NULL, SQLITE_OPEN_EXCLUSIVE | SQLITE_OPEN_DELETEONCLOSE |
+		rc = open_file(NULL, SQLITE_OPEN_EXCLUSIVE | SQLITE_OPEN_DELETEONCLOSE |
 			       SQLITE_OPEN_TEMP_JOURNAL, &spool->rest);
 	if (rc == SQLITE_OK && here < length_bytes)
 		rc = spool->rest->pMethods->xWrite(spool->rest, (const char *)bytes + here,
@@ -84,7 +83,7 @@ static int write_part(struct spool *spool, sqlite3_vfs *lower, const void *bytes
 	return rc;
 }
 
-int spool_write(struct spool *spool, sqlite3_vfs *lower, const void *bytes, int length_bytes,
+int spool_write(struct spool *spool, const void *bytes, int length_bytes,
 		sqlite3_int64 offset_bytes)
 {
 	static const unsigned char zeros[4096];
@@ -96,11 +95,11 @@ int spool_write(struct spool *spool, sqlite3_vfs *lower, const void *bytes, int 
 
 		if (gap_bytes > (sqlite3_int64)sizeof(zeros))
 			gap_bytes = sizeof(zeros);
-		rc = write_part(spool, lower, zeros, (int)gap_bytes, spool->size_bytes);
+		rc = write_part(spool, zeros, (int)gap_bytes, spool->size_bytes);
 	}
 	if (rc != SQLITE_OK)
 		return rc;
-	return write_part(spool, lower, bytes, length_bytes, offset_bytes);
+	return write_part(spool, bytes, length_bytes, offset_bytes);
 }
 
 int spool_read(const struct spool *spool, void *bytes, int length_bytes, sqlite3_int64 offset_bytes)
@@ -147,11 +146,11 @@ static int copy_part(const struct spool *spool, sqlite3_file *file, sqlite3_int6
 	return rc == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : rc;
 }
 
-int spool_copy(const struct spool *spool, sqlite3_vfs *lower, const char *path, int flags)
+int spool_copy(const struct spool *spool, const char *path, int flags)
 {
 	sqlite3_int64 first_bytes = spool->size_bytes;
 	sqlite3_file *file;
-	int rc = open_file(lower, path, flags, &file);
+	int rc = open_file(path, flags, &file);
 
 	if (rc != SQLITE_OK)
 		return rc;

@@ -126,7 +126,7 @@ def test_the_cure_is_loaded_from_where_it_says(installed: Installed, tmp_path: P
     subprocess.run(["sqlite3", ":memory:", *load, statements], cwd=tmp_path, check=True)
     assert (tmp_path / "app.db-wal").stat().st_size == 64 << 10
     sources = {path.name for path in (Path(folder).parent).glob("*.c")}
-    assert {"lower_vfs.c", "wal_file.c", "wal_vfs.c"} <= sources
+    assert {"lower_vfs.c", "wal_vfs.c"} <= sources
 
 
 @pytest.mark.full

@@ -127,8 +127,8 @@ def test_no_bytes_of_a_log_or_a_mark_do_harm(tmp_path: Path, inputs: str) -> Non
 
 
 BELIEFS = {
-    "how long an item is": ("redo_record.c", "item->length_bytes > MAX_PAYLOAD_BYTES ||", ""),
-    "how many ids were lost": ("redo_record.c", "header->lost_count <= MAX_LOST &&", ""),
+    "how long an item is": ("redo_format.c", "item->length_bytes > MAX_PAYLOAD_BYTES ||", ""),
+    "how many ids were lost": ("redo_format.c", "header->lost_count <= MAX_LOST &&", ""),
     "that a database has a mark": (
         "redo_recovery.c",
         "\tif (read_mark(header, &log_id, &id) && log_id == log->id && id == reader->item.value)",
@@ -161,7 +161,7 @@ FAULTS = {
         "redo_database.c", "\tif (error == 0 && fsync(fd) != 0)", "\tif (fd < 0)",
     ),
     "a record's checksum is not looked at": (
-        "redo_record.c", "got.checksum != header_checksum(&got, sum)", "sum == 1",
+        "redo_format.c", "got.checksum != header_checksum(&got, sum)", "sum == 1",
     ),
     "changes are logged without the whole block before": (
         "redo_commit.c", "file->whole[block] && log_changes", "log_changes",
@@ -180,8 +180,7 @@ FAULTS = {
         "spool.c", "first_bytes > JOURNAL_HEADER_BYTES", "first_bytes < 0",
     ),
     "databases are not synced before their journals are deleted": (
-        "redo_commit.c", "\t\t\trc = pass_sync(base, SQLITE_SYNC_NORMAL);",
-        "\t\t\trc = SQLITE_OK;",
+        "redo_commit.c", "rc == SQLITE_OK ? LOWER(file, xSync, SQLITE_SYNC_NORMAL) : rc;", "rc;",
     ),
     "journals of several databases name no super-journal": (
         "redo_commit.c", "\tif (rc == SQLITE_OK && super != NULL && !super->is_file) {",

@@ -444,59 +444,6 @@ def test_busy_timeout_holds_while_another_has_the_log(library: str, disk: Path) 
         assert process.stdout.readline() == "[(5,)]\n"
 
 
-THREADS = """
-    import sqlite3, threading
-    def connect(number):
-        # Two threads share their databases; each of the others has its own, in the same folder.
-        name = str(max(number, 1))
-        db = sqlite3.connect(f"{name}.db", isolation_level=None, timeout=60)
-        db.execute(f"ATTACH '{name}b.db' AS b")
-        return db
-
-    def write(number):
-        done = 0
-        for opening in range(4):
-            db = connect(number)
-            for each in range(12):
-                ends = each != 5
-                db.execute("BEGIN IMMEDIATE")
-                for table in ("main.t", "b.t"):
-                    db.execute(f"INSERT INTO {table} VALUES (?, zeroblob(?))",
-                               (number, 300000 if each == 7 else 100))
-                db.execute("COMMIT" if ends else "ROLLBACK")
-                done += ends
-                counts = db.execute("SELECT (SELECT count(*) FROM main.t WHERE n = ?1),"
-                                    "(SELECT count(*) FROM b.t WHERE n = ?1)", (number,)).fetchone()
-                assert counts == (done, done), (counts, done)
-            db.close()
-
-    for number in (1, 2, 3):
-        db = connect(number)
-        db.execute("CREATE TABLE t(n, x)")
-        db.execute("CREATE TABLE b.t(n, x)")
-        db.close()
-    all = [threading.Thread(target=write, args=(number,)) for number in range(4)]
-    for each in all: each.start()
-    for each in all: each.join()
-    counts = "SELECT (SELECT count(*) FROM main.t), (SELECT count(*) FROM b.t)"
-    print([connect(number).execute(counts).fetchone() for number in (1, 2, 3)])
-"""
-
-
-@pytest.mark.parametrize(
-    "kind", ["plain", "threads", pytest.param("sanitized", marks=pytest.mark.full)]
-)
-def test_threads_share_a_log_without_a_race(
-    disk: Path, tmp_path_factory: pytest.TempPathFactory, kind: str
-) -> None:
-    library = build_preload("joj_redo", kind, tmp_path_factory.mktemp("vfs"))
-    said = subprocess.run(python(library, THREADS), cwd=disk, capture_output=True, text=True,
-                          check=False, timeout=HANG_S)  # fmt: skip
-    assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout == "[(88, 88), (44, 44), (44, 44)]\n"
-    assert not has_mark(disk / "1.db")
-
-
 DATABASES = st.sampled_from(["main", "b", "c"])
 VALUES = st.sampled_from(["zeroblob(10)", "zeroblob(3000)", "zeroblob(30000)", "'text'"])
 STATEMENTS = st.one_of(

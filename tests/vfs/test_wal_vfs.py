@@ -152,15 +152,15 @@ def test_wal_gets_the_mode_that_its_database_has_now(library: str, disk: Path, m
 
 FAULTS = {
     "frames stay valid when the database is closed": (
-        "wal_file.c", "pwrite(fd, zeros, WAL_HEADER_BYTES, 0) == WAL_HEADER_BYTES &&", "",
+        "wal_vfs.c", "pwrite(fd, zeros, WAL_HEADER_BYTES, 0) == WAL_HEADER_BYTES &&", "",
         "test_closed_database_is_read_and_written_by_stock_sqlite", (),
     ),
     "header is reset without a sync": (
-        "wal_file.c", "== WAL_HEADER_BYTES && fdatasync(fd) == 0;", "== WAL_HEADER_BYTES;",
+        "wal_vfs.c", "== WAL_HEADER_BYTES && fdatasync(fd) == 0;", "== WAL_HEADER_BYTES;",
         "test_steady_commit_is_two_writes_and_one_fdatasync", (),
     ),
     "zeros and frames are never synced": (
-        "wal_file.c", "rc = fdatasync(wal->sync_fd);", "rc = 0;",
+        "wal_vfs.c", "rc = fdatasync(wal->sync_fd);", "rc = 0;",
         "test_steady_commit_is_two_writes_and_one_fdatasync", (),
     ),
     "WAL stays when the database leaves WAL mode": (
@@ -169,15 +169,15 @@ FAULTS = {
         "test_wal_is_deleted_when_the_database_leaves_wal_mode", ("delete", "normal"),
     ),
     "zeros go over the last frame": (
-        "wal_file.c", "begin_bytes = wal->size_bytes,", "begin_bytes = wal->size_bytes - 4096,",
+        "wal_vfs.c", "begin_bytes = wal->size_bytes,", "begin_bytes = wal->size_bytes - 4096,",
         "test_killed_writers_lose_no_acknowledged_commit", (1,),
     ),
     "room for zeros is never given back": (
-        "wal_file.c", "pass_truncate(file, begin_bytes);", "rc = SQLITE_FULL;",
+        "wal_vfs.c", "LOWER(wal, xTruncate, begin_bytes);", "rc = SQLITE_FULL;",
         "test_no_room_leaves_the_wal_as_long_as_its_frames", (),
     ),
     "WAL keeps its mode": (
-        "wal_file.c", "fchmod(fd, database.st_mode & MODE_BITS) != 0", "0",
+        "wal_vfs.c", "fchmod(fd, database.st_mode & MODE_BITS) != 0", "0",
         "test_wal_gets_the_mode_that_its_database_has_now", (0o600,),
     ),
 }  # fmt: skip

@@ -15,9 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../redo_database.h"
-#include "../redo_member.h"
-#include "../redo_place.h"
+#include "../redo_log.h"
 
 #define LOG_ID 0x1122334455667788ULL
 #define DATABASE_BYTES (3 * BLOCK_BYTES)

@@ -402,7 +402,7 @@ mod regime_test {
         let closed = workload.close().unwrap();
         assert!(closed.incomplete_reasons.is_empty(), "{}", regime_entry(&closed));
         assert_eq!(regime_entry(&closed)["wals_deleted"], 0);
-        // The first step of the filling (vfs/wal_file.c), as no burst writes more.
+        // The first step of the filling (vfs/wal_vfs.c), as no burst writes more.
         assert_eq!(sizes(&closed, "-wal"), Some((64 << 10, 64 << 10)));
         // Plain SQLite reads what the VFS reads, and leaves the WAL that it is to open after it.
         closed.remains.check_oracle().unwrap();

@@ -1,47 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The format of a redo log, and how its records are written and read. */
+/* What is on the disk of a redo log: how its header, records and marks are written and read. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "redo_record.h"
+#include "redo_format.h"
 
 #define LOG_MAGIC 0x316f6465726a6f6aULL	   /* "jojredo1" */
-#define CHECKSUM_SEED 0x9e3779b97f4a7c15ULL
 #define RECORD_MAGIC 0x6472636572616f6aULL /* "joarecrd" */
+#define CHECKSUM_SEED 0x9e3779b97f4a7c15ULL
 
 _Static_assert(sizeof(struct log_header) <= BLOCK_BYTES, "the log's header is one block");
-
-uint64_t checksum(const void *bytes, size_t length_bytes, uint64_t seed)
-{
-	const unsigned char *at = bytes;
-	uint64_t sum = seed, word;
-
-	for (; length_bytes >= 8; length_bytes -= 8, at += 8) {
-		memcpy(&word, at, 8);
-		sum = (sum ^ word) * 0xff51afd7ed558ccdULL;
-		sum ^= sum >> 32;
-	}
-	return sum;
-}
-
-static uint64_t log_checksum(const struct log_header *header)
-{
-	return checksum(header, offsetof(struct log_header, checksum), CHECKSUM_SEED);
-}
-
-void seal_log_header(struct log_header *header)
-{
-	header->magic = LOG_MAGIC;
-	header->checksum = log_checksum(header);
-}
-
-int is_log_header(const struct log_header *header)
-{
-	return header->magic == LOG_MAGIC && header->lost_count <= MAX_LOST &&
-	       header->checksum == log_checksum(header);
-}
 
 int write_all(int fd, const void *bytes, size_t length_bytes, uint64_t offset)
 {
@@ -78,6 +48,55 @@ long read_most(int fd, void *bytes, size_t length_bytes, uint64_t offset)
 	return (long)at;
 }
 
+uint64_t checksum(const void *bytes, size_t length_bytes, uint64_t seed)
+{
+	const unsigned char *at = bytes;
+	uint64_t sum = seed, word;
+
+	for (; length_bytes >= 8; length_bytes -= 8, at += 8) {
+		memcpy(&word, at, 8);
+		sum = (sum ^ word) * 0xff51afd7ed558ccdULL;
+		sum ^= sum >> 32;
+	}
+	return sum;
+}
+
+static uint64_t log_checksum(const struct log_header *header)
+{
+	return checksum(header, offsetof(struct log_header, checksum), CHECKSUM_SEED);
+}
+
+void seal_log_header(struct log_header *header)
+{
+	header->magic = LOG_MAGIC;
+	header->checksum = log_checksum(header);
+}
+
+static int is_log_header(const struct log_header *header)
+{
+	return header->magic == LOG_MAGIC && header->lost_count <= MAX_LOST &&
+	       header->checksum == log_checksum(header);
+}
+
+int read_log_header(int fd, struct log_header *header)
+{
+	struct log_header slot;
+	int number, error = ENODATA;
+
+	for (number = 0; number < 2; number++) {
+		long got = read_most(fd, &slot, sizeof(slot), (uint64_t)number * BLOCK_BYTES);
+
+		if (got < 0)
+			return (int)-got;
+		if ((size_t)got < sizeof(slot) || !is_log_header(&slot) ||
+		    (error == 0 && slot.generation < header->generation))
+			continue;
+		*header = slot;
+		error = 0;
+	}
+	return error;
+}
+
 static uint64_t padded(uint64_t length_bytes, uint64_t unit_bytes)
 {
 	return (length_bytes + unit_bytes - 1) / unit_bytes * unit_bytes;
@@ -88,49 +107,47 @@ uint64_t record_step(uint64_t length_bytes)
 	return padded(length_bytes, BLOCK_BYTES);
 }
 
+/* The header is zeros until the record ends. */
 void begin_record(struct record_writer *writer, int fd, uint64_t begin_offset, uint64_t end_offset,
 		  unsigned char *buffer)
 {
-	writer->fd = fd;
-	writer->begin_offset = begin_offset;
-	writer->end_offset = end_offset;
-	writer->length_bytes = sizeof(struct record_header);
-	writer->checksum = CHECKSUM_SEED;
-	writer->buffer = buffer;
-	writer->used_bytes = sizeof(struct record_header);
-	writer->has_first = 0;
-	writer->error = 0;
+	*writer = (struct record_writer){
+		.fd = fd,
+		.begin_offset = begin_offset,
+		.end_offset = end_offset,
+		.length_bytes = sizeof(struct record_header),
+		.checksum = CHECKSUM_SEED,
+		.buffer = buffer,
+		.used_bytes = sizeof(struct record_header),
+	};
 	memset(buffer, 0, sizeof(struct record_header));
 }
 
-/* Where the buffer lies in the log. */
-static uint64_t buffer_offset(const struct record_writer *writer)
+static int has_header(const struct record_writer *writer)
 {
-	return writer->begin_offset + writer->length_bytes - writer->used_bytes;
+	return writer->used_bytes == writer->length_bytes;
 }
 
 static void sum_buffer(struct record_writer *writer)
 {
-	size_t skip_bytes = writer->has_first ? 0 : sizeof(struct record_header);
+	size_t skip_bytes = has_header(writer) ? sizeof(struct record_header) : 0;
 
 	writer->checksum = checksum(writer->buffer + skip_bytes, writer->used_bytes - skip_bytes,
 				    writer->checksum);
 }
 
-static void empty_buffer(struct record_writer *writer)
+/* Write what the buffer holds, and zeros behind it. */
+static void write_buffer(struct record_writer *writer, size_t padding_bytes)
 {
-	uint64_t offset = buffer_offset(writer);
+	uint64_t offset = writer->begin_offset + writer->length_bytes - writer->used_bytes;
+	size_t length_bytes = writer->used_bytes + padding_bytes;
 
-	if (writer->end_offset != 0 && offset + writer->used_bytes > writer->end_offset)
+	if (writer->end_offset != 0 && offset + length_bytes > writer->end_offset)
 		writer->error = ENOBUFS;
 	if (writer->error != 0)
 		return;
-	sum_buffer(writer);
-	if (!writer->has_first) {
-		memcpy(writer->first, writer->buffer, BLOCK_BYTES);
-		writer->has_first = 1;
-	}
-	writer->error = write_all(writer->fd, writer->buffer, writer->used_bytes, offset);
+	memset(writer->buffer + writer->used_bytes, 0, padding_bytes);
+	writer->error = write_all(writer->fd, writer->buffer, length_bytes, offset);
 	writer->used_bytes = 0;
 }
 
@@ -146,8 +163,10 @@ static void add_bytes(struct record_writer *writer, const void *bytes, size_t le
 		writer->length_bytes += part_bytes;
 		bytes = (const char *)bytes + part_bytes;
 		length_bytes -= part_bytes;
-		if (writer->used_bytes == BUFFER_BYTES)
-			empty_buffer(writer);
+		if (writer->used_bytes == BUFFER_BYTES) {
+			sum_buffer(writer);
+			write_buffer(writer, 0);
+		}
 	}
 }
 
@@ -185,25 +204,20 @@ static uint64_t header_checksum(const struct record_header *header, uint64_t of_
 
 int end_record(struct record_writer *writer, struct record_header *header)
 {
-	uint64_t offset = buffer_offset(writer);
-	size_t used_bytes = writer->used_bytes, padding_bytes;
+	/* A full buffer was written: there is room for the padding. */
+	size_t padding_bytes = record_step(writer->length_bytes) - writer->length_bytes;
+	int is_one_write = has_header(writer);
 
-	padding_bytes = record_step(writer->length_bytes) - writer->length_bytes;
-	/* A full buffer was emptied: there is room for the padding. */
-	if (writer->end_offset != 0 && offset + used_bytes + padding_bytes > writer->end_offset)
-		writer->error = ENOBUFS;
-	if (writer->error != 0)
-		return writer->error;
 	sum_buffer(writer);
 	header->magic = RECORD_MAGIC;
 	header->length_bytes = writer->length_bytes;
 	header->reserved = 0;
 	header->checksum = header_checksum(header, writer->checksum);
-	memset(writer->buffer + used_bytes, 0, padding_bytes);
-	memcpy(writer->has_first ? writer->first : writer->buffer, header, sizeof(*header));
-	writer->error = write_all(writer->fd, writer->buffer, used_bytes + padding_bytes, offset);
-	if (writer->error == 0 && writer->has_first)
-		writer->error = write_all(writer->fd, writer->first, BLOCK_BYTES,
+	if (is_one_write)
+		memcpy(writer->buffer, header, sizeof(*header));
+	write_buffer(writer, padding_bytes);
+	if (writer->error == 0 && !is_one_write)
+		writer->error = write_all(writer->fd, header, sizeof(*header),
 					  writer->begin_offset);
 	return writer->error;
 }
@@ -255,12 +269,14 @@ int read_record_header(int fd, uint64_t offset, struct record_header *header)
 	return 1;
 }
 
-void begin_items(struct record_reader *reader, int fd, uint64_t offset,
-		 const struct record_header *header)
+/* Whether the payload of an item of a database ends with the name of a file. */
+static int has_file_name(const struct record_reader *reader)
 {
-	reader->fd = fd;
-	reader->offset = offset + sizeof(*header);
-	reader->end_offset = offset + header->length_bytes;
+	size_t name_bytes = reader->item.length_bytes - sizeof(struct database_item);
+	const unsigned char *name = reader->payload + sizeof(struct database_item);
+
+	return reader->item.length_bytes > sizeof(struct database_item) && name_bytes <= NAME_MAX &&
+	       memchr(name, 0, name_bytes) == NULL && memchr(name, '/', name_bytes) == NULL;
 }
 
 int next_item(struct record_reader *reader)
@@ -288,14 +304,47 @@ int next_item(struct record_reader *reader)
 		return -EBADMSG;
 	reader->payload[item->length_bytes] = 0;
 	if (item->kind == ITEM_DATABASE
-		    ? item->length_bytes <= sizeof(struct database_item) ||
-			      item->length_bytes > sizeof(struct database_item) + NAME_MAX ||
-			      memchr(reader->payload + sizeof(struct database_item), 0,
-				     item->length_bytes - sizeof(struct database_item)) != NULL ||
-			      memchr(reader->payload + sizeof(struct database_item), '/',
-				     item->length_bytes - sizeof(struct database_item)) != NULL
+		    ? !has_file_name(reader)
 		    : item->kind != ITEM_BYTES || item->value > INT64_MAX - BLOCK_BYTES)
 		return -EBADMSG;
 	reader->offset += sizeof(*item) + padded(item->length_bytes, 8);
 	return 1;
+}
+
+#define VERSION_MARKED 3
+
+static const char sqlite_magic[16] = "SQLite format 3";
+static const unsigned char mark_magic[4] = {'j', 'o', 'j', '1'};
+
+int is_sqlite_header(const unsigned char *header)
+{
+	return memcmp(header, sqlite_magic, sizeof(sqlite_magic)) == 0;
+}
+
+int read_mark(const unsigned char *header, uint64_t *log_id, uint64_t *database_id)
+{
+	const unsigned char *ids = header + MARK_IDS_OFFSET;
+
+	if (!is_sqlite_header(header) || header[MARK_VERSIONS_OFFSET] != VERSION_MARKED ||
+	    memcmp(ids + 16, mark_magic, sizeof(mark_magic)) != 0)
+		return 0;
+	memcpy(log_id, ids, 8);
+	memcpy(database_id, ids + 8, 8);
+	return 1;
+}
+
+void set_mark(unsigned char *header, uint64_t log_id, uint64_t database_id)
+{
+	unsigned char *ids = header + MARK_IDS_OFFSET;
+
+	memset(header + MARK_VERSIONS_OFFSET, VERSION_MARKED, 2);
+	memcpy(ids, &log_id, 8);
+	memcpy(ids + 8, &database_id, 8);
+	memcpy(ids + 16, mark_magic, sizeof(mark_magic));
+}
+
+void clear_mark(unsigned char *header, int version)
+{
+	memset(header + MARK_VERSIONS_OFFSET, version, 2);
+	memset(header + MARK_IDS_OFFSET, 0, MARK_END - MARK_IDS_OFFSET);
 }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The format of a redo log, and how its records are written and read.
+ * What is on the disk of a redo log: its header and records, and the marks of its databases.
  *
  * Two blocks hold the log's header, the newer generation counts. Records follow, each of whole
  * blocks: a header and items. An item of kind ITEM_DATABASE names the database that the items of
  * kind ITEM_BYTES behind it belong to. All numbers have the processor's own order of bytes: a log
  * does not leave its machine.
+ *
+ * A mark lies in the header of a database (https://www.sqlite.org/fileformat2.html, section 1.3)
+ * that may have commits in a log. Its read and write versions, bytes 18 and 19, are 3, so that
+ * SQLite without this VFS refuses it; the bytes 72 to 91, which SQLite reserves and keeps as zeros,
+ * say of which log it is, which of the log's databases, and that the mark is this VFS's.
  */
-#ifndef JOJ_REDO_RECORD_H
-#define JOJ_REDO_RECORD_H
+#ifndef JOJ_REDO_FORMAT_H
+#define JOJ_REDO_FORMAT_H
 
 #include <limits.h>
 #include <stddef.h>
@@ -68,10 +73,15 @@ struct database_item {
 	uint64_t size_bytes;
 };
 
+int write_all(int fd, const void *bytes, size_t length_bytes, uint64_t offset);
+/* Return how many bytes there are, or a negative errno. */
+long read_most(int fd, void *bytes, size_t length_bytes, uint64_t offset);
 /* Of whole words of 8 bytes; the sum of one part is the seed of the next. */
 uint64_t checksum(const void *bytes, size_t length_bytes, uint64_t seed);
+
 void seal_log_header(struct log_header *header);
-int is_log_header(const struct log_header *header);
+/* The newer header of a log; ENODATA where it has none. */
+int read_log_header(int fd, struct log_header *header);
 
 struct record_writer {
 	int fd;
@@ -80,9 +90,6 @@ struct record_writer {
 	uint64_t end_offset;
 	unsigned char *buffer;
 	size_t used_bytes;
-	/* The block of the record's header, where it has left the buffer. */
-	unsigned char first[BLOCK_BYTES];
-	int has_first;
 	int error;
 };
 
@@ -111,13 +118,23 @@ struct record_reader {
 	unsigned char payload[MAX_PAYLOAD_BYTES + 8];
 };
 
-void begin_items(struct record_reader *reader, int fd, uint64_t offset,
-		 const struct record_header *header);
 /* Read the next item. Return 1, 0 behind the last, or a negative errno: EBADMSG for nonsense. */
 int next_item(struct record_reader *reader);
 
-int write_all(int fd, const void *bytes, size_t length_bytes, uint64_t offset);
-/* Return how many bytes there are, or a negative errno. */
-long read_most(int fd, void *bytes, size_t length_bytes, uint64_t offset);
+#define HEADER_BYTES 100
+/* Where the parts begin and end that a mark changes. */
+#define MARK_VERSIONS_OFFSET 18
+#define MARK_IDS_OFFSET 72
+#define MARK_END 92
+
+#define VERSION_ROLLBACK 1
+#define VERSION_WAL 2
+
+/* Whether these 100 bytes are the header of a database that is not encrypted. */
+int is_sqlite_header(const unsigned char *header);
+/* Whether a header has a mark; where it has one, the ids get those in it. */
+int read_mark(const unsigned char *header, uint64_t *log_id, uint64_t *database_id);
+void set_mark(unsigned char *header, uint64_t log_id, uint64_t database_id);
+void clear_mark(unsigned char *header, int version);
 
 #endif
