@@ -144,6 +144,7 @@ int begin_generation(struct redo_log *log)
 		struct log_header header;
 		unsigned char bytes[BLOCK_BYTES];
 	} block;
+	uint64_t *lost = block.header.lost;
 	unsigned int number;
 	int error;
 
@@ -154,11 +155,12 @@ int begin_generation(struct redo_log *log)
 	for (number = 0; number < shared->databases; number++) {
 		struct log_entry *entry = &shared->entries[number];
 
+		if (!entry->is_lost)
+			continue;
 		/* The oldest one gives way: by then it has been missing for 500 others. */
-		if (entry->is_lost)
-			block.header.lost[block.header.lost_count++ % MAX_LOST] = entry->id;
-		if (block.header.lost_count > MAX_LOST)
-			block.header.lost_count = MAX_LOST;
+		if (block.header.lost_count == MAX_LOST)
+			memmove(lost, lost + 1, --block.header.lost_count * sizeof(*lost));
+		lost[block.header.lost_count++] = entry->id;
 		entry->is_lost = 0;
 	}
 	block.header.id = log->id;

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import textwrap
 from collections.abc import Sequence
@@ -223,6 +224,36 @@ def test_commits_of_a_missing_database_are_dropped_loudly(
     (tmp_path / "b.db").rename(disk / "b.db")
     assert answers(library, disk, ["ATTACH 'b.db' AS b"]) == ["unable to open database: b.db"]
     assert leave(disk / "b.db").returncode == 1
+
+
+def fill_lost_ids(log: Path) -> None:
+    """Fill the list of lost ids in the newer header of a log (vfs/redo_format.h)."""
+    with log.open("r+b") as file:
+        slots = [struct.unpack("<505Q", file.read(4096)[:4040]) for _ in range(2)]
+        newer = max((0, 1), key=lambda slot: slots[slot][2])
+        words, checksum = [*slots[newer][:3], 500, *range(1, 501)], 0x9E3779B97F4A7C15
+        for word in words:
+            checksum = (checksum ^ word) * 0xFF51AFD7ED558CCD % (1 << 64)
+            checksum ^= checksum >> 32
+        file.seek(newer * 4096)
+        file.write(struct.pack("<505Q", *words, checksum))
+
+
+def test_a_full_list_of_lost_ids_forgets_the_oldest(
+    library: str, disk: Path, tmp_path: Path
+) -> None:
+    play_and_die(library, disk, [*ATTACH, "CREATE TABLE t(x)", "CREATE TABLE b.t(x)",
+                                 *insert(3, ("main", "b"))])  # fmt: skip
+    fill_lost_ids(disk / "joj-redo.log")
+    for name in ("a.db", "b.db"):
+        shutil.copy(disk / name, tmp_path / name)
+    assert leave(disk / "a.db", disk / "b.db").returncode == 0
+    # Both copies are of before the recovery.
+    for name in ("a.db", "b.db"):
+        (disk / name).unlink()
+        shutil.copy(tmp_path / name, disk / name)
+        assert leave(disk / name).returncode == 1
+        assert has_mark(disk / name)
 
 
 @pytest.mark.parametrize("mode", ["wal", "memory", "off"])
