@@ -10,10 +10,10 @@ import pytest
 from tests.vfs.programs import SOURCE, build
 
 
-def build_all(source: Path, folder: Path) -> Path:
-    """Build a source of vfs/ with the library that logs calls."""
+def build_redo(source: Path, folder: Path) -> Path:
+    """Build joj_redo of a source for LD_PRELOAD, and the library that logs calls, into a folder."""
     # A small log is emptied often, and has to grow for some records.
-    build(source, folder, "gcc -DLOG_BYTES=131072")
+    build(source, folder, "joj_redo_preload", "gcc -DLOG_BYTES=131072")
     file = Path(__file__).with_name("call_log.c")
     compile_it = ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", str(file), "-o"]
     subprocess.run([*compile_it, str(folder / "call_log.so")], check=True)
@@ -28,5 +28,5 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All of vfs/, and the library that logs calls."""
-    return build_all(SOURCE, tmp_path_factory.mktemp("vfs"))
+    """joj_redo, and the library that logs calls."""
+    return build_redo(SOURCE, tmp_path_factory.mktemp("vfs"))

@@ -41,12 +41,13 @@ TOLERANT = """
 """
 
 
-def build(source: Path, folder: Path, compiler: str = "gcc") -> Path:
-    """Build all of vfs/ into a folder, and return it."""
+def build(source: Path, folder: Path, name: str, compiler: str = "gcc") -> Path:
+    """Build a library of vfs/ into a folder, and return it."""
+    library = folder / f"{name}.so"
     subprocess.run(
-        ["make", "-s", "-C", source, f"BUILD={folder}", f"CC={compiler}"], check=True
-    )  # fmt: skip
-    return folder
+        ["make", "-s", "-C", source, f"BUILD={folder}", f"CC={compiler}", library], check=True
+    )
+    return library
 
 
 def change_source(folder: Path, file: str, before: str, after: str) -> Path:
@@ -62,15 +63,12 @@ def change_source(folder: Path, file: str, before: str, after: str) -> Path:
 def build_preload(name: str, kind: str, folder: Path) -> str:
     """Return the library for LD_PRELOAD, plain or with a sanitizer that is before it."""
     if kind == "plain":
-        return str(build(SOURCE, folder) / f"{name}_preload.so")
+        return str(build(SOURCE, folder, f"{name}_preload"))
     flags, sanitizer = SANITIZERS[kind]
     runtime = subprocess.run(
         ["gcc", f"-print-file-name={sanitizer}"], check=True, capture_output=True, text=True
     ).stdout.strip()
-    library = folder / f"{name}_preload.so"
-    subprocess.run(
-        ["make", "-s", "-C", SOURCE, f"BUILD={folder}", f"CC=gcc {flags}", library], check=True
-    )
+    library = build(SOURCE, folder, f"{name}_preload", f"gcc {flags}")
     return f"{runtime}:{library}"
 
 

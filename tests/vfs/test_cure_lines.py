@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "vfs"
+from tests.vfs.programs import SOURCE, build
+
 PAGE = SOURCE.parent / "docs/cure.md"
 FIRST_STEP_BYTES = 64 << 10
 STATEMENTS = ("PRAGMA journal_mode = wal", "CREATE TABLE t(x)")
@@ -27,11 +28,12 @@ int main(void)
 """
 
 
-@pytest.fixture
-def libraries(tmp_path: Path) -> Path:
-    build = tmp_path / "build"
-    subprocess.run(["make", "-s", "-C", SOURCE, f"BUILD={build}"], check=True)
-    return build
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("vfs")
+    for name in ("joj_wal", "joj_wal_preload"):
+        build(SOURCE, folder, name)
+    return folder
 
 
 @pytest.mark.parametrize("language", ["python", "sh", "c"])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.ended import HANG_S
-from tests.vfs.conftest import build_all
+from tests.vfs.conftest import build_redo
 from tests.vfs.disk_states import Disk, read_calls, write_state
 from tests.vfs.programs import SOURCE, change_source, python
 from tests.vfs.transactions import Case, assert_right, reader, write
@@ -216,7 +216,7 @@ FAULT_CASES = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
     source = change_source(tmp_path, *FAULTS[fault])
-    libraries = build_all(source, tmp_path / "build")
+    libraries = build_redo(source, tmp_path / "build")
     with pytest.raises(AssertionError):
         usual = Case(databases=3), Case("persist", page_bytes=512)
         for number, case in enumerate([FAULT_CASES[fault]] if fault in FAULT_CASES else usual):
@@ -227,7 +227,7 @@ def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
 
 def test_journal_that_comes_back_is_found(tmp_path: Path) -> None:
     source = change_source(tmp_path, *FAULTS["the folder is not synced"])
-    libraries = build_all(source, tmp_path / "build")
+    libraries = build_redo(source, tmp_path / "build")
     with pytest.raises(AssertionError):
         cut_the_power(
             libraries, tmp_path, Case(commits=8), states=300, seed=1, stock_commits=5,

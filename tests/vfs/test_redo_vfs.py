@@ -526,8 +526,8 @@ def test_any_program_sees_what_stock_sqlite_shows(
 
 
 def test_a_fork_of_the_shell_loads_it(disk: Path, tmp_path: Path) -> None:
-    folder = build(SOURCE, tmp_path / "build")
-    load = ["-cmd", f".load {folder}/joj_redo", "-cmd", ".open a.db"]
+    library = build(SOURCE, tmp_path / "build", "joj_redo")
+    load = ["-cmd", f".load {library}", "-cmd", ".open a.db"]
     said = subprocess.run(
         ["sqlite3", ":memory:", *load, "CREATE TABLE t(x); PRAGMA joj_redo"], cwd=disk, check=True,
         capture_output=True, text=True, timeout=HANG_S,

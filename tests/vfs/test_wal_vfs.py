@@ -191,7 +191,7 @@ def test_planted_fault_is_found(fault: str, disk: Path, tmp_path: Path) -> None:
     text = (source / file).read_text()
     assert text.count(before) == 1
     (source / file).write_text(text.replace(before, after))
-    library = str(build(source, tmp_path / "build") / "joj_wal_preload.so")
+    library = str(build(source, tmp_path / "build", "joj_wal_preload"))
     with pytest.raises(AssertionError):
         globals()[test](library, disk, *arguments)
 
