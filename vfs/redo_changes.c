@@ -11,7 +11,7 @@ void drop_changes(struct redo_file *file)
 	uint32_t at;
 
 	for (at = 0; at < file->touched_count; at++)
-		file->slots[file->touched[at]] = 0;
+		file->states[file->touched[at]].slot = 0;
 	file->touched_count = 0;
 	file->is_dirty = 0;
 	spool_free(&file->blocks);
@@ -82,12 +82,12 @@ static int has_mark_bytes(int length_bytes, sqlite3_int64 offset)
 
 static int has_slot(const struct redo_file *file, uint32_t block)
 {
-	return block < file->slot_count && file->slots[block] != 0;
+	return block < file->state_count && file->states[block].slot != 0;
 }
 
 int read_block(struct redo_file *file, uint32_t block, unsigned char *bytes)
 {
-	sqlite3_int64 slot = file->slots[block] - 1;
+	sqlite3_int64 slot = file->states[block].slot - 1;
 
 	return spool_read(&file->blocks, bytes, BLOCK_BYTES, slot * BLOCK_BYTES);
 }
@@ -150,17 +150,17 @@ static int begin_changes(struct redo_file *file)
 /* Make room for a slot of the block, whose number it gets. */
 static int add_slot(struct redo_file *file, uint32_t block)
 {
-	if (block >= file->slot_count) {
-		uint32_t count = (block | 1023) + 1;
-		uint32_t *slots = realloc(file->slots, count * sizeof(*slots));
+	if (block >= file->state_count) {
+		uint32_t old_count = file->state_count, count = (block | 1023) + 1;
+		struct block_state *states = realloc(file->states, count * sizeof(*states));
 
-		if (slots == NULL)
+		if (states == NULL)
 			return SQLITE_IOERR_NOMEM;
-		memset(slots + file->slot_count, 0, (count - file->slot_count) * sizeof(*slots));
-		file->slots = slots;
-		file->slot_count = count;
+		memset(states + old_count, 0, (count - old_count) * sizeof(*states));
+		file->states = states;
+		file->state_count = count;
 	}
-	if (file->slots[block] != 0)
+	if (file->states[block].slot != 0)
 		return SQLITE_OK;
 	if (file->touched_count == file->touched_room) {
 		uint32_t room = file->touched_room * 2 + 64;
@@ -172,7 +172,7 @@ static int add_slot(struct redo_file *file, uint32_t block)
 		file->touched_room = room;
 	}
 	file->touched[file->touched_count++] = block;
-	file->slots[block] = file->touched_count;
+	file->states[block].slot = file->touched_count;
 	return SQLITE_OK;
 }
 
@@ -190,10 +190,10 @@ static int change_block(struct redo_file *file, uint32_t block, const void *byte
 		return rc;
 	memcpy(whole + offset_bytes, bytes, (size_t)length_bytes);
 	rc = spool_write(&file->blocks, whole, BLOCK_BYTES,
-			 ((sqlite3_int64)file->slots[block] - 1) * BLOCK_BYTES);
+			 ((sqlite3_int64)file->states[block].slot - 1) * BLOCK_BYTES);
 	/* A slot without bytes would read as zeros: the rollback that follows would commit them. */
 	if (rc != SQLITE_OK && is_new) {
-		file->slots[block] = 0;
+		file->states[block].slot = 0;
 		file->touched_count--;
 	}
 	return rc;

@@ -88,25 +88,16 @@ static size_t log_changes(struct record_writer *writer, uint64_t offset, const u
 	return sum;
 }
 
-static int make_room_for_whole(struct redo_file *file, uint32_t block)
+/* Nothing is whole in the log behind a checkpoint. */
+static void forget_older_generation(struct redo_file *file)
 {
-	uint32_t count = (block | 4095) + 1;
-	unsigned char *whole;
+	uint32_t at;
 
-	if (file->whole_generation != file->log->shared->generation) {
-		if (file->whole != NULL)
-			memset(file->whole, 0, file->whole_count);
-		file->whole_generation = file->log->shared->generation;
-	}
-	if (block < file->whole_count)
-		return 0;
-	whole = realloc(file->whole, count);
-	if (whole == NULL)
-		return ENOMEM;
-	memset(whole + file->whole_count, 0, count - file->whole_count);
-	file->whole = whole;
-	file->whole_count = count;
-	return 0;
+	if (file->whole_generation == file->log->shared->generation)
+		return;
+	for (at = 0; at < file->state_count; at++)
+		file->states[at].is_whole = 0;
+	file->whole_generation = file->log->shared->generation;
 }
 
 /*
@@ -129,19 +120,18 @@ static int log_block(struct redo_file *file, struct record_writer *writer, int f
 	if (got < 0)
 		return (int)-got;
 	error = read_new(file, block, new);
-	if (error == 0)
-		error = make_room_for_whole(file, block);
 	if (error != 0)
 		return error;
 	if (offset + length_bytes <= old_size_bytes && memcmp(old, new, length_bytes) == 0)
 		return 0;
 	*is_changed = 1;
-	if (file->whole[block] && log_changes(NULL, 0, old, new, length_bytes) < length_bytes) {
+	if (file->states[block].is_whole &&
+	    log_changes(NULL, 0, old, new, length_bytes) < length_bytes) {
 		log_changes(writer, offset, old, new, length_bytes);
 		return 0;
 	}
 	add_item(writer, ITEM_BYTES, offset, new, length_bytes);
-	file->whole[block] = 1;
+	file->states[block].is_whole = 1;
 	return 0;
 }
 
@@ -159,6 +149,7 @@ static int log_file(struct redo_file *file, struct record_writer *writer, uint64
 	if (error != 0)
 		return error;
 	*old_size_bytes = (uint64_t)status.st_size;
+	forget_older_generation(file);
 	add_database(writer, entry->id, entry->file, (uint64_t)file->size_bytes, entry->name);
 	qsort(file->touched, file->touched_count, sizeof(*file->touched), compare_blocks);
 	for (at = 0; at < file->touched_count; at++) {
@@ -170,7 +161,7 @@ static int log_file(struct redo_file *file, struct record_writer *writer, uint64
 		if (error != 0 || has_changed)
 			file->touched[kept++] = block;
 		else
-			file->slots[block] = 0;
+			file->states[block].slot = 0;
 	}
 	file->touched_count = kept;
 	*is_changed = kept > 0 || (uint64_t)file->size_bytes != *old_size_bytes;
@@ -284,7 +275,7 @@ static int mark_files(struct commit *commit)
 		struct redo_file *file = commit->files[number];
 		const unsigned char *first = NULL;
 
-		if (file->slot_count > 0 && file->slots[0] != 0) {
+		if (file->state_count > 0 && file->states[0].slot != 0) {
 			if (read_block(file, 0, bytes) != SQLITE_OK)
 				return EIO;
 			first = bytes;

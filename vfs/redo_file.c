@@ -243,9 +243,8 @@ static int file_close(sqlite3_file *base)
 	name_super(file, NULL);
 	if (file->log != NULL)
 		detach_log(file->log);
-	free(file->slots);
+	free(file->states);
 	free(file->touched);
-	free(file->whole);
 	sqlite3_free(file->folder);
 	return LOWER(file, xClose);
 }

@@ -15,10 +15,10 @@
 #define SPOOL_BYTES (32 << 20)
 #endif
 
-/* A longer database keeps SQLite's own way: what is changed is counted in blocks by 32 bits, of
+/* A longer database keeps SQLite's own way: what is changed is counted in blocks by 31 bits, of
  * which each has four bytes of memory up to the last one that is written to.
  */
-#define MAX_DATABASE_BYTES (1LL << 43)
+#define MAX_DATABASE_BYTES ((1LL << 43) - BLOCK_BYTES)
 
 /* As many as SQLite attaches at most (SQLITE_MAX_ATTACHED is 125 at most), and the main one. */
 #define MAX_FILES 126
@@ -43,6 +43,14 @@ struct super_journal {
 	int is_file;
 	/* A rollback has begun, which commits none: it stays until all databases have had it. */
 	int is_rolled_back;
+};
+
+/* What a connection knows of a block of its database. */
+struct block_state {
+	/* Of what the transaction has written, in the spool: counted from 1, 0 where it has not. */
+	uint32_t slot : 31;
+	/* The connection has logged it whole since the last checkpoint. */
+	uint32_t is_whole : 1;
 };
 
 struct redo_file {
@@ -75,13 +83,12 @@ struct redo_file {
 	/* As the transaction sees it, where it is dirty. */
 	sqlite3_int64 size_bytes;
 	struct spool journal;
-	/* What was written, in blocks: the slot of each in the spool, counted from 1. */
+	/* What was written, in blocks, and which ones. */
 	struct spool blocks;
-	uint32_t *slots, slot_count;
 	uint32_t *touched, touched_count, touched_room;
-	/* Which blocks this connection has logged whole in this generation. */
-	unsigned char *whole;
-	uint32_t whole_count;
+	struct block_state *states;
+	uint32_t state_count;
+	/* The generation of the log that is_whole is of. */
 	uint64_t whole_generation;
 };
 

@@ -164,11 +164,11 @@ FAULTS = {
         "redo_format.c", "got.checksum != header_checksum(&got, sum)", "sum == 1",
     ),
     "changes are logged without the whole block before": (
-        "redo_commit.c", "file->whole[block] && log_changes", "log_changes",
+        "redo_commit.c", "file->states[block].is_whole &&", "",
     ),
     "whole blocks of an older generation count": (
-        "redo_commit.c", "file->whole_generation != file->log->shared->generation",
-        "file->whole_generation == 0",
+        "redo_commit.c", "file->whole_generation == file->log->shared->generation",
+        "file->whole_generation != 0",
     ),
     "the folder is not synced": (
         "redo_database.c", "fsync(log->folder_fd) != 0", "log->folder_fd < 0",
