@@ -102,15 +102,13 @@ def test_each_filesystem_takes_the_options_of_its_study(name: str) -> None:
 
 def test_set_replaces_what_the_file_says_of_other_software() -> None:
     """`--set software=2012` of an experiment that names transactions; another --set wins."""
-    [case] = read(
-        find("insert-trace"), ["filesystem=ext4", "journal_mode=wal", "software=2012"]
-    ).cases
+    chosen = ["variant=series", "filesystem=ext4", "journal_mode=wal"]
+    [case] = read(find("insert-trace"), [*chosen, "software=2012"]).cases
     assert (case.settings["transactions"], case.settings["device"]) == (
         10,
         "emmc-galaxy-s3-no-cache",
     )
-    settings = ["filesystem=ext4", "journal_mode=wal", "transactions=37", "software=2012"]
-    [case] = read(find("insert-trace"), settings).cases
+    [case] = read(find("insert-trace"), [*chosen, "transactions=37", "software=2012"]).cases
     assert case.settings["transactions"] == 37
-    today = read(find("insert-trace"), ["filesystem=ext4", "journal_mode=wal", "software=today"])
+    today = read(find("insert-trace"), [*chosen, "software=today"])
     assert today.cases[0].settings["device"] == "emmc-galaxy-s3"
