@@ -116,3 +116,15 @@ def test_a_transaction_that_was_left_is_in_the_answer(database: Path) -> None:
     assert lines[1].startswith("A transaction's journal lies beside it: in use, or of a crash")
     assert len(lines) <= 6
     assert len(lines[1]) <= 100
+
+
+@pytest.mark.parametrize(("wear", "is_told"), [("life_time 0x00 0x02", True), (None, False)])
+def test_what_a_device_says_of_its_wear_has_its_scale(
+    database: Path, wear: str | None, is_told: bool
+) -> None:
+    found = target(database)
+    assert found.device
+    worn = replace(found, device=replace(found.device, wear=wear))
+    [fact] = [fact for fact in inspection.facts(worn) if fact.name == "wear"]
+    assert fact.value == (wear or "not told by /sys; a drive of NVMe tells it to nvme-cli")
+    assert ("0x00 says nothing" in fact.meaning) == is_told

@@ -42,6 +42,8 @@ from jojlab.report.shared.vega import COLOURS
 
 # Of the bytes of commits, a share of reads below which they are not told.
 _TOLD_READS = 0.01
+# So long a trace is not moved much by half a minute.
+_LONG_NS = 300_000_000_000
 # A share of the bytes that may be left out of a line for want of room.
 _UNTOLD = 0.1
 
@@ -115,10 +117,10 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
         (1, _where(result)),
         (2, _reads_and_discards(result)),
         (1, dearest_statement(result.case.statements)),
-        (1, _handed_bytes(live)),
+        (1, _handed_bytes(live, program)),
         (2, _owners(live, live_subject(program))),
         (3, _time(result)),
-        (0, _safety(result.measured)),
+        (0, _safety(result.measured, ", as far as its commits were seen")),
         (1, _cheaper_settings(result, program)),
     ]
 
@@ -127,12 +129,14 @@ def _idle_lines(case: CaseSummary, live: LiveTrace) -> Iterator[RankedLine]:
     """Yield what a live trace without a commit has seen."""
     program: Mapping[str, Any] = next(iter(case.programs.values()), {})
     subject = live_subject(program)
-    seen = f"No commit and no sync of {subject} was seen in {duration(live.traced_ns)}"
+    seen = (
+        f"No commit and no sync of {subject} was seen on these disks in {duration(live.traced_ns)}"
+    )
     rollbacks = int(program.get("rollbacks", 0))
     undone = f", and {count(rollbacks, 'rollback')}" if rollbacks else ""
     yield 0, f"{seen}{undone}."
     read = live.watched.read_bytes
-    yield 0, _handed_bytes(live) + (f" It read {size(read)}." if read else "")
+    yield 0, _handed_bytes(live, program) + (f" It read {size(read)}." if read else "")
     yield 1, _owners(live, subject)
 
 
@@ -155,7 +159,7 @@ def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> s
     return whole if len(whole) <= MOST_COLUMNS else words + sends
 
 
-def _handed_bytes(live: LiveTrace) -> str:
+def _handed_bytes(live: LiveTrace, program: Mapping[str, Any]) -> str:
     """Say what became of the bytes that the program gave to write calls."""
     given, sent = live.write_bytes, live.watched.write_bytes
     words = f"Write calls gave {size(given)}, the device got {size(sent)}"
@@ -163,6 +167,9 @@ def _handed_bytes(live: LiveTrace) -> str:
         return f"{words} meanwhile."
     if sent < given:
         return f"{words} meanwhile: the rest was in memory at the end, or written over before."
+    # What a program wrote before the trace is sent within it, some half a minute later.
+    if program.get("open_before") and live.traced_ns < _LONG_NS:
+        return f"{words}, which may be in part from before the trace."
     if given:
         words += f", {number(sent / given)} times that"
     return f"{words}: {number(live.bytes_a_year() / 1e12)} TB a year, extrapolated."
@@ -193,7 +200,8 @@ def _cheaper_settings(result: Answer, program: Mapping[str, Any]) -> str:
         # The command itself stands below.
         command = " (joj bill --like FILE)."
         return line + (command if len(line + command) <= MOST_COLUMNS else ".")
-    seen = f"{mode} with {call}" if call else mode
+    name = "without a journal file" if mode == "none" else mode
+    seen = f"{name}, with {call}" if call else name
     return f"Cheaper: most commits were {seen}; joj advise searches."
 
 
@@ -427,8 +435,10 @@ def _cheapest(result: Answer) -> str:
     return sentence([f"{words}: {best.case.label}, {number(best.times)} times as fast", *regimes])
 
 
-def _safety(cases: Sequence[CaseSummary]) -> str:
-    """Return what the manuals say and what power cuts left; never more than that."""
+def _safety(cases: Sequence[CaseSummary], reach: str = "") -> str:
+    """Return what the manuals say and what power cuts left; never more than that. `reach` is added
+    to a verdict on what was seen alone.
+    """
     if len(cases) > 1:
         if any(case.durability and case.durability.is_unsafe for case in cases):
             warned = sum(bool(case.hazards) for case in cases)
@@ -452,12 +462,12 @@ def _safety(cases: Sequence[CaseSummary]) -> str:
     if case.unknowns and not case.hazards:
         return sentence([f"Safety not known: {hazards.doubt_sentences(case.unknowns)[0]}",
                           _power_cuts_verdict(cases)])  # fmt: skip
-    manuals = (
-        f"At risk by the manuals: {hazards.manuals(case, has_room=True)}"
-        if case.hazards
-        else "Safe by the manuals"
-    )
-    return f"{manuals}; {_power_cuts_verdict(cases)}."
+    cuts = _power_cuts_verdict(cases)
+    if not case.hazards:
+        return f"Safe by the manuals{reach}; {cuts}."
+    risks = (hazards.manuals(case, has_room=has_room) for has_room in (True, False))
+    lines = [f"At risk by the manuals: {risk}; {cuts}." for risk in risks]
+    return next((line for line in lines if len(line) <= MOST_COLUMNS), lines[-1])
 
 
 def _manuals_verdict(cases: Sequence[CaseSummary]) -> str:

@@ -321,7 +321,12 @@ def _device_facts(device: BlockDevice) -> Iterator[Reading]:
         )
         written = f"{device.written_bytes / _GIB:.1f} GiB written{flushed}"
         yield Reading("since boot", written, "by its counters", "joj trace tells by whom")
-    yield Reading("wear", device.wear or "not told by /sys; a drive of NVMe tells it to nvme-cli")
+    # DEVICE_LIFE_TIME_EST_TYP_A and _B of eMMC (JESD84-B51), bDeviceLifeTimeEstA and B of UFS.
+    steps = "its own estimate: 0x01 is up to 10 % of its life, 0x0a up to 100, 0x0b past it"
+    if device.wear:
+        yield Reading("wear", device.wear, f"{steps}; 0x00 says nothing")
+    else:
+        yield Reading("wear", "not told by /sys; a drive of NVMe tells it to nvme-cli")
 
 
 def _sync_meaning(target: Target) -> str:

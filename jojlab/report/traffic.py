@@ -330,4 +330,7 @@ def print_databases(console: Console, program: Mapping[str, Any]) -> None:
 def _modes(commits: Mapping[str, int]) -> str:
     """Return journal modes by their commits: wal; or wal 21, delete 1."""
     in_order = sorted(commits.items(), key=lambda each: -each[1])
-    return ", ".join(f"{mode}{f' {number}' * (len(commits) > 1)}" for mode, number in in_order)
+    names = {"none": "no file"}
+    return ", ".join(
+        f"{names.get(mode, mode)}{f' {number}' * (len(commits) > 1)}" for mode, number in in_order
+    )

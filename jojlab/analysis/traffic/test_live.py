@@ -132,7 +132,7 @@ def test_its_answer_names_what_the_lab_found_cheaper_and_the_command_that_measur
         "joj bill --like FILE --set vfs=wal",
     ]
     assert cheaper_lines("unknown", "delete", "fsync", "btrfs") == [
-        "Cheaper: most commits were delete with fsync; joj advise searches.", "",
+        "Cheaper: most commits were delete, with fsync; joj advise searches.", "",
     ]  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def test_a_trace_without_a_commit_says_so_and_tells_no_cost(tmp_path: Path) -> N
     builder.more_manifest["watch"] |= {"commits": 0, "journal_modes": {}, "database_files": []}
     lines = answer_lines(summarise(run_of(tmp_path, builder)))
     assert lines == (
-        "No commit and no sync of app was seen in 20 s.",
+        "No commit and no sync of app was seen on these disks in 20 s.",
         "Write calls gave 0 KiB, the device got 0 KiB meanwhile.",
         "Nobody else wrote.",
     )
@@ -160,6 +160,35 @@ def test_what_a_device_did_not_get_by_the_end_is_not_made_a_pace(tmp_path: Path)
         "end, or written over before."
     )[:99] in " ".join(lines)
     assert "a year" not in " ".join(lines)
+
+
+def test_what_a_program_wrote_before_the_trace_is_made_no_pace(tmp_path: Path) -> None:
+    builder = live_capture()
+    builder.more_manifest["watch"]["open_before"] = 2
+    lines = answer_lines(summarise(run_of(tmp_path, builder)))
+    got = "Write calls gave 42 KiB, the device got 296 KiB"
+    assert f"{got}, which may be in part from before the trace." in lines
+    assert "a year" not in " ".join(lines)
+
+
+def test_a_risk_of_many_words_leaves_room_for_what_was_not_tested(tmp_path: Path) -> None:
+    """DELETE with synchronous OFF: how many commits are at risk is spared first."""
+    builder = live_capture()
+    builder.more_manifest["configuration"] = {"filesystem": "ext4", "mount": "/dev/sda / ext4 rw"}
+    counts = dict.fromkeys(("end_unsynced", "journal_exposed", "database_unsynced"), 10_000)
+    modes = {"delete": {**counts, "commits": 10_000, "several_databases": 0}}
+    builder.more_manifest["watch"] |= {"journal_modes": modes}
+    lines = answer_lines(summarise(run_of(tmp_path, builder)))
+    risk = "At risk by the manuals: last commits, database; power cuts were not tested."
+    assert risk in lines
+
+
+def test_a_live_trace_is_called_safe_as_far_as_it_has_seen(tmp_path: Path) -> None:
+    builder = live_capture()
+    builder.more_manifest["configuration"] = {"filesystem": "ext4", "mount": "/dev/sda / ext4 rw"}
+    lines = answer_lines(summarise(run_of(tmp_path, builder)))
+    safe = "Safe by the manuals, as far as its commits were seen; power cuts were not tested."
+    assert safe in lines
 
 
 def test_why_a_journal_wrote_is_not_told_at_the_cost_of_half_the_bytes(tmp_path: Path) -> None:
