@@ -161,15 +161,11 @@ void begin_journal(sqlite3_file *file, struct redo_file *database, const char *p
 
 int begin_super(sqlite3_file *file, const char *path)
 {
-	struct super_journal *super = add_super(path);
-	struct journal_file *journal;
+	struct journal_file *journal = begin_file_in_memory(file);
 
-	if (super == NULL)
-		return SQLITE_NOMEM;
-	journal = begin_file_in_memory(file);
-	journal->super = super;
-	journal->is_writer = 1;
-	return SQLITE_OK;
+	journal->super = add_super(path);
+	journal->is_writer = journal->super != NULL;
+	return journal->is_writer ? SQLITE_OK : SQLITE_NOMEM;
 }
 
 int open_super(sqlite3_file *file, const char *path)
