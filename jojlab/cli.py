@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import click
 
-from jojlab.command_line.group import Group, Subcommand, members, short_helps
+from jojlab.command_line.group import Group, short_helps, subcommands
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, JojError
 from jojlab.foundation.printable import printable
 from jojlab.foundation.signals import Signalled, raise_at_signals
@@ -32,15 +32,12 @@ Examples:
   joj bench sql . --scripts my-app
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
 """,
-    members(
-        "bench",
-        {
-            "sqlite": "Run SQLite transactions on this machine's disk, in real time.",
-            "sql": "Run SQL scripts of your own on a disk of this machine.",
-            "file": "Run file operations on this machine's disk, in real time.",
-            "mobibench": "Mobibench 1.0.9's flags and output, with its faults fixed.",
-        },
-    ),
+    {
+        "bench:sqlite": "Run SQLite transactions on this machine's disk, in real time.",
+        "bench:sql": "Run SQL scripts of your own on a disk of this machine.",
+        "bench:file": "Run file operations on this machine's disk, in real time.",
+        "bench:mobibench": "Mobibench 1.0.9's flags and output, with its faults fixed.",
+    },
 )
 
 VERIFY = Group(
@@ -54,13 +51,10 @@ Examples:
   joj verify durability --set filesystem=ext4
   joj verify durability --program ./engine --check ./check
 """,
-    members(
-        "verify",
-        {
-            "attribution": "Write known bytes and check how the tracer attributes them.",
-            "durability": "Cut the power of runs and check which commits survive.",
-        },
-    ),
+    {
+        "verify:attribution": "Write known bytes and check how the tracer attributes them.",
+        "verify:durability": "Cut the power of runs and check which commits survive.",
+    },
 )
 
 IMPORT = Group(
@@ -74,15 +68,12 @@ Examples:
   joj import sql 0.sql 1.sql --setup loading.sql -o app-sql
   joj import blocks sda.txt
 """,
-    members(
-        "import_",
-        {
-            "strace": "Import a trace of strace's as a recording, for replay and export.",
-            "mobigen": "Import a script of MobiGen's as a recording.",
-            "sql": "Import scripts of SQL for the workload sql-recorded.",
-            "blocks": "Import a block trace as a run.",
-        },
-    ),
+    {
+        "import_:strace": "Import a trace of strace's as a recording, for replay and export.",
+        "import_:mobigen": "Import a script of MobiGen's as a recording.",
+        "import_:sql": "Import scripts of SQL for the workload sql-recorded.",
+        "import_:blocks": "Import a block trace as a run.",
+    },
 )
 
 DEVICE = Group(
@@ -96,15 +87,12 @@ Examples:
   joj device sensitivity emmc-galaxy-s3
   joj device calibrate emmc-galaxy-s3
 """,
-    members(
-        "device",
-        {
-            "show": "Show a modelled device: parameters, bandwidth, IOPS, latencies.",
-            "measure": "Measure a real block device and fit a profile to it.",
-            "calibrate": "Fit a profile's one marked parameter to its one anchor.",
-            "sensitivity": "Show how much each assumption of a device moves each figure.",
-        },
-    ),
+    {
+        "device:show": "Show a modelled device: parameters, bandwidth, IOPS, latencies.",
+        "device:measure": "Measure a real block device and fit a profile to it.",
+        "device:calibrate": "Fit a profile's one marked parameter to its one anchor.",
+        "device:sensitivity": "Show how much each assumption of a device moves each figure.",
+    },
 )
 
 FLEET = Group(
@@ -119,121 +107,58 @@ Examples:
   joj fleet report --data /srv/fleet --out fleet.html
   joj fleet simulate --devices 4 --days 97 --out made
 """,
-    members(
-        "fleet",
-        {
-            "serve": "Serve a fleet: take segments, check them and store them.",
-            "enrol": "Enrol a device, and print the token that lets it send.",
-            "devices": "List the devices, and what each has sent.",
-            "revoke": "Revoke a device's token for good. What it sent stays.",
-            "report": "Report a fleet: multi-file transactions a user and day, I/O.",
-            "device": "Show one day of a device, and its ten dearest transactions.",
-            "simulate": "Make the segments of a fleet with published statistics.",
-            "demo": "Set up a fleet on this machine, and end it when all is sent.",
-            "compact": "Make one unit of the many of a day and device.",
-        },
-    ),
+    {
+        "fleet:serve": "Serve a fleet: take segments, check them and store them.",
+        "fleet:enrol": "Enrol a device, and print the token that lets it send.",
+        "fleet:devices": "List the devices, and what each has sent.",
+        "fleet:revoke": "Revoke a device's token for good. What it sent stays.",
+        "fleet:report": "Report a fleet: multi-file transactions a user and day, I/O.",
+        "fleet:device": "Show one day of a device, and its ten dearest transactions.",
+        "fleet:simulate": "Make the segments of a fleet with published statistics.",
+        "fleet:demo": "Set up a fleet on this machine, and end it when all is sent.",
+        "fleet:compact": "Make one unit of the many of a day and device.",
+    },
 )
 
-# Every subcommand by what a person wants, in the order of `joj --help`.
-HEADINGS: dict[str, dict[str, Subcommand | Group]] = {
+# Every subcommand by what a person wants, in the order of `joj --help`: its file in jojlab/commands
+# and its function there, and its help; or a group by its name.
+HEADINGS: dict[str, dict[str, str | Group]] = {
     "Measure in the lab": {
-        "run": Subcommand(
-            "jojlab.commands.run:run",
-            "Run an experiment in guests; show its figures, write its report.",
-        ),
-        "bill": Subcommand(
-            "jojlab.commands.bill:bill",
-            "Print what one commit costs, by block type, file and cause.",
-        ),
-        "show": Subcommand(
-            "jojlab.commands.show:show",
-            "Show a run's answer, and one line per case.",
-        ),
-        "explain": Subcommand(
-            "jojlab.commands.show:explain",
-            "Describe the typical commit of a case in sentences, write by write.",
-        ),
-        "report": Subcommand(
-            "jojlab.commands.run:report",
-            "Write the report of a run: one HTML file that needs no network.",
-        ),
-        "diff": Subcommand(
-            "jojlab.commands.show:diff",
-            "Compare two runs, figure by figure, and the parts that made them.",
-        ),
-        "query": Subcommand(
-            "jojlab.commands.query:query",
-            "Query the tables of a run with SQL.",
-        ),
+        "run:run": "Run an experiment in guests; show its figures, write its report.",
+        "bill:bill": "Print what one commit costs, by block type, file and cause.",
+        "show:show": "Show a run's answer, and one line per case.",
+        "show:explain": "Describe the typical commit of a case in sentences, write by write.",
+        "run:report": "Write the report of a run: one HTML file that needs no network.",
+        "show:diff": "Compare two runs, figure by figure, and the parts that made them.",
+        "query:query": "Query the tables of a run with SQL.",
     },
     "Watch this machine": {
-        "inspect": Subcommand(
-            "jojlab.commands.machine:inspect",
-            "Show what lies under a database or a folder, and what it means.",
-        ),
-        "trace": Subcommand(
-            "jojlab.commands.trace:trace",
-            "Trace a real disk: what a program's commits cost, and whose every byte is.",
-        ),
-        "record": Subcommand(
-            "jojlab.commands.recording:record",
-            "Record every file system call of a program, or its SQL.",
-        ),
-        "replay": Subcommand(
-            "jojlab.commands.recording:replay",
-            "Replay the recorded calls of a program on a disk of this machine.",
-        ),
+        "machine:inspect": "Show what lies under a database or a folder, and what it means.",
+        "trace:trace": "Trace a real disk: what a program's commits cost, and whose every byte is.",
+        "recording:record": "Record every file system call of a program, or its SQL.",
+        "recording:replay": "Replay the recorded calls of a program on a disk of this machine.",
         "bench": BENCH,
     },
-    "Is it safe": {
-        "verify": VERIFY,
-    },
+    "Is it safe": {"verify": VERIFY},
     "Choose settings, and keep a commit cheap": {
-        "advise": Subcommand(
-            "jojlab.commands.advise:advise",
-            "Find the cheapest settings that keep a guarantee.",
-        ),
-        "cure": Subcommand(
-            "jojlab.commands.machine:cure",
-            "Say how an app gets a WAL that does not grow: joj_wal, a VFS for SQLite.",
-        ),
-        "gate": Subcommand(
-            "jojlab.commands.gate:gate",
-            "Compare a run with budgets, and list what grew.",
-        ),
+        "advise:advise": "Find the cheapest settings that keep a guarantee.",
+        "machine:cure": "Say how an app gets a WAL that does not grow: joj_wal, a VFS for SQLite.",
+        "gate:gate": "Compare a run with budgets, and list what grew.",
     },
-    "Devices, one or many": {
-        "device": DEVICE,
-        "fleet": FLEET,
-    },
+    "Devices, one or many": {"device": DEVICE, "fleet": FLEET},
     "Files of others": {
         "import": IMPORT,
-        "export": Subcommand(
-            "jojlab.commands.export:export",
-            "Write a capture or a recording in the format of another tool.",
-        ),
-        "repro": Subcommand(
-            "jojlab.commands.export:repro",
-            "Write the disks of a state that a power cut left, for a bug report.",
-        ),
+        "export:export": "Write a capture or a recording in the format of another tool.",
+        "export:repro": "Write the disks of a state that a power cut left, for a bug report.",
     },
     "This installation": {
-        "list": Subcommand(
-            "jojlab.commands.list_:list_",
-            "List experiments, devices, kernels, fields or figures.",
-        ),
-        "doctor": Subcommand(
-            "jojlab.commands.machine:doctor",
-            "Check this machine and print how to install what is missing.",
-        ),
-        "cache": Subcommand(
-            "jojlab.commands.machine:cache",
-            "Show the size of the cache by kind, or empty it.",
-        ),
+        "list_:list_": "List experiments, devices, kernels, fields or figures.",
+        "machine:doctor": "Check this machine and print how to install what is missing.",
+        "machine:cache": "Show the size of the cache by kind, or empty it.",
     },
 }
-COMMANDS = {name: row for rows in HEADINGS.values() for name, row in rows.items()}
+_ALL_ROWS = {place: row for rows in HEADINGS.values() for place, row in rows.items()}
+COMMANDS = subcommands(_ALL_ROWS)
 
 HELP = """Measure what one COMMIT really costs on flash, and where it goes.
 
@@ -254,7 +179,7 @@ class Joj(Group):
         """Write the subcommands under the headings of what a person wants."""
         for heading, rows in HEADINGS.items():
             with formatter.section(heading):
-                formatter.write_dl(list(short_helps(rows).items()))
+                formatter.write_dl(list(short_helps(subcommands(rows)).items()))
 
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Run the subcommand that was named, and exit with its code."""
@@ -304,7 +229,7 @@ app = click.version_option(
     Joj(
         "joj",
         HELP,
-        COMMANDS,
+        _ALL_ROWS,
         epilog="Exit codes: 0 success; 1 an expectation did not hold; 2 usage error; "
         "3 this machine lacks something, or a case failed; 4 incomplete data.",
         context_settings={"help_option_names": ["-h", "--help"], "show_default": True},

@@ -62,9 +62,7 @@ class Campaign:
         return sum(not case.skip for case in self.cases) * len(self.planned.experiment.seeds)
 
     def estimate(self) -> str:
-        """Return a sentence on how long the guests take that are not in the cache; empty below two
-        minutes.
-        """
+        """Return how long the guests take that are not cached; empty below two minutes."""
         count = sum(not self.lab.is_cached(each.job) for each in self.jobs)
         seconds = count * USUAL_CASE_S / self.lab.options.jobs
         if seconds < SHORT_S:

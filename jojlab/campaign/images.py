@@ -60,9 +60,7 @@ class Images:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """Return what results depend on: each part by its name; one that differs, by image and
-        name.
-        """
+        """Return what results depend on, by name; what differs, by image and name."""
         parts = {k: {"image": i.fingerprint, **i.manifest} for k, i in self.images_by_name.items()}
         first, *others = parts.values()
         names = dict.fromkeys(name for each in parts.values() for name in each)

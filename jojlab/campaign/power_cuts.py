@@ -99,9 +99,7 @@ def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> 
 
 
 def observation_before_run(case: Case) -> Observation:
-    """Return what is known of a case before it runs: which databases its scripts attach. Of a
-    replay's commits nothing is.
-    """
+    """Return what is known of a case before it runs: which databases its scripts attach."""
     scripts = case.inputs.get("scripts")
     return Observation(databases=script_facts(scripts).databases) if scripts else Observation()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -16,6 +17,7 @@ from click.shell_completion import CompletionItem
 
 Function = Callable[..., int | None]
 Decorator = Callable[[Any], Any]
+PATH = click.Path(path_type=Path)
 
 
 class Option(click.Option):
@@ -53,21 +55,25 @@ class Subcommand(NamedTuple):
     help: str
 
 
-def members(file: str, helps: Mapping[str, str]) -> dict[str, Subcommand]:
-    """Return the subcommands of a group, which are functions of one file of jojlab/commands."""
-    return {
-        name: Subcommand(f"jojlab.commands.{file}:{name}", help) for name, help in helps.items()
-    }
+def subcommands(rows: Mapping[str, str | Group]) -> dict[str, Subcommand | Group]:
+    """Return the subcommands of a table by name: of "FILE:FUNCTION", which is a function of a file
+    of jojlab/commands, the name is the function's; a group has its own.
+    """
+    found: dict[str, Subcommand | Group] = {}
+    for place, row in rows.items():
+        name = place.rpartition(":")[2].strip("_")
+        found[name] = row if isinstance(row, Group) else Subcommand(f"jojlab.commands.{place}", row)
+    return found
 
 
 class Group(click.Group):
     """A group of subcommands by name, each loaded when it is asked for."""
 
     def __init__(
-        self, name: str, help: str, subcommands: Mapping[str, Subcommand | Group], **settings: Any
+        self, name: str, help: str, rows: Mapping[str, str | Group], **settings: Any
     ) -> None:
         super().__init__(name, help=help, no_args_is_help=True, **settings)
-        self.subcommands = subcommands
+        self.subcommands = subcommands(rows)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of `--help`."""
@@ -107,7 +113,29 @@ def decorated(function: Any, decorators: Iterable[Decorator]) -> Any:
 
 command = partial(click.command, cls=Command)
 argument = click.argument
-option = partial(click.option, cls=Option)
+
+
+def option(
+    flags: str, metavar: str, help: str, type: Any = None, default: Any = None, **settings: Any
+) -> Decorator:
+    """Return an option: its flags, the word for its value and its meaning as `--help` shows them,
+    its type (text if there is none) and default.
+
+    `name`, among the settings, is the parameter that gets the value, where the flags do not name
+    it; the others are click's.
+    """
+    settings |= {"type": type} if type is not None else {}
+    settings |= {"default": default} if default is not None else {}
+    return _option(flags, metavar=metavar, help=help, **settings)
+
+
+def flag(flags: str, help: str, **settings: Any) -> Decorator:
+    """Return an option without a value; the settings are those of `option`."""
+    return _option(flags, help=help, is_flag=True, **settings)
+
+
+def _option(flags: str, name: str = "", **settings: Any) -> Decorator:
+    return click.option(*flags.split(", "), *filter(None, [name]), cls=Option, **settings)
 
 
 def parameters_by_heading(

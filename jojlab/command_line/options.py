@@ -1,6 +1,4 @@
-"""Options that several subcommands have, those of the fields of a case, and the folder that a
-command writes to.
-"""
+"""Options that several subcommands have, those of fields, and the folder for what is written."""
 
 from __future__ import annotations
 
@@ -13,27 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import Choice, FloatRange, IntRange
 
-from jojlab.command_line.group import Decorator, argument, decorated, option
+from jojlab.command_line.group import PATH, Decorator, argument, decorated, flag, option
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.job import TIMEOUT_S
 from jojlab.model.field import Field, Value
 
-PATH = click.Path(path_type=Path)
-EXPERIMENT_HELP = "Folder, file, or a name in experiments/."
 STATES = 1000
 CLOCKS = ("virtual", "wall")
 
 
-def json_option(help: str = "Print JSON.") -> Decorator:
+def json(help: str = "Print JSON.") -> Decorator:
     """Return the option --json."""
-    return option("--json", "as_json", is_flag=True, help=help)
+    return flag("--json", help, name="as_json")
 
 
-figures_option = option(
-    "--figures", is_flag=True, help="Print all figures, not only those that answer most."
-)
+figures = flag("--figures", "Print all figures, not only those that answer most.")
 
 
 def experiment_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -42,103 +37,82 @@ def experiment_names(ctx: click.Context, param: click.Parameter, incomplete: str
     return [name for name in names if name.startswith(incomplete)]
 
 
-def experiment_argument(*, required: bool = True) -> Decorator:
-    """Return the argument EXPERIMENT."""
-    return argument(
-        "experiment",
-        required=required,
-        default=None if required else "",
-        metavar="EXPERIMENT" if required else "[EXPERIMENT]",
-        help=EXPERIMENT_HELP,
-        shell_complete=experiment_names,
-    )
-
-
-set_option = option(
-    "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a field; KEY=A,B runs both."
+experiment = argument(
+    "experiment",
+    required=False,
+    default="",
+    metavar="[EXPERIMENT]",
+    help="Folder, file, or a name in experiments/.",
+    shell_complete=experiment_names,
 )
-jobs_option = option(
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(1, 256),
-    default=os.cpu_count() or 1,
-    help="Guests at a time; default: one per core.",
+settings = option(
+    "--set", "KEY=VALUE", "Set a field; KEY=A,B runs both.", name="settings", multiple=True
 )
-no_cache_option = option("--no-cache", is_flag=True, help="Run every case, even if it is cached.")
-timeout_option = option(
+jobs = option(
+    "--jobs", "N", "Guests at a time; default: one per core.", IntRange(1, 256), os.cpu_count() or 1
+)
+no_cache = flag("--no-cache", "Run every case, even if it is cached.")
+timeout = option(
     "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=1),
-    default=TIMEOUT_S,
-    help="Limit on a case's real time, but for what it waits for a processor, per GiB of its "
+    "SECONDS",
+    "Limit on a case's real time, but for what it waits for a processor, per GiB of its "
     "guest's memory.",
+    FloatRange(1),
+    TIMEOUT_S,
 )
-cluster_option = option(
-    "--cluster", metavar="ADDRESS", default="", help="Run on the workers of this Dask scheduler."
-)
-durability_option = option(
-    "--durability",
-    is_flag=True,
-    help="Cut the power too, and show what survives (docs/power-cuts.md).",
-)
-native_option = option(
+cluster = option("--cluster", "ADDRESS", "Run on the workers of this Dask scheduler.", default="")
+durability = flag("--durability", "Cut the power too, and show what survives (docs/power-cuts.md).")
+native = flag(
     "--native",
-    is_flag=True,
-    help="Judge states after power cuts in User Mode Linux of the guest's kernel, which is built "
+    "Judge states after power cuts in User Mode Linux of the guest's kernel, which is built "
     "once; of SQLite's own workloads (docs/power-cuts.md).",
 )
-states_option = option(
+states = option(
     "--states",
-    metavar="N",
-    type=click.IntRange(1, 1_000_000),
-    default=STATES,
-    help="Distinct states after power cuts to judge, of each case, shared out over its seeds; "
+    "N",
+    "Distinct states after power cuts to judge, of each case, shared out over its seeds; "
     "some 0.2 s of a processor each.",
+    IntRange(1, 1_000_000),
+    STATES,
 )
-memory_model_option = option(
+memory_model = option(
     "--memory-model",
-    metavar="CORE",
-    default="",
-    help="Also run each case with a model of the caches and TLBs of cortex-a9 or arm11, and "
+    "CORE",
+    "Also run each case with a model of the caches and TLBs of cortex-a9 or arm11, and "
     "show what their misses would add; takes some three times as long.",
+    default="",
 )
 
 _NAND = "Raw NAND of this machine"
-clock_option = option(
+clock = option(
     "--clock",
-    metavar="|".join(CLOCKS),
+    "|".join(CLOCKS),
+    "wall: run the cases on raw NAND of this machine, in real time. It needs root.",
     default="virtual",
-    help="wall: run the cases on raw NAND of this machine, in real time. It needs root.",
     heading=_NAND,
 )
-nand_option = option("--nand", metavar="DEVICE", type=PATH, help="As /dev/mtd3.", heading=_NAND)
-destroy_option = option(
-    "--destroy-data",
-    is_flag=True,
-    help="Everything on it may be lost; UBI's erase counters are kept.",
-    heading=_NAND,
+nand = option("--nand", "DEVICE", "As /dev/mtd3.", PATH, heading=_NAND)
+destroy = flag(
+    "--destroy-data", "Everything on it may be lost; UBI's erase counters are kept.", heading=_NAND
 )
 
-fleet_option = option(
+fleet_data = option(
     "--data",
-    metavar="DIR|s3://...",
+    "DIR|s3://...",
+    "Folder or bucket of the fleet's data.",
     default="fleet",
     envvar="JOJ_FLEET_DATA",
     show_envvar=True,
-    help="Folder or bucket of the fleet's data.",
 )
-engine_option = option(
-    "--engine",
-    type=click.Choice(["duckdb", "spark"]),
-    default="duckdb",
-    help="What runs the questions.",
+engine = option(
+    "--engine", "[duckdb|spark]", "What runs the questions.", Choice(["duckdb", "spark"]), "duckdb"
 )
-spark_remote_option = option(
+spark_remote = option(
     "--spark-remote",
-    metavar="sc://HOST:PORT",
+    "sc://HOST:PORT",
+    "Spark Connect server of --engine spark.",
     envvar="SPARK_REMOTE",
     show_envvar=True,
-    help="Spark Connect server of --engine spark.",
 )
 
 
@@ -155,14 +129,9 @@ def _field_option(field: Field) -> Decorator:
     default = f"default: {field.default}" if field.default not in (None, "") else ""
     if limits := "; ".join(filter(None, (field.range, default))):
         meaning += f" [{limits}]"
-    return option(
-        f"--{field.name.replace('_', '-')}",
-        field.name,
-        metavar="N" if field.is_number else "TEXT",
-        type=int if field.is_number else str,
-        help=meaning,
-        heading=field.heading,
-    )
+    flags, word = f"--{field.name.replace('_', '-')}", "N" if field.is_number else "TEXT"
+    type_ = int if field.is_number else str
+    return option(flags, word, meaning, type_, name=field.name, heading=field.heading)
 
 
 def field_values(

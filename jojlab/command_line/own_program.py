@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from jojlab.command_line import options as common
 from jojlab.command_line.group import decorated, option
-from jojlab.command_line.options import field_values
 from jojlab.experiment.read import Experiment, apply, find, read
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import printable
@@ -23,47 +23,47 @@ _HEADING = "A program of your own"
 _OPTIONS = (
     option(
         "--program",
-        metavar="PROGRAM",
-        default="",
-        help="Run this program on every filesystem, instead of an experiment: a path, or the name "
+        "PROGRAM",
+        "Run this program on every filesystem, instead of an experiment: a path, or the name "
         "of an installed one. docs/own-program.md describes its surroundings.",
+        default="",
         heading=_HEADING,
     ),
     option(
         "--argument",
-        metavar="TEXT",
+        "TEXT",
+        "One argument of the program; may be repeated.",
         multiple=True,
-        help="One argument of the program; may be repeated.",
         heading=_HEADING,
     ),
     option(
         "--files",
-        metavar="DIR",
+        "DIR",
+        "Files to put into its working directory first.",
         default="",
-        help="Files to put into its working directory first.",
         heading=_HEADING,
     ),
     option(
         "--other-programs",
-        metavar="'NAME NAME'",
+        "'NAME NAME'",
+        "Other programs that it starts, such as sh.",
         default="",
-        help="Other programs that it starts, such as sh.",
         heading=_HEADING,
     ),
     option(
         "--check",
-        metavar="PROGRAM",
-        default="",
-        help="A program that judges what a power cut left of its files (docs/own-engine.md); "
+        "PROGRAM",
+        "A program that judges what a power cut left of its files (docs/own-engine.md); "
         "default: sqlite, which judges its SQLite databases.",
+        default="",
         heading=_HEADING,
     ),
     option(
         "--acks",
-        metavar="descriptor|stdout",
-        default="",
-        help="Where the program writes a line for each promise that it makes: the descriptor "
+        "descriptor|stdout",
+        "Where the program writes a line for each promise that it makes: the descriptor "
         "JOJ_ACKS, or its standard output; default: descriptor.",
+        default="",
         heading=_HEADING,
     ),
 )
@@ -121,7 +121,7 @@ def program_experiment(
 ) -> Experiment:
     """Return the experiment of one program on every filesystem, or on those of `--set`."""
     own = {"program": program, "arguments": shlex.join(arguments), "workload": "program"}
-    fixed = field_values(
+    fixed = common.field_values(
         FIELDS, {**own, **{name: text for name, text in fields.items() if text}}, where
     )
     name = Path(program).name

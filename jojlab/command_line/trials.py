@@ -216,9 +216,7 @@ class ScriptSearch:
             ]
 
     def first(self, count: int, batch: int) -> HarmedScript | None:
-        """Return the first of so many drawn scripts that is harmed, with the fewest of its
-        steps; None where none is.
-        """
+        """Return the first drawn script that is harmed, with the fewest of its steps, or None."""
         scripts = list(self.kind.scripts(count))
         for begin in range(0, count, batch):
             some = scripts[begin : begin + batch]
@@ -228,8 +226,7 @@ class ScriptSearch:
                 cases = {some[place]: case}
 
                 def is_harmed(
-                    shorter: Sequence[Steps],
-                    cases: dict[Steps, CaseSummary] = cases,
+                    shorter: Sequence[Steps], cases: dict[Steps, CaseSummary] = cases
                 ) -> list[bool]:
                     found = self.harmed(shorter)
                     cases.update({each: it for each, it in zip(shorter, found, strict=True) if it})

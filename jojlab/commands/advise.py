@@ -5,22 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click import FloatRange, IntRange
 
 from jojlab.advise.advice import Adviser, Choice, outlook, saved
 from jojlab.advise.request import advice_request, given_fields
 from jojlab.advise.search import Limits
 from jojlab.analysis.run.summary import summarise
+from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import announced_images, native_builds
-from jojlab.command_line.group import command, option
-from jojlab.command_line.options import (
-    PATH,
-    cluster_option,
-    jobs_option,
-    json_option,
-    native_option,
-    out_folder,
-    timeout_option,
-)
+from jojlab.command_line.group import PATH, command, option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, UseError
 from jojlab.foundation.printable import json_text, printable
@@ -36,83 +29,52 @@ from jojlab.report.shared.console import terminal
 @command()
 @option(
     "--set",
-    "settings",
-    metavar="KEY=VALUE",
+    "KEY=VALUE",
+    "A field of the app as it is now: its workload, device and settings.",
+    name="settings",
     multiple=True,
-    help="A field of the app as it is now: its workload, device and settings.",
 )
-@option("--fixed", metavar="KEY=VALUE", multiple=True, help="A field that stays as it is.")
+@option("--fixed", "KEY=VALUE", "A field that stays as it is.", multiple=True)
 @option(
     "--guarantee",
-    metavar="WHAT",
-    default="durable",
-    help="What a power cut must leave. durable: every commit that returned; consistent: commits "
+    "WHAT",
+    "What a power cut must leave. durable: every commit that returned; consistent: commits "
     "may be lost, nothing is corrupt; none.",
+    default="durable",
 )
 @option(
     "--reopened-share",
-    metavar="SHARE",
-    type=click.FloatRange(0, 1),
-    help="Share of commits right after the database is opened (regime reopened); the others are "
+    "SHARE",
+    "Share of commits right after the database is opened (regime reopened); the others are "
     "steady. Default: 0.1.",
+    FloatRange(0, 1),
 )
-@option(
-    "--p99-ms",
-    metavar="MS",
-    type=click.FloatRange(min=0),
-    default=0,
-    help="Limit on the latency; 0: none.",
-)
-@option(
-    "--commits-a-day",
-    metavar="N",
-    type=click.FloatRange(min=0),
-    default=0,
-    help="How often the app commits, for years of life.",
-)
-@option(
-    "--years",
-    metavar="YEARS",
-    type=click.FloatRange(min=0),
-    default=0,
-    help="Limit on the flash's life; 0: none.",
-)
-@option(
-    "--cycles",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=3000,
-    help="Erases that each block of the flash endures.",
-)
+@option("--p99-ms", "MS", "Limit on the latency; 0: none.", FloatRange(0), 0)
+@option("--commits-a-day", "N", "How often the app commits, for years of life.", FloatRange(0), 0)
+@option("--years", "YEARS", "Limit on the flash's life; 0: none.", FloatRange(0), 0)
+@option("--cycles", "N", "Erases that each block of the flash endures.", IntRange(1), 3000)
 @option(
     "--most-rows",
-    metavar="N",
-    type=click.IntRange(0, 1000),
-    default=0,
-    help="Rows that may wait for one transaction; 0: as many as now.",
+    "N",
+    "Rows that may wait for one transaction; 0: as many as now.",
+    IntRange(0, 1000),
+    0,
 )
-@option(
-    "--journal-device",
-    metavar="DEVICE",
-    default="",
-    help="A second device that may hold the journal.",
-)
+@option("--journal-device", "DEVICE", "A second device that may hold the journal.", default="")
 @option(
     "--states",
-    metavar="N",
-    type=click.IntRange(0, 1000000),
-    default=1000,
-    help="Distinct states after power cuts to judge, of each answer and regime; 0: cut no power.",
+    "N",
+    "Distinct states after power cuts to judge, of each answer and regime; 0: cut no power.",
+    IntRange(0, 1000000),
+    1000,
 )
-@option(
-    "--answers", metavar="N", type=click.IntRange(1, 20), default=3, help="Answers in the ranking."
-)
-@native_option
-@jobs_option
-@timeout_option
-@cluster_option
-@option("--out", metavar="DIR", type=PATH, help="Run folder; default: runs/advise.")
-@json_option()
+@option("--answers", "N", "Answers in the ranking.", IntRange(1, 20), 3)
+@common.native
+@common.jobs
+@common.timeout
+@common.cluster
+@option("--out", "DIR", "Run folder; default: runs/advise.", PATH)
+@common.json()
 def advise(
     settings: tuple[str, ...],
     fixed: tuple[str, ...],
@@ -174,7 +136,7 @@ def advise(
     def announce(answer: Choice) -> None:
         click.echo(printable(so_far_line(answer, request.space)), err=True)
 
-    with cache.work_dir() as work, out_folder(out, Path("runs") / "advise") as folder:
+    with cache.work_dir() as work, common.out_folder(out, Path("runs") / "advise") as folder:
         adviser = Adviser(
             request, lab, work, run_progress, announced_images, native_builds, announce
         )

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import IntRange
 
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.analysis.figures.throughput import live_result, rates_per_second
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.jobs import RunProgress
+from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import bench_with_progress
-from jojlab.command_line.group import Decorator, argument, command, decorated, option
-from jojlab.command_line.options import PATH, field_options, field_values, json_option
+from jojlab.command_line.group import PATH, Decorator, argument, command, decorated, option
 from jojlab.experiment.input_files import with_recorded
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError
@@ -39,23 +40,17 @@ from jojlab.trace.run_folder import RunFolder
 
 def _bench_options(fields: Iterable[Field]) -> Decorator:
     """Return a decorator that adds the argument and the options of a bench with these fields."""
-    seeds = click.IntRange(0, MAX_SEED)
-    repeats = click.IntRange(1, 1000)
+    seeds = IntRange(0, MAX_SEED)
+    repeats = IntRange(1, 1000)
     decorators = (
         argument(
             "directory", metavar="DIR", type=PATH, help="Directory on the filesystem to measure."
         ),
-        field_options(fields),
-        option("--seed", metavar="N", type=seeds, default=1, help="Seed of the first run."),
-        option(
-            "--repeat",
-            metavar="N",
-            type=repeats,
-            default=1,
-            help="Number of runs, with consecutive seeds.",
-        ),
-        option("--out", metavar="RUN", type=PATH, help="Keep the tables in this new run folder."),
-        json_option(),
+        common.field_options(fields),
+        option("--seed", "N", "Seed of the first run.", seeds, 1),
+        option("--repeat", "N", "Number of runs, with consecutive seeds.", repeats, 1),
+        option("--out", "RUN", "Keep the tables in this new run folder.", PATH),
+        common.json(),
     )
     return lambda function: decorated(function, decorators)
 
@@ -139,7 +134,9 @@ def _run_fields(name: str, fields: Sequence[Field], options: Mapping[str, Any]) 
     """Run what the options of a subcommand ask for, and show it; return the exit code."""
     where = f"joj bench {name}"
     names = {field.name for field in fields}
-    chosen = field_values(fields, {key: v for key, v in options.items() if key in names}, where)
+    chosen = common.field_values(
+        fields, {key: v for key, v in options.items() if key in names}, where
+    )
     workload = next(field.default for field in fields if field.name == "workload")
     assert workload is not None
     recorded, note = with_recorded({"workload": workload, **chosen})

@@ -7,26 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import IntRange
 
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.analysis.figures.throughput import apart_json
 from jojlab.analysis.run.summary import safety_json, summarise
 from jojlab.campaign.jobs import RunProgress
 from jojlab.campaign.power_cuts import steps_left
+from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import begin_campaign, cut_power_with_progress
-from jojlab.command_line.group import command, option
-from jojlab.command_line.options import (
-    PATH,
-    cluster_option,
-    durability_option,
-    field_options,
-    field_values,
-    figures_option,
-    json_option,
-    native_option,
-    states_option,
-    timeout_option,
-)
+from jojlab.command_line.group import PATH, command, flag, option
 from jojlab.command_line.own_program import warn_of_files
 from jojlab.experiment.input_files import with_recorded
 from jojlab.experiment.plan import plan
@@ -46,32 +36,30 @@ from jojlab.report.summary import print_case, print_warnings
 
 
 @command()
-@field_options(FIELDS)
+@common.field_options(FIELDS)
 @option(
     "--set",
-    "settings",
-    metavar="KEY=VALUE",
+    "KEY=VALUE",
+    "Set a field, as joj run does; device.KEY sets a key of the device's profile.",
+    name="settings",
     multiple=True,
-    help="Set a field, as joj run does; device.KEY sets a key of the device's profile.",
 )
-@option(
-    "--argument", metavar="TEXT", multiple=True, help="One argument of --program; may be repeated."
-)
+@option("--argument", "TEXT", "One argument of --program; may be repeated.", multiple=True)
 @option(
     "--like",
-    metavar="FILE",
-    type=PATH,
-    help="Take the fields of a database or a folder of this machine (joj inspect).",
+    "FILE",
+    "Take the fields of a database or a folder of this machine (joj inspect).",
+    PATH,
 )
-@option("--seed", metavar="N", type=click.IntRange(0, MAX_SEED), default=1, help="Seed.")
-@option("--no-cache", is_flag=True, help="Run it, even if it is cached.")
-@timeout_option
-@cluster_option
-@durability_option
-@native_option
-@states_option
-@figures_option
-@json_option()
+@option("--seed", "N", "Seed.", IntRange(0, MAX_SEED), 1)
+@flag("--no-cache", "Run it, even if it is cached.")
+@common.timeout
+@common.cluster
+@common.durability
+@common.native
+@common.states
+@common.figures
+@common.json()
 def bill(
     *,
     seed: int,
@@ -115,7 +103,7 @@ def bill(
     if argument:
         fields["arguments"] = shlex.join(argument)
         warn_of_files(argument, str(fields.get("files") or ""))
-    fixed, note = with_recorded(field_values(FIELDS, fields, where), settings)
+    fixed, note = with_recorded(common.field_values(FIELDS, fields, where), settings)
     notes = (note,) if note else ()
     if like is not None:
         found, taken = case_like(inspect_target(like))

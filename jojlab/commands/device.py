@@ -6,29 +6,28 @@ import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import click
 import msgspec
+from click import FloatRange
 from rich.console import Console
 
 from jojlab.campaign.device_studies import anchor_throughput, compared, varied
+from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import begin_campaign, run_with_progress
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import (
-    PATH,
-    cluster_option,
-    free_folder,
-    jobs_option,
-    json_option,
-    set_option,
-    timeout_option,
-)
+from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.device.fit import KNOBS, fit, fit_to_anchor, measure_model, profile_text, write_value
 from jojlab.device.measure import PERCENTILES, Effort, Probe, measure_distributions, mechanisms
 from jojlab.device.profile import EMULATED, EMULATED_NOTE, numbers, read_profile
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
-from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
-from jojlab.foundation.printable import json_text, nearest
+from jojlab.foundation.errors import (
+    EXPECTATION_FAILED,
+    FINE,
+    INCOMPLETE,
+    MACHINE_CANNOT,
+    UseError,
+    refuse_unknown,
+)
+from jojlab.foundation.printable import json_text
 from jojlab.foundation.signals import Signalled
 from jojlab.lab.job import Options
 from jojlab.model.figures import FIGURES
@@ -39,8 +38,8 @@ from jojlab.report.shared.console import terminal
 
 @command()
 @argument("name", metavar="NAME", help="Name in devices/, or path of a profile.")
-@option("--sources", is_flag=True, help="Show the source of each parameter.")
-@json_option()
+@flag("--sources", "Show the source of each parameter.")
+@common.json()
 def show(name: str, sources: bool, as_json: bool) -> None:
     """Show a modelled device: parameters, bandwidth, IOPS, latencies.
 
@@ -84,33 +83,16 @@ def show(name: str, sources: bool, as_json: bool) -> None:
 
 @command()
 @argument("device", metavar="BLOCKDEV", type=PATH, help="Block device, or a file.")
-@option(
-    "--like",
-    metavar="NAME",
-    default="emmc-5.1",
-    help="Profile for the parameters that cannot be measured.",
-)
-@option("--out", metavar="FILE.toml", type=PATH, help="Write the profile to this file.")
-@option(
-    "--destroy-data",
-    "write",
-    is_flag=True,
-    help="Also measure writes and flushes: OVERWRITES the device.",
-)
-@option(
+@option("--like", "NAME", "Profile for the parameters that cannot be measured.", default="emmc-5.1")
+@option("--out", "FILE.toml", "Write the profile to this file.", PATH)
+@flag("--destroy-data", "Also measure writes and flushes: OVERWRITES the device.", name="write")
+@flag(
     "--distributions",
-    "distributions",
-    is_flag=True,
-    help="Also measure, with fio, how times are distributed: needs --destroy-data.",
+    "Also measure, with fio, how times are distributed: needs --destroy-data.",
+    name="distributions",
 )
-@option(
-    "--seconds",
-    metavar="NUMBER",
-    type=click.FloatRange(0.05, 600),
-    default=2.0,
-    help="Real time per figure.",
-)
-@json_option()
+@option("--seconds", "NUMBER", "Real time per figure.", FloatRange(0.05, 600), 2.0)
+@common.json()
 def measure(
     device: Path,
     like: str,
@@ -203,9 +185,9 @@ def measure(
 
 @command()
 @argument("name", metavar="NAME", help="Profile with a [calibration].")
-@option("--write", is_flag=True, help="Write the fitted value into the profile.")
-@cluster_option
-@json_option()
+@flag("--write", "Write the fitted value into the profile.")
+@common.cluster
+@common.json()
 def calibrate(name: str, write: bool, cluster: str, as_json: bool) -> int:
     """Fit a profile's one marked parameter to its one anchor.
 
@@ -239,25 +221,16 @@ def calibrate(name: str, write: bool, cluster: str, as_json: bool) -> int:
 
 @command()
 @argument("name", metavar="NAME", help="Name in devices/, or path of a profile.")
-@option(
-    "--experiment",
-    metavar="EXPERIMENT",
-    default="headlines",
-    help="The cases whose figures are looked at.",
-)
-@option("--figure", default="throughput_tps", help="The figure: joj list figures names them.")
-@set_option
-@option(
-    "--key", "keys", metavar="KEY", multiple=True, help="Try this number alone; may be repeated."
-)
-@option("--out", metavar="DIR", type=PATH, help="Run folder; default: runs/sensitivity-NAME.")
-@option(
-    "--page", metavar="DIR", type=PATH, help="Where the page goes; default: into the run folder."
-)
-@jobs_option
-@timeout_option
-@cluster_option
-@json_option()
+@option("--experiment", "EXPERIMENT", "The cases whose figures are looked at.", default="headlines")
+@option("--figure", "TEXT", "The figure: joj list figures names them.", default="throughput_tps")
+@common.settings
+@option("--key", "KEY", "Try this number alone; may be repeated.", name="keys", multiple=True)
+@option("--out", "DIR", "Run folder; default: runs/sensitivity-NAME.", PATH)
+@option("--page", "DIR", "Where the page goes; default: into the run folder.", PATH)
+@common.jobs
+@common.timeout
+@common.cluster
+@common.json()
 def sensitivity(
     name: str,
     experiment: str,
@@ -287,18 +260,13 @@ def sensitivity(
 
     Exit code 3 if a case failed.
     """
-    if figure not in FIGURES:
-        raise UseError(
-            f"no figure {figure!r}{nearest(figure, FIGURES)}", "joj list figures names them"
-        )
+    refuse_unknown(figure, FIGURES, f"no figure {figure!r}", "joj list figures names them")
     profile = read_profile(name)
     tried = numbers(profile)
-    if unknown := [key for key in keys or () if key not in {row.key for row in tried}]:
-        known = [row.key for row in tried]
-        raise UseError(
-            f"{profile.name} has no number {unknown[0]!r}{nearest(unknown[0], known)}",
-            f"its numbers: {', '.join(known)}",
-        )
+    known = [row.key for row in tried]
+    for key in keys:
+        remedy = f"its numbers: {', '.join(known)}"
+        refuse_unknown(key, known, f"{profile.name} has no number {key!r}", remedy)
     tried = [row for row in tried if not keys or row.key in keys]
     choice = read(find(experiment), [f"device={name}", *(settings or ())])
     cases = varied(choice, name, tried)
@@ -306,7 +274,7 @@ def sensitivity(
         raise UseError(f"no case of {experiment} has device = {name}", "name another --experiment")
     options = Options(jobs=jobs, timeout_s=timeout, cluster=cluster)
     campaign = begin_campaign(plan(cases), options)
-    folder = out or free_folder(Path("runs") / f"sensitivity-{profile.name}")
+    folder = out or common.free_folder(Path("runs") / f"sensitivity-{profile.name}")
     try:
         title = f"What hangs on the numbers of {profile.name}?"
         run = run_with_progress(campaign, folder, title)

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 
 from jojlab.campaign.state_image import WORST, FoundState, find_state, write_images
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, no_cache_option, timeout_option
-from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
-from jojlab.foundation.printable import nearest, plural, printable
+from jojlab.command_line import options as common
+from jojlab.command_line.group import PATH, argument, command, option
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError, refuse_unknown
+from jojlab.foundation.printable import plural, printable
 from jojlab.lab.job import Options
 from jojlab.recording import mobigen, sql_export
 from jojlab.recording.folder import Recording
@@ -26,22 +26,10 @@ from jojlab.trace.run_folder import RunFolder
 
 @command()
 @argument("run", type=PATH, help="Run folder, or a recording's.")
-@option(
-    "--format",
-    "format_name",
-    metavar="FORMAT",
-    required=True,
-    help="perfetto, iolog, mobigen or sql.",
-)
-@option("--case", metavar="CASE_ID", default="", help="Case; optional if the run has only one.")
-@option("--seed", metavar="N", type=int, help="Seed; default: the first.")
-@option(
-    "-o",
-    "--out",
-    metavar="FILE",
-    type=PATH,
-    help="File, or folder; default: in a run, beside a recording.",
-)
+@option("--format", "FORMAT", "perfetto, iolog, mobigen or sql.", name="format_name", required=True)
+@option("--case", "CASE_ID", "Case; optional if the run has only one.", default="")
+@option("--seed", "N", "Seed; default: the first.", int)
+@option("-o, --out", "FILE", "File, or folder; default: in a run, beside a recording.", PATH)
 def export(run: Path, format_name: str, case: str, seed: int | None, out: Path | None) -> int:
     """Write a capture or a recording in the format of another tool.
 
@@ -79,11 +67,8 @@ def export(run: Path, format_name: str, case: str, seed: int | None, out: Path |
         return _export_calls(run, out)
     if format_name == "sql":
         return _export_statements(run, out)
-    if format_name not in FORMATS:
-        raise UseError(
-            f"--format {format_name!r} is unknown{nearest(format_name, FORMATS)}",
-            f"one of: {', '.join([*FORMATS, 'mobigen', 'sql'])}",
-        )
+    remedy = f"one of: {', '.join([*FORMATS, 'mobigen', 'sql'])}"
+    refuse_unknown(format_name, FORMATS, f"--format {format_name!r} is unknown", remedy)
     capture = chosen_capture(RunFolder.open(run), case, seed)
     name = f"{capture.folder.parent.name}-{capture.folder.name}{FORMATS[format_name].SUFFIX}"
     path = out or run / name
@@ -145,10 +130,10 @@ def _left_out(recording: Recording, left_out: Counter[str]) -> int:
     default=WORST,
     help="Hash of a state, or its beginning; default: worst.",
 )
-@option("--case", metavar="CASE_ID", default="", help="Look among the states of this case.")
-@option("-o", "--out", metavar="DIR", type=PATH, help="New folder; default: repro-HASH.")
-@no_cache_option
-@timeout_option
+@option("--case", "CASE_ID", "Look among the states of this case.", default="")
+@option("-o, --out", "DIR", "New folder; default: repro-HASH.", PATH)
+@common.no_cache
+@common.timeout
 def repro(
     run: Path, state: str, case: str, out: Path | None, no_cache: bool, timeout: float
 ) -> None:

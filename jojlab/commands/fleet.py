@@ -10,19 +10,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import click
+from click import DateTime, FloatRange, IntRange
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import (
-    PATH,
-    engine_option,
-    fleet_option,
-    json_option,
-    spark_remote_option,
-)
+from jojlab.command_line import options as common
+from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.fleet.demo import run_demo
 from jojlab.fleet.report.answer import fleet_lines, print_day, print_study
 from jojlab.fleet.report.page import day_page, study_page
@@ -50,48 +44,34 @@ from jojlab.report.shared.template import write_page
 
 
 @command()
-@fleet_option
-@option("--host", default="127.0.0.1", help="Address to listen on.")
-@option(
-    "--port", metavar="N", type=click.IntRange(0, 65535), default=8443, help="Port; 0 for any free."
-)
-@option("--certificate", metavar="FILE.pem", type=PATH, help="Certificate, with those above it.")
-@option("--key", metavar="FILE.pem", type=PATH, help="Its key.")
-@option(
-    "--workers",
-    metavar="N",
-    type=click.IntRange(1, 256),
-    default=1,
-    help="Processes that check segments.",
-)
+@common.fleet_data
+@option("--host", "TEXT", "Address to listen on.", default="127.0.0.1")
+@option("--port", "N", "Port; 0 for any free.", IntRange(0, 65535), 8443)
+@option("--certificate", "FILE.pem", "Certificate, with those above it.", PATH)
+@option("--key", "FILE.pem", "Its key.", PATH)
+@option("--workers", "N", "Processes that check segments.", IntRange(1, 256), 1)
 @option(
     "--device-mib-per-s",
-    metavar="NUMBER",
-    type=click.FloatRange(0.001, 10000),
-    default=8.0,
-    help="What a device may send on average.",
+    "NUMBER",
+    "What a device may send on average.",
+    FloatRange(0.001, 10000),
+    8.0,
 )
 @option(
     "--upload-seconds",
-    metavar="NUMBER",
-    type=click.FloatRange(0.1, 3600),
-    default=30.0,
-    help="Time for an upload, and 1 s more for each 16 KiB of it.",
+    "NUMBER",
+    "Time for an upload, and 1 s more for each 16 KiB of it.",
+    FloatRange(0.1, 3600),
+    30.0,
 )
 @option(
     "--quarantine-mib",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=1024,
-    help="Room for what is no segment; one device: an eighth.",
+    "N",
+    "Room for what is no segment; one device: an eighth.",
+    IntRange(0),
+    1024,
 )
-@option(
-    "--compact-every",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=300.0,
-    help="Time between compactions; 0: none.",
-)
+@option("--compact-every", "SECONDS", "Time between compactions; 0: none.", FloatRange(0), 300.0)
 def serve(
     data: str,
     host: str,
@@ -137,10 +117,8 @@ def serve(
 
 @command()
 @argument("name", help="Name of the device: a to z, 0 to 9 and -.")
-@fleet_option
-@option(
-    "--out", metavar="FILE", type=PATH, help="Write the token to this new file, for its owner only."
-)
+@common.fleet_data
+@option("--out", "FILE", "Write the token to this new file, for its owner only.", PATH)
 def enrol(name: str, data: str, out: Path | None) -> None:
     """Enrol a device, and print the token that lets it send.
 
@@ -169,8 +147,8 @@ def enrol(name: str, data: str, out: Path | None) -> None:
 
 
 @command()
-@fleet_option
-@json_option()
+@common.fleet_data
+@common.json()
 def devices(data: str, as_json: bool) -> None:
     """List the devices, and what each has sent.
 
@@ -202,7 +180,7 @@ def devices(data: str, as_json: bool) -> None:
 
 @command()
 @argument("name", help="Name of the device.")
-@fleet_option
+@common.fleet_data
 def revoke(name: str, data: str) -> None:
     """Revoke a device's token for good. What it sent stays.
 
@@ -218,15 +196,9 @@ def revoke(name: str, data: str) -> None:
 
 
 @command()
-@fleet_option
-@option("--all", "all_days", is_flag=True, help="Also days that are not over, with few segments.")
-@option(
-    "--grace",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=900.0,
-    help="How long compacted segments are kept.",
-)
+@common.fleet_data
+@flag("--all", "Also days that are not over, with few segments.", name="all_days")
+@option("--grace", "SECONDS", "How long compacted segments are kept.", FloatRange(0), 900.0)
 def compact(data: str, all_days: bool, grace: float) -> None:
     """Make one unit of the many of a day and device.
 
@@ -254,24 +226,19 @@ def compact(data: str, all_days: bool, grace: float) -> None:
 
 
 @command()
-@fleet_option
-@option("-o", "--out", metavar="FILE", type=PATH, help="Write a page of HTML, too.")
-@option(
-    "--bills",
-    metavar="RUN",
-    type=PATH,
-    help="Run folder: what the commits would cost by its cases.",
-)
+@common.fleet_data
+@option("-o, --out", "FILE", "Write a page of HTML, too.", PATH)
+@option("--bills", "RUN", "Run folder: what the commits would cost by its cases.", PATH)
 @option(
     "--write-amplification",
-    metavar="NUMBER",
-    type=click.FloatRange(min=1),
-    default=1.0,
-    help="Of the devices' flash, for the wear by app.",
+    "NUMBER",
+    "Of the devices' flash, for the wear by app.",
+    FloatRange(1),
+    1.0,
 )
-@engine_option
-@spark_remote_option
-@json_option("Print all answers as JSON.")
+@common.engine
+@common.spark_remote
+@common.json("Print all answers as JSON.")
 def report(
     data: str,
     out: Path | None,
@@ -326,17 +293,12 @@ def report(
 
 @command()
 @argument("name", metavar="DEVICE", help="Name of the device.")
-@option(
-    "--day",
-    metavar="YYYY-MM-DD",
-    type=click.DateTime(["%Y-%m-%d"]),
-    help="Its local day; default: the last one.",
-)
-@fleet_option
-@option("-o", "--out", metavar="FILE", type=PATH, help="Write a page of HTML, too.")
-@engine_option
-@spark_remote_option
-@json_option("Print the day as JSON.")
+@option("--day", "YYYY-MM-DD", "Its local day; default: the last one.", DateTime(["%Y-%m-%d"]))
+@common.fleet_data
+@option("-o, --out", "FILE", "Write a page of HTML, too.", PATH)
+@common.engine
+@common.spark_remote
+@common.json("Print the day as JSON.")
 def device(
     name: str,
     day: datetime | None,
@@ -377,31 +339,21 @@ def device(
 
 
 @command()
-@option("-o", "--out", metavar="DIR", type=PATH, required=True, help="Folder to write into.")
-@option("--devices", metavar="N", type=click.IntRange(1, 9999), default=4, help="Devices.")
-@option("--days", metavar="N", type=click.IntRange(1, 3660), default=97, help="Days of each.")
-@option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=1,
-    help="Another seed draws other days.",
-)
+@option("-o, --out", "DIR", "Folder to write into.", PATH, required=True)
+@option("--devices", "N", "Devices.", IntRange(1, 9999), 4)
+@option("--days", "N", "Days of each.", IntRange(1, 3660), 97)
+@option("--seed", "N", "Another seed draws other days.", IntRange(0), 1)
 @option(
     "--first-day",
-    metavar="YYYY-MM-DD",
-    type=click.DateTime(["%Y-%m-%d"]),
-    default=datetime(2026, 1, 1),
-    help="Day on which all begin.",
+    "YYYY-MM-DD",
+    "Day on which all begin.",
+    DateTime(["%Y-%m-%d"]),
+    datetime(2026, 1, 1),
 )
 @option(
-    "--segments-a-day",
-    metavar="N",
-    type=click.IntRange(1, 144),
-    default=1,
-    help="Segments of a day: 1 as compaction leaves them.",
+    "--segments-a-day", "N", "Segments of a day: 1 as compaction leaves them.", IntRange(1, 144), 1
 )
-@option("--as-sent", is_flag=True, help="Write DEVICE/HASH.tar, as a collector sends them.")
+@flag("--as-sent", "Write DEVICE/HASH.tar, as a collector sends them.")
 def simulate(
     out: Path,
     devices: int,
@@ -443,22 +395,9 @@ def simulate(
 
 
 @command()
-@option(
-    "-o",
-    "--out",
-    metavar="DIR",
-    type=PATH,
-    default=Path("fleet-demo"),
-    help="New folder for all of it.",
-)
-@option(
-    "--transactions",
-    metavar="N",
-    type=click.IntRange(1, 100000),
-    default=200,
-    help="Transactions of each of the apps.",
-)
-@option("--seed", metavar="N", type=click.IntRange(min=0), default=1, help="What the apps write.")
+@option("-o, --out", "DIR", "New folder for all of it.", PATH, Path("fleet-demo"))
+@option("--transactions", "N", "Transactions of each of the apps.", IntRange(1, 100000), 200)
+@option("--seed", "N", "What the apps write.", IntRange(0), 1)
 def demo(out: Path, transactions: int, seed: int) -> int:
     """Set up a fleet on this machine, and end it when all is sent.
 

@@ -8,23 +8,14 @@ from typing import Any
 import click
 
 from jojlab.analysis.run.summary import summarise
+from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import (
     begin_campaign,
     cut_power_with_progress,
     explained_interruption,
     run_with_progress,
 )
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import (
-    PATH,
-    cluster_option,
-    free_folder,
-    jobs_option,
-    json_option,
-    no_cache_option,
-    set_option,
-    timeout_option,
-)
+from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
@@ -58,17 +49,17 @@ from jojlab.trace.run_folder import RunFolder
     required=False,
     help="Run folder to check; default: a fresh run.",
 )
-@set_option
-@option("--accept", is_flag=True, help="Keep this run's bill beside BUDGETS as the accepted one.")
-@option("--junit", metavar="FILE", type=PATH, help="Write JUnit's XML.")
-@option("--markdown", metavar="FILE", type=PATH, help="Append a summary in Markdown.")
-@option("--trend", metavar="FILE", type=PATH, help="Append a line to a trend, and draw it.")
-@option("--out", metavar="DIR", type=PATH, help="Folder of a fresh run; default: runs/NAME.")
-@jobs_option
-@no_cache_option
-@timeout_option
-@cluster_option
-@json_option("Print the verdicts as JSON.")
+@common.settings
+@flag("--accept", "Keep this run's bill beside BUDGETS as the accepted one.")
+@option("--junit", "FILE", "Write JUnit's XML.", PATH)
+@option("--markdown", "FILE", "Append a summary in Markdown.", PATH)
+@option("--trend", "FILE", "Append a line to a trend, and draw it.", PATH)
+@option("--out", "DIR", "Folder of a fresh run; default: runs/NAME.", PATH)
+@common.jobs
+@common.no_cache
+@common.timeout
+@common.cluster
+@common.json("Print the verdicts as JSON.")
 def gate(
     budgets: Path,
     run: Path | None,
@@ -146,7 +137,7 @@ def _fresh(
     refuse_idle_budgets(budgets.budgets, [case.settings for case in experiment.cases])
     campaign = begin_campaign(plan(experiment), options)
     cut = [case for case in campaign.cases if guarded(budgets.budgets, case.settings)]
-    folder = out or free_folder(Path("runs") / experiment.name)
+    folder = out or common.free_folder(Path("runs") / experiment.name)
     with explained_interruption(campaign, folder, out):
         run = run_with_progress(campaign, folder, power_cuts=bool(cut))
         if cut:

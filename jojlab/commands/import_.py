@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, json_option, out_folder
-from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
-from jojlab.foundation.printable import json_text, nearest, plural, public_fields
+from jojlab.command_line import options as common
+from jojlab.command_line.group import PATH, argument, command, flag, option
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError, refuse_unknown
+from jojlab.foundation.printable import json_text, plural, public_fields
 from jojlab.recording import sql_import
 from jojlab.recording.folder import import_trace
 from jojlab.trace.imports.trace_file import FORMATS
@@ -18,14 +18,15 @@ from jojlab.trace.imports.trace_file import import_trace as import_block_trace
 @argument(
     "files", type=PATH, nargs=-1, required=True, help="strace's output; of -ff, all its files."
 )
-@option("-o", "--out", metavar="DIR", type=PATH, help="New folder; default: runs/NAME.")
+@option("-o, --out", "DIR", "New folder; default: runs/NAME.", PATH)
 @option(
     "--directory",
-    type=PATH,
-    help="Where the program began, for relative paths, if the trace lacks -y.",
+    "PATH",
+    "Where the program began, for relative paths, if the trace lacks -y.",
+    PATH,
 )
-@option("--strict", is_flag=True, help="End at the first line that cannot be read.")
-@json_option("Print the counts as JSON.")
+@flag("--strict", "End at the first line that cannot be read.")
+@common.json("Print the counts as JSON.")
 def strace(
     files: tuple[Path, ...], out: Path | None, directory: Path | None, strict: bool, as_json: bool
 ) -> int:
@@ -48,15 +49,15 @@ def strace(
     """
     options = ["--directory", str(directory)] if directory else []
     options += ["--strict"] if strict else []
-    with out_folder(out, Path("runs") / (files[0].stem or "trace")) as folder:
+    with common.out_folder(out, Path("runs") / (files[0].stem or "trace")) as folder:
         code = import_trace("strace", files, folder, *options, as_json=as_json)
     return code
 
 
 @command()
 @argument("file", type=PATH, help="A script that mobibench -g replays.")
-@option("-o", "--out", metavar="DIR", type=PATH, help="New folder; default: runs/NAME.")
-@json_option("Print the counts as JSON.")
+@option("-o, --out", "DIR", "New folder; default: runs/NAME.", PATH)
+@common.json("Print the counts as JSON.")
 def mobigen(file: Path, out: Path | None, as_json: bool) -> int:
     """Import a script of MobiGen's as a recording.
 
@@ -70,7 +71,7 @@ def mobigen(file: Path, out: Path | None, as_json: bool) -> int:
 
     Exit code 2 if a line is none of a script's; the message names it.
     """
-    with out_folder(out, Path("runs") / (file.name or "script")) as folder:
+    with common.out_folder(out, Path("runs") / (file.name or "script")) as folder:
         code = import_trace("mobigen", [file], folder, as_json=as_json)
     return code
 
@@ -79,12 +80,13 @@ def mobigen(file: Path, out: Path | None, as_json: bool) -> int:
 @argument("files", type=PATH, nargs=-1, required=True, help="Scripts of SQL, one a thread.")
 @option(
     "--setup",
-    type=PATH,
+    "PATH",
+    "Script that makes and fills the tables; may come several times.",
+    PATH,
     multiple=True,
-    help="Script that makes and fills the tables; may come several times.",
 )
-@option("-o", "--out", metavar="DIR", type=PATH, help="New folder; default: runs/NAME-sql.")
-@json_option("Print the counts as JSON.")
+@option("-o, --out", "DIR", "New folder; default: runs/NAME-sql.", PATH)
+@common.json("Print the counts as JSON.")
 def sql(files: tuple[Path, ...], setup: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
     """Import scripts of SQL for the workload sql-recorded.
 
@@ -102,7 +104,9 @@ def sql(files: tuple[Path, ...], setup: tuple[Path, ...], out: Path | None, as_j
     code 4 if what was left out would have changed rows, such as those of a database that a script
     attaches in its middle.
     """
-    with out_folder(out, Path("runs") / f"{files[0].stem}-sql", removed_on_error=True) as folder:
+    with common.out_folder(
+        out, Path("runs") / f"{files[0].stem}-sql", removed_on_error=True
+    ) as folder:
         counts = sql_import.write(files, setup, folder)
     if as_json:
         summary = {"folder": str(folder), "statements": counts.statements}
@@ -117,14 +121,10 @@ def sql(files: tuple[Path, ...], setup: tuple[Path, ...], out: Path | None, as_j
 @command()
 @argument("file", type=PATH, help="Text output of blkparse or MOST.")
 @option(
-    "--format",
-    "format_name",
-    metavar="FORMAT",
-    default="",
-    help="blkparse or most; default: detected.",
+    "--format", "FORMAT", "blkparse or most; default: detected.", default="", name="format_name"
 )
-@option("-o", "--out", metavar="RUN", type=PATH, help="Run folder; default: runs/NAME.")
-@json_option("Print the counts as JSON.")
+@option("-o, --out", "RUN", "Run folder; default: runs/NAME.", PATH)
+@common.json("Print the counts as JSON.")
 def blocks(file: Path, format_name: str, out: Path | None, as_json: bool) -> int:
     """Import a block trace as a run.
 
@@ -141,14 +141,13 @@ def blocks(file: Path, format_name: str, out: Path | None, as_json: bool) -> int
     Exit code 2 if the format is unknown; 4 if a line cannot be read, or if the trace lacks
     something that its format has, such as completions after the end of the trace.
     """
-    if format_name and format_name not in FORMATS:
-        raise UseError(
-            f"--format {format_name!r} is unknown{nearest(format_name, FORMATS)}",
-            f"one of: {', '.join(FORMATS)}",
-        )
+    if format_name:
+        refuse_unknown(format_name, FORMATS, f"--format {format_name!r} is unknown")
     if not file.is_file():
         raise UseError(f"{file}: no such file, or not a regular file", "name a file")
-    with out_folder(out, Path("runs") / (file.stem or "trace"), removed_on_error=True) as folder:
+    with common.out_folder(
+        out, Path("runs") / (file.stem or "trace"), removed_on_error=True
+    ) as folder:
         _, imported = import_block_trace(file, folder, format_name)
     if as_json:
         print(json_text({"run": str(folder), **public_fields(imported, limits="untold")}))

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from jojlab.command_line import options as common
 from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import json_option
 from jojlab.device.profile import EMULATED, EMULATED_BYTES, read_profile
 from jojlab.experiment.read import read
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import UseError, refuse_unknown
 from jojlab.foundation.places import DEVICES, EXPERIMENTS, KERNELS
-from jojlab.foundation.printable import json_text, nearest
+from jojlab.foundation.printable import json_text
 from jojlab.guest.kernel.catalogue import read_named
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.model.fields import BY_NAME
@@ -33,10 +33,8 @@ WHAT = {
 @argument(
     "kind", metavar="[WHAT]", default="", help="experiments, devices, kernels, fields or figures."
 )
-@option(
-    "--of", "workload", metavar="WORKLOAD", default="", help="Only the fields of this workload."
-)
-@json_option("Print a JSON list of objects.")
+@option("--of", "WORKLOAD", "Only the fields of this workload.", default="", name="workload")
+@common.json("Print a JSON list of objects.")
 def list_(kind: str, workload: str, as_json: bool) -> None:
     """List experiments, devices, kernels, fields or figures.
 
@@ -51,8 +49,8 @@ def list_(kind: str, workload: str, as_json: bool) -> None:
       joj list fields --json | jq '.[] | select(.name == "journal_mode").values'
       joj list figures
     """
-    if kind and kind not in WHAT:
-        raise UseError(f"no list of {kind!r}{nearest(kind, WHAT)}", f"one of: {', '.join(WHAT)}")
+    if kind:
+        refuse_unknown(kind, WHAT, f"no list of {kind!r}")
     if workload and kind != "fields":
         raise UseError("--of is for fields alone", f"joj list fields --of {workload}")
     rows = lists(kind, workload) if kind else [{"name": n, "meaning": m} for n, m in WHAT.items()]
@@ -139,8 +137,8 @@ def _fields(workload: str) -> Rows:
             "name": field.name,
             "default": field.default,
             "values": list(field.choices) if field.choices else field.range or "text",
-            "lowest": field.lowest,
-            "highest": field.highest,
+            "lowest": field.limits[0] if field.limits else None,
+            "highest": field.limits[1] if field.limits else None,
             "workloads": list(field.workloads) or "all",
             "meaning": field.meaning,
         }

@@ -8,8 +8,8 @@ import textwrap
 from dataclasses import asdict
 from pathlib import Path
 
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, json_option
+from jojlab.command_line import options as common
+from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseError
@@ -25,13 +25,11 @@ _COLUMNS = 100
 
 
 @command()
-@option("--build", is_flag=True, help="Also boot the guest once and keep its snapshot.")
-@option(
-    "--install-line",
-    is_flag=True,
-    help="Only print the line that installs the missing packages; nothing if none is.",
+@flag("--build", "Also boot the guest once and keep its snapshot.")
+@flag(
+    "--install-line", "Only print the line that installs the missing packages; nothing if none is."
 )
-@json_option()
+@common.json()
 def doctor(build: bool, install_line: bool, as_json: bool) -> int:
     """Check this machine and print how to install what is missing.
 
@@ -79,8 +77,8 @@ def doctor(build: bool, install_line: bool, as_json: bool) -> int:
 
 
 @command()
-@option("--empty", is_flag=True, help="Remove all but what a running command uses.")
-@json_option()
+@flag("--empty", "Remove all but what a running command uses.")
+@common.json()
 def cache(empty: bool, as_json: bool) -> None:
     """Show the size of the cache by kind, or empty it.
 
@@ -107,7 +105,7 @@ def cache(empty: bool, as_json: bool) -> None:
 
 
 @command()
-@option("--path", is_flag=True, help="Only print the folder of the libraries.")
+@flag("--path", "Only print the folder of the libraries.")
 def cure(path: bool) -> None:
     """Say how an app gets a WAL that does not grow: joj_wal, a VFS for SQLite.
 
@@ -132,12 +130,12 @@ def cure(path: bool) -> None:
 @argument("path", type=PATH, default=Path("."), metavar="[PATH]", help="A database or a folder.")
 @option(
     "--library",
-    metavar="FILE",
+    "FILE",
+    "SQLite of the app: a file, or a name for the loader. It is loaded: its code runs.",
     default=DEFAULT_LIBRARY,
-    help="SQLite of the app: a file, or a name for the loader. It is loaded: its code runs.",
 )
-@option("--sync", "try_sync", is_flag=True, help="Time 64 syncs of a file that is made there.")
-@json_option()
+@flag("--sync", "Time 64 syncs of a file that is made there.", name="try_sync")
+@common.json()
 def inspect(path: Path, library: str, try_sync: bool, as_json: bool) -> None:
     """Show what lies under a database or a folder, and what it means.
 

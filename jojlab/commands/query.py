@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jojlab.analysis.figures.case_figures import capture_figures
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import json_option
+from jojlab.command_line import options as common
+from jojlab.command_line.group import argument, command, flag
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import (
     FleetEngine,
@@ -36,8 +36,8 @@ from jojlab.foundation.printable import CsvStream, json_text
 @command()
 @argument("run", metavar="RUN", help="Run folder; or the data of a fleet (DIR, s3://...).")
 @argument("sql", help="One SELECT, in DuckDB's SQL.")
-@json_option("Print a JSON list of objects.")
-@option("--csv", "as_csv", is_flag=True, help="Print CSV with a header.")
+@common.json("Print a JSON list of objects.")
+@flag("--csv", "Print CSV with a header.", name="as_csv")
 def query(run: str, sql: str, as_json: bool, as_csv: bool) -> int:
     """Query the tables of a run with SQL.
 

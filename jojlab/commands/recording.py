@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import click
+from click import IntRange
 
 from jojlab.analysis.run.replay_result import read_replay
 from jojlab.analysis.run.summary import summarise
+from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import bench_with_progress
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, json_option, out_folder
+from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.places import agent_path
@@ -32,21 +32,14 @@ VALUES = ("keep", "shape")
 
 @command()
 @argument("command", metavar="[-- COMMAND...]", nargs=-1, help="Command to run.")
-@option("-o", "--out", metavar="DIR", type=PATH, help="New folder; default: runs/recording.")
-@option(
-    "--pid",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Record this process until it ends, or Ctrl-C.",
-)
-@option("--by", "method", metavar="auto|ebpf|ptrace", help="How calls are seen.")
-@option(
-    "--ring-mib", metavar="N", type=click.IntRange(1, 1024), help="With eBPF: size of its ring."
-)
-@option("--data", metavar="none|hash|keep", help="Of the bytes written: none, hashes, or all.")
-@option("--sql", is_flag=True, help="Record SQL statements instead of system calls.")
-@option("--values", metavar="keep|shape", help="Of bound values: themselves, or their lengths.")
-@json_option("Print the counts as JSON.")
+@option("-o, --out", "DIR", "New folder; default: runs/recording.", PATH)
+@option("--pid", "N", "Record this process until it ends, or Ctrl-C.", IntRange(1))
+@option("--by", "auto|ebpf|ptrace", "How calls are seen.", name="method")
+@option("--ring-mib", "N", "With eBPF: size of its ring.", IntRange(1, 1024))
+@option("--data", "none|hash|keep", "Of the bytes written: none, hashes, or all.")
+@flag("--sql", "Record SQL statements instead of system calls.")
+@option("--values", "keep|shape", "Of bound values: themselves, or their lengths.")
+@common.json("Print the counts as JSON.")
 def record(
     command: tuple[str, ...],
     out: Path | None,
@@ -92,9 +85,9 @@ def record(
     if not command and pid is None:
         raise UseError("nothing says what to record", "name a command after --, or a --pid")
     choices = (("--by", method, BY), ("--data", data, DATA), ("--values", values, VALUES))
-    for flag, word, words in choices:
+    for name, word, words in choices:
         if word is not None and word not in words:
-            raise UseError(f"{flag} {word!r} is unknown", f"one of: {', '.join(words)}")
+            raise UseError(f"{name} {word!r} is unknown", f"one of: {', '.join(words)}")
     if sql and any(it is not None for it in (pid, data, method, ring_mib)):
         raise UseError(
             "--sql records a command, and no calls", "leave out --pid, --data, --by and --ring-mib"
@@ -110,7 +103,7 @@ def record(
     arguments += ["--pid", str(pid)] if pid is not None else []
     arguments += ["--json"] if as_json else []
     arguments += ["--", *command] if command else []
-    with out_folder(out, Path("runs") / "recording") as folder:
+    with common.out_folder(out, Path("runs") / "recording") as folder:
         begin = [str(agent), "record", "--output", str(folder), "--parent", str(os.getpid())]
         code = attend([*begin, *arguments])
     return code
@@ -123,34 +116,17 @@ WHERE = "joj replay"
 @argument(
     "recording", metavar="RECORDING", type=PATH, help="Folder of a recording, or a MobiGen script."
 )
-@option(
-    "--directory",
-    metavar="DIR",
-    type=PATH,
-    required=True,
-    help="Directory on the filesystem to use.",
-)
+@option("--directory", "DIR", "Directory on the filesystem to use.", PATH, required=True)
 @option(
     "--timing",
-    metavar="recorded|none|SCALE",
+    "recorded|none|SCALE",
+    "Times as recorded, none (as fast as possible), or times this number.",
     default="recorded",
-    help="Times as recorded, none (as fast as possible), or times this number.",
 )
-@option(
-    "--recorded-root",
-    metavar="DIR",
-    default="/",
-    help="Replay only what is below this recorded directory.",
-)
-@option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=1,
-    help="Fixes contents that were not kept.",
-)
-@option("-o", "--out", metavar="RUN", type=PATH, help="Keep the tables in this new run folder.")
-@json_option()
+@option("--recorded-root", "DIR", "Replay only what is below this recorded directory.", default="/")
+@option("--seed", "N", "Fixes contents that were not kept.", IntRange(0), 1)
+@option("-o, --out", "RUN", "Keep the tables in this new run folder.", PATH)
+@common.json()
 def replay(
     recording: Path,
     directory: Path,

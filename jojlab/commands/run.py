@@ -11,6 +11,7 @@ import click
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.memory_model import core_named, refuse_unmodelled
 from jojlab.campaign.power_cuts import steps_left
+from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import (
     begin_campaign,
     cut_power_with_progress,
@@ -18,27 +19,7 @@ from jojlab.command_line.campaigns import (
     run_with_progress,
     show_memory_model,
 )
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import (
-    CLOCKS,
-    PATH,
-    clock_option,
-    cluster_option,
-    destroy_option,
-    durability_option,
-    experiment_argument,
-    figures_option,
-    free_folder,
-    jobs_option,
-    json_option,
-    memory_model_option,
-    nand_option,
-    native_option,
-    no_cache_option,
-    set_option,
-    states_option,
-    timeout_option,
-)
+from jojlab.command_line.group import PATH, argument, command, option
 from jojlab.command_line.own_program import choose_experiment, own_program_options
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
@@ -60,23 +41,23 @@ from jojlab.trace.run_folder import RunFolder
 
 
 @command()
-@experiment_argument(required=False)
-@set_option
+@common.experiment
+@common.settings
 @own_program_options
-@jobs_option
-@no_cache_option
-@option("--out", metavar="DIR", type=PATH, help="Run folder; default: runs/NAME.")
-@timeout_option
-@cluster_option
-@durability_option
-@native_option
-@states_option
-@memory_model_option
-@clock_option
-@nand_option
-@destroy_option
-@figures_option
-@json_option("Print the figures as JSON.")
+@common.jobs
+@common.no_cache
+@option("--out", "DIR", "Run folder; default: runs/NAME.", PATH)
+@common.timeout
+@common.cluster
+@common.durability
+@common.native
+@common.states
+@common.memory_model
+@common.clock
+@common.nand
+@common.destroy
+@common.figures
+@common.json("Print the figures as JSON.")
 def run(
     experiment: str,
     settings: tuple[str, ...],
@@ -129,7 +110,7 @@ def run(
         "--memory-model": bool(memory_model),
     }
     if is_by_wall_clock(clock, has_own_option=bool(nand) or destroy_data, refused=refused):
-        folder = out or free_folder(Path("runs") / choice.name)
+        folder = out or common.free_folder(Path("runs") / choice.name)
         run_by_wall_clock(choice, nand, folder, destroy=destroy_data)
         return show_run(folder, figures=figures, as_json=as_json)
     if memory_model:
@@ -141,7 +122,7 @@ def run(
         jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster, native=native
     )
     campaign = begin_campaign(plan(choice), options)
-    folder = out or free_folder(Path("runs") / choice.name)
+    folder = out or common.free_folder(Path("runs") / choice.name)
     if not cluster and (words := campaign.estimate()):
         click.echo(words, err=True)
     with explained_interruption(campaign, folder, out):
@@ -194,7 +175,7 @@ def show_run(
 
 @command()
 @argument("run", type=PATH, help="Run folder.")
-@option("-o", "--out", metavar="FILE", type=PATH, help="File to write; default: RUN/report.html.")
+@option("-o, --out", "FILE", "File to write; default: RUN/report.html.", PATH)
 def report(run: Path, out: Path | None) -> int:
     """Write the report of a run: one HTML file that needs no network.
 
@@ -219,9 +200,9 @@ def is_by_wall_clock(clock: str, *, has_own_option: bool, refused: dict[str, boo
     `has_own_option`: an option was given that only such a run has. `refused`: options that it does
     not have, and whether they were given. Raises UseError for an unknown clock, and for these.
     """
-    if clock not in CLOCKS:
-        raise UseError(f"--clock {clock}", f"one of: {', '.join(CLOCKS)}")
-    if clock == CLOCKS[0]:
+    if clock not in common.CLOCKS:
+        raise UseError(f"--clock {clock}", f"one of: {', '.join(common.CLOCKS)}")
+    if clock == common.CLOCKS[0]:
         if has_own_option:
             raise UseError("--nand and --destroy-data: the clock is virtual", "add --clock wall")
         return False

@@ -1,6 +1,4 @@
-"""joj show, explain and diff: a run's figures, its typical commit in sentences, and what changed
-between two runs.
-"""
+"""joj show, explain and diff: a run's figures, its typical commit, and what two runs differ in."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from jojlab.analysis.run.compare import compare, comparison_json
 from jojlab.analysis.run.pivot import pivot, pivot_json, sorted_cases
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.analysis.traffic.characterisation import characterisation_json, characterisations
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, figures_option, json_option
+from jojlab.command_line import options as common
+from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, DataError, UseError
 from jojlab.foundation.printable import json_text
@@ -39,26 +37,15 @@ from jojlab.trace.run_folder import RunFolder
 
 @command()
 @argument("run", type=PATH, help="Run folder.")
-@option("--case", metavar="CASE_ID", default="", help="Show the bill of one case.")
-@option("--characterise", is_flag=True, help="Count reads and writes by kind.")
-@option(
-    "--by",
-    "fields",
-    metavar="FIELD,FIELD",
-    default="",
-    help="Tabulate figures by these fields.",
-)
-@option(
-    "--figure",
-    metavar="FIGURE",
-    default="throughput_tps",
-    help="Figures for --by, comma-separated.",
-)
-@option("--sort", metavar="NAME", default="", help="Sort by a figure or field; -NAME: descending.")
-@figures_option
-@option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per case.")
-@json_option()
-@option("--hash", "hash_only", is_flag=True, help="Print only the SHA-256 of the tables' contents.")
+@option("--case", "CASE_ID", "Show the bill of one case.", default="")
+@flag("--characterise", "Count reads and writes by kind.")
+@option("--by", "FIELD,FIELD", "Tabulate figures by these fields.", default="", name="fields")
+@option("--figure", "FIGURE", "Figures for --by, comma-separated.", default="throughput_tps")
+@option("--sort", "NAME", "Sort by a figure or field; -NAME: descending.", default="")
+@common.figures
+@flag("--csv", "Print CSV, one line per case.", name="as_csv")
+@common.json()
+@flag("--hash", "Print only the SHA-256 of the tables' contents.", name="hash_only")
 def show(
     run: Path,
     case: str,
@@ -193,8 +180,8 @@ def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> Non
 
 @command()
 @argument("run", type=PATH, help="Run folder.")
-@option("--case", metavar="CASE_ID", default="", help="Which case; needed where there are several.")
-@json_option()
+@option("--case", "CASE_ID", "Which case; needed where there are several.", default="")
+@common.json()
 def explain(run: Path, case: str, as_json: bool) -> int:
     """Describe the typical commit of a case in sentences, write by write.
 
@@ -245,13 +232,13 @@ def explain(run: Path, case: str, as_json: bool) -> int:
 @argument("run_b", type=PATH, help="The newer run.")
 @option(
     "--through",
-    metavar="RUN",
-    type=PATH,
-    multiple=True,
-    help="A run between the two, with some parts of the first: how much of a change came before "
+    "RUN",
+    "A run between the two, with some parts of the first: how much of a change came before "
     "it, and how much after? May be given several times, in order.",
+    PATH,
+    multiple=True,
 )
-@json_option()
+@common.json()
 def diff(run_a: Path, run_b: Path, through: tuple[Path, ...], as_json: bool) -> int:
     """Compare two runs, figure by figure, and the parts that made them.
 

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import FloatRange, IntRange
 
 from jojlab.analysis.commit.statement_costs import statement_costs_json
 from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.characterisation import characterisations
 from jojlab.analysis.traffic.live import live_json
-from jojlab.command_line.group import argument, command, option
-from jojlab.command_line.options import PATH, free_folder, json_option
+from jojlab.command_line import options as common
+from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import attend
@@ -35,39 +36,27 @@ from jojlab.trace.run_folder import SQL_FOLDER, RunFolder, begin, close
 
 _MEMORY = Path("/dev/shm")
 _PAGE = "report.html"
+_PLACE = click.Path(readable=False, path_type=Path)
 
 
 @command()
 @argument("command", metavar="[-- COMMAND...]", nargs=-1, help="Command to run.")
+@option("--device", "DEV", "Trace this disk, or this partition's disk.", _PLACE)
 @option(
-    "--device",
-    metavar="DEV",
-    type=click.Path(readable=False, path_type=Path),
-    help="Trace this disk, or this partition's disk.",
+    "--directory", "DIR", "Trace the disks that hold DIR; default: the current directory.", _PLACE
 )
-@option(
-    "--directory",
-    metavar="DIR",
-    type=click.Path(readable=False, path_type=Path),
-    help="Trace the disks that hold DIR; default: the current directory.",
-)
-@option("-o", "--out", metavar="RUN", type=PATH, help="Run folder; default: runs/trace.")
-@option("--pid", metavar="N", type=click.IntRange(min=1), help="Trace until this process ends.")
-@option(
-    "--duration",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    help="Trace for at most this long.",
-)
-@option("--sql", is_flag=True, help="Also record the command's SQL: which statement cost what.")
-@option("--totals", is_flag=True, help="Keep no rows: the kernel adds up bytes by type and file.")
+@option("-o, --out", "RUN", "Run folder; default: runs/trace.", PATH)
+@option("--pid", "N", "Trace until this process ends.", IntRange(1))
+@option("--duration", "SECONDS", "Trace for at most this long.", FloatRange(0))
+@flag("--sql", "Also record the command's SQL: which statement cost what.")
+@flag("--totals", "Keep no rows: the kernel adds up bytes by type and file.")
 @option(
     "--ring-mib",
-    metavar="N",
-    type=click.IntRange(1, 1024),
-    help="Buffer for unread events; default: by memory and processors.",
+    "N",
+    "Buffer for unread events; default: by memory and processors.",
+    IntRange(1, 1024),
 )
-@json_option("Print the summary as JSON.")
+@common.json("Print the summary as JSON.")
 def trace(
     command: tuple[str, ...],
     device: Path | None,
@@ -114,7 +103,7 @@ def trace(
     agent = agent_path()
     subject = " ".join(command) if command else f"process {pid}" if pid else "everybody"
     where = str(device or directory or Path.cwd())
-    folder = out or free_folder(Path("runs") / "trace")
+    folder = out or common.free_folder(Path("runs") / "trace")
     run, tables = begin(folder, subject, where, command, has_transactions=not totals)
     options = {
         "--device": device,

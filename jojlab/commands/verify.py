@@ -8,25 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import IntRange
 from rich.markup import escape
 
 from jojlab.analysis.run.summary import CaseSummary, safety_json
 from jojlab.campaign.generated import FILES, SQL, ScriptKind
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
 from jojlab.campaign.trials import baseline
+from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import begin_campaign
-from jojlab.command_line.group import command, option
-from jojlab.command_line.options import (
-    cluster_option,
-    experiment_argument,
-    jobs_option,
-    json_option,
-    native_option,
-    no_cache_option,
-    set_option,
-    states_option,
-    timeout_option,
-)
+from jojlab.command_line.group import command, flag, option
 from jojlab.command_line.own_program import choose_experiment, own_program_options
 from jojlab.command_line.trials import PowerCutJudge, ScriptSearch, faults_of, sync_needs_of
 from jojlab.device.profile import EMULATED
@@ -65,39 +56,26 @@ from jojlab.verify.compare import Verdict
 
 @command()
 @option(
-    "--filesystem",
-    metavar="NAME",
-    multiple=True,
-    help=f"{', '.join(FILESYSTEMS)}; repeatable; default: all.",
+    "--filesystem", "NAME", f"{', '.join(FILESYSTEMS)}; repeatable; default: all.", multiple=True
 )
 @option(
     "--stack",
-    metavar="NAME",
-    help="In a guest: on a stacked device: dm-linear, dm-stripe, dm-crypt, dm-multipath, dm-on-md, "
+    "NAME",
+    "In a guest: on a stacked device: dm-linear, dm-stripe, dm-crypt, dm-multipath, dm-on-md, "
     "md-raid0, md-raid1.",
 )
+@option("--device", "NAME", "In a guest: on qemu-nvme, qemu-scsi or qemu-sd.", default="")
+@flag("--partition", "In a guest: on a partition of the disk.")
+@flag("--host", "On this machine's kernel, with loop devices; needs root.")
 @option(
-    "--device", metavar="NAME", default="", help="In a guest: on qemu-nvme, qemu-scsi or qemu-sd."
+    "--kernel", "NAME", "In a guest: of joj list kernels, or a build's path.", default="installed"
 )
-@option("--partition", is_flag=True, help="In a guest: on a partition of the disk.")
-@option("--host", is_flag=True, help="On this machine's kernel, with loop devices; needs root.")
-@option(
-    "--kernel",
-    metavar="NAME",
-    default="installed",
-    help="In a guest: of joj list kernels, or a build's path.",
-)
-@option(
-    "--machine",
-    metavar="NAME",
-    default="x86-64",
-    help="In a guest: x86-64, or arm64 (docs/arm64.md).",
-)
-@option("--mkfs-options", metavar="WORDS", default="", help="In a guest: additional mkfs options.")
-@option("--mount-options", metavar="LIST", default="", help="In a guest: options for mount -o.")
-@option("--external-journal", is_flag=True, help="In a guest: journal on its own disk.")
-@cluster_option
-@json_option()
+@option("--machine", "NAME", "In a guest: x86-64, or arm64 (docs/arm64.md).", default="x86-64")
+@option("--mkfs-options", "WORDS", "In a guest: additional mkfs options.", default="")
+@option("--mount-options", "LIST", "In a guest: options for mount -o.", default="")
+@flag("--external-journal", "In a guest: journal on its own disk.")
+@common.cluster
+@common.json()
 def attribution(
     filesystem: tuple[str, ...],
     stack: str | None,
@@ -263,47 +241,44 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
 
 
 @command()
-@experiment_argument(required=False)
-@set_option
+@common.experiment
+@common.settings
 @own_program_options
-@option(
+@flag(
     "--without-sync",
-    is_flag=True,
-    help="Also cut the power of runs in which the syncs of one site do nothing, one site after the "
+    "Also cut the power of runs in which the syncs of one site do nothing, one site after the "
     "other, and say what each protects (docs/own-engine.md).",
 )
 @option(
     "--faults",
-    metavar="sync-error,no-space",
-    default="",
-    help="Also plant errors beneath a program or SQLite, one after the other: a sync whose write "
+    "sync-error,no-space",
+    "Also plant errors beneath a program or SQLite, one after the other: a sync whose write "
     "the disk refuses, a filesystem with little room. Say what was promised then, and whether that "
     "was kept (docs/own-engine.md).",
+    default="",
 )
 @option(
     "--generate",
-    metavar="N",
-    type=click.IntRange(1, 1000),
-    default=None,
-    help="In place of an experiment: N scripts that are drawn, of SQL, or with --set "
+    "N",
+    "In place of an experiment: N scripts that are drawn, of SQL, or with --set "
     "workload=replay of calls on files, the shortest first, until one is harmed in a way that the "
     "manuals rule out (docs/own-sql.md).",
+    IntRange(1, 1000),
 )
 @option(
     "--schedules",
-    metavar="N",
-    type=click.IntRange(2, 1000),
-    default=None,
-    help="Run a program in N orders of its threads, the kernel's own and drawn ones "
+    "N",
+    "Run a program in N orders of its threads, the kernel's own and drawn ones "
     "(docs/own-engine.md).",
+    IntRange(2, 1000),
 )
-@native_option
-@states_option
-@jobs_option
-@no_cache_option
-@timeout_option
-@cluster_option
-@json_option()
+@common.native
+@common.states
+@common.jobs
+@common.no_cache
+@common.timeout
+@common.cluster
+@common.json()
 def durability(
     experiment: str,
     settings: tuple[str, ...],

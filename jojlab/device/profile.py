@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import Meta, Struct
 
 from jojlab.foundation.document import checked, read_toml
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import UseError, refuse_unknown
 from jojlab.foundation.places import DEVICES
 from jojlab.foundation.printable import nearest
 from jojlab.model.device_keys import (
@@ -67,9 +67,7 @@ Text = Annotated[str, Meta(pattern=r"\S")]
 
 @dataclass(frozen=True)
 class Interface:
-    """A kind of device: its module's parameters, and the figures that a benchmark measures
-    of it.
-    """
+    """A kind of device: its module's parameters, and the figures that a benchmark measures."""
 
     limits: Mapping[str, tuple[int, int]]
     mechanisms: tuple[str, ...]
@@ -203,16 +201,14 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
     sourced = [key for key in (*CPU_LIMITS, *limits) if key not in left_out]
     sources = _only(path, "sources", parsed.sources, sourced)
     for stated in parsed.stated:
-        if stated.sets and stated.sets not in limits:
-            raise UseError(
-                f"{path}: no parameter {stated.sets!r} to set{nearest(stated.sets, limits)}",
-                FORM,
+        if stated.sets:
+            refuse_unknown(
+                stated.sets, limits, f"{path}: no parameter {stated.sets!r} to set", FORM
             )
-        if stated.figure not in figures:
-            raise UseError(
-                f"{path}: no figure {stated.figure!r} to state{nearest(stated.figure, figures)}",
-                f"known: {', '.join(figures)}",
-            )
+        remedy = f"known: {', '.join(figures)}"
+        refuse_unknown(
+            stated.figure, figures, f"{path}: no figure {stated.figure!r} to state", remedy
+        )
     for key, range_ in parsed.ranges.items():
         _check_range(path, key, range_, limits)
     if parsed.calibration and parsed.interface != BLOCK:
@@ -239,11 +235,8 @@ def _only(
     """Return the table in the order of `names`, whose keys it has, each of them and no other."""
     names = tuple(names)
     for key in table:
-        if key not in names:
-            raise UseError(
-                f"{path}: {place} has no key {key!r}{nearest(key, names)}",
-                f"known: {', '.join(names)}",
-            )
+        remedy = f"known: {', '.join(names)}"
+        refuse_unknown(key, names, f"{path}: {place} has no key {key!r}", remedy)
     for key in names:
         if key not in table:
             raise UseError(f"{path}: {place} lacks {key}", f"add it; {FORM}")
@@ -271,8 +264,7 @@ def _check_range(
     path: Path, key: str, wanted: Range, model_limits: Mapping[str, tuple[int, int]]
 ) -> None:
     limits = {**CPU_LIMITS, **model_limits}
-    if key not in limits:
-        raise UseError(f"{path}: no parameter {key!r} to range{nearest(key, limits)}", FORM)
+    refuse_unknown(key, limits, f"{path}: no parameter {key!r} to range", FORM)
     for number in (wanted.low, wanted.high):
         _refuse_beyond(f"{path}: ranges", key, number, limits[key])
     if wanted.low >= wanted.high:
@@ -280,12 +272,8 @@ def _check_range(
 
 
 def _check_calibration(path: Path, wanted: Calibration) -> None:
-    if wanted.parameter not in LIMITS:
-        raise UseError(
-            f"{path}: calibration.parameter is {wanted.parameter!r}"
-            f"{nearest(wanted.parameter, LIMITS)}",
-            "give a key of [model]",
-        )
+    message = f"{path}: calibration.parameter is {wanted.parameter!r}"
+    refuse_unknown(wanted.parameter, LIMITS, message, "give a key of [model]")
     for key, end in (("least", wanted.least), ("greatest", wanted.greatest)):
         _refuse_beyond(f"{path}: calibration", key, end, LIMITS[wanted.parameter])
     if wanted.least >= wanted.greatest:
@@ -456,9 +444,7 @@ EMULATED_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Emulated:
-    """A disk that QEMU emulates: `disk` is its name in the guest; `polls` says that it has queues
-    for polling.
-    """
+    """A disk that QEMU emulates: `disk` is its name in the guest; `polls`: it has queues for it."""
 
     name: str
     disk: str

@@ -172,7 +172,7 @@ def test_initial_rows_are_as_many_as_the_transactions_need() -> None:
 def log_appends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A workload of another sort than SQLite's, with a field of its own."""
     words = Field("workload", "", "sqlite-insert", ("sqlite-insert", "sqlite-update", "log-append"))
-    own = Field("record_bytes", "", 100, lowest=1, workloads=("log-append",))
+    own = Field("record_bytes", "", 100, limits=(1, 1 << 20), workloads=("log-append",))
     fields = [words if field.name == "workload" else field for field in FIELDS] + [own]
     monkeypatch.setattr(cases, "FIELDS", tuple(fields))
     added = {"log-append": Workload(name="log-append", harm=Harm.WRITES)}

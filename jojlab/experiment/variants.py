@@ -16,8 +16,7 @@ from msgspec import Struct
 from jojlab.experiment.cases import Case, expand
 from jojlab.experiment.input_files import refuse_outside
 from jojlab.foundation.document import checked
-from jojlab.foundation.errors import UseError
-from jojlab.foundation.printable import nearest
+from jojlab.foundation.errors import UseError, refuse_unknown
 from jojlab.model.device_keys import with_dotted_keys
 from jojlab.model.field import Value
 from jojlab.model.fields import BY_NAME, field_named
@@ -69,20 +68,15 @@ def _read_variant(entry: Mapping[str, Any], place: str) -> Variant:
     for key, value in with_dotted_keys(entry).items():
         if key in WORDS:
             continue
-        if key not in BY_NAME:
-            raise UseError(
-                f"{place} has no key {key!r}{nearest(key, (*WORDS, *BY_NAME))}",
-                f"known: {', '.join(WORDS)}, and the fields of a case",
-            )
+        remedy = f"known: {', '.join(WORDS)}, and the fields of a case"
+        refuse_unknown(key, (*WORDS, *BY_NAME), f"{place} has no key {key!r}", remedy)
         fields[key] = field_named(key, place).check(value, place)
         refuse_outside(key, fields[key], place)
     return Variant(words.name, fields, words.note, words.unsafe)
 
 
 def expand_variants(
-    fixed: Mapping[str, Value],
-    matrix: Mapping[str, Sequence[Value]],
-    variants: Sequence[Variant],
+    fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]], variants: Sequence[Variant]
 ) -> list[Case]:
     """Return the cases of every variant, or of the matrix alone where there is no variant."""
     if not variants:
@@ -97,9 +91,7 @@ def expand_variants(
 
 
 def workloads(
-    fixed: Mapping[str, Value],
-    matrix: Mapping[str, Sequence[Value]],
-    variants: Sequence[Variant],
+    fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]], variants: Sequence[Variant]
 ) -> list[Value]:
     """Return every workload that the cases may have."""
     default = fixed.get("workload", BY_NAME["workload"].default)
@@ -126,9 +118,6 @@ def choose(variants: Sequence[Variant], names: Sequence[str], where: str) -> tup
     """Return the variants called `names`; UseError with the nearest one for an unknown name."""
     known = {variant.name: variant for variant in variants}
     for name in names:
-        if name not in known:
-            raise UseError(
-                f"{where}: no variant {name!r}{nearest(name, known)}",
-                f"one of: {', '.join(known)}" if known else "the experiment has no variants",
-            )
+        remedy = "" if known else "the experiment has no variants"
+        refuse_unknown(name, known, f"{where}: no variant {name!r}", remedy)
     return tuple(known[name] for name in names)

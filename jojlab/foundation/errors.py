@@ -7,8 +7,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from jojlab.foundation.printable import nearest
 
 # Exit codes, as scripts may rely on them (docs/at-a-glance.md, "Exit codes").
 FINE = 0
@@ -41,6 +43,16 @@ class UseError(JojError):
     """The user's input is wrong: an unknown key, a bad value, a missing run."""
 
     exit_code = WRONG_USE
+
+
+def refuse_unknown(word: str, known: Iterable[str], message: str, remedy: str = "") -> None:
+    """Raise UseError for a word that is none of the known ones, with the nearest of them; where
+    there is no other remedy, with all.
+    """
+    known = tuple(known)
+    if word not in known:
+        message += nearest(word, known)
+        raise UseError(message, remedy or f"one of: {', '.join(known)}")
 
 
 class MachineError(JojError):

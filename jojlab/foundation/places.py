@@ -57,9 +57,7 @@ def agent_path(machine: str = "x86-64") -> Path:
 
 
 def cure_folder() -> Path:
-    """Return the folder of the VFS's libraries; MachineError with the remedy when they are not
-    there.
-    """
+    """Return the folder of the VFS's libraries; MachineError when they are not there."""
     if not (_CURE / "joj_wal.so").is_file():
         raise MachineError(f"no joj_wal.so in {_CURE}", RESTORE if INSTALLED else "make cure")
     return _CURE

@@ -26,9 +26,7 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in _SHOWN if code >= 0x7F}
 
 
 class CsvStream:
-    """The stream that CSV is written to: a terminal gets it printable, a file gets what is
-    there.
-    """
+    """The stream that CSV is written to: printable on a terminal, as it is in a file."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

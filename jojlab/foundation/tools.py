@@ -27,9 +27,7 @@ def package_files() -> list[Path]:
 
 
 def dpkg_query(form: str, name: str) -> str:
-    """Return what dpkg-query(1) says of a package in the form asked for; nothing when it is
-    unknown.
-    """
+    """Return what dpkg-query(1) says of a package in a form; nothing when it is unknown."""
     command = ["dpkg-query", "-W", "-f", form, name]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
@@ -50,9 +48,7 @@ def need_tool(name: str, package: str) -> Path:
 
 
 def run_tool(command: list[str], purpose: str, cwd: Path | None = None) -> str:
-    """Run a tool and return what it prints, or raise MachineError with its last lines when it
-    fails.
-    """
+    """Run a tool and return what it prints; MachineError with its last lines when it fails."""
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=cwd)
     if result.returncode != 0:
         last = "\n".join((result.stderr or result.stdout).splitlines()[-15:])

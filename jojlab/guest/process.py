@@ -46,9 +46,7 @@ _alive_lock = threading.Lock()
 
 
 def kill_all(thread_id: int | None = None) -> None:
-    """Kill every guest of this process, or of one of its threads; what waits for them raises
-    GuestError.
-    """
+    """Kill every guest of this process, or of a thread; who waits for one gets GuestError."""
     with _alive_lock:
         for group, thread in _alive.items():
             if thread_id in (None, thread):
@@ -93,9 +91,7 @@ class Guest:
         return self._process.pid
 
     async def execute(self, command: str, **arguments: object) -> object:
-        """Execute one QMP command, or raise GuestError when QEMU refuses it, does not answer or is
-        gone.
-        """
+        """Execute one QMP command; GuestError when QEMU refuses it, is silent or is gone."""
         try:
             async with self._patience(command):
                 return await self._qmp.execute(command, arguments or None)
@@ -129,9 +125,7 @@ class Guest:
                 gone.cancel()
 
     async def restore(self, state: Path) -> None:
-        """Load what `save` wrote, beside the memory that it was saved with; a QEMU that cannot load
-        it ends.
-        """
+        """Load what `save` wrote, beside its memory; a QEMU that cannot load it ends."""
         await self._leave_memory_out()
         await self.execute("migrate-incoming", uri=f"exec:cat {shlex.quote(str(state))}")
         async with self._patience("loading the snapshot"):
@@ -174,9 +168,7 @@ class Guest:
         return content
 
     def error(self, message: str, *, final: bool = False) -> GuestError:
-        """Return a GuestError with the end of the console, and of what QEMU itself complained
-        about.
-        """
+        """Return a GuestError with the end of the console, and of what QEMU complained about."""
         tail = [*_up_to_panic(_tail(self._folder / CONSOLE)), *_tail(self._folder / _STDERR)]
         return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]), final=final)
 

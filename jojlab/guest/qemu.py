@@ -84,9 +84,7 @@ _COUNT = "instructions counted from the snapshot"
 
 
 def arguments(machine: Machine, memory: str, kernel: str, initramfs: str) -> list[str]:
-    """Return all that decides what the guest computes; the same for its snapshot and for every
-    case.
-    """
+    """Return all that decides what the guest computes: one for its snapshot and every case."""
     board = _BOARDS[machine.architecture]
     words = handout_words(machine.handout_address)
     if machine.architecture == ARM64:
@@ -142,9 +140,7 @@ def watched(
 
 
 def incoming() -> list[str]:
-    """Return the arguments that a run adds: one thread at a time, and that its state will be given
-    (process.Guest).
-    """
+    """Return the arguments that a run adds: one thread, and a state that will be given."""
     return [*ONE_THREAD_AT_A_TIME, "-incoming", "defer"]
 
 

@@ -87,12 +87,7 @@ class Input:
 
     @classmethod
     def from_tree(
-        cls,
-        cache: Cache,
-        name: str,
-        members: Mapping[str, Path | str],
-        *,
-        is_shared: bool = False,
+        cls, cache: Cache, name: str, members: Mapping[str, Path | str], *, is_shared: bool = False
     ) -> Input:
         """Keep a tree of files as they are now; `members` by their paths in the guest's folder,
         and `is_shared` as pack() takes it.

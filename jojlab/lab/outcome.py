@@ -80,10 +80,7 @@ class _SelfTest(msgspec.Struct):
     writers: list[_Writer]
 
 
-_SHAPES: dict[Kind, type[msgspec.Struct]] = {
-    Kind.POWER_CUTS: _PowerCuts,
-    Kind.SELF_TEST: _SelfTest,
-}
+_SHAPES: dict[Kind, type[msgspec.Struct]] = {Kind.POWER_CUTS: _PowerCuts, Kind.SELF_TEST: _SelfTest}
 
 
 def read_answer(kind: Kind, raw: bytes | str) -> dict[str, Any]:
@@ -114,9 +111,7 @@ class Outcome:
                 (folder / name).write_bytes(content)
 
     def answer(self, kind: Kind) -> dict[str, Any]:
-        """Return the answer of a job of POWER_CUTS or SELF_TEST, or raise MachineError when it is
-        wrong.
-        """
+        """Return the answer of a job of POWER_CUTS or SELF_TEST; MachineError if it is wrong."""
         return read_answer(kind, self.files[kind.answer])
 
 

@@ -81,9 +81,7 @@ def native_build(job: Job) -> str:
 
 
 def add_native_verdicts(files: dict[str, bytes], verdicts: Mapping[str, bytes]) -> None:
-    """Complete the answer of a guest by the files `verdicts` of User Mode Linux; each of these
-    states says who judged it.
-    """
+    """Complete the answer of a guest by the `verdicts` of User Mode Linux, which are marked."""
     answer = msgspec.json.decode(files[Kind.POWER_CUTS.answer])
     found = msgspec.json.decode(verdicts[Kind.POWER_CUTS.answer])
     answer["states"] += [{**state, "judge": NATIVE} for state in found["states"]]

@@ -202,9 +202,7 @@ def usable(cache: Cache) -> str:
 
 
 def disk(free_bytes: int) -> str:
-    """Judge the free space on the cache's disk, or raise MachineError when a run is likely to fill
-    it.
-    """
+    """Judge the free space on the cache's disk; MachineError when a run would likely fill it."""
     detail = f"{free_bytes / 1e9:.1f} GB free for the cache"
     if free_bytes < FREE_DISK_BYTES:
         raise MachineError(

@@ -25,9 +25,7 @@ from jojlab.foundation.signals import Handler, Signalled, handled_signals, relay
 
 @dataclass(frozen=True)
 class LivePlace:
-    """The place where a case runs: a directory, or with `is_nand` on raw NAND, by the node
-    of MTD.
-    """
+    """The place where a case runs: a directory, or with `is_nand` raw NAND, by MTD's node."""
 
     path: Path
     is_nand: bool = False
@@ -58,11 +56,7 @@ def run_agent(
     ):
         try:
             process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=messages,
-                text=True,
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=messages, text=True
             )
         except OSError as error:
             raise MachineError(f"{agent}: cannot be run: {error.strerror}", BUILD_AGENT) from error

@@ -43,15 +43,14 @@ def live_fields(workloads: tuple[str, ...]) -> list[Field]:
     """
     fields = []
     for field in FIELDS:
-        if (
-            field.name in OF_THE_LAB
-            or field.group == FAULTS
-            or not any(map(field.applies, workloads))
-        ):
+        is_of_lab = field.name in OF_THE_LAB or field.group == FAULTS
+        if is_of_lab or not any(map(field.applies, workloads)):
             continue
         if field.name == "workload":
             field = replace(field, choices=workloads, default=workloads[0])
-        fields.append(replace(field, highest=_HIGHEST.get(field.name, field.highest)))
+        if field.name in _HIGHEST and field.limits:
+            field = replace(field, limits=(field.limits[0], _HIGHEST[field.name]))
+        fields.append(field)
     return fields
 
 
@@ -142,9 +141,7 @@ _OF_THE_DEVICE = (
 
 
 def refuse_cases(experiment: Experiment) -> None:
-    """Raise UseError unless every case is of a filesystem on raw NAND, and no two of them are the
-    same on this machine.
-    """
+    """Raise UseError unless the cases are on raw NAND, and no two the same on this machine."""
     settings = [each.settings for each in experiment.cases]
     others = {str(each["filesystem"]) for each in settings if not is_on_raw_nand(each)}
     if others:

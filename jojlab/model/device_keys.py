@@ -130,12 +130,11 @@ DEVICE_FIELDS: tuple[Field, ...] = tuple(
         f"{owner}.{key}",
         f"overrides {key} of the profile of {owner}",
         None,
+        limits=limits,
         changes=Changes.TARGET,
-        lowest=least,
-        highest=greatest,
     )
     for owner in OWNERS
-    for key, (least, greatest) in _KEYS[owner].items()
+    for key, limits in _KEYS[owner].items()
 )
 
 

@@ -16,9 +16,7 @@ SECTOR = 512
 
 @dataclass(frozen=True)
 class Fact:
-    """The statement of a tool on a stretch; what it does not say is empty, and agrees with
-    anything.
-    """
+    """The statement of a tool on a stretch; what it does not say agrees with anything."""
 
     block_types: tuple[str, ...] = ()
     # Beginnings of the subtypes that the tracer may tell (schema/page_runs.toml, block_subtype).

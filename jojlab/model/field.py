@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from jojlab.foundation.errors import UseError
-from jojlab.foundation.printable import nearest
+from jojlab.foundation.errors import UseError, refuse_unknown
 
 Value = str | int
 Settings = Mapping[str, Value]
@@ -44,7 +43,8 @@ class Changes(Enum):
 
 @dataclass(frozen=True)
 class Field:
-    """One field. A field with `choices` is a word, one with `lowest` a number; `kind` tells others.
+    """One field. A field with `choices` is a word, one with `limits`, the least and the greatest, a
+    number; `kind` tells others.
 
     `group` names the workloads that have it (Workload.groups); a workload's name is the group of
     that workload alone. `workloads` and `heading`, the title that `--help` shows it under, follow
@@ -56,8 +56,7 @@ class Field:
     meaning: str
     default: Value | None
     choices: tuple[str, ...] = ()
-    lowest: int | None = None
-    highest: int | None = None
+    limits: tuple[int, int] | None = None
     kind: FieldKind = FieldKind.TEXT
     group: str = EVERY_WORKLOAD
     changes: Changes = Changes.WORK
@@ -71,7 +70,7 @@ class Field:
         """Derive the kind of a word or a number."""
         if self.choices:
             object.__setattr__(self, "kind", FieldKind.WORD)
-        if self.lowest is not None:
+        if self.limits:
             object.__setattr__(self, "kind", FieldKind.NUMBER)
 
     @property
@@ -109,9 +108,7 @@ class Field:
     @property
     def range(self) -> str:
         """Return the allowed whole numbers as "1 to 100"; empty where it is no number."""
-        if not self.is_number:
-            return ""
-        return f">= {self.lowest}" if self.highest is None else f"{self.lowest} to {self.highest}"
+        return f"{self.limits[0]} to {self.limits[1]}" if self.limits else ""
 
     def applies(self, workload: Value) -> bool:
         """Return whether a case of `workload` has this field."""
@@ -130,22 +127,18 @@ class Field:
         if self.kind is FieldKind.VARIABLES:
             for word in words:
                 self._check_variable(word, where)
-        if self.choices and value not in self.choices:
-            hint = nearest(value, self.choices)
-            raise UseError(
-                f"{where}: {self.name} cannot be {value!r}{hint}",
-                f"one of: {', '.join(self.choices)}",
-            )
+        if self.choices:
+            refuse_unknown(value, self.choices, f"{where}: {self.name} cannot be {value!r}")
         return value
 
     def _check_number(self, value: object, where: str) -> int:
-        assert self.lowest is not None
+        assert self.limits
+        least, greatest = self.limits
         if not isinstance(value, int) or isinstance(value, bool):
             raise UseError(
-                f"{where}: {self.name} must be a whole number, not {value!r}",
-                f"{self.lowest} or more",
+                f"{where}: {self.name} must be a whole number, not {value!r}", f"{least} or more"
             )
-        if value < self.lowest or (self.highest is not None and value > self.highest):
+        if not least <= value <= greatest:
             raise UseError(f"{where}: {self.name} cannot be {value}", f"allowed: {self.range}")
         return value
 

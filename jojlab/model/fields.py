@@ -8,9 +8,9 @@ one family of workloads stand in its module (jojlab/model/workloads).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from jojlab.foundation.errors import UseError
-from jojlab.foundation.printable import nearest
+from jojlab.foundation.errors import refuse_unknown
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.device_keys import DEVICE_FIELDS
 from jojlab.model.field import EVERY_WORKLOAD, Changes, Field
@@ -24,32 +24,24 @@ MAX_SEED = 1 << 32
 # The device of a filesystem on raw NAND, where a case names none.
 RAW_NAND_DEVICE = "nand-slc-512mb"
 
+_target = partial(Field, changes=Changes.TARGET)
 _COMMON_FIELDS: tuple[Field, ...] = (
-    Field(
+    _target(
         "device",
         "profile of the modelled flash device: a name in devices/ or a path; or a disk that QEMU "
         "emulates, measured in real time: qemu-nvme, qemu-scsi, qemu-sd; of "
         f"{' and '.join(RAW_NAND_FILESYSTEMS)}, which is on raw NAND, the default is "
         f"{RAW_NAND_DEVICE}",
         "emmc-galaxy-s3",
-        changes=Changes.TARGET,
         names_itself=True,
     ),
-    Field(
-        "filesystem",
-        "filesystem",
-        "ext4",
-        tuple(FILESYSTEMS),
-        changes=Changes.TARGET,
-        names_itself=True,
-    ),
-    Field(
+    _target("filesystem", "filesystem", "ext4", tuple(FILESYSTEMS), names_itself=True),
+    _target(
         "kernel",
         "kernel of the guest: a name in kernels/ (docs/kernels.md), which is downloaded when it is "
         "asked for; the path of a folder, with a slash, in which a kernel was built; installed: "
         "that of the installed kernel headers",
         "installed",
-        changes=Changes.TARGET,
     ),
     Field(
         "machine",
@@ -59,34 +51,22 @@ _COMMON_FIELDS: tuple[Field, ...] = (
         tuple(ARCHITECTURES),
         changes=Changes.PROCESSOR,
     ),
-    Field(
+    _target(
         "journal_device",
         "profile of a second modelled device that holds ext4's journal or XFS's log; none: the "
         "journal is on the first device",
         NO_DEVICE,
-        changes=Changes.TARGET,
     ),
-    Field(
+    _target(
         "completion",
         "how the modelled device's driver completes a request: in the interrupt handler (direct), "
         "as multi-queue drivers do; in a dispatch thread that sleeps until the interrupt, as the "
         "eMMC driver had up to Linux 4.15; or in a dispatch thread that polls",
         "direct",
         ("direct", "interrupt", "polling"),
-        changes=Changes.TARGET,
     ),
-    Field(
-        "mkfs_options",
-        "additional mkfs options, such as -O fast_commit or -l size=64m",
-        "",
-        changes=Changes.TARGET,
-    ),
-    Field(
-        "mount_options",
-        "options for mount -o; the ATC'13 study mounted noatime",
-        "noatime",
-        changes=Changes.TARGET,
-    ),
+    _target("mkfs_options", "additional mkfs options, such as -O fast_commit or -l size=64m", ""),
+    _target("mount_options", "options for mount -o; the ATC'13 study mounted noatime", "noatime"),
     Field(
         "workload",
         "what a transaction does; in the file-... workloads, one operation with its sync is one "
@@ -102,8 +82,7 @@ _COMMON_FIELDS: tuple[Field, ...] = (
         "number of measured transactions, over all threads or connections; set either this or "
         "duration_ms",
         200,
-        lowest=1,
-        highest=1_000_000,
+        limits=(1, 1_000_000),
         group=DRAWN,
     ),
     Field(
@@ -112,16 +91,14 @@ _COMMON_FIELDS: tuple[Field, ...] = (
         "transaction that returns after this measured time, not counting checkpoints; 0: use "
         "transactions",
         0,
-        lowest=0,
-        highest=3_600_000,
+        limits=(0, 3_600_000),
         group=DRAWN,
     ),
     Field(
         "warmup_transactions",
         "transactions before the measured ones, over all threads or connections",
         5,
-        lowest=0,
-        highest=100_000,
+        limits=(0, 100_000),
         group=DRAWN,
     ),
     Field(
@@ -178,12 +155,11 @@ BY_NAME = {field.name: field for field in (*FIELDS, *NAMED_FIELDS)}
 
 def field_named(name: str, where: str) -> Field:
     """Return the field called `name`; UseError with the nearest known name otherwise."""
-    if name not in BY_NAME:
-        raise UseError(
-            f"{where}: unknown field {name!r}{nearest(name, BY_NAME)}",
-            f"the fields are: {', '.join(field.name for field in FIELDS)}; and device.KEY, "
-            "journal_device.KEY for a key of a device profile (joj list fields)",
-        )
+    remedy = (
+        f"the fields are: {', '.join(field.name for field in FIELDS)}; and device.KEY, "
+        "journal_device.KEY for a key of a device profile (joj list fields)"
+    )
+    refuse_unknown(name, BY_NAME, f"{where}: unknown field {name!r}", remedy)
     return BY_NAME[name]
 
 

@@ -1,6 +1,4 @@
-"""The figures of a case: each one's name, meaning, unit, what it is counted from, and whether less
-of it is better.
-"""
+"""The figures of a case: name, meaning, unit, source, and whether less of each is better."""
 
 from __future__ import annotations
 

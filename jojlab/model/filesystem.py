@@ -107,9 +107,7 @@ class Filesystem:
         return SHORT_PAGE_BYTES if is_longer and journal_mode in self.short_page_modes else 0
 
     def refusal(self, settings: Settings) -> str:
-        """Return why it does not take the mkfs and mount options of a case; empty
-        when it does.
-        """
+        """Return why it does not take the mkfs and mount options of a case; empty if it does."""
         allowed = re.compile(f"(?:{_ANY_MOUNT_OPTIONS}|{self.mount_options})")
         for option in filter(None, str(settings["mount_options"]).split(",")):
             if not allowed.fullmatch(option):

@@ -60,8 +60,7 @@ DELETE_FULL = Cause(
     "removal of the journal is not synced; EXTRA syncs it",
 )
 DROPPED_SYNC = Cause(
-    "dropped-sync",
-    "the syncs of the {} are left out: a power cut can undo what they protect",
+    "dropped-sync", "the syncs of the {} are left out: a power cut can undo what they protect"
 )
 SYNC_OF_SIZE = Cause(
     "sync-of-size",
@@ -87,8 +86,7 @@ LAZY_SYNC_MODE = Cause(
     "lazy-sync-mode", "sync mode {}: a write that returned may still be in a cache"
 )
 SYNC_EVERY = Cause(
-    "sync-every",
-    "one sync for {} operations: a power cut may lose those since the last sync",
+    "sync-every", "one sync for {} operations: a power cut may lose those since the last sync"
 )
 NO_DIRECTORY_SYNC = Cause(
     "no-directory-sync", "no sync of the directory: a power cut may undo the operation"

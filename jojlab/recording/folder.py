@@ -153,9 +153,7 @@ class ImportCounts(msgspec.Struct):
 
 
 def imported(form: str, files: Sequence[Path], folder: Path, *options: str) -> ImportCounts | int:
-    """Import files of a form into a new folder; return the counts, or the exit code of an agent
-    that could not.
-    """
+    """Import files into a new folder; return the counts, or the exit code of a failed agent."""
     command = [str(agent_path()), "import", "--output", str(folder), *options]
     command += ["--", form, *map(str, files)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

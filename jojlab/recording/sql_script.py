@@ -161,9 +161,7 @@ class SqlScript:
         return len(self._lines)
 
     def follow(self, line: int, after: Sequence[tuple[str, int]]) -> None:
-        """Have what begins at a line wait for other scripts: for so many statements of each file
-        to end.
-        """
+        """Have what begins at a line wait until so many statements of each file have ended."""
         self._after[line] = [f"--! after {file} {count}" for file, count in after]
 
     @property

@@ -27,7 +27,7 @@ from jojlab.report import durability, hazards
 from jojlab.report.gate import amounts, owner
 from jojlab.report.settings import concessions, lines_to_paste, settings_label
 from jojlab.report.shared import text
-from jojlab.report.shared.console import new_table
+from jojlab.report.shared.console import left, new_table, right
 from jojlab.report.shared.short_answer import (
     MOST_COLUMNS,
     RankedLine,
@@ -347,16 +347,9 @@ def print_advice(
         f"[bold]present[/bold] {escape(settings_label(request.space.settings(request.space.own)))}"
     )
     # The settings of the others stand below: a table with them is wider than a terminal.
-    table = new_table(
-        ("", "left"),
-        ("speed", "right"),
-        ("commit", "right"),
-        ("p99", "right"),
-        ("device", "right"),
-        ("flash", "right"),
-        *([("years", "right")] if request.limits.commits_a_day else []),
-        ("after power cuts", "left"),
-    )
+    years_column = ["years"] if request.limits.commits_a_day else []
+    numbers = right("speed", "commit", "p99", "device", "flash", *years_column)
+    table = new_table(*left(""), *numbers, *left("after power cuts"))
     for name, choice in advice.choices_by_name:
         found = choice.score
         years = request.flash.years(found.nand_bytes, request.limits.commits_a_day)
@@ -428,10 +421,7 @@ def print_interrupted(
     refused = [each.candidate for each in advice.refused if each.candidate in scores]
     if not (going or refused):
         return
-    table = new_table(
-        ("cheapest so far", "left"), ("commit", "right"), ("p99", "right"),
-        ("after power cuts", "left"),
-    )  # fmt: skip
+    table = new_table(*left("cheapest so far"), *right("commit", "p99"), *left("after power cuts"))
     for candidate in (*going, *refused):
         found, choice = scores[candidate], judged.get(candidate)
         table.add_row(

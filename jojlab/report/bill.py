@@ -24,9 +24,9 @@ from jojlab.model.figures import CAUSED, Number
 from jojlab.report import durability, hazards
 from jojlab.report.overview import case_title, name_of
 from jojlab.report.shared import text
-from jojlab.report.shared.console import new_table
+from jojlab.report.shared.console import left, new_table, right
 from jojlab.report.shared.short_answer import duration, percent
-from jojlab.report.shared.template import Cell, Noted, Section, case_anchor, case_ids, render
+from jojlab.report.shared.template import Cell, Noted, Section, case_anchor, case_ids
 
 
 def deferred_words(figures: Mapping[str, Number]) -> str:
@@ -227,15 +227,8 @@ def print_bill(console: Console, bill: Bill, unit: str = "commit") -> None:
     )
     for sentence in filter(None, (bill_deferred_words(bill), apart_words(bill.apart))):
         console.print(escape(sentence))
-    table = new_table(
-        ("block type", "left"),
-        ("file kind", "left"),
-        ("file", "left"),
-        ("cause", "left"),
-        ("requests", "right"),
-        ("KiB", "right"),
-        ("share", "right"),
-    )
+    words = left("block type", "file kind", "file", "cause")
+    table = new_table(*words, *right("requests", "KiB", "share"))
     _add_rows(table, bill, bill.part("commit"), total.bytes)
     for part, title in text.LATER_PARTS.items():
         if bill.part(part):
@@ -275,13 +268,13 @@ def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> 
 
 def bill_section(summary: RunSummary, run: str) -> Section:
     """Return the section of what one commit costs by class, then every case's bill in full."""
-    html = render(
-        "report/bill.html",
+    return Section.render(
+        "bill",
+        "bill",
         classes=_class_table(summary),
         bills=[_full_bill(case, case.bill, run) for case in summary.measured if case.bill],
         bills_are_open=len(summary.measured) == 1,
     )
-    return Section("bill", html)
 
 
 def _class_table(summary: RunSummary) -> dict[str, Any]:
@@ -396,7 +389,7 @@ def dearest_statement(costs: StatementCosts | None) -> str:
 
 def print_statement_costs(console: Console, costs: StatementCosts) -> None:
     """Print the statements that cost most, and what is missing."""
-    table = new_table(("statement", "left"), *((title, "right") for title in _COST_COLUMNS))
+    table = new_table(*left("statement"), *right(*_COST_COLUMNS))
     for each in costs.statements[:_MOST_STATEMENTS]:
         table.add_row(escape(_short(each.sql, _TABLE_COLUMNS)), *_cost_cells(each, costs))
     if costs.statements:
@@ -411,8 +404,9 @@ def statements_section(summary: RunSummary, run: str) -> Section | None:
     if not found:
         return None
     [costs] = found
-    html = render(
-        "report/statement_costs.html",
+    return Section.render(
+        "statements",
+        "statement_costs",
         columns=("statement", *_COST_COLUMNS),
         rows=[
             (each.sql, *_cost_cells(each, costs)) for each in costs.statements[:_MOST_STATEMENTS]
@@ -420,7 +414,6 @@ def statements_section(summary: RunSummary, run: str) -> Section | None:
         notes=_cost_notes(costs),
         run=run,
     )
-    return Section("statements", html)
 
 
 def _cost_cells(each: StatementCost, costs: StatementCosts) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from jojlab.foundation.lazy import alt
 from jojlab.model.figures import PERCENTILES
 from jojlab.report import durability
 from jojlab.report.shared import text, vega
-from jojlab.report.shared.template import Section, render
+from jojlab.report.shared.template import Section
 from jojlab.report.shared.vega import COLOURS, Datasets, Rows
 
 Row = dict[str, Any]
@@ -205,12 +205,7 @@ def latency_chart(rows: Rows, cases: list[str], axis: str) -> dict[str, Any]:
     y = _cases(cases)
     # Where points fall together, the lowest percentile is drawn last and the one in sight.
     base = alt.Chart(vega.named_data(data, drawn[::-1])).encode(y=y)
-    x = alt.X(
-        "ms:Q",
-        title=axis,
-        scale=alt.Scale(type="log", nice=True),
-        axis=_values(cases),
-    )
+    x = alt.X("ms:Q", title=axis, scale=alt.Scale(type="log", nice=True), axis=_values(cases))
     lines = [
         base.transform_filter(which)
         .mark_line(strokeWidth=1.5, color="#8C8C8C", **dash)
@@ -313,9 +308,7 @@ def _absent(data: Datasets, rows: Rows, y: alt.Y) -> list[alt.Chart]:
 
 
 def _cases(names: list[str]) -> alt.Y:
-    """Return the cases down the side, in their order (Vega would sort them), also those without a
-    bar.
-    """
+    """Return the cases down the side, in their order, which Vega would change, all of them."""
     return alt.Y(
         "case:N",
         sort=names,
@@ -359,15 +352,15 @@ def multiples_section(summary: RunSummary) -> Section | None:
         row = _multiples_row(case, most_ns, most_bytes) | {"label": " · ".join(values[outer:])}
         panels.setdefault(" · ".join(values[:outer]), []).append(row)
     seen = {share["name"] for rows in panels.values() for row in rows for share in row["parts"]}
-    html = render(
-        "report/multiples.html",
+    return Section.render(
+        "multiples",
+        "multiples",
         panels=panels.items(),
         axes=(" · ".join(names[:outer]), " · ".join(names[outer:]) or "case"),
         key=[(name, COLOURS[name]) for name in CLASSES if name in seen],
         what=text.transaction_name(cases),
         is_risky=any(durability.risk(case) for case in cases),
     )
-    return Section("multiples", html)
 
 
 def _multiples_row(case: CaseSummary, most_ns: float, most_bytes: float) -> dict[str, Any]:

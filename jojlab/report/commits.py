@@ -15,7 +15,7 @@ from jojlab.analysis.run.answer import TimeShares, answer, time_shares
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report import case_charts
 from jojlab.report.shared import text, vega
-from jojlab.report.shared.template import Cell, Noted, Section, Specs, render
+from jojlab.report.shared.template import Cell, Noted, Section, Specs
 from jojlab.report.shared.vega import COLOURS, Datasets, Rows
 
 # The changes of a file (requests.reason), as they are told after its name.
@@ -80,9 +80,7 @@ def closing(shares: TimeShares | None) -> str:
 def call_stories(
     calls: Iterable[Call], filesystem: str, unit: str = "commit"
 ) -> Iterator[CallStory]:
-    """Yield the calls in words; `filesystem` is empty where its name is not known. `what` is commit
-    or checkpoint.
-    """
+    """Yield the calls in words, of a commit or a checkpoint; `filesystem` may be empty."""
     filesystem = filesystem or "the filesystem"
     begin = "BEGIN" if unit == "commit" else "its begin"
     for call in calls:
@@ -401,5 +399,4 @@ def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:
                 "is_open": place <= len(first),
             }
         )
-    html = render("report/commits.html", commits=found, untold=untold, columns=COLUMNS)
-    return Section("commit", html)
+    return Section.render("commit", "commits", commits=found, untold=untold, columns=COLUMNS)

@@ -18,7 +18,7 @@ from jojlab.report import durability
 from jojlab.report.case_charts import chart_label
 from jojlab.report.overview import overview_columns
 from jojlab.report.shared import text
-from jojlab.report.shared.console import new_table, print_some
+from jojlab.report.shared.console import left, new_table, print_some, right
 from jojlab.report.shared.short_answer import (
     RankedLine,
     count,
@@ -29,7 +29,7 @@ from jojlab.report.shared.short_answer import (
     sentence,
     size,
 )
-from jojlab.report.shared.template import Section, render
+from jojlab.report.shared.template import Section
 
 _ALL = "joj diff --json"
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -148,13 +148,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     print_some(console, "[cyan]seeds[/cyan]", seeds, _ALL)
     if comparison.changes:
         table = new_table(
-            ("case", "left"),
-            ("figure", "left"),
-            ("old", "right"),
-            ("new", "right"),
-            ("change", "right"),
-            ("", "left"),
-            ("moved by", "left"),
+            *left("case", "figure"), *right("old", "new", "change"), *left("", "moved by")
         )
         for change in comparison.changes:
             table.add_row(
@@ -224,7 +218,7 @@ def compare_section(summary: RunSummary) -> Section | None:
     if summary.is_composed or len(summary.measured) < 2:
         return None
     cases = [(case.case_id, case.label) for case in summary.measured]
-    return Section("compare", render("report/comparison.html", cases=cases))
+    return Section.render("compare", "comparison", cases=cases)
 
 
 def case_data(summary: RunSummary) -> dict[str, Any]:

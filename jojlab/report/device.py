@@ -1,6 +1,4 @@
-"""Prints a device profile, and how much its numbers move the figures, with the page of its
-assumptions.
-"""
+"""Prints a device profile, and how much its numbers move the figures; writes that as a page."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from jojlab.analysis.run.durability import Contradiction, Durability, Moment
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report import hazards
 from jojlab.report.shared import text
-from jojlab.report.shared.template import Cell, Noted, Section, case_ids, render
+from jojlab.report.shared.template import Cell, Noted, Section, case_ids
 from jojlab.trace.power_cuts import (
     NATIVE,
     OUTCOMES,
@@ -462,8 +462,9 @@ def safety(summary: RunSummary, run: str) -> Section | None:
     ]
     if not (cut or risks):
         return None
-    html = render(
-        "report/durability.html",
+    return Section.render(
+        "safety",
+        "durability",
         risks=risks,
         columns=["case", "by the manuals", "verdict", "states", *OUTCOMES],
         rows=[_row(case) for case in cases],
@@ -477,7 +478,6 @@ def safety(summary: RunSummary, run: str) -> Section | None:
         run=run,
         experiment=summary.name,
     )
-    return Section("safety", html)
 
 
 def _row(case: CaseSummary) -> list[Cell]:

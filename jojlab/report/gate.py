@@ -20,7 +20,7 @@ from jojlab.gate.trend import TrendPoint
 from jojlab.model.figures import Number
 from jojlab.report import durability
 from jojlab.report.shared import text
-from jojlab.report.shared.console import new_table
+from jojlab.report.shared.console import left, new_table, right
 
 # Lines of the bill that are spelled out for one limit; the others are counted.
 SPELLED = 3
@@ -121,9 +121,7 @@ def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
         console.print(f"[{style}]{each.outcome}[/{style}] {escape(headline(each))}")
         for line in details(each):
             console.print(f"    {escape(line)}")
-    table = new_table(
-        ("case", "left"), ("limit", "left"), ("", "left"), ("now", "right"), ("accepted", "right")
-    )
+    table = new_table(*left("case", "limit", ""), *right("now", "accepted"))
     for each in verdicts:
         style = _STYLES[each.outcome]
         table.add_row(
@@ -208,8 +206,8 @@ _TREND_TITLES = ("case", "limit", "runs", "before", "now", "last changed at")
 
 def print_trend(console: Console, lines: Sequence[TrendLine]) -> None:
     """Print how each limit's value went from run to run."""
-    sides = ("left", "left", "left", "right", "right", "left")
-    table = new_table(*zip(_TREND_TITLES, sides, strict=True))
+    titles = _TREND_TITLES
+    table = new_table(*left(*titles[:3]), *right(*titles[3:5]), *left(*titles[5:]))
     for each in lines:
         table.add_row(*map(escape, astuple(each)))
     console.print(table)

@@ -100,9 +100,7 @@ def summarise_labels(labels: Sequence[str], cases: int) -> str:
 
 
 def labels_by_sentence(cases: Sequence[CaseSummary]) -> dict[str, list[str]]:
-    """Return every sentence with the labels of the cases that it is said of: of what is at risk,
-    then of what is not known.
-    """
+    """Return every sentence, risks before doubts, with the labels of its cases."""
     found: dict[str, list[str]] = {}
     for case in cases:
         for sentence in hazard_sentences(case.hazards):

@@ -8,7 +8,7 @@ from jojlab.analysis.run.summary import RunSummary
 from jojlab.report import case_charts
 from jojlab.report.overview import at_risk, case_title, name_of, with_spread
 from jojlab.report.shared import text, vega
-from jojlab.report.shared.template import Section, Specs, case_ids, render
+from jojlab.report.shared.template import Section, Specs, case_ids
 from jojlab.report.shared.vega import COLOURS, Datasets, Rows
 
 Spec = dict[str, Any]
@@ -129,10 +129,7 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         case_charts.chart_labels(summary),
         "transactions per second",
     )
-    columns = {
-        "throughput_tps": "transactions/s",
-        "sync_calls_per_commit": "sync calls/commit",
-    }
+    columns = {"throughput_tps": "transactions/s", "sync_calls_per_commit": "sync calls/commit"}
     if _checkpoints(summary):
         columns = {
             "throughput_tps": "transactions/s without checkpoints",
@@ -145,8 +142,9 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         [name_of(summary, case), *(with_spread(case, n) for n in columns)]
         for case in summary.measured
     ]
-    html = render(
-        "report/throughput.html",
+    return Section.render(
+        "throughput",
+        "throughput",
         at_risk=at_risk(summary),
         has_checkpoints=_checkpoints(summary),
         columns=[case_title(summary), *columns.values()],
@@ -154,7 +152,6 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         ids=case_ids(summary.measured),
         run=run,
     )
-    return Section("throughput", html)
 
 
 def _checkpoints(summary: RunSummary) -> bool:
@@ -181,8 +178,9 @@ def latency_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         ]
         for case in summary.measured
     ]
-    html = render(
-        "report/latency.html",
+    return Section.render(
+        "latency",
+        "latency",
         cases=len(summary.measured) if many else 0,
         at_risk=at_risk(summary, "Dashed, in the histograms hatched"),
         has_checkpoints=_checkpoints(summary),
@@ -191,4 +189,3 @@ def latency_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         ids=case_ids(summary.measured),
         run=run,
     )
-    return Section("latency", html)

@@ -127,9 +127,7 @@ def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
 
 
 def paying_note(summary: RunSummary) -> str:
-    """Say how many commits the percentiles of those that paid for a checkpoint are of; empty where
-    none did.
-    """
+    """Say of how many commits that paid for a checkpoint the percentiles are; empty of none."""
     counts = [
         int(case.figures.median["checkpoints"])
         for case in summary.measured
@@ -195,25 +193,22 @@ def overview(summary: RunSummary, run: str) -> Section:
         first = Noted(values[0], small, "risk", link=link)
         power_cuts = Noted(durability.outcome_words(case), durability.contradiction(case), "risk")
         rows.append([first, *values[1:], power_cuts, *cells])
-    return Section(
+    return Section.render(
         "overview",
-        render(
-            "report/overview.html",
-            columns=[*found.titles, "durability", *found.heads],
-            rows=rows,
-            ids=case_ids(summary.cases),
-            words=len(found.titles) + 1,
-            run=run,
-        ),
+        "overview",
+        columns=[*found.titles, "durability", *found.heads],
+        rows=rows,
+        ids=case_ids(summary.cases),
+        words=len(found.titles) + 1,
+        run=run,
     )
 
 
 def figures_section(summary: RunSummary, run: str) -> Section:
     """Return every case with all figures of the overview, to be opened."""
-    html = render(
-        "report/figures.html", cases=overview_table(summary), paying=paying_note(summary), run=run
+    return Section.render(
+        "figures", "figures", cases=overview_table(summary), paying=paying_note(summary), run=run
     )
-    return Section("figures", html)
 
 
 def overview_table(summary: RunSummary) -> dict[str, Any]:

@@ -46,8 +46,9 @@ _SCRIPTS = ("lba_tools.js", "lba.js", "fit.js", "cases.js", "compare.js", "page.
 
 def method_section(summary: RunSummary, run: str) -> Section:
     """Say what made the numbers: configuration read back, fingerprint, settings, other cases."""
-    html = render(
-        "report/method.html",
+    return Section.render(
+        "method",
+        "method",
         clocks=text.clocks(summary.clocks),
         configurations=[
             (case.label, _flat(case.configuration))
@@ -61,7 +62,6 @@ def method_section(summary: RunSummary, run: str) -> Section:
         run=run,
         same="   # the same on any machine" if summary.clocks == ("virtual",) else "",
     )
-    return Section("method", html)
 
 
 def _flat(values: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -152,9 +152,7 @@ SECTIONS = (
     ),
     SectionKind("kinds", "Kinds of I/O", lambda page: kinds_section(*page[:3])),
     SectionKind(
-        "places",
-        "Over time",
-        lambda page: places_section(page.summary, page.run, page.pictures),
+        "places", "Over time", lambda page: places_section(page.summary, page.run, page.pictures)
     ),
     SectionKind("method", "Method", lambda page: method_section(page.summary, page.run)),
 )

@@ -1,6 +1,4 @@
-"""The way to other settings: a label that tells them apart, lines to paste, and what is
-given up.
-"""
+"""The way to other settings: a label that tells them apart, lines to paste, what is given up."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from jojlab.report.bill import apart_words, print_bill, program_output, program_
 from jojlab.report.memory_model import print_memory_models
 from jojlab.report.overview import CaseTable, case_table, case_title, overview_columns, paying_note
 from jojlab.report.shared import text
-from jojlab.report.shared.console import new_table, print_some, print_wide_table
+from jojlab.report.shared.console import left, new_table, print_some, print_wide_table, right
 from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.shared.template import Noted
 from jojlab.report.statements import print_statements, print_tables
@@ -114,12 +114,9 @@ def _table_of_cases(
     """Return the table, with a column for each field, or with one of names that may be wrapped."""
     titles = ("case",) if is_named else table_of_cases.titles
     table = new_table(
-        *((title.replace("_", "_\n"), "left") for title in titles),
-        *(
-            (textwrap.fill(head, _HEAD, break_long_words=False), "right")
-            for head in table_of_cases.heads
-        ),
-        ("durability", "left"),
+        *left(*(title.replace("_", "_\n") for title in titles)),
+        *right(*(_wrap_title(head, _HEAD) for head in table_of_cases.heads)),
+        *left("durability"),
     )
     # A mark before the names stays beside them where they are wrapped.
     has_risks = any(map(_is_marked, (case for case, _, _ in rows)))
@@ -149,10 +146,7 @@ def _print_figures(console: Console, summary: RunSummary) -> None:
     """
     columns = overview_columns(summary)
     # A long title is wrapped, so that the table is no wider than its numbers need.
-    titles = [
-        *((textwrap.fill(title, _TITLE, break_long_words=False), "right") for title, _ in columns),
-        ("durability", "left"),
-    ]
+    titles = right(*(_wrap_title(title, _TITLE) for title, _ in columns))
     rows = []
     for case in filter(_is_shown, summary.cases):
         if not case.figures.seeds:
@@ -163,7 +157,11 @@ def _print_figures(console: Console, summary: RunSummary) -> None:
         if partial := summary.partial(case):
             label += f"\n[yellow]{partial}[/yellow]"
         rows.append([label, *(_with_spread(case, name) for _, name in columns), _durability(case)])
-    print_wide_table(console, [(case_title(summary), "left"), *titles], rows)
+    print_wide_table(console, [*left(case_title(summary)), *titles, *left("durability")], rows)
+
+
+def _wrap_title(title: str, width: int) -> str:
+    return textwrap.fill(title, width, break_long_words=False)
 
 
 def _print_risks(console: Console, summary: RunSummary) -> None:
@@ -222,9 +220,7 @@ def _without_result(summary: RunSummary) -> dict[str, list[CaseSummary]]:
 
 
 def print_case(console: Console, case: CaseSummary, *, figures: bool = False) -> None:
-    """Print one case: its bill, what it puts at risk, and with `figures`, or without a bill, every
-    figure.
-    """
+    """Print a case: its bill, its risks, and with `figures`, or without a bill, every figure."""
     if case.bill:
         print_bill(console, case.bill, "commit" if text.has_commit([case]) else "operation")
     if figures or not case.bill:
@@ -249,7 +245,7 @@ def print_case(console: Console, case: CaseSummary, *, figures: bool = False) ->
 
 
 def _print_every_figure(console: Console, case: CaseSummary) -> None:
-    table = new_table(("figure", "left"), ("median", "right"), ("[min–max]", "left"), ("", "left"))
+    table = new_table(*left("figure"), *right("median"), *left("[min–max]", ""))
     for name, each in FIGURES.items():
         if name in case.figures.median:
             table.add_row(
@@ -289,8 +285,7 @@ def print_pivot(console: Console, pivot: Pivot, summary: RunSummary) -> None:
     """Print one figure in its own unit; a case that lacks a seed, or is at risk, is marked."""
     console.print(f"[bold]{pivot.figure}[/bold]: {escape(FIGURES[pivot.figure].meaning)}")
     # The name of the field across comes before its values.
-    heads = [(f"{pivot.across}:", "left"), *((str(value), "right") for value in pivot.columns)]
-    columns = [*((name, "left") for name in pivot.down), *heads]
+    columns = [*left(*pivot.down, f"{pivot.across}:"), *right(*map(str, pivot.columns))]
     rows = []
     for key, cells in pivot.rows:
         shown = [

@@ -21,8 +21,8 @@ from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
 from jojlab.foundation.printable import printable, printable_name
 from jojlab.report import case_charts
 from jojlab.report.shared import text
-from jojlab.report.shared.console import new_table
-from jojlab.report.shared.template import Section, Specs, render
+from jojlab.report.shared.console import left, new_table, right
+from jojlab.report.shared.template import Section, Specs
 from jojlab.report.shared.vega import COLOURS
 
 ATTRIBUTE_TITLES = {
@@ -126,14 +126,13 @@ def _share_cells(kinds: Characterisation, operation: str, share: Share | None) -
 def print_kinds(console: Console, label: str, kinds: Characterisation) -> None:
     """Print what kind of I/O one case made, and what its devices did."""
     console.print(f"[bold]{escape(label)}[/bold]: {totals_text(kinds)}")
-    sides = ("left", "left", *("right",) * (len(COLUMNS) - 2))
     reads = "read" in kinds.operations
     shown = len(COLUMNS) if reads else len(COLUMNS) - 4
-    table = new_table(*list(zip(COLUMNS, sides, strict=True))[:shown])
+    table = new_table(*left(*COLUMNS[:2]), *right(*COLUMNS[2:shown]))
     for row in characterisation_cells(kinds):
         table.add_row(*map(escape, row[:shown]))
     console.print(table)
-    devices = new_table(*zip(DEVICE_COLUMNS, ("left", "right", "right", "right"), strict=True))
+    devices = new_table(*left(*DEVICE_COLUMNS[:1]), *right(*DEVICE_COLUMNS[1:]))
     for row in device_cells(kinds):
         devices.add_row(*map(escape, row))
     console.print(devices)
@@ -215,8 +214,9 @@ def kinds_section(summary: RunSummary, run: str, specs: Specs) -> Section | None
             specs[name] = case_charts.shares_chart(rows)
             charts.append((name, title))
         operations.append((operation, charts))
-    html = render(
-        "report/kinds.html",
+    return Section.render(
+        "kinds",
+        "kinds",
         operations=operations,
         first=OPERATIONS[0],
         columns=COLUMNS,
@@ -233,7 +233,6 @@ def kinds_section(summary: RunSummary, run: str, specs: Specs) -> Section | None
         ],
         run=run,
     )
-    return Section("kinds", html)
 
 
 def places_section(summary: RunSummary, run: str, pictures: Specs) -> Section | None:
@@ -260,7 +259,7 @@ def places_section(summary: RunSummary, run: str, pictures: Specs) -> Section | 
             )
     if not found:
         return None
-    return Section("places", render("report/places.html", pictures=found))
+    return Section.render("places", "places", pictures=found)
 
 
 _MOST_PROCESSES = _MOST_DATABASES = 8
@@ -270,10 +269,7 @@ def print_live_trace(console: Console, live: LiveTrace, subject: str) -> None:
     """Print the I/O of the watched processes, and in one line each that of others, and that of
     which it is not known whose it was.
     """
-    table = new_table(
-        ("process", "left"), ("written", "right"), ("writes", "right"),
-        ("read", "right"), ("flushes", "right"),
-    )  # fmt: skip
+    table = new_table(*left("process"), *right("written", "writes", "read", "flushes"))
     # One that discarded blocks alone would be a row of zeros.
     watched = [
         each for each in live.processes

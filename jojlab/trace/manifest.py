@@ -155,9 +155,7 @@ class DatabaseCommits(Struct):
 
 
 class Watch(Struct):
-    """The findings of a live trace about its program, or of everybody where `command` is empty
-    (docs/live-tracing.md).
-    """
+    """The findings of a live trace about its program, or everybody (docs/live-tracing.md)."""
 
     command: list[str]
     scope: Literal["program", "everyone"]
@@ -173,9 +171,7 @@ class Watch(Struct):
 
 
 class Manifest(Struct):
-    """The part of a manifest that joj reads. Only what was traced has lost events and unattributed
-    bytes.
-    """
+    """The part of a manifest that joj reads. Only what was traced has losses."""
 
     schema_version: int
     seed: int

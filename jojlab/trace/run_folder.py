@@ -49,9 +49,7 @@ _MOST_SAVING = 20  # at most a twentieth of the time is spent on writing run.jso
 
 @dataclass
 class CaptureEntry:
-    """One finished capture of a case, or what power cuts left of it; `folder` is relative to the
-    run.
-    """
+    """A finished capture of a case, or what power cuts left of it, in a folder of the run."""
 
     seed: int
     folder: str
@@ -268,18 +266,14 @@ class RunFolder:
         self._note_change()
 
     def power_cuts(self, entry: CaseEntry) -> Iterator[PowerCuts]:
-        """Read what power cuts left of a case, seed by seed, or raise DataError when one is
-        damaged.
-        """
+        """Return what power cuts left of a case by seed; DataError when one is damaged."""
         captures = {each.seed: self._inside(each.folder) for each in entry.captures}
         for each in entry.power_cuts:
             file = self._inside(each.folder) / CUTS
             yield read_cuts(read_checked(file), file, captures.get(each.seed))
 
     def note_inputs(self, case_id: str, inputs: Mapping[str, str]) -> None:
-        """Record the hashes of what a case's fields name; UseError where captures that are there
-        are of other contents.
-        """
+        """Record the hashes of a case's files; UseError where its captures have other contents."""
         entry = self.case(case_id)
         changed = [name for name, own in entry.inputs.items() if inputs.get(name) != own]
         if changed and entry.captures:
@@ -428,12 +422,7 @@ _SEED = 0  # nothing is random
 
 
 def begin(
-    folder: Path,
-    subject: str,
-    where: str,
-    command: Sequence[str],
-    *,
-    has_transactions: bool = True,
+    folder: Path, subject: str, where: str, command: Sequence[str], *, has_transactions: bool = True
 ) -> tuple[RunFolder, Path]:
     """Make a run of one case in `folder`; return it and the folder for its tables.
 

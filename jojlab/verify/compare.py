@@ -18,9 +18,7 @@ from jojlab.model.filesystems import FILESYSTEMS
 
 @dataclass
 class Addresses:
-    """The result of comparing addresses, in bytes; `wrong` has a line for each unit of
-    `unit_bytes`.
-    """
+    """The result of comparing addresses, in bytes; `wrong` has a line for each unit."""
 
     checked_bytes: int = 0
     superseded_bytes: int = 0
@@ -177,9 +175,7 @@ class Verdict:
 
     @property
     def wrong(self) -> bool:
-        """Return whether a byte was said to be another's, or was not seen at all, or a sync
-        another's.
-        """
+        """Return whether a byte was not seen or said to be another's, or a sync another's."""
         wrong = ("misattributed_bytes", "missing_bytes", "wrong_asker_requests")
         return bool(any(self.counts[name] for name in wrong) or self.addresses.wrong)
 

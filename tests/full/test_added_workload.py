@@ -39,8 +39,7 @@ FIELDS = (
         "truncated_bytes",
         "length to which each operation cuts its file",
         512,
-        lowest=0,
-        highest=1 << 20,
+        limits=(0, 1 << 20),
         group="file-truncate",
     ),
 )

@@ -48,9 +48,7 @@ class HomeShare:
 
 @dataclass(frozen=True)
 class AskersShare:
-    """Requests that served several calls at once, over all commits of a case, by whose these were
-    (requests.askers).
-    """
+    """Requests that served several calls at once, by whose these were (requests.askers)."""
 
     part: str
     block_type: str
@@ -218,10 +216,7 @@ def bill_json(bill: Bill) -> dict[str, Any]:
         "case_id": bill.case_id,
         "transactions": bill.transactions,
         "apart": apart_json(bill.apart),
-        "per_commit": {
-            **_per_commit(bill, whole),
-            **bill.latency_ns,
-        },
+        "per_commit": {**_per_commit(bill, whole), **bill.latency_ns},
         "total": vars(whole),
         "within_commit": {"per_commit": _per_commit(bill, total), "total": vars(total)},
         "rows": _rows_json(bill, bill.part("commit")),
@@ -362,10 +357,7 @@ def class_shares(bill: Bill) -> tuple[ClassShare, ...]:
         sums[key] = requests + row.requests, length + row.bytes
     return tuple(
         ClassShare(
-            part,
-            name,
-            bill.per_commit(sums[part, name][0]),
-            bill.per_commit(sums[part, name][1]),
+            part, name, bill.per_commit(sums[part, name][0]), bill.per_commit(sums[part, name][1])
         )
         for part in CAUSED
         for name in CLASSES
@@ -437,9 +429,7 @@ def per_row(lines: Iterable[BillLine], rows: float) -> tuple[BillLine, ...]:
 def grown(
     figure: str, now: Sequence[BillLine], before: Sequence[BillLine] | None
 ) -> tuple[LineDelta, ...]:
-    """Return the lines behind a figure that grew, what grew most first; all, dearest first, where
-    no bill was accepted.
-    """
+    """Return the lines behind a figure that grew, most first; all where no bill was accepted."""
     made_of = (_FIGURES[figure],) if figure in _FIGURES else _TIMES
     own, measure = [line for line in now if any(it.has(line) for it in made_of)], made_of[0].measure
     if before is None:

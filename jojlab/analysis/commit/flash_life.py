@@ -115,9 +115,7 @@ def charge(life: FlashLife, lines: Iterable[Written]) -> FlashLife:
 
 
 def years(nand_bytes: float, commits_a_day: float, flash_bytes: int, cycles: int = CYCLES) -> float:
-    """Return for how long a flash lasts where each commit programs so many bytes; wear is levelled
-    over all of it.
-    """
+    """Return for how long a flash lasts, worn evenly, where each commit programs so many bytes."""
     daily = nand_bytes * commits_a_day
     return flash_bytes * cycles / daily / DAYS_A_YEAR if daily else math.inf
 

@@ -159,9 +159,7 @@ def _events(
 
 
 def _same(run: TracedRun) -> tuple[object, ...]:
-    """Return what neighbours share that are told as one: a flush, and a commit block, stand
-    alone.
-    """
+    """Return what neighbours share that are told as one; a flush and a commit block are alone."""
     own = run.block_type in _OWN
     alone = run.request_id if run.operation == "flush" else run.block_subtype == "commit"
     return run.operation, alone, run.block_type, "" if own else run.file, run.reason, run.fua

@@ -166,9 +166,7 @@ class LiveResult:
 
     @property
     def running_ns(self) -> int:
-        """Return the time from the first BEGIN to the last COMMIT's return, without the checkpoints
-        between.
-        """
+        """Return the time from the first BEGIN to the last COMMIT's return, less checkpoints."""
         return self.end_ns - self.begin_ns - self.between_ns
 
     @property

@@ -92,9 +92,7 @@ class Answer:
 
     @property
     def dataless_bytes_per_commit(self) -> float:
-        """Return the bytes of blocks that a commit of `case` discards or has zeroed: no data of
-        them is sent.
-        """
+        """Return the bytes of blocks that a commit discards or has zeroed: none of them is sent."""
         bill = self.case.bill
         rows = [row for row in bill.rows if row.part in CAUSED] if bill else []
         return bill.per_commit(sum(row.dataless_bytes for row in rows)) if bill else 0.0
@@ -138,9 +136,7 @@ def answer(summary: RunSummary) -> Answer | None:
 
 
 def _journal_reason(reasons: Iterable[ReasonShare]) -> ReasonShare | None:
-    """Return for what the filesystem's journal wrote most while commits ran; None where that is not
-    known.
-    """
+    """Return why the filesystem's journal wrote most while commits ran; None if not known."""
     found = (each for each in reasons if (each.part, each.block_type) == ("commit", "fs-journal"))
     most = max(found, key=lambda each: each.bytes, default=None)
     return most if most and most.reason != "unknown" else None
@@ -162,9 +158,7 @@ def factors(summary: RunSummary, cases: Sequence[CaseSummary]) -> tuple[Factor, 
 def _factor(
     name: str, place: int, cases: Iterable[tuple[tuple[str, ...], Number]]
 ) -> Factor | None:
-    """Return how much the field at `place` of each case's values decides; None where no cases
-    differ in it alone.
-    """
+    """Return how much a case's field at `place` decides; None where no cases differ in it alone."""
     groups: dict[tuple[str, ...], dict[str, float]] = {}
     for values, p50_ns in cases:
         if p50_ns > 0:

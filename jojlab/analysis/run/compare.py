@@ -1,6 +1,4 @@
-"""Compares two runs: which figures of which cases moved, by how much, and which parts of what made
-the runs differ.
-"""
+"""Compares two runs: which figures moved by how much, and what differs in how they were made."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ _TOOLS = (
 
 @dataclass(frozen=True)
 class Move:
-    """The change of a figure from one run to the next that has it, and the parts that
-    differ there.
-    """
+    """The change of a figure from one run to the next that has it, and what differs there."""
 
     old: Number
     new: Number
@@ -167,17 +163,13 @@ class DurabilityChange:
 
     @property
     def differs(self) -> bool:
-        """Return whether it was tested in both: what one run did not test is not known to
-        differ.
-        """
+        """Return whether it was tested in both: what one run did not test is not known."""
         return bool(self.old and self.new)
 
 
 @dataclass(frozen=True)
 class OneSided:
-    """The cases, seeds and figures that one run has and the other has not. Figures are by case_id,
-    of cases that both have.
-    """
+    """The cases, and by case_id the figures, that one run has and the other has not."""
 
     cases: tuple[str, ...] = ()
     figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -277,9 +269,7 @@ def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()
 
 
 def _durability_differs(old: Durability | None, new: Durability | None) -> bool:
-    """Return whether it differs; of unlike numbers of states only the worst outcomes are
-    compared.
-    """
+    """Return whether it differs; of unlike numbers of states only the worst outcomes count."""
     if old is None or new is None:
         return old is not new
     if old.requested_states != new.requested_states:

@@ -140,9 +140,7 @@ class Durability:
 
     @property
     def is_unsafe(self) -> bool:
-        """Return whether harm was seen, which proves the case unsafe; otherwise nothing is
-        proven.
-        """
+        """Return whether harm was seen, which proves the case unsafe; nothing else is proof."""
         return bool(self.worst)
 
     @property

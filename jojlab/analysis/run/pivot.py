@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.foundation.errors import UseError
-from jojlab.foundation.printable import nearest
+from jojlab.foundation.errors import UseError, refuse_unknown
 from jojlab.model.figures import FIGURES, Number
 
 # Axes that are no field of a case: its variant, and its part of a run of several experiments.
@@ -40,15 +39,13 @@ def pivot(summary: RunSummary, names: Sequence[str], figure: str) -> Pivot:
 
     Raises UseError for a name that is no field of a case, or no figure.
     """
-    if figure not in FIGURES:
-        raise UseError(f"no figure {figure!r}{nearest(figure, FIGURES)}", "see joj list figures")
+    refuse_unknown(figure, FIGURES, f"no figure {figure!r}", "see joj list figures")
     places = _places(summary)
     axes = _axes(summary, places)
     known = dict.fromkeys(name for place in places for name in place)
+    remedy = f"the cases differ in: {', '.join(axes)}" if axes else "there is one case"
     for name in names:
-        if name not in known:
-            remedy = f"the cases differ in: {', '.join(axes)}" if axes else "there is one case"
-            raise UseError(f"--by {name}: no field of a case{nearest(name, known)}", remedy)
+        refuse_unknown(name, known, f"--by {name}: no field of a case", remedy)
     if len(set(names)) < len(names):
         raise UseError(f"--by {','.join(names)}: a field is named twice", "name each field once")
     *named, across = names
@@ -75,11 +72,9 @@ def sorted_cases(summary: RunSummary, name: str) -> list[CaseSummary]:
     """
     key = name.removeprefix("-")
     fields = dict.fromkeys(field for case in summary.cases for field in case.case)
-    if key not in FIGURES and key not in fields:
-        raise UseError(
-            f"--sort {name}: neither a figure nor a field{nearest(key, (*FIGURES, *fields))}",
-            "see joj list figures and joj list fields",
-        )
+    remedy = "see joj list figures and joj list fields"
+    known = (*FIGURES, *fields)
+    refuse_unknown(key, known, f"--sort {name}: neither a figure nor a field", remedy)
 
     def value(case: CaseSummary) -> Any:
         return (case.figures.median if key in FIGURES else case.case).get(key)

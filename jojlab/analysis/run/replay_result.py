@@ -1,6 +1,4 @@
-"""The result of a replay, how well it kept to its recording: from the manifest of a capture, its
-entry `replay`.
-"""
+"""The result of a replay, and how well it kept to its recording, from a capture's manifest."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ from jojlab.trace.capture import Capture
 
 @dataclass(frozen=True)
 class CallSum:
-    """Calls of one name or of one thread, their time in the kernel, and how many of them ended
-    otherwise than recorded.
-    """
+    """Calls of a name or a thread, their time in the kernel, and how many ended otherwise."""
 
     name: str
     calls: int

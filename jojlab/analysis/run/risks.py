@@ -76,9 +76,7 @@ def _doubts_of_sight(observation: Observation) -> Iterator[Unknown]:
 
 
 def verifiable(case: Mapping[str, Any], hazards: Iterable[Hazard]) -> tuple[Hazard, ...]:
-    """Return the hazards that power cuts of a case can show: of a replay what its syncs promised is
-    judged, and no commit.
-    """
+    """Return the hazards that power cuts of a case can show: of a replay, those of its syncs."""
     workload = WORKLOADS.get(str(case.get("workload")))
     if not workload or not workload.judges_syncs:
         return tuple(hazards)

@@ -455,9 +455,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
 
 
 class Depth(enum.IntEnum):
-    """The depth of a question: figures alone; bills, traces and bins too; traffic and fine bins
-    too.
-    """
+    """The depth of a question: figures; bills, traces and bins too; traffic and fine bins too."""
 
     FIGURES = 0
     COMMITS = 1

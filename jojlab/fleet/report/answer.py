@@ -15,7 +15,7 @@ from jojlab.fleet.report.words import TextTable, known_name, loss_lines, size_of
 from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.study import FleetStudy
 from jojlab.report.shared import text
-from jojlab.report.shared.console import new_table
+from jojlab.report.shared.console import left, new_table, right
 from jojlab.report.shared.short_answer import (
     count,
     duration,
@@ -180,10 +180,8 @@ def _print(console: Console, text_table: TextTable, most: int) -> None:
     if not text_table.rows:
         return
     console.print(f"\n[bold]{escape(text_table.title)}[/bold]")
-    sides = [
-        "left" if place < text_table.words else "right" for place in range(len(text_table.columns))
-    ]
-    table = new_table(*zip(text_table.columns, sides, strict=True))
+    words, numbers = text_table.columns[: text_table.words], text_table.columns[text_table.words :]
+    table = new_table(*left(*words), *right(*numbers))
     for row in text_table.rows[:most]:
         table.add_row(*map(escape, row))
     console.print(table)

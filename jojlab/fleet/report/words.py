@@ -36,9 +36,7 @@ class TextTable(NamedTuple):
 
 
 def size_of(value: float | None, most: int = 4) -> str:
-    """Return bytes as 1.5 MB, by powers of ten and with so many digits that count; a dash where
-    they are not known.
-    """
+    """Return bytes as 1.5 MB, by powers of ten; a dash where they are not known."""
     if value is None:
         return "–"
     for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

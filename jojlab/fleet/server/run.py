@@ -1,6 +1,4 @@
-"""The ASGI application, its routes and what runs beside them; uvicorn runs it until a signal asks
-to end.
-"""
+"""The ASGI application, its routes and what runs beside them; uvicorn runs it until a signal."""
 
 from __future__ import annotations
 

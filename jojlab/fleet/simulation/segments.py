@@ -170,9 +170,7 @@ def _table_of_rows(table: str, rows: list[dict[str, Any]]) -> pa.Table:
 
 @dataclass(frozen=True)
 class SimulatedFleet:
-    """The fleet that is simulated: devices made-0001 on, the n-th like user n of AndroTrace, of
-    four in turn.
-    """
+    """The fleet that is simulated: devices made-0001 on, in turn like users 1 to 4."""
 
     devices: int
     days: int

@@ -185,10 +185,7 @@ class Store:
             self._synced.add(folder)
 
     def _send(self, source: Path, key: str) -> None:
-        with (
-            source.open("rb") as stream,
-            self.filesystem.open_output_stream(self.path(key)) as out,
-        ):
+        with source.open("rb") as stream, self.filesystem.open_output_stream(self.path(key)) as out:
             while block := stream.read(1 << 20):
                 out.write(block)
 

@@ -28,9 +28,7 @@ Answer = TypeVar("Answer")
 
 
 class FleetEngine(Protocol):
-    """The engine that runs SQL over the tables of schema/fleet/, with the columns `device` and
-    `day` added.
-    """
+    """The engine that runs SQL over the tables of schema/fleet/, with columns device and day."""
 
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows of one SELECT, in DuckDB's SQL; `parameters` stand in it as $NAME."""

@@ -269,9 +269,7 @@ def _initramfs(
 
 
 def shared_libraries(program: Path) -> list[Path]:
-    """Return the shared libraries that a program loads, its loader among them, as ldd(1) finds
-    them.
-    """
+    """Return the shared libraries that a program loads, and its loader, as ldd(1) finds them."""
     found = []
     for line in run_tool(["ldd", str(program)], f"list libraries of {program}").splitlines():
         if "not found" in line:

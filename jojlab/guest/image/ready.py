@@ -121,9 +121,7 @@ def _ready(
 
 
 def _programs(extras: Extras, architecture: Architecture) -> Mapping[str, str]:
-    """Return the path of every program that is looked up, or raise MachineError when one is
-    missing.
-    """
+    """Return the path of every program that is looked up; MachineError when one is missing."""
     packages = {architecture.qemu: architecture.qemu_package}
     if architecture == X86_64:
         packages = {**MKFS_PACKAGES, **dict(extras.programs), **packages}

@@ -19,9 +19,8 @@ import msgspec
 
 from jojlab.foundation.cache import Cache, sha256
 from jojlab.foundation.document import checked, read_toml
-from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.errors import MachineError, refuse_unknown
 from jojlab.foundation.places import KERNELS
-from jojlab.foundation.printable import nearest
 from jojlab.foundation.tools import package_version, run_tool
 from jojlab.guest.kernel.archive import Archive, Source, suite_sources
 from jojlab.guest.kernel.installed import newest_release
@@ -147,11 +146,8 @@ def read_named(name: str, kernels: Path = KERNELS) -> NamedKernel:
     """Read the file of a kernel; UseError naming the nearest where there is none of that name."""
     path = kernels / f"{name}.toml"
     known = sorted(file.stem for file in kernels.glob("*.toml"))
-    if name not in known:
-        raise UseError(
-            f"no kernel {name!r}{nearest(name, known)}",
-            f"known: installed, {', '.join(known)}; docs/kernels.md says how to add one",
-        )
+    remedy = f"known: installed, {', '.join(known)}; docs/kernels.md says how to add one"
+    refuse_unknown(name, known, f"no kernel {name!r}", remedy)
     return checked(read_toml(path, FORM)[1], NamedKernel, str(path), FORM)
 
 
@@ -182,11 +178,7 @@ def kernel_of(entry: Path, suite: str, architecture: Architecture) -> ArchiveKer
 
 
 def fetch_kernel(
-    cache: Cache,
-    sources: Sequence[Source],
-    pattern: str,
-    architecture: Architecture,
-    folder: Path,
+    cache: Cache, sources: Sequence[Source], pattern: str, architecture: Architecture, folder: Path
 ) -> None:
     """Put the packages of the newest kernel whose release matches a pattern into a folder.
 

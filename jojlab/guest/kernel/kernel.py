@@ -99,9 +99,7 @@ _MOST_BYTES = 1 << 30
 
 
 def unpack_elf(image: bytes) -> bytes:
-    """Return the ELF kernel inside a bzImage, or raise MachineError when it is none or packed
-    unusually.
-    """
+    """Return the ELF kernel inside a bzImage; MachineError when it is none, or packed oddly."""
     if len(image) < 0x260 or image[0x202:0x206] != b"HdrS":
         raise MachineError("the kernel package holds no x86 bzImage", _REMEDY)
     (protocol,) = struct.unpack_from("<H", image, 0x206)

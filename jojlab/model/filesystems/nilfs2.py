@@ -27,9 +27,7 @@ _SUPERBLOCK_BYTES = 4096
 
 
 def read_disk_map(disk: Path) -> DiskMap:
-    """Return the map of a disk; ToolError where dumpseg, which reads block devices,
-    cannot report it.
-    """
+    """Return the map of a disk; ToolError where dumpseg, for block devices, cannot report it."""
     with _loop(disk) as device:
         about = tool_output("nilfs-tune", "-l", device, package=_PACKAGE)
         count = read_number(r"Number of segments:\s+(\d+)", about)

@@ -41,8 +41,7 @@ FIELDS: tuple[Field, ...] = (
         "threads",
         "threads, each with its own file or directory; transactions are divided among them",
         1,
-        lowest=1,
-        highest=100,
+        limits=(1, 100),
         group=THREADS,
     ),
     Field(
@@ -58,25 +57,18 @@ FIELDS: tuple[Field, ...] = (
         "overlap_percent",
         "for access shuffled: percentage of operations on a record that was already used",
         0,
-        lowest=0,
-        highest=100,
+        limits=(0, 100),
         group=RECORDS,
     ),
     Field(
-        "record_bytes",
-        "bytes of one write or read",
-        4096,
-        lowest=1,
-        highest=16 << 20,
-        group=RECORD_FILES,
+        "record_bytes", "bytes of one write or read", 4096, limits=(1, 16 << 20), group=RECORD_FILES
     ),
     Field(
         "file_bytes",
         "initial size of each thread's file, rounded down to whole records; for append, its "
         "largest size. The limit is the guest's memory, which holds the device",
         16 << 20,
-        lowest=1,
-        highest=4 << 30,
+        limits=(1, 4 << 30),
         group=RECORD_FILES,
     ),
     Field(
@@ -95,8 +87,7 @@ FIELDS: tuple[Field, ...] = (
         "operations per call of sync_mode; 1 if it has no call. Writes after the last call count "
         "as deferred. file-passes syncs by fsync, and also at the end of each pass that writes",
         1,
-        lowest=1,
-        highest=1_000_000,
+        limits=(1, 1_000_000),
         group=SYNCED,
     ),
     Field(
@@ -104,8 +95,7 @@ FIELDS: tuple[Field, ...] = (
         "percentage of operations that read a record instead, with the same access; exact in every "
         "hundred operations. The page cache is empty at first",
         0,
-        lowest=0,
-        highest=99,
+        limits=(0, 99),
         group=WRITE,
     ),
     Field(
@@ -142,13 +132,7 @@ FIELDS: tuple[Field, ...] = (
         ("off", "on"),
         group=METADATA,
     ),
-    Field(
-        "sync_directory",
-        "fsync the parent directory",
-        "off",
-        ("off", "on"),
-        group=METADATA,
-    ),
+    Field("sync_directory", "fsync the parent directory", "off", ("off", "on"), group=METADATA),
 )
 
 

@@ -6,6 +6,8 @@ and 2.1); interior pages, a few per cent, are left out.
 
 from __future__ import annotations
 
+from functools import partial
+
 from jojlab.model.architecture import X86_64
 from jojlab.model.field import Changes, Field, FieldKind, Settings
 from jojlab.model.filesystem import MIB
@@ -33,6 +35,8 @@ _WAL_PORTION_BYTES = 64 * MIB
 # The SQLite that the agent comes with.
 BUNDLED = "bundled"
 
+_setting = partial(Field, group=SQLITE, changes=Changes.MEANS)
+_row_field = partial(Field, group=ROWS)
 FIELDS: tuple[Field, ...] = (
     Field(
         "sqlite",
@@ -45,35 +49,18 @@ FIELDS: tuple[Field, ...] = (
         changes=Changes.TARGET,
         built_in=(BUNDLED,),
     ),
-    Field(
-        "journal_mode",
-        "PRAGMA journal_mode",
-        "truncate",
-        JOURNAL_MODES,
-        group=SQLITE,
-        changes=Changes.MEANS,
-        names_itself=True,
-    ),
-    Field(
-        "synchronous",
-        "PRAGMA synchronous",
-        "full",
-        ("off", "normal", "full", "extra"),
-        group=SQLITE,
-        changes=Changes.MEANS,
-    ),
-    Field(
+    _setting("journal_mode", "PRAGMA journal_mode", "truncate", JOURNAL_MODES, names_itself=True),
+    _setting("synchronous", "PRAGMA synchronous", "full", ("off", "normal", "full", "extra")),
+    _setting(
         "sync_call",
         "system call that SQLite uses to sync; fsync is its build default. fdatasync-of-size: "
         "fdatasync where a file's size or a directory has changed since its last sync, else the "
         "data alone, without inode and flush, as F2FS of Linux 3.8 made of fdatasync",
         "fsync",
         ("fsync", "fdatasync", "fdatasync-of-size"),
-        group=SQLITE,
-        changes=Changes.MEANS,
         names_itself=True,
     ),
-    Field(
+    _setting(
         "dropped_sync",
         "syncs that SQLite is made to leave out, as one with a fault would: those of the rollback "
         "journal (of the redo log, with vfs = redo), of the WAL, of the database, or of the "
@@ -81,16 +68,12 @@ FIELDS: tuple[Field, ...] = (
         "after a rollback journal was truncated, which SQLite made none of before 2014",
         "none",
         ("none", "journal", "wal", "database", "directory", "truncated-journal"),
-        group=SQLITE,
-        changes=Changes.MEANS,
     ),
-    Field(
+    _setting(
         "batch_atomic_write",
         "whether SQLite may commit with F2FS's atomic write instead of a rollback journal",
         "off",
         ("off", "on"),
-        group=SQLITE,
-        changes=Changes.MEANS,
     ),
     Field(
         "regime",
@@ -106,170 +89,116 @@ FIELDS: tuple[Field, ...] = (
         "burst_transactions",
         "for regime = reopened: transactions of a connection from opening it to closing it",
         10,
-        lowest=1,
-        highest=1_000_000,
+        limits=(1, 1_000_000),
         group=SQLITE,
     ),
-    Field(
+    _row_field(
         "initial_rows",
         "rows of each table before the first transaction; default: for delete, as many as it "
         "deletes; for update 1000; for insert 0, or 1000 if there are selects",
         None,
-        lowest=0,
-        highest=10_000_000,
-        group=ROWS,
+        limits=(0, 10_000_000),
     ),
-    Field(
-        "value_bytes",
-        "bytes of a row's value; ATC'13 inserted 100",
-        100,
-        lowest=0,
-        highest=100_000,
-        group=ROWS,
+    _row_field(
+        "value_bytes", "bytes of a row's value; ATC'13 inserted 100", 100, limits=(0, 100_000)
     ),
-    Field(
-        "key_order",
-        "order of the keys",
-        "sequential",
-        ("sequential", "random"),
-        group=ROWS,
-    ),
-    Field(
-        "page_size_bytes",
-        "PRAGMA page_size, a power of two",
-        4096,
-        lowest=512,
-        highest=65536,
-        group=SQLITE,
-        changes=Changes.MEANS,
-    ),
-    Field(
+    _row_field("key_order", "order of the keys", "sequential", ("sequential", "random")),
+    _setting("page_size_bytes", "PRAGMA page_size, a power of two", 4096, limits=(512, 65536)),
+    _setting(
         "wal_autocheckpoint_pages",
         "WAL pages after which a checkpoint is due; 0: only at the end. SQLite's default is 1000",
         1000,
-        lowest=0,
-        highest=1_000_000,
-        group=SQLITE,
-        changes=Changes.MEANS,
+        limits=(0, 1_000_000),
     ),
-    Field(
+    _setting(
         "autocheckpoint",
         "who runs a due checkpoint: the workload, as a separate step after the commit, or SQLite "
         "inside COMMIT, as in an app",
         "workload",
         ("workload", "sqlite"),
-        group=SQLITE,
-        changes=Changes.MEANS,
     ),
-    Field(
+    _setting(
         "checkpoint_mode",
         "argument of PRAGMA wal_checkpoint; after restart and truncate the next commit starts the "
         "WAL from its beginning",
         "passive",
         ("passive", "full", "restart", "truncate"),
-        group=SQLITE,
-        changes=Changes.MEANS,
     ),
-    Field(
+    _row_field(
         "connections",
         "SQLite connections, one thread each; transactions are divided among them",
         1,
-        lowest=1,
-        highest=100,
-        group=ROWS,
+        limits=(1, 100),
     ),
-    Field(
+    _row_field(
         "sharing",
         "own: each connection has its own databases; shared: all use the same ones, and each waits "
         "while another writes (busy_retries counts the waits)",
         "own",
         ("own", "shared"),
-        group=ROWS,
     ),
-    Field(
+    _row_field(
         "databases",
         "attached databases, all changed in every transaction. With several, delete, truncate and "
         "persist use a super-journal; the other journal modes are not atomic across them",
         1,
-        lowest=1,
-        highest=10,
-        group=ROWS,
+        limits=(1, 10),
     ),
-    Field(
-        "tables",
-        "tables per database; changes and selects take them in turn",
-        1,
-        lowest=1,
-        highest=100,
-        group=ROWS,
+    _row_field(
+        "tables", "tables per database; changes and selects take them in turn", 1, limits=(1, 100)
     ),
-    Field(
+    _row_field(
         "statements",
         "rows that a transaction changes in each database, one statement each",
         1,
-        lowest=1,
-        highest=1000,
-        group=ROWS,
+        limits=(1, 1000),
     ),
-    Field(
+    _row_field(
         "selects",
         "rows that a transaction selects in each database before its changes; drawn from the "
         "initial rows",
         0,
-        lowest=0,
-        highest=1000,
-        group=ROWS,
+        limits=(0, 1000),
     ),
-    Field(
+    _row_field(
         "interval_us",
         "idle time between two transactions, in us; throughput includes it",
         0,
-        lowest=0,
-        highest=60_000_000,
-        group=ROWS,
+        limits=(0, 60_000_000),
     ),
-    Field(
+    _row_field(
         "second_name",
         "on: every second transaction of a connection finds its last database with a second name, "
         "a hard link, as `cp -l` leaves one; with vfs = redo it commits in SQLite's own way",
         "off",
         ("off", "on"),
-        group=ROWS,
     ),
-    Field(
+    _setting(
         "locking_mode",
         "PRAGMA locking_mode; exclusive keeps the rollback journal between transactions and the "
         "WAL's index in memory",
         "normal",
         ("normal", "exclusive"),
-        group=SQLITE,
-        changes=Changes.MEANS,
     ),
-    Field(
+    _setting(
         "secure_delete",
         "PRAGMA secure_delete: overwrite deleted rows with zeroes; fast: only where that costs no "
         "I/O",
         "off",
         ("off", "on", "fast"),
-        group=SQLITE,
-        changes=Changes.MEANS,
     ),
-    Field(
+    _setting(
         "auto_vacuum",
         "PRAGMA auto_vacuum; incremental keeps the map of pages but frees nothing by itself",
         "none",
         ("none", "full", "incremental"),
-        group=SQLITE,
-        changes=Changes.MEANS,
     ),
-    Field(
+    _setting(
         "temp_store",
         "PRAGMA temp_store; no operation of sqlite-insert, sqlite-update and sqlite-delete makes a "
         "temporary file, so it costs them nothing",
         "default",
         ("default", "file", "memory"),
-        group=SQLITE,
-        changes=Changes.MEANS,
     ),
     Field(
         "attached_settings",
@@ -279,7 +208,7 @@ FIELDS: tuple[Field, ...] = (
         ("set", "sqlite"),
         group=SQLITE,
     ),
-    Field(
+    _setting(
         "vfs",
         "what stands between SQLite and its own VFS. wal: joj_wal, which fills a WAL with zeros as "
         "it grows, keeps it when the database is closed, and syncs it by fdatasync on ext4 and "
@@ -288,8 +217,6 @@ FIELDS: tuple[Field, ...] = (
         "Btrfs. What they are not for they leave as it is (docs/cure.md)",
         "none",
         ("none", "wal", "redo"),
-        group=SQLITE,
-        changes=Changes.MEANS,
     ),
     Field(
         "scripts",

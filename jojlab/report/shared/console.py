@@ -42,9 +42,7 @@ _UNCUT = 10_000
 
 
 def terminal(piped: int = _UNCUT, *, stderr: bool = False) -> QuietConsole:
-    """Return the console of standard output, or of standard error; piped text has so many columns,
-    and is else not cut.
-    """
+    """Return the console of standard output, or error; piped text has so many columns."""
     stream = sys.stderr if stderr else sys.stdout
     return QuietConsole(width=None if stream.isatty() else piped, highlight=False, stderr=stderr)
 
@@ -63,7 +61,20 @@ def print_some(console: Console, title: str, lines: Sequence[str], command: str)
         console.print(f"{title} {further:,} more: {command} names them")
 
 
-def new_table(*columns: tuple[str, str]) -> Table:
+Column = tuple[str, str]
+
+
+def left(*titles: str) -> tuple[Column, ...]:
+    """Return columns of words."""
+    return tuple((title, "left") for title in titles)
+
+
+def right(*titles: str) -> tuple[Column, ...]:
+    """Return columns of numbers."""
+    return tuple((title, "right") for title in titles)
+
+
+def new_table(*columns: Column) -> Table:
     """Return an empty table of columns (title, side); numbers, on the right, are not wrapped, and
     of words on the left, where they are wrapped, no letter is left out.
     """
@@ -79,10 +90,7 @@ def new_table(*columns: tuple[str, str]) -> Table:
 
 
 def print_wide_table(
-    console: Console,
-    columns: Sequence[tuple[str, str]],
-    rows: Iterable[Sequence[str]],
-    naming: int = 1,
+    console: Console, columns: Sequence[Column], rows: Iterable[Sequence[str]], naming: int = 1
 ) -> None:
     """Print a table of markup; where it is wider than the terminal, several below one another. The
     first columns, so many, name the rows, and stand in each.

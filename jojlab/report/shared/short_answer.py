@@ -1,6 +1,4 @@
-"""The lines that a short answer is made of: at most six of at most 100 columns, whose numbers have
-three digits that count.
-"""
+"""The lines of a short answer: at most six of 100 columns, with numbers of three digits."""
 
 from __future__ import annotations
 

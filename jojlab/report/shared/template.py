@@ -63,6 +63,11 @@ class Section(NamedTuple):
     name: str
     html: Markup
 
+    @classmethod
+    def render(cls, name: str, template: str, /, **values: Any) -> Section:
+        """Return the section that jojlab/report/TEMPLATE.html makes of `values`."""
+        return cls(name, render(f"report/{template}.html", **values))
+
 
 def render(template: str, **values: Any) -> Markup:
     """Return what a template ("report/bill.html") makes of `values`."""

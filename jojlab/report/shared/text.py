@@ -105,9 +105,7 @@ def axis_unit(name: str) -> tuple[str, float]:
 
 
 def times(ratio: Number) -> str:
-    """Return how many times as fast, as 1.9, 12 or 207: two digits that count, never rounded off
-    before the point.
-    """
+    """Return how many times as fast: 1.9, 12 or 207; all digits before the point are right."""
     return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 

@@ -1,6 +1,4 @@
-"""Writes captures in the formats of other tools. All read the requests of a capture in issue order,
-with their files.
-"""
+"""Writes captures in formats of other tools: requests in issue order, with their files."""
 
 from __future__ import annotations
 

@@ -75,9 +75,7 @@ def lost_events(line: str) -> int:
 
 
 def parse(line: str) -> Event | None:
-    """Return the event of a line, None for one that is about no blocks, or raise ValueError if it
-    is bad.
-    """
+    """Return the event of a line, None if it is about no blocks; ValueError if it is bad."""
     match = _LINE.fullmatch(line)
     if not match:
         raise ValueError("not DEVICE CPU SEQUENCE TIME PID ACTION ...")

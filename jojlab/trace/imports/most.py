@@ -53,9 +53,7 @@ def lost_events(_line: str) -> int:
 
 
 def parse(line: str) -> Event | None:
-    """Return the event of a line, None for one that is about no blocks, or raise ValueError if it
-    is bad.
-    """
+    """Return the event of a line, None if it is about no blocks; ValueError if it is bad."""
     fields = line.split("\t")
     if len(fields) not in (8, 9):
         raise ValueError(f"{len(fields)} fields between tabs, not 8 or 9")

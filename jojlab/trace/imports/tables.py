@@ -42,9 +42,7 @@ def file_kind(path: str, paths: Collection[str]) -> str:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Return whether a name fits; only a pattern with a capital letter tells capitals from small
-    ones.
-    """
+    """Return whether a name fits; a capital in the pattern tells capitals from small letters."""
     return fnmatch.fnmatchcase(name.lower() if pattern == pattern.lower() else name, pattern)
 
 
