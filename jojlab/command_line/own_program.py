@@ -1,6 +1,4 @@
-"""The options of commands that take a program of the user's in the place of an experiment, and the
-experiment that is made of it.
-"""
+"""The options of commands that take a user's program for an experiment, and that experiment."""
 
 from __future__ import annotations
 

@@ -39,19 +39,14 @@ Answers = dict[str, list[Any]]
 
 @dataclass(frozen=True)
 class PowerCutJudge:
-    """Cuts the power of cases like those of a campaign; `failures` has the reason of each that has
-    no answer, by case and seed.
-    """
+    """Cuts the power of cases like a campaign's; `failures` has reasons by case and seed."""
 
     campaign: Campaign
     states: int
     failures: dict[str, str] = field(default_factory=dict)
 
     def answers(self, cases: Sequence[Case], title: str) -> Answers:
-        """Return what power cuts left of the cases that are not skipped.
-
-        Raises Signalled, which says what is kept of it.
-        """
+        """Return what power cuts left of the cases; Signalled says what is kept of it."""
         planned, options = self.campaign.planned, self.campaign.lab.options
         experiment = replace(planned.experiment, cases=tuple(cases))
         campaign = replace(self.campaign, planned=planned._replace(experiment=experiment))

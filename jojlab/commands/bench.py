@@ -1,6 +1,4 @@
-"""joj bench: workloads in a directory of this machine, in real time; mobibench takes Mobibench's
-flags and prints its result lines.
-"""
+"""joj bench: workloads in a directory of this machine; mobibench is as Mobibench's program."""
 
 from __future__ import annotations
 
@@ -224,7 +222,7 @@ def mobibench(arguments: tuple[str, ...]) -> int:
     try:
         with Cache.default().work_dir() as temporary:
             run = _run_mobibench(flags, temporary / "run")
-            code = _print_replay(run, flags) if flags.script else _print_mobibench(run, flags)
+            code = _print_mobibench(run, flags)
     finally:
         if is_new:
             flags.directory.rmdir()
@@ -260,38 +258,28 @@ def _print_mobibench(run: RunFolder, flags: MobibenchFlags) -> int:
     data = Dataset.from_runs(run)
     (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
+    result, numbers, is_database = live_result(data), flags.numbers, flags.is_database
     configuration: dict[str, Any] = capture.manifest["configuration"]
-    result = live_result(data)
-    numbers, is_database = flags.numbers, flags.is_database
-    _print_lines(lines.database_lines(configuration))
-    _print_lines(lines.result_lines(result, numbers, figures.median, is_database=is_database))
-    _print_lines(["Err string : No error"])
-    for note in lines.notes(result, numbers, configuration):
-        print(f"joj: {note}", file=sys.stderr)
-    if flags.latency_file:
+    if flags.script:
+        _print_lines(lines.script_lines(flags.directory, configuration))
+        found = lines.replay_result_lines(result, capture.manifest["replay"], figures.median)
+        notes = lines.replay_notes(capture.manifest)
+        mode, line, kb = "replay mode", found[1], 0
+    else:
+        _print_lines(lines.database_lines(configuration))
+        found = lines.result_lines(result, numbers, figures.median, is_database=is_database)
+        notes = lines.notes(result, numbers, configuration)
+        mode = lines.mode_words(numbers)
         line = lines.time_line(result, numbers, is_database=is_database)
-        _append_lines(flags.latency_file, lines.latency_lines(result, numbers, line))
-    if flags.rate_file:
-        _append_lines(flags.rate_file, lines.rate_lines(numbers, rates_per_second(result)))
-    return FINE
-
-
-def _print_replay(run: RunFolder, flags: MobibenchFlags) -> int:
-    data = Dataset.from_runs(run)
-    (figures,) = case_figures(data).values()
-    (_, _, capture) = next(run.captures())
-    result = live_result(data)
-    _print_lines(lines.script_lines(flags.directory, capture.manifest["configuration"]))
-    found = lines.replay_result_lines(result, capture.manifest["replay"], figures.median)
-    _print_lines(found)
-    _print_lines(["Err string : No error"])
-    for note in lines.replay_notes(capture.manifest):
+        kb = 0 if numbers["a"] in (1, 3) else numbers["r"]
+    _print_lines([*found, "Err string : No error"])
+    for note in notes:
         print(f"joj: {note}", file=sys.stderr)
     if flags.latency_file:
-        _append_lines(flags.latency_file, lines.replay_latency_lines(result, found))
+        _append_lines(flags.latency_file, lines.latency_lines(mode, result, line))
     if flags.rate_file:
-        _append_lines(flags.rate_file, lines.replay_rate_lines(rates_per_second(result)))
-    return INCOMPLETE if capture.incomplete else FINE
+        _append_lines(flags.rate_file, lines.rate_lines(mode, rates_per_second(result), kb))
+    return INCOMPLETE if flags.script and capture.incomplete else FINE
 
 
 def _print_lines(lines: Iterable[str]) -> None:

@@ -1,6 +1,4 @@
-"""joj export and joj repro: a capture in the format of another tool, and the disks of one state
-that a power cut left, before anything has recovered them.
-"""
+"""joj export and joj repro: a capture in another tool's format, and the disks after a power cut."""
 
 from __future__ import annotations
 

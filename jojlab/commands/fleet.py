@@ -1,6 +1,4 @@
-"""joj fleet: serve, enrol, devices, revoke and compact are of its server and store; report and
-device ask it; simulate and demo make one.
-"""
+"""joj fleet: its server and store, its reports, and fleets that are simulated."""
 
 from __future__ import annotations
 

@@ -79,10 +79,7 @@ def runs_by_wall_clock(cases: Sequence[Case]) -> bool:
 
 
 def refuse_devices(settings: Mapping[str, Value], profiles: Mapping[str, Profile]) -> str:
-    """Say why a case cannot be run on its devices; empty when it can.
-
-    `profiles` are those of the modelled ones, by name.
-    """
+    """Say why a case cannot be run on its devices, by their profiles; empty when it can."""
     name, journal = str(settings["device"]), str(settings["journal_device"])
     if journal == NO_DEVICE and (values := device_values(settings, "journal_device")):
         return f"journal_device.{next(iter(values))} is of no device: journal_device is {NO_DEVICE}"

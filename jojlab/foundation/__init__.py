@@ -1,3 +1,1 @@
-"""The ground of every other room: errors, the files that come with jojlab, tools of this machine,
-hashes, the cache. Imports nothing else of jojlab.
-"""
+"""The ground of every other room, with errors, places, tools, hashes and the cache."""

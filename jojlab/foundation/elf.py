@@ -23,10 +23,7 @@ class Elf:
 
 
 def read_elf(path: Path) -> Elf | None:
-    """Return what a file says; None where it is no ELF file, or damaged.
-
-    Raises OSError when it cannot be read.
-    """
+    """Return what a file says; None if it is no ELF file, or damaged; OSError if unreadable."""
     # Here, as they take as long to load as all else of joj bill, whose cases have no program.
     from elftools.common.exceptions import ELFError
     from elftools.elf.dynamic import DynamicSection

@@ -1,6 +1,4 @@
-"""The errors a user meets: what failed, what to do about it, and the exit code that says so;
-errors of a disk, a full one above all, get a remedy.
-"""
+"""The errors that a user meets: what failed, what to do about it, and the exit code for it."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ class UseError(JojError):
 
 
 def refuse_unknown(word: str, known: Iterable[str], message: str, remedy: str = "") -> None:
-    """Raise UseError for a word that is none of the known ones, with the nearest of them; where
-    there is no other remedy, with all.
-    """
+    """Raise UseError for a word that is not known, with the nearest; without a remedy, with all."""
     known = tuple(known)
     if word not in known:
         message += nearest(word, known)

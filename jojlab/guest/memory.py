@@ -24,10 +24,7 @@ BESIDE_MIB = 512
 
 
 def memory_mib(contents_bytes: int) -> int:
-    """Return the memory of a guest whose disks will hold `contents_bytes`.
-
-    Raises UseError where no size has room for them.
-    """
+    """Return the memory of a guest whose disks hold so much; UseError where none has room."""
     for size in SIZES_MIB:
         if contents_bytes <= size * MIB * EXPECTED_PERCENT // 100:
             return size

@@ -105,10 +105,7 @@ CORES = {
 
 
 def plugin(cache: Cache) -> Path:
-    """Return the plugin, compiled once per source and compiler.
-
-    Raises MachineError where a source or the compiler is missing.
-    """
+    """Return the plugin, compiled once; MachineError without its source or a compiler."""
     missing = [name for name in _SOURCES if not (_FOLDER / name).is_file()]
     if missing:
         raise MachineError(f"no {_FOLDER / missing[0]}", RESTORE)

@@ -56,9 +56,7 @@ def kill_all(thread_id: int | None = None) -> None:
 async def wait_for_any(
     futures: Collection[asyncio.Future[Any]], process_id: int, timeout_s: float
 ) -> None:
-    """Wait until a future is done, or so much time has passed in which a process ran or slept: in
-    the rest it waited for a processor.
-    """
+    """Wait until a future is done, or a process has run or slept, not waited, for so long."""
     end_s = time.monotonic() + timeout_s - _waiting_s(process_id)
     while (left_s := end_s + _waiting_s(process_id) - time.monotonic()) > 0:
         done, _ = await asyncio.wait(futures, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,4 @@
-"""The files that a program of this machine needs in a guest: its loader and libraries by its ELF
-headers, or its interpreter.
-"""
+"""The files that a program needs in a guest: loader, libraries by ELF headers, interpreter."""
 
 from __future__ import annotations
 

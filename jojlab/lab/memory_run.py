@@ -57,10 +57,7 @@ def fold(files: dict[str, bytes]) -> None:
 
 
 def read_modelled(plain: Outcome, outcome: Outcome) -> CountedRun:
-    """Read what the model counted.
-
-    Raises MachineError where the run is not the plain one's, or the counts are not whole.
-    """
+    """Return what the model counted; MachineError where it is not whole, or of another run."""
     own = {name: content for name, content in outcome.files.items() if name != FOLDED}
     if own != dict(plain.files):
         raise MachineError(

@@ -115,10 +115,7 @@ class Field:
         return not self.workloads or workload in self.workloads
 
     def check(self, value: object, where: str) -> Value:
-        """Return `value` if the field may have it.
-
-        Raises UseError naming the place, the field, and the nearest known value.
-        """
+        """Return `value` if the field may have it; UseError with the nearest known value."""
         if self.is_number:
             return self._check_number(value, where)
         if not isinstance(value, str):

@@ -1,3 +1,1 @@
-"""Recordings of programs' file system calls and SQL: reads their tables, and exports them; writes
-scripts of SQL that others recorded for our workloads.
-"""
+"""Recordings of calls and SQL: reads their tables, exports them, and writes scripts of SQL."""

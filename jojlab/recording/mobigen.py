@@ -222,10 +222,7 @@ class Exported:
 
 
 def write(recording: Recording, stream: BinaryIO) -> Exported:
-    """Write a recording as a script; every call is a line, or is counted.
-
-    Raises UseError for a recording of SQL.
-    """
+    """Write a recording as a script, and count what it lacks; UseError for one of SQL."""
     if recording.has_statements:
         raise UseError(f"{recording.folder}: a recording of SQL", "use --format sql")
     return _Script(recording).write(stream)

@@ -1,6 +1,4 @@
-"""Says what the self-test of attribution found: the short answer, a table of counts, and the steps
-that were done and left out on each filesystem.
-"""
+"""Says what the self-test of attribution found: the short answer, a table, and the steps."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ _FAULTS = {
 
 
 def short_lines(verdicts: Sequence[Verdict], untested: Sequence[str]) -> tuple[str, ...]:
-    """Return the short answer: what was compared and found right, what could not be compared, and
-    a line for each filesystem that is not right.
-    """
+    """Return the short answer: what was right, what was not compared, and what is wrong where."""
     right = [verdict for verdict in verdicts if not verdict.wrong and not verdict.incomplete]
     lines: list[RankedLine] = []
     if right:

@@ -1,6 +1,4 @@
-"""The bill of a commit, and the statements of SQL that cost most: their words, their print on a
-terminal, and their sections of the page.
-"""
+"""The bill of a commit, and the statements of SQL that cost most, in words, tables and sections."""
 
 from __future__ import annotations
 
@@ -103,9 +101,7 @@ def program_sentence(program: Mapping[str, Any]) -> str:
 
 
 def no_bill(programs: Mapping[int, Mapping[str, Any]], apart: Iterable[Apart] = ()) -> str:
-    """Say why a case has no bill; `programs` is by seed, and empty for other workloads. `apart` are
-    its transactions that are no commits.
-    """
+    """Say why a case has no bill, by its programs of each seed and what is no commit."""
     why = "; ".join(filter(None, (*map(program_sentence, programs.values()), apart_words(apart))))
     return "no bill: no commit was measured, so that there is none to divide by" + (
         f" ({why})" if why else ""

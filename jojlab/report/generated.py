@@ -1,6 +1,4 @@
-"""Says what power cuts did to scripts that were drawn, of SQL or of calls on files: which one was
-harmed, and the fewest of its steps that are.
-"""
+"""Says what power cuts did to drawn scripts: which one was harmed, and its fewest such steps."""
 
 from __future__ import annotations
 

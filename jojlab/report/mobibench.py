@@ -134,20 +134,26 @@ def _database_notes(
         )
 
 
-def latency_lines(result: LiveResult, numbers: Mapping[str, int], line: str) -> Iterator[str]:
-    """Yield the lines of the file of -L: the latency of every operation."""
-    yield f"\n#In {numbers['a']} IO mode and {numbers['y']} sync mode"
+def mode_words(numbers: Mapping[str, int]) -> str:
+    """Return the mode that the files of -L and -k name."""
+    return f"{numbers['a']} IO mode and {numbers['y']} sync mode"
+
+
+def latency_lines(mode: str, result: LiveResult, line: str) -> Iterator[str]:
+    """Yield the lines of the file of -L: the latency of every operation, by their begins."""
+    yield f"\n#In {mode}"
     for latency_ns in result.latencies_ns:
         yield f"{latency_ns / 1000:.0f}\tusec"
     yield line
 
 
-def rate_lines(numbers: Mapping[str, int], rates: Sequence[int]) -> Iterator[str]:
-    """Yield the lines of the file of -k: `rates` are the operations of each second."""
-    yield f"\n#In {numbers['a']} IO mode and {numbers['y']} sync mode"
+def rate_lines(mode: str, rates: Sequence[int], kb: int = 0) -> Iterator[str]:
+    """Yield the lines of the file of -k: the operations of each second, or KB where each has so
+    many.
+    """
+    yield f"\n#In {mode}"
     for count in rates:
-        random = numbers["a"] in (1, 3)
-        yield f"{count} IOPS" if random else f"{count * numbers['r']} KB/s"
+        yield f"{count * kb} KB/s" if kb else f"{count} IOPS"
 
 
 def script_lines(directory: Path, configuration: Mapping[str, Any]) -> Iterator[str]:
@@ -193,18 +199,3 @@ def replay_notes(manifest: Mapping[str, Any]) -> Iterator[str]:
         "paths refer to files in a private directory, created as the script needs them and opened "
         "as recorded; Mobibench opens the machine's own files and truncates all but O_RDONLY ones"
     )
-
-
-def replay_latency_lines(result: LiveResult, lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the file of -L: the latency of every call, in order of their begins."""
-    yield "\n#In replay mode"
-    for latency_ns in result.latencies_ns:
-        yield f"{latency_ns / 1000:.0f}\tusec"
-    yield lines[1]
-
-
-def replay_rate_lines(rates: Sequence[int]) -> Iterator[str]:
-    """Yield the lines of the file of -k: `rates` are the calls of each second."""
-    yield "\n#In replay mode"
-    for count in rates:
-        yield f"{count} IOPS"

@@ -60,9 +60,7 @@ class CaseTable(NamedTuple):
 
 
 def case_table(summary: RunSummary) -> CaseTable:
-    """Return the cases with the six figures that answer most, without those of no case; a case
-    without figures has its status.
-    """
+    """Return the cases with the six figures that answer most, as far as any case has them."""
     known = set().union(*(case.figures.median for case in summary.measured))
     columns = [column for column in _FEW if column[1] in known]
     is_timed = "latency_ns_p50" in known

@@ -1,6 +1,4 @@
-"""Progress of a long run on stderr: one live line on a terminal; otherwise one line per case, or
-per seed of a live workload.
-"""
+"""Progress of a long run on stderr: one live line on a terminal; else a line per case or seed."""
 
 from __future__ import annotations
 

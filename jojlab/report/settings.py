@@ -96,9 +96,7 @@ def _app_lines(
 
 
 def _prefixes(schemas: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each schema's name as SQL has it, and what stands before a PRAGMA's name for it;
-    nothing where there is one alone.
-    """
+    """Return each schema's name as SQL has it, and what stands before a PRAGMA's name for it."""
     quoted = [
         name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
         for name in schemas

@@ -141,9 +141,7 @@ def _is_shown(case: CaseSummary) -> bool:
 
 
 def _print_figures(console: Console, summary: RunSummary) -> None:
-    """Print the overview's figures with their spread; where it is wider than the terminal, several
-    tables below one another.
-    """
+    """Print the overview's figures with their spread, in as many tables as the width needs."""
     columns = overview_columns(summary)
     # A long title is wrapped, so that the table is no wider than its numbers need.
     titles = right(*(_wrap_title(title, _TITLE) for title, _ in columns))

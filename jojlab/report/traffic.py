@@ -266,9 +266,7 @@ _MOST_PROCESSES = _MOST_DATABASES = 8
 
 
 def print_live_trace(console: Console, live: LiveTrace, subject: str) -> None:
-    """Print the I/O of the watched processes, and in one line each that of others, and that of
-    which it is not known whose it was.
-    """
+    """Print the I/O of the watched processes, that of others, and that of nobody known."""
     table = new_table(*left("process"), *right("written", "writes", "read", "flushes"))
     # One that discarded blocks alone would be a row of zeros.
     watched = [

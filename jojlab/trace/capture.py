@@ -99,9 +99,7 @@ class Capture:
         return _paths(self.folder, table) if table in self.tables else []
 
     def read(self, table: str) -> pa.Table:
-        """Return one table's rows; raises DataError when it does not keep the contract, or when
-        the capture does not have it.
-        """
+        """Return one table's rows; DataError when it breaks the contract, or is not there."""
         if table not in self.tables:
             known = ", ".join(self.tables)
             raise DataError(

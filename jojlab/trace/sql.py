@@ -206,10 +206,7 @@ class Engine:
         return {name: column.tolist() for name, column in columns.items()}
 
     def keep(self, table: str, sql: str, parameters: Row | None = None, *, one_in: int = 1) -> None:
-        """Make what one SELECT gives a table, unless it is there.
-
-        It may be of a sample of the requests, one in so many.
-        """
+        """Make what a SELECT gives, of one in so many requests, a table, unless it is there."""
         if table not in self._tables:
             with self._only(self._sample(one_in)):
                 self._run(f"CREATE TABLE {table} AS {sql}", parameters)

@@ -66,10 +66,7 @@ def verify_on_host(filesystem: str) -> Verdict:
 
 
 def run_self_test(agent: Path, filesystem: str, device: str, directory: Path) -> dict[str, Any]:
-    """Return what the agent's self-test found.
-
-    Raises MachineError when it failed, crashed, or answered something else.
-    """
+    """Return what the agent's self-test found; MachineError when it gave no good answer."""
     command = [str(agent), "verify", "--device", device, "--filesystem", filesystem]
     answer = _run(*command, "--directory", str(directory))
     return read_answer(Kind.SELF_TEST, answer)

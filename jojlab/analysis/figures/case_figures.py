@@ -160,9 +160,7 @@ def _io_times(data: Dataset) -> dict[tuple[str, int], int]:
 
 
 def _machine_counts(data: Dataset) -> dict[tuple[str, int], dict[str, int]]:
-    """Return what the machine counted while transactions ran, by capture and figure: not where it
-    counted for others than commits too.
-    """
+    """Return what the machine counted for commits alone, by capture and figure."""
     mixed = {(row["case_id"], row["seed"]) for row in ask(data, "figures/mixed")}
     result: dict[tuple[str, int], dict[str, int]] = {}
     for row in ask(data, "figures/counted"):

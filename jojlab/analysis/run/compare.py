@@ -198,9 +198,7 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Return whether every figure of every case is equal, over the same seeds, and none is
-        missing, as is what power cuts left where both runs tested it.
-        """
+        """Return whether all figures, seeds and outcomes of cuts that both tested are equal."""
         return not (
             self.nothing
             or self.changes
@@ -223,9 +221,7 @@ class Comparison:
 
 
 def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()) -> Comparison:
-    """Compare the medians of all figures of the cases that both runs measured. The runs `through`
-    lie between the two: each change is then told by its steps.
-    """
+    """Compare the medians of what both runs measured, by steps where runs lie between."""
     chain = Chain((old, *through, new))
     old_cases = {case.case_id: case for case in old.measured}
     new_cases = {case.case_id: case for case in new.measured}

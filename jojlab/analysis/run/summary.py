@@ -392,9 +392,7 @@ def _slower(throughput: float, added_ns: float) -> float:
 
 
 def safety_json(case: CaseSummary) -> dict[str, Any]:
-    """Return what `--json` prints of a case's safety: `hazards` by the manuals, what is `unknown`,
-    and its `durability` by power cuts.
-    """
+    """Return what `--json` prints of a case's safety by the manuals and by power cuts."""
     durability = durability_json(case.durability, case.contradiction, case.uncut)
     if case.durability:
         durability["judged"] = case.judge

@@ -60,9 +60,7 @@ class SyncNeed:
 def sync_need(
     site: str, base: Sequence[PowerCuts], trial: Sequence[PowerCuts], *, runs_program: bool
 ) -> SyncNeed:
-    """Return what is known of a site by the answers of a case, of one seed each, with all syncs and
-    without those of this site.
-    """
+    """Return what is known of a site by a case's answers, one a seed, with it and without."""
     found = summarise_power_cuts(trial)
     if runs_program:
         calls = site_calls(base, site)
@@ -123,9 +121,7 @@ def _ease(state: JudgedState) -> tuple[bool, bool, int, int]:
 
 
 def _operation_ns(answers: Sequence[PowerCuts]) -> float | None:
-    """Return the time of an operation: from the run's begin until the last one returned, by their
-    number; None where there is none.
-    """
+    """Return the time of an operation, from the run's begin to the last one's return, or None."""
     times = [
         (answer.last_return_ns - answer.begin_ns, answer.operations)
         for answer in answers

@@ -118,10 +118,7 @@ class Store:
         self.put([(source, key)])
 
     def read_bytes(self, key: str) -> bytes | None:
-        """Return an object's bytes; None if there is none.
-
-        Raises DataError where something lies there that is no file.
-        """
+        """Return an object's bytes; None if there is none, DataError where it is no file."""
         if self.folder is not None:
             return _read_file(self.folder / key)
         try:

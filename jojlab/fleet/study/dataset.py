@@ -73,10 +73,7 @@ class FleetFiles:
 
 
 def fleet_files(store: Store) -> FleetFiles:
-    """Return the files of all segments that count, each segment once.
-
-    Raises DataError where there is none.
-    """
+    """Return the files of all segments that count, each once; DataError where there is none."""
     left_out: list[LeftOut] = []
     units = []
 

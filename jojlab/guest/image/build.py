@@ -367,10 +367,7 @@ class UnpackedPackages:
         raise MachineError(f"the package {package} has no {name}")
 
     def add_needs(self, path: Path, files: dict[str, bytes]) -> None:
-        """Add what a program or a library names, in turn: its loader and its libraries.
-
-        Raises MachineError where there is none.
-        """
+        """Add the loader and libraries that a file names, and theirs; MachineError without one."""
         elf = read_elf(path)
         if elf is None:
             raise MachineError(f"{path.name}: no program or library")

@@ -1,6 +1,4 @@
-"""The guest's kernel modules: which ones and in what order, stripped of debug data; builds the
-flash module from source against the kernel's headers.
-"""
+"""The guest's kernel modules: which, in what order, stripped; builds ours from source."""
 
 from __future__ import annotations
 

@@ -88,10 +88,7 @@ class Archive:
 
 
 def suite_sources(suite: str) -> list[Source]:
-    """Return a suite of the archive that this machine's apt has Debian from.
-
-    Raises MachineError as own_sources() does.
-    """
+    """Return a suite of apt's Debian archive; MachineError as own_sources() raises it."""
     return [Source(_indexes("Label: Debian")[0].where, suite)]
 
 

@@ -154,10 +154,7 @@ def read_named(name: str, kernels: Path = KERNELS) -> NamedKernel:
 def named_kernel(
     cache: Cache, name: str, architecture: Architecture = X86_64, kernels: Path = KERNELS
 ) -> ArchiveKernel:
-    """Return the kernel of a file, downloaded once.
-
-    Raises UseError for an unknown name, MachineError where it cannot be had.
-    """
+    """Return a file's kernel, downloaded once; UseError or MachineError where there is none."""
     choice = read_named(name, kernels)
     pattern = choice.pattern(architecture)
     key = sha256(msgspec.json.encode([choice.suite, pattern]))[:16]

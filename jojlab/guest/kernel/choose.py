@@ -138,10 +138,7 @@ def built_kernel(name: str) -> BuiltKernel:
 
 
 def counterpart_kernel(cache: Cache, architecture: Architecture) -> ArchiveKernel:
-    """Return it, downloaded once.
-
-    Raises MachineError when there are no installed headers, or the archive has another version.
-    """
+    """Return it, downloaded once; MachineError without headers, or without their version."""
     there, version = installed_version()
     release = f"{there.removesuffix(X86_64.debian)}{architecture.debian}"
 

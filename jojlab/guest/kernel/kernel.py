@@ -1,6 +1,4 @@
-"""A kernel as the image needs it, whatever it comes from; its image unpacked, of x86-64 a bzImage
-to its ELF file, of arm64 the Image.
-"""
+"""A kernel as the image needs it, unpacked: of x86-64 an ELF file, of arm64 the Image."""
 
 from __future__ import annotations
 
@@ -43,10 +41,7 @@ class Kernel(Protocol):
         """Return the words for make besides the folders, where it builds a module."""
 
     def headers(self, folder: Path) -> Path:
-        """Return the folder that modules are built with (make -C), unpacked if need be.
-
-        It is in `folder` then.
-        """
+        """Return the folder that modules are built with (make -C), unpacked into `folder`."""
 
     def download_source(self, folder: Path) -> None:
         """Put the package with the kernel's source into `folder`."""

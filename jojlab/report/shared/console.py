@@ -16,9 +16,7 @@ from jojlab.foundation.printable import printable
 
 
 class QuietConsole(Console):
-    """A console that sends no control character of a text to the terminal, and leaves a closed pipe
-    to the command line, which ends without noise.
-    """
+    """A console that sends no text's control characters, and leaves closed pipes to cli.py."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Make a text of markup: here, as its width counts from now on."""

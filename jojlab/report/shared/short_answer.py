@@ -19,9 +19,7 @@ RankedLine = tuple[int, str]
 
 
 def fit_lines(lines: Iterable[RankedLine], incomplete: str = "") -> tuple[str, ...]:
-    """Return the lines that an answer has room for, empty ones left out. That data is missing is
-    never spared, and stands last.
-    """
+    """Return the lines that an answer has room for; that data is missing always stands last."""
     filled = [(rank, line) for rank, line in lines if line]
     room = MOST_LINES - bool(incomplete)
     places = sorted(sorted(range(len(filled)), key=lambda place: filled[place][0])[:room])

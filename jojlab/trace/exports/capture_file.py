@@ -16,9 +16,7 @@ FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (perfetto, i
 
 
 def chosen_capture(run: RunFolder, case_id: str = "", seed: int | None = None) -> Capture:
-    """Return the capture that is meant: the case may be left out when there is one, the seed for
-    the first. Raises UseError that names what there is.
-    """
+    """Return the capture that is meant, if there is no other; UseError names what there is."""
     finished = {case.case_id: case for case in run.cases if case.captures}
     if case_id:
         run.case(case_id)  # an unknown name is told with the known ones
