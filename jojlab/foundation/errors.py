@@ -43,12 +43,14 @@ class UseError(JojError):
     exit_code = WRONG_USE
 
 
-def refuse_unknown(word: str, known: Iterable[str], message: str, remedy: str = "") -> None:
-    """Raise UseError for a word that is not known, with the nearest; without a remedy, with all."""
-    known = tuple(known)
-    if word not in known:
-        message += nearest(word, known)
-        raise UseError(message, remedy or f"one of: {', '.join(known)}")
+def refuse_unknown(word: str, choices: Iterable[str], message: str, remedy: str = "") -> None:
+    """Raise UseError for a word that is none of the choices, with the nearest of them; where there
+    is no other remedy, with all.
+    """
+    choices = tuple(choices)
+    if word not in choices:
+        message += nearest(word, choices)
+        raise UseError(message, remedy or f"one of: {', '.join(choices)}")
 
 
 class MachineError(JojError):
