@@ -87,7 +87,7 @@ class Filesystem:
     cheaper_mount_options: tuple[str, ...] = ()
     # Fields of a case that made a commit cheaper there (docs/cure.md; joj run first-look).
     cheaper_settings: frozenset[str] = frozenset()
-    # Journal modes in which pages of 16 and of 64 KiB made a commit of a short row dearer than
+    # Journal modes in which pages of 16 and of 64 KiB made a commit of one short row dearer than
     # those of 4 KiB, the length of the filesystem's blocks (joj run page-size).
     short_page_modes: frozenset[str] = frozenset()
     # What the ATC'13 study's version had (jojlab/model/software.py): fields of a case, and the sync

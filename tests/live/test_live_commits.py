@@ -79,6 +79,7 @@ def assert_counted(program: dict[str, Any], done: dict[str, Any]) -> None:
         for suffix, count in zip(("", "-second"), each["files"], strict=True)
     }
     assert found == files
+    assert {each["page_bytes"] for each in program["database_files"]} == {4096}
 
 
 def test_every_commit_of_a_command_is_counted_and_every_byte_is_its_writers(
@@ -165,7 +166,8 @@ def test_a_process_that_is_there_is_followed_and_its_answer_has_its_commits(
 RUNNING = """
 import sqlite3, sys
 c = sqlite3.connect(sys.argv[1], isolation_level=None)
-c.execute("PRAGMA journal_mode = wal")
+c.execute(f"PRAGMA journal_mode = {sys.argv[3]}")
+c.execute(f"PRAGMA synchronous = {sys.argv[4]}")
 c.execute("CREATE TABLE t(words)")
 print("ready", flush=True)
 sys.stdin.readline()
@@ -176,10 +178,24 @@ for number in range(int(sys.argv[2])):
 """
 
 
-def test_commits_of_a_wal_that_was_open_before_are_counted(loop: Loop, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mode", "synchronous", "mounts"),
+    [("wal", "full", ""), ("delete", "off", "own"), ("wal", "normal", "bound")],
+)
+def test_commits_in_a_database_that_was_open_before_are_counted(
+    loop: Loop, tmp_path: Path, mode: str, synchronous: str, mounts: str
+) -> None:
+    """With mounts of its own, as services have, a process is known by the root directory of its
+    first call; bound elsewhere, as in a container, its path leads nowhere outside. Where nothing is
+    synced, the path of its journal alone tells of a commit.
+    """
     tables = tmp_path / "tables"
-    database = loop.directory / "own" / "app.db"
-    words = [sys.executable, "-c", RUNNING, str(database), str(COMMITS)]
+    own, other = loop.directory / "own", loop.directory / "other"
+    database = (other if mounts == "bound" else own) / "app.db"
+    words = [sys.executable, "-c", RUNNING, str(database), str(COMMITS), mode, synchronous]
+    if mounts:
+        bind = f"mount --bind {own} {other}; " if mounts == "bound" else ""
+        words = ["unshare", "--mount", "sh", "-c", f'{bind}exec "$@"', "sh", *words]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as app:
         assert app.stdin
@@ -193,9 +209,10 @@ def test_commits_of_a_wal_that_was_open_before_are_counted(loop: Loop, tmp_path:
     program = manifest(tables)["watch"]
     [found] = program["database_files"]
     assert (found["path"], found["commits"]) == (str(database), COMMITS)
+    assert found["page_bytes"] == 4096
     # The close makes one of its own where frames are left.
-    assert found["checkpoints"] >= COMMITS // 10
-    assert found["journal_modes"] == {"wal": COMMITS}
+    assert found["checkpoints"] >= (COMMITS // 10 if mode == "wal" else 0)
+    assert found["journal_modes"] == {mode: COMMITS}
 
 
 def test_everybodys_commits_are_counted_for_a_time(loop: Loop, tmp_path: Path) -> None:

@@ -201,20 +201,28 @@ fn database_of_lasting(path: &str) -> &str {
     path.strip_suffix("-wal").or_else(|| path.strip_suffix("-shm")).unwrap_or(path)
 }
 
-// Which databases have a WAL, and where its frames lie (sqlite.org/fileformat2.html, section 4):
-// known once its header or a page was written.
+// Which databases have a WAL, where its frames lie (sqlite.org/fileformat2.html, section 4), and
+// how long the pages are: known once the header of the database or of the WAL, or a page of the
+// WAL, was written.
 
 pub const WAL_HEADER_BYTES: u64 = 32;
 pub const FRAME_HEADER_BYTES: u64 = 24;
 
-/// The frames in the WAL of each database that has one, by the numbers of databases.
+/// The beginning of every database that is not empty (section 1.3).
+pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// The versions of the format, in the header of a database without a WAL.
+const ROLLBACK_VERSION: u8 = 1;
+const PAGE_BYTES: std::ops::RangeInclusive<u64> = 512..=65_536;
+
+/// The pages of each database, and the frames in the WAL of those that have one, by the numbers of
+/// databases.
 #[derive(Debug, Default)]
-pub struct WalFrames {
+pub struct DatabasePages {
     in_wal: BTreeSet<usize>,
     page_bytes: BTreeMap<usize, u64>,
 }
 
-impl WalFrames {
+impl DatabasePages {
     /// The database has a WAL.
     pub fn enter(&mut self, database: usize) {
         self.in_wal.insert(database);
@@ -223,22 +231,46 @@ impl WalFrames {
     /// It has none any more.
     pub fn leave(&mut self, database: usize) {
         self.in_wal.remove(&database);
-        self.page_bytes.remove(&database);
+    }
+
+    /// The first page of a database was written, whose first bytes these are. Return whether it
+    /// says that there is no WAL (section 1.3.3).
+    pub fn see_header(&mut self, database: usize, header: &[u8]) -> bool {
+        if header.starts_with(MAGIC)
+            && let Some(&[high, low]) = header.get(16..18)
+        {
+            // 1 stands for 65536, which two bytes cannot hold.
+            let page = u16::from_be_bytes([high, low]);
+            self.learn(database, if page == 1 { 65_536 } else { page.into() });
+        }
+        header.get(18..20) == Some(&[ROLLBACK_VERSION; 2])
     }
 
     /// The header of a WAL was written, whose first bytes these are.
     pub fn begin(&mut self, database: usize, header: &[u8]) {
         self.enter(database);
         if let Some(page) = header.get(8..12) {
-            let page = u32::from_be_bytes(page.try_into().expect("4 bytes"));
-            self.page_bytes.insert(database, page.into());
+            self.learn(database, u32::from_be_bytes(page.try_into().expect("4 bytes")).into());
         }
     }
 
     /// A page was written to it.
     pub fn page(&mut self, database: usize, length_bytes: u64) {
         self.enter(database);
-        self.page_bytes.entry(database).or_insert(length_bytes);
+        if !self.page_bytes.contains_key(&database) {
+            self.learn(database, length_bytes);
+        }
+    }
+
+    fn learn(&mut self, database: usize, page_bytes: u64) {
+        if PAGE_BYTES.contains(&page_bytes) && page_bytes.is_power_of_two() {
+            self.page_bytes.insert(database, page_bytes);
+        }
+    }
+
+    /// Return the length of its pages, where that was seen.
+    pub fn page_bytes(&self, database: usize) -> Option<u64> {
+        self.page_bytes.get(&database).copied()
     }
 
     /// Return whether it has a WAL, as far as was seen.
@@ -248,8 +280,7 @@ impl WalFrames {
 
     /// The number of the frame that begins there, from 1.
     pub fn number(&self, database: usize, offset_bytes: u64) -> i64 {
-        let frame =
-            self.page_bytes.get(&database).map_or(u64::MAX, |page| page + FRAME_HEADER_BYTES);
+        let frame = self.page_bytes(database).map_or(u64::MAX, |page| page + FRAME_HEADER_BYTES);
         (offset_bytes.saturating_sub(WAL_HEADER_BYTES) / frame) as i64 + 1
     }
 

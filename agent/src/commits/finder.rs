@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::call::{Deed, FileCall, PathRoot};
 use super::database::{DatabaseFiles, FileRole};
-use super::database::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WalFrames};
+use super::database::{DatabasePages, FRAME_HEADER_BYTES, WAL_HEADER_BYTES};
 use super::recent_map::RecentMap;
 pub use super::unit_of_work::{CHECKPOINT, COMMIT};
 use super::unit_of_work::{DetectedTransaction, FoundTransactions, TransactionRows, UnitOfWork};
@@ -21,9 +21,6 @@ const JOURNAL_HEADER_BYTES: u64 = 28;
 /// The bytes that say how many pages a rollback journal holds: syncJournal() of pager.c writes its
 /// magic and the count. With synchronous = FULL the pages are synced before it.
 const JOURNAL_COUNT_BYTES: u64 = 12;
-
-/// The versions of the format in the first page of a database without a WAL.
-const ROLLBACK_VERSION: u8 = 1;
 
 /// A commit is over so long after its last call, if the lock is kept: locking_mode = EXCLUSIVE.
 const OVER_NS: i64 = 10_000_000_000;
@@ -48,7 +45,7 @@ pub struct CommitFinder {
     files: DatabaseFiles,
     rows: TransactionRows,
     units: BTreeMap<(u32, usize), UnitOfWork>,
-    wals: WalFrames,
+    pages: DatabasePages,
     /// The super-journal that each thread opened last.
     super_journals: RecentMap<u32, String, 1024>,
 }
@@ -63,7 +60,7 @@ impl CommitFinder {
         }
         if self.files.is_crowded() {
             let busy = self.units.keys().map(|(_, database)| *database).collect();
-            self.wals.keep(&self.files.forget_idle(busy));
+            self.pages.keep(&self.files.forget_idle(busy));
         }
         self.rows.take_ended(before_ns)
     }
@@ -89,6 +86,11 @@ impl CommitFinder {
     /// The file of a database by its number, as it was last.
     pub fn database_file(&self, number: usize) -> Option<FileKey> {
         self.files.file(number)
+    }
+
+    /// The length of the pages of a database by its number, where that was seen.
+    pub fn page_bytes(&self, number: usize) -> Option<u64> {
+        self.pages.page_bytes(number)
     }
 
     /// The path is that of a database that was seen, or of a file of SQLite beside it.
@@ -241,7 +243,7 @@ impl CommitFinder {
     fn on_wal(&mut self, call: &FileCall, database: usize) {
         match &call.deed {
             Deed::Write { offset_bytes: 0, length_bytes: WAL_HEADER_BYTES, head, .. } => {
-                self.wals.begin(database, head);
+                self.pages.begin(database, head);
                 self.end_checkpoint(call.pid, database);
                 // Its sync, and that of its directory, are no checkpoint's: a frame is to follow.
                 let unit = self.begun(call, database);
@@ -250,7 +252,7 @@ impl CommitFinder {
             }
             Deed::Write { offset_bytes, length_bytes: FRAME_HEADER_BYTES, head, .. } => {
                 self.end_checkpoint(call.pid, database);
-                let number = self.wals.number(database, *offset_bytes);
+                let number = self.pages.number(database, *offset_bytes);
                 let unit = self.begun(call, database);
                 unit.commit_ns.get_or_insert(call.begin_ns);
                 unit.frames = number;
@@ -261,7 +263,7 @@ impl CommitFinder {
                 }
             }
             Deed::Write { length_bytes, .. } => {
-                self.wals.page(database, *length_bytes);
+                self.pages.page(database, *length_bytes);
                 if !self.extend(call, database, false) {
                     self.begun(call, database).written_bytes += length_bytes;
                 }
@@ -279,7 +281,7 @@ impl CommitFinder {
             // By the last connection, or by one that leaves WAL mode: what is in it was copied.
             Deed::Unlink { .. } => {
                 self.end_checkpoint(call.pid, database);
-                self.wals.leave(database);
+                self.pages.leave(database);
             }
             _ => {}
         }
@@ -299,7 +301,7 @@ impl CommitFinder {
                 }
             }
             Deed::Lock { .. } => {
-                self.wals.enter(database);
+                self.pages.enter(database);
                 self.begun(call, database);
             }
             _ => {}
@@ -445,17 +447,17 @@ impl CommitFinder {
 
     /// The database has a WAL, and this is no transaction with a rollback journal.
     fn is_wal(&mut self, call: &FileCall, database: usize) -> bool {
-        self.wals.has_wal(database) && !self.unit(call, database).has_journal
+        self.pages.has_wal(database) && !self.unit(call, database).has_journal
     }
 
     /// The first page says that the database has no WAL (sqlite.org/fileformat2.html, section
     /// 1.3.3): a WAL that lies there is one that its owner keeps (SQLITE_FCNTL_PERSIST_WAL).
     fn see_version(&mut self, call: &FileCall, database: usize) {
         if let Deed::Write { offset_bytes: 0, head, .. } = &call.deed
-            && head.get(18..20) == Some(&[ROLLBACK_VERSION; 2])
+            && self.pages.see_header(database, head)
         {
             self.end_checkpoint(call.pid, database);
-            self.wals.leave(database);
+            self.pages.leave(database);
         }
     }
 

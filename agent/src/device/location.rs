@@ -29,6 +29,8 @@ pub struct Location {
     mount: Option<Mount>,
     /// The disk's folder in /sys.
     disk: Option<PathBuf>,
+    /// The unit in which the filesystem gives room to files.
+    block_bytes: Option<u64>,
 }
 
 impl Location {
@@ -43,7 +45,11 @@ impl Location {
         let mounts = mounts::read().context(MOUNTINFO)?;
         let mount = mounts.into_iter().find(|mount| mount.id == found.stx_mnt_id);
         let device = mount.as_ref().and_then(|mount| device_of(mount, directory));
-        Ok(Self { mount, disk: device.and_then(|device| sysfs::disk_folder(device).ok()) })
+        Ok(Self {
+            mount,
+            disk: device.and_then(|device| sysfs::disk_folder(device).ok()),
+            block_bytes: rustix::fs::statvfs(directory).ok().map(|it| it.f_frsize),
+        })
     }
 
     /// The disk's name, as `vda`.
@@ -62,6 +68,7 @@ impl Location {
         json!({
             "filesystem": self.mount.as_ref().map(|mount| &mount.kind),
             "mount": self.mount.as_ref().map(Mount::line),
+            "block_bytes": self.block_bytes,
             "driver_options": self.mount.as_ref().and_then(driver_options),
             "disk": self.disk_name(),
             "disk_model": setting("device/model"),
@@ -104,7 +111,9 @@ mod tests {
     #[test]
     fn memory_has_a_mount_and_no_disk() {
         let location = Location::find(Path::new("/dev/shm")).unwrap();
-        assert_eq!(location.configuration()["filesystem"], "tmpfs");
+        let configuration = location.configuration();
+        assert_eq!(configuration["filesystem"], "tmpfs");
+        assert_eq!(configuration["block_bytes"], crate::process::page_bytes());
         assert_eq!(location.disk_name(), None);
         assert_eq!(location.statistics(), BTreeMap::new());
     }

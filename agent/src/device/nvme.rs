@@ -71,7 +71,8 @@ fn health(disk: &File) -> Option<[u8; PAGE_BYTES]> {
 
 fn write_bytes_of(page: &[u8; PAGE_BYTES]) -> Option<i64> {
     let units = u128::from_le_bytes(page[UNITS_WRITTEN].try_into().ok()?);
-    i64::try_from(units.checked_mul(UNIT_BYTES)?).ok()
+    // 0 says that the disk does not count.
+    i64::try_from(units.checked_mul(UNIT_BYTES).filter(|&bytes| bytes > 0)?).ok()
 }
 
 #[cfg(test)]
@@ -84,14 +85,32 @@ mod tests {
         assert_eq!(size_of::<AdminCommand>(), (ADMIN_COMMAND as usize >> 16) & 0x3FFF);
     }
 
+    /// A page as a disk of two years may send it: struct nvme_smart_log of linux/nvme.h.
+    fn page(units_written: u128) -> [u8; PAGE_BYTES] {
+        let head = [0, 0x37, 0x01, 100, 10, 7, 0]; // 311 K, spare, its threshold, percentage used
+        let mut page = [0; PAGE_BYTES];
+        page[..head.len()].copy_from_slice(&head);
+        let counts: [u128; 10] =
+            [88_112, units_written, 2_901_331, 9_120_455, 611, 84, 17_502, 12, 0, 3];
+        for (place, count) in (32..).step_by(16).zip(counts) {
+            page[place..place + 16].copy_from_slice(&count.to_le_bytes());
+        }
+        page[192..200].copy_from_slice(&[0xFF; 8]); // minutes of heat
+        page[200..202].copy_from_slice(&311_u16.to_le_bytes());
+        page
+    }
+
     #[test]
     fn units_written_are_read_from_their_place() {
-        let mut page = [0xFF; PAGE_BYTES];
-        page[UNITS_WRITTEN].fill(0);
-        page[48..52].copy_from_slice(&[0x39, 0x30, 0x01, 0x00]); // 77,881 units
-        assert_eq!(write_bytes_of(&page), Some(77_881 * 512_000));
-        page[UNITS_WRITTEN].fill(0xFF);
-        assert_eq!(write_bytes_of(&page), None, "more than there can be");
+        assert_eq!(write_bytes_of(&page(77_881)), Some(77_881 * 512_000));
+        // More than 32 bits of units, which are 2.2 PB and more.
+        assert_eq!(write_bytes_of(&page(1 << 33)), Some((1 << 33) * 512_000));
+        assert_eq!(write_bytes_of(&page(u128::MAX)), None, "more than there can be");
+    }
+
+    #[test]
+    fn a_disk_that_does_not_report_its_writes_tells_nothing() {
+        assert_eq!(write_bytes_of(&page(0)), None);
     }
 
     #[test]

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use super::open_files;
 use super::output::{PHASE, PlacedRows};
 use super::writers::{FileWriters, Ownership};
-use crate::commits::call::{CallWitness, Deed, WatchScope, WitnessError, processes};
+use crate::commits::call::{
+    CallWitness, Deed, FileCall, PathRoot, WatchScope, WitnessError, processes,
+};
 use crate::commits::finder::{COMMIT, CommitFinder};
 use crate::commits::unit_of_work::{DetectedTransaction, ModeCounts};
 use crate::device::disks::{Disks, FilesystemPlaces};
@@ -68,6 +70,11 @@ pub struct Commits {
     calls: u64,
     /// Files of SQLite that processes had open before.
     open_before: usize,
+    /// The tracer's calls on such files of each process, until that names a file itself: its root
+    /// directory is known then.
+    calls_before: BTreeMap<u32, Vec<FileCall>>,
+    /// The process whose files the tracer opened last.
+    process_before: u32,
     writers: FileWriters,
     /// Found, and not written.
     found: Vec<DetectedTransaction>,
@@ -88,6 +95,8 @@ impl Commits {
             places: FilesystemPlaces::new(&disks.numbers),
             calls: 0,
             open_before: 0,
+            calls_before: BTreeMap::new(),
+            process_before: 0,
             writers: FileWriters::default(),
             found: Vec::new(),
             written: WrittenTransactions::default(),
@@ -133,7 +142,7 @@ impl Commits {
             let counts = !is_own || tells_files;
             if counts && self.places.may_hold(filesystem) {
                 self.calls += u64::from(!is_own);
-                self.finder.see(&call);
+                if is_own { self.see_before(call) } else { self.see(&call) }
             }
         }
         for count in self.witness.take_writers(is_end)? {
@@ -142,6 +151,33 @@ impl Commits {
             }
         }
         Ok(())
+    }
+
+    /// Takes a call of the tracer, if it is on what a process had open before: it is as good as
+    /// that process's own.
+    fn see_before(&mut self, mut call: FileCall) {
+        if let Deed::Open { path, .. } = &mut call.deed {
+            let Some((pid, own_path)) = open_files::process_and_path(path) else { return };
+            self.process_before = pid;
+            *path = own_path.to_owned();
+        }
+        self.finder.see(&call);
+        self.calls_before.entry(self.process_before).or_default().push(call);
+    }
+
+    /// Takes a call of another process. One root directory is not another's, though a path leads to
+    /// one file below both: what was opened before is told once more with that of the process.
+    fn see(&mut self, call: &FileCall) {
+        let root = call.caller.root;
+        if root != PathRoot::default()
+            && let Some(calls) = self.calls_before.remove(&call.pid)
+        {
+            for mut before in calls {
+                before.caller.root = root;
+                self.finder.see(&before);
+            }
+        }
+        self.finder.see(call);
     }
 
     /// Takes further rows, in the order of their issue, and gives those that are ready; all that
@@ -298,6 +334,8 @@ struct DatabaseCounts {
     commits: u64,
     checkpoints: u64,
     journal_modes: BTreeMap<&'static str, u64>,
+    /// The length of its pages, as of the last commit; None where nothing that says it was written.
+    page_bytes: Option<u64>,
     /// To it, its journals and its WAL; of a commit of several databases in the first alone.
     write_bytes: u64,
 }
@@ -313,6 +351,7 @@ impl DatabaseCounts {
             "commits": self.commits,
             "checkpoints": self.checkpoints,
             "journal_modes": self.journal_modes,
+            "page_bytes": self.page_bytes,
             "write_bytes": self.write_bytes,
         })
     }
@@ -340,6 +379,7 @@ impl WrittenTransactions {
             });
             counts.commits += u64::from(is_commit);
             counts.checkpoints += u64::from(!is_commit);
+            counts.page_bytes = finder.page_bytes(number).or(counts.page_bytes);
             if is_commit {
                 *counts.journal_modes.entry(found.journal_mode).or_default() += 1;
             }

@@ -1,8 +1,8 @@
 //! Files of SQLite that processes had open before they were watched. The kernel's program knows the
 //! role of a file by the path that it is opened by, and that of a database by its locks: so the
-//! tracer opens these once itself, by the same paths, and closes them again. A process in WAL mode
-//! keeps its lock of the database: there the tracer gives back a lock that it does not have. It
-//! takes none, and reads 16 bytes of what may be a database.
+//! tracer opens these once itself, by the same paths below the process's own root directory, and
+//! closes them again. A process in WAL mode keeps its lock of the database: there the tracer gives
+//! back a lock that it does not have. It takes none, and reads 16 bytes of what may be a database.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -10,10 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::commits::database::LOCKS;
-
-/// The beginning of every database that is not empty (sqlite.org/fileformat2.html, section 1.3).
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+use crate::commits::database::{LOCKS, MAGIC};
 
 /// Suffixes of the files beside a database (src/pager.c and src/wal.c of SQLite).
 const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
@@ -21,16 +18,28 @@ const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 /// Opens what a process has open of SQLite's files; gives how many.
 pub fn open_anew(pid: u32) -> usize {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
-    let paths = descriptors.into_iter().flatten().flatten().filter_map(|entry| path(&entry.path()));
+    let descriptors = descriptors.into_iter().flatten().flatten();
+    let paths = descriptors.filter_map(|entry| path(pid, &entry.path()));
     paths.filter(|path| open(path).is_some()).count()
 }
 
-/// The path of an open regular file, if this process finds the same one there.
-fn path(descriptor: &Path) -> Option<PathBuf> {
+/// The path of an open regular file below the root of its process, if the same one is there.
+fn path(pid: u32, descriptor: &Path) -> Option<PathBuf> {
     let path = fs::read_link(descriptor).ok().filter(|path| path.is_absolute())?;
+    let root = PathBuf::from(format!("/proc/{pid}/root"));
+    // As this process sees it, where the other one has another root in the same mounts.
+    let outside = fs::read_link(&root).ok()?;
+    let path = root.join(path.strip_prefix(&outside).or_else(|_| path.strip_prefix("/")).ok()?);
     let (open, there) = (fs::metadata(descriptor).ok()?, fs::metadata(&path).ok()?);
     let is_it = open.is_file() && (open.dev(), open.ino()) == (there.dev(), there.ino());
     is_it.then_some(path)
+}
+
+/// Return the process that a path which `open_anew` opened is of, and the path as that process has
+/// it.
+pub fn process_and_path(path: &str) -> Option<(u32, &str)> {
+    let (pid, below) = path.strip_prefix("/proc/")?.split_once("/root/")?;
+    Some((pid.parse().ok()?, &path[path.len() - below.len() - 1..]))
 }
 
 /// Opens a file of SQLite: a database so that it may be written, as only such opens are told.
@@ -66,6 +75,15 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn a_path_below_the_root_of_a_process_is_split() {
+        assert_eq!(process_and_path("/proc/71/root/srv/a.db"), Some((71, "/srv/a.db")));
+        let nested = process_and_path("/proc/7/root/proc/8/root/a.db");
+        assert_eq!(nested, Some((7, "/proc/8/root/a.db")));
+        assert_eq!(process_and_path("/proc/self/root/a.db"), None);
+        assert_eq!(process_and_path("/srv/a.db"), None);
+    }
 
     #[test]
     fn only_files_of_sqlite_are_opened() {

@@ -214,6 +214,30 @@ def test_a_disk_that_counts_in_steps_says_so(tmp_path: Path) -> None:
     assert "the disk itself" not in line or line.endswith("0 KiB, in steps of 500 KiB.")
 
 
+def test_pages_longer_than_blocks_are_named_where_the_lab_measured_them(tmp_path: Path) -> None:
+    def cheaper(name: str, mode: str, page_bytes: int | None, block_bytes: int | None) -> list[str]:
+        builder = live_capture()
+        configuration = {"filesystem": "ext4", "mount": "/dev/sda / ext4 rw"}
+        builder.more_manifest["configuration"] = configuration | {"block_bytes": block_bytes}
+        watch = builder.more_manifest["watch"]
+        watch |= {"journal_modes": {mode: watch["journal_modes"]["wal"]}}
+        watch["database_files"][0]["page_bytes"] = page_bytes
+        summary = summarise(run_of(tmp_path / name, builder))
+        [line] = [line for line in answer_lines(summary) if line.startswith("Cheaper")]
+        return [line, cheaper_command(summary)]
+
+    assert cheaper("long", "wal", 65536, 4096) == [
+        "Cheaper in the lab: pages of 4 KiB for 64 KiB; not measured here (joj bill --like FILE).",
+        "joj bill --like FILE --set page_size_bytes=4096",
+    ]
+    nothing = ["Cheaper: most commits were wal, with fdatasync; joj advise searches.", ""]
+    assert cheaper("short", "wal", 4096, 4096) == nothing
+    assert cheaper("blocks", "wal", 65536, 65536) == nothing
+    assert cheaper("unknown", "wal", None, 4096) == nothing
+    assert cheaper("before", "wal", 65536, None) == nothing
+    assert "pages" not in cheaper("persist", "persist", 65536, 4096)[0]
+
+
 def test_a_run_of_the_lab_is_no_live_trace(tmp_path: Path) -> None:
     run = run_of(tmp_path, wal_capture({"journal_mode": "wal"}, 1, 3))
     assert live_traces(Dataset.from_runs(run)) == {}

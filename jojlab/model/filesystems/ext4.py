@@ -178,4 +178,6 @@ FILESYSTEM = Filesystem(
     cheaper_mkfs_options=("-O fast_commit",),
     cheaper_mount_options=("lazytime", "nobarrier"),
     cheaper_settings=frozenset({"journal_mode=wal", "sync_call=fdatasync", "vfs=wal"}),
+    # joj run page-size --set filesystem=ext4 --set journal_mode=wal
+    short_page_modes=frozenset({"wal"}),
 )
