@@ -142,6 +142,10 @@ static __always_inline void look_inside(struct piece *piece, __u64 page)
 				piece->detail = read_memory(memory + BTRFS_OWNER_OFFSET, 8);
 			return;
 		}
+#else
+		/* Btrfs's module is not loaded: no type of it is known, and no such page is there. */
+		if (!bpf_core_type_exists(struct extent_buffer))
+			return;
 #endif
 		memory = memory_of_page(extent_buffer_page(piece->private));
 		if (memory)

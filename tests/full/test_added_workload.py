@@ -20,7 +20,7 @@ from tests.tidy.rust import Crate
 from tests.tidy.test_tidy import circle
 
 ADDED = Path(__file__).parent / "added" / "file_truncate"
-COPIED = (".cargo", "Cargo.toml", "Cargo.lock", "agent", "kernel", "jojlab", "schema")
+COPIED = (".cargo", "Cargo.toml", "Cargo.lock", "agent", "kernel", "vfs", "jojlab", "schema")
 NAME = "joj-agent-of-a-copy"  # cargo would put another joj-agent in the place of the checkout's
 TRIPLE = "x86_64-unknown-linux-gnu"
 FACTS = '''"""The workload that cuts files to a length."""

@@ -499,4 +499,35 @@ fn one_path_in_two_containers_is_two_databases_and_one_file_by_two_paths_is_one(
         frames
     };
     assert_eq!((frames(one), frames(other)), (vec![1, 1, 2, 2], vec![1, 2]), "{told:?}");
+    let pages = |name: &str| {
+        let number = (0..3).find(|&number| finder.database(number) == name).unwrap();
+        finder.page_bytes(number)
+    };
+    assert_eq!((pages(one), pages(other)), (Some(65_536), Some(4096)));
+}
+
+#[test]
+fn the_length_of_pages_is_seen_in_the_first_page_that_is_written() {
+    let pages = |head: &[u8]| {
+        let mut finder = CommitFinder::default();
+        let deeds = [opened("/app/a.db"), lock(PENDING), write(0, 4096, head)];
+        for (number, deed) in (0..).zip(deeds) {
+            finder.see(&FileCall {
+                pid: 7,
+                tid: 7,
+                caller: Caller::default(),
+                begin_ns: number * 10,
+                end_ns: number * 10 + 9,
+                file: file(DB),
+                deed,
+            });
+        }
+        finder.page_bytes(0)
+    };
+    assert_eq!(pages(b"SQLite format 3\0\x10\0\x01\x01"), Some(4096));
+    assert_eq!(pages(b"SQLite format 3\0\0\x01\x02\x02"), Some(65_536));
+    // Encrypted, no size of a page, and nothing that was seen.
+    for head in [&b"\x8a 16 random bytes\x10\0\x01\x01"[..], b"SQLite format 3\0\x10\x01", b""] {
+        assert_eq!(pages(head), None, "{head:?}");
+    }
 }
