@@ -143,7 +143,7 @@ static __always_inline void look_inside(struct piece *piece, __u64 page)
 			return;
 		}
 #else
-		/* Btrfs's module is not loaded: no type of it is known, and no such page is there. */
+		/* Btrfs's module is not loaded: no such page is there. */
 		if (!bpf_core_type_exists(struct extent_buffer))
 			return;
 #endif
