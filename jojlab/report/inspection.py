@@ -259,7 +259,7 @@ def _database_facts(database: Database) -> Iterator[Reading]:
 
 
 def _page_facts(target: Target) -> Iterator[Reading]:
-    """Yield the lengths of the pages, and what the lab found of longer ones than blocks."""
+    """Yield the lengths of the pages."""
     databases = [target.database] if target.database else []
     for page_bytes in sorted({each.page_bytes for each in databases or _in_folder(target)}):
         yield Reading("pages", size(page_bytes), "a commit writes whole ones")

@@ -11,13 +11,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::error::{WorkloadError, failed};
-use super::files::left::{Damage, FilesOfThread, own_name};
-use super::files::threads::{FileTask, FileThreads};
+use super::files::remains::{Damage, FilesOfThread, own_name};
+use super::files::{FileTask, FileThreads};
 use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use super::ledger::Done;
 use super::power_cut::Progress;
-use super::threads::plan::Plan;
-use super::threads::task::Task;
+use super::threads::task::{Plan, Task};
 use crate::record::words;
 use crate::tables::timeline::now_ns;
 
