@@ -179,10 +179,9 @@ def _owners(live: LiveTrace, subject: str) -> str:
     others, unknown = live.others.write_bytes, live.unknown.write_bytes
     nobody, some = ("The tracer wrote nothing", "The tracer") if subject == EVERYBODY else (
         "Nobody else wrote", "Others")  # fmt: skip
-    parts = [
-        f"{some} wrote {size(others)}" if others else nobody,
-        f"whose {size(unknown)} are is not known" if unknown else "",
-    ]
+    parts = [f"{some} wrote {size(others)}"] if others else [] if unknown else [nobody]
+    if unknown:
+        parts.append(f"{'w' if others else 'W'}hose {size(unknown)} are is not known")
     if live.counted_bytes is not None:
         parts.append(f"the kernel counted {size(live.counted_bytes)} in all")
     if live.lifetime_bytes is not None:

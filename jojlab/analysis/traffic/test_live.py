@@ -151,6 +151,13 @@ def test_a_trace_without_a_commit_says_so_and_tells_no_cost(tmp_path: Path) -> N
     )
 
 
+def test_nobody_else_wrote_is_not_said_where_the_writer_is_not_known(tmp_path: Path) -> None:
+    builder = live_capture()
+    del builder.tables["writers"][-1]
+    words = "Whose 12 KiB are is not known; the kernel counted 400 KiB in all."
+    assert words in answer_lines(summarise(run_of(tmp_path, builder)))
+
+
 def test_what_a_device_did_not_get_by_the_end_is_not_made_a_pace(tmp_path: Path) -> None:
     builder = live_capture()
     builder.tables["writers"][0]["write_bytes"] = 900 * KIB
