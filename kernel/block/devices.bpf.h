@@ -173,24 +173,26 @@ static __always_inline struct block_device *device_of_bio(const struct bio_recor
 
 static __always_inline struct gendisk *disk_of_bio(struct bio *bio)
 {
-	return bio->bi_bdev->bd_disk;
+	return UNTRUSTED(bio, bio)->bi_bdev->bd_disk;
 }
 
 static __always_inline struct gendisk *disk_of_request(struct request *request)
 {
-	return request->q->disk;
+	return UNTRUSTED(request, request)->q->disk;
 }
 
 static __always_inline void describe_partition(struct bio_record *record, struct bio *bio)
 {
-	record->partition_sector = bio->bi_bdev->bd_start_sect;
-	record->partition_device = bio->bi_bdev->bd_dev;
+	struct block_device *device = UNTRUSTED(bio, bio)->bi_bdev;
+
+	record->partition_sector = device->bd_start_sect;
+	record->partition_device = device->bd_dev;
 }
 
 static __always_inline struct block_device *device_of_bio(const struct bio_record *record,
 							  struct bio *bio)
 {
-	return bio->bi_bdev;
+	return UNTRUSTED(bio, bio)->bi_bdev;
 }
 
 #define HOLDER_OF(device) ((__u64)(device)->bd_holder)

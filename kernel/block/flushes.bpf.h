@@ -42,7 +42,7 @@ static __always_inline __u64 bio_of_flush(struct request *flush)
 	__u64 queue, list, first, bio;
 
 	/* As blk_get_flush_queue() does: the queue for writes, HCTX_TYPE_DEFAULT. */
-	queue = READ(blk_mq_ctx, flush->mq_ctx, hctxs[0]);
+	queue = READ(blk_mq_ctx, UNTRUSTED(request, flush)->mq_ctx, hctxs[0]);
 	queue = READ(blk_mq_hw_ctx, queue, fq);
 	if (!queue || READ(blk_flush_queue, queue, flush_rq) != (__u64)flush)
 		return 0;

@@ -31,7 +31,7 @@ static __always_inline __u64 inode_of_directory(int descriptor)
 	__u64 file, dentry;
 
 	if (descriptor == AT_FDCWD) {
-		dentry = READ(fs_struct, OF_TASK(current_task(), fs), pwd.dentry);
+		dentry = READ(fs_struct, POINTER_OF_TASK(current_task(), fs), pwd.dentry);
 		return dentry ? READ(dentry, dentry, d_inode) : 0;
 	}
 	file = file_of_descriptor(descriptor);

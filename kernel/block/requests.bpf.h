@@ -24,19 +24,44 @@ static __noinline int send_range(__u32 device, __u64 request, __u64 origin, __u6
 }
 
 /*
- * A disk that takes several ranges at once (NVMe) gets bios from anywhere in one request
- * (bio_attempt_discard_merge()), of which only the first is at the request's sector.
+ * The bios of a request, from BIO on. A disk that takes several ranges at once (NVMe) gets bios from
+ * anywhere in one request (bio_attempt_discard_merge()), of which only the first is at the request's
+ * sector: each is told.
  */
-static __always_inline void send_ranges(struct request *request, __u32 device)
-{
-	struct bio *bio = request->bio;
+struct bios_walk {
+	__u64 bio, request, origin;
+	__u32 device, count;
+	bool has_ranges;
+};
 
-	if ((request->cmd_flags & REQ_OP_MASK) != REQ_OP_DISCARD || !bio || !bio->bi_next)
-		return;
-	for (__u32 count = 0; count < MERGED_BIOS_LIMIT && bio; count++) {
-		send_range(device, (__u64)request, request->start_time_ns, (__u64)bio);
-		bio = bio->bi_next;
+STEP bios_step(__u32 place, void *context)
+{
+	struct bios_walk *walk = context;
+
+	if (walk->has_ranges)
+		send_range(walk->device, walk->request, walk->origin, walk->bio);
+	walk->count++;
+	walk->bio = READ(bio, walk->bio, bi_next);
+	return !walk->bio;
+}
+
+/* How many bios a request of DEVICE carries. */
+static __always_inline __u32 follow_bios(struct request *request, __u32 device)
+{
+	struct bios_walk walk = {
+		.bio = (__u64)UNTRUSTED(request, request)->bio,
+		.request = (__u64)request,
+		.device = device,
+	};
+
+	if (!walk.bio)
+		return 0;
+	if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_DISCARD) {
+		walk.origin = request->start_time_ns;
+		walk.has_ranges = READ(bio, walk.bio, bi_next);
 	}
+	REPEAT(MERGED_BIOS_LIMIT, bios_step, &walk);
+	return walk.count;
 }
 
 static __always_inline void send_request(struct request *request, __u32 kind, __u32 bytes,
@@ -44,7 +69,6 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 {
 	struct gendisk *disk = disk_of_request(request);
 	struct request_record *record;
-	struct bio *bio = request->bio;
 	__u32 number, bio_count = 0;
 	__u64 time_ns, origin = 0;
 
@@ -55,9 +79,7 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 		return;
 	time_ns = bpf_ktime_get_boot_ns();
 	if (kind == RECORD_ISSUE) {
-		send_ranges(request, number);
-		for (; bio_count < MERGED_BIOS_LIMIT && bio; bio_count++)
-			bio = bio->bi_next;
+		bio_count = follow_bios(request, number);
 		if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
 			origin = bio_of_flush(request);
 		else

@@ -20,7 +20,7 @@ struct files_struct {
 /* The struct file of a descriptor of this thread; 0 where there is none. */
 static __always_inline __u64 file_of_descriptor(__u64 descriptor)
 {
-	__u64 table = READ(files_struct, OF_TASK(current_task(), files), fdt);
+	__u64 table = READ(files_struct, POINTER_OF_TASK(current_task(), files), fdt);
 
 	if (!table || descriptor >= READ(fdtable, table, max_fds))
 		return 0;

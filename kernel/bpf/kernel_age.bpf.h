@@ -38,6 +38,7 @@ static __always_inline struct task_struct *current_task(void)
 }
 
 #define OF_TASK(task, field) READ(task_struct, task, field)
+#define POINTER_OF_TASK(task, field) READ(task_struct, task, field)
 
 #else
 
@@ -49,7 +50,8 @@ static __always_inline struct task_struct *current_task(void)
 	return (void *)bpf_get_current_task_btf();
 }
 
-#define OF_TASK(task, field) ((task)->field)
+#define OF_TASK(task, field) ((task)->field)	/* no pointer */
+#define POINTER_OF_TASK(task, field) (UNTRUSTED(task_struct, task)->field)
 
 #endif
 

@@ -50,9 +50,9 @@ struct task_root {
 static __always_inline void read_root(struct task_root *root)
 {
 	struct task_struct *task = current_task();
-	__u64 mounts = READ(nsproxy, OF_TASK(task, nsproxy), mnt_ns);
-	__u64 dentry = READ(fs_struct, OF_TASK(task, fs), root.dentry);
-	__u64 mount = READ(fs_struct, OF_TASK(task, fs), root.mnt);
+	__u64 mounts = READ(nsproxy, POINTER_OF_TASK(task, nsproxy), mnt_ns);
+	__u64 dentry = READ(fs_struct, POINTER_OF_TASK(task, fs), root.dentry);
+	__u64 mount = READ(fs_struct, POINTER_OF_TASK(task, fs), root.mnt);
 
 	root->inode = 0;
 	if (!dentry || !mount || !mounts)

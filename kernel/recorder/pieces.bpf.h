@@ -250,7 +250,7 @@ static __always_inline void walk_up(struct directory_walk *walk)
 /* The names from a dentry up to the root of the thread. */
 __noinline int tell_path(__u64 place, __u64 dentry, __u64 mount, __u32 tid)
 {
-	__u64 fs = (__u64)OF_TASK(current_task(), fs);
+	__u64 fs = (__u64)POINTER_OF_TASK(current_task(), fs);
 	struct piece_scratch *scratch = begin_piece(place, tid);
 
 	if (!scratch)
@@ -276,7 +276,7 @@ __noinline int tell_path(__u64 place, __u64 dentry, __u64 mount, __u32 tid)
 /* The directory of a descriptor, or the current one. */
 __noinline int tell_directory(__u64 place, int descriptor, __u32 tid)
 {
-	__u64 fs = (__u64)OF_TASK(current_task(), fs), file;
+	__u64 fs = (__u64)POINTER_OF_TASK(current_task(), fs), file;
 
 	if (descriptor == AT_FDCWD)
 		return tell_path(place, READ(fs_struct, fs, pwd.dentry),
