@@ -80,6 +80,45 @@ def native_build(job: Job) -> str:
     return str(msgspec.json.decode(job.afterwards)["power_cuts"].get("native", ""))
 
 
+def run_of_complaints(verdicts: Mapping[str, bytes], run: bytes) -> bytes:
+    """Return the run that was handed out for User Mode Linux, as run.json says it, with those of
+    its states alone in which, or in a recovery from which, only the checker found harm; empty where
+    there are none. The checker looks there at all smaller cuts, which it cannot from outside.
+    """
+    first, wanted = "", set()
+    for state in msgspec.json.decode(verdicts[Kind.POWER_CUTS.answer])["states"]:
+        if state["kind"] != "second":
+            first = state["hash"]
+        if _is_complaint(state):
+            wanted.add((first, state["promises"]))
+    whole = msgspec.json.decode(run)
+    whole["states"] = [
+        (number, state)
+        for number, state in whole["states"]
+        if (f"{state['hash']:016x}", state["promises"]) in wanted
+    ]
+    return msgspec.json.encode({**whole, "checks_all": True}) if whole["states"] else b""
+
+
+def add_smallest_cuts(verdicts: dict[str, bytes], checked: Mapping[str, bytes]) -> None:
+    """Give states in which only the checker found harm the smallest cuts of a judging `checked` by
+    it, where that found them again.
+    """
+    answer = msgspec.json.decode(verdicts[Kind.POWER_CUTS.answer])
+    smallest = {
+        (state["hash"], state["promises"]): state["smallest"]
+        for state in msgspec.json.decode(checked[Kind.POWER_CUTS.answer])["states"]
+        if _is_complaint(state)
+    }
+    for state in filter(_is_complaint, answer["states"]):
+        state["smallest"] = smallest.get((state["hash"], state["promises"]))
+    verdicts[Kind.POWER_CUTS.answer] = msgspec.json.encode(answer)
+
+
+def _is_complaint(state: Mapping[str, Any]) -> bool:
+    return bool(state["message"].startswith("fsck: "))
+
+
 def add_native_verdicts(files: dict[str, bytes], verdicts: Mapping[str, bytes]) -> None:
     """Complete the answer of a guest by the `verdicts` of User Mode Linux, which are marked."""
     answer = msgspec.json.decode(files[Kind.POWER_CUTS.answer])

@@ -10,7 +10,7 @@ import pytest
 from jojlab.foundation.cache import sha256
 from jojlab.foundation.errors import MachineError
 from jojlab.lab.job import Kind
-from jojlab.lab.power_cuts import add_native_verdicts, merged
+from jojlab.lab.power_cuts import add_native_verdicts, add_smallest_cuts, merged, run_of_complaints
 from jojlab.trace.power_cuts import NATIVE, PowerCuts
 
 
@@ -72,3 +72,32 @@ def test_verdicts_of_user_mode_linux_say_so_and_count() -> None:
     assert whole["outcomes"] == {"kept": 2, "lost": 1}
     assert (whole["boundary_states"], whole["sampled_states"]) == (1, 2)
     assert whole["draws"] == draws + 2
+
+
+def test_what_only_the_checker_finds_is_shrunk_by_a_judging_that_has_it() -> None:
+    def harmed(at: int, kind: str, content: str, message: str, **more: Any) -> dict[str, Any]:
+        one = state(at, kind, content.zfill(16), "corrupt")
+        return {**one, "message": message, "smallest": None, **more}
+
+    name = Kind.POWER_CUTS.answer
+    states = [
+        harmed(5, "torn", "0a", "fsck: 255"),
+        harmed(6, "torn", "0b", "SQLite", smallest={"slots": [1]}),
+        state(7, "subset", "0c".zfill(16)),
+        harmed(7, "second", "0d", "fsck: 255"),
+    ]
+    found = {name: msgspec.json.encode({"states": states})}
+    run = {"states": [(at, {"hash": at, "promises": 3}) for at in (9, 10, 11, 12)], "image": None}
+    fewer = msgspec.json.decode(run_of_complaints(found, msgspec.json.encode(run)))
+    # A recovery is that of the state before it.
+    assert [state["hash"] for _, state in fewer["states"]] == [0xA, 0xC]
+    assert fewer["checks_all"] is True
+    checked = [
+        {**states[0], "smallest": {"slots": [7]}},
+        {**states[3], "hash": "ff", "smallest": {"slots": [8]}},
+    ]
+    add_smallest_cuts(found, {name: msgspec.json.encode({"states": checked})})
+    said = [each.get("smallest") for each in msgspec.json.decode(found[name])["states"]]
+    assert said == [{"slots": [7]}, {"slots": [1]}, None, None]
+    found = {name: msgspec.json.encode({"states": states[1:3]})}
+    assert run_of_complaints(found, msgspec.json.encode(run)) == b""

@@ -43,7 +43,13 @@ from jojlab.guest.virtual_clock import run_by_virtual_clock
 from jojlab.guest.wall_clock import run_by_wall_clock
 from jojlab.lab.job import Job, Kind, Options, keep_content
 from jojlab.lab.memory_run import fold
-from jojlab.lab.power_cuts import add_native_verdicts, check_handed_disks, native_build
+from jojlab.lab.power_cuts import (
+    add_native_verdicts,
+    add_smallest_cuts,
+    check_handed_disks,
+    native_build,
+    run_of_complaints,
+)
 
 _OUTCOME = "outcome.json"
 
@@ -82,6 +88,11 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
         _check(found.pop(_OUTCOME, None))
         if job.kind is Kind.POWER_CUTS:
             check_handed_disks(cache, job.image, found)
+            if fewer := run_of_complaints(found, run["run.json"]):
+                run["run.json"] = fewer
+                checked = user_mode.judge(cache, build, job.image, job.record, run, timeout_s)
+                _check(checked.pop(_OUTCOME, None))
+                add_smallest_cuts(found, checked)
             add_native_verdicts(files, found)
         else:
             files.update(found)

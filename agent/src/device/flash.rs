@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -277,6 +278,118 @@ impl SlotContents {
     }
 }
 
+/// Reads contents of slots many at a time, by asynchronous I/O (io_submit(2)), as a file of sysfs
+/// gives one slot a call: in User Mode Linux each call takes two switches between processes.
+pub struct SlotBatch {
+    contents: Vec<[u8; SLOT_BYTES]>,
+    /// The kernel's name of the queue; none where there cannot be one.
+    queue: Option<libc::c_ulong>,
+}
+
+/// A request of a queue, and what came of it (include/uapi/linux/aio_abi.h).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct QueuedRead {
+    data: u64,
+    key_and_flags: u64,
+    operation: u16,
+    priority: i16,
+    descriptor: i32,
+    buffer: u64,
+    length: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    descriptor_of_result: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct QueueEvent {
+    data: u64,
+    request: u64,
+    result: i64,
+    second_result: i64,
+}
+
+impl SlotBatch {
+    /// So many slots are read at once at most.
+    pub const MOST: usize = 64;
+
+    /// Return the contents of slots, in their order.
+    ///
+    /// # Errors
+    /// If somebody has the disk open.
+    pub fn read(
+        &mut self,
+        of: &SlotContents,
+        slots: &[u64],
+    ) -> Result<&[[u8; SLOT_BYTES]], FlashRecordError> {
+        // Before Linux 5.12 files of sysfs take no such request.
+        let is_read = self.queue.is_some_and(|queue| self.read_by_queue(queue, of, slots));
+        if !is_read {
+            for (content, slot) in self.contents.iter_mut().zip(slots) {
+                *content = of.read(*slot)?;
+            }
+        }
+        Ok(&self.contents[..slots.len()])
+    }
+
+    /// Return whether all of them were read.
+    fn read_by_queue(&mut self, queue: libc::c_ulong, of: &SlotContents, slots: &[u64]) -> bool {
+        let mut requests = [QueuedRead::default(); Self::MOST];
+        let mut events = [QueueEvent::default(); Self::MOST];
+        for ((request, content), slot) in requests.iter_mut().zip(&mut self.contents).zip(slots) {
+            request.descriptor = of.file.as_raw_fd();
+            request.buffer = content.as_mut_ptr() as u64;
+            request.length = SLOT_BYTES as u64;
+            request.offset = (slot * SLOT_BYTES as u64).cast_signed();
+        }
+        let pointers: Vec<*const QueuedRead> =
+            requests[..slots.len()].iter().map(|it| it as _).collect();
+        // SAFETY: requests and buffers outlive the call, and are done when the next one returns.
+        let taken =
+            unsafe { libc::syscall(libc::SYS_io_submit, queue, pointers.len(), pointers.as_ptr()) };
+        if taken <= 0 {
+            return false;
+        }
+        let no_limit = std::ptr::null::<libc::timespec>();
+        // SAFETY: there is room for as many events as there are requests.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                queue,
+                taken,
+                taken,
+                events.as_mut_ptr(),
+                no_limit,
+            )
+        };
+        assert_eq!(done, taken, "no signal is handled here, and no other request is in the queue");
+        let whole = |event: &QueueEvent| event.result == SLOT_BYTES as i64;
+        taken as usize == slots.len() && events[..slots.len()].iter().all(whole)
+    }
+}
+
+impl Default for SlotBatch {
+    fn default() -> Self {
+        let mut queue: libc::c_ulong = 0;
+        // SAFETY: it writes to the number alone.
+        let failed = unsafe { libc::syscall(libc::SYS_io_setup, Self::MOST, &raw mut queue) };
+        let contents = vec![[0; SLOT_BYTES]; Self::MOST];
+        Self { contents, queue: (failed == 0).then_some(queue) }
+    }
+}
+
+impl Drop for SlotBatch {
+    fn drop(&mut self) {
+        if let Some(queue) = self.queue {
+            // SAFETY: no request is left in it.
+            unsafe { libc::syscall(libc::SYS_io_destroy, queue) };
+        }
+    }
+}
+
 /// Make the error of a step at a file.
 fn refusal(what: &str, path: &Path) -> impl Fn(io::Error) -> FlashRecordError {
     let (what, path) = (what.to_owned(), path.to_owned());
@@ -319,6 +432,27 @@ fn read_all<Item>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slots_are_read_in_batches_as_one_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let slots = SlotBatch::MOST as u64 + 3;
+        let content = |slot: u64| [(slot % 251) as u8 + 1; SLOT_BYTES];
+        let bytes: Vec<u8> = (0..slots).flat_map(content).collect();
+        fs::write(folder.path().join("flash_contents"), bytes).unwrap();
+        let contents = SlotContents::open(folder.path()).unwrap();
+        let asked: Vec<u64> = (0..slots).rev().collect();
+        let mut batch = SlotBatch::default();
+        for some in asked.chunks(SlotBatch::MOST) {
+            let found = batch.read(&contents, some).unwrap();
+            assert!(found.iter().zip(some).all(|(found, slot)| *found == content(*slot)));
+            assert_eq!(found.len(), some.len());
+        }
+        assert!(
+            batch.queue.is_some_and(|queue| { batch.read_by_queue(queue, &contents, &[7, 2]) })
+        );
+        assert!(batch.read(&contents, &[slots]).is_err(), "there is none");
+    }
 
     #[test]
     fn statistics_are_names_and_values() {

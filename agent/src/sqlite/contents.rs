@@ -164,6 +164,8 @@ pub fn open(path: &Path) -> Result<Connection, SqliteError> {
 fn open_by(vfs: Vfs, path: &Path) -> Result<Connection, SqliteError> {
     // Not read-only: the first reader after a crash is the one that recovers.
     let connection = open_unchecked(path, vfs)?;
+    // One transaction for all that is read: each takes locks, and asks for journals and changes.
+    connection.execute_batch("BEGIN").map_err(failed("open", path))?;
     let report: String = connection
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .map_err(failed("integrity_check", path))?;

@@ -16,8 +16,8 @@ use serde_json::json;
 use super::writes::{DiskContents, DurabilityModel, WrittenRun};
 use crate::device::disk::Disk;
 use crate::device::flash::{
-    self, ChosenSlot, FlashRecordError, RecordCommand, SECTORS, SLOT_BYTES, SlotContents,
-    UNREADABLE,
+    self, ChosenSlot, FlashRecordError, RecordCommand, SECTORS, SLOT_BYTES, SlotBatch,
+    SlotContents, UNREADABLE,
 };
 use crate::errors::WrongUse;
 use crate::filesystem::Checker;
@@ -158,6 +158,8 @@ const STATES: &str = "disk_states.json";
 /// States beyond are checked in the guest.
 pub const MOST_PAGES: usize = 32 << 10;
 
+const PAGES_BUFFER_BYTES: usize = 64 * SLOT_BYTES;
+
 /// The number of the contents of a slot of zeroes.
 const ZEROES: u32 = 0;
 
@@ -173,6 +175,7 @@ pub struct HandedDisks<'a> {
     /// Contents by their hash of 128 bits.
     known: HashMap<[u64; 2], u32>,
     states: Vec<Vec<Changes>>,
+    batch: SlotBatch,
     /// Contents that there is room for.
     room: usize,
     is_full: bool,
@@ -194,10 +197,11 @@ impl<'a> HandedDisks<'a> {
             until_free(|| flash::write_command(disk.folder(), RecordCommand::Follow))?;
         }
         let path = output.join(PAGES);
-        let pages = BufWriter::new(File::create(&path).with_context(|| path_text(&path))?);
+        let file = File::create(&path).with_context(|| path_text(&path))?;
+        let pages = BufWriter::with_capacity(PAGES_BUFFER_BYTES, file);
         let (known, states) = (HashMap::new(), Vec::new());
-        let is_full = false;
-        Ok(Self { disks, checker, output, pages, known, states, room, is_full })
+        let (batch, is_full) = (SlotBatch::default(), false);
+        Ok(Self { disks, checker, output, pages, known, states, batch, room, is_full })
     }
 
     /// Hands out what the disks hold now; false where there is no room for it, and from then on.
@@ -221,26 +225,15 @@ impl<'a> HandedDisks<'a> {
         for (disk, slots) in self.disks.iter().zip(slots) {
             let mut changes = Changes::new();
             let contents = SlotContents::open(disk.folder())?;
-            for slot in slots {
-                changes.push((slot, self.number(&contents.read(slot)?)?));
+            for slots in slots.chunks(SlotBatch::MOST) {
+                for (slot, content) in slots.iter().zip(self.batch.read(&contents, slots)?) {
+                    changes.push((*slot, number(&mut self.known, &mut self.pages, content)?));
+                }
             }
             state.push(changes);
         }
         self.states.push(state);
         Ok(true)
-    }
-
-    /// Return the number of a content; write the content down if it is new.
-    fn number(&mut self, content: &[u8; SLOT_BYTES]) -> anyhow::Result<u32> {
-        if content.iter().all(|byte| *byte == 0) {
-            return Ok(ZEROES);
-        }
-        let next = u32::try_from(self.known.len()).expect("bounded") + 1;
-        let number = *self.known.entry(hash(content)).or_insert(next);
-        if number == next {
-            self.pages.write_all(content).context(PAGES)?;
-        }
-        Ok(number)
     }
 
     /// Writes down what is where.
@@ -261,6 +254,23 @@ impl<'a> HandedDisks<'a> {
         let path = self.output.join(STATES);
         fs::write(&path, states.to_string()).with_context(|| path_text(&path))
     }
+}
+
+/// Return the number of a content among those `known`; write it to `pages` if it is new.
+fn number(
+    known: &mut HashMap<[u64; 2], u32>,
+    pages: &mut impl Write,
+    content: &[u8; SLOT_BYTES],
+) -> anyhow::Result<u32> {
+    if content.iter().all(|byte| *byte == 0) {
+        return Ok(ZEROES);
+    }
+    let next = u32::try_from(known.len()).expect("bounded") + 1;
+    let number = *known.entry(hash(content)).or_insert(next);
+    if number == next {
+        pages.write_all(content).context(PAGES)?;
+    }
+    Ok(number)
 }
 
 fn path_text(path: &Path) -> String {

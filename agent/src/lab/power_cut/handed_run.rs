@@ -44,6 +44,9 @@ pub struct HandedRun {
     pub remains: Value,
     /// Whether one could go on where the run ended, so that one must after each cut.
     pub must_go_on: bool,
+    /// Whether these are states in which only the filesystem's checker finds harm: it looks at all
+    /// smaller cuts there, where it is slow (jojlab/lab/power_cuts.py).
+    pub checks_all: bool,
     pub owners: Owners,
     /// Filled as the disks are handed out.
     pub disks: Vec<HandedDisk>,

@@ -38,6 +38,8 @@ pub struct Judge<'a> {
     handed: Option<HandedDisks<'a>>,
     /// Whether what was recovered must also take more.
     must_go_on: bool,
+    /// Whether the checker looks here, and at smaller cuts too.
+    pub checks_all: bool,
 }
 
 /// The verdict on one state.
@@ -87,7 +89,7 @@ fn write_next_file(directory: &Path) -> Result<(), WorkloadError> {
 impl<'a> Judge<'a> {
     /// From now on programs begin at the same addresses each time: QEMU keeps what it translates by
     /// the address, and spent a third of the time of a judging on translating the checker again.
-    /// `room` is for contents of disks whose checker can look outside the guest.
+    /// The filesystem's checker looks at the disks outside, unless it `checks_all` that is judged.
     ///
     /// # Errors
     /// If the kernel's log cannot be read, or the addresses not be fixed.
@@ -95,16 +97,15 @@ impl<'a> Judge<'a> {
         stand: &'a Stand<'a>,
         remains: &'a dyn Remains,
         output: &'a Path,
-        room: usize,
+        checks_all: bool,
     ) -> anyhow::Result<Self> {
         fs::write(RANDOM_ADDRESSES, "0").context(RANDOM_ADDRESSES)?;
         let log = KernelLog::from_now().context("the kernel's log")?;
-        let handed = stand
-            .filesystem
-            .checker()
-            .map(|checker| HandedDisks::new(&stand.disks, checker, output, room))
+        let checker = stand.filesystem.checker().filter(|_| !checks_all);
+        let handed = checker
+            .map(|checker| HandedDisks::new(&stand.disks, checker, output, MOST_PAGES))
             .transpose()?;
-        Ok(Self { stand, remains, log, handed, must_go_on: false })
+        Ok(Self { stand, remains, log, handed, must_go_on: false, checks_all })
     }
 
     /// Ends it with what the disks hold now, which nothing has mounted, in the place of all else.
@@ -186,12 +187,12 @@ impl<'a> Judge<'a> {
         self.look(cut, true, false)
     }
 
-    /// Likewise, without the filesystem's checker.
+    /// Likewise, without the filesystem's checker where that looks outside.
     ///
     /// # Errors
     /// As `judge`.
     pub fn findings(&mut self, cut: &Cut) -> anyhow::Result<CutFindings> {
-        Ok(self.look(cut, false, self.must_go_on)?.findings)
+        Ok(self.look(cut, self.checks_all, self.must_go_on)?.findings)
     }
 
     /// Looks at what a boot would make of the disks, which could not be mounted and hold again what

@@ -36,7 +36,7 @@ use crate::tables::rows::Transaction;
 use crate::workload;
 use crate::workload::kind::ClosedWorkload;
 use crate::workload::power_cut::{Cut, CutFindings, CutOutcome, FaultFindings};
-use disks::{CutDisks, MOST_PAGES};
+use disks::CutDisks;
 use handed_run::HandedRun;
 use judge::{BootFindings, Judge, Judgement};
 use shrink::damages;
@@ -73,7 +73,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     };
     let states = chooser.choose();
     let tables = take_tables(output)?;
-    let mut judge = Judge::new(&stand, &*closed.remains, output, MOST_PAGES)?;
+    let mut judge = Judge::new(&stand, &*closed.remains, output, false)?;
     let is_image = |state: &&State| cuts.image.as_ref() == Some(&hash_words(state.hash));
     if let Some(state) = states.chosen.iter().find(is_image) {
         let mut walk = Walk::new(&written);
@@ -106,7 +106,9 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     let (found, second_draws) = if cuts.native.is_some() {
         let remains = closed.remains.handed().ok_or_else(|| WrongUse(NOT_HANDED.to_owned()))?;
         let (image, disks) = (cuts.image.clone(), Vec::new());
-        let run = HandedRun { states: own, known, image, remains, must_go_on, owners, disks };
+        let checks_all = false;
+        let run =
+            HandedRun { states: own, known, image, remains, must_go_on, checks_all, owners, disks };
         run.hand_out(&stand.disks, output)?;
         judge.finish()?;
         (Vec::new(), 0)
@@ -191,7 +193,7 @@ impl<'a> Judging<'a> {
             };
             let judged = Judged::new(state, None, state.hash, judgement);
             let first_outcome = judged.findings.outcome;
-            if judged.is_shrinkable() {
+            if self.is_shrunk(&judged) {
                 harmful.push((found.len(), state));
             }
             if first_outcome == CutOutcome::Unmountable {
@@ -223,9 +225,9 @@ impl<'a> Judging<'a> {
                 self.disks.put_second(&recovery, &contents)?;
                 judged.at_boot = self.judge.boot_findings(&cut)?;
             }
-            if judged.is_shrinkable() && outcome == first_outcome {
+            if self.is_shrunk(&judged) && outcome == first_outcome {
                 harmful.push((found.len(), state));
-            } else if judged.is_shrinkable() {
+            } else if self.is_shrunk(&judged) {
                 let harm = HarmfulState { state, cut: &cut, outcome };
                 let first_slots = damages(&walk.survivors(state.choice)).len();
                 let recovery = (&recovery, at_ns, choice);
@@ -256,6 +258,11 @@ impl<'a> Judging<'a> {
         }
         Ok(Some(found))
     }
+
+    fn is_shrunk(&self, judged: &Judged) -> bool {
+        let is_complaint = judged.findings.message.starts_with("fsck: ");
+        judged.findings.outcome != CutOutcome::Kept && (self.judge.checks_all || !is_complaint)
+    }
 }
 
 /// Judges, in User Mode Linux, the states of a run that a guest handed out to the folder `place`;
@@ -277,7 +284,7 @@ pub fn run_handed(
     let records = models.iter().zip(handed.take_records());
     let records = records.map(|(model, (requests, pieces))| (*model, requests, pieces));
     let written = WrittenRun::from_records(records.collect());
-    let mut judge = Judge::new(&stand, &*remains, output, MOST_PAGES)?;
+    let mut judge = Judge::new(&stand, &*remains, output, handed.checks_all)?;
     let refusal = judge.refusal_to_go_on()?;
     anyhow::ensure!(
         refusal.is_none() == handed.must_go_on,
@@ -402,11 +409,6 @@ impl Judged {
             smallest: None,
             at_boot: None,
         }
-    }
-
-    /// Return whether it can be told here whether a smaller cut does the same harm.
-    fn is_shrinkable(&self) -> bool {
-        self.findings.outcome != CutOutcome::Kept && !self.findings.message.starts_with("fsck: ")
     }
 
     /// The worse, the greater.
