@@ -37,6 +37,13 @@ VALUE_OF_MODE = {
     JournalMode.NO_JOURNAL_FILE: "delete",
     JournalMode.IN_A_TRANSACTION: "delete",
 }
+# What is said of a mode that its files do not show; MEMORY and OFF leave none.
+_ASSUMED_MODES = {
+    JournalMode.NO_JOURNAL_FILE: "no journal lies beside it: DELETE, SQLite's default, is assumed; "
+    "MEMORY and OFF leave the same files",
+    JournalMode.IN_A_TRANSACTION: "the journal of a transaction lies beside it: DELETE, SQLite's "
+    "default, is assumed; TRUNCATE and PERSIST have one like it",
+}
 
 
 @dataclass(frozen=True)
@@ -131,8 +138,10 @@ def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
     if target.database:
         fields["journal_mode"] = VALUE_OF_MODE[target.database.journal_mode]
         fields["page_size_bytes"] = target.database.page_bytes
-        if target.database.journal_mode is JournalMode.NO_JOURNAL_FILE:
-            notes.append("no journal lies beside it: DELETE, SQLite's default, is assumed")
+        if target.database.auto_vacuum != "none":
+            fields["auto_vacuum"] = target.database.auto_vacuum
+        if note := _ASSUMED_MODES.get(target.database.journal_mode):
+            notes.append(note)
     elif not target.path.is_dir():
         notes.append("it has no header of SQLite: journal mode and page size are the defaults")
     taken = ", ".join(f"{name}={value}" for name, value in fields.items())

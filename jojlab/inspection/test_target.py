@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +40,35 @@ def test_a_case_like_a_database_has_its_fields(tmp_path: Path) -> None:
     }
     assert notes[0].startswith(f"as {target.path}: filesystem=ext4, mount_options=data=writeback")
     assert "synchronous" in notes[-1]
+
+
+@pytest.mark.parametrize("value", ["FULL", "INCREMENTAL"])
+def test_a_case_like_a_database_has_its_auto_vacuum(tmp_path: Path, value: str) -> None:
+    with sqlite3.connect(tmp_path / "app.db", isolation_level=None) as connection:
+        connection.execute(f"PRAGMA auto_vacuum = {value}")
+        connection.execute("CREATE TABLE phone_book (name)")
+    fields, _ = case_like(target_of(tmp_path / "app.db", "ext4"))
+    assert fields["auto_vacuum"] == value.lower()
+
+
+def test_a_journal_mode_that_no_file_tells_is_an_assumption(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE phone_book (name)")
+        connection.execute("PRAGMA journal_mode = off")
+        fields, notes = case_like(target_of(path, "ext4"))
+        assert fields["journal_mode"] == "delete"
+        assert notes[1].endswith("MEMORY and OFF leave the same files")
+        # A cache of one page is spilled, for which the journal's header is written first.
+        connection.execute("PRAGMA journal_mode = persist")
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN")
+        connection.executemany(
+            "INSERT INTO phone_book VALUES (?)", [("x" * 3000,) for _ in range(99)]
+        )
+        fields, notes = case_like(target_of(path, "ext4"))
+    assert fields["journal_mode"] == "delete"
+    assert notes[1].endswith("TRUNCATE and PERSIST have one like it")
 
 
 def test_ext4_without_a_journal_is_seen_by_its_drivers_options(tmp_path: Path) -> None:

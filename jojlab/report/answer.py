@@ -18,6 +18,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary, place_of, summa
 from jojlab.analysis.traffic.characterisation import Characterisation
 from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace
 from jojlab.foundation.printable import printable_name
+from jojlab.model.filesystem import SHORT_PAGE_BYTES
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.workloads.sqlite import ROLLBACK_MODES
 from jojlab.report import durability, hazards
@@ -359,8 +360,26 @@ def _time(result: Answer) -> str:
 
 
 def _nothing_compared(result: Answer) -> str:
+    if shorter := _shorter_pages(result.case):
+        return shorter
     searches = "; joj advise searches, and cuts the power of what it finds"
     return f"Cheaper: not measured here{searches if 'filesystem' in result.case.case else ''}."
+
+
+def _shorter_pages(case: CaseSummary) -> str:
+    """Return which shorter pages the lab found to be cheaper than the case's; empty where none."""
+    filesystem = FILESYSTEMS.get(_filesystem(case))
+    fields = case.case
+    # A script or a program may choose other pages; other blocks were not measured.
+    if not filesystem or fields.get("workload") != "sqlite-insert" or fields.get("mkfs_options"):
+        return ""
+    page_bytes = int(fields.get("page_size_bytes", 0))
+    mode = str(fields.get("journal_mode", ""))
+    shorter = filesystem.cheaper_page_bytes(mode, page_bytes, SHORT_PAGE_BYTES)
+    if not shorter:
+        return ""
+    pages = f"pages of {size(shorter)}, not {size(page_bytes)}"
+    return f"Cheaper for short rows, by joj run page-size: {pages}; not measured here."
 
 
 def _cases_lines(result: Answer) -> list[RankedLine]:

@@ -81,6 +81,29 @@ def test_numbers_of_one_case_are_those_of_json(folder: Path) -> None:
     assert cheaper.startswith("Cheaper: not measured here")
 
 
+@pytest.mark.parametrize(
+    "case_id, fields, is_told",
+    [
+        (WAL, {"page_size_bytes": 65536}, True),
+        (WAL, {"page_size_bytes": 4096}, False),
+        (WAL, {"page_size_bytes": 65536, "mkfs_options": "-b 1024"}, False),
+        (WAL, {"page_size_bytes": 65536, "workload": "sql"}, False),
+        (TRUNCATE, {"page_size_bytes": 65536}, False),
+    ],
+)
+def test_shorter_pages_are_named_where_they_were_measured(
+    summary: RunSummary, case_id: str, fields: dict[str, Any], is_told: bool
+) -> None:
+    one = summary.only(case_id)
+    [case] = one.cases
+    case = replace(case, case={**case.case, "workload": "sqlite-insert", **fields})
+    told = (
+        "Cheaper for short rows, by joj run page-size: pages of 4 KiB, not 64 KiB; not measured "
+        "here."
+    )
+    assert (told in answer_lines(replace(one, cases=(case,)))) is is_told
+
+
 def test_terminal_json_and_page_say_the_same(folder: Path) -> None:
     lines = json.loads(printed("show", str(folder), "--json"))["in_short"]
     assert printed("show", str(folder)).splitlines()[: len(lines)] == lines
