@@ -24,9 +24,9 @@ static __noinline int send_range(__u32 device, __u64 request, __u64 origin, __u6
 }
 
 /*
- * The bios of a request, from BIO on. A disk that takes several ranges at once (NVMe) gets bios from
- * anywhere in one request (bio_attempt_discard_merge()), of which only the first is at the request's
- * sector: each is told.
+ * The bios of a request, from BIO on. A disk that takes several ranges at once (NVMe) gets bios
+ * from anywhere in one request (bio_attempt_discard_merge()), of which only the first is at the
+ * request's sector: each is told.
  */
 struct bios_walk {
 	__u64 bio, request, origin;
