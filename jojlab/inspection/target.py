@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.printable import printable
 from jojlab.inspection.database import (
     DEFAULT_LIBRARY,
     Database,
@@ -146,6 +147,15 @@ def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
         notes.append("it has no header of SQLite: journal mode and page size are the defaults")
     taken = ", ".join(f"{name}={value}" for name, value in fields.items())
     notes.insert(0, f"as {target.path}: {taken or 'nothing'}")
+    left = [
+        each
+        for each in target.mount.options
+        if filesystem and each not in _USUAL_OPTIONS and not _is_taken(filesystem.name, each)
+    ]
+    if left:
+        notes.append(
+            f"mount options that a case cannot have are left out: {printable(','.join(left))}"
+        )
     notes.append(
         "no file tells synchronous, the sync call and the device: give them, or defaults hold"
     )

@@ -39,6 +39,7 @@ def test_a_case_like_a_database_has_its_fields(tmp_path: Path) -> None:
         "page_size_bytes": 1024,
     }
     assert notes[0].startswith(f"as {target.path}: filesystem=ext4, mount_options=data=writeback")
+    assert notes[-2] == "mount options that a case cannot have are left out: odd=1"
     assert "synchronous" in notes[-1]
 
 
