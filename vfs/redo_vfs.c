@@ -70,11 +70,15 @@ static int open_database(sqlite3_vfs *vfs, const char *path, sqlite3_file *base,
 		return rc;
 	}
 	rc = open_lower(vfs, path, base, flags, out);
-	if (rc == SQLITE_OK)
+	if (rc == SQLITE_OK) {
 		rc = begin_file(upper_of(vfs, base), path, folder);
-	/* SQLite closes a file that could not be opened. */
-	if (rc != SQLITE_OK)
-		sqlite3_free(folder);
+		if (rc == SQLITE_OK)
+			return rc;
+		/* SQLite would close it, a VFS above this one, as SQLite's quota, does not. */
+		base->pMethods->xClose(base);
+		base->pMethods = NULL;
+	}
+	sqlite3_free(folder);
 	return rc;
 }
 
