@@ -285,6 +285,7 @@ def test_what_sqlite_refuses_is_the_user_s_error(
         run_case(cache, image, json.dumps(case).encode(), 0, tmp_path / "out")
 
 
+@pytest.mark.full
 def test_an_insert_of_2012_makes_the_writes_that_the_study_counted(
     lab: Lab, tmp_path: Path
 ) -> None:

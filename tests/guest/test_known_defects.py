@@ -197,6 +197,7 @@ def test_what_a_boot_makes_of_a_filesystem_that_is_not_mounted_is_told() -> None
     assert "e2fsck -p, as boots run it (exit status: 1:" in case["worst_state"]
 
 
+@pytest.mark.full
 def test_a_torn_slot_that_cannot_be_read_is_harm_that_takes_the_tear(
     cache: Cache, image: Image
 ) -> None:

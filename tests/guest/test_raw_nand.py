@@ -81,6 +81,7 @@ def device_counters(capture: Capture) -> dict[str, int]:
     }
 
 
+@pytest.mark.full
 def test_bad_blocks_and_flipping_bits_lose_nothing(
     cache: Cache, nand_image: Image, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 FAST = {"capacity_bytes": 64 << 20, "queue_depth": 2, "write_access_ns": 1000}
 
 
+@pytest.mark.full
 def test_record_and_contents_are_in_the_order_of_issue(cache: Cache, tmp_path: Path) -> None:
     model = {**read_profile("ufs-3.1").model, **FAST}
     words = " ".join(f"{name}={value}" for name, value in model.items())

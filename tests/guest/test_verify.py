@@ -39,14 +39,9 @@ LACKS = {
 }
 
 
-# tests/live/test_verify.py has ext4 on this machine's kernel; F2FS takes three times as long.
-OFTEN = ("btrfs",)
-
-
-@pytest.mark.parametrize(
-    "filesystem",
-    [pytest.param(name, marks=() if name in OFTEN else pytest.mark.full) for name in FILESYSTEMS],
-)
+# Each takes a minute or more; tests/live/test_verify.py has ext4 on this machine's kernel.
+@pytest.mark.full
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     verdict = right(filesystem)
     # The modelled disk takes one range of a discard at a time.
