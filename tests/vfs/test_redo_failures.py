@@ -196,6 +196,55 @@ def test_read_that_fails_is_an_error_of_the_program(libraries: Path, tmp_path: P
             assert_right(views, acknowledgement(folder))
 
 
+# Opens a database whose writer died as a VFS above joj_redo does: SQLite's multiplexor closes no
+# file that could not be opened (test_multiplex.c). Each read fails in its turn, once.
+OPENING = """
+    import _sqlite3, ctypes, itertools, os, sqlite3
+
+    class Vfs(ctypes.Structure):
+        _fields_ = [
+            ("version", ctypes.c_int), ("file_bytes", ctypes.c_int), ("path_bytes", ctypes.c_int),
+            ("next", ctypes.c_void_p), ("name", ctypes.c_char_p), ("data", ctypes.c_void_p),
+            ("open", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p,
+                                      ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)),
+        ]
+
+    sqlite3.connect(":memory:").close()
+    find = ctypes.CDLL(_sqlite3.__file__).sqlite3_vfs_find
+    find.restype = ctypes.POINTER(Vfs)
+    vfs = find(b"joj_redo")
+    file = ctypes.create_string_buffer(vfs.contents.file_bytes)
+    methods = ctypes.c_void_p.from_buffer(file)
+    calls = ctypes.c_int.in_dll(ctypes.CDLL(None), "calls_of_kind")
+    path = os.path.abspath("main.db").encode() + bytes(4)
+    before = os.listdir("/proc/self/fd")
+    for nth in itertools.count(1):
+        calls.value = 0
+        os.environ["CALLS_FAULT"] = f"r:{nth}:5:1"
+        # SQLITE_OPEN_MAIN_DB and SQLITE_OPEN_READWRITE.
+        result = vfs.contents.open(vfs, path, file, 0x102, None)
+        if calls.value < nth:
+            break
+        assert result, nth
+        assert methods.value is None, nth
+        assert os.listdir("/proc/self/fd") == before, nth
+    assert result == 0, result
+    print(nth)
+"""
+
+
+def test_database_that_cannot_be_opened_is_closed(libraries: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    assert write(libraries, folder, Case(), CALLS_DEATH="60").returncode == -signal.SIGKILL
+    preload = f"{libraries}/call_log.so:{libraries}/joj_redo_preload.so"
+    done = subprocess.run(
+        python(preload, OPENING), cwd=folder, env={**os.environ, "CALLS_FOLDER": str(folder)},
+        capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 10
+
+
 def test_dead_committer_is_looked_for(tmp_path: Path) -> None:
     """The one fault that no power cut shows: a reader beside it sees half a transaction."""
     before = "(level == SQLITE_LOCK_SHARED && !log_is_busy(file->log))"
