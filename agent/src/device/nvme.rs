@@ -42,9 +42,8 @@ struct AdminCommand {
 }
 
 /// The bytes that a disk says were written to it in its life, in units of 512,000; None of a disk
-/// that does not tell. `folder` is its folder of /sys/block.
-pub fn lifetime_write_bytes(folder: &Path) -> Option<i64> {
-    let name = folder.file_name()?.to_str()?;
+/// that does not tell. `name` is the kernel's, as nvme0n1.
+pub fn lifetime_write_bytes(name: &str) -> Option<i64> {
     let node = name.starts_with("nvme").then(|| Path::new("/dev").join(name))?;
     write_bytes_of(&health(&File::open(node).ok()?)?)
 }
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_disk_of_nvme_tells_nothing() {
-        assert_eq!(lifetime_write_bytes(Path::new("/sys/block/sda")), None);
+        assert_eq!(lifetime_write_bytes("sda"), None);
         let file = tempfile::tempfile().unwrap();
         assert!(health(&file).is_none());
     }

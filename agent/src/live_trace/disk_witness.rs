@@ -44,7 +44,10 @@ pub struct Counted {
 impl Counted {
     /// Return the counts of some disks as of now; a disk that has gone counts nothing.
     pub fn now(disks: &[u32]) -> Self {
-        let written = |&disk: &u32| (disk, nvme::lifetime_write_bytes(&sysfs::device_folder(disk)));
+        let written = |&disk: &u32| {
+            let name = sysfs::device_name(disk).ok();
+            (disk, name.and_then(|name| nvme::lifetime_write_bytes(&name)))
+        };
         // Before the time that the others are compared in: a command to the disk is slow.
         let lifetime: BTreeMap<u32, Option<i64>> = disks.iter().map(written).collect();
         let begin_ns = now_ns() as u64;
