@@ -32,8 +32,9 @@ extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 /*
  * POINTER, to a struct TYPE of vmlinux, as one that the verifier does not trust. Of each pointer
  * that is loaded through one that it trusts it looks for a type of a certain name among all of the
- * kernel (btf_nested_type_is_trusted() of kernel/bpf/verifier.c, since Linux 6.3), which takes
- * 5 ms on each way that leads there. All else is loaded through the trusted one: that costs less.
+ * kernel, on each way that leads there (btf_nested_type_is_trusted() of kernel/bpf/btf.c; Linux 6.5
+ * has it, 6.2 has not); bench/README.md says what that took. All else is loaded through the trusted
+ * one: that costs less.
  */
 #define UNTRUSTED(type, pointer)                                                                \
 	((struct type *)(settings.has_rdonly_cast ?                                             \

@@ -126,8 +126,8 @@ REDO: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "walmode": (3, (JOURNAL, CALLS)),
     "zerodamage": (2, (JOURNAL,)),
 }
-# What waits without end for a journal's file: so long, and not HANG_S.
-WAITING, WAIT_S = {("lock4", "redo")}, 60
+# These wait without end for a journal's file, so they are ended after a minute.
+ENDLESS, ENDLESS_S = {("lock4", "redo")}, 60
 # Allocations that the test program itself does not free: hexio_read() of a journal that is no file.
 UNFREED = {"fallocate": 1, "io": 1}
 
@@ -189,7 +189,7 @@ def run_file(testfixture: Path, name: str, vfs: str) -> FileResult:
             ended = subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, text=True,
                 errors="replace", check=False,
-                timeout=WAIT_S if (name, vfs) in WAITING else HANG_S,
+                timeout=ENDLESS_S if (name, vfs) in ENDLESS else HANG_S,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return FileResult(has_ended=False)

@@ -313,7 +313,7 @@ struct QueueEvent {
 }
 
 impl SlotBatch {
-    /// So many slots are read at once at most.
+    /// The most slots of one call.
     pub const MOST: usize = 64;
 
     /// Return the contents of slots, in their order.
@@ -322,25 +322,30 @@ impl SlotBatch {
     /// If somebody has the disk open.
     pub fn read(
         &mut self,
-        of: &SlotContents,
+        source: &SlotContents,
         slots: &[u64],
     ) -> Result<&[[u8; SLOT_BYTES]], FlashRecordError> {
         // Before Linux 5.12 files of sysfs take no such request.
-        let is_read = self.queue.is_some_and(|queue| self.read_by_queue(queue, of, slots));
+        let is_read = self.queue.is_some_and(|queue| self.read_by_queue(queue, source, slots));
         if !is_read {
             for (content, slot) in self.contents.iter_mut().zip(slots) {
-                *content = of.read(*slot)?;
+                *content = source.read(*slot)?;
             }
         }
         Ok(&self.contents[..slots.len()])
     }
 
     /// Return whether all of them were read.
-    fn read_by_queue(&mut self, queue: libc::c_ulong, of: &SlotContents, slots: &[u64]) -> bool {
+    fn read_by_queue(
+        &mut self,
+        queue: libc::c_ulong,
+        source: &SlotContents,
+        slots: &[u64],
+    ) -> bool {
         let mut requests = [QueuedRead::default(); Self::MOST];
         let mut events = [QueueEvent::default(); Self::MOST];
         for ((request, content), slot) in requests.iter_mut().zip(&mut self.contents).zip(slots) {
-            request.descriptor = of.file.as_raw_fd();
+            request.descriptor = source.file.as_raw_fd();
             request.buffer = content.as_mut_ptr() as u64;
             request.length = SLOT_BYTES as u64;
             request.offset = (slot * SLOT_BYTES as u64).cast_signed();
@@ -441,12 +446,12 @@ mod tests {
         let bytes: Vec<u8> = (0..slots).flat_map(content).collect();
         fs::write(folder.path().join("flash_contents"), bytes).unwrap();
         let contents = SlotContents::open(folder.path()).unwrap();
-        let asked: Vec<u64> = (0..slots).rev().collect();
+        let order: Vec<u64> = (0..slots).rev().collect();
         let mut batch = SlotBatch::default();
-        for some in asked.chunks(SlotBatch::MOST) {
-            let found = batch.read(&contents, some).unwrap();
-            assert!(found.iter().zip(some).all(|(found, slot)| *found == content(*slot)));
-            assert_eq!(found.len(), some.len());
+        for chunk in order.chunks(SlotBatch::MOST) {
+            let result = batch.read(&contents, chunk).unwrap();
+            assert!(result.iter().zip(chunk).all(|(bytes, slot)| *bytes == content(*slot)));
+            assert_eq!(result.len(), chunk.len());
         }
         assert!(
             batch.queue.is_some_and(|queue| { batch.read_by_queue(queue, &contents, &[7, 2]) })
