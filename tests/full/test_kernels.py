@@ -5,7 +5,6 @@ its place in its file. It loads where the kernel has no module of a filesystem t
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pyarrow.parquet
@@ -13,12 +12,11 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import KERNELS
-from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.image.ready import RAW_NAND, ready_image
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 from jojlab.trace.capture import Capture
-from tests.ended import HANG_S
+from tests.full.own_init import console_of
 from tests.guest.conftest import real_case
 from tests.guest.jobs import run_case
 from tests.guest.test_verify import right
@@ -89,23 +87,8 @@ def test_the_tracer_loads_where_no_module_of_a_filesystem_is_loaded(
     cache: Cache, agent: Path, tmp_path: Path, kernel: str
 ) -> None:
     """Types of a module are unknown then, as on a machine that has nothing on Btrfs."""
-    program = tmp_path / "init"
-    source = Path(__file__).with_name("doctor_init.c")
-    subprocess.run(["cc", "-static", "-Wall", "-Werror", "-o", program, source], check=True)
-    files = Initramfs()
-    files.add_folder("dev")
-    files.add_file("init", program.read_bytes(), executable=True)
-    files.add_file("joj-agent", agent.read_bytes(), executable=True)
-    (tmp_path / "initramfs").write_bytes(files.archive())
-    console = subprocess.run(
-        [
-            *("qemu-system-x86_64", "-machine", "q35", "-accel", "tcg", "-m", "1024", "-nographic"),
-            *("-no-reboot", "-kernel", str(ready_image(cache, kernel=kernel).kernel)),
-            *("-initrd", str(tmp_path / "initramfs")),
-            *("-append", "console=ttyS0 quiet panic=-1"),
-        ],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_S, check=False,
-    ).stdout  # fmt: skip
+    image = ready_image(cache, kernel=kernel)
+    console = console_of("doctor_init.c", agent, image.kernel, tmp_path)
     assert "can     trace, collect, verify: the tracer is loaded" in console, console[-3000:]
     assert "can     trace, collect: the finder of commits is loaded" in console
     assert "can     record --by ebpf: the recorder is loaded" in console
