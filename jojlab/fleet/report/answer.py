@@ -89,7 +89,8 @@ def _writers(study: FleetStudy) -> str:
     if first.life_a_year is None:
         return f"{words}."
     at_least = "at least " * (study.amplification == 1)
-    return f"{words}: {at_least}{number(first.life_a_year * 100)} % of the flash's life a year."
+    life = f"{at_least}{number(first.life_a_year * 100)} % of 3,000 erases"
+    return f"{words}: a year takes {life}."
 
 
 def _multi_file(study: FleetStudy) -> str:

@@ -58,8 +58,8 @@ def test_numbers_are_those_of_json(data: Path) -> None:
     most = document["apps"][0]
     whole = sum(each["daily_bytes"] for each in document["apps"])
     assert writer == (
-        f"{most['process']} writes most, {percent(most['daily_bytes'] / whole)} of the bytes: at "
-        f"least {number(most['life_a_year'] * 100)} % of the flash's life a year."
+        f"{most['process']} writes most, {percent(most['daily_bytes'] / whole)} of the bytes: a "
+        f"year takes at least {number(most['life_a_year'] * 100)} % of 3,000 erases."
     )
     each_day = document["multi_file_transactions"] / document["device_days"]
     assert joined.startswith(f"{number(round(each_day, 1))} transactions a day were over several")
