@@ -17,7 +17,6 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-typedef int (*open_function)(const char *, sqlite3 **);
 typedef int (*open_v2_function)(const char *, sqlite3 **, int, const char *);
 typedef int (*open16_function)(const void *, sqlite3 **);
 typedef int (*close_function)(sqlite3 *);
@@ -27,7 +26,6 @@ struct sqlite3_api_routines;
 int VFS_INIT(sqlite3 *db, char **message, const struct sqlite3_api_routines *routines);
 
 static pthread_once_t registered = PTHREAD_ONCE_INIT;
-static open_function lower_open;
 static open_v2_function lower_open_v2;
 static open16_function lower_open16;
 
@@ -53,7 +51,6 @@ static void register_vfs(void)
 	void (*init)(void) = (void (*)(void))VFS_INIT;
 	sqlite3 *db = NULL;
 
-	lower_open = (open_function)lower_function("sqlite3_open");
 	lower_open_v2 = (open_v2_function)lower_function("sqlite3_open_v2");
 	lower_open16 = (open16_function)lower_function("sqlite3_open16");
 	if (add == NULL || cancel == NULL || close == NULL || lower_open_v2 == NULL)
@@ -66,8 +63,7 @@ static void register_vfs(void)
 
 EXPORTED int sqlite3_open(const char *path, sqlite3 **db)
 {
-	pthread_once(&registered, register_vfs);
-	return lower_open != NULL ? lower_open(path, db) : SQLITE_MISUSE;
+	return sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
 }
 
 EXPORTED int sqlite3_open_v2(const char *path, sqlite3 **db, int flags, const char *vfs)

@@ -67,6 +67,8 @@ struct wal_file {
 	sqlite3_int64 witness_offset_bytes;
 	unsigned char witness[FRAME_HEADER_BYTES];
 	int has_witness;
+	/* It may be new: SQLite's first sync of a file makes its name durable too (os_unix.c). */
+	int must_sync_name;
 	int is_filled;
 	int fdatasync_is_sound;
 };
@@ -179,8 +181,11 @@ static int wal_sync(sqlite3_file *base, int flags)
 	struct wal_file *wal = upper_of(&wal_vfs, base);
 	int rc;
 
-	if (!open_sync_fd(wal))
-		return LOWER(wal, xSync, flags);
+	if (wal->must_sync_name || !open_sync_fd(wal)) {
+		rc = LOWER(wal, xSync, flags);
+		wal->must_sync_name = rc != SQLITE_OK;
+		return rc;
+	}
 	do
 		rc = fdatasync(wal->sync_fd);
 	while (rc < 0 && errno == EINTR);
@@ -254,10 +259,12 @@ out:
 static void begin_wal(struct wal_file *wal, const char *path)
 {
 	struct statfs filesystem;
+	sqlite3_int64 size_bytes;
 
 	follow_database(path);
 	wal->path = path;
 	wal->sync_fd = -1;
+	wal->must_sync_name = LOWER(wal, xFileSize, &size_bytes) != SQLITE_OK || size_bytes == 0;
 	wal->upper.methods.xClose = wal_close;
 	wal->upper.methods.xWrite = wal_write;
 	wal->upper.methods.xTruncate = wal_truncate;

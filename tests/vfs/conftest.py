@@ -10,10 +10,11 @@ import pytest
 from tests.vfs.programs import SOURCE, build
 
 
-def build_redo(source: Path, folder: Path) -> Path:
-    """Build joj_redo of a source for LD_PRELOAD, and the library that logs calls, into a folder."""
+def build_libraries(source: Path, folder: Path) -> Path:
+    """Build the VFSes of a source for LD_PRELOAD, and the library that logs calls."""
     # A small log is emptied often, and has to grow for some records.
     build(source, folder, "joj_redo_preload", "gcc -DLOG_BYTES=131072")
+    build(source, folder, "joj_wal_preload")
     file = Path(__file__).with_name("call_log.c")
     compile_it = ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", str(file), "-o"]
     subprocess.run([*compile_it, str(folder / "call_log.so")], check=True)
@@ -28,5 +29,5 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """joj_redo, and the library that logs calls."""
-    return build_redo(SOURCE, tmp_path_factory.mktemp("vfs"))
+    """Both VFSes, and the library that logs calls."""
+    return build_libraries(SOURCE, tmp_path_factory.mktemp("vfs"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.ended import HANG_S
-from tests.vfs.conftest import build_redo
+from tests.vfs.conftest import build_libraries
 from tests.vfs.disk_states import read_calls
 from tests.vfs.programs import change_source, python
 from tests.vfs.transactions import Case, acknowledgement, assert_right, reader, write
@@ -249,7 +249,7 @@ def test_dead_committer_is_looked_for(tmp_path: Path) -> None:
     """The one fault that no power cut shows: a reader beside it sees half a transaction."""
     before = "(level == SQLITE_LOCK_SHARED && !log_is_busy(file->log))"
     source = change_source(tmp_path, "redo_file.c", before, "level == SQLITE_LOCK_SHARED")
-    libraries = build_redo(source, tmp_path / "build")
+    libraries = build_libraries(source, tmp_path / "build")
     folder = tmp_path / "disk"
     with pytest.raises(AssertionError):
         read_beside_deaths(libraries, folder)

@@ -20,7 +20,8 @@ from tests.vfs.programs import python
 WRITER = """
     import os, random, sqlite3, sys
     mode = sys.argv[1]
-    databases, commits, page_bytes, cache_pages, connections, has_link = map(int, sys.argv[2:])
+    databases, commits, page_bytes, cache_pages, connections, has_link, has_changes = \
+        map(int, sys.argv[2:])
     draw = random.Random(1)
     names = ["main", "b", "c"][:databases]
     acknowledged = os.open("acknowledged", os.O_RDWR | os.O_CREAT)
@@ -33,7 +34,18 @@ WRITER = """
             db.execute(f"PRAGMA {name}.page_size = {page_bytes}")
             db.execute(f"PRAGMA {name}.journal_mode = {mode}")
             db.execute(f"PRAGMA {name}.cache_size = {cache_pages}")
+        db.execute("PRAGMA wal_autocheckpoint = 30")
         return db
+
+    def change():
+        name, what = draw.choice(names), draw.choice(("joj_redo", "VACUUM", "journal_mode"))
+        # A transaction over several databases is atomic in the modes with a rollback journal alone.
+        modes = ("delete", "truncate", "persist", "wal")[: 4 if databases == 1 else 3]
+        values = {"joj_redo": ("off", "on"), "journal_mode": modes}
+        if what in values:
+            db.execute(f"PRAGMA {name}.{what} = {draw.choice(values[what])}")
+        else:
+            db.execute(f"VACUUM {name}")
 
     connected = [connect() for _ in range(connections)]
     db = connected[0]
@@ -46,7 +58,7 @@ WRITER = """
     db.execute("COMMIT")
     [number] = db.execute("SELECT number FROM last").fetchone()
     os.pwrite(acknowledged, b"%8d" % number, 0)
-    if has_link:
+    if has_link and not os.path.exists("../link"):
         os.link("b.db", "../link")
     end = number + commits
     while number < end:
@@ -71,10 +83,12 @@ WRITER = """
             connected[turn] = db = connect()
         if number % 17 == 0 and databases == connections == 1:
             db.execute("VACUUM")
+        if has_changes and number % 3 == 0:
+            change()
 """
 
-# One line a folder: how many databases. Answers with what each VFS sees: the number of the last
-# transaction in each database, or a word.
+# One line a folder: the VFS, and how many databases. Answers with what each VFS sees: the number of
+# the last transaction in each database, or a word.
 READER = """
     import json, os, sqlite3, sys
 
@@ -101,11 +115,11 @@ READER = """
         return number if total == number * (number + 1) // 2 and most == number else "wrong"
 
     for line in sys.stdin:
-        databases, is_stock_first, folder = json.loads(line)
+        vfs, databases, is_stock_first, folder = json.loads(line)
         os.chdir(folder)
         names = ["main", "b", "c"][:databases]
-        order = ["unix"] * is_stock_first + ["joj_redo", "unix"]
-        print(json.dumps([look(names, vfs) for vfs in order]), flush=True)
+        order = ["unix"] * is_stock_first + [f"joj_{vfs}", "unix"]
+        print(json.dumps([look(names, each) for each in order]), flush=True)
 """
 
 
@@ -121,6 +135,10 @@ class Case:
     connections: int = 1
     # The database b cannot have a mark then: a commit over it is one of SQLite's own way.
     has_link: bool = False
+    # Between transactions a database changes its journal mode, leaves the VFS or comes back to it,
+    # or is vacuumed.
+    has_changes: bool = False
+    vfs: str = "redo"
 
 
 def write(
@@ -130,10 +148,10 @@ def write(
     folder.mkdir(exist_ok=True)
     preload = f"{libraries}/call_log.so"
     if not is_stock:
-        preload += f":{libraries}/joj_redo_preload.so"
+        preload += f":{libraries}/joj_{case.vfs}_preload.so"
     command = python(
         preload, WRITER, case.mode, case.databases, case.commits, case.page_bytes,
-        case.cache_pages, case.connections, int(case.has_link),
+        case.cache_pages, case.connections, int(case.has_link), int(case.has_changes),
     )  # fmt: skip
     return subprocess.run(
         command, cwd=folder, env={**os.environ, "CALLS_FOLDER": str(folder), **environment},
@@ -151,16 +169,17 @@ class Reader:
         """Return what each shows, in that order."""
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(json.dumps([case.databases, is_stock_first, str(folder)]) + "\n")
+        request = [case.vfs, case.databases, is_stock_first, str(folder)]
+        self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         answer: list[list[int | str]] = json.loads(self.process.stdout.readline())
         return answer
 
 
 @contextmanager
-def reader(libraries: Path) -> Iterator[Reader]:
+def reader(libraries: Path, vfs: str = "redo") -> Iterator[Reader]:
     """A reader, until the end of the block."""
-    command = python(f"{libraries}/joj_redo_preload.so", READER)
+    command = python(f"{libraries}/joj_{vfs}_preload.so", READER)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -1,23 +1,27 @@
-"""Tests what is left of databases of joj_redo when the power goes, or a log has any bytes, and that
-planted faults are found.
+"""Tests what is left of databases of each VFS when the power goes, or a log of joj_redo has any
+bytes, and that planted faults are found.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.ended import HANG_S
-from tests.vfs.conftest import build_redo
+from tests.vfs.conftest import build_libraries
 from tests.vfs.disk_states import Disk, read_calls, write_state
 from tests.vfs.programs import SOURCE, change_source, python
 from tests.vfs.transactions import Case, assert_right, reader, write
 
+_WAL = Case("wal", vfs="wal")
 CASES = [
     Case(),
     Case(databases=3),
@@ -26,20 +30,67 @@ CASES = [
     Case("delete", databases=2, page_bytes=65536),
     Case(databases=2, connections=2),
     Case(databases=2, has_link=True),
+    Case(has_changes=True),
+    Case(databases=2, has_changes=True),
+    _WAL,
+    Case("wal", vfs="wal", page_bytes=1024, connections=2),
 ]
+
+
+# Has the databases open while others die, who are no first members of the log then.
+MEMBER = """
+    import sqlite3, sys
+    names = ["main", "b", "c"][: int(sys.argv[1])]
+    db = sqlite3.connect("main.db", isolation_level=None, timeout=60)
+    for name in names:
+        if name != "main":
+            db.execute(f"ATTACH '{name}.db' AS {name}")
+        db.execute(f"CREATE TABLE {name}.own(x)")
+    print("member", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def member(libraries: Path, folder: Path, case: Case, log: Path) -> Iterator[None]:
+    """A process that has the databases open until the end of the block."""
+    preload = f"{libraries}/call_log.so:{libraries}/joj_{case.vfs}_preload.so"
+    with subprocess.Popen(
+        python(preload, MEMBER, case.databases), cwd=folder, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "CALLS_FOLDER": str(folder), "CALLS_LOG": str(log)},
+    ) as process:  # fmt: skip
+        assert process.stdout
+        assert process.stdout.readline() == "member\n"
+        yield
+
+
+def log_deaths(
+    libraries: Path, folder: Path, case: Case, log: Path, draw: random.Random, *, has_member: bool
+) -> None:
+    """Run the program some times until it dies, alone or beside a process that does not."""
+    assert write(libraries, folder, replace(case, commits=3), CALLS_LOG=str(log)).returncode == 0
+    beside = member(libraries, folder, case, log) if has_member else nullcontext()
+    with beside:
+        for _ in range(5):
+            death = str(draw.randrange(20, 120))
+            died = write(libraries, folder, case, CALLS_LOG=str(log), CALLS_DEATH=death)
+            assert died.returncode == -signal.SIGKILL, died.stderr
 
 
 def cut_the_power(
     libraries: Path, folder: Path, case: Case, states: int, seed: int, *, stock_commits: int = 0,
-    syncs_names: bool = False,
+    syncs_names: bool = False, has_member: bool | None = None,
 ) -> None:  # fmt: skip
     """Look at states that power cuts leave of the program; some lose the power twice.
 
     With stock_commits, stock SQLite has written to the databases before; the power is cut after
-    the first commit that is not its own.
+    the first commit that is not its own. Unless has_member is None, programs have died before.
     """
     disk_folder, log, draw = folder / "disk", folder / "log", random.Random(seed)
     begin = 0
+    if has_member is not None:
+        log_deaths(libraries, disk_folder, case, log, draw, has_member=has_member)
     for each in [replace(case, commits=stock_commits)] * bool(stock_commits) + [case]:
         is_stock = each is not case
         done = write(libraries, disk_folder, each, is_stock=is_stock, CALLS_LOG=str(log))
@@ -51,7 +102,7 @@ def cut_the_power(
             if (call.kind, call.name) == ("w", "acknowledged") and int(call.data) > stock_commits
         )  # fmt: skip
     disk, acknowledged, at = Disk({}, syncs_names=syncs_names), -1, 0
-    with reader(libraries) as looking:
+    with reader(libraries, case.vfs) as looking:
         for point in sorted(draw.randrange(begin, len(calls) + 1) for _ in range(states)):
             for call in calls[at:point]:
                 if call.name != "acknowledged":
@@ -61,21 +112,21 @@ def cut_the_power(
             at = point
             state = disk.cut(draw, torn=True)
             if draw.random() < 0.2:
-                state = cut_again(libraries, disk_folder, state, draw)
+                state = cut_again(libraries, disk_folder, case.vfs, state, draw)
             write_state(disk_folder, state)
             views = looking.read(case, disk_folder, is_stock_first=draw.random() < 0.5)
             assert_right(views, acknowledged)
 
 
 def cut_again(
-    libraries: Path, folder: Path, state: dict[str, bytes], draw: random.Random
+    libraries: Path, folder: Path, vfs: str, state: dict[str, bytes], draw: random.Random
 ) -> dict[str, bytes]:
     """Return a state that a power cut leaves of the recovery of one."""
     write_state(folder, state)
     log = folder.with_name("recovery")
     log.unlink(missing_ok=True)
     code = "import sqlite3\nsqlite3.connect('main.db').execute('SELECT 1 FROM sqlite_schema')"
-    preload = f"{libraries}/call_log.so:{libraries}/joj_redo_preload.so"
+    preload = f"{libraries}/call_log.so:{libraries}/joj_{vfs}_preload.so"
     subprocess.run(
         python(preload, code), cwd=folder, capture_output=True, check=False, timeout=HANG_S,
         env={**os.environ, "CALLS_FOLDER": str(folder), "CALLS_LOG": str(log)},
@@ -98,6 +149,14 @@ def test_journal_that_stock_sqlite_deleted_is_not_played_over_commits(
     libraries: Path, tmp_path: Path
 ) -> None:
     cut_the_power(libraries, tmp_path, Case(commits=8), states=50, seed=1, stock_commits=5)
+
+
+@pytest.mark.parametrize("has_member", [False, True])
+@pytest.mark.parametrize("case", [Case(databases=3), _WAL], ids=str)
+def test_power_cuts_after_deaths_lose_no_acknowledged_commit(
+    libraries: Path, tmp_path: Path, case: Case, has_member: bool
+) -> None:
+    cut_the_power(libraries, tmp_path, case, states=50, seed=1, has_member=has_member)
 
 
 @pytest.mark.full
@@ -198,6 +257,8 @@ FAULTS = {
         "\t\tif (reader.item.kind == ITEM_DATABASE && has_database) {\n\t\t\tbreak;\n"
         "\t\t} else if (reader.item.kind == ITEM_DATABASE) {",
     ),
+    "the name of a new WAL is not synced": ("wal_vfs.c", "wal->must_sync_name || ", ""),
+    "frames of a WAL are not synced": ("wal_vfs.c", "rc = fdatasync(wal->sync_fd);", "rc = 0;"),
 }  # fmt: skip
 
 
@@ -209,6 +270,8 @@ FAULT_CASES = {
     "a journal's header is there before its pages": _LINKED,
     "databases are not synced before their journals are deleted": _LINKED,
     "journals of several databases name no super-journal": _LINKED,
+    "the name of a new WAL is not synced": _WAL,
+    "frames of a WAL are not synced": _WAL,
 }
 
 
@@ -216,7 +279,7 @@ FAULT_CASES = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
     source = change_source(tmp_path, *FAULTS[fault])
-    libraries = build_redo(source, tmp_path / "build")
+    libraries = build_libraries(source, tmp_path / "build")
     with pytest.raises(AssertionError):
         usual = Case(databases=3), Case("persist", page_bytes=512)
         for number, case in enumerate([FAULT_CASES[fault]] if fault in FAULT_CASES else usual):
@@ -227,7 +290,7 @@ def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
 
 def test_journal_that_comes_back_is_found(tmp_path: Path) -> None:
     source = change_source(tmp_path, *FAULTS["the folder is not synced"])
-    libraries = build_redo(source, tmp_path / "build")
+    libraries = build_libraries(source, tmp_path / "build")
     with pytest.raises(AssertionError):
         cut_the_power(
             libraries, tmp_path, Case(commits=8), states=300, seed=1, stock_commits=5,
