@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -144,32 +144,33 @@ def test_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("segment", "reason"),
+    # Each is made where it is sent: every process of the tests reads this, and some take long.
     [
-        (b"", "not-a-segment"),
-        (b"x" * 5000, "not-a-segment"),
-        (tar(members())[:-20_000], "not-a-segment"),
-        (tar({**members(), "../../etc/evil": b"x"}), "not-a-segment"),
-        (tar({f"../{name}": each for name, each in members().items()}), "not-a-segment"),
-        (tar({f"/tmp/{name}": each for name, each in members().items()}), "not-a-segment"),
-        (tar(dict.fromkeys(members(), b""), tarfile.SYMTYPE), "not-a-segment"),
-        (tar(dict(reversed(members().items()))), "not-a-segment"),
-        (tar(members(commits=b"PAR1" * 100)), "not-parquet"),
-        (tar(members(commits=b"")), "not-parquet"),
-        (tar(members(commits=members()["io_sums.parquet"])), "wrong-schema"),
-        (tar(members(commits=parquet(pa.table({"a": [1]})))), "wrong-schema"),
-        (tar(members(file_sums=bomb(200_000, 4_000))), "too-large-decoded"),
-        (tar(members(file_sums=bomb(2_000_000, 4))), "too-large-decoded"),
-        (tar(members(file_sums=bomb(10, 100_000))), "bad-value"),
-        (tar(members(commits=commits_of_databases('{"no": "list"}'))), "bad-value"),
-        (tar(members(commits=commits_of_databases("/a.db"))), "bad-value"),
+        (lambda: b"", "not-a-segment"),
+        (lambda: b"x" * 5000, "not-a-segment"),
+        (lambda: tar(members())[:-20_000], "not-a-segment"),
+        (lambda: tar({**members(), "../../etc/evil": b"x"}), "not-a-segment"),
+        (lambda: tar({f"../{name}": each for name, each in members().items()}), "not-a-segment"),
+        (lambda: tar({f"/tmp/{name}": each for name, each in members().items()}), "not-a-segment"),
+        (lambda: tar(dict.fromkeys(members(), b""), tarfile.SYMTYPE), "not-a-segment"),
+        (lambda: tar(dict(reversed(members().items()))), "not-a-segment"),
+        (lambda: tar(members(commits=b"PAR1" * 100)), "not-parquet"),
+        (lambda: tar(members(commits=b"")), "not-parquet"),
+        (lambda: tar(members(commits=members()["io_sums.parquet"])), "wrong-schema"),
+        (lambda: tar(members(commits=parquet(pa.table({"a": [1]})))), "wrong-schema"),
+        (lambda: tar(members(file_sums=bomb(200_000, 4_000))), "too-large-decoded"),
+        (lambda: tar(members(file_sums=bomb(2_000_000, 4))), "too-large-decoded"),
+        (lambda: tar(members(file_sums=bomb(10, 100_000))), "bad-value"),
+        (lambda: tar(members(commits=commits_of_databases('{"no": "list"}'))), "bad-value"),
+        (lambda: tar(members(commits=commits_of_databases("/a.db"))), "bad-value"),
     ],
 )
 def test_what_is_no_segment_is_kept_apart(
-    server: Serving, data: str, token: str, segment: bytes, reason: str
+    server: Serving, data: str, token: str, segment: Callable[[], bytes], reason: str
 ) -> None:
     before = server.refused(reason)
     count = len(list(list_quarantine(open_store(data))))
-    assert server.put(segment, token).answer == (422, reason)
+    assert server.put(segment(), token).answer == (422, reason)
     assert server.refused(reason) == before + 1
     assert len(list(list_quarantine(open_store(data)))) == count + 1
 
