@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.ended import SHOWS_STACKS, ended
+from tests import inside
+from tests.ended import SHOWS_STACKS
 
 CHECKOUT = Path(__file__).parents[2]
 
 
 def joj(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run joj of this checkout to its end."""
+    """Run joj of this checkout to its end, in a process whose output its programs' is too."""
     target = os.environ.get("CARGO_TARGET_DIR", "target")
     changes = {"PYTHONPATH": str(CHECKOUT), "CARGO_TARGET_DIR": str(CHECKOUT / target)}
     return subprocess.run(
@@ -48,10 +49,8 @@ class Bench:
         )
 
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run it to its end."""
-        with self.start(*arguments) as process:
-            out, err = ended(process)
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+        """Run it to its end, in this process."""
+        return inside.joj("bench", *arguments)
 
     def left(self) -> list[str]:
         """The names that are in the directory."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
+from tests.inside import joj
+
 _BYTES = 8 << 20
 
 
@@ -40,12 +40,7 @@ def loop(request: pytest.FixtureRequest, image: Path) -> Iterator[tuple[Path, bo
 
 
 def measure(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jojlab", "device", "measure", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    quick = ["--seconds", "0.05"]
-    return subprocess.run(
-        [*command, *quick], env=environment, capture_output=True, text=True, check=False
-    )
+    return joj("device", "measure", *arguments, "--seconds", "0.05")
 
 
 def test_reading_tells_three_figures_and_changes_nothing(

@@ -17,8 +17,9 @@ import pytest
 from jojlab.foundation.places import agent_path
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
+from tests import inside
 from tests.ended import HANG_S
-from tests.live.conftest import CHECKOUT, joj
+from tests.live.conftest import CHECKOUT
 from tests.live.loop import Loop, mounted
 from tests.live.tracing import rows
 
@@ -153,7 +154,7 @@ def test_a_process_that_is_there_is_followed_and_its_answer_has_its_commits(
     assert live["write_bytes"] > 0 < live["device_write_bytes"]
     parts = (live["device_write_bytes"], live["other_write_bytes"], live["unknown_write_bytes"])
     assert sum(parts) == live["counted_write_bytes"]
-    shown = json.loads(joj("show", out, "--json").stdout)["cases"][0]
+    shown = json.loads(inside.joj("show", out, "--json").stdout)["cases"][0]
     assert_counted(shown["program"]["0"], done)
     assert shown["figures"]["transactions"] == commits
     assert shown["figures"]["bytes_per_commit"] > 0

@@ -4,25 +4,13 @@ mobibench.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.live.recordings import ROOT, recorded
+from tests.inside import joj
+from tests.live.recordings import recorded
 
 SQL = "create table t(x); insert into t values (1); insert into t select randomblob(9000) from t;"
-
-
-def joj(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-    return subprocess.run(
-        [sys.executable, "-m", "jojlab", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CARGO_TARGET_DIR": str(target)},
-        capture_output=True,
-        text=True,
-    )
 
 
 def test_a_recording_feeds_mobibench(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.foundation.places import agent_path
-from tests.live.conftest import joj
+from tests.inside import joj
 from tests.live.recordings import LONG_AGO, PYTHON, Recording, Row, command_of, recorded
 
 # A program's sync() is one of its filesystem; a replay opens by openat and copies by fcntl.

@@ -17,6 +17,7 @@ from jojlab.analysis.rows.completeness import completeness
 from jojlab.foundation.places import agent_path
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
+from tests import inside
 from tests.ended import HANG_S, ended
 from tests.live.conftest import CHECKOUT, joj
 from tests.live.loop import Loop, mounted, need_tracer
@@ -281,7 +282,7 @@ def test_a_database_on_ext4_without_a_journal_is_at_risk(tmp_path: Path) -> None
             sql = "PRAGMA journal_mode = wal; CREATE TABLE t (x);"
             traced = joj("trace", "--device", loop.device, "-o", folder / "run", "--json",
                          "--", "sqlite3", database, sql)  # fmt: skip
-            inspected = joj("inspect", database)
+            inspected = inside.joj("inspect", database)
         assert traced.returncode == inspected.returncode == 0
         in_short = json.loads(traced.stdout.splitlines()[-1])["in_short"]
         [safety] = [line for line in in_short if "by the manuals" in line]

@@ -12,6 +12,7 @@ import pytest
 from jojlab.foundation.places import agent_path
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import SQL_FOLDER, RunFolder
+from tests import inside
 from tests.live.conftest import joj
 from tests.live.loop import Loop, mounted
 
@@ -84,9 +85,9 @@ def test_commits_are_joined_with_the_statements_that_made_them(loop: Loop, tmp_p
     assert any(dearest["sql"][:20] in line for line in seen["in_short"])
     # What was recorded is a recording, and the page has the statements.
     scripts = tmp_path / "scripts"
-    exported = joj("export", out / SQL_FOLDER, "--format", "sql", "-o", scripts)
+    exported = inside.joj("export", out / SQL_FOLDER, "--format", "sql", "-o", scripts)
     assert exported.returncode == 0, exported.stderr
-    assert joj("report", out).returncode == 0
+    assert inside.joj("report", out).returncode == 0
     page = (out / "report.html").read_text()
     assert "Statements that cost most" in page
     assert INSERT in page

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests import inside
 from tests.ended import HANG_S
 from tests.live.conftest import CHECKOUT, joj
 from tests.live.loop import Loop, mounted
@@ -64,7 +65,7 @@ def traced(loop: Loop, out: Path, *command: str | Path) -> TraceResult:
     live = seen["live"]
     assert live["counted_write_bytes"] == counted
     assert (live["device_write_bytes"], live["other_write_bytes"]) == (counted, 0)
-    shown = json.loads(joj("show", out, "--json").stdout)["cases"][0]
+    shown = json.loads(inside.joj("show", out, "--json").stdout)["cases"][0]
     return TraceResult(seen["in_short"], live, shown["program"]["0"])
 
 
