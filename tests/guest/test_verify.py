@@ -93,17 +93,8 @@ ALONE: list[Way] = [
 ]
 
 
-# An external journal; the others are of the full tier.
-OFTEN_WAYS = (WAYS[3],)
-
-
-@pytest.mark.parametrize(
-    ("filesystem", "options", "types"),
-    [
-        pytest.param(*way, marks=() if way in OFTEN_WAYS else pytest.mark.full)
-        for way in (*WAYS, *ALONE)
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("filesystem", "options", "types"), [*WAYS, *ALONE])
 def test_nor_in_any_other_way(
     filesystem: str, options: dict[str, str | bool], types: set[str]
 ) -> None:
