@@ -14,6 +14,8 @@ from tests.guest.conftest import CHECKOUT, real_case
 from tests.guest.jobs import run_case
 from tests.guest.test_completion import WAYS, counted
 
+# That the thread polls is in test_completion.py, and below for two disks.
+OFTEN_WAYS = [pytest.param(way, marks=[pytest.mark.full] * (way == "polling")) for way in WAYS]
 EIGHT = {"workload": "file-write", "threads": 8, "transactions": 41, "file_bytes": 1 << 20}
 
 
@@ -39,7 +41,7 @@ def most_at_once(capture: Capture, device: str = "flash0") -> int:
     return most
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", OFTEN_WAYS)
 def test_ufs_has_several_at_once_and_an_old_emmc_one(
     cache: Cache, image: Image, tmp_path: Path, way: str
 ) -> None:
@@ -50,7 +52,7 @@ def test_ufs_has_several_at_once_and_an_old_emmc_one(
     assert most_at_once(emmc) == 1
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", OFTEN_WAYS)
 def test_packed_writes_go_to_the_device_as_one(
     cache: Cache, image: Image, tmp_path: Path, way: str
 ) -> None:

@@ -91,6 +91,7 @@ def test_every_sync_mode_writes_each_record_once(sync_modes: RunFolder) -> None:
         assert (counts.get((mode, "fs-journal"), 0) >= 37) == (mode in WITH_TIMES), (mode, counts)
 
 
+@pytest.mark.full  # tests/live/test_attribution.py names the ways on this machine's kernel
 def test_every_way_to_wait_is_a_cause(sync_modes: RunFolder) -> None:
     bills = commit_bills(Dataset.from_runs(sync_modes))
     for mode, wanted in WAYS.items():

@@ -158,7 +158,11 @@ def test_a_part_that_wears_out_says_so_and_has_what_had_returned(
 
 
 @pytest.mark.parametrize(
-    ("option", "told"), [("chk_data_crc", "pread.*os error"), ("no_chk_data_crc", "other bytes")]
+    ("option", "told"),
+    [
+        ("chk_data_crc", "pread.*os error"),
+        pytest.param("no_chk_data_crc", "other bytes", marks=pytest.mark.full),
+    ],
 )
 def test_what_cannot_be_corrected_is_an_error_where_ubifs_looks_at_its_checksums(
     cache: Cache, nand_image: Image, tmp_path: Path, option: str, told: str

@@ -83,6 +83,7 @@ def test_a_case_has_results_and_repeats_to_the_byte(
     assert guests(cache) == []
 
 
+@pytest.mark.full
 def test_parallel_and_busy_change_nothing(
     cache: Cache, image: Image, tmp_path: Path, alone: dict[str, bytes]
 ) -> None:
@@ -206,7 +207,10 @@ def elsewhere(
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGTERM, signal.SIGKILL],
+)
 def test_a_killed_lab_leaves_no_guest(
     cache: Cache, bad_image: Image, number: signal.Signals
 ) -> None:

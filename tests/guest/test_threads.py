@@ -23,11 +23,18 @@ from tests.guest.test_run_case import fresh
 @pytest.mark.parametrize(
     "settings",
     [
-        {"workload": "file-write", "threads": 4, "file_bytes": 65536},
-        {"connections": 4, "sharing": "own", "background": "sqlite"},
-        {"connections": 4, "sharing": "shared", "journal_mode": "wal"},
+        pytest.param(
+            {"workload": "file-write", "threads": 4, "file_bytes": 65536},
+            id="files",
+            marks=pytest.mark.full,
+        ),
+        pytest.param({"connections": 4, "sharing": "own", "background": "sqlite"}, id="databases"),
+        pytest.param(
+            {"connections": 4, "sharing": "shared", "journal_mode": "wal"},
+            id="one database",
+            marks=pytest.mark.full,
+        ),
     ],
-    ids=["files", "databases", "one database"],
 )
 def test_four_threads_repeat_to_the_byte(
     cache: Cache, image: Image, tmp_path: Path, settings: dict[str, Any]
