@@ -19,6 +19,8 @@ from jojlab.foundation.cache import Cache, sha256_file
 from jojlab.foundation.places import EXPERIMENTS, agent_path
 from tests.command.conftest import CHECKOUT, SMALL, Ended
 
+pytestmark = pytest.mark.full
+
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
@@ -89,7 +91,6 @@ def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Install
     return Installed(python, packages, own.root)
 
 
-@pytest.mark.full
 def test_nothing_is_of_the_checkout(installed: Installed, tmp_path: Path) -> None:
     code = "import sys, jojlab.foundation.places as p; print(p.__file__, p.EXPERIMENTS, p.DEVICES,"
     code += " p.SCHEMA, p.FLASH, *p.DEBIAN_PACKAGES, p.agent_path(), *sys.path, sep='\\n')"
@@ -99,7 +100,6 @@ def test_nothing_is_of_the_checkout(installed: Installed, tmp_path: Path) -> Non
     subprocess.run([*PIP, "--python", str(installed.python), "check"], check=True)
 
 
-@pytest.mark.full
 def test_what_comes_with_jojlab_is_listed(installed: Installed, tmp_path: Path) -> None:
     shown = installed.run("joj", "list", folder=tmp_path).stdout
     assert "experiments" in shown
@@ -129,7 +129,6 @@ def test_the_cure_is_loaded_from_where_it_says(installed: Installed, tmp_path: P
     assert {"lower_vfs.c", "wal_vfs.c"} <= sources
 
 
-@pytest.mark.full
 def test_an_experiment_is_run_by_its_name(installed: Installed, tmp_path: Path) -> None:
     before = installed.hashes()
     installed.run("joj", "run", "first-look", *SMALL, folder=tmp_path)
