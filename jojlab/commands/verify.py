@@ -42,7 +42,7 @@ from jojlab.report import generated as script_words
 from jojlab.report import hazards, sync_needs
 from jojlab.report.attribution import print_verdicts, short_lines
 from jojlab.report.shared.console import READABLE, print_rows, terminal
-from jojlab.report.shared.short_answer import print_answer
+from jojlab.report.shared.short_answer import fit_lines, print_answer
 from jojlab.trace.power_cuts import FAULTS, OUTCOMES, FaultKind
 from jojlab.verify.attribution import (
     STACKS,
@@ -368,7 +368,7 @@ def durability(
     if as_json:
         _print_json(cases, judge.failures, skipped, needs, found)
     else:
-        print_answer(terminal(READABLE), _short_lines(cases, needs, found))
+        print_answer(terminal(READABLE), _short_lines(cases, judge.failures, needs, found))
         if needs is not None:
             sync_needs.print_needs(terminal(READABLE), needs)
             click.echo()
@@ -458,7 +458,7 @@ def _print_json(
         }
         for case in cases
     ]
-    found: dict[str, Any] = {"in_short": _short_lines(cases, needs, faults)}
+    found: dict[str, Any] = {"in_short": _short_lines(cases, failures, needs, faults)}
     if needs is not None:
         found["syncs"] = sync_needs.needs_json(needs)
     if faults is not None:
@@ -468,12 +468,15 @@ def _print_json(
 
 def _short_lines(
     cases: Sequence[CaseSummary],
+    failures: Mapping[str, str],
     needs: sync_needs.Needs | None,
     faults: Sequence[fault_words.CaseFaults] | None,
 ) -> tuple[str, ...]:
     if faults is not None:
-        return fault_words.short_lines(faults)
-    return (words.short_line(cases),) if needs is None else sync_needs.short_lines(needs)
+        lines = fault_words.short_lines(faults)
+    else:
+        lines = (words.short_line(cases),) if needs is None else sync_needs.short_lines(needs)
+    return fit_lines(enumerate(lines), words.unjudged_line(failures))
 
 
 def _print_durability(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ was not tested is called safe, and no number of states proves anything safe.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jojlab.analysis.run.durability import Contradiction, Durability, Moment
@@ -105,6 +105,15 @@ def short_line(cases: Sequence[CaseSummary]) -> str:
         line += f"; {len(tested) - unsafe} not refuted in {text.integer(states, 'state')}"
         line += ", which proves nothing safe"
     return f"{line}."
+
+
+def unjudged_line(failures: Mapping[str, str]) -> str:
+    """Return what says that guests failed, by their names; empty where none did."""
+    if not failures:
+        return ""
+    first, *rest = failures
+    more = f", and {text.integer(len(rest), 'other')}" if rest else ""
+    return f"Not judged, as the guest failed: {first}{more}."
 
 
 def outcome_words(case: CaseSummary) -> str:

@@ -35,10 +35,7 @@ _WORDS = {
     FaultVerdict.ALIKE: "not told apart",
     FaultVerdict.UNMET: "not tried",
 }
-_COLUMNS = [
-    *("case", "error", "returned", "promised", "after it", "ended", "remounted"),
-    *("after power cuts", "promises"),
-]
+_COLUMNS = ["error", "returned", "promised", "ended", "remounted", "after cuts", "promises"]
 
 
 def short_lines(faults: Sequence[CaseFaults]) -> tuple[str, ...]:
@@ -73,22 +70,24 @@ def has_broken(faults: Sequence[CaseFaults]) -> bool:
 
 def print_faults(console: QuietConsole, faults: Sequence[CaseFaults]) -> None:
     """Print the table of all errors, and then what was found for each that broke a promise."""
+    is_one = len(faults) == 1
     rows: list[list[object]] = [
         [
-            each.case.case_id,
+            *([] if is_one else [each.case.case_id]),
             it.name,
-            _error(each.case, it),
-            it.findings.acknowledged_before,
-            it.findings.acknowledged - it.findings.acknowledged_before,
+            "not seen" if _is_unseen(each.case, it) else _error(each.case, it),
+            f"{it.findings.acknowledged_before}, {_later(it)} after",
             it.findings.ended,
             it.remount.outcome,
-            durability.outcome_counts(it.durability),
+            ", ".join(
+                f"{count:,} {name}" for name, count in it.durability.outcomes.items() if count
+            ),
             _WORDS[it.verdict],
         ]
         for each in faults
         for it in each.outcomes
     ]
-    print_rows(console, _COLUMNS, rows)
+    print_rows(console, _COLUMNS if is_one else ["case", *_COLUMNS], rows)
     for line in _harm_lines(faults):
         console.print(line, markup=False)
 
@@ -128,10 +127,21 @@ def _error(case: CaseSummary, outcome: FaultOutcome) -> str:
         return "no write failed"
     if found.at_ns is None:
         return "0: nothing to write"
-    if found.errno is None and not _runs_program(case):
+    if _is_unseen(case, outcome):
         return found.ended
     number = errno.ENOSPC if found.errno is None else found.errno
     return errno.errorcode.get(number, str(number)) if number else "0, as if all were well"
+
+
+def _later(outcome: FaultOutcome) -> int:
+    """Return how many promises were made after the error."""
+    return outcome.findings.acknowledged - outcome.findings.acknowledged_before
+
+
+def _is_unseen(case: CaseSummary, outcome: FaultOutcome) -> bool:
+    """Return whether transactions of SQLite failed by a call that is not seen."""
+    found = outcome.findings
+    return found.at_ns is not None and found.errno is None and not _runs_program(case)
 
 
 def _runs_program(case: CaseSummary) -> bool:
@@ -139,8 +149,7 @@ def _runs_program(case: CaseSummary) -> bool:
 
 
 def _sentence(case: CaseSummary, outcome: FaultOutcome) -> str:
-    found = outcome.findings
-    after = found.acknowledged - found.acknowledged_before
+    found, after = outcome.findings, _later(outcome)
     promise = "line" if _runs_program(case) else "commit"
     lines = f"{text.integer(after, promise) if after else 'none'} promised after it"
     if found.at_ns is None:

@@ -204,6 +204,20 @@ def test_a_commit_whose_sync_fails_is_counted_and_those_that_follow_are_kept(
 
 
 @pytest.mark.full
+def test_xfs_that_shuts_down_after_a_failed_write_of_its_log_ends_no_case(
+    lab: Lab, tmp_path: Path
+) -> None:
+    (tmp_path / "experiment.toml").write_text(UPDATES.replace("ext4", "xfs"))
+    name = str(tmp_path / "experiment.toml")
+    # The journal's sync writes the log too, as the file grew: stat(2) fails from then on.
+    failed_sync = "failed_sync=fsync main.db-journal 42"
+    (found,) = answers(lab, name, failed_sync, "journal_mode=truncate").values()
+    assert found["fault"]["acknowledged_before"] == found["fault"]["acknowledged"] == 13
+    assert found["fault"]["ended"] == "15 transactions failed"
+    assert found["remount"]["outcome"] == "kept", found["remount"]
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["truncate", "wal"])
 def test_rows_of_sqlite_are_kept_after_each_error(tmp_path: Path, mode: str) -> None:
     code, rows = sqlite_faults(tmp_path, UPDATES, f"journal_mode={mode}")

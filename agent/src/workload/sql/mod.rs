@@ -183,7 +183,8 @@ impl SqlScripts {
             }
         }
         let databases = workers.iter().flat_map(|worker| worker.databases.all());
-        let grown = GrownFiles::new(databases.map(|database| database.path.clone()).collect());
+        let paths = databases.map(|database| database.path.clone()).collect();
+        let grown = GrownFiles::new(paths, fields.fault.is_planted());
         let fault = fields.fault.plant(directory)?;
         let (fields, directory, files) = (fields.clone(), directory.to_owned(), files.paths());
         Ok(Self { fields, plan, directory, seed, files, workers, ledgers: vec![], grown, fault })

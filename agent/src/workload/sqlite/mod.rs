@@ -152,7 +152,7 @@ impl Sqlite {
         }
         let databases = workers.iter().flat_map(|worker| worker.databases.all());
         let paths: BTreeSet<_> = databases.map(|database| database.path.clone()).collect();
-        let grown = GrownFiles::new(paths);
+        let grown = GrownFiles::new(paths, case.fault.is_planted());
         let (settings, fault) = (case.clone(), case.fault.plant(directory)?);
         Ok(Self { settings, seed, workers, ledgers: Vec::new(), grown, fault })
     }
@@ -360,7 +360,7 @@ mod regime_test {
         // A run that only says that it is steady.
         let directory = tempfile::tempdir().unwrap();
         let fresh = many(JournalMode::Wal, Regime::Fresh);
-        let mut grown = GrownFiles::new([directory.path().join("main.db")].into());
+        let mut grown = GrownFiles::new([directory.path().join("main.db")].into(), false);
         let mut workload = fresh.prepare(directory.path(), 5).unwrap();
         workload.run(&mut grown.observe_with(&mut ())).unwrap();
         let reasons = missed(Regime::Steady, &fresh.options, &grown, Reopenings::default());
@@ -384,7 +384,7 @@ mod regime_test {
         assert!(rows.iter().all(|row| (row.kind == "reopening") == (row.phase == "checkpoint")));
         assert!(rows.iter().filter(|row| row.kind == "reopening").all(|row| row.wal_frames > 0));
         let reopenings = Reopenings { count: 22, wals_deleted: 21, wals_due: 22 };
-        let grown = GrownFiles::new([].into());
+        let grown = GrownFiles::new([].into(), false);
         let kept = missed(Regime::Reopened, &settings.options, &grown, reopenings);
         assert_eq!(kept, ["not reopened: 21 WALs were deleted where 22 were due"]);
 
