@@ -193,7 +193,7 @@ def _quote(text: str) -> str:
 
 
 # The anchor is printed in two digits, and a measurement of one seed moves by as much.
-WITHIN = 0.005
+_WITHIN_ANCHOR = 0.005
 MOST_STEPS = 12
 
 
@@ -218,8 +218,7 @@ class AnchorFit:
 
     def record(self) -> dict[str, Any]:
         """Return the same for JSON."""
-        steps = [vars(step) for step in self.steps]
-        return {**public_fields(self, is_met="met"), "steps": steps}
+        return public_fields(self, is_met="met")
 
 
 def fit_to_anchor(profile: Profile, throughput_tps: Callable[[int], float]) -> AnchorFit:
@@ -265,7 +264,7 @@ def fit_to_anchor(profile: Profile, throughput_tps: Callable[[int], float]) -> A
 
 
 def _is_met(step: Trial, calibration: Calibration) -> bool:
-    return abs(step.throughput_tps / calibration.throughput_tps - 1) <= WITHIN
+    return abs(step.throughput_tps / calibration.throughput_tps - 1) <= _WITHIN_ANCHOR
 
 
 def write_value(profile: Profile, value: int) -> Path:
