@@ -12,7 +12,7 @@ question is asked. DuckDB runs the SQL: it reads the columns that a question ask
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -85,28 +85,15 @@ class Dataset:
 
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows that one SELECT gives; `parameters` stand in it as $NAME."""
-        return self._engine.rows(sql, parameters)
+        return self.engine.rows(sql, parameters)
 
     def columns(self, sql: str, parameters: Row | None = None) -> dict[str, list[Any]]:
         """Return the same by column, as long answers take less room so."""
-        return self._engine.columns(sql, parameters)
-
-    def keep(self, table: str, sql: str, parameters: Row | None = None, *, one_in: int = 1) -> None:
-        """Make what one SELECT gives a table of the dataset, unless it is there already.
-
-        It may be of a sample: one in so many requests.
-        """
-        self._engine.keep(table, sql, parameters, one_in=one_in)
-
-    def keep_sliced(self, tables: Mapping[str, str], passing: Mapping[str, str]) -> None:
-        """Make tables: each of what its SELECT gives of some requests, then of the next ones.
-
-        The tables `passing` are made before them for each of these slices, and dropped after it.
-        """
-        self._engine.keep_sliced(tables, passing)
+        return self.engine.columns(sql, parameters)
 
     @cached_property
-    def _engine(self) -> Engine:
+    def engine(self) -> Engine:
+        """The engine that runs SQL over the captures, which it checks."""
         from jojlab.trace.sql import Engine  # loads DuckDB, which kept figures do not need
 
         return Engine(self.captured)

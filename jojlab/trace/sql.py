@@ -19,7 +19,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -196,8 +196,10 @@ class Engine:
 
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows of one SELECT as plain values."""
-        names, rows = self._answer(sql, parameters)
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        answer = self._run(sql, parameters)
+        names = [column[0] for column in answer.description or ()]
+        with interruptible():
+            return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
 
     def columns(self, sql: str, parameters: Row | None = None) -> dict[str, list[Any]]:
         """Return the columns of one SELECT as plain values."""
@@ -275,11 +277,6 @@ class Engine:
         where = f" WHERE {part.condition}" if part.ranges else ""
         self._run(f"CREATE OR REPLACE VIEW {table} AS {select_rows(captures, table)}{where}")
 
-    def _answer(self, sql: str, parameters: Row | None) -> tuple[list[str], list[tuple[Any, ...]]]:
-        answer = self._run(sql, parameters)
-        with interruptible():
-            return [column[0] for column in answer.description or ()], answer.fetchall()
-
     def _run(self, sql: str, parameters: Row | None = None) -> duckdb.DuckDBPyConnection:
         try:
             with interruptible():
@@ -312,9 +309,7 @@ def query(
     readable: list[str] = []
     with connect(keeps_order=True) as connection:
         for table in _tables_in(connection, sql, captures.values()):
-            connection.register("owners", _owners(table, entries))
-            connection.execute(f"CREATE TABLE owners_of_{table} AS SELECT * FROM owners")
-            connection.unregister("owners")
+            _create(connection, f"owners_of_{table}", _owners(table, entries))
             connection.execute(
                 f"CREATE VIEW {table} AS SELECT rows.* EXCLUDE (capture), "
                 f"owners.* EXCLUDE (capture) FROM ({select_rows(captures, table)}) AS rows "
@@ -323,9 +318,8 @@ def query(
             readable += [path for _, path in files_of(captures, table)]
         for table, make in (extra_tables or {}).items():
             if table in _words(sql):
-                connection.register("made", _rows_table(make(), [entry for entry, _ in entries]))
-                connection.execute(f"CREATE TABLE {table} AS SELECT * FROM made")
-                connection.unregister("made")
+                cases = {entry.case_id: entry for entry, _ in entries}
+                _create(connection, table, _rows_table(make(), cases))
         lock_down(connection, readable)
         try:
             with interruptible():
@@ -371,18 +365,16 @@ def _words(sql: str) -> set[str]:
     return set(re.findall(r"\w+", sql.lower()))
 
 
-def _rows_table(rows: CaptureRows, entries: Sequence[CaseEntry]) -> pa.Table:
+def _create(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
+    connection.register("made", rows)
+    connection.execute(f"CREATE TABLE {table} AS SELECT * FROM made")
+    connection.unregister("made")
+
+
+def _rows_table(rows: CaptureRows, cases: Mapping[str, CaseEntry]) -> pa.Table:
     """Return one row per capture: case_id, seed, the fields of its case, and what was made."""
-    cases = {entry.case_id: entry.case for entry in entries}
     names = list(dict.fromkeys(name for row in rows.values() for name in row))
-    columns: dict[str, pa.Array] = {
-        "case_id": pa.array([case_id for case_id, _ in rows], pa.string()),
-        "seed": pa.array([seed for _, seed in rows], pa.int64()),
-    }
-    for name in dict.fromkeys(name for case_id, _ in rows for name in cases[case_id]):
-        taken = name in columns or name in names
-        values = [cases[case_id].get(name) for case_id, _ in rows]
-        columns[f"case_{name}" if taken else name] = _column(values)
+    columns = _case_columns([(cases[case_id], seed) for case_id, seed in rows], names)
     for name in names:
         values = [row.get(name) for row in rows.values()]
         absent = all(value is None for value in values)
@@ -392,17 +384,23 @@ def _rows_table(rows: CaptureRows, entries: Sequence[CaseEntry]) -> pa.Table:
 
 def _owners(table: str, entries: Sequence[tuple[CaseEntry, int]]) -> pa.Table:
     """Return one row per capture: its number, case_id, seed and the fields of its case."""
-    taken = {column.name for column in table_schema(table).columns} | {"capture", "case_id", "seed"}
+    reserved = {"capture", *(column.name for column in table_schema(table).columns)}
+    numbers = pa.array(range(len(entries)), pa.int32())
+    return pa.table({"capture": numbers, **_case_columns(entries, reserved)})
+
+
+def _case_columns(
+    entries: Sequence[tuple[CaseEntry, int]], reserved: Collection[str]
+) -> dict[str, pa.Array]:
+    """Return case_id, seed and the fields of each case; one whose name is reserved is case_NAME."""
     columns: dict[str, pa.Array] = {
-        "capture": pa.array(range(len(entries)), pa.int32()),
-        "case_id": pa.array([entry.case_id for entry, _ in entries]),
+        "case_id": pa.array([entry.case_id for entry, _ in entries], pa.string()),
         "seed": pa.array([seed for _, seed in entries], pa.int64()),
     }
-    fields = dict.fromkeys(name for entry, _ in entries for name in entry.case)
-    for name in fields:
+    for name in dict.fromkeys(name for entry, _ in entries for name in entry.case):
         values = [entry.case.get(name) for entry, _ in entries]
-        columns[f"case_{name}" if name in taken else name] = _column(values)
-    return pa.table(columns)
+        columns[f"case_{name}" if name in reserved or name in columns else name] = _column(values)
+    return columns
 
 
 def _column(values: list[Any]) -> pa.Array:

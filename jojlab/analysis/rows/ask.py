@@ -52,7 +52,7 @@ def make_sliced(data: Dataset, *tables: str) -> None:
     for sql in (*selects.values(), *passing.values()):
         for needed in _shared_in(sql):
             _keep(data, needed)
-    data.keep_sliced(selects, passing)
+    data.engine.keep_sliced(selects, passing)
 
 
 def _keep(data: Dataset, table: str) -> None:
@@ -64,7 +64,7 @@ def _keep(data: Dataset, table: str) -> None:
     sql = text_of(question)
     for needed in _shared_in(sql):
         _keep(data, needed)
-    data.keep(table, sql)
+    data.engine.keep(table, sql)
 
 
 @cache

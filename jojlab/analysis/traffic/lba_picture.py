@@ -129,12 +129,12 @@ def _choose_grids(data: Dataset, dense: list[Row], limit: int) -> None:
     least = min((picture["placed"] for picture in dense), default=0)
     one_in = max(1, least // (limit * _SAMPLES_PER_CELL))
     if dense:
-        data.keep("sampled_cells", text_of("traffic/sample"), one_in=one_in)
+        data.engine.keep("sampled_cells", text_of("traffic/sample"), one_in=one_in)
     sizes = _finest(data, "traffic/sampled_grid", dense, limit) if dense else {}
-    data.keep("grids", _CHOSEN.format("size"), _choose_numbers(sizes))
+    data.engine.keep("grids", _CHOSEN.format("size"), _choose_numbers(sizes))
     make_sliced(data, "run_sums", "split_points")
     factors = _finest(data, "traffic/grid", dense, limit) if dense else {}
-    data.keep("joins", _CHOSEN.format("factor"), _choose_numbers(factors))
+    data.engine.keep("joins", _CHOSEN.format("factor"), _choose_numbers(factors))
 
 
 # By capture and device: so many cells of a grid are joined each way.
