@@ -6,9 +6,8 @@ taken from the cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.campaign.campaign import Campaign
@@ -100,10 +99,6 @@ class Sensitivity:
         """Return the numbers that were tried, the one that moves most first."""
         tried = [number for number in self.numbers if number.values]
         return sorted(tried, key=lambda number: -self.largest(number.key))
-
-    def record(self) -> dict[str, Any]:
-        """Return the same for JSON."""
-        return asdict(self)
 
 
 def varied(experiment: Experiment, device: str, numbers: Sequence[Tried]) -> Experiment:

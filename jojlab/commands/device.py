@@ -290,7 +290,7 @@ def sensitivity(
     words += [word for key in keys or () for word in ("--key", key)]
     written = write_page(found, profile, page or folder, shlex.join(words))
     if as_json:
-        print(json_text(found.record()))
+        print(json_text(msgspec.to_builtins(found)))
     else:
         print_sensitivity(found)
         print(f"\nrun     {folder}\npage    {written[0]}")

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from click import FloatRange, IntRange
 
-from jojlab.analysis.commit.statement_costs import statement_costs_json
 from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.characterisation import characterisations
 from jojlab.analysis.traffic.live import live_json
@@ -164,7 +164,7 @@ def _print_summary(run: RunFolder, sums: Mapping[str, Any], as_json: bool) -> No
     if as_json:
         more = {"live": live_json(case.live)} if case.live else {}
         if case.statements:
-            more["statements"] = statement_costs_json(case.statements)
+            more["statements"] = msgspec.to_builtins(case.statements)
         click.echo(json.dumps({"in_short": lines, **sums, **more}))
         return
     console = terminal(READABLE, stderr=True)

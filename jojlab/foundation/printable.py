@@ -71,5 +71,9 @@ def nearest(word: str, choices: Iterable[str]) -> str:
 
 
 def public_fields(record: object, **names: str) -> dict[str, Any]:
-    """Return the fields of a record as scripts read them: by their own names, or those given."""
-    return {names.get(name, name): value for name, value in vars(record).items()}
+    """Return the fields of a record as scripts read them: by their own names, or those given; what
+    they hold is plain.
+    """
+    import msgspec  # here, as joj --help needs none of it
+
+    return {names.get(name, name): value for name, value in msgspec.to_builtins(record).items()}

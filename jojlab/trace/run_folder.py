@@ -327,14 +327,7 @@ class RunFolder:
             "schema_version": SCHEMA_VERSION,
             "experiment": self.experiment,
             "seeds": self.seeds,
-            "cases": [
-                {
-                    **vars(case),
-                    "captures": [vars(each) for each in case.captures],
-                    "power_cuts": [vars(each) for each in case.power_cuts],
-                }
-                for case in self.cases
-            ],
+            "cases": msgspec.to_builtins(self.cases),
             "fingerprint": self.fingerprint,
         }
         file = self.path / "run.json"

@@ -219,16 +219,12 @@ def bill_json(bill: Bill) -> dict[str, Any]:
         "per_commit": {**_per_commit(bill, whole), **bill.latency_ns},
         "total": vars(whole),
         "within_commit": {"per_commit": _per_commit(bill, total), "total": vars(total)},
-        "rows": _rows_json(bill, bill.part("commit")),
-        "reasons": _reasons_json(bill, "commit"),
-        **_journal_json(bill, "commit"),
+        **_part_json(bill, "commit"),
         **{
             part: {
                 "per_commit": _per_commit(bill, bill.total(part)),
                 "total": vars(bill.total(part)),
-                "rows": _rows_json(bill, bill.part(part)),
-                "reasons": _reasons_json(bill, part),
-                **_journal_json(bill, part),
+                **_part_json(bill, part),
             }
             for part in PARTS[1:]
         },
@@ -259,46 +255,45 @@ def _per_commit(bill: Bill, total: Total) -> dict[str, float]:
     return {name: bill.per_commit(value) for name, value in vars(total).items()}
 
 
-def _rows_json(bill: Bill, rows: Iterable[BillRow]) -> list[dict[str, Any]]:
-    return [
-        {
-            "block_type": row.block_type,
-            "file_kind": row.file_kind,
-            "file": row.file,
-            "operation": row.operation,
-            "cause": row.cause,
-            "requests": bill.per_commit(row.requests),
-            "bytes": bill.per_commit(row.bytes),
-            "total_requests": row.requests,
-            "total_bytes": row.bytes,
-            "dataless_bytes": bill.per_commit(row.dataless_bytes),
-            "is_foreign": row.is_foreign,
-        }
-        for row in rows
-    ]
-
-
-def _reasons_json(bill: Bill, part: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "block_type": share.block_type,
-            "cause": share.cause,
-            "reason": share.reason,
-            "requests": bill.per_commit(share.requests),
-            "bytes": bill.per_commit(share.bytes),
-            "total_requests": share.requests,
-            "total_bytes": share.bytes,
-        }
-        for share in bill.reasons
-        if share.part == part
-    ]
-
-
-def _journal_json(bill: Bill, part: str) -> dict[str, Any]:
-    """Return bytes over all commits."""
+def _part_json(bill: Bill, part: str) -> dict[str, Any]:
+    """Return rows and reasons of one part; its journal's copies and shared requests over all
+    commits.
+    """
     return {
+        "rows": [
+            {
+                "block_type": row.block_type,
+                "file_kind": row.file_kind,
+                "file": row.file,
+                "operation": row.operation,
+                "cause": row.cause,
+                **_sums_json(bill, row),
+                "dataless_bytes": bill.per_commit(row.dataless_bytes),
+                "is_foreign": row.is_foreign,
+            }
+            for row in bill.part(part)
+        ],
+        "reasons": [
+            {
+                "block_type": share.block_type,
+                "cause": share.cause,
+                "reason": share.reason,
+                **_sums_json(bill, share),
+            }
+            for share in bill.reasons
+            if share.part == part
+        ],
         "journal_copies": [vars(share) for share in bill.homes if share.part == part],
         "shared": [vars(share) for share in bill.askers if share.part == part],
+    }
+
+
+def _sums_json(bill: Bill, share: BillRow | ReasonShare) -> dict[str, float]:
+    return {
+        "requests": bill.per_commit(share.requests),
+        "bytes": bill.per_commit(share.bytes),
+        "total_requests": share.requests,
+        "total_bytes": share.bytes,
     }
 
 

@@ -66,19 +66,16 @@ def statement_costs(run: RunFolder) -> StatementCosts | None:
     rows: list[dict[str, Any]] = []
     matched = 0
     if files:
-        data.keep("recorded_statements", "SELECT * FROM read_parquet($files)", {"files": files})
-        data.keep("ending_statements", text_of("commit/statement_ends"))
+        data.engine.keep(
+            "recorded_statements", "SELECT * FROM read_parquet($files)", {"files": files}
+        )
+        data.engine.keep("ending_statements", text_of("commit/statement_ends"))
         rows = ask(data, "commit/statement_costs")
         [found] = data.rows("SELECT count(*) AS commits FROM ending_statements")
         matched = int(found["commits"])
     commits = int(counted["commits"])
     reasons = tuple(recording.incomplete_reasons)
     return StatementCosts(commits, commits - matched, _merge_texts(rows), reasons)
-
-
-def statement_costs_json(costs: StatementCosts) -> dict[str, Any]:
-    """Return them as plain data."""
-    return {**vars(costs), "statements": [vars(each) for each in costs.statements]}
 
 
 def _merge_texts(rows: Iterable[Mapping[str, Any]]) -> tuple[StatementCost, ...]:

@@ -307,11 +307,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "same": comparison.same,
         "changes": [
-            {
-                **public_fields(change, is_within_spread="within_spread"),
-                "steps": [vars(step) for step in change.steps],
-            }
-            for change in comparison.changes
+            public_fields(change, is_within_spread="within_spread") for change in comparison.changes
         ],
         "equal_figures": comparison.equal_figures,
         "only_old": list(comparison.old.cases),

@@ -170,16 +170,11 @@ class Durability:
         return Contradiction.UNSEEN if is_warned and not seen else None
 
 
-def durability_by_case(run: RunFolder) -> dict[str, Durability]:
-    """Return what survives of the cases of a run whose power was cut, by case_id.
+def case_durability(run: RunFolder, entry: CaseEntry) -> Durability | None:
+    """Return what survives of one case; None where its power was not cut.
 
     Raises DataError when what power cuts left is damaged, or of another run.
     """
-    return {entry.case_id: found for entry in run.cases if (found := case_durability(run, entry))}
-
-
-def case_durability(run: RunFolder, entry: CaseEntry) -> Durability | None:
-    """Return what survives of one case; None where its power was not cut."""
     answers = list(run.power_cuts(entry))
     return summarise_power_cuts(answers) if answers else None
 

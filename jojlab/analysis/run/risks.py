@@ -89,16 +89,6 @@ def risks_more(hazards: Iterable[Hazard], others: Iterable[Hazard]) -> bool:
     return not {each.harm for each in hazards} <= {each.harm for each in others}
 
 
-def hazard_json(hazard: Hazard) -> dict[str, str]:
-    """Return it as `--json` prints it."""
-    return {"kind": hazard.kind.value, "cause": hazard.cause.value, "value": hazard.value}
-
-
-def unknown_json(unknown: Unknown) -> dict[str, str]:
-    """Return it as `--json` prints it."""
-    return {"doubt": unknown.doubt.value, "value": unknown.value}
-
-
 def _stakes(case: Mapping[str, Any], observation: Observation) -> Stakes | None:
     """Return what a case can lose; None of a workload that jojlab does not know."""
     name = case.get("workload")

@@ -15,11 +15,7 @@ from typing import Any
 import msgspec
 
 from jojlab.analysis.commit.bill import Bill, commit_bills
-from jojlab.analysis.commit.statement_costs import (
-    StatementCosts,
-    statement_costs,
-    statement_costs_json,
-)
+from jojlab.analysis.commit.statement_costs import StatementCosts, statement_costs
 from jojlab.analysis.commit.story import CommitTrace, commit_traces
 from jojlab.analysis.figures.case_figures import CaseFigures, case_figures
 from jojlab.analysis.figures.throughput import (
@@ -36,10 +32,10 @@ from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.run.durability import (
     Contradiction,
     Durability,
-    durability_by_case,
+    case_durability,
     durability_json,
 )
-from jojlab.analysis.run.risks import hazard_json, hazards, unknown_json, unknowns, verifiable
+from jojlab.analysis.run.risks import hazards, unknowns, verifiable
 from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.study.tables import tables_json
@@ -64,19 +60,15 @@ def observation_of(case_id: str, manifests: Manifests, missing: Completeness) ->
     programs = list(manifests.programs.get(case_id, {}).values())
     replays = list(manifests.replays.get(case_id, {}).values())
     found = [*programs, *replays]
-    configuration = manifests.configurations.get(case_id, {})
+    scripts = manifests.configurations.get(case_id, {}).get("scripts") or ()
     return Observation(
-        databases=databases_of(configuration.get("scripts") or ()),
+        # Those that a connection of some script has open, at most.
+        databases=max((1 + len(each.get("attached") or ()) for each in scripts), default=1),
         modes=_modes(found),
         found_databases=sum(int(each.get("databases", 0)) for each in found),
         lost_calls=any(each.get("lost_calls") for each in programs)
         or bool(replays and missing.reasons),
     )
-
-
-def databases_of(scripts: Iterable[Mapping[str, Any]]) -> int:
-    """Return how many databases a connection of some scripts has open, at most."""
-    return max((1 + len(each.get("attached") or ()) for each in scripts), default=1)
 
 
 def place_of(case: Mapping[str, Any], configuration: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -270,13 +262,11 @@ def summarise(
     has_captures = any(entry.captures for entry in run.cases)
     found = findings(Dataset.from_runs(run), what, cache) if has_captures else Findings()
     by_id = {entry.case_id: entry for entry in run.cases}
-    durability = durability_by_case(run)
+    durability = {entry.case_id: case_durability(run, entry) for entry in run.cases}
     costs = statement_costs(run) if has_captures else None
     cases = tuple(
         replace(
-            _case(
-                by_id[case_id], part, found, durability.get(case_id), part_name=part.name * composed
-            ),
+            _case(by_id[case_id], part, found, durability[case_id], part.name * composed),
             statements=costs,
         )
         for part in parts
@@ -317,10 +307,8 @@ def _case(
     case_id, manifests = entry.case_id, answers.manifests
     missing = answers.missing.get(case_id, Completeness())
     configuration = manifests.configurations.get(case_id, {})
-    observation, case = (
-        observation_of(case_id, manifests, missing),
-        place_of(entry.case, configuration),
-    )
+    observation = observation_of(case_id, manifests, missing)
+    case = place_of(entry.case, configuration)
     label = part.labels[case_id]
     return CaseSummary(
         case_id=case_id,
@@ -397,8 +385,11 @@ def safety_json(case: CaseSummary) -> dict[str, Any]:
     if case.durability:
         durability["judged"] = case.judge
     return {
-        "hazards": [hazard_json(each) for each in case.hazards],
-        "unknown": [unknown_json(each) for each in case.unknowns],
+        "hazards": [
+            {"kind": each.kind.value, "cause": each.cause.value, "value": each.value}
+            for each in case.hazards
+        ],
+        "unknown": [{"doubt": it.doubt.value, "value": it.value} for it in case.unknowns],
         "durability": durability,
     }
 
@@ -434,9 +425,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "background": dict(case.backgrounds),
                 "program": dict(case.programs),
                 **({"live": live_json(case.live)} if case.live else {}),
-                **(
-                    {"statements": statement_costs_json(case.statements)} if case.statements else {}
-                ),
+                **({"statements": msgspec.to_builtins(case.statements)} if case.statements else {}),
             }
             for case in summary.cases
         ],
