@@ -32,7 +32,7 @@ from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import nearest
 from jojlab.model.fields import field_named
 from jojlab.model.figures import FIGURES
-from jojlab.trace.shapes import Chart, Published, PublishedTable
+from jojlab.trace.shapes import Chart, Published, PublishedTable, selects
 
 SELECTORS = ("case", "against", "than")
 
@@ -52,10 +52,11 @@ def check_published(
 
 def refuse_idle(entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], where: str) -> None:
     """Raise UseError for an entry that is about none of the cases: a slip in its selector."""
+    known = _fields(cases)
     for number, entry in enumerate(entries, 1):
         for name in ("case", "against"):
             selector = entry.get(name, {})
-            if entry.get("status") == "missing" or any(selects(selector, c) for c in cases):
+            if entry.get("status") == "missing" or any(selects(selector, each) for each in known):
                 continue
             raise UseError(
                 f"{where}: [[published]] number {number}: {name} = {dict(selector)} is no case of "
@@ -64,10 +65,8 @@ def refuse_idle(entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], whe
             )
 
 
-def selects(selector: Mapping[str, Any], case: Case) -> bool:
-    """Return whether a case has all that a selector names."""
-    values = {**case.settings, "variant": case.variant}
-    return all(values.get(k) in (v if isinstance(v, list) else [v]) for k, v in selector.items())
+def _fields(cases: Sequence[Case]) -> list[Mapping[str, Any]]:
+    return [{**case.settings, "variant": case.variant} for case in cases]
 
 
 def check_figure(figure: str, place: str) -> None:
@@ -109,9 +108,10 @@ def refuse_idle_tables(
     entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], where: str
 ) -> None:
     """Raise UseError for a selector of checked entries that is about none of the cases: a slip."""
+    known = _fields(cases)
     for place, entry in _add_places(entries, where):
         for name, selector in _selectors(entry):
-            if not any(selects(selector, case) for case in cases):
+            if not any(selects(selector, each) for each in known):
                 raise UseError(
                     f"{place}: {name} = {dict(selector)} is no case of this experiment",
                     "correct it, or add the case to [matrix]",

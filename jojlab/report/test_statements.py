@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.analysis.study.published import Place, statements
 from jojlab.model.hazards import WAL_NORMAL, Harm, Hazard
@@ -53,7 +54,7 @@ def study(tmp_path: Path) -> RunSummary:
         Place(
             part.labels[case.case_id],
             {**case.case, "software": software},
-            {"throughput_tps": tps[str(case.case["journal_mode"])]},
+            CaseFigures(median={"throughput_tps": tps[str(case.case["journal_mode"])]}),
         )
         for software, tps in TPS.items()
         for case in cases

@@ -6,6 +6,7 @@ are also what jojlab/experiment reads in [[published]] and [[chart]].
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
@@ -21,6 +22,14 @@ Scalar = str | bool | Number | None
 Fields = dict[str, Scalar]
 # Which cases: a value of a field, or a list of them.
 Selector = dict[str, Scalar | list[Any]]
+
+
+def selects(selector: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    """Return whether fields have the values, or one of the values, that a selector says."""
+    return all(
+        fields.get(name) in (wanted if isinstance(wanted, list) else [wanted])
+        for name, wanted in selector.items()
+    )
 
 
 class Published(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -123,36 +123,21 @@ def evaluate(
     record: Mapping[str, Any], part: Part, cases: Iterable[Measured]
 ) -> tuple[Statement, ...]:
     """Hold the published entries of a part against the figures of its cases."""
-    altered = set(record.get("altered", ()))
-    places = [
-        Place(
-            part.labels[case.case_id],
-            {**case.case, "variant": part.variant_of.get(case.case_id, "")},
-            case.figures.median,
-            ALTERED if case.case_id in altered else "" if case.status == "ok" else PARTIAL,
-        )
-        for case in cases
-        if case.case_id in part.labels and case.figures.seeds
-    ]
-    return statements(record.get("published", ()), places, part.axes)
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A case as tables see it."""
-
-    fields: Mapping[str, Any]
-    figures: CaseFigures
-    exclusion_reason: str
+    return statements(record.get("published", ()), _places(record, part, cases), part.axes)
 
 
 def fill_tables(
     record: Mapping[str, Any], part: Part, cases: Iterable[Measured]
 ) -> tuple[ComparedTable, ...]:
     """Fill the printed tables of a part with the changes of its cases."""
+    return tables(record.get("tables", ()), _places(record, part, cases))
+
+
+def _places(record: Mapping[str, Any], part: Part, cases: Iterable[Measured]) -> list[Place]:
     altered = set(record.get("altered", ()))
-    placed = [
-        _Placed(
+    return [
+        Place(
+            part.labels[case.case_id],
             {**case.case, "variant": part.variant_of.get(case.case_id, "")},
             case.figures,
             ALTERED if case.case_id in altered else "" if case.status == "ok" else PARTIAL,
@@ -160,7 +145,6 @@ def fill_tables(
         for case in cases
         if case.case_id in part.labels and case.figures.seeds
     ]
-    return tables(record.get("tables", ()), placed)
 
 
 def case_labels(

@@ -17,9 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.foundation.printable import public_fields
-from jojlab.model.figures import FIGURES, Number
+from jojlab.model.figures import FIGURES
 from jojlab.model.software import SOFTWARE, STUDY
+from jojlab.trace.shapes import selects
 
 # Errors up to this are not worth an explanation: a seed moves a short measurement as far.
 SMALL_ERROR = 0.10
@@ -30,14 +32,14 @@ _BYTES = {"B": 1, "KB": 1024, "KiB": 1024, "MB": 1 << 20, "MiB": 1 << 20}
 
 @dataclass(frozen=True)
 class Place:
-    """A case as statements see it: `fields` are its record and its variant.
+    """A case as statements and tables see it: `fields` are its record and its variant.
 
-    `exclusion_reason` says why no statement can speak of it; empty where one can.
+    `exclusion_reason` says why none of them can speak of it; empty where one can.
     """
 
     label: str
     fields: Mapping[str, Any]
-    figures: Mapping[str, Number]
+    figures: CaseFigures
     exclusion_reason: str = ""
 
 
@@ -175,7 +177,7 @@ def _statement(
         advice=str(entry.get("advice", "")),
         points=(),
     )
-    about = [place for place in places if _selects(entry.get("case", {}), place)]
+    about = [place for place in places if selects(entry.get("case", {}), place.fields)]
     if made.kind == "missing" and "case" not in entry:
         points = []
     elif "against" not in entry:
@@ -197,7 +199,7 @@ def _unmeasured(entry: Mapping[str, Any], everywhere: Sequence[Place]) -> str:
         place.exclusion_reason
         for selector in selectors
         for place in everywhere
-        if place.exclusion_reason and _selects(selector, place)
+        if place.exclusion_reason and selects(selector, place.fields)
     )
     return ": ".join(filter(None, (_selector_words(selectors[0]), "; ".join(reasons))))
 
@@ -220,7 +222,7 @@ def _kind(entry: Mapping[str, Any]) -> str:
 
 
 def _value(statement: Statement, place: Place) -> Point:
-    ours = place.figures.get(statement.figure)
+    ours = place.figures.median.get(statement.figure)
     error = (
         ours / statement.published_value - 1
         if ours is not None and statement.published_value
@@ -279,20 +281,13 @@ def _find_counterparts(
         other
         for other in places
         if other is not place
-        and _selects(change, other)
+        and selects(change, other.fields)
         and all(other.fields.get(axis) == place.fields.get(axis) for axis in held)
     ]
 
 
-def _selects(selector: Mapping[str, Any], place: Place) -> bool:
-    return all(
-        place.fields.get(name) in (wanted if isinstance(wanted, list) else [wanted])
-        for name, wanted in selector.items()
-    )
-
-
 def _ratio(figure: str, place: Place, other: Place) -> float | None:
-    ours, beside = place.figures.get(figure), other.figures.get(figure)
+    ours, beside = (each.figures.median.get(figure) for each in (place, other))
     return None if ours is None or not beside else ours / beside
 
 

@@ -11,26 +11,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from jojlab.analysis.figures.case_figures import CaseFigures
+from jojlab.analysis.study.published import Place
 from jojlab.foundation.printable import public_fields
-
-
-class Placed(Protocol):
-    """The part of a case that a cell needs."""
-
-    @property
-    def fields(self) -> Mapping[str, Any]:
-        """Its record and its variant."""
-
-    @property
-    def figures(self) -> CaseFigures:
-        """Its figures."""
-
-    @property
-    def exclusion_reason(self) -> str:
-        """Return why no table can speak of it; empty where one can."""
+from jojlab.trace.shapes import selects
 
 
 @dataclass(frozen=True)
@@ -107,14 +92,14 @@ class ComparedTable:
 
 
 def tables(
-    entries: Iterable[Mapping[str, Any]], places: Sequence[Placed]
+    entries: Iterable[Mapping[str, Any]], places: Sequence[Place]
 ) -> tuple[ComparedTable, ...]:
     """Fill every table of the experiment with the changes of its cases."""
     fit = [place for place in places if not place.exclusion_reason]
     return tuple(_table(entry, fit) for entry in entries)
 
 
-def _table(entry: Mapping[str, Any], places: Sequence[Placed]) -> ComparedTable:
+def _table(entry: Mapping[str, Any], places: Sequence[Place]) -> ComparedTable:
     groups = []
     for group in entry["group"]:
         rows = []
@@ -157,7 +142,7 @@ def _cell(
     against: Mapping[str, Any],
     wanted: Mapping[str, Any],
     printed: float,
-    places: Sequence[Placed],
+    places: Sequence[Place],
 ) -> TableCell:
     here = _figure(figure, wanted, places)
     base = _figure(figure, {**wanted, **against}, places)
@@ -173,23 +158,15 @@ def _cell(
 
 
 def _figure(
-    name: str, wanted: Mapping[str, Any], places: Sequence[Placed]
+    name: str, wanted: Mapping[str, Any], places: Sequence[Place]
 ) -> tuple[float, float, float] | None:
     """Return median, smallest and largest of the one case that is meant; None without it."""
-    found = [
-        place
-        for place in places
-        if all(place.fields.get(key) in _as_list(value) for key, value in wanted.items())
-    ]
+    found = [place for place in places if selects(wanted, place.fields)]
     if len(found) != 1:
         return None
     figures = found[0].figures
     low, high = figures.spread.get(name, (0, 0))
     return (float(figures.median[name]), float(low), float(high)) if low else None
-
-
-def _as_list(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
 
 
 def tables_json(tables: Iterable[ComparedTable]) -> list[dict[str, Any]]:

@@ -1,12 +1,13 @@
 import pytest
 
+from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.study.parts import Part, statement_rows, verdicts
 from jojlab.analysis.study.published import Place, statements
 
 
 def part_of(name: str, entries: list[dict[str, object]]) -> Part:
     places = [
-        Place(mode, {"journal_mode": mode}, {"throughput_tps": tps})
+        Place(mode, {"journal_mode": mode}, CaseFigures(median={"throughput_tps": tps}))
         for mode, tps in (("truncate", 40), ("persist", 50), ("wal", 150))
     ]
     found = statements([{"source": "it", **e} for e in entries], places, ["journal_mode"])
@@ -48,7 +49,11 @@ def test_a_study_is_counted_part_by_part() -> None:
 def test_a_study_of_two_times_is_counted_for_each() -> None:
     wal = {"figure": "throughput_tps", "value": 100, "case": {"journal_mode": "wal"}}
     places = [
-        Place(software, {"software": software, "journal_mode": "wal"}, {"throughput_tps": tps})
+        Place(
+            software,
+            {"software": software, "journal_mode": "wal"},
+            CaseFigures(median={"throughput_tps": tps}),
+        )
         for software, tps in (("2012", 110), ("today", 200))
     ]
     part = Part("one", "", (), (), (), {}, {}, (), (), statements([wal], places, ["software"]))

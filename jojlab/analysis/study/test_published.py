@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.study.published import Place, Statement, statements
 
 # Throughput by filesystem, variant and operation.
@@ -27,7 +28,7 @@ def make_statement(**entry: Any) -> Statement:
         Place(
             f"{variant} · {filesystem} · {operation}",
             {"filesystem": filesystem, "variant": variant, "operation": operation, "rows": tps},
-            {"throughput_tps": tps},
+            CaseFigures(median={"throughput_tps": tps}),
         )
         for (filesystem, variant, operation), tps in TPS.items()
     ]
@@ -108,15 +109,23 @@ def test_what_was_not_measured_is_not_guessed() -> None:
     assert make_statement(value=3, case=gone).points[0].label == "filesystem = xfs or f2fs"
     assert make_statement(holds="above", case={}, against=gone).verdict == "not measured"
     assert make_statement(status="missing").verdict == "not available"
-    zero = Place("a", {"variant": "a"}, {"x": 0}), Place("b", {"variant": "b"}, {"x": 1})
+    zero = (
+        Place("a", {"variant": "a"}, CaseFigures(median={"x": 0})),
+        Place("b", {"variant": "b"}, CaseFigures(median={"x": 1})),
+    )
     entry = {"figure": "x", "holds": "above", "case": {"variant": "b"}, "against": {"variant": "a"}}
     (found,) = statements([entry], zero, ())
     assert found.verdict == "not measured"
 
 
 def test_a_case_that_is_unfit_is_judged_by_nothing() -> None:
-    place = Place("a", {"filesystem": "ext4"}, {"throughput_tps": 41.0}, "changed by --set")
-    other = Place("b", {"filesystem": "xfs"}, {"throughput_tps": 40.0})
+    place = Place(
+        "a",
+        {"filesystem": "ext4"},
+        CaseFigures(median={"throughput_tps": 41.0}),
+        "changed by --set",
+    )
+    other = Place("b", {"filesystem": "xfs"}, CaseFigures(median={"throughput_tps": 40.0}))
     value = {"figure": "throughput_tps", "value": 39, "case": {"filesystem": "ext4"}}
     change = {**value, "against": {"filesystem": "xfs"}, "holds": "above"}
     for entry in (
@@ -130,7 +139,7 @@ def test_a_case_that_is_unfit_is_judged_by_nothing() -> None:
 
 
 def test_a_value_in_kib_is_held_against_bytes() -> None:
-    place = Place("a", {}, {"first_journal_write_bytes": 28 * 1024})
+    place = Place("a", {}, CaseFigures(median={"first_journal_write_bytes": 28 * 1024}))
     entry = {"figure": "first_journal_write_bytes", "value": 24, "unit": "KiB", "source": "it"}
     [found] = statements([entry], [place], [])
     assert found.points[0].error == pytest.approx(28 / 24 - 1)
@@ -141,7 +150,7 @@ def test_each_software_is_held_against_a_statement_for_itself() -> None:
         Place(
             f"{software} · {mode}",
             {"software": software, "journal_mode": mode},
-            {"throughput_tps": tps},
+            CaseFigures(median={"throughput_tps": tps}),
         )
         for software, mode, tps in (
             ("2012", "truncate", 40), ("2012", "wal", 50), ("today", "truncate", 40),

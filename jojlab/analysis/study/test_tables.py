@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from jojlab.analysis.figures.case_figures import CaseFigures
+from jojlab.analysis.study.published import Place
 from jojlab.analysis.study.tables import tables
 
 ENTRY: dict[str, Any] = {
@@ -31,16 +30,10 @@ ENTRY: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Place:
-    fields: Mapping[str, Any]
-    figures: CaseFigures
-    exclusion_reason: str = field(default="")
-
-
 def place(allocator: str, record_bytes: int, *values: float, exclusion_reason: str = "") -> Place:
     low, middle, high = values
     return Place(
+        "",
         {"workload": "file-read", "ubi_allocator": allocator, "record_bytes": record_bytes},
         CaseFigures((1, 2, 3), {"throughput_tps": middle}, {"throughput_tps": (low, high)}),
         exclusion_reason,
