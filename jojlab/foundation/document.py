@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import msgspec
 
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import UseError, unreadable
 from jojlab.foundation.printable import nearest
 
 Kind = TypeVar("Kind")
@@ -56,9 +56,7 @@ def read_toml(path: Path, form: str) -> tuple[str, dict[str, Any]]:
         text = path.read_text(encoding="utf-8")
         return text, tomllib.loads(text)
     except OSError as error:
-        raise UseError(
-            f"{path}: cannot be read: {error.strerror}", "name a readable file"
-        ) from error
+        raise unreadable(path, error, "name a readable file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UseError(f"{path}: not TOML: {error}", f"correct it; {form}") from error
     except ValueError as error:  # int() refuses thousands of digits

@@ -85,6 +85,16 @@ class ContentsTooLarge(GuestError):
     """An error: the contents that a case wrote did not fit in the memory of its guest."""
 
 
+def unreadable(path: Path | str, error: OSError, remedy: str = "make it readable") -> UseError:
+    """Return the error of a file that the user named and that cannot be read."""
+    return UseError(f"{path}: cannot be read: {error.strerror}", remedy)
+
+
+def unwritable(path: Path, error: OSError, remedy: str) -> MachineError:
+    """Return the error of a file that cannot be written."""
+    return MachineError(f"{path}: cannot be written: {error.strerror}", remedy)
+
+
 class DataError(JojError):
     """The data are damaged or incomplete: a truncated table, lost events."""
 

@@ -17,10 +17,10 @@ from jojlab.analysis.run.risks import Guarantee
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.experiment.published import check_selector
 from jojlab.foundation.document import checked, read_toml
-from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.errors import UseError, unreadable, unwritable
 from jojlab.foundation.printable import nearest
 from jojlab.model.figures import FIGURES, Number, Unit
-from jojlab.trace.shapes import Selector
+from jojlab.trace.shapes import Selector, selects
 
 GUARANTEE = "guarantee"
 PER_COMMIT, PER_ROW = "_per_commit", "_per_row"
@@ -138,10 +138,7 @@ class Budget:
 
     def chooses(self, settings: Mapping[str, Any]) -> bool:
         """Return whether it is about a case with these settings."""
-        return all(
-            settings.get(name) in (value if isinstance(value, list) else [value])
-            for name, value in self.case.items()
-        )
+        return selects(self.case, settings)
 
 
 @dataclass(frozen=True)
@@ -243,7 +240,7 @@ def read_accepted(path: Path) -> Accepted | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UseError(f"{path}: cannot be read: {error.strerror}", "make it readable") from error
+        raise unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
         raise UseError(f"{path}: not JSON: {error}", "joj gate --accept writes it again") from error
     return checked(document, Accepted, str(path), "joj gate --accept writes it again")
@@ -255,4 +252,4 @@ def write_accepted(path: Path, accepted: Accepted) -> None:
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise MachineError(f"{path}: cannot be written: {error.strerror}", "make room") from error
+        raise unwritable(path, error, "make room") from error

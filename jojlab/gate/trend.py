@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.errors import UseError, unreadable, unwritable
 from jojlab.gate.check import LimitVerdict
 from jojlab.model.figures import Number
 
@@ -69,9 +69,7 @@ def append_point(path: Path, point: TrendPoint) -> tuple[TrendPoint, ...]:
         with path.open("ab") as stream:
             stream.write(msgspec.json.encode(point) + b"\n")
     except OSError as error:
-        raise MachineError(
-            f"{path}: cannot be written: {error.strerror}", "name another file"
-        ) from error
+        raise unwritable(path, error, "name another file") from error
     return points
 
 
@@ -85,7 +83,7 @@ def read_trend(path: Path) -> tuple[TrendPoint, ...]:
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise UseError(f"{path}: cannot be read: {error.strerror}", "make it readable") from error
+        raise unreadable(path, error) from error
     lines = content.split(b"\n")
     whole = lines[1:] if size > LONGEST_BYTES else lines
     return tuple(

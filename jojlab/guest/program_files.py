@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.foundation.elf import Elf, read_elf
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import UseError, unreadable
 from jojlab.foundation.printable import printable
 
 # What Debian's and other distributions' loaders look into without a configuration.
@@ -39,7 +39,7 @@ def elf_of(path: Path) -> Elf:
     try:
         elf = read_elf(path)
     except OSError as error:
-        raise UseError(f"{path}: cannot be read: {error.strerror}", "make it readable") from error
+        raise unreadable(path, error) from error
     if elf is None:
         raise UseError(
             f"{path}: neither an ELF program nor a script",
@@ -155,7 +155,7 @@ def _add_program(members: dict[str, Path | str], path: Path, place: str, depth: 
         with real.open("rb") as file:
             line = file.readline(_MOST_LINE_BYTES)
     except OSError as error:
-        raise UseError(f"{path}: cannot be read: {error.strerror}", "make it readable") from error
+        raise unreadable(path, error) from error
     if line.startswith(b"#!"):
         _add_interpreter(members, path, line, depth)
     else:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import UseError, unreadable
 from jojlab.foundation.printable import printable
 from jojlab.inspection.database import (
     DEFAULT_LIBRARY,
@@ -82,7 +82,7 @@ def inspect_target(
     except FileNotFoundError:
         raise UseError(f"{path}: there is no such file or directory", "check the path") from None
     except OSError as error:
-        raise UseError(f"{path}: cannot be read: {error.strerror}", "check the path") from None
+        raise unreadable(path, error, "check the path") from None
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         raise UseError(f"{path} is neither a file nor a directory", "name a database or a folder")
     mount = mount_under(path)
@@ -92,7 +92,7 @@ def inspect_target(
         contents = read_folder(path) if find_databases and stat.S_ISDIR(kind) else None
     except OSError as error:
         remedy = "be a user who may read it, or name another file"
-        raise UseError(f"{path}: cannot be read: {error.strerror}", remedy) from None
+        raise unreadable(path, error, remedy) from None
     return Target(
         path,
         database,

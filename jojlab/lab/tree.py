@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import UseError, unreadable
 from jojlab.foundation.printable import printable
 
 # The agent takes no larger archive, and twice as many members.
@@ -31,9 +31,7 @@ def members_of(folder: Path) -> dict[str, Path]:
         raise UseError(f"{folder}: no such folder", "name a folder")
 
     def refuse(error: OSError) -> None:
-        raise UseError(
-            f"{error.filename}: cannot be read: {error.strerror}", "make it readable"
-        ) from error
+        raise unreadable(error.filename, error) from error
 
     found: dict[str, Path] = {}
     for place, folders, files in os.walk(folder, onerror=refuse):
@@ -118,7 +116,7 @@ def _add(archive: tarfile.TarFile, name: str, path: Path | str | None, *, is_sha
         else:
             raise UseError(f"{path}: neither file, folder nor link", "leave it out")
     except OSError as error:
-        raise UseError(f"{path}: cannot be read: {error.strerror}", "make it readable") from error
+        raise unreadable(path, error) from error
     except UnicodeError as error:
         raise UseError(f"{printable(str(path))}: a name that is no UTF-8", "rename it") from error
 

@@ -36,7 +36,7 @@ from jojlab.fleet.simulation.day_rows import (
     file_sums,
 )
 from jojlab.fleet.simulation.phones import APPS, USERS, daily_counts
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import unwritable
 from jojlab.trace.schema import FLEET_SCHEMA_VERSION, FLEET_TABLES, table_schema
 
 Tables = dict[str, pa.Table]
@@ -214,9 +214,7 @@ def write_fleet(
                 try:
                     written += _write(tables, out, device, day, as_sent)
                 except OSError as error:
-                    raise MachineError(
-                        f"{out}: cannot be written: {error.strerror}", "name a folder with --out"
-                    ) from error
+                    raise unwritable(out, error, "name a folder with --out") from error
             yield SimulatedDay(device, day, rows, written)
 
 

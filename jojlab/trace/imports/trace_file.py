@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, cast
 
-from jojlab.foundation.errors import DataError, UseError
+from jojlab.foundation.errors import DataError, UseError, unreadable
 from jojlab.foundation.printable import plural
 from jojlab.trace.imports import blkparse, most
 from jojlab.trace.imports.event import Event
@@ -68,9 +68,7 @@ def trace_lines(path: Path) -> Iterator[Line]:
             "gzip -dc FILE > FILE.txt, and import what comes of it",
         ) from error
     except OSError as error:
-        raise UseError(
-            f"{path}: cannot be read: {error.strerror}", "name a readable file"
-        ) from error
+        raise unreadable(path, error, "name a readable file") from error
 
 
 def _text(path: Path, file: IO[bytes]) -> IO[str]:
