@@ -12,7 +12,7 @@ from jojlab.experiment.plan import Plan, chooses_buffers, is_on_raw_nand, runs_b
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import NO_EXTRAS, Extras, Image
 from jojlab.guest.image.own_sqlite import agent_with_sqlite
-from jojlab.guest.image.ready import CHOSEN_BUFFERS, RAW_NAND, ready_image, ready_wall_image
+from jojlab.guest.image.ready import CHOSEN_BUFFERS, DRIVERS, RAW_NAND, ready_image
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.field import Value
 
@@ -89,9 +89,6 @@ def images_of(
         own, agent = partial(tell, name), None
         if folder := case.inputs.get(_SQLITE):
             agent = agent_with_sqlite(cache, folder, own)
-        if live:
-            images[name] = ready_wall_image(cache, kernel, own, agent)
-        else:
-            extras, architecture = _extras(case.settings), ARCHITECTURES[machine]
-            images[name] = ready_image(cache, extras, kernel, own, architecture, agent)
+        extras, architecture = DRIVERS if live else _extras(case.settings), ARCHITECTURES[machine]
+        images[name] = ready_image(cache, extras, kernel, own, architecture, agent)
     return Images(images)

@@ -46,7 +46,7 @@ def test_an_image_that_is_not_there_is_told_of_before_it_is_made(
 ) -> None:
     told: list[str] = []
 
-    def build_image(*_: object) -> Image:
+    def build_image(*_: object, **_settings: object) -> Image:
         assert told == ["installed, raw NAND"]
         return unbootable_image(tmp_path / "image")
 

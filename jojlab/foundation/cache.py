@@ -117,8 +117,15 @@ class Cache:
             shutil.rmtree(path, ignore_errors=True)
             os.close(descriptor)
 
-    def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """Return the folder of the entry; `build` fills an empty one when there is none yet.
+    def entry(
+        self,
+        kind: str,
+        key: str,
+        build: Callable[[Path], None],
+        is_sound: Callable[[Path], bool] = lambda _: True,
+    ) -> Path:
+        """Return the folder of the entry; `build` fills an empty one when there is none yet, or it
+        is damaged.
 
         Nobody who empties the cache takes it away for as long as this process lives.
         """
@@ -127,7 +134,10 @@ class Cache:
             with self.lock(f"{kind}-{key}"):
                 if not final.is_dir():
                     self._publish(final, build)
-        return final
+        if is_sound(final):
+            return final
+        self.drop(kind, key)
+        return self.entry(kind, key, build)
 
     def _publish(self, final: Path, build: Callable[[Path], None]) -> None:
         """Builds aside, then moves into place; a second builder keeps the first equal entry."""

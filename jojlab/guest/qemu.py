@@ -139,11 +139,6 @@ def watched(
     ]
 
 
-def incoming() -> list[str]:
-    """Return the arguments that a run adds: one thread, and a state that will be given."""
-    return [*ONE_THREAD_AT_A_TIME, "-incoming", "defer"]
-
-
 def machine_key(image: Image, machine: Machine) -> str:
     """Return the hash of all that a snapshot depends on: equal keys give equal snapshots."""
     return _hash([image.fingerprint, _COUNT, *arguments(machine, "MEMORY", "KERNEL", "INITRAMFS")])

@@ -75,11 +75,7 @@ def snapshot(cache: Cache, image: Image, machine: Machine) -> Path:
         drop_zeroes(folder / MEMORY)
         (folder / SHA256).write_text(_digest(folder))
 
-    saved = cache.entry("snapshots", key, build)
-    if not _sound(saved, _times(saved)):
-        cache.drop("snapshots", key)
-        saved = cache.entry("snapshots", key, build)
-    return saved
+    return cache.entry("snapshots", key, build, lambda saved: _is_sound(saved, _times(saved)))
 
 
 def _digest(saved: Path) -> str:
@@ -92,7 +88,7 @@ def _times(saved: Path) -> tuple[int, ...]:
 
 
 @functools.lru_cache
-def _sound(saved: Path, _modified_ns: tuple[int, ...]) -> bool:
+def _is_sound(saved: Path, _modified_ns: tuple[int, ...]) -> bool:
     """Return whether the files match their hashes; asked once per process and snapshot."""
     try:
         return (saved / SHA256).read_text() == _digest(saved)

@@ -77,7 +77,9 @@ async def _run(
     ours, theirs = socket.socketpair()
     memory = Memory(saved / MEMORY, is_kept=False)
     command = qemu.command(image, machine, memory, CONSOLE, theirs.fileno())
-    added = [*qemu.incoming(), *guest_input.write(work), *plugin]
+    # A run adds one thread, and a state that will be given.
+    added = [*qemu.ONE_THREAD_AT_A_TIME, *("-incoming", "defer")]
+    added += [*guest_input.write(work), *plugin]
     async with start([*command, *added], ours, theirs, work) as guest:
         await guest.restore(saved / STATE)
         await guest.run_until_stop(timeout_s)

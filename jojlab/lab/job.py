@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.foundation.cache import Cache, sha256, sha256_file
-from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.errors import MachineError, UseError, unreadable
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import MOST_INPUT_BYTES, GuestInput, Machine, WallMachine
 from jojlab.guest.memory import memory_mib
@@ -80,9 +80,7 @@ class Input:
                 raise UseError(f"{path}: larger than {most}, which a guest takes", "give a part")
             content = path.read_bytes()
         except OSError as error:
-            raise UseError(
-                f"{path}: cannot be read: {error.strerror}", "make it readable"
-            ) from error
+            raise unreadable(path, error) from error
         return cls(name, sha256(content), keep_content(cache, content))
 
     @classmethod
@@ -116,12 +114,11 @@ def keep_content(cache: Cache, content: bytes) -> Path:
     def build(folder: Path) -> None:
         (folder / _CONTENT).write_bytes(content)
 
+    def is_sound(folder: Path) -> bool:
+        return sha256_file(folder / _CONTENT) == key
+
     key = sha256(content)
-    path = cache.entry("inputs", key, build) / _CONTENT
-    if sha256_file(path) != key:
-        cache.drop("inputs", key)
-        path = cache.entry("inputs", key, build) / _CONTENT
-    return path
+    return cache.entry("inputs", key, build, is_sound) / _CONTENT
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import agent_path
 from jojlab.guest.handout import unpack
 from jojlab.guest.image.build import Extras
-from jojlab.guest.image.ready import RAW_NAND, ready_image, ready_wall_image
+from jojlab.guest.image.ready import DRIVERS, RAW_NAND, ready_image
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.machine import WallMachine
 from jojlab.lab.job import Job, Kind, Options, record_of, virtual
@@ -227,7 +227,7 @@ def self_test(
         record = record_of(Kind.SELF_TEST, target)
         is_small = device == "qemu-sd" and facts.smallest_device_bytes <= _CARD_BYTES
         machine = WallMachine(device, _CARD_BYTES if is_small else _CAPACITY_BYTES)
-        return Job(Kind.SELF_TEST, record, ready_wall_image(cache, kernel), machine)
+        return Job(Kind.SELF_TEST, record, ready_image(cache, DRIVERS, kernel), machine)
     profile = read_profile(_PROFILE)
     target["device_model"] = dict(profile.model) | {"capacity_bytes": _CAPACITY_BYTES}
     extras = _STACK_EXTRAS if "stack" in target else _EXTRAS

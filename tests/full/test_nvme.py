@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.ready import ready_wall_image
+from jojlab.guest.image.ready import DRIVERS, ready_image
 from tests.full.own_init import console_of
 
 WRITTEN_BYTES = 64 << 20
@@ -26,7 +26,7 @@ def test_a_live_trace_has_what_the_disk_itself_counted(
             disk.truncate(2 * WRITTEN_BYTES)
         options += ["-drive", f"file={tmp_path / name},format=raw,if=none,id={name}"]
         options += ["-device", f"nvme,drive={name},serial={name}"]
-    kernel = ready_wall_image(cache).kernel
+    kernel = ready_image(cache, DRIVERS).kernel
     modules = kernel.parent / "modules"
     console = console_of("nvme_init.c", agent, kernel, tmp_path, modules, tuple(options))
     size = re.search(r"counters\.parquet: (\d+) bytes", console)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -189,19 +189,12 @@ def kernel_entry(cache: Cache, kernel: Kernel, roots: tuple[str, ...]) -> Path:
     parameters = tuple(text for name, text in modules.PARAMETERS.items() if name in roots)
     parts = " ".join((*roots, *modules.STRIP, *parameters, _SHA256))
     wanted = sha256(parts.encode())[:8]
-    return sound_entry(cache, f"{kernel.release}_{kernel.version}_{wanted}", build)
+    key = f"{kernel.release}_{kernel.version}_{wanted}"
+    return cache.entry("kernels", key, build, is_sound)
 
 
-def sound_entry(cache: Cache, key: str, build: Callable[[Path], None]) -> Path:
-    """Return the kernel's folder of this key, whose files are what their hashes beside them say."""
-    folder = cache.entry("kernels", key, build)
-    if not _sound(folder):
-        cache.drop("kernels", key)
-        folder = cache.entry("kernels", key, build)
-    return folder
-
-
-def _sound(folder: Path) -> bool:
+def is_sound(folder: Path) -> bool:
+    """Return whether a kernel's files are what their hashes beside them say."""
     try:
         return (folder / _SHA256).read_bytes() == _hash_listing(folder).encode()
     except FileNotFoundError:
@@ -286,10 +279,10 @@ def _publish(cache: Cache, kernel: Path, initramfs: bytes, manifest: Mapping[str
         (folder / "initramfs").write_bytes(initramfs)
         (folder / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True))
 
-    folder = cache.entry("images", fingerprint, build)
-    if (folder / "initramfs").read_bytes() != initramfs:  # damaged on disk
-        cache.drop("images", fingerprint)
-        folder = cache.entry("images", fingerprint, build)
+    def is_whole(folder: Path) -> bool:
+        return (folder / "initramfs").read_bytes() == initramfs
+
+    folder = cache.entry("images", fingerprint, build, is_whole)
     return Image(fingerprint, kernel, folder / "initramfs", manifest)
 
 

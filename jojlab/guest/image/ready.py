@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache, Sources, lock_entry, sha256
@@ -63,46 +64,30 @@ def ready_image(
     architecture: Architecture = X86_64,
     agent: Path | None = None,
 ) -> Image:
-    """Return the image with jojlab's agent, or another, and flash device, built if need be.
+    """Return the image with jojlab's agent, or another, and flash device, built if need be; with
+    DRIVERS that of the guest by the clock on the wall, which has them in place of the device.
 
     `kernel` and `architecture` are of chosen_kernel. `tell` is called before it is built.
     """
-    return _ready(cache, FLASH, extras, kernel, tell, architecture, agent)
-
-
-def ready_wall_image(
-    cache: Cache,
-    kernel: str = INSTALLED,
-    tell: Callable[[], None] = lambda: None,
-    agent: Path | None = None,
-) -> Image:
-    """Return the image of the guest by the clock on the wall: drivers in place of the device."""
-    return _ready(cache, None, DRIVERS, kernel, tell, X86_64, agent)
-
-
-def _ready(
-    cache: Cache,
-    flash_source: Path | None,
-    extras: Extras,
-    name: str,
-    tell: Callable[[], None],
-    architecture: Architecture,
-    own_agent: Path | None,
-) -> Image:
-    agent = own_agent or agent_path(architecture.name)
+    agent = agent or agent_path(architecture.name)
+    flash_source = None if extras == DRIVERS else FLASH
+    build_it = partial(
+        build_image, cache, agent, flash_source, extras,
+        kernel_name=kernel, architecture=architecture,
+    )  # fmt: skip
 
     def build(sources: Sources) -> _KnownImage:
         tell()
         sources.add([each for folder in _SOURCES for each in (folder, *folder.glob("*.py"))])
-        sources.add([KERNELS, KERNELS / f"{name}.toml"])
-        image = build_image(cache, agent, flash_source, extras, sources, name, architecture)
+        sources.add([KERNELS, KERNELS / f"{kernel}.toml"])
+        image = build_it(sources=sources)
         return _KnownImage(
             image.fingerprint, str(image.kernel), str(image.initramfs), dict(image.manifest)
         )
 
     wanted = {
         "agent": str(agent),
-        "kernel": name,
+        "kernel": kernel,
         "flash_source": str(flash_source),
         "modules": extras.modules,
         "raw_nand": extras.raw_nand,
@@ -114,10 +99,10 @@ def _ready(
     }
     key = sha256(json.dumps(wanted, sort_keys=True).encode())
     known = cache.value("seen", key, _KnownImage, build)
-    kernel, initramfs = Path(known.kernel), Path(known.initramfs)
-    if not (lock_entry(kernel.parent) and lock_entry(initramfs.parent)):  # emptied just now
-        return build_image(cache, agent, flash_source, extras, None, name, architecture)
-    return Image(known.fingerprint, kernel, initramfs, known.manifest)
+    image = Image(known.fingerprint, Path(known.kernel), Path(known.initramfs), known.manifest)
+    if lock_entry(image.kernel.parent) and lock_entry(image.initramfs.parent):
+        return image
+    return build_it()  # emptied just now
 
 
 def _programs(extras: Extras, architecture: Architecture) -> Mapping[str, str]:

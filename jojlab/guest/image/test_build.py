@@ -9,7 +9,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache, sha256_file
 from jojlab.foundation.errors import MachineError
-from jojlab.guest.image.build import Image, hashes, sound_entry, write_hashes
+from jojlab.guest.image.build import Image, hashes, is_sound, write_hashes
 
 
 def flip(folder: Path) -> None:
@@ -41,13 +41,13 @@ def test_a_damaged_kernel_is_made_anew(tmp_path: Path, damage: Callable[[Path], 
         write_hashes(folder)
 
     own = Cache(tmp_path / "cache")
-    folder = sound_entry(own, "key", build)
+    folder = own.entry("kernels", "key", build, is_sound)
     before = hashes(folder)
     assert sorted(before) == ["modules/ext4.ko", "vmlinux"]
-    assert sound_entry(own, "key", build) == folder
+    assert own.entry("kernels", "key", build, is_sound) == folder
     assert made == 1
     damage(folder)
-    assert hashes(sound_entry(own, "key", build)) == before
+    assert hashes(own.entry("kernels", "key", build, is_sound)) == before
     assert made == 2
 
 

@@ -89,18 +89,15 @@ class Archive:
 
 def suite_sources(suite: str) -> list[Source]:
     """Return a suite of apt's Debian archive; MachineError as own_sources() raises it."""
-    return [Source(_indexes("Label: Debian")[0].where, suite)]
+    return [Source(own_sources("Label: Debian")[0].where, suite)]
 
 
-def own_sources() -> list[Source]:
-    """Return all suites of Debian that this machine's apt installs from, those of security too.
+def own_sources(*wanted: str) -> list[Source]:
+    """Return all suites of Debian that this machine's apt installs from, those of security too, or
+    those among them that are as `wanted` (apt-get(8), indextargets).
 
     Raises MachineError where it has none, or its lists were never fetched.
     """
-    return _indexes()
-
-
-def _indexes(*wanted: str) -> list[Source]:
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
                "Created-By: Packages", "Origin: Debian", "Component: main", *wanted]  # fmt: skip
     lines = _output(command, "ask apt for its archive", dict(os.environ), None).splitlines()

@@ -46,6 +46,7 @@ class BuiltKernel:
     """The kernel that was built in `folder`, an absolute path."""
 
     folder: Path
+    architecture: Architecture = X86_64
 
     @cached_property
     def release(self) -> str:
@@ -91,11 +92,6 @@ class BuiltKernel:
             link.symlink_to(file)
         for name in (_ORDER, "modules.builtin"):
             shutil.copyfile(self.folder / name, tree / name)
-
-    @property
-    def architecture(self) -> Architecture:
-        """See Kernel."""
-        return X86_64
 
     @cached_property
     def make_words(self) -> Sequence[str]:

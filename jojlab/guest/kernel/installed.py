@@ -33,20 +33,12 @@ class InstalledKernel:
     version: str
     headers_folder: Path
     files: Sequence[Path]
-
-    @property
-    def architecture(self) -> Architecture:
-        """See Kernel."""
-        return X86_64
+    architecture: Architecture = X86_64
+    make_words: Sequence[str] = ()
 
     def unpack(self, folder: Path) -> None:
         """See Kernel."""
         unpack_packages(self.files, folder)
-
-    @property
-    def make_words(self) -> Sequence[str]:
-        """See Kernel."""
-        return ()
 
     def headers(self, folder: Path) -> Path:
         """See Kernel; `folder` stays empty."""
