@@ -38,7 +38,7 @@ from jojlab.report.shared.short_answer import (
     sentence,
     size,
 )
-from jojlab.report.shared.template import Section, render
+from jojlab.report.shared.template import Section
 from jojlab.report.shared.vega import COLOURS
 
 # Of the bytes of commits, a share of reads below which they are not told.
@@ -80,8 +80,9 @@ def answer_section(summary: RunSummary, run: str) -> Section:
     result = None if summary.is_composed or len(summary.measured) > 1 else answer(summary)
     moved = [share for share in result.classes if share.bytes] if result else []
     whole = sum(share.bytes for share in moved)
-    html = render(
-        "report/answer.html",
+    return Section.render(
+        "answer",
+        "answer",
         lines=answer_lines(summary),
         parts=[
             {
@@ -94,7 +95,6 @@ def answer_section(summary: RunSummary, run: str) -> Section:
         ],
         command=f"joj show {run}",
     )
-    return Section("answer", html)
 
 
 def _case_lines(result: Answer) -> list[RankedLine]:

@@ -12,45 +12,33 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.commit.bill import CLASSES, Bill, BillRow, class_shares
+from jojlab.analysis.commit.bill import CLASSES, Bill, BillRow, Total, class_shares
 from jojlab.analysis.commit.flash_life import CYCLES, Charged, FlashLife, years
 from jojlab.analysis.commit.statement_costs import StatementCost, StatementCosts
 from jojlab.analysis.figures.throughput import Apart
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import plural, printable
-from jojlab.model.figures import CAUSED, Number
+from jojlab.model.figures import CAUSED
 from jojlab.report import durability, hazards
 from jojlab.report.overview import case_title, name_of
 from jojlab.report.shared import text
-from jojlab.report.shared.console import left, new_table, right
+from jojlab.report.shared.console import left, new_table, print_table, right
 from jojlab.report.shared.short_answer import duration, percent
 from jojlab.report.shared.template import Cell, Noted, Section, case_anchor, case_ids
 
 
-def deferred_words(figures: Mapping[str, Number]) -> str:
-    """Say what of a commit's cost is left to be done later; empty where nothing is, or is known."""
-    requests = figures.get("deferred_requests_per_commit", 0)
-    if not requests:
+def deferred_words(bill: Bill) -> str:
+    """Say what of a commit's cost is left to be done later; empty where nothing is."""
+    later = bill.total("deferred")
+    if not later.requests:
         return ""
-    size, whole = figures["deferred_bytes_per_commit"], figures["bytes_per_commit"]
-    flushes = text.count(figures["deferred_flushes_per_commit"], "flush", "flushes")
+    size, whole = bill.per_commit(later.bytes), bill.per_commit(bill.total(*CAUSED).bytes)
+    requests = text.count(bill.per_commit(later.requests), "request")
+    flushes = text.count(bill.per_commit(later.flushes), "flush", "flushes")
     share = f" ({text.percent(size / whole)})" if whole else ""
     return (
         f"deferred of it, to checkpoints and to the sync at the end: "
-        f"{text.count(requests, 'request')}, including {flushes}, and {text.size(size)}{share}"
-    )
-
-
-def bill_deferred_words(bill: Bill) -> str:
-    """Say the same of a bill."""
-    whole, later = bill.total(*CAUSED), bill.total("deferred")
-    return deferred_words(
-        {
-            "bytes_per_commit": bill.per_commit(whole.bytes),
-            "deferred_requests_per_commit": bill.per_commit(later.requests),
-            "deferred_bytes_per_commit": bill.per_commit(later.bytes),
-            "deferred_flushes_per_commit": bill.per_commit(later.flushes),
-        }
+        f"{requests}, including {flushes}, and {text.size(size)}{share}"
     )
 
 
@@ -85,13 +73,10 @@ def program_sentence(program: Mapping[str, Any]) -> str:
         end = f" was ended by signal {program['signal']}"
     else:
         end = f" ended with exit code {program['exit_code']}"
-    found = [
-        _count_words(program["commits"], "commit of SQLite", "commits of SQLite"),
-        _count_words(program["checkpoints"], "checkpoint", "checkpoints"),
-        _count_words(program["rollbacks"], "rollback", "rollbacks"),
-        _count_words(program["syncs"], "other sync", "other syncs"),
-    ]
-    words = ", ".join(filter(None, found))
+    names = {"commits": "commit{} of SQLite", "checkpoints": "checkpoint{}",
+             "rollbacks": "rollback{}", "syncs": "other sync{}"}  # fmt: skip
+    found = ((program[key], name) for key, name in names.items() if program[key])
+    words = ", ".join(f"{count} {name.format('s' * (count != 1))}" for count, name in found)
     after = ""
     if program.get("bytes_after_last"):
         written = program["bytes_after_last"]
@@ -119,10 +104,6 @@ def program_output(program: Mapping[str, Any]) -> str:
     return "\n".join(shown) or "  (it wrote nothing)"
 
 
-def _count_words(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}" if count else ""
-
-
 # Reasons that are spelled out for one block type; the others are counted.
 _SPELLED = 8
 
@@ -133,7 +114,9 @@ def reason_sentences(bill: Bill, part: str) -> Iterator[str]:
     for block_type, group in groupby(shares, lambda share: share.block_type):
         ours = list(group)
         spelled = [
-            f"{text.kib(bill.per_commit(share.bytes))} KiB {_forced(share.cause)} ({share.changes})"
+            # A call forces a commit, writeback merely makes one.
+            f"{text.kib(bill.per_commit(share.bytes))} KiB {'forced by ' * (' of ' in share.cause)}"
+            f"{share.cause} ({share.changes})"
             for share in islice(ours, _SPELLED)
         ]
         if len(ours) > _SPELLED:
@@ -159,11 +142,6 @@ def journal_sentences(bill: Bill, part: str) -> Iterator[str]:
         yield f"{size} KiB of {share.block_type} served several calls at once: {share.askers}"
     if len(askers) > _SPELLED:
         yield f"{len(askers) - _SPELLED} more groups of calls were served at once"
-
-
-def _forced(cause: str) -> str:
-    """Return the cause in words: a call forces a commit, writeback merely makes one."""
-    return f"forced by {cause}" if " of " in cause else cause
 
 
 # What is stated where nobody states a load.
@@ -221,16 +199,16 @@ def print_bill(console: Console, bill: Bill, unit: str = "commit") -> None:
         f"p50 {text.duration(bill.latency_ns['latency_ns_p50'] or 0)}"
         f"  [dim](over {plural(bill.transactions, unit)})[/dim]"
     )
-    for sentence in filter(None, (bill_deferred_words(bill), apart_words(bill.apart))):
+    for sentence in filter(None, (deferred_words(bill), apart_words(bill.apart))):
         console.print(escape(sentence))
     words = left("block type", "file kind", "file", "cause")
     table = new_table(*words, *right("requests", "KiB", "share"))
-    _add_rows(table, bill, bill.part("commit"), total.bytes)
+    _add_rows(table, bill, "commit", total.bytes)
     for part, title in text.LATER_PARTS.items():
         if bill.part(part):
             table.add_section()
             table.add_row(f"[bold]{title}[/bold]")
-            _add_rows(table, bill, bill.part(part), total.bytes if part in CAUSED else 0)
+            _add_rows(table, bill, part, total.bytes if part in CAUSED else 0)
     console.print(table)
     for part in ("commit", "deferred"):
         sentences = (*reason_sentences(bill, part), *journal_sentences(bill, part))
@@ -240,26 +218,17 @@ def print_bill(console: Console, bill: Bill, unit: str = "commit") -> None:
         console.print(escape(sentence))
 
 
-def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> None:
-    rows = list(rows)
-    for row in rows:
-        table.add_row(
+def _add_rows(table: Table, bill: Bill, part: str, whole: int) -> None:
+    for row in bill.part(part):
+        owner = (
             _block_type_words(bill, row),
             _file_kind_words(row),
-            escape(row.file),
-            escape(row.cause),
-            text.digits(bill.per_commit(row.requests)),
-            text.kib(bill.per_commit(row.bytes)),
-            text.percent(row.bytes / whole) if whole else "",
+            *map(escape, (row.file, row.cause)),
         )
-    table.add_row(
-        "[bold]total[/bold]",
-        "",
-        "",
-        "",
-        f"[bold]{text.digits(bill.per_commit(sum(row.requests for row in rows)))}[/bold]",
-        f"[bold]{text.kib(bill.per_commit(sum(row.bytes for row in rows)))}[/bold]",
-    )
+        share = text.percent(row.bytes / whole) if whole else ""
+        table.add_row(*owner, *_amounts(bill, row), share)
+    amounts = (f"[bold]{each}[/bold]" for each in _amounts(bill, bill.total(part)))
+    table.add_row("[bold]total[/bold]", "", "", "", *amounts)
 
 
 def bill_section(summary: RunSummary, run: str) -> Section:
@@ -311,7 +280,7 @@ def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
             (f"seed {seed}: {program_sentence(ended)}", program_output(ended))
             for seed, ended in case.programs.items()
         ],
-        "told": [*filter(None, (bill_deferred_words(bill), apart_words(bill.apart)))],
+        "told": [*filter(None, (deferred_words(bill), apart_words(bill.apart)))],
         "commit": _part(bill, "commit"),
         "later": [
             (title.capitalize(), _part(bill, part))
@@ -326,19 +295,28 @@ def _part(bill: Bill, part: str) -> dict[str, Any]:
     """Return one part of a bill: its rows, the total at the end, and why the filesystem wrote."""
     total = bill.total(part)
     whole = bill.total(*CAUSED) if part in CAUSED else total
-    rows = [_bill_cells(bill, row, whole.bytes) for row in bill.part(part)]
-    rows.append(
+    rows = [
         [
-            "total", "", "", "",
-            text.digits(bill.per_commit(total.requests)),
-            text.kib(bill.per_commit(total.bytes)),
-            "",
-            f"{total.bytes:,}",
+            *(
+                _block_type_words(bill, row),
+                "" if row.file_kind == "none" else _file_kind_words(row),
+            ),
+            *(row.file, row.cause, *_amounts(bill, row)),
+            text.percent(row.bytes / whole.bytes) if whole.bytes and row.bytes else "",
+            f"{row.bytes:,}",
         ]
-    )  # fmt: skip
+        for row in bill.part(part)
+    ]
+    rows.append(["total", "", "", "", *_amounts(bill, total), "", f"{total.bytes:,}"])
     life = life_sentences(bill) if part == "commit" else ()
     sentences = (*reason_sentences(bill, part), *journal_sentences(bill, part), *life)
     return {"rows": rows, "reasons": sentences}
+
+
+def _amounts(bill: Bill, part: BillRow | Total) -> tuple[str, str]:
+    """Return requests and KiB of one commit."""
+    requests, size = bill.per_commit(part.requests), bill.per_commit(part.bytes)
+    return text.digits(requests), text.kib(size)
 
 
 def _block_type_words(bill: Bill, row: BillRow) -> str:
@@ -350,19 +328,6 @@ def _block_type_words(bill: Bill, row: BillRow) -> str:
 
 def _file_kind_words(row: BillRow) -> str:
     return f"{row.file_kind}, another program's" if row.is_foreign else row.file_kind
-
-
-def _bill_cells(bill: Bill, row: BillRow, whole: int) -> list[str]:
-    return [
-        _block_type_words(bill, row),
-        "" if row.file_kind == "none" else _file_kind_words(row),
-        row.file,
-        row.cause,
-        text.digits(bill.per_commit(row.requests)),
-        text.kib(bill.per_commit(row.bytes)),
-        text.percent(row.bytes / whole) if whole and row.bytes else "",
-        f"{row.bytes:,}",
-    ]
 
 
 _MOST_STATEMENTS = 10
@@ -385,11 +350,12 @@ def dearest_statement(costs: StatementCosts | None) -> str:
 
 def print_statement_costs(console: Console, costs: StatementCosts) -> None:
     """Print the statements that cost most, and what is missing."""
-    table = new_table(*left("statement"), *right(*_COST_COLUMNS))
-    for each in costs.statements[:_MOST_STATEMENTS]:
-        table.add_row(escape(_short(each.sql, _TABLE_COLUMNS)), *_cost_cells(each, costs))
     if costs.statements:
-        console.print(table)
+        rows = (
+            (escape(_short(each.sql, _TABLE_COLUMNS)), *_cost_cells(each, costs))
+            for each in costs.statements[:_MOST_STATEMENTS]
+        )
+        print_table(console, [*left("statement"), *right(*_COST_COLUMNS)], rows)
     for line in _cost_notes(costs):
         console.print(line)
 

@@ -110,20 +110,15 @@ def event_sentence(event: StoryEvent, call: Call, filesystem: str, unit: str = "
         return f"{filesystem} writes the commit block, {size}{with_fua}{took}."
     if event.reason:
         changes = "; ".join(map(_change, event.reason.split("; ")))
-        because = f"{filesystem} must {_does(event)}, because {changes}"
+        # An fsync of F2FS writes a file's node alone where it can, without a checkpoint
+        # (f2fs_do_sync_file() of fs/f2fs/file.c).
+        because = f"{filesystem} must {_DOES.get(event.subtypes, 'commit')}, because {changes}"
         others = f", for {event.calls} calls at once" if event.calls > 1 else ""
         kinds = f"{_kinds_of_blocks(event)}{with_fua}{others}"
         return f"{because}: it writes {owners}{kinds}{took}."
     verb = {"write": "written", "read": "read"}.get(event.operation, event.operation)
     count = f" in {event.requests} requests" if event.requests > 1 else ""
     return f"{owners} is {verb}{count}{_kinds_of_blocks(event)}{with_fua}{took}."
-
-
-def _does(event: StoryEvent) -> str:
-    """Return what a filesystem does that has a reason to write: an fsync of F2FS writes a file's
-    node alone where it can, without a checkpoint (f2fs_do_sync_file() of fs/f2fs/file.c).
-    """
-    return _DOES.get(event.subtypes, "commit")
 
 
 def _flush(event: StoryEvent, call: Call, unit: str) -> str:

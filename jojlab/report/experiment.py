@@ -20,11 +20,12 @@ from jojlab.report import durability, hazards
 from jojlab.report.answer import answer_lines
 from jojlab.report.overview import overview_table
 from jojlab.report.shared import text, vega
-from jojlab.report.shared.template import Cell, Noted, Section, Specs, render
+from jojlab.report.shared.template import Cell, Noted, Section, Specs
 from jojlab.report.shared.vega import Datasets, Rows
 from jojlab.report.statements import (
     case_words,
     error,
+    failures,
     measured_cell,
     measured_value,
     percent_change,
@@ -229,22 +230,18 @@ def _panel(
     return alt.layer(*layers)
 
 
-def anchor(part: Part) -> str:
+def anchor(part_name: str) -> str:
     """Return the id of a part's section."""
-    return anchor_of(part.name)
-
-
-def anchor_of(name: str) -> str:
-    """Return the id of the section of the part of that name."""
-    return f"part-{name}"
+    return f"part-{part_name}"
 
 
 def experiment_section(part: Part, summary: RunSummary, run: str, specs: Specs) -> Section:
     """Return everything about one of several experiments in one section."""
     own = summary.part_summary(part)
-    html = render(
-        "report/part.html",
-        id=anchor(part),
+    return Section.render(
+        anchor(part.name),
+        "part",
+        id=anchor(part.name),
         name=part.name,
         question=part.question,
         charts=_charts(part, summary, specs),
@@ -257,7 +254,6 @@ def experiment_section(part: Part, summary: RunSummary, run: str, specs: Specs) 
         figures=overview_table(own),
         run=run,
     )
-    return Section(anchor(part), html)
 
 
 def pictures_section(part: Part, summary: RunSummary, specs: Specs) -> Section | None:
@@ -265,20 +261,15 @@ def pictures_section(part: Part, summary: RunSummary, specs: Specs) -> Section |
     charts, names = _charts(part, summary, specs), _variant_names(part)
     if not (charts["drawn"] or names or part.notes):
         return None
-    html = render("report/figure.html", charts=charts, names=names, notes=part.notes)
-    return Section("figure", html)
+    return Section.render("figure", "figure", charts=charts, names=names, notes=part.notes)
 
 
 def published_section(part: Part) -> Section | None:
     """Return printed values, changes and orderings beside ours."""
     if not (part.statements or part.tables):
         return None
-    html = render(
-        "report/statements.html",
-        statements=_statements(part),
-        tables=table_rows(part.tables),
-    )
-    return Section("published", html)
+    tables = table_rows(part.tables)
+    return Section.render("published", "statements", statements=_statements(part), tables=tables)
 
 
 def _charts(part: Part, summary: RunSummary, specs: Specs) -> dict[str, Any]:
@@ -289,7 +280,7 @@ def _charts(part: Part, summary: RunSummary, specs: Specs) -> dict[str, Any]:
         rows = grouped_rows(part, summary, asked)
         if not rows:
             continue
-        name = f"{anchor(part)}-{place}"
+        name = f"{anchor(part.name)}-{place}"
         axes = Axes(*(str(asked.get(key, "")) for key in Axes._fields))
         specs[name] = grouped_chart(rows, str(asked["figure"]), axes)
         result.append((name, str(asked["title"])))
@@ -365,17 +356,8 @@ def _statement_row(row: Sequence[Statement]) -> list[Cell]:
     return [
         Noted(title(first), "\n".join(filter(None, (first.note, first.source)))),
         Noted(published_value(first), mark),
-        *(Noted(result_words(each), "; ".join(_failures(each))) for each in row),
+        *(Noted(result_words(each), failures(each)) for each in row),
         reasons(row),
-    ]
-
-
-def _failures(result: Statement) -> list[str]:
-    """Return where a bound does not hold, and by how much."""
-    return [
-        f"{case_words(point)}: {measured_value(result, point)}"
-        for point in result.points
-        if point.holds is False
     ]
 
 
@@ -383,7 +365,7 @@ def _bound(result: Statement) -> list[Cell]:
     return [
         Noted(title(result), result.note),
         statement_verdict(result),
-        Noted("; ".join(_failures(result)), f"Why: {result.reason}" if result.reason else ""),
+        Noted(failures(result), f"Why: {result.reason}" if result.reason else ""),
         result.source,
     ]
 
@@ -433,15 +415,15 @@ def verdict_section(summary: RunSummary) -> Section | None:
     columns = verdicts(summary.parts)
     if not any(each.whole.orderings or each.whole.errors or each.anchors for each in columns):
         return None
-    html = render(
-        "report/verdict.html",
+    return Section.render(
+        "answer",
+        "verdict",
         cards=[card for each in columns for card in _cards(each)],
         columns=[_software_words(each) for each in columns],
         parts=[_row(part.name, columns) for part in summary.parts],
         lines=answer_lines(summary),
         notes=summary.notes,
     )
-    return Section("answer", html)
 
 
 def _software_words(result: Verdicts) -> str:
@@ -449,39 +431,26 @@ def _software_words(result: Verdicts) -> str:
 
 
 def _cards(result: Verdicts) -> Iterator[Card]:
-    of = _software_words(result)
-    for card in (*_orderings(result), *_predictions(result), *_anchors(result)):
-        yield card._replace(title=f"{card.title.removesuffix('?')}{of}?" if of else card.title)
-
-
-def _orderings(result: Verdicts) -> Iterator[Card]:
-    whole = result.whole
+    of, whole, middle = _software_words(result), result.whole, result.whole.median_error
     if whole.orderings:
         yield Card(
-            "Does its ranking hold?",
+            f"Does its ranking hold{of}?",
             f"{whole.reproduced} of {whole.orderings} orderings",
             "of the paper are reproduced in every case that they cover",
         )
-
-
-def _predictions(result: Verdicts) -> Iterator[Card]:
-    middle = result.whole.median_error
     if middle is not None:
         yield Card(
-            "Are its numbers reproduced?",
+            f"Are its numbers reproduced{of}?",
             f"median error {text.percent(middle)}",
-            f"{len(result.whole.errors)} predictions, none of them fitted: {result.close} within "
+            f"{len(whole.errors)} predictions, none of them fitted: {result.close} within "
             f"10 %, half within {text.percent(middle)}; numbers of the paper that are not "
             f"available: {result.missing}",
         )
-
-
-def _anchors(result: Verdicts) -> Iterator[Card]:
-    for anchor, point in result.anchors:
+    for fitted, point in result.anchors:
         yield Card(
-            "What the device is fitted to",
-            f"{measured_value(anchor, point)} for {published_value(anchor)}",
-            f"{title(anchor)}: the only fitted number ({error(point)})",
+            f"What the device is fitted to{of}",
+            f"{measured_value(fitted, point)} for {published_value(fitted)}",
+            f"{title(fitted)}: the only fitted number ({error(point)})",
         )
 
 
@@ -496,4 +465,4 @@ def _row(name: str, columns: Sequence[Verdicts]) -> dict[str, Any]:
             str(len(part.errors)) if part.errors else "–",
             "–" if middle is None else text.percent(middle),
         ]
-    return {"name": name, "link": quote(anchor_of(name)), "cells": cells}
+    return {"name": name, "link": quote(anchor(name)), "cells": cells}

@@ -20,7 +20,7 @@ from jojlab.gate.trend import TrendPoint
 from jojlab.model.figures import Number
 from jojlab.report import durability
 from jojlab.report.shared import text
-from jojlab.report.shared.console import left, new_table, right
+from jojlab.report.shared.console import left, print_table, right
 
 # Lines of the bill that are spelled out for one limit; the others are counted.
 SPELLED = 3
@@ -121,17 +121,15 @@ def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
         console.print(f"[{style}]{each.outcome}[/{style}] {escape(headline(each))}")
         for line in details(each):
             console.print(f"    {escape(line)}")
-    table = new_table(*left("case", "limit", ""), *right("now", "accepted"))
-    for each in verdicts:
-        style = _STYLES[each.outcome]
-        table.add_row(
-            escape(each.label),
-            escape(each.limit.text),
-            f"[{style}]{each.outcome}[/{style}]",
-            escape(measured_value(each)),
-            escape(accepted_value(each)),
+    rows = (
+        (
+            *(escape(each.label), escape(each.limit.text)),
+            f"[{_STYLES[each.outcome]}]{each.outcome}[/{_STYLES[each.outcome]}]",
+            *(escape(measured_value(each)), escape(accepted_value(each))),
         )
-    console.print(table)
+        for each in verdicts
+    )
+    print_table(console, [*left("case", "limit", ""), *right("now", "accepted")], rows)
     console.print(f"[dim]{NO_TOLERANCE}[/dim]")
 
 
@@ -207,10 +205,8 @@ _TREND_TITLES = ("case", "limit", "runs", "before", "now", "last changed at")
 def print_trend(console: Console, lines: Sequence[TrendLine]) -> None:
     """Print how each limit's value went from run to run."""
     titles = _TREND_TITLES
-    table = new_table(*left(*titles[:3]), *right(*titles[3:5]), *left(*titles[5:]))
-    for each in lines:
-        table.add_row(*map(escape, astuple(each)))
-    console.print(table)
+    columns = (*left(*titles[:3]), *right(*titles[3:5]), *left(*titles[5:]))
+    print_table(console, columns, (map(escape, astuple(each)) for each in lines))
 
 
 def trend_markdown(lines: Sequence[TrendLine]) -> str:

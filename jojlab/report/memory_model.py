@@ -9,8 +9,8 @@ from rich.markup import escape
 
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.report.experiment import table_rows
-from jojlab.report.shared.console import new_table
-from jojlab.report.shared.template import Section, render
+from jojlab.report.shared.console import left, print_table, right
+from jojlab.report.shared.template import Section
 from jojlab.report.statements import print_tables
 from jojlab.trace.memory_counts import MemoryModel
 
@@ -79,17 +79,12 @@ def print_memory_models(console: Console, summary: RunSummary) -> None:
         console.print(f"\n[bold]Memory model: {escape(model_title(model))}[/bold]")
         for source in model.sources:
             console.print(f"[dim]{escape(source)}[/dim]")
-        table = new_table(*((name, "right" if at else "left") for at, name in enumerate(COLUMNS)))
-        for row in case_rows(summary, model):
-            table.add_row(*map(escape, row))
-        console.print(table)
-        touches = list(touch_rows(model))
-        if touches:
+        columns = (*left(*COLUMNS[:1]), *right(*COLUMNS[1:]))
+        rows = case_rows(summary, model)
+        print_table(console, columns, (map(escape, row) for row in rows))
+        if touches := list(touch_rows(model)):
             console.print(TOUCHES)
-            table = new_table(("buffer", "left"), *((part, "right") for part in model.parts))
-            for row in touches:
-                table.add_row(*row)
-            console.print(table)
+            print_table(console, (*left("buffer"), *right(*model.parts)), touches)
         for part in summary.parts:
             if found := part.modelled_tables.get(model.core, ()):
                 console.print(f"[bold]With the time of {escape(model.core)} in every case:[/bold]")
@@ -118,5 +113,4 @@ def memory_section(summary: RunSummary) -> Section | None:
         }
         for model in summary.memory_models
     ]
-    html = render("report/memory_model.html", models=models, about=TOUCHES, limits=LIMITS)
-    return Section("memory", html)
+    return Section.render("memory", "memory_model", models=models, about=TOUCHES, limits=LIMITS)

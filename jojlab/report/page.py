@@ -208,7 +208,7 @@ def report_html(summary: RunSummary, run: str) -> str:
 def _index(summary: RunSummary, sections: list[Section]) -> list[tuple[str, str]]:
     """Return where the page's index leads, and the words of the link."""
     titles = {kind.name: kind.title for kind in SECTIONS}
-    parts = {experiment.anchor(part): part.name for part in summary.parts}
+    parts = {experiment.anchor(part.name): part.name for part in summary.parts}
     titles = {"answer": titles["answer"]} | parts | titles
     there = {section.name for section in sections}
     return [(quote(name), title) for name, title in titles.items() if name in there]

@@ -5,18 +5,17 @@ Gets statements that are evaluated; computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from jojlab.analysis.study.parts import Part, statement_rows
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.analysis.study.tables import ComparedTable, TableCell
 from jojlab.model.figures import FIGURES
 from jojlab.report.shared import text
-from jojlab.report.shared.console import new_table
+from jojlab.report.shared.console import left, new_table, print_table, right
 
 ABSENT = "–"
 
@@ -151,27 +150,27 @@ def print_statements(console: Console, part: Part) -> None:
     values = [result for result in part.statements if result.kind != "bound"]
     bounds = [result for result in part.statements if result.kind == "bound"]
     if values:
-        console.print(_values(values))
+        titles = (*left("published", "case"), *right("theirs", "ours", "error"), *left(""))
+        print_table(console, titles, (row for each in values for row in _value_rows(each)))
     if bounds:
-        console.print(_bounds(bounds))
+        print_table(console, left("published", "verdict", "where not"), map(_bound_row, bounds))
     for result in part.statements:
         if result.reason:
             console.print(f"[dim]{escape(title(result))}: {escape(result.reason)}[/dim]")
 
 
 def _print_columns(console: Console, part: Part, columns: list[str]) -> None:
-    table = new_table(
-        ("published", "left"), ("theirs", "left"), *((name, "left") for name in columns)
-    )
-    for row in statement_rows(part):
-        theirs = published_value(row[0]) + (" (anchor)" if row[0].anchor else "")
-        table.add_row(
+    rows = statement_rows(part)
+    cells = (
+        (
             escape(title(row[0])),
-            escape(theirs),
-            *(_style(result) for result in row),
+            escape(published_value(row[0]) + (" (anchor)" if row[0].anchor else "")),
+            *map(_style, row),
         )
-    console.print(table)
-    for row in statement_rows(part):
+        for row in rows
+    )
+    print_table(console, left("published", "theirs", *columns), cells)
+    for row in rows:
         if told := reasons(row):
             console.print(f"[dim]{escape(title(row[0]))}: {escape(told)}[/dim]")
 
@@ -182,40 +181,27 @@ def _style(result: Statement) -> str:
     return f"[{style}]{words}[/{style}]" if style else words
 
 
-def _values(values: list[Statement]) -> Table:
-    table = new_table(
-        ("published", "left"),
-        ("case", "left"),
-        ("theirs", "right"),
-        ("ours", "right"),
-        ("error", "right"),
-        ("", "left"),
-    )
-    for result in values:
-        mark = "anchor" if result.anchor else "" if result.status == "stated" else result.status
-        for point in result.points:
-            table.add_row(
-                escape(title(result)),
-                escape(case_words(point)),
-                escape(published_value(result)),
-                escape(measured_value(result, point)),
-                error(point),
-                f"[dim]{mark}[/dim]" if mark else "",
-            )
-    return table
+def failures(result: Statement) -> str:
+    """Return where a bound does not hold, and by how much; empty where nowhere."""
+    failed = (point for point in result.points if point.holds is False)
+    return "; ".join(f"{case_words(point)}: {measured_value(result, point)}" for point in failed)
 
 
-def _bounds(bounds: list[Statement]) -> Table:
-    table = new_table(("published", "left"), ("verdict", "left"), ("where not", "left"))
-    for result in bounds:
-        style = _STYLES.get(result.verdict, "yellow")
-        failed = [point for point in result.points if point.holds is False]
-        table.add_row(
-            escape(title(result)),
-            f"[{style}]{escape(statement_verdict(result))}[/{style}]",
-            escape("; ".join(f"{case_words(p)}: {measured_value(result, p)}" for p in failed)),
+def _value_rows(result: Statement) -> Iterator[tuple[str, ...]]:
+    mark = "anchor" if result.anchor else "" if result.status == "stated" else result.status
+    for point in result.points:
+        cells = (title(result), case_words(point), published_value(result))
+        yield (
+            *map(escape, (*cells, measured_value(result, point))),
+            error(point),
+            f"[dim]{mark}[/dim]" if mark else "",
         )
-    return table
+
+
+def _bound_row(result: Statement) -> tuple[str, ...]:
+    style = _STYLES.get(result.verdict, "yellow")
+    verdict = f"[{style}]{escape(statement_verdict(result))}[/{style}]"
+    return escape(title(result)), verdict, escape(failures(result))
 
 
 def print_tables(console: Console, tables: Iterable[ComparedTable]) -> None:
@@ -224,11 +210,8 @@ def print_tables(console: Console, tables: Iterable[ComparedTable]) -> None:
         if not result.measured:
             console.print(f"[dim]{escape(f'{result.title} ({result.source}): not measured')}[/dim]")
             continue
-        table = new_table(
-            (result.title, "left"),
-            ("", "left"),
-            *((f"{name}, {whose}", "right") for name in result.columns for whose in _BOTH),
-        )
+        both = (f"{name}, {whose}" for name in result.columns for whose in ("theirs", "ours"))
+        table = new_table(*left(result.title, ""), *right(*both))
         for group in result.groups:
             measured = [
                 row for row in group.rows if any(c.measured_change is not None for c in row.cells)
@@ -252,6 +235,3 @@ def print_tables(console: Console, tables: Iterable[ComparedTable]) -> None:
             )  # fmt: skip
         console.print(table)
         console.print(f"[dim]{escape(f'Theirs: {result.source}. {table_verdict(result)}')}[/dim]")
-
-
-_BOTH = ("theirs", "ours")

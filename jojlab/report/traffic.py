@@ -21,7 +21,7 @@ from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
 from jojlab.foundation.printable import printable, printable_name
 from jojlab.report import case_charts
 from jojlab.report.shared import text
-from jojlab.report.shared.console import left, new_table, right
+from jojlab.report.shared.console import left, new_table, print_table, right
 from jojlab.report.shared.template import Section, Specs
 from jojlab.report.shared.vega import COLOURS
 
@@ -128,14 +128,10 @@ def print_kinds(console: Console, label: str, kinds: Characterisation) -> None:
     console.print(f"[bold]{escape(label)}[/bold]: {totals_text(kinds)}")
     reads = "read" in kinds.operations
     shown = len(COLUMNS) if reads else len(COLUMNS) - 4
-    table = new_table(*left(*COLUMNS[:2]), *right(*COLUMNS[2:shown]))
-    for row in characterisation_cells(kinds):
-        table.add_row(*map(escape, row[:shown]))
-    console.print(table)
-    devices = new_table(*left(*DEVICE_COLUMNS[:1]), *right(*DEVICE_COLUMNS[1:]))
-    for row in device_cells(kinds):
-        devices.add_row(*map(escape, row))
-    console.print(devices)
+    rows = (map(escape, row[:shown]) for row in characterisation_cells(kinds))
+    print_table(console, [*left(*COLUMNS[:2]), *right(*COLUMNS[2:shown])], rows)
+    devices = (map(escape, row) for row in device_cells(kinds))
+    print_table(console, [*left(*DEVICE_COLUMNS[:1]), *right(*DEVICE_COLUMNS[1:])], devices)
 
 
 # Neighbours in time differ little in these.

@@ -87,6 +87,14 @@ def new_table(*columns: Column) -> Table:
     return table
 
 
+def print_table(console: Console, columns: Iterable[Column], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table of markup."""
+    table = new_table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
 def print_wide_table(
     console: Console, columns: Sequence[Column], rows: Iterable[Sequence[str]], naming: int = 1
 ) -> None:
@@ -107,10 +115,8 @@ def print_wide_table(
         groups[-1].append(place)
     for group in groups:
         chosen = [*range(naming), *group]
-        table = new_table(*(columns[place] for place in chosen))
-        for row in cells:
-            table.add_row(*(row[place] for place in chosen))
-        console.print(table)
+        shown = ([row[place] for place in chosen] for row in cells)
+        print_table(console, [columns[place] for place in chosen], shown)
 
 
 def _width(markup: str) -> int:
@@ -124,7 +130,6 @@ def print_rows(console: Console, columns: list[str], rows: list[list[object]]) -
         all(isinstance(row[i], int | float) or row[i] is None for row in rows)
         for i in range(len(columns))
     ]
-    table = new_table(*zip(columns, ("right" if n else "left" for n in numeric), strict=True))
-    for row in rows:
-        table.add_row(*("·" if value is None else escape(str(value)) for value in row))
-    console.print(table)
+    titles = zip(columns, ("right" if n else "left" for n in numeric), strict=True)
+    cells = (["·" if value is None else escape(str(value)) for value in row] for row in rows)
+    print_table(console, titles, cells)
