@@ -336,6 +336,11 @@ def device(
     return INCOMPLETE if found.is_incomplete else FINE
 
 
+def _refuse_full(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UseError(f"{out}: is there, and is no empty folder", "name a new folder with --out")
+
+
 @command()
 @option("-o, --out", "DIR", "Folder to write into.", PATH, required=True)
 @option("--devices", "N", "Devices.", IntRange(1, 9999), 4)
@@ -374,8 +379,7 @@ def simulate(
       joj fleet simulate --devices 2 --days 1 --segments-a-day 96 --as-sent --out spool
     """
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UseError(f"{out}: is there, and is no empty folder", "name a new folder with --out")
+    _refuse_full(out)
     fleet = SimulatedFleet(devices, days, seed, first_day.date(), segments_a_day)
     rows = written = 0
     console = terminal()
@@ -412,8 +416,7 @@ def demo(out: Path, transactions: int, seed: int) -> int:
     Exit code 4 where not every multi-file transaction that was made is reported, once.
     """
     console = terminal()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UseError(f"{out}: is there, and is no empty folder", "name a new folder with --out")
+    _refuse_full(out)
     out.mkdir(parents=True, exist_ok=True)
     done = run_demo(out.absolute(), transactions, seed, console.print)
     study = fleet_study(DuckDbEngine(fleet_files(open_store(str(done.data)))))

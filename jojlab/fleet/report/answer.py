@@ -15,7 +15,7 @@ from jojlab.fleet.report.words import TextTable, known_name, loss_lines, size_of
 from jojlab.fleet.study.device_day import DeviceDay
 from jojlab.fleet.study.study import FleetStudy
 from jojlab.report.shared import text
-from jojlab.report.shared.console import left, new_table, right
+from jojlab.report.shared.console import left, print_table, right
 from jojlab.report.shared.short_answer import (
     count,
     duration,
@@ -127,8 +127,7 @@ def print_study(console: Console, study: FleetStudy) -> None:
     """Print the answer, what is missing, then every table that has rows."""
     print_answer(console, fleet_lines(study))
     console.print(escape(words.headline(study)))
-    lost = words.left_out_lines(study.left_out) + words.loss_lines(study.losses)
-    _print_losses(console, lost, words.study_remarks(study))
+    _print_losses(console, words.lost_lines(study), words.study_remarks(study))
     for row in study.reasons:
         console.print(f"  {escape(row['reason'])}: {text.count(row['segments'], 'segment')}")
     for table in (
@@ -154,7 +153,7 @@ def print_day(console: Console, day: DeviceDay) -> None:
         f"[bold]{escape(day.device)} on {day.day} ({zone})[/bold]: "
         f"{text.count(day.commit_count, 'commit')}, {day.multi_file} of them multi-file"
     )
-    lost = words.left_out_lines(day.left_out) + words.loss_lines(day.losses)
+    lost = words.lost_lines(day)
     _print_losses(console, lost, words.day_remarks(day))
     if not lost:
         console.print("Nothing that was observed is missing.")
@@ -182,10 +181,8 @@ def _print(console: Console, text_table: TextTable, most: int) -> None:
         return
     console.print(f"\n[bold]{escape(text_table.title)}[/bold]")
     words, numbers = text_table.columns[: text_table.words], text_table.columns[text_table.words :]
-    table = new_table(*left(*words), *right(*numbers))
-    for row in text_table.rows[:most]:
-        table.add_row(*map(escape, row))
-    console.print(table)
+    rows = (map(escape, row) for row in text_table.rows[:most])
+    print_table(console, [*left(*words), *right(*numbers)], rows)
     if (more := len(text_table.rows) - most) > 0:
         console.print(f"[dim]{more} further rows are in --json and on the page[/dim]")
     if text_table.note:

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from jojlab.fleet.report import words as first_lines
-from jojlab.fleet.report import words as rows
+from jojlab.fleet.report import words
 from jojlab.fleet.report.answer import fleet_lines
 from jojlab.fleet.report.words import TextTable
 from jojlab.fleet.simulation.phones import USERS
@@ -31,13 +30,13 @@ def users_chart(study: FleetStudy) -> Spec:
     """Return the chart of users: average, median, upper quartile, most; published ones beside."""
     names = {"average": "average", "median": "50 %", "upper_quartile": "75 %", "most": "max"}
     rows = [
-        {"user": row["device"], "of": "this fleet", "figure": words, "value": row[name]}
+        {"user": row["device"], "of": "this fleet", "figure": figure, "value": row[name]}
         for row in study.users[:_MOST_USERS]
-        for name, words in names.items()
+        for name, figure in names.items()
     ] + [
-        {"user": user.user, "of": "published", "figure": words, "value": getattr(user, name)}
+        {"user": user.user, "of": "published", "figure": figure, "value": getattr(user, name)}
         for user in USERS
-        for name, words in names.items()
+        for name, figure in names.items()
     ]
     order = list(dict.fromkeys(row["user"] for row in rows))
     return _chart(
@@ -236,33 +235,32 @@ def study_page(study: FleetStudy, data: str) -> str:
         _PagePart(
             "multi-file", "Multi-file transactions",
             [("users", "Multi-file transactions a day of each user, published ones beside")],
-            [rows.multi_file_table(study, _MOST_ROWS), rows.multi_file_apps_table(study)],
+            [words.multi_file_table(study, _MOST_ROWS), words.multi_file_apps_table(study)],
         ),
         _PagePart(
-            "commits", "Commits", (), [rows.commits_table(study), rows.databases_table(study)]
+            "commits", "Commits", (), [words.commits_table(study), words.databases_table(study)]
         ),
-        _PagePart("settings", "Other settings", (), [rows.settings_table(study)]),
+        _PagePart("settings", "Other settings", (), [words.settings_table(study)]),
         _PagePart(
             "kinds", "Kinds of I/O",
             [("mix", "Bytes by operation and sort")],
-            [rows.shares_table(study), rows.mix_table(study)],
+            [words.shares_table(study), words.mix_table(study)],
         ),
         _PagePart("day", "Hours of the day", [("hours", "Bytes by hour of the day")], ()),
         _PagePart(
             "wear", "Apps, files and wear",
             [("apps", "Bytes written by app")],
-            [rows.apps_table(study, _MOST_ROWS), rows.files_table(study)],
+            [words.apps_table(study, _MOST_ROWS), words.files_table(study)],
         ),
         _PagePart(
             "lives", "Life spans",
             [("ages", "Share of files that lived for less than a second, by kind")],
-            [rows.ages_table(study)],
+            [words.ages_table(study)],
         ),
     ]  # fmt: skip
     command = f"joj fleet report --data {shlex.quote(data)} --json"
-    lost = first_lines.left_out_lines(study.left_out) + first_lines.loss_lines(study.losses)
-    remarks = lost, first_lines.study_remarks(study)
-    lead = first_lines.headline(study)
+    remarks = words.lost_lines(study), words.study_remarks(study)
+    lead = words.headline(study)
     return _page("A fleet's days", lead, remarks, parts, specs, command, fleet_lines(study))
 
 
@@ -278,22 +276,21 @@ def day_page(day: DeviceDay, data: str) -> str:
             ],
             (),
         ),
-        _PagePart("dearest", "The dearest transactions", (), [rows.dearest_table(day)]),
+        _PagePart("dearest", "The dearest transactions", (), [words.dearest_table(day)]),
         _PagePart(
             "apps", "Files and apps", (),
-            [rows.day_databases_table(day), rows.day_files_table(day)],
+            [words.day_databases_table(day), words.day_files_table(day)],
         ),
     ]  # fmt: skip
     lead = (
         f"{count(day.commit_count, 'commit')}, {day.multi_file} of them over several "
-        f"databases. Times are local: {first_lines.zone_of(day.utc_offset_s)}."
+        f"databases. Times are local: {words.zone_of(day.utc_offset_s)}."
     )
     command = (
         f"joj fleet device {shlex.quote(day.device)} --data {shlex.quote(data)} "
         f"--day {day.day} --json"
     )
-    lost = first_lines.left_out_lines(day.left_out) + first_lines.loss_lines(day.losses)
-    remarks = lost, first_lines.day_remarks(day)
+    remarks = words.lost_lines(day), words.day_remarks(day)
     return _page(f"{day.device}, {day.day}", lead, remarks, parts, specs, command)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jojlab.fleet.simulation.phones import USERS
-from jojlab.fleet.study.dataset import LeftOut
 from jojlab.fleet.study.device_day import Dear, DeviceDay
 from jojlab.fleet.study.losses import Losses
 from jojlab.fleet.study.study import FleetStudy
@@ -133,16 +132,13 @@ def databases_table(study: FleetStudy) -> TextTable:
                 row["database"] or _UNNAMED, row["process"] or _UNNAMED,
                 digits(round(row["commits"] / study.device_days, 2)), digits(row["devices"]),
                 duration(row["duration_ns"] / study.device_days),
-                size_of(_divide_by_days(row["device_bytes"], study.device_days)),
+                "–" if row["device_bytes"] is None
+                else size_of(row["device_bytes"] / study.device_days),
             )
             for row in study.databases
         ],
         words=2,
     )  # fmt: skip
-
-
-def _divide_by_days(value: float | None, days: int) -> float | None:
-    return None if value is None else value / days
 
 
 def settings_table(study: FleetStudy) -> TextTable:
@@ -355,12 +351,14 @@ def loss_lines(losses: Losses) -> list[str]:
     ]
 
 
-def left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
-    """Name the files that cannot be read; their segments are counted as lost, too."""
-    lines = [f"{each.file} cannot be read: {each.why}" for each in left_out[:_MOST_NAMES]]
-    if (more := len(left_out) - _MOST_NAMES) > 0:
+def lost_lines(study: FleetStudy | DeviceDay) -> list[str]:
+    """Name the files that cannot be read, whose segments are counted as lost, too; then say what
+    else is missing.
+    """
+    lines = [f"{each.file} cannot be read: {each.why}" for each in study.left_out[:_MOST_NAMES]]
+    if (more := len(study.left_out) - _MOST_NAMES) > 0:
         lines.append(f"{more:,} more files cannot be read: --json names them")
-    return lines
+    return lines + loss_lines(study.losses)
 
 
 def remarks(losses: Losses) -> list[str]:
