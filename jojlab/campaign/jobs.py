@@ -30,28 +30,13 @@ _COPIES = 2
 _IN_GUEST = re.compile(rf"{re.escape(INPUTS)}/([a-z_]+)\b(/?)")
 
 
-class CaseInputs:
-    """The inputs of cases; what several cases name is read once."""
-
-    def __init__(self, cache: Cache) -> None:
-        self._cache = cache
-        self._read: dict[tuple[str, Path, object], Input] = {}
-
-    def inputs_for(self, case: Case) -> tuple[Input, ...]:
-        """Return those of a case; UseError where one cannot be read, or is too large."""
-        return tuple(self._input(case, name, path) for name, path in _guest_files(case).items())
-
-    def _input(self, case: Case, name: str, path: Path) -> Input:
-        key = (name, path, case.settings.get("other_programs"))
-        if key not in self._read:
-            members = _members(case, name, path)
-            if members is None:
-                self._read[key] = Input.from_file(self._cache, name, path)
-            else:
-                self._read[key] = Input.from_tree(
-                    self._cache, name, members, is_shared=BY_NAME[name].kind is FieldKind.PROGRAM
-                )
-        return self._read[key]
+def _read_input(cache: Cache, case: Case, name: str, path: Path) -> Input:
+    """Return an input of a case; UseError where it cannot be read, or is too large."""
+    members = _members(case, name, path)
+    if members is None:
+        return Input.from_file(cache, name, path)
+    is_shared = BY_NAME[name].kind is FieldKind.PROGRAM
+    return Input.from_tree(cache, name, members, is_shared=is_shared)
 
 
 def named_here(text: str, case: Case) -> str:
@@ -108,12 +93,19 @@ def jobs_of(planned: Plan, images: Images, cache: Cache) -> list[JobRequest]:
     are compared meet the same moods of the machine.
     """
     found: dict[object, tuple[Job, list[tuple[Case, int]]]] = {}
-    inputs_of = CaseInputs(cache)
+    # What several cases name is read once.
+    known: dict[tuple[str, Path, object], Input] = {}
     for seed in planned.experiment.seeds:
         for case in planned.experiment.cases:
             if case.skip:
                 continue
-            inputs = inputs_of.inputs_for(case)
+            keys = [
+                (name, path, case.settings.get("other_programs"))
+                for name, path in _guest_files(case).items()
+            ]
+            for key in keys:
+                known[key] = known.get(key) or _read_input(cache, case, *key[:2])
+            inputs = tuple(known[key] for key in keys)
             job = Job(
                 Kind.CASE,
                 case_json(case, seed, planned.profiles),
@@ -160,12 +152,8 @@ def machine_of(case: Case, profiles: Mapping[str, Profile]) -> Machine | WallMac
     if profile is None:
         return WallMachine(str(case.settings["device"]))
     architecture = ARCHITECTURES[str(case.settings["machine"])]
-    return virtual(profile.icount_shift, held_bytes(case, profiles), architecture)
-
-
-def held_bytes(case: Case, profiles: Mapping[str, Profile]) -> int:
-    """Return what the guest's memory will hold of a case's disks and input files in the end."""
-    return expected_bytes(case.settings, profiles) + inputs_bytes(case)
+    held_bytes = expected_bytes(case.settings, profiles) + inputs_bytes(case)
+    return virtual(profile.icount_shift, held_bytes, architecture)
 
 
 @dataclass(frozen=True)

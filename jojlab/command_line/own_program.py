@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,52 +18,29 @@ from jojlab.foundation.printable import printable
 from jojlab.model.fields import FIELDS
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 
-_HEADING = "A program of your own"
+_own = partial(option, heading="A program of your own")
+_text = partial(_own, default="")
 _OPTIONS = (
-    option(
+    _text(
         "--program",
         "PROGRAM",
         "Run this program on every filesystem, instead of an experiment: a path, or the name "
         "of an installed one. docs/own-program.md describes its surroundings.",
-        default="",
-        heading=_HEADING,
     ),
-    option(
-        "--argument",
-        "TEXT",
-        "One argument of the program; may be repeated.",
-        multiple=True,
-        heading=_HEADING,
-    ),
-    option(
-        "--files",
-        "DIR",
-        "Files to put into its working directory first.",
-        default="",
-        heading=_HEADING,
-    ),
-    option(
-        "--other-programs",
-        "'NAME NAME'",
-        "Other programs that it starts, such as sh.",
-        default="",
-        heading=_HEADING,
-    ),
-    option(
+    _own("--argument", "TEXT", "One argument of the program; may be repeated.", multiple=True),
+    _text("--files", "DIR", "Files to put into its working directory first."),
+    _text("--other-programs", "'NAME NAME'", "Other programs that it starts, such as sh."),
+    _text(
         "--check",
         "PROGRAM",
         "A program that judges what a power cut left of its files (docs/own-engine.md); "
         "default: sqlite, which judges its SQLite databases.",
-        default="",
-        heading=_HEADING,
     ),
-    option(
+    _text(
         "--acks",
         "descriptor|stdout",
         "Where the program writes a line for each promise that it makes: the descriptor "
         "JOJ_ACKS, or its standard output; default: descriptor.",
-        default="",
-        heading=_HEADING,
     ),
 )
 

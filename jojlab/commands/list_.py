@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from jojlab.command_line import options as common
@@ -68,14 +67,9 @@ def list_(kind: str, workload: str, as_json: bool) -> None:
 
 def lists(name: str, workload: str = "") -> Rows:
     """Return the rows of one of WHAT; `of` is a workload, whose fields alone are asked for."""
-    found: dict[str, Callable[[], Rows]] = {
-        "experiments": _experiments,
-        "devices": _devices,
-        "kernels": _kernels,
-        "fields": lambda: _fields(workload),
-        "figures": _figures,
-    }
-    return found[name]()
+    found = {"experiments": _experiments, "devices": _devices, "kernels": _kernels,
+             "figures": _figures}  # fmt: skip
+    return _fields(workload) if name == "fields" else found[name]()
 
 
 def _word(value: object) -> str | int:
@@ -85,41 +79,22 @@ def _word(value: object) -> str | int:
 
 
 def _experiments() -> Rows:
-    rows = []
-    for path in sorted(EXPERIMENTS.glob("*/experiment.toml")):
-        experiment = read(path)
-        rows.append(
-            {
-                "name": experiment.name,
-                "cases": len(experiment.cases),
-                "seeds": len(experiment.seeds),
-                "question": experiment.question,
-            }
-        )
-    return rows
+    return [
+        {
+            "name": experiment.name,
+            "cases": len(experiment.cases),
+            "seeds": len(experiment.seeds),
+            "question": experiment.question,
+        }
+        for experiment in map(read, sorted(EXPERIMENTS.glob("*/experiment.toml")))
+    ]
 
 
 def _devices() -> Rows:
-    found = [(profile.stem, read_profile(profile)) for profile in sorted(DEVICES.glob("*.toml"))]
-    rows: Rows = [
-        {
-            "name": name,
-            "kind": "modelled",
-            "capacity_bytes": profile.model["capacity_bytes"],
-            "title": profile.title,
-        }
-        for name, profile in found
-    ]
-    for device in EMULATED.values():
-        rows.append(
-            {
-                "name": device.name,
-                "kind": "emulated",
-                "capacity_bytes": EMULATED_BYTES,
-                "title": device.title,
-            }
-        )
-    return rows
+    profiles = map(read_profile, sorted(DEVICES.glob("*.toml")))
+    found = [(it.name, "modelled", it.model["capacity_bytes"], it.title) for it in profiles]
+    found += [(it.name, "emulated", EMULATED_BYTES, it.title) for it in EMULATED.values()]
+    return [dict(zip(("name", "kind", "capacity_bytes", "title"), it, strict=True)) for it in found]
 
 
 def _kernels() -> Rows:

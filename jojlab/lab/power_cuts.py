@@ -182,7 +182,7 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **{key: value for key, value in first.items() if key not in _OF_A_PART},
         **_counts(states),
         "draws": draws,
-        "outcomes": dict(Counter(state["outcome"] for state in states)),
+        "outcomes": _outcomes(states),
         "by_kind": {kind: dict(counts) for kind, counts in by_kind.items()},
         "states": states,
     }
@@ -388,7 +388,4 @@ def _counts(states: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _outcomes(states: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for state in states:
-        counts[state["outcome"]] = counts.get(state["outcome"], 0) + 1
-    return counts
+    return dict(Counter(state["outcome"] for state in states))
