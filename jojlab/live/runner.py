@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.campaign.jobs import RunProgress, Step
-from jojlab.experiment.cases import Case, complete
+from jojlab.experiment.cases import Case, complete, refuse_useless
 from jojlab.experiment.plan import chooses_buffers, is_on_raw_nand
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache, sha256_file
@@ -62,12 +62,7 @@ def live_settings(chosen: Mapping[str, Value], where: str) -> dict[str, Value]:
     """
     workload = chosen.get("workload", BY_NAME["workload"].default)
     assert workload is not None
-    for name in chosen:
-        if not BY_NAME[name].applies(workload):
-            raise UseError(
-                f"{where}: {workload} has no field {name}",
-                f"drop it; it is for {', '.join(BY_NAME[name].workloads)}",
-            )
+    refuse_useless(chosen, [workload], where)
     need = WORKLOADS[str(workload)].needs
     if need and not chosen.get(need):
         word = BY_NAME[need].path_word

@@ -4,6 +4,7 @@ the cost and the safety of a commit. Computes nothing.
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -138,7 +139,11 @@ def facts(target: Target) -> Iterator[Reading]:
             yield Reading(_MODES[mode], integer(number, "database"), _MEANINGS[mode], "joj advise")
         if wals := sum(bool(each.wal_bytes) for each in target.folder.databases):
             yield Reading("WAL", integer(wals, "database"), _WAL_MEANING)
-    yield from _page_facts(target)
+    databases = [target.database] if target.database else []
+    if target.folder:
+        databases += target.folder.databases
+    for page_bytes in sorted({each.page_bytes for each in databases}):
+        yield Reading("pages", size(page_bytes), "a commit writes whole ones")
     blocks = f", blocks of {size(target.block_bytes)}" if target.block_bytes else ""
     yield Reading("filesystem", target.mount.filesystem, f"mounted on {target.mount.point}{blocks}")
     yield from _mount_facts(target)
@@ -193,14 +198,14 @@ def _modes(target: Target) -> tuple[JournalMode, ...]:
     return tuple(target.folder.modes()) if target.folder else ()
 
 
-def _hazards(target: Target, journal_modes: Iterable[str], synchronous: str) -> list[Hazard]:
-    """Return what the manuals say that settings risk there."""
+def _hazards(target: Target, modes: Iterable[str], levels: Iterable[str]) -> list[Hazard]:
+    """Return what the manuals say that settings risk there, by level and mode; each once."""
     fields, _ = case_like(target)
     case = complete({**fields, "workload": "sqlite-insert"})
     found = (
         hazard
-        for mode in journal_modes
-        for hazard in hazards({**case, "journal_mode": mode, "synchronous": synchronous})
+        for level, mode in itertools.product(levels, modes)
+        for hazard in hazards({**case, "journal_mode": mode, "synchronous": level})
     )
     return list(dict.fromkeys(found))
 
@@ -214,19 +219,25 @@ def _safety(target: Target) -> Iterator[str]:
         return
     values = dict.fromkeys(VALUE_OF_MODE[mode] for mode in modes)
     if target.folder:
-        found = [each for level in _LEVELS for each in _hazards(target, values, level)]
-        risk = f"a power cut may take {risk_words(found)} (below)" if found else _NO_WARNING
-        yield f"By mode and synchronous, {risk}."
+        yield f"By mode and synchronous, {_warning(target, values, _LEVELS)}."
         return
     # No file tells MEMORY and OFF from DELETE.
     begin = "If DELETE, s" if JournalMode.NO_JOURNAL_FILE in modes else "S"
     for level in _LEVELS:
-        found = _hazards(target, values, level)
-        risk = f"a power cut may take {risk_words(found)} (below)" if found else _NO_WARNING
-        yield f"{begin}ynchronous {level.upper()}: {risk}."
+        yield f"{begin}ynchronous {level.upper()}: {_warning(target, values, (level,))}."
     if JournalMode.NO_JOURNAL_FILE in modes:
-        risk = risk_words(_hazards(target, ("memory", "off"), "full"))
+        risk = _volatile_risk(target)
         yield f"If MEMORY or OFF, a power cut or a crash of the app may take {risk}."
+
+
+def _warning(target: Target, modes: Iterable[str], levels: Iterable[str]) -> str:
+    found = _hazards(target, modes, levels)
+    return f"a power cut may take {risk_words(found)} (below)" if found else _NO_WARNING
+
+
+def _volatile_risk(target: Target) -> str:
+    """Return what a crash may take of a database whose journal is in memory, or that has none."""
+    return risk_words(_hazards(target, ("memory", "off"), ("full",)))
 
 
 _MEANINGS = {
@@ -258,17 +269,6 @@ def _database_facts(database: Database) -> Iterator[Reading]:
         )
 
 
-def _page_facts(target: Target) -> Iterator[Reading]:
-    """Yield the lengths of the pages."""
-    databases = [target.database] if target.database else []
-    for page_bytes in sorted({each.page_bytes for each in databases or _in_folder(target)}):
-        yield Reading("pages", size(page_bytes), "a commit writes whole ones")
-
-
-def _in_folder(target: Target) -> list[Database]:
-    return target.folder.databases if target.folder else []
-
-
 def table(folder: FolderContents) -> Iterator[str]:
     """Yield a header and a line for each database of a folder."""
     if not folder.databases:
@@ -289,12 +289,11 @@ def _mount_facts(target: Target) -> Iterator[Reading]:
         return
     modes = [VALUE_OF_MODE[mode] for mode in _modes(target)]
     # With WAL and FULL, SQLite itself risks nothing: what is left is the filesystem's.
-    risks = [("wal",), ("full",)] if not modes else [modes, _LEVELS]
-    found = [each for level in risks[1] for each in _hazards(target, risks[0], level)]
-    for sentence in hazard_sentences(dict.fromkeys(found)):
+    found = _hazards(target, modes or ("wal",), _LEVELS if modes else ("full",))
+    for sentence in hazard_sentences(found):
         yield Reading("at risk", sentence, "", "joj verify durability")
     if target.folder and JournalMode.NO_JOURNAL_FILE in _modes(target):
-        risk = risk_words(_hazards(target, ("memory", "off"), "full"))
+        risk = _volatile_risk(target)
         yield Reading("at risk", f"MEMORY or OFF: a crash of the app may take {risk} too")
     fields, _ = case_like(target)
     if {"sync", "dirsync"} & set(mount_words(fields)):
