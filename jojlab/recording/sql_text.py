@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -241,30 +242,16 @@ def _unrepeatable(path: Path, line: int, parts: list[SqlToken], reader: str) -> 
 
 
 def _statements(text: str) -> Iterator[tuple[int, list[SqlToken]]]:
-    """Yield the statements, each with its line; that of a trigger has those of its body."""
-    line, begun, parts = 1, 1, list[SqlToken]()
-    for found in _TOKEN.finditer(text):
-        kind, own = found.lastgroup or "other", found[0]
-        if kind not in ("space", "comment"):
-            begun = begun if parts else line
-            if own != ";" or (_is_trigger(parts) and parts[-1].text.upper() != "END"):
-                parts.append(SqlToken(kind, own))
-            else:
-                if parts:
-                    yield begun, parts
-                parts = []
-        line += own.count("\n")
-    if parts:
-        yield begun, parts
+    """Yield the statements, each with its line, up to one that does not end; that of a trigger has
+    those of its body.
+    """
+    with suppress(UseError):
+        for line, statement in statements(text, ""):
+            yield line, list(tokens(statement))
 
 
 def _words(parts: list[SqlToken]) -> list[str]:
     return [token.text.upper() if token.kind == "word" else "" for token in parts]
-
-
-def _is_trigger(parts: list[SqlToken]) -> bool:
-    words = _words(parts[:3])
-    return words[:1] == ["CREATE"] and "TRIGGER" in words
 
 
 def _written_part(parts: list[SqlToken]) -> list[SqlToken]:

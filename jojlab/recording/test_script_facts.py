@@ -71,6 +71,8 @@ def test_what_is_written_the_same_again_is_no_fault(tmp_path: Path, statement: s
         "CREATE TABLE t (x, at TEXT DEFAULT CURRENT_TIMESTAMP)",
         "CREATE TRIGGER a AFTER INSERT ON t BEGIN\n"
         "INSERT INTO log VALUES (new.x);\nUPDATE t SET at = julianday('now');\nEND",
+        "CREATE TRIGGER a AFTER INSERT ON t BEGIN\n"
+        "UPDATE t SET x = CASE x WHEN 1 THEN 2 END; INSERT INTO log VALUES (random()); END",
         "DELETE FROM t WHERE at < strftime('%s', 'now')",
         "UPDATE t SET x = 1 WHERE id = abs(random()) % 9",
         "INSERT INTO t SELECT x FROM u WHERE at < datetime('now')",
