@@ -79,26 +79,19 @@ def followed(
     and what is followed had ended at an earlier one.
     """
     spans = [list(_spans(own)) for own in units]
-    ends = [
-        _Ends.time_order([(end, unit.last) for (_, end), unit in zip(span, own, strict=True)])
-        for span, own in zip(spans, units, strict=True)
-    ]
+    ends = [_Ends.time_order([(end, it.last) for it, _, end in own]) for own in spans]
     commits = [
-        _Ends.time_order([
-            (end, unit.last)
-            for (_, end), unit in zip(span, own, strict=True)
-            if unit.committed_ns is not None
-        ])
-        for span, own in zip(spans, units, strict=True)
-    ]  # fmt: skip
-    for script, own in enumerate(units):
+        _Ends.time_order([(end, it.last) for it, _, end in own if it.committed_ns is not None])
+        for own in spans
+    ]
+    for script, own in enumerate(spans):
         others = [
             other
             for other in range(len(units))
             if other != script and not files[other].isdisjoint(files[script])
         ]
         known = dict.fromkeys(others, 0)
-        for (begin, _), unit in zip(spans[script], own, strict=True):
+        for unit, begin, _ in own:
             after = []
             for other in others:
                 of_other = commits[other] if unit.committed_ns is None else ends[other]
@@ -110,14 +103,16 @@ def followed(
                 yield script, unit, after
 
 
-def _spans(units: Sequence[RecordedUnit]) -> Iterator[tuple[int, int]]:
-    """Yield when each unit of a script took effect, from and to; no begin before an earlier one."""
+def _spans(units: Sequence[RecordedUnit]) -> Iterator[tuple[RecordedUnit, int, int]]:
+    """Yield each unit of a script, with when it took effect, from and to; no begin before an
+    earlier one.
+    """
     latest = 0
     for unit in units:
         begin = unit.begin_ns if unit.committed_ns is None else unit.committed_ns
         end = unit.end_ns if unit.committed_ns is None else unit.committed_ns
         latest = max(latest, begin)
-        yield latest, max(latest, end)
+        yield unit, latest, max(latest, end)
 
 
 NAME = "sql"
@@ -265,8 +260,9 @@ def _add(
             if error not in _AGAIN:
                 what = f"statements that failed by {error}, which changed nothing"
             counts.left_out[what] += 1
-            if row["transaction_end"] == "rollback" and not _is_alone(row, rows):
-                # SQLite rolled the transaction back (sqlite.org/lang_transaction.html, 3).
+            if row["transaction_end"] == "rollback" and len(rows) > 1:
+                # SQLite rolled the transaction back (sqlite.org/lang_transaction.html, 3); of a
+                # statement that was alone in it nothing is left to roll back.
                 script.add(SqlStatement("ROLLBACK", wait_us=wait_us))
             continue
         opened = (it for it in attached if row["begin_ns"] <= it["open_ns"] <= row["end_ns"])
@@ -301,11 +297,6 @@ def lock_times(rows: Sequence[Row]) -> tuple[int, int] | None:
         return None
     last = rows[-1]
     return first["end_ns"], first["end_ns"] if last is first else last["begin_ns"]
-
-
-def _is_alone(row: Row, rows: Sequence[Row]) -> bool:
-    """Return whether a statement was alone in its transaction: nothing is left to roll back."""
-    return len(rows) == 1 and row is rows[0]
 
 
 def _statements(recording: Recording) -> Iterator[Row]:

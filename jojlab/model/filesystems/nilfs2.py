@@ -62,10 +62,8 @@ def _add_log(log: str, unit: int, exact: Stretches) -> None:
     end = first + read_number(r"nblocks = (\d+)", log)
     at = None
     for part in log.split("finfo\n")[1:]:
-        inode, data_blocks = (
-            read_number(r"ino = (\d+)", part),
-            read_number(r"ndatblk = (\d+)", part),
-        )
+        inode = read_number(r"ino = (\d+)", part)
+        data_blocks = read_number(r"ndatblk = (\d+)", part)
         # A virtual block number's line has two more words; a node's has no offset, or a level.
         lines = re.findall(r"^ +((?:vblocknr|blkoff) = .*)$", part, re.MULTILINE)
         for index, line in enumerate(lines):
