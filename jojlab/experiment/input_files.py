@@ -19,6 +19,7 @@ from jojlab.model.field import FieldKind, Value
 from jojlab.model.fields import BY_NAME
 from jojlab.model.workloads import with_group
 from jojlab.model.workloads.sqlite import SCRIPTS
+from jojlab.recording import sql_settings
 
 
 def refuse_outside(name: str, value: Value, where: str) -> None:
@@ -93,14 +94,6 @@ def _outside(name: str, value: Value, where: str) -> UseError:
     )
 
 
-NAME = "settings.toml"
-# No other field of a case is the app's.
-_ALLOWED = (
-    "journal_mode", "synchronous", "page_size_bytes", "auto_vacuum", "locking_mode",
-    "secure_delete", "temp_store", "wal_autocheckpoint_pages",
-)  # fmt: skip
-
-
 def with_recorded(
     settings: Mapping[str, Value], elsewhere: Sequence[str] = ()
 ) -> tuple[dict[str, Value], str]:
@@ -110,7 +103,7 @@ def with_recorded(
 
     Raises UseError for a file that is not as it should be.
     """
-    path = Path(str(settings.get("scripts", ""))) / NAME
+    path = Path(str(settings.get("scripts", ""))) / sql_settings.NAME
     if (
         settings.get("workload") not in with_group(SCRIPTS)
         or not settings.get("scripts")
@@ -120,10 +113,10 @@ def with_recorded(
     _, document = read_toml(path, "docs/own-sql.md has the form")
     found: dict[str, Value] = {}
     for name, value in document.items():
-        if name not in _ALLOWED:
+        if name not in sql_settings.CASE_FIELDS:
             raise UseError(
                 f"{path}: {name} is none of the settings of SQLite that an app has",
-                f"drop it; there are {', '.join(_ALLOWED)}",
+                f"drop it; there are {', '.join(sql_settings.CASE_FIELDS)}",
             )
         found[name] = BY_NAME[name].check(value, str(path))
     by_option = {name: str(value) for name, value in settings.items()}

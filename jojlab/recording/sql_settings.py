@@ -62,6 +62,8 @@ _FIELDS: Mapping[str, tuple[str, str, str]] = {
     "temp_store": ("temp_store", "default", ""),
     "wal_autocheckpoint": ("wal_autocheckpoint_pages", "1000", "DEFAULT_WAL_AUTOCHECKPOINT"),
 }
+# No other field of a case is the app's.
+CASE_FIELDS = tuple(name for name, _, _ in _FIELDS.values())
 _NUMBERS = ("page_size", "wal_autocheckpoint")
 # Those that a file keeps: SQLite's default is none where it was made before.
 _OF_THE_FILE = ("journal_mode", "page_size", "auto_vacuum")
