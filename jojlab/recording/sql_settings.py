@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from jojlab.foundation.places import PRAGMAS
+from jojlab.model.fields import BY_NAME
 
 
 @cache
@@ -43,12 +44,6 @@ def refusal(words: Sequence[str]) -> str:
 
 
 NAME = "settings.toml"
-_LEVELS = {
-    "synchronous": ("off", "normal", "full", "extra"),
-    "auto_vacuum": ("none", "full", "incremental"),
-    "secure_delete": ("off", "on", "fast"),
-    "temp_store": ("default", "file", "memory"),
-}
 _TRUE = ("on", "yes", "true")
 _FALSE = ("no", "false")
 # The fields, by their PRAGMAs, with SQLite's own default, and the option that builds another.
@@ -67,7 +62,8 @@ CASE_FIELDS = tuple(name for name, _, _ in _FIELDS.values())
 _NUMBERS = ("page_size", "wal_autocheckpoint")
 # Those that a file keeps: SQLite's default is none where it was made before.
 _OF_THE_FILE = ("journal_mode", "page_size", "auto_vacuum")
-_JOURNAL_MODES = ("delete", "truncate", "persist", "memory", "wal", "off")
+# Of the other words SQLite takes the number, too: their place.
+_BY_WORD_ALONE = ("journal_mode", "locking_mode")
 
 
 @dataclass
@@ -126,15 +122,10 @@ def _word(name: str, value: str) -> str:
     """Return the word of a field for a value of its PRAGMA; empty if it is none."""
     value = value.lower()
     if name in _NUMBERS:
-        number = int(value) if value.isdigit() else -1
-        return str(number) if number >= 0 else ""
-    if name == "journal_mode":
-        return value if value in _JOURNAL_MODES else ""
-    if name == "locking_mode":
-        return value if value in ("normal", "exclusive") else ""
-    levels = _LEVELS[name]
-    if value.isdigit():
-        return levels[int(value)] if int(value) < len(levels) else ""
+        return str(int(value)) if value.isdigit() else ""
+    words = BY_NAME[_FIELDS[name][0]].choices
+    if value.isdigit() and name not in _BY_WORD_ALONE:
+        return words[int(value)] if int(value) < len(words) else ""
     if name in ("synchronous", "secure_delete"):
-        value = levels[1] if value in _TRUE else "off" if value in _FALSE else value
-    return value if value in levels else ""
+        value = words[1] if value in _TRUE else "off" if value in _FALSE else value
+    return value if value in words else ""
