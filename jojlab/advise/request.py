@@ -108,11 +108,7 @@ def advice_request(
     settings, note = with_recorded(settings)
     present = complete(settings)
     refuse_useless(settings, [present["workload"]], "joj advise")
-    if str(present["device"]) in EMULATED:
-        raise UseError(
-            f"device {present['device']} is measured in real time, and its power cannot be cut",
-            "name a modelled device: joj list devices",
-        )
+    _refuse_emulated("device", str(present["device"]))
     if wanted is not Guarantee.NONE and (why := exclusion_reason(Case("present", present))):
         raise UseError(f"no power cut can test it: {why}", "give --guarantee none")
     if wanted is not Guarantee.NONE and present.get("check") == SQLITE_CHECK:
@@ -187,6 +183,14 @@ def _shares(
     return {regime: share for regime, share in shares.items() if share}
 
 
+def _refuse_emulated(word: str, device: str) -> None:
+    if device in EMULATED:
+        raise UseError(
+            f"{word} {device} is measured in real time, and its power cannot be cut",
+            "name a modelled device: joj list devices",
+        )
+
+
 def _refuse_journal_device(name: str, present: Mapping[str, Value], fixed: Set[str]) -> None:
     """Refuse a journal's device that no candidate could have."""
     if "journal_device" in fixed:
@@ -194,11 +198,7 @@ def _refuse_journal_device(name: str, present: Mapping[str, Value], fixed: Set[s
             f"--journal-device {name}: --fixed journal_device={present['journal_device']} stays",
             "give one of them",
         )
-    if name in EMULATED:
-        raise UseError(
-            f"--journal-device {name} is measured in real time, and its power cannot be cut",
-            "name a modelled device: joj list devices",
-        )
+    _refuse_emulated("--journal-device", name)
     profile = read_profile(name)
     filesystems = with_external_journal()
     if "filesystem" in fixed:

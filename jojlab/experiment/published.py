@@ -41,8 +41,7 @@ def check_published(
     entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str
 ) -> None:
     """Check the entries; UseError naming file, entry and key."""
-    for number, entry in enumerate(entries, 1):
-        place = f"{where}: [[published]] number {number}"
+    for place, entry in _numbered(entries, "published", where):
         published = checked(entry, Published, place, "docs/experiments.md has the forms")
         if published.status != "missing":
             check_figure(published.figure, place)
@@ -50,23 +49,27 @@ def check_published(
             check_selector(entry.get(name, {}), variants, f"{place}: {name}")
 
 
-def refuse_idle(entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], where: str) -> None:
-    """Raise UseError for an entry that is about none of the cases: a slip in its selector."""
-    known = _fields(cases)
-    for number, entry in enumerate(entries, 1):
-        for name in ("case", "against"):
-            selector = entry.get(name, {})
-            if entry.get("status") == "missing" or any(selects(selector, each) for each in known):
-                continue
-            raise UseError(
-                f"{where}: [[published]] number {number}: {name} = {dict(selector)} is no case of "
-                "this experiment",
-                "correct it, or add the case to [matrix]",
-            )
-
-
-def _fields(cases: Sequence[Case]) -> list[Mapping[str, Any]]:
-    return [{**case.settings, "variant": case.variant} for case in cases]
+def refuse_idle(
+    published: Iterable[Mapping[str, Any]],
+    tables: Iterable[Mapping[str, Any]],
+    cases: Sequence[Case],
+    where: str,
+) -> None:
+    """Raise UseError for a selector of checked entries that is about none of the cases: a slip."""
+    known = [{**case.settings, "variant": case.variant} for case in cases]
+    of_tables = ((place, _selectors(entry)) for place, entry in _numbered(tables, "table", where))
+    of_published = (
+        (place, [(name, entry.get(name, {})) for name in ("case", "against")])
+        for place, entry in _numbered(published, "published", where)
+        if entry.get("status") != "missing"
+    )
+    for place, selectors in (*of_published, *of_tables):
+        for name, selector in selectors:
+            if not any(selects(selector, each) for each in known):
+                raise UseError(
+                    f"{place}: {name} = {dict(selector)} is no case of this experiment",
+                    "correct it, or add the case to [matrix]",
+                )
 
 
 def check_figure(figure: str, place: str) -> None:
@@ -96,7 +99,7 @@ def check_selector(selector: Mapping[str, Any], variants: Sequence[str], place: 
 
 def check_tables(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
     """Check the entries; UseError naming file, entry and key."""
-    for place, entry in _add_places(entries, where):
+    for place, entry in _numbered(entries, "table", where):
         table = checked(entry, PublishedTable, place, "docs/experiments.md has the form")
         for figure in {table.figure, *(each.figure or table.figure for each in table.columns)}:
             check_figure(figure, place)
@@ -104,25 +107,11 @@ def check_tables(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], 
             check_selector(selector, variants, f"{place}: {name}")
 
 
-def refuse_idle_tables(
-    entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], where: str
-) -> None:
-    """Raise UseError for a selector of checked entries that is about none of the cases: a slip."""
-    known = _fields(cases)
-    for place, entry in _add_places(entries, where):
-        for name, selector in _selectors(entry):
-            if not any(selects(selector, each) for each in known):
-                raise UseError(
-                    f"{place}: {name} = {dict(selector)} is no case of this experiment",
-                    "correct it, or add the case to [matrix]",
-                )
-
-
-def _add_places(
-    entries: Iterable[Mapping[str, Any]], where: str
+def _numbered(
+    entries: Iterable[Mapping[str, Any]], kind: str, where: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for number, entry in enumerate(entries, 1):
-        yield f"{where}: [[table]] number {number}", entry
+        yield f"{where}: [[{kind}]] number {number}", entry
 
 
 def _selectors(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -135,8 +124,7 @@ def _selectors(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 def check_charts(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
     """Check the entries; UseError naming file, entry and key."""
-    for number, entry in enumerate(entries, 1):
-        place = f"{where}: [[chart]] number {number}"
+    for place, entry in _numbered(entries, "chart", where):
         chart = checked(entry, Chart, place, "docs/experiments.md has the form")
         check_figure(chart.figure, place)
         axes = [axis for axis in (chart.groups, chart.bars, chart.panels) if axis]

@@ -13,13 +13,7 @@ from msgspec import Struct
 
 from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
 from jojlab.experiment.input_files import input_files, refuse_outside
-from jojlab.experiment.published import (
-    check_charts,
-    check_published,
-    check_tables,
-    refuse_idle,
-    refuse_idle_tables,
-)
+from jojlab.experiment.published import check_charts, check_published, check_tables, refuse_idle
 from jojlab.experiment.variants import (
     Variant,
     choose,
@@ -206,8 +200,7 @@ def _with_own_cases(experiment: Experiment) -> Experiment:
     if not (experiment.published or experiment.tables):
         return experiment
     cases = experiment.expanded().cases
-    refuse_idle(experiment.published, cases, experiment.where)
-    refuse_idle_tables(experiment.tables, cases, experiment.where)
+    refuse_idle(experiment.published, experiment.tables, cases, experiment.where)
     return replace(experiment, own=frozenset(map(_identity, cases)))
 
 

@@ -48,6 +48,6 @@ def test_it_is_read_or_told(data: st.DataObject) -> None:
     try:
         asked = parse(document, "any", "", "any.toml")
         for part in asked.expanded().parts or (asked.expanded(),):
-            refuse_idle(part.published, part.cases, part.where)
+            refuse_idle(part.published, part.tables, part.cases, part.where)
     except UseError as error:
         assert str(error).startswith("any.toml: ")
