@@ -126,7 +126,9 @@ def _value(
 ) -> tuple[Number | None, str]:
     """Return the value that a limit is about, or why there is none."""
     if not figures:
-        return None, case.reason or ("no commit was measured" if case.apart else case.status)
+        return None, case.reason or (
+            "no commit was measured" if case.status == "ok" else case.status
+        )
     return _value_of(limit, figures, case.case)
 
 

@@ -99,9 +99,11 @@ def test_what_is_deferred_breaks_a_limit_too(tmp_path: Path) -> None:
                                      "0.1 requests, 35 KiB"]  # fmt: skip
 
 
-def test_a_case_without_a_commit_keeps_no_limit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rollbacks", [0, 1])
+def test_a_case_without_a_commit_keeps_no_limit(tmp_path: Path, rollbacks: int) -> None:
     builder = CaptureBuilder(EXT4_WAL, 1)
-    builder.add_transaction("rollback", "rollback", 0, 5, 10)
+    for _ in range(rollbacks):
+        builder.add_transaction("rollback", "rollback", 0, 5, 10)
     summary = summary_of_one(tmp_path, builder)
     (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 2 KiB"]')
     assert (verdict.outcome, verdict.why) == (LimitOutcome.NOT_MEASURED, "no commit was measured")

@@ -24,10 +24,6 @@ from jojlab.report.shared.console import left, print_table, right
 
 # Lines of the bill that are spelled out for one limit; the others are counted.
 SPELLED = 3
-NO_TOLERANCE = (
-    "The same case gives the same numbers, to the bit, on every machine with the same image of "
-    "the lab: a budget has no tolerance."
-)
 
 
 def measured_value(verdict: LimitVerdict) -> str:
@@ -130,7 +126,6 @@ def print_gate(console: Console, verdicts: Sequence[LimitVerdict]) -> None:
         for each in verdicts
     )
     print_table(console, [*left("case", "limit", ""), *right("now", "accepted")], rows)
-    console.print(f"[dim]{NO_TOLERANCE}[/dim]")
 
 
 # Runs that a trend draws, the newest.
@@ -270,7 +265,7 @@ def markdown(verdicts: Sequence[LimitVerdict], name: str) -> str:
         if each.outcome is not LimitOutcome.KEPT:
             rows += ["", f"**{each.outcome}**: {_plain(headline(each))}", ""]
             rows += [f"- {_plain(line)}" for line in details(each)]
-    return "\n".join([*rows, "", NO_TOLERANCE, ""])
+    return "\n".join([*rows, ""])
 
 
 def _plain(sentence: str) -> str:
