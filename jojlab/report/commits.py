@@ -72,8 +72,8 @@ def closing(shares: TimeShares | None) -> str:
     if shares is None:
         return ""
     return (
-        f"Of its time the device flushed for {text.percent(shares.flushing)} and moved data for "
-        f"{text.percent(shares.moving)}; for {text.percent(shares.elsewhere)} it had nothing to do."
+        f"Of its time {text.percent(shares.flushing)} is flushing, {text.percent(shares.moving)} "
+        f"moving data, {text.percent(shares.elsewhere)} neither."
     )
 
 
