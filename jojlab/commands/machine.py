@@ -20,6 +20,7 @@ from jojlab.inspection.target import inspect_target
 from jojlab.live.abilities import abilities, checks, packages
 from jojlab.model.fields import BY_NAME
 from jojlab.report.inspection import answer, facts, table
+from jojlab.report.shared.console import terminal
 
 _COLUMNS = 100
 
@@ -156,11 +157,12 @@ def inspect(path: Path, library: str, try_sync: bool, as_json: bool) -> None:
     if as_json:
         print(json_text({"in_short": lines, **asdict(target)}, default=str))
         return
+    columns = min(_COLUMNS, terminal().width)
     for line in lines:
-        print("\n".join(textwrap.wrap(line, _COLUMNS, subsequent_indent="  ")))
+        print("\n".join(textwrap.wrap(line, columns, subsequent_indent="  ")))
     print()
     for line in table(target.folder) if target.folder else ():
-        print("\n".join(textwrap.wrap(line, _COLUMNS, subsequent_indent=" " * 46)))
+        print("\n".join(textwrap.wrap(line, columns, subsequent_indent=" " * 46)))
     if target.folder and target.folder.databases:
         print()
     for fact in facts(target):
@@ -169,4 +171,4 @@ def inspect(path: Path, library: str, try_sync: bool, as_json: bool) -> None:
             words += f": {printable(fact.meaning)}"
         if fact.command:
             words += f" ({fact.command})"
-        print("\n".join(textwrap.wrap(words, _COLUMNS, subsequent_indent=" " * 15)))
+        print("\n".join(textwrap.wrap(words, columns, subsequent_indent=" " * 15)))

@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from jojlab.commands import machine
 from jojlab.inspection.database import read_database
 from jojlab.inspection.storage import BlockDevice, Mount
 from jojlab.inspection.target import Target
@@ -30,6 +32,20 @@ def test_the_answer_comes_first_and_fits(database: Path) -> None:
     assert lines[0].startswith("app.db is a database of SQLite, journal mode WAL, on ")
     assert lines.index("") <= 6
     assert max(len(line) for line in lines) <= 100
+
+
+def test_no_line_is_wider_than_the_terminal(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "terminal", lambda: Console(width=80))
+    answer = joj("inspect", str(database), folder=database.parent)
+    assert max(len(line) for line in answer.stdout.splitlines()) <= 80
+
+
+def test_what_lies_under_an_overlay_is_called_so(database: Path) -> None:
+    found = target(database)
+    lines = inspection.answer(replace(found, mount=replace(found.mount, is_upper=True)))
+    assert lines[0].startswith("app.db is on ext4 (/dev/mmcblk0p1), below an overlay; ")
 
 
 def test_json_has_the_same_answer(database: Path) -> None:

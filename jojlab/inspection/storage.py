@@ -25,6 +25,7 @@ class Mount:
     """A line of /proc/self/mountinfo: what is mounted where, and with which options.
 
     `driver_options` are the lines of the driver's own file in /proc/fs; none where it has none.
+    `is_upper`: it has the upper layer of an overlay, to which what is written there goes.
     """
 
     point: Path
@@ -33,6 +34,7 @@ class Mount:
     options: tuple[str, ...]
     device: tuple[int, int]
     driver_options: tuple[str, ...] = ()
+    is_upper: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,22 +97,27 @@ def read_mounts(table: str) -> Iterator[Mount]:
         )
 
 
-def mount_under(path: Path) -> Mount:
-    """Return the mount that a path of this machine lies on.
+def mount_under(path: Path, table: Path = Path("/proc/self/mountinfo")) -> Mount:
+    """Return the mount that a path of this machine lies on; of an overlay that of its upper layer,
+    where that is seen from here.
 
-    Raises MachineError where /proc names none.
+    Raises MachineError where the table of mounts names none.
     """
     real = Path(os.path.realpath(path))
-    table = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    lines = table.read_text(errors="surrogateescape")
     # Of two mounts on one point, the later one hides the other.
-    mounts = [each for each in read_mounts(table) if real.is_relative_to(each.point)]
+    mounts = [each for each in read_mounts(lines) if real.is_relative_to(each.point)]
     if not mounts:
-        raise MachineError(f"no mount of /proc/self/mountinfo has {real}", "mount /proc")
+        raise MachineError(f"no mount of {table} has {real}", "mount /proc")
     _, mount = max(enumerate(mounts), key=lambda each: (len(each[1].point.parts), each[0]))
+    named = (each.removeprefix("upperdir=") for each in mount.options if "upperdir=" in each)
+    upper = Path(next(named, "") if mount.filesystem == "overlay" else "")
+    if upper.is_absolute() and upper.is_dir():
+        return replace(mount_under(upper, table), is_upper=True)
     major, minor = mount.device
     device = Path(f"/sys/dev/block/{major}:{minor}").resolve().name
-    lines = _text(Path("/proc/fs") / mount.filesystem / device / "options") or ""
-    return replace(mount, driver_options=tuple(lines.splitlines()))
+    settings = _text(Path("/proc/fs") / mount.filesystem / device / "options") or ""
+    return replace(mount, driver_options=tuple(settings.splitlines()))
 
 
 def device_under(mount: Mount, sysfs: Path = Path("/sys")) -> BlockDevice | None:

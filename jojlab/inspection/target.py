@@ -147,6 +147,8 @@ def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
         notes.append("it has no header of SQLite: journal mode and page size are the defaults")
     taken = ", ".join(f"{name}={value}" for name, value in fields.items())
     notes.insert(0, f"as {target.path}: {taken or 'nothing'}")
+    if target.mount.is_upper:
+        notes.append("an overlay is above it, which a case does not have")
     left = [
         each
         for each in target.mount.options

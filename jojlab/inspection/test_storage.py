@@ -23,6 +23,17 @@ def test_the_mount_under_this_file_is_one_of_this_machine() -> None:
     assert Path(__file__).resolve().is_relative_to(mount.point)
 
 
+def test_an_overlay_is_its_upper_layer_where_that_is_seen(tmp_path: Path) -> None:
+    table, merged, upper = (tmp_path / name for name in ("mountinfo", "merged", "upper"))
+    overlay = f"40 36 0:41 / {merged} rw - overlay overlay rw,lowerdir=low,upperdir={upper}"
+    table.write_text(f"36 35 98:0 / / rw - ext4 /dev/root rw\n{overlay},workdir=work\n")
+    assert mount_under(merged / "app.db", table).filesystem == "overlay"
+    upper.mkdir()
+    mount = mount_under(merged / "app.db", table)
+    assert (mount.filesystem, mount.source, mount.is_upper) == ("ext4", "/dev/root", True)
+    assert not mount_under(upper / "app.db", table).is_upper
+
+
 def make_disk(sysfs: Path, files: dict[str, str]) -> Path:
     disk = sysfs / "devices" / "mmcblk1"
     for name, text in {"queue/write_cache": "write back\n", **files}.items():

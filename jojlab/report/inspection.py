@@ -62,7 +62,9 @@ def answer(target: Target) -> tuple[str, ...]:
 
 
 def _place(target: Target) -> str:
-    return f"{target.mount.filesystem} ({printable_name(target.mount.source)})"
+    mount = target.mount
+    below = ", below an overlay" * mount.is_upper
+    return f"{mount.filesystem} ({printable_name(mount.source)}){below}"
 
 
 def _identity(target: Target) -> Iterator[str]:
@@ -183,7 +185,7 @@ def _name(target: Target) -> str:
 def _cache_sentence(target: Target) -> str:
     device = target.device
     if not device:
-        return "No block device of this machine is under it: what a sync does is not known."
+        return "Which device is under it, and what a sync does there, is not known."
     if device.write_cache is None:
         return f"Whether {device.name} has a volatile cache is not known."
     if device.write_cache:
@@ -284,7 +286,7 @@ def table(folder: FolderContents) -> Iterator[str]:
 
 
 def _mount_facts(target: Target) -> Iterator[Reading]:
-    yield Reading("mount options", ",".join(target.mount.options))
+    yield Reading("mount options", ", ".join(target.mount.options))
     if target.mount.filesystem not in FILESYSTEMS:
         return
     modes = [VALUE_OF_MODE[mode] for mode in _modes(target)]
