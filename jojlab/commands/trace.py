@@ -179,4 +179,4 @@ def _print_summary(run: RunFolder, sums: Mapping[str, Any], as_json: bool) -> No
     if cheaper := cheaper_command(summary):
         click.echo(f"to measure what is cheaper in the lab: {cheaper}", err=True)
     for line in sums.get("details", ()):
-        click.echo(line, err=True)
+        console.print(line, markup=False)

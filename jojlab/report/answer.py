@@ -45,6 +45,8 @@ from jojlab.report.shared.vega import COLOURS
 _TOLD_READS = 0.01
 # So long a trace is not moved much by half a minute.
 _LONG_NS = 300_000_000_000
+# The pace of a shorter one is that of a start or of one command.
+_SHORT_NS = 10_000_000_000
 # A share of the bytes that may be left out of a line for want of room.
 _UNTOLD = 0.1
 
@@ -118,7 +120,7 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
         (1, _where(result)),
         (2, _reads_and_discards(result)),
         (1, dearest_statement(result.case.statements)),
-        (1, _handed_bytes(live, program)),
+        (1, _handed_bytes(result.case, live)),
         (2, _owners(live, live_subject(program))),
         (3, _time(result)),
         (0, _safety(result.measured, ", as far as its commits were seen")),
@@ -137,7 +139,7 @@ def _idle_lines(case: CaseSummary, live: LiveTrace) -> Iterator[RankedLine]:
     undone = f", and {count(rollbacks, 'rollback')}" if rollbacks else ""
     yield 0, f"{seen}{undone}."
     read = live.watched.read_bytes
-    yield 0, _handed_bytes(live, program) + (f" It read {size(read)}." if read else "")
+    yield 0, _handed_bytes(case, live) + (f" {size(read)} was read." if read else "")
     yield 1, _owners(live, subject)
 
 
@@ -155,32 +157,35 @@ def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> s
     p50, p99 = (duration(median[name]) for name in ("latency_ns_p50", "latency_ns_p99"))
     words = f"{live_subject(program)} made {amounts} in {duration(live.traced_ns)}: one takes {p50}"
     sent = median.get("bytes_per_commit")
-    sends = f" and sends {size(sent)}." if sent else "."
+    each = " or ".join(one for found, one in ((commits, "commit"), (syncs, "sync")) if found)
+    sends = f"; {size(sent)} sent per {each}." if sent else "."
     whole = f"{words} (p99 {p99}){sends}"
     return whole if len(whole) <= MOST_COLUMNS else words + sends
 
 
-def _handed_bytes(live: LiveTrace, program: Mapping[str, Any]) -> str:
+def _handed_bytes(case: CaseSummary, live: LiveTrace) -> str:
     """Say what became of the bytes that the program gave to write calls."""
     given, sent = live.write_bytes, live.watched.write_bytes
     words = f"Write calls gave {size(given)}, the device got {size(sent)}"
-    if not sent:
+    if not sent or sent < given:
         return f"{words} meanwhile."
-    if sent < given:
-        return f"{words} meanwhile: the rest was in memory at the end, or written over before."
     # What a program wrote before the trace is sent within it, some half a minute later.
-    if program.get("open_before") and live.traced_ns < _LONG_NS:
+    if not case.case.get("command") and live.traced_ns < _LONG_NS:
         return f"{words}, which may be in part from before the trace."
     if given:
         words += f", {number(sent / given)} times that"
+    if live.traced_ns < _SHORT_NS:
+        return f"{words}."
     return f"{words}: {number(live.bytes_a_year() / 1e12)} TB a year, extrapolated."
 
 
 def _owners(live: LiveTrace, subject: str) -> str:
+    """Say what reached the device of others; what they wrote to memory alone is not told."""
     others, unknown = live.others.write_bytes, live.unknown.write_bytes
     nobody, some = ("The tracer wrote nothing", "The tracer") if subject == EVERYBODY else (
         "Nobody else wrote", "Others")  # fmt: skip
-    parts = [f"{some} wrote {size(others)}"] if others else [] if unknown else [nobody]
+    parts = [f"{some} wrote {size(others)} to it"] if others else [] if unknown else [
+        f"{nobody} to it"]  # fmt: skip
     if unknown:
         parts.append(f"{'w' if others else 'W'}hose {size(unknown)} are is not known")
     if live.counted_bytes is not None:
@@ -466,7 +471,8 @@ def _safety(cases: Sequence[CaseSummary], reach: str = "") -> str:
             )
         return f"{_manuals_verdict(cases)}; {_power_cuts_verdict(cases)}."
     [case] = cases
-    if not case.figures.median.get("bytes_per_commit", 1) and not (case.hazards or case.unknowns):
+    is_known = not (reach or case.missing.incomplete or case.hazards or case.unknowns)
+    if is_known and not case.figures.median.get("bytes_per_commit", 1):
         return "Nothing to lose: it writes nothing to the device."
     if case.durability and case.durability.is_unsafe:
         nothing = "nothing, as far as is known" if case.unknowns else "nothing"

@@ -269,7 +269,7 @@ def print_live_trace(console: Console, live: LiveTrace, subject: str) -> None:
         each for each in live.processes
         if each.is_watched and (each.writes or each.read_bytes or each.flushes)
     ]  # fmt: skip
-    rows = [(each.process or "(a kernel thread)", each) for each in watched[:_MOST_PROCESSES]]
+    rows = [(each.process, each) for each in watched[:_MOST_PROCESSES]]
     if further := watched[_MOST_PROCESSES:]:
         rows.append((f"{len(further)} more", ProcessIo.added(further)))
     if len(watched) != 1:

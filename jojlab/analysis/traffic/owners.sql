@@ -1,30 +1,45 @@
 -- Whose was the I/O of a live trace? By the process that a request served, or else by the one that
--- submitted it; what a kernel thread wrote is of the one process that wrote the file. `process` is
--- empty where that is not known. `phase` says whether it counts for the program that is traced
--- (commit), for another one (other), or for nobody that is known (trace).
+-- submitted it; what a kernel thread wrote is of the one process that wrote the file. Data of a
+-- file that only the program or only others wrote is theirs, whichever call it was sent for: ext4
+-- sends the data of all files that a commit of its journal holds. `process` is empty where it is
+-- not known whose. `phase` says whether it counts for the program that is traced (commit), for
+-- another one (other), or for nobody that is known (trace).
 WITH watched AS (
     SELECT capture FROM capture_tables WHERE table_name = 'writers'
 ),
-soles AS (
-    SELECT capture, file_id, min(process) AS process
+sides AS (
+    SELECT
+        capture, file_id,
+        CASE WHEN count(DISTINCT pid) = 1 THEN min(process) END AS process,
+        CASE WHEN bool_and(is_watched) THEN 'commit' ELSE 'other' END AS phase
     FROM writers
     WHERE file_id IS NOT NULL
     GROUP BY capture, file_id
-    HAVING count(DISTINCT pid) = 1
+    HAVING bool_and(is_watched) OR NOT bool_or(is_watched)
+),
+owned AS (
+    SELECT
+        requests.*, sides.process AS writer,
+        CASE
+            WHEN requests.phase <> 'trace' AND operation = 'write' AND block_type = 'data'
+                THEN coalesce(sides.phase, requests.phase)
+            ELSE requests.phase
+        END AS whose
+    FROM requests
+    JOIN watched ON requests.capture = watched.capture
+    LEFT JOIN sides ON requests.capture = sides.capture AND requests.file_id = sides.file_id
 )
 SELECT
-    case_id, phase, operation,
+    case_id, whose AS phase, operation,
     CASE
-        WHEN phase = 'trace' THEN ''
-        WHEN asker_comm IS NOT NULL THEN asker_comm
-        WHEN submitter_call IS NOT NULL THEN submitter_comm
-        ELSE coalesce(soles.process, '')
+        WHEN whose = 'trace' THEN ''
+        WHEN whose = owned.phase AND asker_comm IS NOT NULL THEN asker_comm
+        WHEN whose = owned.phase AND submitter_call IS NOT NULL THEN submitter_comm
+        ELSE coalesce(writer, '(a kernel thread)')
     END AS process,
     count(*) AS requests,
     CAST(sum(length_bytes) AS BIGINT) AS bytes
-FROM requests
-JOIN watched ON requests.capture = watched.capture
-JOIN captures ON requests.capture = captures.capture
-LEFT JOIN soles ON requests.capture = soles.capture AND requests.file_id = soles.file_id
+FROM owned
+JOIN captures ON owned.capture = captures.capture
 GROUP BY ALL
 ORDER BY ALL
