@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.run.answer import Answer, Factor, answer
-from jojlab.analysis.run.summary import CaseSummary, RunSummary, place_of, summary_json
+from jojlab.analysis.run.summary import CaseSummary, RunSummary, summary_json
 from jojlab.analysis.traffic.characterisation import Characterisation
 from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace
 from jojlab.foundation.printable import printable_name
@@ -238,7 +238,7 @@ def _lab_changes(result: Answer, program: Mapping[str, Any]) -> dict[str, str]:
     """Return what the lab found to be cheaper on this filesystem than the settings that were seen,
     each with the field of a case that tries it.
     """
-    filesystem = FILESYSTEMS.get(_filesystem(result.case))
+    filesystem = FILESYSTEMS.get(result.case.filesystem)
     lab = filesystem.cheaper_settings if filesystem else frozenset()
     mode, call = _usual_settings(program)
     modes = program.get("journal_modes") or {}
@@ -326,7 +326,7 @@ def _reads_and_discards(result: Answer) -> str:
 
 
 def _class_words(name: str, case: CaseSummary) -> str:
-    filesystem = _filesystem(case)
+    filesystem = case.filesystem
     own = f"{filesystem}'s" if filesystem else "the filesystem's"
     return {
         "filesystem journal": f"{own} journal",
@@ -335,11 +335,6 @@ def _class_words(name: str, case: CaseSummary) -> str:
         "other data": "other data",
         "others' files": "files of other programs",
     }.get(name, f"the {name}")
-
-
-def _filesystem(case: CaseSummary) -> str:
-    """Return the filesystem that a case ran on; empty where that is not known."""
-    return str(place_of(case.case, case.configuration).get("filesystem", ""))
 
 
 def _reason(reason: str) -> str:
@@ -373,7 +368,7 @@ def _nothing_compared(result: Answer) -> str:
 
 def _shorter_pages(case: CaseSummary) -> str:
     """Return which shorter pages the lab found to be cheaper than the case's; empty where none."""
-    filesystem = FILESYSTEMS.get(_filesystem(case))
+    filesystem = FILESYSTEMS.get(case.filesystem)
     fields = case.case
     # A script or a program may choose other pages; other blocks were not measured.
     if not filesystem or fields.get("workload") != "sqlite-insert" or fields.get("mkfs_options"):

@@ -81,7 +81,7 @@ def call_stories(
     calls: Iterable[Call], filesystem: str, unit: str = "commit"
 ) -> Iterator[CallStory]:
     """Yield the calls in words, of a commit or a checkpoint; `filesystem` may be empty."""
-    filesystem = filesystem or "the filesystem"
+    filesystem = filesystem or "The filesystem"
     begin = "BEGIN" if unit == "commit" else "its begin"
     for call in calls:
         sentences = [event_sentence(event, call, filesystem, unit) for event in call.events]
@@ -177,12 +177,11 @@ def print_story(console: Console, case: CaseSummary) -> None:
     """Print the calls of a case's typical commit, or of its checkpoint, in sentences."""
     assert case.trace
     console.print(f"[bold]{escape(opening(case))}[/bold]")
-    filesystem = str(case.case.get("filesystem", ""))
-    calls = call_stories(story(case.trace), filesystem, case.trace.phase)
+    calls = call_stories(story(case.trace), case.filesystem, case.trace.phase)
     for number, call in enumerate(calls, 1):
         console.print(f"{number}. {escape(call.heading)}")
         for sentence in call.sentences:
-            console.print(f"   - {escape(sentence)}", soft_wrap=True)
+            console.print(f"   - {escape(sentence)}")
     console.print(escape(closing(time_shares(case.trace))))
 
 
@@ -384,11 +383,7 @@ def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:
                 "soft": f"{case_charts.drawn_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 "chart": name,
                 "rows": request_rows(case.trace),
-                "story": tuple(
-                    call_stories(
-                        story(case.trace), str(case.case.get("filesystem", "")), case.trace.phase
-                    )
-                ),
+                "story": tuple(call_stories(story(case.trace), case.filesystem, case.trace.phase)),
                 "command": f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                 f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"',
                 "is_open": place <= len(first),

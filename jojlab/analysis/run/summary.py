@@ -151,6 +151,11 @@ class CaseSummary:
         return self.durability.contradicts(verifiable(self.case, self.hazards))
 
     @property
+    def filesystem(self) -> str:
+        """Return the filesystem that the case ran on; empty where that is not known."""
+        return str(place_of(self.case, self.configuration).get("filesystem", ""))
+
+    @property
     def has_own_check(self) -> bool:
         """Return whether a check of the user's judges what a power cut left."""
         return str(self.case.get("check", SQLITE_CHECK)) != SQLITE_CHECK

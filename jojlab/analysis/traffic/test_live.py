@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.live import live_json, live_traces
 from jojlab.report.answer import answer_lines, cheaper_command
+from jojlab.report.commits import print_story
+from jojlab.report.page import report_html
+from jojlab.report.shared.console import QuietConsole
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of, wal_capture
 
@@ -206,6 +210,22 @@ def test_commits_whose_bytes_were_not_seen_are_not_called_free_of_risk(tmp_path:
     lines = answer_lines(summarise(run_of(tmp_path, builder)))
     safe = "Safe by the manuals, as far as its commits were seen; power cuts were not tested."
     assert safe in lines
+
+
+def test_its_commit_and_page_are_told_as_of_a_real_machine(tmp_path: Path) -> None:
+    """The filesystem has its name, and nothing is offered that only the lab can do."""
+    builder = live_capture()
+    builder.more_manifest["configuration"] = {"filesystem": "ext4", "mount": "/dev/sda / ext4 rw"}
+    for request in builder.tables["requests"]:
+        request["reason"] = "test.db-wal: grew, times"
+    summary = summarise(run_of(tmp_path, builder))
+    printed = io.StringIO()
+    print_story(QuietConsole(file=printed, width=80, highlight=False), summary.cases[0])
+    assert "- ext4 must commit, because test.db-wal grew" in printed.getvalue()
+    assert max(map(len, printed.getvalue().splitlines())) <= 80
+    page = report_html(summary, "run")
+    assert "--durability" not in page
+    assert "Fingerprint" not in page
 
 
 def test_a_risk_of_many_words_leaves_room_for_what_was_not_tested(tmp_path: Path) -> None:
