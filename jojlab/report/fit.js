@@ -142,9 +142,9 @@ const fit = (() => {
     for (const lane of spec.vconcat) lane.width = width - room - 20;
     if (!narrow) return;
     walk(spec, (part) => {
-      if (part.minExtent) Object.assign(part, { minExtent: 66, titleX: -64, titleY: -12 });
+      if (part.minExtent) Object.assign(part, { minExtent: 66, titleX: -64, titleY: -18 });
     });
-    spec.spacing = 18;
+    spec.spacing = 24;
   }
 
   // Returns `spec` with the cases of those names alone; null where none is left. A copy.

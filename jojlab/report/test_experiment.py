@@ -10,6 +10,7 @@ import pytest
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.report.experiment import grouped_chart, grouped_rows
+from jojlab.report.shared.template import render
 from tests.captures import make_run
 
 
@@ -54,3 +55,9 @@ def test_ours_and_theirs_are_in_one_unit(tmp_path: Path) -> None:
     ]
     # The case that was skipped has a mark that says so.
     assert found[2]["absent"] == "skipped: journal_mode off keeps no transaction"
+
+
+@pytest.mark.parametrize(("names", "headings"), [([], 1), ([("slow", "a disk of 2012")], 2)])
+def test_notes_have_a_heading_once(names: list[tuple[str, str]], headings: int) -> None:
+    page = render("report/figure.html", charts={"drawn": [], "note": ""}, names=names, notes=["a"])
+    assert page.count("Notes</h") == headings
