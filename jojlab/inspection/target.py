@@ -29,6 +29,8 @@ from jojlab.model.filesystems import FILESYSTEMS
 _SYNCS, _SYNC_BYTES = 64, 4096
 # Options that every mount has, or that cost nothing.
 _USUAL_OPTIONS = frozenset({"rw", "ro", "relatime"})
+# What mkfs chooses on the disks of the lab.
+_LAB_BLOCK_BYTES = 4096
 # The value of the field journal_mode by what files show.
 VALUE_OF_MODE = {
     JournalMode.WAL: "wal",
@@ -147,6 +149,11 @@ def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
         notes.append("it has no header of SQLite: journal mode and page size are the defaults")
     taken = ", ".join(f"{name}={value}" for name, value in fields.items())
     notes.insert(0, f"as {target.path}: {taken or 'nothing'}")
+    if filesystem and target.block_bytes not in (0, _LAB_BLOCK_BYTES):
+        notes.append(
+            f"its blocks of {target.block_bytes} bytes are left out: a case has "
+            f"{_LAB_BLOCK_BYTES} where mkfs_options say no other"
+        )
     if target.mount.is_upper:
         notes.append("an overlay is above it, which a case does not have")
     left = [

@@ -43,6 +43,24 @@ def test_a_case_like_a_database_has_its_fields(tmp_path: Path) -> None:
     assert "synchronous" in notes[-1]
 
 
+@pytest.mark.parametrize(
+    ("block_bytes", "is_upper", "left_out"),
+    [
+        (4096, False, ()),
+        (1024, False, ("its blocks of 1024 bytes are left out",)),
+        (0, True, ("an overlay is above it",)),
+    ],
+)
+def test_what_a_case_does_not_take_is_named(
+    tmp_path: Path, block_bytes: int, is_upper: bool, left_out: tuple[str, ...]
+) -> None:
+    target = target_of(wal_database(tmp_path), "ext4", "rw")
+    mount = replace(target.mount, is_upper=is_upper)
+    _, notes = case_like(replace(target, mount=mount, block_bytes=block_bytes))
+    assert len(notes) == 2 + len(left_out)
+    assert all(note.startswith(words) for note, words in zip(notes[1:], left_out, strict=False))
+
+
 @pytest.mark.parametrize("value", ["FULL", "INCREMENTAL"])
 def test_a_case_like_a_database_has_its_auto_vacuum(tmp_path: Path, value: str) -> None:
     with sqlite3.connect(tmp_path / "app.db", isolation_level=None) as connection:
