@@ -125,10 +125,11 @@ def _commit_hazards(observation: Observation) -> Iterator[Hazard]:
     """
     modes = observation.modes or {}
     total = sum(counts.commits for counts in modes.values())
+    commits = f"{total:,} commit{'s' * (total != 1)}"
     for mode, counts in sorted(modes.items()):
-        share = f"{{:,}} of {total:,} commits ({mode.upper()})"
+        share = f"{{:,}} of {commits} ({mode.upper()})"
         if mode == "none":
-            value = f"{counts.commits:,} of {total:,} commits"
+            value = f"{counts.commits:,} of {commits}"
             for harm in (Harm.DATABASE_BY_CRASH, Harm.DATABASE):
                 yield Hazard(harm, causes.NO_JOURNAL_FILE, value)
         if mode == "wal" and counts.end_unsynced:
