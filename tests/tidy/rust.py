@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 Name = tuple[str, ...]
@@ -37,6 +38,7 @@ class Module:
     names: dict[str, Name] = field(default_factory=dict)
 
 
+@cache  # copies of the crate differ in one file
 def without_tests(text: str) -> str:
     """The code that is built without tests; comments, strings and characters are blank."""
     code = NO_CODE.sub(lambda found: '""' if '"' in found[0] else " ", text)
@@ -129,15 +131,15 @@ class Crate:
 
     def _used(self, module: Module) -> Iterator[Name]:
         body = USE.sub("", module.code)
+        words = set(re.findall(r"\w+", body))
         for is_public, tree in USE.findall(module.code):
             for path, given in leaves(tree):
                 full = self._full(module, path)
                 if full is None:
                     continue
                 definer = self._definer(full)
-                is_used = re.search(rf"(?<!\w){re.escape(given)}\b", body)
                 # A module is used by what is taken from it: see below.
-                if not (is_public and not is_used) and definer != full:
+                if not (is_public and given not in words) and definer != full:
                     yield definer
         for prefix, last in INLINE.findall(body):
             path = (*(part for part in prefix.split("::") if part), last)
