@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,16 +63,21 @@ WRITERS = """
 """
 
 
+@pytest.fixture(scope="module")
+def preloads(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], str]:
+    """A builder of the library of a VFS and kind; it builds each once."""
+    return cache(lambda vfs, kind: build_preload(vfs, kind, tmp_path_factory.mktemp("vfs")))
+
+
 @pytest.mark.parametrize("pages", ["private", "shared"])
 @pytest.mark.parametrize(("vfs", "mode"), [("redo", "delete"), ("wal", "wal")])
 @pytest.mark.parametrize(
     "kind", ["plain", "threads", pytest.param("sanitized", marks=pytest.mark.full)]
 )
 def test_threads_commit_without_a_race(
-    tmp_path: Path, kind: str, vfs: str, mode: str, pages: str
+    preloads: Callable[[str, str], str], disk: Path, kind: str, vfs: str, mode: str, pages: str
 ) -> None:
-    library, disk = build_preload(f"joj_{vfs}", kind, tmp_path), tmp_path / "disk"
-    disk.mkdir()
+    library = preloads(f"joj_{vfs}", kind)
     done = subprocess.run(
         python(library, WRITERS, mode, pages), cwd=disk, capture_output=True, text=True,
         check=False, timeout=HANG_S,
