@@ -29,17 +29,17 @@ def test_what_was_finished_is_kept(lab: Lab) -> None:
     assert lab.guests() == []
     assert list((lab.cache / "work").iterdir()) == []
 
-    shown = lab.joj("show", "runs/first-look", "--json")
+    shown = lab.inside("show", "runs/first-look", "--json")
     assert shown.returncode == 4
     cases = json.loads(shown.stdout)["cases"]
     assert [case["status"] for case in cases] == ["ok", "pending"]
     told = lab.inside("show", "runs/first-look").stdout
     assert "pending transactions 97: the run ended before it" in told
 
-    again = lab.joj(*ASKED)
+    again = lab.inside(*ASKED)
     assert again.returncode == 0, again.stderr
     assert "2 captures (1 from the cache)" in again.stderr
-    compared = lab.joj("diff", "runs/first-look", "runs/first-look-2")
+    compared = lab.inside("diff", "runs/first-look", "runs/first-look-2")
     assert "0 of" in compared.stdout
     assert "only in the second run: 97" in compared.stdout
     assert compared.returncode == 1
