@@ -127,10 +127,10 @@ test: packages test-packages ## every check, and the tests but those of test-all
 	$(MAKE) --jobs=3 --output-sync=line setup lint test-flash test-agent
 	$(MAKE) test-python
 
-# Those of tests/full and those marked `full`, the uploader's, and the fuzzing of the agent. A part
-# has tests of Python by their seconds in tests/full/seconds.json (make test-seconds), so that each
-# takes some 15 minutes of two cores, and a part of the fuzzing's inputs. Another release of Debian
-# takes an hour: make test-host.
+# Those of tests/full and those marked `full`, the uploader's, more inputs of the flash model, and the
+# fuzzing of the agent. A part has tests of Python by their seconds in tests/full/seconds.json (make
+# test-seconds), so that each takes some 15 minutes of two cores, and a part of the fuzzing's inputs.
+# Another release of Debian takes an hour: make test-host.
 PART ?=
 ifeq ($(PART),)
 test-all: test ## make test, and what takes too long for it; PART=2/6: a sixth of that alone
@@ -142,6 +142,7 @@ test-all: packages test-packages full-packages setup collector agent-arm64
 	cargo clippy --quiet $(UPLOADER) --all-targets -- -D warnings
 	cargo test --quiet $(UPLOADER)
 	.venv/bin/pytest -q -n 2 $(HANGS_END) -m 'full and not host' $(SECONDS_KEPT) $(SPLIT)
+	$(MAKE) -s -C kernel/flash/test check SEQUENCES=3400 FUZZ_RUNS=20000
 	FUZZ_PART=$(PART) $(MAKE) fuzz
 
 test-seconds: ## the full tier once, and what each of its tests takes: tests/full/seconds.json
