@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from click import Choice, FloatRange, IntRange
 from jojlab.command_line.group import PATH, Decorator, argument, decorated, flag, option
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import EXPERIMENTS
-from jojlab.lab.job import TIMEOUT_S
+from jojlab.lab.job import TIMEOUT_S, Options
 from jojlab.model.field import Field, Value
 
 STATES = 1000
@@ -114,6 +115,22 @@ spark_remote = option(
     envvar="SPARK_REMOTE",
     show_envvar=True,
 )
+
+
+# The options of the lab by their names here, each with that of Options.
+_OF_LAB = {"jobs": "jobs", "timeout": "timeout_s", "cluster": "cluster", "native": "native"}
+
+
+def lab_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand a command those of its options that are the lab's as one, `options`."""
+
+    @functools.wraps(function)
+    def call(**values: Any) -> Any:
+        lab = {field: values.pop(name) for name, field in _OF_LAB.items() if name in values}
+        use_cache = not values.pop("no_cache", False)
+        return function(options=Options(use_cache=use_cache, **lab), **values)
+
+    return call
 
 
 def field_options(fields: Iterable[Field]) -> Decorator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from click import FloatRange, IntRange
@@ -75,25 +76,18 @@ from jojlab.report.shared.console import terminal
 @common.cluster
 @option("--out", "DIR", "Run folder; default: runs/advise.", PATH)
 @common.json()
+@common.lab_options
 def advise(
     settings: tuple[str, ...],
     fixed: tuple[str, ...],
     guarantee: str,
-    reopened_share: float | None,
     p99_ms: float,
     commits_a_day: float,
     years: float,
-    cycles: int,
-    most_rows: int,
-    journal_device: str,
-    states: int,
-    answers: int,
-    native: bool,
-    jobs: int,
-    timeout: float,
-    cluster: str,
+    options: Options,
     out: Path | None,
     as_json: bool,
+    **wishes: Any,
 ) -> int:
     """Find the cheapest settings that keep a guarantee.
 
@@ -119,18 +113,13 @@ def advise(
         given_fields([*(settings or []), *(fixed or [])]),
         {text.partition("=")[0] for text in fixed or []},
         guarantee,
-        reopened_share=reopened_share,
         limits=Limits(p99_ms * 1e6, years, commits_a_day),
-        cycles=cycles,
-        most_rows=most_rows,
-        journal_device=journal_device,
-        states=states,
-        answers=answers,
+        **wishes,
     )
     for note in request.notes:
         click.echo(printable(note), err=True)
     cache = Cache.default()
-    lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster, native=native))
+    lab = Lab(cache, options)
     click.echo(outlook(request, lab.options), err=True)
 
     def announce(answer: Choice) -> None:

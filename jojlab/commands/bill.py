@@ -60,14 +60,12 @@ from jojlab.report.summary import print_case, print_warnings
 @common.states
 @common.figures
 @common.json()
+@common.lab_options
 def bill(
     *,
     seed: int,
-    no_cache: bool,
-    timeout: float,
-    cluster: str,
+    options: Options,
     durability: bool,
-    native: bool,
     states: int,
     figures: bool,
     as_json: bool,
@@ -114,9 +112,8 @@ def bill(
     experiment = apply(experiment, settings)
     if experiment.matrix or len(experiment.seeds) > 1:
         raise UseError("joj bill is of one case and one seed", "joj run compares several")
-    if native and not durability:
+    if options.native and not durability:
         raise UseError("--native judges what power cuts leave", "add --durability")
-    options = Options(use_cache=not no_cache, timeout_s=timeout, cluster=cluster, native=native)
     with Cache.default().work_dir() as work:
         campaign = begin_campaign(plan(experiment.expanded()), options)
         run = campaign.run(work / "bill", RunProgress())
@@ -127,7 +124,7 @@ def bill(
         if not durability:
             campaign.take_known_power_cuts(run, states)
         else:
-            if not cluster and (words := campaign.estimate_power_cuts(states)):
+            if not options.cluster and (words := campaign.estimate_power_cuts(states)):
                 click.echo(words, err=True)
             cut_power_with_progress(campaign, run, states)
         code = _show(run, figures=figures, as_json=as_json, refutable=durability)

@@ -231,6 +231,7 @@ def calibrate(name: str, write: bool, cluster: str, as_json: bool) -> int:
 @common.timeout
 @common.cluster
 @common.json()
+@common.lab_options
 def sensitivity(
     name: str,
     experiment: str,
@@ -239,9 +240,7 @@ def sensitivity(
     keys: tuple[str, ...],
     out: Path | None,
     page: Path | None,
-    jobs: int,
-    timeout: float,
-    cluster: str,
+    options: Options,
     as_json: bool,
 ) -> int:
     """Show how much each assumption of a device moves each figure.
@@ -272,7 +271,6 @@ def sensitivity(
     cases = varied(choice, name, tried)
     if not cases.cases:
         raise UseError(f"no case of {experiment} has device = {name}", "name another --experiment")
-    options = Options(jobs=jobs, timeout_s=timeout, cluster=cluster)
     campaign = begin_campaign(plan(cases), options)
     folder = out or common.free_folder(Path("runs") / f"sensitivity-{profile.name}")
     try:

@@ -132,9 +132,8 @@ def _left_out(recording: Recording, left_out: Counter[str]) -> int:
 @option("-o, --out", "DIR", "New folder; default: repro-HASH.", PATH)
 @common.no_cache
 @common.timeout
-def repro(
-    run: Path, state: str, case: str, out: Path | None, no_cache: bool, timeout: float
-) -> None:
+@common.lab_options
+def repro(run: Path, state: str, case: str, out: Path | None, options: Options) -> None:
     """Write the disks of a state that a power cut left, for a bug report.
 
     The case runs once more, and its disks are put into the state; nothing has mounted them. Beside
@@ -153,7 +152,6 @@ def repro(
     place = out or Path(f"repro-{found.state.hash}")
     if place.exists():
         raise UseError(f"{place}: is already there", "name a new folder with --out")
-    options = Options(use_cache=not no_cache, timeout_s=timeout)
     images = write_images(
         folder,
         found,

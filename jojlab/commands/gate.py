@@ -60,6 +60,7 @@ from jojlab.trace.run_folder import RunFolder
 @common.timeout
 @common.cluster
 @common.json("Print the verdicts as JSON.")
+@common.lab_options
 def gate(
     budgets: Path,
     run: Path | None,
@@ -69,10 +70,7 @@ def gate(
     markdown: Path | None,
     trend: Path | None,
     out: Path | None,
-    jobs: int,
-    no_cache: bool,
-    timeout: float,
-    cluster: str,
+    options: Options,
     as_json: bool,
 ) -> int:
     """Compare a run with budgets, and list what grew.
@@ -97,7 +95,6 @@ def gate(
     if run is not None and (settings or out):
         raise UseError("--set and --out are of a fresh run", "leave out RUN")
     accepted = read_accepted(file.accepted_path)
-    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     folder = RunFolder.open(run) if run else _fresh(file, settings, out, options)
     summary = summarise(folder, cache=Cache.default())
     verdicts = check(summary, file.budgets, accepted)

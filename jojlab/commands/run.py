@@ -58,16 +58,13 @@ from jojlab.trace.run_folder import RunFolder
 @common.destroy
 @common.figures
 @common.json("Print the figures as JSON.")
+@common.lab_options
 def run(
     experiment: str,
     settings: tuple[str, ...],
-    jobs: int,
-    no_cache: bool,
+    options: Options,
     out: Path | None,
-    timeout: float,
-    cluster: str,
     durability: bool,
-    native: bool,
     states: int,
     memory_model: str,
     clock: str,
@@ -104,9 +101,9 @@ def run(
     choice = choose_experiment("joj run", experiment, settings, **own_program)
     refused = {
         "--program": bool(own_program["program"]),
-        "--cluster": bool(cluster),
+        "--cluster": bool(options.cluster),
         "--durability": durability,
-        "--timeout": timeout != TIMEOUT_S,
+        "--timeout": options.timeout_s != TIMEOUT_S,
         "--memory-model": bool(memory_model),
     }
     if is_by_wall_clock(clock, has_own_option=bool(nand) or destroy_data, refused=refused):
@@ -116,21 +113,18 @@ def run(
     if memory_model:
         core_named(memory_model)  # refused before anything runs
         refuse_unmodelled(choice.cases)
-    if native and not durability:
+    if options.native and not durability:
         raise UseError("--native judges what power cuts leave", "add --durability")
-    options = Options(
-        jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster, native=native
-    )
     campaign = begin_campaign(plan(choice), options)
     folder = out or common.free_folder(Path("runs") / choice.name)
-    if not cluster and (words := campaign.estimate()):
+    if not options.cluster and (words := campaign.estimate()):
         click.echo(words, err=True)
     with explained_interruption(campaign, folder, out):
         run = run_with_progress(campaign, folder, power_cuts=durability)
         if not durability:
             campaign.take_known_power_cuts(run, states)
         else:
-            if not cluster and (words := campaign.estimate_power_cuts(states)):
+            if not options.cluster and (words := campaign.estimate_power_cuts(states)):
                 click.echo(words, err=True)
             cut_power_with_progress(campaign, run, states)
     code = show_run(

@@ -53,6 +53,8 @@ from jojlab.verify.attribution import (
 )
 from jojlab.verify.compare import Verdict
 
+_TARGET = ("stack", "mkfs_options", "mount_options", "external_journal", "partition")
+
 
 @command()
 @option(
@@ -78,17 +80,13 @@ from jojlab.verify.compare import Verdict
 @common.json()
 def attribution(
     filesystem: tuple[str, ...],
-    stack: str | None,
     device: str,
-    partition: bool,
     host: bool,
     kernel: str,
     machine: str,
-    mkfs_options: str,
-    mount_options: str,
-    external_journal: bool,
     cluster: str,
     as_json: bool,
+    **target: str | bool,
 ) -> int:
     """Write known bytes and check how the tracer attributes them.
 
@@ -113,7 +111,8 @@ def attribution(
     Exit code 1 if a byte is attributed to the wrong file or a request to the wrong sync, 3 if a
     self-test failed or none could run, 4 if one is unattributed.
     """
-    options = _options(stack, mkfs_options, mount_options, external_journal, partition)
+    # What was given alone, so that the record of the plain self-test is always the same.
+    options = {name: value for name in _TARGET if (value := target[name])}
     chosen = _chosen_filesystems(filesystem, options, host=host, device=device)
     if machine not in ARCHITECTURES:
         raise UseError(f"--machine {machine}: no such one", f"one of {', '.join(ARCHITECTURES)}")
@@ -218,20 +217,6 @@ def _verify_on_host(
     return verdicts
 
 
-def _options(
-    stack: str | None, mkfs: str, mount: str, external_journal: bool, partition: bool
-) -> dict[str, str | bool]:
-    """Return what was given, so that the record of the plain self-test is always the same."""
-    settings: dict[str, str | bool] = {
-        "stack": stack or "",
-        "mkfs_options": mkfs,
-        "mount_options": mount,
-        "external_journal": external_journal,
-        "partition": partition,
-    }
-    return {name: value for name, value in settings.items() if value}
-
-
 def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     if any(verdict.wrong for verdict in verdicts):
         return EXPECTATION_FAILED
@@ -279,6 +264,7 @@ def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
 @common.timeout
 @common.cluster
 @common.json()
+@common.lab_options
 def durability(
     experiment: str,
     settings: tuple[str, ...],
@@ -286,12 +272,8 @@ def durability(
     faults: str,
     generate: int | None,
     schedules: int | None,
-    native: bool,
     states: int,
-    jobs: int,
-    no_cache: bool,
-    timeout: float,
-    cluster: str,
+    options: Options,
     as_json: bool,
     **own_program: Any,
 ) -> int:
@@ -340,9 +322,6 @@ def durability(
         raise UseError("--faults and --without-sync are runs of their own", "drop one of them")
     if schedules is not None:
         settings = (*settings, _schedule_setting(settings, schedules))
-    options = Options(
-        jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster, native=native
-    )
     if generate is not None:
         if experiment or without_sync or kinds or schedules or any(own_program.values()):
             raise UseError("--generate takes --set and no experiment or program", "drop the others")
