@@ -19,6 +19,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -50,6 +51,9 @@ REASONS = (
 )
 
 
+_Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
+
+
 class Metrics:
     """Counters since the server started."""
 
@@ -57,42 +61,34 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self.stored = self._counter("segments_stored", "Segments that were stored")
-        self.known = self._counter("segments_known", "Segments that were there already")
-        self.stored_bytes = self._counter("stored_bytes", "Bytes of stored segments")
-        self.rows = self._counter("rows", "Rows of stored segments", "table")
-        self.refused = self._counter("refused", "Uploads refused", "reason")
-        self.not_kept = self._counter(
-            "quarantine_full", "Refused segments that quarantine had no room for"
+        self.stored = self._new(Counter, "segments_stored", "Segments that were stored")
+        self.known = self._new(Counter, "segments_known", "Segments that were there already")
+        self.stored_bytes = self._new(Counter, "stored_bytes", "Bytes of stored segments")
+        self.rows = self._new(Counter, "rows", "Rows of stored segments", "table")
+        self.refused = self._new(Counter, "refused", "Uploads refused", "reason")
+        self.not_kept = self._new(
+            Counter, "quarantine_full", "Refused segments that quarantine had no room for"
         )
-        ended = Gauge(
-            "joj_fleet_ended_connections",
-            "Connections without a request that were ended to make room",
-            registry=self.registry,
+        ended = "Connections without a request that were ended to make room"
+        self._new(Gauge, "ended_connections", ended).set_function(ended_connections)
+        self.compactions = self._new(Counter, "compactions", "Compactions that ended", "how")
+        self.uploads = self._new(Gauge, "uploads", "Uploads in progress")
+        self.quarantine_bytes = self._new(
+            Gauge, "quarantine_bytes", "Room of quarantine that is taken"
         )
-        ended.set_function(ended_connections)
-        self.compactions = self._counter("compactions", "Compactions that ended", "how")
-        self.uploads = Gauge("joj_fleet_uploads", "Uploads in progress", registry=self.registry)
-        self.quarantine_bytes = Gauge(
-            "joj_fleet_quarantine_bytes", "Room of quarantine that is taken", registry=self.registry
+        self.check_seconds = self._new(
+            Histogram, "check_seconds", "Time that checking a segment took, with waiting"
         )
-        self.check_seconds = Histogram(
-            "joj_fleet_check_seconds",
-            "Time that checking a segment took, with waiting",
-            registry=self.registry,
-        )
-        self.put_seconds = Histogram(
-            "joj_fleet_put_seconds",
-            "Time until a checked segment was durable",
-            registry=self.registry,
+        self.put_seconds = self._new(
+            Histogram, "put_seconds", "Time until a checked segment was durable"
         )
         for reason in REASONS:
             self.refused.labels(reason)
         for how in ("well", "badly"):
             self.compactions.labels(how)
 
-    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(f"joj_fleet_{name}", meaning, labels, registry=self.registry)
+    def _new(self, kind: type[_Metric], name: str, meaning: str, *labels: str) -> _Metric:
+        return kind(f"joj_fleet_{name}", meaning, labels, registry=self.registry)
 
 
 UPLOAD = "upload-"  # the folders of the spool that have one each
