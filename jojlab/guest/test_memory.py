@@ -50,6 +50,8 @@ def test_a_disk_that_is_full_of_contents_is_told_from_other_panics() -> None:
     hungry = panic_error(ended, [line])
     assert "ran out of memory" in hungry.message
     assert not isinstance(hungry, ContentsTooLarge)
+    line = "[ 5.7] Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000007"
+    assert "killed by SIGBUS" in panic_error(ended, [line]).message
 
 
 def test_what_does_not_fit_is_run_with_more_memory(

@@ -42,6 +42,16 @@ KNOWN = {
             "xfs_repair -L exits with 0; then the synced directory is gone",
         ),
     ),
+    "btrfs_full_wal": (
+        ("ext4", "xfs", "btrfs"),
+        True,
+        (
+            "btrfs, WAL: killed by SIGBUS",
+            "btrfs, WAL in a folder with chattr +C: exit code 0: database or disk is full",
+            "btrfs, WAL with locking_mode = EXCLUSIVE: exit code 0: database or disk is full",
+            "btrfs, TRUNCATE: exit code 0: database or disk is full",
+        ),
+    ),
     "external_journal": (("ext4",), False, ()),
     "wal_databases": ((), True, ("ended at sync 17: main has [0, 1], media has [0]",)),
 }
