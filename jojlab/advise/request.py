@@ -16,7 +16,7 @@ from jojlab.analysis.run.risks import Guarantee
 from jojlab.campaign.power_cuts import exclusion_reason, observation_before_run
 from jojlab.device.profile import EMULATED, read_profile
 from jojlab.experiment.cases import Case, complete, impossible, refuse_useless
-from jojlab.experiment.input_files import with_recorded
+from jojlab.experiment.input_files import recorded_settings
 from jojlab.experiment.plan import plan, refuse_devices
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import nearest, plural
@@ -105,7 +105,8 @@ def advice_request(
         if not math.isfinite(number):
             raise UseError(f"{option} {number}: no finite number", "give a number; 0: no limit")
     wanted = Guarantee(guarantee)
-    settings, note = with_recorded(settings)
+    recorded, note = recorded_settings(settings)
+    settings = {**recorded, **settings}
     present = complete(settings)
     refuse_useless(settings, [present["workload"]], "joj advise")
     _refuse_emulated("device", str(present["device"]))

@@ -17,7 +17,7 @@ from jojlab.campaign.jobs import RunProgress
 from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import bench_with_progress
 from jojlab.command_line.group import PATH, Decorator, argument, command, decorated, option
-from jojlab.experiment.input_files import with_recorded
+from jojlab.experiment.input_files import recorded_settings
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError
 from jojlab.foundation.printable import json_text, printable
@@ -137,8 +137,9 @@ def _run_fields(name: str, fields: Sequence[Field], options: Mapping[str, Any]) 
     )
     workload = next(field.default for field in fields if field.name == "workload")
     assert workload is not None
-    recorded, note = with_recorded({"workload": workload, **chosen})
-    settings = live_settings(recorded, where)
+    given = {"workload": workload, **chosen}
+    recorded, note = recorded_settings(given)
+    settings = live_settings({**recorded, **given}, where)
     seeds = range(options["seed"], options["seed"] + options["repeat"])
     bench = Bench(f"bench-{name}", options["directory"], settings, seeds)
     out: Path | None = options["out"]

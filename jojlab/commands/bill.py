@@ -18,7 +18,7 @@ from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import begin_campaign, cut_power_with_progress
 from jojlab.command_line.group import PATH, command, flag, option
 from jojlab.command_line.own_program import warn_of_files
-from jojlab.experiment.input_files import with_recorded
+from jojlab.experiment.input_files import recorded_settings
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, apply
 from jojlab.foundation.cache import Cache
@@ -101,7 +101,10 @@ def bill(
     if argument:
         fields["arguments"] = shlex.join(argument)
         warn_of_files(argument, str(fields.get("files") or ""))
-    fixed, note = with_recorded(common.field_values(FIELDS, fields, where), settings)
+    fixed = common.field_values(FIELDS, fields, where)
+    by_set = {name: text for name, _, text in (each.partition("=") for each in settings)}
+    recorded, note = recorded_settings({**fixed, **by_set})
+    fixed = {**recorded, **fixed}
     notes = (note,) if note else ()
     if like is not None:
         found, taken = case_like(inspect_target(like))

@@ -63,6 +63,25 @@ def test_set_changes_one_case_and_makes_no_axis() -> None:
         assert words in answer.stderr
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--workload sql-recorded --scripts .",
+        "--set workload=sql-recorded --set scripts=.",
+        "--workload sql-recorded --set scripts=.",
+    ],
+)
+def test_settings_beside_scripts_are_read_however_the_scripts_are_named(
+    flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "transaction.sql").write_text("SELECT 1;")
+    (tmp_path / "settings.toml").write_text('journal_mode = "no"')
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(app, ["bill", *flags.split()])
+    assert answer.exit_code == 2
+    assert "settings.toml: journal_mode" in answer.stderr
+
+
 @pytest.mark.parametrize("words", ["bill", "run first-look"])
 def test_native_judging_is_of_power_cuts(words: str) -> None:
     answer = CliRunner().invoke(app, [*words.split(), "--native"])

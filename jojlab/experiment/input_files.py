@@ -8,7 +8,7 @@ anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePath
 
 from jojlab.experiment.cases import Case
@@ -94,22 +94,19 @@ def _outside(name: str, value: Value, where: str) -> UseError:
     )
 
 
-def with_recorded(
-    settings: Mapping[str, Value], elsewhere: Sequence[str] = ()
-) -> tuple[dict[str, Value], str]:
-    """Return the fields that were given, and those of the folder of scripts that were not; and a
-    sentence that says which are the folder's, empty where it has none. `elsewhere` are KEY=VALUE
-    that the user gave too.
+def recorded_settings(given: Mapping[str, object]) -> tuple[dict[str, Value], str]:
+    """Return the fields that the folder of scripts has, and that are not given; and a sentence that
+    says which they are, empty where the folder has none.
 
     Raises UseError for a file that is not as it should be.
     """
-    path = Path(str(settings.get("scripts", ""))) / sql_settings.NAME
+    path = Path(str(given.get("scripts", ""))) / sql_settings.NAME
     if (
-        settings.get("workload") not in with_group(SCRIPTS)
-        or not settings.get("scripts")
+        given.get("workload") not in with_group(SCRIPTS)
+        or not given.get("scripts")
         or not path.is_file()
     ):
-        return dict(settings), ""
+        return {}, ""
     _, document = read_toml(path, "docs/own-sql.md has the form")
     found: dict[str, Value] = {}
     for name, value in document.items():
@@ -119,11 +116,9 @@ def with_recorded(
                 f"drop it; there are {', '.join(sql_settings.CASE_FIELDS)}",
             )
         found[name] = BY_NAME[name].check(value, str(path))
-    by_option = {name: str(value) for name, value in settings.items()}
-    by_option |= {name: value for name, _, value in (each.partition("=") for each in elsewhere)}
-    recorded = [f"{name}={value}" for name, value in found.items() if name not in by_option]
-    options = [f"{name}={by_option[name]}" for name in found if name in by_option]
-    note = f"settings of {path}: {', '.join(recorded) or 'none'}"
-    if options:
+    recorded = {name: value for name, value in found.items() if name not in given}
+    words = ", ".join(f"{name}={value}" for name, value in recorded.items())
+    note = f"settings of {path}: {words or 'none'}"
+    if options := [f"{name}={given[name]}" for name in found if name in given]:
         note += f"; by option, in the place of the recorded ones: {', '.join(options)}"
-    return {**found, **settings}, note
+    return recorded, note

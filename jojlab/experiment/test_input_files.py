@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jojlab.experiment.input_files import with_recorded
+from jojlab.experiment.input_files import recorded_settings
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, read
 from jojlab.foundation.errors import UseError
@@ -143,32 +143,22 @@ def test_settings_of_the_folder_are_taken_where_no_option_is_given(tmp_path: Pat
     text = "\n".join(sql_settings.lines([own]))
     (tmp_path / sql_settings.NAME).write_text(text)
     given = {"workload": "sql-recorded", "scripts": str(tmp_path)}
-    fields, note = with_recorded({**given, "synchronous": "full", "device": "galaxy-s3"})
+    fields, note = recorded_settings({**given, "synchronous": "full", "device": "galaxy-s3"})
     assert fields == {
-        **given, "device": "galaxy-s3", "synchronous": "full", "journal_mode": "wal",
-        "page_size_bytes": 4096, "auto_vacuum": "none", "locking_mode": "normal",
-        "secure_delete": "on", "temp_store": "default", "wal_autocheckpoint_pages": 1000,
+        "journal_mode": "wal", "page_size_bytes": 4096, "auto_vacuum": "none",
+        "locking_mode": "normal", "secure_delete": "on", "temp_store": "default",
+        "wal_autocheckpoint_pages": 1000,
     }  # fmt: skip
     assert "journal_mode=wal" in note
     assert note.endswith("; by option, in the place of the recorded ones: synchronous=full")
-    assert with_recorded({**given, "workload": "sqlite-insert"})[1] == ""
-
-
-def test_connections_that_differ_are_said_to(tmp_path: Path) -> None:
-    connections = [
-        ConnectionSettings("a.db", [], was_there=True, own={"synchronous": "off"}, commits=9),
-        ConnectionSettings("a.db", ["DEFAULT_SYNCHRONOUS=1"], was_there=True, commits=2),
-    ]
-    lines = list(sql_settings.lines(connections))
-    assert 'synchronous = "off"  # PRAGMA synchronous; others had normal' in lines
-    assert "# journal_mode: not known: the database was there before" in lines
+    assert recorded_settings({**given, "workload": "sqlite-insert"}) == ({}, "")
 
 
 @pytest.mark.parametrize("line", ['device = "x"', 'journal_mode = "no"', "journal_mode ="])
 def test_a_stranger_sets_nothing_else(tmp_path: Path, line: str) -> None:
     (tmp_path / "settings.toml").write_text(line)
     with pytest.raises(UseError, match=r"settings\.toml"):
-        with_recorded({"workload": "sql-recorded", "scripts": str(tmp_path)})
+        recorded_settings({"workload": "sql-recorded", "scripts": str(tmp_path)})
 
 
 SQL_SCRIPTS_CASE = 'question = "?"\n[case]\nworkload = "{}"\n'
