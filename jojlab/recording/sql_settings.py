@@ -60,8 +60,8 @@ _FIELDS: Mapping[str, tuple[str, str, str]] = {
 # No other field of a case is the app's.
 CASE_FIELDS = tuple(name for name, _, _ in _FIELDS.values())
 _NUMBERS = ("page_size", "wal_autocheckpoint")
-# Those that a file keeps: SQLite's default is none where it was made before.
-_OF_THE_FILE = ("journal_mode", "page_size", "auto_vacuum")
+# Those that a file keeps from its first commit on, but for a VACUUM (sqlite.org/pragma.html).
+_OF_THE_FILE = ("page_size", "auto_vacuum")
 # Of the other words SQLite takes the number, too: their place.
 _BY_WORD_ALONE = ("journal_mode", "locking_mode")
 
@@ -78,16 +78,24 @@ class ConnectionSettings:
 
     def note(self, words: Sequence[str]) -> None:
         """Follow a PRAGMA, of which these are the first tokens."""
+        if words[1:2] == ["."] and words[0] != "main":
+            return
         name, value = name_and_value(words)
+        if name in _OF_THE_FILE and (self.was_there or self.commits):
+            return
         if name in _FIELDS and value is not None and (word := _word(name, value)):
             self.own[name] = word
 
-    def default(self, name: str) -> tuple[str, str]:
-        """Return the value of a PRAGMA that it did not set, and where that is from."""
-        if name in _OF_THE_FILE and self.was_there:
+    def setting(self, name: str, is_wal: bool) -> tuple[str, str]:
+        """Return the value of a PRAGMA, empty where it is not known, and where that is from."""
+        if name == "journal_mode" and is_wal:
+            return "wal", "PRAGMA journal_mode"
+        if name in self.own:
+            return self.own[name], f"PRAGMA {name}"
+        if name in (*_OF_THE_FILE, "journal_mode") and self.was_there:
             return "", "not known: the database was there before"
         _, own, option = _FIELDS[name]
-        if name == "synchronous" and self.own.get("journal_mode") == "wal":
+        if name == "synchronous" and is_wal:
             option = "DEFAULT_WAL_SYNCHRONOUS"
         for each in self.build_options:
             key, _, value = each.partition("=")
@@ -99,18 +107,16 @@ class ConnectionSettings:
 def lines(connections: Sequence[ConnectionSettings]) -> Iterator[str]:
     """Yield the lines of the file: the value that most commits were made with, and the others."""
     of_wal = {it.file for it in connections if it.own.get("journal_mode") == "wal"}
+    maker_of_file = {
+        it.file: it for it in sorted(connections[::-1], key=lambda it: bool(it.commits))
+    }
     yield "# The settings of SQLite that the recorded program had, as fields of a case. joj bill,"
     yield "# joj bench sql and joj advise read them here; an option that is given wins."
     for name, (case_field, _, _) in _FIELDS.items():
         found: Counter[tuple[str, str]] = Counter()
         for it in connections:
-            if name == "journal_mode" and it.file in of_wal:
-                value = ("wal", "PRAGMA journal_mode")
-            elif name in it.own:
-                value = (it.own[name], f"PRAGMA {name}")
-            else:
-                value = it.default(name)
-            found[value] += it.commits or 1
+            owner = maker_of_file[it.file] if name in _OF_THE_FILE else it
+            found[owner.setting(name, it.file in of_wal)] += it.commits or 1
         (word, source), _ = found.most_common(1)[0]
         others = sorted({other for other, _ in found if other not in ("", word)})
         also = f"; others had {', '.join(others)}" if others else ""
