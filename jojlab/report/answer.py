@@ -22,7 +22,7 @@ from jojlab.model.filesystem import SHORT_PAGE_BYTES
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.workloads.sqlite import ROLLBACK_MODES
 from jojlab.report import durability, hazards
-from jojlab.report.bill import dearest_statement
+from jojlab.report.bill import apart_kind, dearest_statement
 from jojlab.report.commits import CHANGES
 from jojlab.report.reproduction import published_line, study_lines
 from jojlab.report.shared import text
@@ -288,12 +288,11 @@ def _cost(result: Answer) -> str:
 def _apart(case: CaseSummary) -> str:
     """Say what transactions there were beside commits; empty where there were none."""
     parts = [
-        f"{each.transactions:,} "
-        f"{'were rolled back' if each.kind == 'rollback' else 'changed nothing'} "
-        f"(p50 {duration(each.latency_ns_p50)})"
+        f"{each.transactions:,} {apart_kind(each)} (p50 {duration(each.latency_ns_p50)})"
         for each in case.apart
     ]
-    return f"Of other transactions, {' and '.join(parts)}; no figure counts them." if parts else ""
+    words = f"Of other transactions, {' and '.join(parts)}"
+    return sentence((words, "no figure counts them")) if parts else ""
 
 
 def _where(result: Answer) -> str:

@@ -46,14 +46,15 @@ def apart_words(apart: Iterable[Apart]) -> str:
     """Say what transactions there were beside commits; empty where there were none."""
     parts = [
         f"{text.integer(each.transactions, 'transaction')} "
-        f"{_apart_kind(each)} (p50 {text.duration(each.latency_ns_p50)}, "
+        f"{apart_kind(each)} (p50 {text.duration(each.latency_ns_p50)}, "
         f"p99 {text.duration(each.latency_ns_p99)})"
         for each in apart
     ]
     return f"beside the commits: {'; '.join(parts)}" if parts else ""
 
 
-def _apart_kind(each: Apart) -> str:
+def apart_kind(each: Apart) -> str:
+    """Return what became of transactions that are no commits."""
     if each.kind == "rollback":
         return "was rolled back" if each.transactions == 1 else "were rolled back"
     return "changed nothing"

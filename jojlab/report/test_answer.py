@@ -207,6 +207,10 @@ def test_transactions_that_wrote_nothing_are_counted_apart(tmp_path: Path) -> No
         builder.add_transaction("read-only", "insert", begin, begin, begin + 40_000)
     lines = answer_lines(summarise(run_of(tmp_path, builder)))
     assert "Of other transactions, 3 changed nothing (p50 40 µs); no figure counts them." in lines
+    builder.add_transaction("rollback", "insert", begin, begin, begin + 5_930_000)
+    lines = answer_lines(summarise(run_of(tmp_path / "both", builder)))
+    both = "3 changed nothing (p50 40 µs) and 1 was rolled back (p50 5.93 ms)"
+    assert f"Of other transactions, {both}." in lines
 
 
 def test_a_run_without_transactions_says_what_was_written(tmp_path: Path) -> None:
