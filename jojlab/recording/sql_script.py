@@ -128,7 +128,9 @@ class SqlScript:
         self._wait_us += statement.wait_us
         text = statement.text.strip()
         if not sql_text.bare_statement(text).strip(";"):
-            self._counts.left_out["comments alone"] += 1
+            # SQLite's handle of a blob is a statement without a text.
+            what = "comments alone" if text else "openings of blobs, which are no statements"
+            self._counts.left_out[what] += 1
             return
         if self._leaves_out(statement, text):
             return
