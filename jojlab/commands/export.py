@@ -17,7 +17,7 @@ from jojlab.lab.job import Options
 from jojlab.recording import mobigen, sql_export
 from jojlab.recording.folder import Recording
 from jojlab.report.durability import boot_words, smallest_words
-from jojlab.trace.exports.capture_file import FORMATS, chosen_capture
+from jojlab.trace.exports.capture_file import FORMATS, chosen_capture, whole_file
 from jojlab.trace.exports.capture_file import export as write
 from jojlab.trace.run_folder import RunFolder
 
@@ -61,6 +61,11 @@ def export(run: Path, format_name: str, case: str, seed: int | None, out: Path |
     """
     if out is not None and format_name != "sql" and not out.parent.is_dir():
         raise UseError(f"--out {out}: {out.parent} is no directory", "make it, or name another")
+    if format_name in ("mobigen", "sql") and (case or seed is not None):
+        raise UseError(
+            f"--format {format_name} is of a recording, which has no cases and no seeds",
+            "leave out --case and --seed",
+        )
     if format_name == "mobigen":
         return _export_calls(run, out)
     if format_name == "sql":
@@ -83,7 +88,7 @@ def _export_calls(folder: Path, out: Path | None) -> int:
 
     recording = Recording.open(folder)
     path = out or _sibling(folder, mobigen.SUFFIX)
-    with path.open("wb") as stream:
+    with whole_file(path) as stream:
         exported = mobigen.write(recording, stream)
     print(f"{plural(exported.lines - exported.opened_before, 'call')}  {path}")
     if exported.opened_before:

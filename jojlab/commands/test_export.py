@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -25,3 +27,33 @@ def test_beside_a_recording_that_is_the_working_directory(
     monkeypatch.chdir(folder)
     assert _sibling(Path(), ".mobigen") == tmp_path / "recording.mobigen"
     assert _sibling(Path("runs/r"), "-sql") == Path("runs/r-sql")
+
+
+@pytest.fixture
+def sql_recording(tmp_path: Path) -> Path:
+    entries = {"key": ["recording_version", "recorder"], "value": ["1", '"sqlite"']}
+    (folder := tmp_path / "recording").mkdir()
+    pq.write_table(pa.table(entries), folder / "manifest.parquet")
+    return folder
+
+
+def test_a_refused_export_leaves_the_file_that_was_there(sql_recording: Path) -> None:
+    (out := sql_recording / "app.mobigen").write_text("mine")
+    words = ["export", str(sql_recording), "--format", "mobigen", "-o", str(out)]
+    answer = CliRunner().invoke(app, words)
+    assert (answer.exit_code, out.read_text()) == (2, "mine")
+    assert "a recording of SQL" in answer.stderr
+    assert {it.name for it in sql_recording.iterdir()} == {"app.mobigen", "manifest.parquet"}
+
+
+@pytest.mark.parametrize("words", ["sql --case a", "mobigen --seed 1"])
+def test_a_recording_has_no_cases(words: str, sql_recording: Path) -> None:
+    answer = CliRunner().invoke(app, ["export", str(sql_recording), "--format", *words.split()])
+    assert (answer.exit_code, "leave out --case and --seed" in answer.stderr) == (2, True)
+
+
+def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
+    for name, words in ((".", "no recording"), ("none", "no such folder")):
+        answer = CliRunner().invoke(app, ["export", str(tmp_path / name), "--format", "sql"])
+        assert answer.exit_code == 2
+        assert f"{tmp_path / name}: {words}\n" in answer.stderr

@@ -51,6 +51,9 @@ class Recording:
     @classmethod
     def open(cls, folder: Path) -> Recording:
         """Open a recording; raises UseError for a folder that is none, or of another version."""
+        if not (folder / "manifest.parquet").is_file():
+            what = "no recording" if folder.is_dir() else "no such folder"
+            raise UseError(f"{folder}: {what}", "name a folder that joj record wrote")
         try:
             rows = _rows(folder / "manifest.parquet")
             entries = {row["key"]: msgspec.json.decode(row["value"]) for row in rows}

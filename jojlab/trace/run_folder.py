@@ -172,8 +172,11 @@ class RunFolder:
             raise UseError(f"{path}: no such folder", "name a folder that joj run made")
         if not file.is_file():
             of_recording = (path / f"{name}.parquet" for name in ("descriptors", "connections"))
-            what = "a recording, not a run" if any(map(Path.exists, of_recording)) else "not a run"
-            raise UseError(f"{path}: {what}: it has no run.json", "name a folder that joj run made")
+            what, remedy = "not a run", "name a folder that joj run made"
+            if any(map(Path.exists, of_recording)):
+                what = "a recording, not a run"
+                remedy += "; of a recording there are joj replay and joj export"
+            raise UseError(f"{path}: {what}: it has no run.json", remedy)
         try:
             content = read_checked(file)
             document = msgspec.json.decode(content)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import BinaryIO
 
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.trace.capture import Capture
@@ -43,10 +45,18 @@ def export(capture: Capture, path: Path, format_name: str) -> ExportedRequests:
             f"{capture.folder}: no table of requests: it was made without a tracer (joj bench)",
             "trace the workload (joj trace -- COMMAND), or run it in the lab (joj run, joj bill)",
         )
+    with whole_file(path) as stream:
+        exported: ExportedRequests = FORMATS[format_name].write(capture, stream)
+    return exported
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a stream whose contents are at a path once it is written whole, and not before."""
     temporary = path.with_name(f".{path.name}.partial")
     try:
         with temporary.open("wb") as stream:
-            exported: ExportedRequests = FORMATS[format_name].write(capture, stream)
+            yield stream
         os.replace(temporary, path)
     except OSError as error:
         raise MachineError(
@@ -55,4 +65,3 @@ def export(capture: Capture, path: Path, format_name: str) -> ExportedRequests:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-    return exported
