@@ -137,9 +137,8 @@ def _run_fields(name: str, fields: Sequence[Field], options: Mapping[str, Any]) 
     )
     workload = next(field.default for field in fields if field.name == "workload")
     assert workload is not None
-    given = {"workload": workload, **chosen}
-    recorded, note = recorded_settings(given)
-    settings = live_settings({**recorded, **given}, where)
+    recorded, note = recorded_settings(chosen)
+    settings = live_settings({"workload": workload, **recorded, **chosen}, where)
     seeds = range(options["seed"], options["seed"] + options["repeat"])
     bench = Bench(f"bench-{name}", options["directory"], settings, seeds)
     out: Path | None = options["out"]

@@ -18,7 +18,7 @@ from jojlab.guest.program_files import found_program
 from jojlab.model.field import FieldKind, Value
 from jojlab.model.fields import BY_NAME
 from jojlab.model.workloads import with_group
-from jojlab.model.workloads.sqlite import SCRIPTS
+from jojlab.model.workloads.sqlite import SCRIPTS, SQL_RECORDED
 from jojlab.recording import sql_settings
 
 
@@ -102,7 +102,7 @@ def recorded_settings(given: Mapping[str, object]) -> tuple[dict[str, Value], st
     """
     path = Path(str(given.get("scripts", ""))) / sql_settings.NAME
     if (
-        given.get("workload") not in with_group(SCRIPTS)
+        given.get("workload", SQL_RECORDED) not in with_group(SCRIPTS)
         or not given.get("scripts")
         or not path.is_file()
     ):
@@ -119,6 +119,10 @@ def recorded_settings(given: Mapping[str, object]) -> tuple[dict[str, Value], st
     recorded = {name: value for name, value in found.items() if name not in given}
     words = ", ".join(f"{name}={value}" for name, value in recorded.items())
     note = f"settings of {path}: {words or 'none'}"
-    if options := [f"{name}={given[name]}" for name in found if name in given]:
+    if options := [
+        f"{name}={given[name]}"
+        for name, value in found.items()
+        if str(given.get(name, value)) != str(value)
+    ]:
         note += f"; by option, in the place of the recorded ones: {', '.join(options)}"
     return recorded, note

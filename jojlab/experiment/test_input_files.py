@@ -152,6 +152,8 @@ def test_settings_of_the_folder_are_taken_where_no_option_is_given(tmp_path: Pat
     assert "journal_mode=wal" in note
     assert note.endswith("; by option, in the place of the recorded ones: synchronous=full")
     assert recorded_settings({**given, "workload": "sqlite-insert"}) == ({}, "")
+    assert recorded_settings({"scripts": str(tmp_path)})[0]["workload"] == "sql-recorded"
+    assert "workload=sql" in recorded_settings({**given, "workload": "sql"})[1].partition(";")[2]
 
 
 @pytest.mark.parametrize("line", ['device = "x"', 'journal_mode = "no"', "journal_mode ="])

@@ -58,7 +58,7 @@ _FIELDS: Mapping[str, tuple[str, str, str]] = {
     "wal_autocheckpoint": ("wal_autocheckpoint_pages", "1000", "DEFAULT_WAL_AUTOCHECKPOINT"),
 }
 # No other field of a case is the app's.
-CASE_FIELDS = tuple(name for name, _, _ in _FIELDS.values())
+CASE_FIELDS = ("workload", *(name for name, _, _ in _FIELDS.values()))
 _NUMBERS = ("page_size", "wal_autocheckpoint")
 # Those that a file keeps from its first commit on, but for a VACUUM (sqlite.org/pragma.html).
 _OF_THE_FILE = ("page_size", "auto_vacuum")
@@ -112,6 +112,7 @@ def lines(connections: Sequence[ConnectionSettings]) -> Iterator[str]:
     }
     yield "# The settings of SQLite that the recorded program had, as fields of a case. joj bill,"
     yield "# joj bench sql and joj advise read them here; an option that is given wins."
+    yield 'workload = "sql-recorded"'
     for name, (case_field, _, _) in _FIELDS.items():
         found: Counter[tuple[str, str]] = Counter()
         for it in connections:
