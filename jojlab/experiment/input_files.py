@@ -69,6 +69,12 @@ def check_inputs(case: Case, where: str) -> None:
         is_folder = kind in (FieldKind.FOLDER, FieldKind.SOURCES)
         if is_folder and not path.is_dir():
             raise UseError(f"{where}: {name} = {value!r}: {path} is no folder", "name a folder")
+        if name == "scripts" and not any(path.glob("transaction*.sql")):
+            raise UseError(
+                f"{where}: {name} = {value!r}: {path} has no transaction.sql and no "
+                "transaction-NAME.sql",
+                "add one; of a recording, name the folder that joj export --format sql wrote",
+            )
         if not is_folder and not path.is_file():
             if kind is FieldKind.PROGRAM or not path.is_dir():
                 what = "is no file" if kind is FieldKind.PROGRAM else "is no file or folder"

@@ -190,10 +190,12 @@ def test_scripts_that_go_round_have_a_length_and_recorded_ones_have_none(tmp_pat
         ("", "sql needs scripts = FOLDER"),
         ('scripts = "app"\npage_size_bytes = 1000\n', "no power of two"),
         ('scripts = "nowhere"\n', "is no folder"),
+        ('scripts = "empty"\n', "has no transaction.sql and no transaction-NAME.sql"),
         ('scripts = "../app"\n', "not beneath the experiment's folder"),
         ('scripts = "app"\nvalue_bytes = 7\n', "sql has no field value_bytes"),
     ],
 )
 def test_what_cannot_run_is_told(tmp_path: Path, more: str, words: str) -> None:
+    (tmp_path / "empty").mkdir()
     with pytest.raises(UseError, match=words):
         plan_sql_scripts(tmp_path, "sql", more)
