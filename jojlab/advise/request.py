@@ -123,7 +123,7 @@ def advice_request(
         why = f"is of {', '.join(with_group(ROWS))}, and the workload is {present['workload']}"
         if workload_of(present).has(ROWS):
             why = f"chooses `statements`, which --fixed statements={present['statements']} keeps"
-        raise UseError(f"--most-rows {why}", "give one of them")
+        raise UseError(f"--most-rows {why}", "leave out --most-rows")
     shares = _shares(settings, present, reopened_share)
     for regime in shares:
         if why := impossible({**present, **({"regime": regime} if regime else {})}):
