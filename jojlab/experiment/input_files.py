@@ -100,16 +100,16 @@ def _outside(name: str, value: Value, where: str) -> UseError:
     )
 
 
-def recorded_settings(given: Mapping[str, object]) -> tuple[dict[str, Value], str]:
-    """Return the fields that the folder of scripts has, and that are not given; and a sentence that
+def recorded_settings(fields: Mapping[str, object]) -> tuple[dict[str, Value], str]:
+    """Return the fields that the folder of scripts has, and that `fields` lack; and a sentence that
     says which they are, empty where the folder has none.
 
     Raises UseError for a file that is not as it should be.
     """
-    path = Path(str(given.get("scripts", ""))) / sql_settings.NAME
+    path = Path(str(fields.get("scripts", ""))) / sql_settings.NAME
     if (
-        given.get("workload", SQL_RECORDED) not in with_group(SCRIPTS)
-        or not given.get("scripts")
+        fields.get("workload", SQL_RECORDED) not in with_group(SCRIPTS)
+        or not fields.get("scripts")
         or not path.is_file()
     ):
         return {}, ""
@@ -122,13 +122,13 @@ def recorded_settings(given: Mapping[str, object]) -> tuple[dict[str, Value], st
                 f"drop it; there are {', '.join(sql_settings.CASE_FIELDS)}",
             )
         found[name] = BY_NAME[name].check(value, str(path))
-    recorded = {name: value for name, value in found.items() if name not in given}
+    recorded = {name: value for name, value in found.items() if name not in fields}
     words = ", ".join(f"{name}={value}" for name, value in recorded.items())
     note = f"settings of {path}: {words or 'none'}"
     if options := [
-        f"{name}={given[name]}"
+        f"{name}={fields[name]}"
         for name, value in found.items()
-        if str(given.get(name, value)) != str(value)
+        if str(fields.get(name, value)) != str(value)
     ]:
         note += f"; by option, in the place of the recorded ones: {', '.join(options)}"
     return recorded, note

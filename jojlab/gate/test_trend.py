@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,24 @@ def test_a_trend_shows_the_commit_that_changed_a_value_last(tmp_path: Path) -> N
 def test_what_was_not_measured_is_no_point(tmp_path: Path) -> None:
     assert trend_point([verdict(tmp_path, None)], tmp_path) == TrendPoint("", ())
     assert trend_lines((), [verdict(tmp_path / "again", None)]) == ()
+
+
+def test_a_run_of_changed_files_is_not_laid_to_the_commit(tmp_path: Path) -> None:
+    def git(words: str) -> str:
+        own = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+        return subprocess.run(
+            [*own, *words.split()], check=True, capture_output=True
+        ).stdout.decode()
+
+    (tmp_path / "app.py").write_text("1")
+    for words in ("init -q", "add .", "commit -qm base", "tag v1"):
+        git(words)
+    commit = git("rev-parse --short=12 HEAD").strip()
+    assert trend_point([], tmp_path).commit == commit
+    (tmp_path / "gate-trend.jsonl").write_text("")
+    assert trend_point([], tmp_path).commit == commit
+    (tmp_path / "app.py").write_text("2")
+    assert trend_point([], tmp_path).commit == f"{commit}-dirty"
 
 
 def test_a_line_that_is_no_point_is_named_and_nothing_is_written(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from jojlab.model.figures import Number
 
 # A trend is read whole: of a longer file only the end is.
 LONGEST_BYTES = 4 * 1024**2
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+# By no tag.
+_DESCRIBE = ("describe", "--always", "--dirty", "--abbrev=12", "--exclude", "*")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}(-dirty)?")
 
 
 class TrendValue(Struct, frozen=True):
@@ -29,7 +31,9 @@ class TrendValue(Struct, frozen=True):
 
 
 class TrendPoint(Struct, frozen=True):
-    """One run of the gate. `commit` is of the checkout's Git; empty where there is none."""
+    """One run of the gate. `commit` is of the checkout's Git, with -dirty where its files differ
+    from that; empty where there is none.
+    """
 
     commit: str
     values: tuple[TrendValue, ...]
@@ -48,7 +52,7 @@ def _commit(folder: Path) -> str:
     """Return the commit that is checked out; empty where Git knows none."""
     try:
         answer = subprocess.run(
-            ["git", "-C", str(folder), "rev-parse", "--short=12", "HEAD"],
+            ["git", "-C", str(folder), *_DESCRIBE],
             capture_output=True,
             text=True,
             check=False,
