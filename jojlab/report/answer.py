@@ -158,7 +158,8 @@ def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> s
     words = f"{live_subject(program)} made {amounts} in {duration(live.traced_ns)}: one takes {p50}"
     sent = median.get("bytes_per_commit")
     each = " or ".join(one for found, one in ((commits, "commit"), (syncs, "sync")) if found)
-    sends = f"; {size(sent)} sent per {each}." if sent else "."
+    moved = "sent" if _sends(result) == "sends" else "moved"
+    sends = f"; {size(sent)} {moved} per {each}." if sent else "."
     whole = f"{words} (p99 {p99}){sends}"
     return whole if len(whole) <= MOST_COLUMNS else words + sends
 
@@ -280,9 +281,15 @@ def _cost(result: Answer) -> str:
         return f"{words}: {number(median['throughput_tps'])} a second; its I/O was not traced."
     if not median["requests_per_commit"]:
         return f"{words} and sends nothing to the device."
-    words += f" and sends {size(median['bytes_per_commit'])} to the device"
+    words += f" and {_sends(result)} {size(median['bytes_per_commit'])}"
+    words += " to the device" * (_sends(result) == "sends")
     share = result.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
     return f"{words}{f', {percent(share[1])} of it deferred' if share and share[1] else ''}."
+
+
+def _sends(result: Answer) -> str:
+    """Return the verb of the bytes of a commit: what is read is not sent to the device."""
+    return "moves" if result.read_share >= _TOLD_READS else "sends"
 
 
 def _apart(case: CaseSummary) -> str:
@@ -402,7 +409,7 @@ def _range(result: Answer) -> str:
     sent = result.ends("bytes_per_commit")
     if not sent:
         return f"{words} in {cases} Their I/O was not traced."
-    words += f" and sends {range_words(sent, size)}"
+    words += f" and {_sends(result)} {range_words(sent, size)}"
     deferred = result.share_ends("deferred_bytes_per_commit", "bytes_per_commit")
     if deferred and deferred[1]:
         words += f" (up to {percent(deferred[1])} deferred)"

@@ -180,7 +180,9 @@ def test_bytes_that_are_read_are_not_called_written(tmp_path: Path) -> None:
         builder.request([("data", "", database, 4096)], operation="read")
 
     builder.transaction(body)
-    assert "25 % of the bytes are read." in answer_lines(summarise(run_of(tmp_path, builder)))
+    lines = answer_lines(summarise(run_of(tmp_path, builder)))
+    assert lines[0].endswith(" and moves 16 KiB.")
+    assert "25 % of the bytes are read." in lines
 
 
 def test_what_is_not_known_is_not_called_safe(summary: RunSummary) -> None:
