@@ -43,6 +43,7 @@ def test_the_journal_s_requests_go_to_its_device_and_are_known(
         assert counted[source] == len(traced) > 0
 
 
+@pytest.mark.full
 def test_ext4_takes_fast_commit_and_xfs_a_larger_log(
     cache: Cache, image: Image, tmp_path: Path
 ) -> None:
