@@ -52,9 +52,9 @@ class ScriptCounts:
     def lines(self) -> Iterator[str]:
         """Yield what was left out, a line each."""
         for reason, count in self.left_out.most_common():
-            yield f"left out: {count} {reason}"
+            yield f"left out: {reason} ({count})"
         for reason, count in self.missing.most_common():
-            yield f"incomplete: left out: {count} {reason}"
+            yield f"incomplete: left out: {reason} ({count})"
         for path in self.there_before:
             yield (
                 f"incomplete: {path} was there before: put what it held then into setup.sql "

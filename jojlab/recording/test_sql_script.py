@@ -38,7 +38,7 @@ def test_a_statement_ends_whatever_stands_behind_it() -> None:
     assert (counts.statements, counts.left_out) == (3, {"comments alone": 2})
     assert counts.is_whole
     counts, _ = script("")
-    assert counts.left_out == {"openings of blobs, which are no statements": 1}
+    assert list(counts.lines()) == ["left out: openings of blobs, which are no statements (1)"]
 
 
 def test_what_a_script_does_not_take_is_counted_and_stands_there_as_a_comment() -> None:
