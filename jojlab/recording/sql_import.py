@@ -101,6 +101,8 @@ def _read(path: Path) -> str:
         what = "UTF-16" if is_wide else "UTF-8"
         remedy = "convert it: iconv -t UTF-8"
         raise UseError(f"{path}:{line}: byte {error.start} is no {what}", remedy) from error
+    if text.startswith(("--! connection ", "--! database ")):
+        raise UseError(f"{path}: already a script of joj's", f"play it: --scripts {path.parent}")
     sql_text.refuse_swallowed(text, str(path))
     return text
 

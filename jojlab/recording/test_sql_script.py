@@ -144,6 +144,12 @@ def imported(tmp_path: Path, text: str | bytes) -> list[str]:
     return list(sql_import.statements(path))
 
 
+@pytest.mark.parametrize("head", ["connection 0", "database a.db"])
+def test_a_script_of_our_own_is_not_imported_without_its_values(head: str, tmp_path: Path) -> None:
+    with pytest.raises(UseError, match="already a script of joj"):
+        imported(tmp_path, f"--! {head}\n--! bind 1\nINSERT INTO t VALUES (?);\n")
+
+
 def test_lines_are_statements_where_semicolons_are_missing(tmp_path: Path) -> None:
     text = "BEGIN EXCLUSIVE;\nINSERT INTO t VALUES('a;b')\nselect 1\nCOMMIT;\n"
     assert imported(tmp_path, text) == text.splitlines()
