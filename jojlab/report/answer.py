@@ -189,8 +189,10 @@ def _owners(live: LiveTrace, subject: str) -> str:
         f"{nobody} to it"]  # fmt: skip
     if unknown:
         parts.append(f"{'w' if others else 'W'}hose {size(unknown)} are is not known")
-    if live.counted_bytes is not None:
-        parts.append(f"the kernel counted {size(live.counted_bytes)} in all")
+    # Of a trace without a command the kernel's count may begin after the rows.
+    counted = live.counted_bytes
+    if counted is not None and counted >= live.watched.write_bytes + others + unknown:
+        parts.append(f"the kernel counted {size(counted)} in all")
     if live.lifetime_bytes is not None:
         parts.append(f"the disk itself {size(live.lifetime_bytes)}, in steps of 500 KiB")
     return sentence(parts)

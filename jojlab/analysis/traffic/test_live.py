@@ -177,6 +177,13 @@ def test_nobody_else_wrote_is_not_said_where_the_writer_is_not_known(tmp_path: P
     assert words in answer_lines(summarise(run_of(tmp_path, builder)))
 
 
+def test_a_count_that_is_less_than_its_parts_is_not_of_all(tmp_path: Path) -> None:
+    builder = live_capture()
+    builder.tables["counters"][-1]["value"] = 300 * KIB
+    lines = answer_lines(summarise(run_of(tmp_path, builder)))
+    assert "Others wrote 8 KiB to it; whose 4 KiB are is not known." in lines
+
+
 def test_what_a_device_did_not_get_by_the_end_is_not_made_a_pace(tmp_path: Path) -> None:
     builder = live_capture()
     builder.tables["writers"][0]["write_bytes"] = 900 * KIB
