@@ -230,3 +230,49 @@ def test_everybodys_commits_are_counted_for_a_time(loop: Loop, tmp_path: Path) -
     found = {Path(each["path"]).name: each["commits"] for each in program["database_files"]}
     assert [found["truncate.db"], found["truncate.db-second"]] == done["files"]
     assert found["delete.db"] > 0
+
+
+@pytest.mark.parametrize("traced", ["ext4", "btrfs"])
+def test_commits_on_a_btrfs_of_another_disk_are_not_counted(tmp_path: Path, traced: str) -> None:
+    """Its number is of no device: its disks are found by its mount."""
+    tables = tmp_path / "tables"
+    folders = [tmp_path / name for name in ("traced", "other")]
+    for folder in folders:
+        folder.mkdir()
+    with mounted(traced, folders[0]) as loop, mounted("btrfs", folders[1]) as other:
+        trace = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables)]
+        app = [sys.executable, str(APP), str(other.directory), "4", "wal"]
+        subprocess.run([*trace, "--", *app], timeout=HANG_S, check=True, capture_output=True)
+    assert manifest(tables)["watch"]["commits"] == 0
+
+
+# Opens a database so often, and says so.
+HOLDER = """
+import sys
+files = [open(sys.argv[1]) for _ in range(int(sys.argv[2]))]
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_the_disk_counts_from_when_requests_have_rows(loop: Loop, tmp_path: Path) -> None:
+    """The files that everybody has open are looked at meanwhile, which takes its time."""
+    tables = tmp_path / "tables"
+    own = [sys.executable, str(APP), str(loop.directory / "own"), "1", "truncate"]
+    subprocess.run(own, timeout=HANG_S, check=True, capture_output=True)
+    database = str(loop.directory / "own" / "truncate.db")
+    trace = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables)]
+    holder = [sys.executable, "-c", HOLDER, database, "900"]
+    pipe = subprocess.PIPE
+    with contextlib.ExitStack() as beside:
+        for _ in range(20):
+            process = beside.enter_context(subprocess.Popen(holder, stdin=pipe, stdout=pipe))
+            assert process.stdout
+            assert process.stdout.readline() == b"ready\n"
+        beside.enter_context(neighbour(loop))
+        subprocess.run([*trace, "--duration", "1"], timeout=HANG_S, check=True, capture_output=True)
+    writes = [row for row in rows(tables, "requests") if row["operation"] == "write"]
+    seen = sum(row["length_bytes"] for row in writes)
+    [counted] = [row["value"] for row in rows(tables, "counters") if row["name"] == "write_bytes"]
+    # Between the two lie a few milliseconds.
+    assert counted > 0.9 * seen > 0

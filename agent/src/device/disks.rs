@@ -101,12 +101,17 @@ impl FilesystemPlaces {
     }
 
     /// Return whether a filesystem may be on the disks. Of one whose number is of no device, as of
-    /// Btrfs, that is not known; nor of 0.
+    /// Btrfs, that is not known where this process does not see it mounted and some Btrfs is on
+    /// them; nor of 0.
     pub fn may_hold(&mut self, filesystem: u32) -> bool {
-        if filesystem >> 20 == 0 {
+        if filesystem == 0 {
             return true;
         }
-        let look = || sysfs::disk_number(filesystem).is_ok_and(|disk| self.disks.contains(&disk));
+        let disks = &self.disks;
+        let look = || match filesystem >> 20 {
+            0 => !disks_of_number(filesystem).unwrap_or_else(members).is_disjoint(disks),
+            _ => sysfs::disk_number(filesystem).is_ok_and(|disk| disks.contains(&disk)),
+        };
         *self.known.entry(filesystem).or_insert_with(look)
     }
 
@@ -160,6 +165,24 @@ fn disks_of_mount(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
         return Err(WrongUse(message).into());
     }
     Ok(BTreeSet::from([whole_disk(mount.filesystem)?]))
+}
+
+/// The disks of all filesystems that list their devices in /sys/fs.
+fn members() -> BTreeSet<u32> {
+    let folders = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    folders("/sys/fs".into())
+        .flat_map(|kind| folders(kind.path()))
+        .flat_map(|filesystem| folders(filesystem.path().join("devices")))
+        .filter_map(|device| fs::read_to_string(device.path().join("dev")).ok())
+        .filter_map(|text| whole_disk(sysfs::parse_number(text.trim())?).ok())
+        .collect()
+}
+
+/// The disks of a mounted filesystem by its number; None where they cannot be found.
+fn disks_of_number(filesystem: u32) -> Option<BTreeSet<u32>> {
+    let mounts = mounts().ok()?;
+    let mount = mounts.iter().find(|mount| mount.filesystem == filesystem)?;
+    disks_of_mount(mount).ok()
 }
 
 /// The disks of a filesystem that lists its devices in /sys/fs, as Btrfs does.

@@ -144,11 +144,12 @@ impl Session {
         totals_alone: bool,
     ) -> anyhow::Result<Counted> {
         self.tracer.start_live(disks, backlog, totals_alone)?;
-        self.commits.iter_mut().try_for_each(Commits::start)?;
         // What completed just before is in the counters by then.
         std::thread::sleep(SETTLE);
         let counted = Counted::now(disks);
         self.tracer.begin_counting(counted.read);
+        // After it, since requests have rows by now, and this looks at all files that are open.
+        self.commits.iter_mut().try_for_each(Commits::start)?;
         Ok(counted)
     }
 
