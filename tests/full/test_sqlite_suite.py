@@ -44,8 +44,10 @@ STOCK_CPU_SECONDS, VFS_CPU_SECONDS = 10, 60
 SIZE = "the case wants a WAL as long as its frames are"
 KEPT = "the case wants no WAL when the database is closed"
 COUNT = "the case counts SQLite's own syncs, of which the VFS makes those of the WAL itself"
+PAGER = "the case counts the bytes of a pager, of which the VFS's open files are a part"
 NAME = "the file leaves at once where the default VFS is not called unix"
 WAL: dict[str, tuple[str, ...]] = {
+    "dbstatus": (PAGER,),
     "e_walckpt": (SIZE,),
     "e_walhook": (SIZE,),
     "incrvacuum2": (SIZE,),
