@@ -108,12 +108,12 @@ def short_line(cases: Sequence[CaseSummary]) -> str:
 
 
 def unjudged_line(failures: Mapping[str, str]) -> str:
-    """Return what says that guests failed, by their names; empty where none did."""
+    """Return what says which judgings failed, by their names; empty where none did."""
     if not failures:
         return ""
     first, *rest = failures
     more = f", and {text.integer(len(rest), 'other')}" if rest else ""
-    return f"Not judged, as the guest failed: {first}{more}."
+    return f"Failed, and so not judged: {first}{more}."
 
 
 def outcome_words(case: CaseSummary) -> str:

@@ -150,12 +150,12 @@ def test_the_answer_counts_cases_and_calls_none_safe() -> None:
     assert short_line([case(None)]) == "No case was judged."
 
 
-def test_the_answer_names_a_guest_that_failed_and_counts_the_others() -> None:
+def test_the_answer_names_a_judging_that_failed_and_counts_the_others() -> None:
     assert unjudged_line({}) == ""
     one = {"wal: fsync main.db 3, seed 1": "Input/output error"}
-    assert unjudged_line(one) == "Not judged, as the guest failed: wal: fsync main.db 3, seed 1."
+    assert unjudged_line(one) == "Failed, and so not judged: wal: fsync main.db 3, seed 1."
     two = {"wal, seed 1": "it did not boot", "wal, seed 2": "it did not boot"}
-    assert unjudged_line(two) == "Not judged, as the guest failed: wal, seed 1, and 1 other."
+    assert unjudged_line(two) == "Failed, and so not judged: wal, seed 1, and 1 other."
 
 
 @pytest.mark.parametrize(
