@@ -32,6 +32,7 @@ from jojlab.report.shared.short_answer import (
     count,
     duration,
     fit_lines,
+    incomplete_line,
     number,
     percent,
     range_words,
@@ -49,6 +50,7 @@ _LONG_NS = 300_000_000_000
 _SHORT_NS = 10_000_000_000
 # A share of the bytes that may be left out of a line for want of room.
 _UNTOLD = 0.1
+_CUTS_OPTION = " (--durability)"
 
 
 def answer_lines(
@@ -317,7 +319,8 @@ def _where(result: Answer) -> str:
     full = sentence((part + why for part, why in zip(parts, reasons, strict=True)), between=", ")
     # A reason is not told at the cost of what matters more.
     untold = sum(share.bytes for share, part in zip(moved, parts, strict=True) if part not in full)
-    return full if untold <= whole * _UNTOLD else sentence(parts, between=", ")
+    is_fitting = len(full) <= MOST_COLUMNS and untold <= whole * _UNTOLD
+    return full if is_fitting else sentence(parts, between=", ")
 
 
 def _reads_and_discards(result: Answer) -> str:
@@ -458,7 +461,9 @@ def _cheapest(result: Answer) -> str:
         f"{each.case['regime']}: {duration(each.figures.median['latency_ns_p50'])}"
         for each in best.regimes
     ]
-    return sentence([f"{words}: {best.case.label}, {number(best.times)} times as fast", *regimes])
+    times = f"{number(best.times)} times as fast"
+    named = f"{words}: {best.case.label}, {times}"
+    return sentence([named if len(named) < MOST_COLUMNS else f"{words}: {times}", *regimes])
 
 
 def _safety(cases: Sequence[CaseSummary], reach: str = "") -> str:
@@ -492,8 +497,12 @@ def _safety(cases: Sequence[CaseSummary], reach: str = "") -> str:
     cuts = _power_cuts_verdict(cases)
     if not case.hazards:
         return f"Safe by the manuals{reach}; {cuts}."
-    risks = (hazards.manuals(case, has_room=has_room) for has_room in (True, False))
-    lines = [f"At risk by the manuals: {risk}; {cuts}." for risk in risks]
+    risk, counted = (hazards.manuals(case, has_room=has_room) for has_room in (False, True))
+    lines = (
+        f"At risk by the manuals: {counted}; {cuts}.",
+        f"At risk by the manuals: {risk}; {cuts}.",
+        f"At risk: {risk}; {cuts.removesuffix(_CUTS_OPTION)}.",
+    )
     return next((line for line in lines if len(line) <= MOST_COLUMNS), lines[-1])
 
 
@@ -516,7 +525,7 @@ def _power_cuts_verdict(cases: Sequence[CaseSummary]) -> str:
     if not tested:
         # Power is cut of cases of the lab.
         can_be = all("filesystem" in case.case for case in cases)
-        return "power cuts were not tested" + " (--durability)" * can_be
+        return "power cuts were not tested" + _CUTS_OPTION * can_be
     if len(cases) == 1:
         [case] = cases
         return f"after power cuts not refuted: {durability.outcome_words(case)}"
@@ -562,12 +571,13 @@ def _traffic_lines(
 
 
 def _incomplete(summary: RunSummary) -> str:
-    """Say how much is missing, and what of the first; empty where nothing is."""
-    lines = []
-    if lacking := summary.incomplete:
-        of = f"{len(lacking)} of {len(summary.cases)} cases lack data, {lacking[0].label}: "
-        lines.append(of * (len(summary.cases) > 1) + "; ".join(lacking[0].missing.in_words))
+    """Say how many cases lack something, and what the first lacks; empty where none does."""
+    missing = []
     for status in ("failed", "pending"):
         if cases := [case for case in summary.cases if case.status == status]:
-            lines.append(f"{text.integer(len(cases), 'case')} {status}")
-    return f"Incomplete: {'; '.join(lines)}." if lines else ""
+            missing.append(f"{text.integer(len(cases), 'case')} {status}")
+    if lacking := summary.incomplete:
+        of = f"{len(lacking)} of {len(summary.cases)} cases lack data, {lacking[0].label}: "
+        first, *others = lacking[0].missing.in_words
+        missing += [of * (len(summary.cases) > 1) + first, *others]
+    return incomplete_line(missing)

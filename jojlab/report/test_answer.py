@@ -120,7 +120,8 @@ def test_an_answer_has_at_most_six_lines_that_fit(summary: RunSummary) -> None:
     lines = answer_lines(replace(summary, cases=named))
     assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= MOST_COLUMNS
-    assert lines[-1].startswith("Incomplete: 3 of 3 cases lack data, xxx")
+    assert lines[-1] == "Incomplete: 3 of 3 cases lack data (and more)."
+    assert not any("…" in line for line in lines)
 
 
 def test_what_is_missing_is_in_the_answer(summary: RunSummary) -> None:
@@ -130,6 +131,12 @@ def test_what_is_missing_is_in_the_answer(summary: RunSummary) -> None:
     failed = replace(summary.cases[2], status="failed", reason="the guest panicked")
     told = answer_lines(replace(summary, cases=(*summary.cases[:2], failed)))
     assert told[-1] == "Incomplete: 1 case failed."
+    wordy = replace(one.cases[0], missing=Completeness(7, 9, ("a reason of many words, " * 3,) * 4))
+    told = answer_lines(replace(summary, cases=(wordy, failed)))
+    assert told[-1] == (
+        f"Incomplete: 1 case failed; 1 of 2 cases lack data, {wordy.label}: 7 events lost; "
+        "and 5 more."
+    )
 
 
 def test_risks_and_power_cuts_are_said_as_they_were_seen(tmp_path: Path) -> None:
@@ -154,6 +161,11 @@ def test_risks_and_power_cuts_are_said_as_they_were_seen(tmp_path: Path) -> None
     assert (
         "At risk by the manuals: last commits; power cuts were not tested (--durability)." in told
     )
+    kinds = (Harm.TRANSACTION, Harm.DATABASE, Harm.FILESYSTEM, Harm.STALE_DATA)
+    added = (*risky.hazards, *(Hazard(kind, WAL_NORMAL) for kind in kinds))
+    told = answer_lines(replace(summary, cases=(replace(risky, hazards=added),)))
+    risks = "last commits, atomicity, database, filesystem, contents"
+    assert f"At risk: {risks}; power cuts were not tested." in told
 
 
 def test_discarded_bytes_are_not_called_data(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from jojlab.report.shared.short_answer import (
     count,
     duration,
     fit_lines,
+    incomplete_line,
     number,
     percent,
     print_answer,
@@ -44,7 +45,7 @@ def fleet_lines(study: FleetStudy) -> tuple[str, ...]:
             (0, _settings(study)),
             (1, "" if lost else "Nothing that was observed is missing."),
         ],
-        sentence(lost, "Incomplete: "),
+        incomplete_line(lost),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,6 +14,8 @@ from jojlab.report.shared import text
 MOST_LINES = 6
 MOST_COLUMNS = 100
 _DIGITS = 3
+_INCOMPLETE = "Incomplete: "
+_MORE = " (and more)."
 
 # A line with its rank: the lines of the highest rank are left out where there are too many.
 RankedLine = tuple[int, str]
@@ -24,7 +27,7 @@ def fit_lines(lines: Iterable[RankedLine], incomplete: str = "") -> tuple[str, .
     room = MOST_LINES - bool(incomplete)
     places = sorted(sorted(range(len(filled)), key=lambda place: filled[place][0])[:room])
     shown = [filled[place][1] for place in places]
-    return tuple(_cut(line) for line in (*shown, incomplete) if line)
+    return tuple(_fit(line) for line in (*shown, incomplete) if line)
 
 
 def print_answer(console: Console, lines: Iterable[str]) -> None:
@@ -46,9 +49,38 @@ def sentence(parts: Iterable[str], begin: str = "", between: str = "; ") -> str:
     return f"{line}." if line else ""
 
 
-def _cut(line: str) -> str:
-    """Return a line that is no longer than MOST_COLUMNS: names may be of any length."""
-    return line if len(line) <= MOST_COLUMNS else f"{line[: MOST_COLUMNS - 1]}…"
+def incomplete_line(missing: Sequence[str]) -> str:
+    """Return what is missing, the first first, in a line: what it has no room for is counted. Empty
+    where nothing is missing.
+    """
+    if not missing:
+        return ""
+    for told in range(len(missing), 0, -1):
+        left = len(missing) - told
+        more = f"; and {left} more" if left else ""
+        line = f"{_INCOMPLETE}{'; '.join(missing[:told])}{more}."
+        if len(line) <= MOST_COLUMNS:
+            return line
+    counted = f"{_INCOMPLETE}{count(len(missing), 'reason')}, too long for this line."
+    return next(_heads(line, len(_INCOMPLETE)), counted)
+
+
+def _fit(line: str) -> str:
+    """Return a line that is no longer than MOST_COLUMNS: the clauses that fit, in whole words. Of a
+    name that is longer than a line alone the end is left out.
+    """
+    if len(line) <= MOST_COLUMNS:
+        return line
+    return next(_heads(line), f"{line[: MOST_COLUMNS - 1]}…")
+
+
+def _heads(line: str, least: int = 0) -> Iterator[str]:
+    """Yield the beginnings of a sentence that fit and end with a clause, the longest first."""
+    for end in reversed([match.start() for match in re.finditer(r"[;:,] | \(", line)]):
+        head = line[:end]
+        is_whole = head.count("(") == head.count(")")
+        if is_whole and least < end <= MOST_COLUMNS - len(_MORE):
+            yield head + _MORE
 
 
 def range_words(ends: tuple[Number, Number], formatter: Callable[[Number], str]) -> str:
