@@ -100,12 +100,15 @@ class Space:
 
     @cached_property
     def left_out(self) -> dict[str, tuple[Hazard, ...]]:
-        """Return the filesystems on which nothing is allowed, each with the least that is risked
-        there.
+        """Return the filesystems, and "wal", with which nothing is allowed, each with the least
+        that is risked there.
         """
         risked: dict[str, list[tuple[Hazard, ...]]] = {}
         for each in self.structures():
-            risked.setdefault(self.filesystem(each), []).append(self.forbidding_hazards(each))
+            found = self.forbidding_hazards(each)
+            risked.setdefault(self.filesystem(each), []).append(found)
+            if dict(each).get("journal_mode") == "wal":
+                risked.setdefault("wal", []).append(found)
         return {name: min(found, key=len) for name, found in risked.items() if all(found)}
 
     @cached_property

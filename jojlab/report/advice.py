@@ -115,8 +115,8 @@ def incomplete(advice: Advice) -> list[str]:
     return [f"{reason} ({', '.join(names)})" for reason, names in advice.incomplete.items()]
 
 
-def excluded_filesystems(space: Space) -> dict[str, str]:
-    """Return why nothing on a filesystem is allowed, by its name."""
+def exclusions(space: Space) -> dict[str, str]:
+    """Return why nothing on a filesystem, or in WAL mode, is allowed, by its name."""
     return {
         name: "; ".join(hazards.hazard_sentences(found)) for name, found in space.left_out.items()
     }
@@ -174,7 +174,7 @@ def advice_json(
         "measured": advice.measured,
         "allowed": len(request.space.candidates),
         "incomplete": incomplete(advice),
-        "left_out": excluded_filesystems(request.space),
+        "left_out": exclusions(request.space),
         "over_limits": advice.over_limits,
         "over_limits_told": over_limits(advice, request) if advice.over_limits else "",
         "not_measured": [
@@ -224,6 +224,7 @@ def advice_lines(advice: Advice, request: AdviceRequest) -> tuple[str, ...]:
         (0, _change(first, request)),
         *(_gain(first, advice.present, request) if first else []),
         (0, _safety(first, request) if first else ""),
+        (2, _no_wal(request.space)),
         (0, _conditions(request)),
     ]
     return fit_lines(lines, missing if lacking else "")
@@ -283,6 +284,11 @@ def _loses(present: Choice, request: AdviceRequest) -> str:
     if present.breaks(space.guarantee, but_torn_blocks=True):
         return "your present settings broke the guarantee after a power cut"
     return "your present settings exceed the limits"
+
+
+def _no_wal(space: Space) -> str:
+    risked = hazards.risk_words(space.left_out.get("wal", ()))
+    return f"WAL is left out, which puts at risk by the manuals: {risked}." if risked else ""
 
 
 def _conditions(request: AdviceRequest) -> str:
@@ -386,8 +392,8 @@ def print_advice(
         )
     if not request.states and request.space.guarantee is not Guarantee.NONE:
         console.print(f"[yellow]{NOT_CUT}[/yellow]")
-    for filesystem, reason in excluded_filesystems(request.space).items():
-        console.print(f"[yellow]left out[/yellow] {escape(f'{filesystem}: {reason}')}")
+    for name, reason in exclusions(request.space).items():
+        console.print(f"[yellow]left out[/yellow] {escape(f'{name}: {reason}')}")
     if advice.over_limits:
         console.print(escape(over_limits(advice, request)))
     for candidate, why in advice.failed.items():

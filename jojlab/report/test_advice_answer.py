@@ -106,6 +106,21 @@ def test_a_dearer_answer_says_what_the_present_settings_lose() -> None:
     assert (speed(0.1), speed(1), speed(12.3)) == ("1/10 ×", "1.0 ×", "12 ×")
 
 
+def test_why_wal_was_left_out_of_several_databases_is_told() -> None:
+    def told(databases: int) -> tuple[list[str], dict[str, str]]:
+        asked = request_of(databases=databases)
+        own = Choice(asked.space.own, SLOW)
+        found = advice_json(Advice(own, [own]), asked, {})
+        return found["in_short"], found["left_out"]
+
+    lines, reasons = told(2)
+    assert lines[-2] == "WAL is left out, which puts at risk by the manuals: atomicity."
+    assert reasons["wal"].startswith("WAL over several databases: a power cut may leave a trans")
+    lines, reasons = told(1)
+    assert not [line for line in lines if "WAL" in line]
+    assert "wal" not in reasons
+
+
 def test_it_has_six_lines_and_a_hundred_columns_and_names_what_is_incomplete() -> None:
     asked = request_of(
         journal_mode="wal", synchronous="normal", value_bytes=3000, key_order="random"
