@@ -106,17 +106,17 @@ def test_a_dearer_answer_says_what_the_present_settings_lose() -> None:
     assert (speed(0.1), speed(1), speed(12.3)) == ("1/10 ×", "1.0 ×", "12 ×")
 
 
-def test_why_wal_was_left_out_of_several_databases_is_told() -> None:
-    def told(databases: int) -> tuple[list[str], dict[str, str]]:
+def test_why_wal_was_left_out_of_several_databases_is_lines_and_reasons() -> None:
+    def lines_and_reasons(databases: int) -> tuple[list[str], dict[str, str]]:
         asked = request_of(databases=databases)
         own = Choice(asked.space.own, SLOW)
         found = advice_json(Advice(own, [own]), asked, {})
         return found["in_short"], found["left_out"]
 
-    lines, reasons = told(2)
+    lines, reasons = lines_and_reasons(2)
     assert lines[-2] == "WAL is left out, which puts at risk by the manuals: atomicity."
     assert reasons["wal"].startswith("WAL over several databases: a power cut may leave a trans")
-    lines, reasons = told(1)
+    lines, reasons = lines_and_reasons(1)
     assert not [line for line in lines if "WAL" in line]
     assert "wal" not in reasons
 
