@@ -106,7 +106,7 @@ def test_a_dearer_answer_says_what_the_present_settings_lose() -> None:
     assert (speed(0.1), speed(1), speed(12.3)) == ("1/10 ×", "1.0 ×", "12 ×")
 
 
-def test_why_wal_was_left_out_of_several_databases_is_lines_and_reasons() -> None:
+def test_an_answer_says_that_wal_was_left_out_of_several_databases() -> None:
     def lines_and_reasons(databases: int) -> tuple[list[str], dict[str, str]]:
         asked = request_of(databases=databases)
         own = Choice(asked.space.own, SLOW)
