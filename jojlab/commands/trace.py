@@ -25,12 +25,12 @@ from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import attend
-from jojlab.report.answer import answer_lines, cheaper_command, live_subject
+from jojlab.report.answer import answer_lines, cheaper_command
 from jojlab.report.bill import print_statement_costs
+from jojlab.report.live_trace import print_live_trace
 from jojlab.report.page import write_report
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
-from jojlab.report.traffic import print_databases, print_live_trace
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import SQL_FOLDER, RunFolder, begin, close
 
@@ -172,10 +172,7 @@ def _print_summary(run: RunFolder, sums: Mapping[str, Any], as_json: bool) -> No
     if case.statements:
         print_statement_costs(console, case.statements)
         click.echo(err=True)
-    if case.live:
-        program: Mapping[str, Any] = next(iter(case.programs.values()), {})
-        print_live_trace(console, case.live, live_subject(program))
-        print_databases(console, program)
+    print_live_trace(console, case)
     if cheaper := cheaper_command(summary):
         click.echo(f"to measure what is cheaper in the lab: {cheaper}", err=True)
     for line in sums.get("details", ()):

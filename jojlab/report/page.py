@@ -26,6 +26,7 @@ from jojlab.report.comparison import case_data, compare_section
 from jojlab.report.durability import safety
 from jojlab.report.experiment import verdict_section
 from jojlab.report.latency import latency_section, throughput_section
+from jojlab.report.live_trace import live_section
 from jojlab.report.memory_model import memory_section
 from jojlab.report.overview import figures_section, overview, warnings
 from jojlab.report.shared import text
@@ -105,6 +106,7 @@ class SectionKind(NamedTuple):
 # In the order of the page. A section is a module and a row.
 SECTIONS = (
     SectionKind("answer", "In short", lambda page: answer_section(page.summary, page.run)),
+    SectionKind("processes", "Processes", lambda page: live_section(page.summary, page.run)),
     SectionKind("multiples", "Time and bytes", lambda page: multiples_section(page.summary)),
     SectionKind(
         "commit", "One commit", lambda page: commits_section(*page[:3]) if page.has_bill else None

@@ -1,5 +1,4 @@
 import base64
-import io
 import json
 import re
 import zlib
@@ -12,17 +11,10 @@ from hypothesis import strategies as st
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.lba_picture import COLUMNS, LbaPicture
-from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
 from jojlab.report.page import report_html
 from jojlab.report.shared import vega
 from jojlab.report.shared.console import QuietConsole
-from jojlab.report.traffic import (
-    DELTA,
-    characterisation_cells,
-    lba_data,
-    print_kinds,
-    print_live_trace,
-)
+from jojlab.report.traffic import DELTA, characterisation_cells, lba_data, print_kinds
 from jojlab.trace.imports.trace_file import import_trace
 from tests.browser import needs_browser, title_in_browser
 from tests.captures import make_run
@@ -167,21 +159,3 @@ def test_a_narrow_page_is_no_wider_than_its_window(tmp_path: Path) -> None:
       }, 50);
     """
     assert title_in_browser(tmp_path, page, script, columns=500) == "true|true|false||true|false"
-
-
-@pytest.mark.parametrize(
-    ("subject", "others"), [("app", "other processes"), (EVERYBODY, "the tracer")]
-)
-def test_processes_of_a_live_trace_have_a_row_where_they_moved_data(
-    subject: str, others: str
-) -> None:
-    processes = (
-        ProcessIo("app", True, write_bytes=8192, writes=2),
-        ProcessIo("trimmer", True, discard_bytes=4096),
-        ProcessIo("other", False, read_bytes=4096, reads=1),
-    )
-    printed = io.StringIO()
-    console = QuietConsole(file=printed, width=100, highlight=False)
-    print_live_trace(console, LiveTrace(1, 2, 8192, None, None, processes), subject)
-    names = [line.split("  ")[0].strip() for line in printed.getvalue().splitlines()]
-    assert [name for name in names if name] == ["process", "app", others, "not known whose"]

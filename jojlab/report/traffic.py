@@ -1,11 +1,10 @@
-"""The kinds of I/O of each case, the places on the device that it went to over time, and the I/O of
-each program of a live trace."""
+"""The kinds of I/O of each case, and the places on the device that it went to over time."""
 
 from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
@@ -17,11 +16,9 @@ from jojlab.analysis.traffic.characterisation import ATTRIBUTES, OPERATIONS, Cha
 from jojlab.analysis.traffic.lba_picture import COLUMNS as PICTURE_COLUMNS
 from jojlab.analysis.traffic.lba_picture import OPERATIONS as PICTURE_OPERATIONS
 from jojlab.analysis.traffic.lba_picture import LbaPicture
-from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
-from jojlab.foundation.printable import printable, printable_name
 from jojlab.report import case_charts
 from jojlab.report.shared import text
-from jojlab.report.shared.console import left, new_table, print_table, right
+from jojlab.report.shared.console import left, print_table, right
 from jojlab.report.shared.template import Section, Specs
 from jojlab.report.shared.vega import COLOURS
 
@@ -256,71 +253,3 @@ def places_section(summary: RunSummary, run: str, pictures: Specs) -> Section | 
     if not found:
         return None
     return Section.render("places", "places", pictures=found)
-
-
-_MOST_PROCESSES = _MOST_DATABASES = 8
-
-
-def print_live_trace(console: Console, live: LiveTrace, subject: str) -> None:
-    """Print the I/O of the watched processes, that of others, and that of nobody known."""
-    table = new_table(*left("process"), *right("written", "writes", "read", "flushes"))
-    # One that discarded blocks alone would be a row of zeros.
-    watched = [
-        each for each in live.processes
-        if each.is_watched and (each.writes or each.read_bytes or each.flushes)
-    ]  # fmt: skip
-    rows = [(each.process, each) for each in watched[:_MOST_PROCESSES]]
-    if further := watched[_MOST_PROCESSES:]:
-        rows.append((f"{len(further)} more", ProcessIo.added(further)))
-    if len(watched) != 1:
-        rows.insert(0, (f"{subject}, in all", live.watched))
-    rows.append(("the tracer" if subject == EVERYBODY else "other processes", live.others))
-    rows.append(("not known whose", live.unknown))
-    for name, io in rows:
-        table.add_row(
-            escape(printable_name(name)),
-            text.size(io.write_bytes),
-            f"{io.writes:,}",
-            text.size(io.read_bytes),
-            f"{io.flushes:,}",
-        )
-    console.print(table)
-
-
-def print_databases(console: Console, program: Mapping[str, Any]) -> None:
-    """Print the settings that databases of a live trace were seen with, those with most commits
-    first; `program` is of the manifest.
-    """
-    databases = [each for each in program.get("database_files") or () if each["commits"]]
-    databases.sort(key=lambda each: -int(each["commits"]))
-    if not databases:
-        return
-    table = new_table(
-        ("commits", "right"), ("journal mode", "left"), ("pages", "right"),
-        ("write calls", "right"), ("database", "left"),
-    )  # fmt: skip
-    for each in databases[:_MOST_DATABASES]:
-        page_bytes = each.get("page_bytes")
-        table.add_row(
-            f"{each['commits']:,}",
-            escape(printable(_modes(each["journal_modes"]))),
-            text.size(page_bytes) if page_bytes else "not seen",
-            text.size(each["write_bytes"]),
-            escape(printable_name(each["path"])),
-        )
-    console.print(table)
-    # The manifest lists a bounded number of databases, and counts the commits of others.
-    further = databases[_MOST_DATABASES:]
-    others = int(program.get("other_database_commits") or 0)
-    if commits := sum(int(each["commits"]) for each in further) + others:
-        named = f" in {text.integer(len(further), 'further database')}" if not others else ""
-        console.print(f"{text.integer(commits, 'commit')} more{named or ' in further databases'}")
-
-
-def _modes(commits: Mapping[str, int]) -> str:
-    """Return journal modes by their commits: wal; or wal 21, delete 1."""
-    in_order = sorted(commits.items(), key=lambda each: -each[1])
-    names = {"none": "no file"}
-    return ", ".join(
-        f"{names.get(mode, mode)}{f' {number}' * (len(commits) > 1)}" for mode, number in in_order
-    )

@@ -1,0 +1,72 @@
+"""The tables of a live trace: the same rows in the terminal and on the page."""
+
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jojlab.analysis.run.summary import CaseSummary, summarise
+from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
+from jojlab.report.live_trace import print_live_trace
+from jojlab.report.page import report_html
+from jojlab.report.shared.console import QuietConsole
+from tests.captures import make_run
+
+PROCESSES = (
+    ProcessIo("app", True, write_bytes=8192, writes=2),
+    ProcessIo("trimmer", True, discard_bytes=4096),
+    ProcessIo("other", False, read_bytes=4096, reads=1),
+)
+
+
+def live_case(**program: Any) -> CaseSummary:
+    live = LiveTrace(1, 2, 8192, None, None, PROCESSES)
+    return CaseSummary("live", "trace", {}, "ok", "", live=live, programs={0: program})
+
+
+def printed(case: CaseSummary) -> list[str]:
+    """Return the lines that a terminal shows, columns separated by two blanks."""
+    stream = io.StringIO()
+    print_live_trace(QuietConsole(file=stream, width=100, highlight=False), case)
+    return [re.sub("  +", "  ", line.strip()) for line in stream.getvalue().splitlines()]
+
+
+def database(path: str, commits: int, **modes: int) -> dict[str, Any]:
+    found = {"path": path, "commits": commits, "journal_modes": modes, "write_bytes": 4096}
+    return {**found, "page_bytes": 1024 if commits > 1 else None}
+
+
+@pytest.mark.parametrize(
+    ("command", "others"), [(["/bin/app"], "other processes"), ([], "the tracer")]
+)
+def test_processes_of_a_live_trace_have_a_row_where_they_moved_data(
+    command: list[str], others: str
+) -> None:
+    assert EVERYBODY not in command
+    names = [line.split("  ")[0] for line in printed(live_case(command=command))]
+    assert names == ["process", "app", others, "not known whose"]
+
+
+def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
+    databases = [database("/a<b.db", 2, wal=2), database("/x.db", 3, delete=1, wal=2)]
+    databases += [database(f"/{number}.db", 1, none=1) for number in range(8)]
+    case = live_case(command=["app"], database_files=databases)
+    lines = printed(case)
+    assert lines[4:7] == [
+        "commits  journal mode  pages  write calls  database",
+        "3  wal 2, delete 1  1 KiB  4 KiB  /x.db",
+        "2  wal  1 KiB  4 KiB  /a<b.db",
+    ]
+    assert lines[7] == "1  no file  not seen  4 KiB  /0.db"
+    assert lines[-1] == "2 commits more in 2 further databases"
+    summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=2))
+    assert 'id="processes"' not in report_html(summary, "run")
+    page = report_html(replace(summary, cases=(case, *summary.cases[1:])), "run")
+    for row in (["app", "8 KiB", "2", "0 KiB", "0"], ["/a&lt;b.db", "wal", "2", "1 KiB", "4 KiB"]):
+        cells = [f">{cell}</td>" for cell in row]
+        assert re.search("".join(f"<td[^>]*{re.escape(cell)}" for cell in cells), page)
+    assert '<p class="soft">2 commits more in 2 further databases.</p>' in page
+    assert '<a href="#processes">Processes</a>' in page
