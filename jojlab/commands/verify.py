@@ -43,6 +43,7 @@ from jojlab.report import hazards, sync_needs
 from jojlab.report.attribution import print_verdicts, short_lines
 from jojlab.report.shared.console import READABLE, print_rows, terminal
 from jojlab.report.shared.short_answer import fit_lines, print_answer
+from jojlab.report.summary import print_durability
 from jojlab.trace.power_cuts import FAULTS, OUTCOMES, FaultKind
 from jojlab.verify.attribution import (
     STACKS,
@@ -454,7 +455,7 @@ def _short_lines(
     if faults is not None:
         lines = fault_words.short_lines(faults)
     else:
-        lines = (words.short_line(cases),) if needs is None else sync_needs.short_lines(needs)
+        lines = words.short_lines(cases) if needs is None else sync_needs.short_lines(needs)
     return fit_lines(enumerate(lines), words.unjudged_line(failures))
 
 
@@ -473,18 +474,9 @@ def _print_durability(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> 
     ]
     console = terminal(READABLE)
     print_rows(console, columns, rows)
-    notes = []
     for case, _ in tested:
-        lines = (
-            words.verdict_sentence(case),
-            words.contradiction(case),
-            words.worst_sentence(case),
-        )
-        text = "; ".join(filter(None, lines))
-        more = (words.needs_sentence(case), words.boot_sentence(case))
-        notes.append(" ".join(filter(None, (f"{case.case_id}: {text}", *more))))
-        notes += [f"{case.case_id}: {line}" for line in words.cause_sentences(case)]
-    notes += [f"{name}: skipped: {reason}" for name, reason in skipped.items()]
+        print_durability(console, case, case.case_id)
+    notes = [f"{name}: skipped: {reason}" for name, reason in skipped.items()]
     if any(found.is_unsafe for _, found in tested):
         notes.append(words.SHARES)
     for note in (*notes, *sorted({words.model_limits(*each) for each in tested})):

@@ -93,18 +93,34 @@ UNCHECKED_DATA = (
 )
 
 
-def short_line(cases: Sequence[CaseSummary]) -> str:
-    """Return the short answer of cases whose power was cut."""
-    tested = [case.durability for case in cases if case.durability]
+def short_lines(cases: Sequence[CaseSummary]) -> tuple[str, ...]:
+    """Return the short answer of cases whose power was cut: the verdict, the worst, its causes."""
+    tested = [(case, case.durability) for case in cases if case.durability]
     if not tested:
-        return "No case was judged."
-    unsafe = sum(found.is_unsafe for found in tested)
-    line = f"Power cuts proved {unsafe or 'none'} of {text.integer(len(tested), 'case')} unsafe"
-    if unsafe < len(tested):
-        states = sum(found.states for found in tested if not found.is_unsafe)
-        line += f"; {len(tested) - unsafe} not refuted in {text.integer(states, 'state')}"
-        line += ", which proves nothing safe"
-    return f"{line}."
+        return ("No case was judged.",)
+    unsafe = [(case, found, found.worst) for case, found in tested if found.worst]
+    kept = [found for _, found in tested if not found.is_unsafe]
+    line = (
+        f"Power cuts proved {len(unsafe) or 'none'} of {text.integer(len(tested), 'case')} unsafe"
+    )
+    if kept:
+        counted = text.integer(sum(found.states for found in kept), "state")
+        line += f"; {len(kept)} not refuted in {counted}, which proves nothing safe"
+    if not unsafe:
+        return (f"{line}.",)
+    case, found, _ = max(unsafe, key=lambda each: each[2].badness)
+    name = "The case" if len(tested) == 1 else f"The worst, {case.case_id},"
+    ruled_out = "; the manuals rule that out" * (case.contradiction == Contradiction.UNPROMISED)
+    return (
+        f"{line}.",
+        f"{name} {outcome_words(case)}{ruled_out}.",
+        f"{_known_needs(found)}." if found.shrunk else "",
+        *(
+            f"In {count:,} of them it is {TORN_BLOCKS[block]}, which any setting here risks."
+            for block, count in found.torn_blocks.items()
+        ),
+        boot_sentence(case),
+    )
 
 
 def unjudged_line(failures: Mapping[str, str]) -> str:
@@ -125,6 +141,11 @@ def outcome_words(case: CaseSummary) -> str:
         return f"{nothing_lost(case)} in {text.integer(result.states, 'state')}"
     worst = f"{result.outcomes[result.worst_outcome]:,} of {text.integer(result.states, 'state')}"
     return f"{_harm(case, result)}: {worst}"
+
+
+def is_of_any_setting(result: Durability) -> bool:
+    """Return whether torn blocks of the filesystem alone did the harm: no setting prevents that."""
+    return 0 < result.harmful == sum(result.torn_blocks.values())
 
 
 def outcome_counts(result: Durability | None) -> str:
@@ -238,18 +259,24 @@ def needs_sentence(case: CaseSummary) -> str:
     result = case.durability
     if result is None or not result.is_unsafe:
         return ""
-    known = f"{result.shrunk:,} of {text.integer(result.harmful, 'harmful state')}"
     if not result.shrunk:
         return "What the harm takes is not known: no harmful state was shrunk."
+    return f"{_known_needs(result)}: the fewest slots whose loss does the harm."
+
+
+def _known_needs(result: Durability) -> str:
+    """Return what harm takes in the states that were shrunk."""
     unneeded = sum(cause.states for cause in result.causes if not cause.smallest.slots)
     ways = (
         (result.torn, "a torn write"),
-        (result.cut_twice, "a second cut during recovery"),
-        (unneeded, "no lost write, as all that had been issued may survive,"),
+        (result.cut_twice, "a second cut"),
+        (unneeded, "no lost write"),
     )
     parts = [f"{words} in {count:,}" for count, words in ways if count]
     shown = f"it takes {', '.join(parts)}" if parts else "none takes a torn write or a second cut"
-    return f"{known} were shrunk to the fewest slots whose loss does the harm: {shown}."
+    were = "was" if result.shrunk == 1 else "were"
+    harmful = text.integer(result.harmful, "harmful state")
+    return f"Of {harmful} {result.shrunk:,} {were} shrunk; {shown}"
 
 
 def boot_sentence(case: CaseSummary) -> str:

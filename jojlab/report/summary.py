@@ -227,7 +227,7 @@ def print_case(console: Console, case: CaseSummary, *, figures: bool = False) ->
         console.print(f"[bold yellow]at risk[/bold yellow] {escape(sentence)}")
     for sentence in hazards.doubt_sentences(case.unknowns):
         console.print(f"[bold yellow]safety not known[/bold yellow] {escape(sentence)}")
-    _print_durability(console, case)
+    print_durability(console, case, "power cuts")
     if figures or not case.bill:
         for seed, hashed in case.operation_hashes.items():
             console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
@@ -255,9 +255,9 @@ def _print_every_figure(console: Console, case: CaseSummary) -> None:
     console.print(table)
 
 
-def _print_durability(console: Console, case: CaseSummary) -> None:
-    """Print what power cuts left of one case, and where that contradicts the manuals."""
-    console.print(f"[bold]power cuts[/bold] {escape(durability.verdict_sentence(case))}")
+def print_durability(console: Console, case: CaseSummary, subject: str) -> None:
+    """Print what power cuts left of one case, a fact a line, and what contradicts the manuals."""
+    console.print(f"[bold]{subject}[/bold]: {escape(durability.verdict_sentence(case))}")
     if words := durability.contradiction(case):
         console.print(f"[bold yellow]{words}[/bold yellow]")
     if case.durability:
@@ -266,6 +266,7 @@ def _print_durability(console: Console, case: CaseSummary) -> None:
             durability.worst_sentence(case),
             durability.needs_sentence(case),
             *durability.cause_sentences(case),
+            durability.boot_sentence(case),
         )
         for line in filter(None, sentences):
             console.print(f"[dim]{escape(line)}[/dim]")

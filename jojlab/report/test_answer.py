@@ -21,7 +21,7 @@ from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import MOST_COLUMNS, MOST_LINES
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import CaptureBuilder, make_run, run_of, wal_capture
-from tests.cuts import cut, states
+from tests.cuts import COMMIT_BLOCK_LOG, cut, state, states
 
 TRUNCATE, WAL = (f"filesystem=ext4,journal_mode={mode}" for mode in ("truncate", "wal"))
 
@@ -155,6 +155,14 @@ def test_risks_and_power_cuts_are_said_as_they_were_seen(tmp_path: Path) -> None
     kept = "Safe by the manuals; after power cuts not refuted: nothing lost in 40 states."
     assert both in lines
     assert unsafe in answer_lines(summary.only(WAL))
+    refused = state(3, "torn", "unmountable", kernel_log=COMMIT_BLOCK_LOG)
+    cut(run, WAL, [refused, *states(harmless=9)])
+    assert (
+        "Not safe under any setting: a power cut can leave the filesystem unmountable: 1 of 10 "
+        "states." in answer_lines(summarise(run).only(WAL))
+    )
+    cut(run, WAL, [refused, *states(harmless=37, lost=2)])
+    assert unsafe in answer_lines(summarise(run).only(WAL))
     assert kept in answer_lines(summary.only(TRUNCATE))
     risky = replace(summary.cases[1], hazards=(Hazard(Harm.COMMITS, WAL_NORMAL),), durability=None)
     told = answer_lines(replace(summary, cases=(risky,)))

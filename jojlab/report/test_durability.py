@@ -24,7 +24,7 @@ from jojlab.report.durability import (
     needs_sentence,
     outcome_words,
     risk,
-    short_line,
+    short_lines,
     summarise_durability,
     unjudged_line,
     verdict_sentence,
@@ -142,12 +142,22 @@ def test_a_case_that_lost_nothing_is_not_refuted() -> None:
 
 def test_the_answer_counts_cases_and_calls_none_safe() -> None:
     found, harmed = case(states(harmless=1000)), case([state(1, outcome="lost"), state(2)])
-    assert short_line([found, harmed]) == (
+    assert short_lines([found, harmed]) == (
         "Power cuts proved 1 of 2 cases unsafe; 1 not refuted in 1,000 states, which proves "
-        "nothing safe."
+        "nothing safe.",
+        "The worst, case, loses the last commit: 1 of 2 states; the manuals rule that out.",
+        "",
+        "",
     )
-    assert short_line([harmed]) == "Power cuts proved 1 of 1 case unsafe."
-    assert short_line([case(None)]) == "No case was judged."
+    block = state(3, "torn", "unmountable", kernel_log=COMMIT_BLOCK_LOG, smallest=TORN_INODE)
+    assert short_lines([case([block, state(4)])]) == (
+        "Power cuts proved 1 of 1 case unsafe.",
+        "The case can leave the filesystem unmountable: 1 of 2 states; the manuals rule that out.",
+        "Of 1 harmful state 1 was shrunk; it takes a torn write in 1.",
+        "In 1 of them it is a torn commit block of ext4's journal, which any setting here risks.",
+        "",
+    )
+    assert short_lines([case(None)]) == ("No case was judged.",)
 
 
 def test_the_answer_names_a_judging_that_failed_and_counts_the_others() -> None:
@@ -231,16 +241,16 @@ TORN_INODE = smallest(slot(0, 1, 7))
     [
         ([], ""),
         ([TORN], "What the harm takes is not known: no harmful state was shrunk."),
-        ([TORN | {"smallest": TORN_INODE}], "it takes a torn write in 1."),
+        ([TORN | {"smallest": TORN_INODE}], "it takes a torn write in 1:"),
         # A torn draw whose harm a lost slot does as well: no tear is said.
-        ([TORN | {"smallest": LOST_PAGE}], "none takes a torn write or a second cut."),
+        ([TORN | {"smallest": LOST_PAGE}], "none takes a torn write or a second cut:"),
         (
             [SECOND | {"smallest": smallest(slot(), first_slots=2)}],
-            "a second cut during recovery in 1",
+            "a second cut in 1",
         ),
         (
             [TORN | {"smallest": smallest()}],
-            "no lost write, as all that had been issued may survive",
+            "it takes no lost write in 1",
         ),
         # What was not shrunk to the end is no finding.
         ([TORN | {"smallest": LOST_PAGE | {"is_minimal": False}}], "no harmful state was shrunk"),

@@ -148,9 +148,10 @@ class JudgedState(Struct, kw_only=True):
     judge: str = "guest"
 
     @property
-    def badness(self) -> tuple[int, int]:
-        """Return how bad it is: the worse, the greater."""
-        return OUTCOMES.index(self.outcome), self.lost
+    def badness(self) -> tuple[bool, int, int]:
+        """Return how bad it is: the worse, the greater; least the harm that any setting risks."""
+        is_of_settings = self.outcome != "kept" and not self.torn_block
+        return is_of_settings, OUTCOMES.index(self.outcome), self.lost
 
     @property
     def torn_block(self) -> TornBlock | None:
