@@ -140,7 +140,8 @@ def _run_fields(name: str, fields: Sequence[Field], options: Mapping[str, Any]) 
     recorded, note = recorded_settings(chosen)
     settings = live_settings({"workload": workload, **recorded, **chosen}, where)
     seeds = range(options["seed"], options["seed"] + options["repeat"])
-    bench = Bench(f"bench-{name}", options["directory"], settings, seeds)
+    notes = (note,) if note else ()
+    bench = Bench(f"bench-{name}", options["directory"], settings, seeds, notes)
     out: Path | None = options["out"]
     with Cache.default().work_dir() as temporary:
         folder = out or temporary / "run"
@@ -149,8 +150,6 @@ def _run_fields(name: str, fields: Sequence[Field], options: Mapping[str, Any]) 
         except Signalled as error:
             raise _with_kept_runs(error, folder, is_kept=out is not None) from None
         code = _show(run, as_json=options["as_json"])
-    if note and not options["as_json"]:
-        print(printable(note))
     if out and not options["as_json"]:
         print(f"\nrun     {out}\nreport  {out / 'report.html'}")
     return code
@@ -179,6 +178,8 @@ def _show(run: RunFolder, *, as_json: bool) -> int:
         print(json_text(answer_json(summary)))
     else:
         print_live(terminal(READABLE), summary)
+        for note in summary.notes:
+            print(printable(note))
     return INCOMPLETE if summary.incomplete else FINE
 
 

@@ -78,12 +78,15 @@ CASE_ID = "live"
 
 @dataclass(frozen=True)
 class Bench:
-    """A live workload: its fields, a directory of this machine, and seeds."""
+    """A live workload: its fields, a directory of this machine, seeds, and what is to be said of
+    where its fields are from.
+    """
 
     name: str
     directory: Path
     settings: Mapping[str, Value]
     seeds: Sequence[int]
+    notes: Sequence[str] = ()
 
 
 def run_bench(bench: Bench, out: Path, progress: RunProgress) -> RunFolder:
@@ -99,6 +102,7 @@ def run_bench(bench: Bench, out: Path, progress: RunProgress) -> RunFolder:
             "name": bench.name,
             "question": f"What does it cost in {bench.directory}?",
             "settings": {"fixed": dict(bench.settings), "matrix": {}},
+            "notes": list(bench.notes),
         },
         seeds=bench.seeds,
         cases=[(CASE_ID, bench.settings)],

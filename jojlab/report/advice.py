@@ -166,6 +166,7 @@ def advice_json(
         "workload": app["workload"],
         "device": app["device"],
         "given": dict(request.settings),
+        "notes": list(request.notes),
         "seeds": list(request.seeds),
         "limits": vars(request.limits),
         "guarantee": request.space.guarantee.value,

@@ -4,6 +4,7 @@ and for which app and device that holds.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from jojlab.advise.advice import Advice, Choice
@@ -41,11 +42,12 @@ def test_a_change_its_gain_and_its_conditions() -> None:
 
 
 def test_its_numbers_are_those_of_json() -> None:
-    asked = request_of()
+    asked = replace(request_of(), notes=("settings of app/settings.toml: none",))
     own = asked.space.own
     wal = asked.space.changed(own, "journal_mode", "wal")
     answer = Score(3.403e6, 3.403e6, 15.07e6, 9513, 46162)
     found = advice_json(Advice(Choice(own, SLOW), [Choice(wal, answer)]), asked, {})
+    assert found["notes"] == list(asked.notes)
     change, takes, sends, *_ = found["in_short"]
     now, then = found["present"], found["answers"][0]
     [(name, values)] = then["changed"].items()

@@ -90,6 +90,16 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(
     assert not (tmp_path / "run").exists()
 
 
+def test_settings_of_the_scripts_are_named_in_json_too(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text('journal_mode = "wal"\n')
+    (tmp_path / "schema.sql").write_text("CREATE TABLE t(a);\n")
+    (tmp_path / "transaction.sql").write_text("INSERT INTO t VALUES (1);\n")
+    scripts = ("sql", bench.directory, *SMALL, "--workload=sql", "--scripts", tmp_path)
+    note = f"settings of {tmp_path}/settings.toml: journal_mode=wal"
+    assert note in bench.run(*scripts).stdout.splitlines()
+    assert json.loads(bench.run(*scripts, "--json").stdout)["notes"] == [note]
+
+
 def test_a_run_in_which_statements_failed_is_incomplete(bench: Bench, tmp_path: Path) -> None:
     scripts = tmp_path / "scripts"
     scripts.mkdir()
