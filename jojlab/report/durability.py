@@ -110,7 +110,7 @@ def short_lines(cases: Sequence[CaseSummary]) -> tuple[str, ...]:
         return (f"{line}.",)
     case, found, _ = max(unsafe, key=lambda each: each[2].badness)
     name = "The case" if len(tested) == 1 else f"The worst, {case.case_id},"
-    ruled_out = "; the manuals rule that out" * (case.contradiction == Contradiction.UNPROMISED)
+    ruled_out = "; the manuals rule that out" * (found.worst_outcome in case.unpromised)
     return (
         f"{line}.",
         f"{name} {outcome_words(case)}{ruled_out}.",
@@ -152,8 +152,13 @@ def outcome_counts(result: Durability | None) -> str:
     """Return the counts of distinct states by outcome, as comparisons show them."""
     if result is None:
         return NOT_TESTED
-    counts = (f"{count:,} {name}" for name, count in result.outcomes.items() if count)
-    return f"{', '.join(counts)} of {text.integer(result.states, 'state')}"
+    return f"{_counts(result, OUTCOMES)} of {text.integer(result.states, 'state')}"
+
+
+def _counts(result: Durability | None, names: Sequence[str]) -> str:
+    """Return how many states had each of these outcomes, of those that were met."""
+    known = result.outcomes if result else {}
+    return ", ".join(f"{known[name]:,} {name}" for name in names if known.get(name))
 
 
 def risk(case: CaseSummary) -> str:
@@ -173,7 +178,9 @@ def case_mark(case: CaseSummary) -> str:
 
 def contradiction(case: CaseSummary) -> str:
     """Return how power cuts and manuals disagree about a case; empty where they do not."""
-    return _CONTRADICTIONS[case.contradiction] if case.contradiction else ""
+    words = _CONTRADICTIONS[case.contradiction] if case.contradiction else ""
+    which = _counts(case.durability, case.unpromised)
+    return f"{words} ({which})" if which else words
 
 
 def verdict_sentence(case: CaseSummary) -> str:
@@ -183,11 +190,7 @@ def verdict_sentence(case: CaseSummary) -> str:
         return f"not tested: {case.uncut}" if case.uncut else NOT_TESTED
     tested = f"{_boundaries(result)} and {result.sampled_states:,} sampled of model {model(result)}"
     if result.is_unsafe:
-        counts = ", ".join(
-            f"{count:,} {name}"
-            for name, count in result.outcomes.items()
-            if count and name != "kept"
-        )
+        counts = _counts(result, OUTCOMES[1:])
         return f"proven unsafe: {_harm(case, result)} ({counts}), of {tested}{_judge_words(case)}"
     return f"not refuted: {tested}{_bound(result)}{_judge_words(case)}"
 

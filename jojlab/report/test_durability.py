@@ -157,6 +157,10 @@ def test_the_answer_counts_cases_and_calls_none_safe() -> None:
         "In 1 of them it is a torn commit block of ext4's journal, which any setting here risks.",
         "",
     )
+    lazy = {"journal_mode": "wal", "synchronous": "normal"}
+    both = case([block, state(5, outcome="lost")], lazy)
+    assert short_lines([both])[1] == "The case loses the last commit: 1 of 2 states."
+    assert contradiction(both) == ("contradiction: the manuals rule this harm out (1 unmountable)")
     assert short_lines([case(None)]) == ("No case was judged.",)
 
 

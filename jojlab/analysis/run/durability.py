@@ -8,7 +8,7 @@ jojlab/report/durability.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -160,14 +160,21 @@ class Durability:
             return None
         return min(1.0, 3 / self.sampled_states)
 
-    def contradicts(self, hazards: Iterable[Hazard]) -> Contradiction | None:
-        """Return how it disagrees with what the manuals say of the case's settings."""
+    def unpromised(self, hazards: Iterable[Hazard]) -> tuple[str, ...]:
+        """Return the harmful outcomes of which the manuals do not warn for the case's settings."""
         warned = {outcome for each in hazards for outcome in _WARNED[each.kind]}
-        seen = {name for name, count in self.outcomes.items() if count and name != "kept"}
-        if seen - warned:
+        return tuple(
+            name
+            for name, count in self.outcomes.items()
+            if count and name not in warned and name != "kept"
+        )
+
+    def contradicts(self, hazards: Collection[Hazard]) -> Contradiction | None:
+        """Return how it disagrees with what the manuals say of the case's settings."""
+        if self.unpromised(hazards):
             return Contradiction.UNPROMISED
         is_warned = any(each.kind is not Harm.STATED for each in hazards)
-        return Contradiction.UNSEEN if is_warned and not seen else None
+        return Contradiction.UNSEEN if is_warned and not self.harmful else None
 
 
 def case_durability(run: RunFolder, entry: CaseEntry) -> Durability | None:

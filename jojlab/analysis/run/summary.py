@@ -151,6 +151,13 @@ class CaseSummary:
         return self.durability.contradicts(verifiable(self.case, self.hazards))
 
     @property
+    def unpromised(self) -> tuple[str, ...]:
+        """Return the outcomes of power cuts that the manuals rule out for the case's settings."""
+        if self.durability is None or self.has_own_check:
+            return ()
+        return self.durability.unpromised(verifiable(self.case, self.hazards))
+
+    @property
     def filesystem(self) -> str:
         """Return the filesystem that the case ran on; empty where that is not known."""
         return str(place_of(self.case, self.configuration).get("filesystem", ""))
