@@ -18,6 +18,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary, summary_json
 from jojlab.analysis.traffic.characterisation import Characterisation
 from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace
 from jojlab.foundation.printable import printable_name
+from jojlab.model.figures import Number
 from jojlab.model.filesystem import SHORT_PAGE_BYTES
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.workloads.sqlite import ROLLBACK_MODES
@@ -156,14 +157,23 @@ def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> s
     commits, syncs = int(program.get("commits", 0)), int(program.get("syncs", 0))
     counts = ((commits, "commit"), (syncs, "other sync" if commits else "sync"))
     amounts = " and ".join(f"{found:,} {one}{'s' * (found != 1)}" for found, one in counts if found)
-    p50, p99 = (duration(median[name]) for name in ("latency_ns_p50", "latency_ns_p99"))
-    words = f"{live_subject(program)} made {amounts} in {duration(live.traced_ns)}: one takes {p50}"
+    is_alone = commits + syncs == 1
+    words = f"{live_subject(program)} made {amounts} in {duration(live.traced_ns)}: "
+    words += f"{'it' if is_alone else 'one'} takes {duration(median['latency_ns_p50'])}"
     sent = median.get("bytes_per_commit")
-    each = " or ".join(one for found, one in ((commits, "commit"), (syncs, "sync")) if found)
+    each = "" if is_alone else " per " + " or ".join(one for found, one in counts if found)
     moved = "sent" if _sends(result) == "sends" else "moved"
-    sends = f"; {size(sent)} {moved} per {each}." if sent else "."
-    whole = f"{words} (p99 {p99}){sends}"
-    return whole if len(whole) <= MOST_COLUMNS else words + sends
+    sends = f"; {size(sent)} {moved}{each}" if sent else ""
+    whole = f"{words}{_p99(median)}{sends}."
+    return whole if len(whole) <= MOST_COLUMNS else f"{words}{sends}."
+
+
+def _p99(median: Mapping[str, Number]) -> str:
+    """Return what stands in brackets behind a median; of one latency there is no percentile."""
+    if median["transactions"] == 1:
+        return ""
+    p50, p99 = (duration(median[f"latency_ns_{name}"]) for name in ("p50", "p99"))
+    return f" (p99 {'the same' if p50 == p99 else p99})"
 
 
 def _handed_bytes(case: CaseSummary, live: LiveTrace) -> str:
@@ -279,8 +289,10 @@ def _cost(result: Answer) -> str:
     """Return the headline of one case."""
     median = result.case.figures.median
     name = text.transaction_name([result.case])
-    words = f"One {name} takes {duration(median['latency_ns_p50'])}"
-    words += f" (p99 {duration(median['latency_ns_p99'])})"
+    figures = result.case.figures
+    is_alone = median["transactions"] == len(figures.seeds) == 1
+    words = f"{'The one' if is_alone else 'One'} {name} takes {duration(median['latency_ns_p50'])}"
+    words += _p99(median)
     if "bytes_per_commit" not in median:
         return f"{words}: {number(median['throughput_tps'])} a second; its I/O was not traced."
     if not median["requests_per_commit"]:
@@ -299,7 +311,8 @@ def _sends(result: Answer) -> str:
 def _apart(case: CaseSummary) -> str:
     """Say what transactions there were beside commits; empty where there were none."""
     parts = [
-        f"{each.transactions:,} {apart_kind(each)} (p50 {duration(each.latency_ns_p50)})"
+        f"{each.transactions:,} {apart_kind(each)} "
+        f"({'p50 ' * (each.transactions > 1)}{duration(each.latency_ns_p50)})"
         for each in case.apart
     ]
     words = f"Of other transactions, {' and '.join(parts)}"

@@ -46,11 +46,16 @@ def apart_words(apart: Iterable[Apart]) -> str:
     """Say what transactions there were beside commits; empty where there were none."""
     parts = [
         f"{text.integer(each.transactions, 'transaction')} "
-        f"{apart_kind(each)} (p50 {text.duration(each.latency_ns_p50)}, "
-        f"p99 {text.duration(each.latency_ns_p99)})"
+        f"{apart_kind(each)} ({_latency_words(each)})"
         for each in apart
     ]
     return f"beside the commits: {'; '.join(parts)}" if parts else ""
+
+
+def _latency_words(each: Apart) -> str:
+    if each.transactions == 1:
+        return text.duration(each.latency_ns_p50)
+    return f"p50 {text.duration(each.latency_ns_p50)}, p99 {text.duration(each.latency_ns_p99)}"
 
 
 def apart_kind(each: Apart) -> str:

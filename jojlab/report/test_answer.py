@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.risks import hazards, unknowns
-from jojlab.analysis.run.summary import RunSummary, summarise
+from jojlab.analysis.run.summary import CaseSummary, RunSummary, summarise
 from jojlab.cli import app
 from jojlab.model.hazards import WAL_NORMAL, Harm, Hazard, ModeCounts, Observation
 from jojlab.report.answer import answer_lines
@@ -79,6 +79,21 @@ def test_numbers_of_one_case_are_those_of_json(folder: Path) -> None:
     assert time.startswith("It makes 0.100 flushes; of a typical one's time ")
     assert safety == "Safe by the manuals; power cuts were not tested (--durability)."
     assert cheaper.startswith("Cheaper: not measured here")
+
+
+def test_a_percentile_is_of_several_latencies(tmp_path: Path, summary: RunSummary) -> None:
+    def headline(case: CaseSummary) -> str:
+        return answer_lines(replace(summary, cases=(case,)))[0]
+
+    case = summary.only(WAL).cases[0]
+    p50 = case.figures.median["latency_ns_p50"]
+    figures = replace(case.figures, median={**case.figures.median, "latency_ns_p99": p50 + 1})
+    took = f"One COMMIT takes {text.duration(p50, 3)} (p99 the same) and sends "
+    assert headline(replace(case, figures=figures)).startswith(took)
+    for name, seeds in (("The one COMMIT", [1]), ("One COMMIT", [1, 2])):
+        single = summarise(make_run(tmp_path / name, seeds=seeds, transactions=1)).cases[0]
+        took = text.duration(single.figures.median["latency_ns_p50"], 3)
+        assert headline(single).startswith(f"{name} takes {took} and sends ")
 
 
 @pytest.mark.parametrize(
@@ -231,7 +246,7 @@ def test_transactions_that_wrote_nothing_are_counted_apart(tmp_path: Path) -> No
     assert "Of other transactions, 3 changed nothing (p50 40 µs); no figure counts them." in lines
     builder.add_transaction("rollback", "insert", begin, begin, begin + 5_930_000)
     lines = answer_lines(summarise(run_of(tmp_path / "both", builder)))
-    both = "3 changed nothing (p50 40 µs) and 1 was rolled back (p50 5.93 ms)"
+    both = "3 changed nothing (p50 40 µs) and 1 was rolled back (5.93 ms)"
     assert f"Of other transactions, {both}." in lines
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jojlab.report.bill import no_bill, program_sentence
+from jojlab.analysis.figures.throughput import Apart
+from jojlab.report.bill import apart_words, no_bill, program_sentence
 
 ENDED = {
     "command": ["/usr/bin/app"], "timed_out": False, "signal": None, "exit_code": 0, "commits": 0,
@@ -35,3 +36,11 @@ def test_a_sentence_says_the_end_and_what_was_found(found: dict[str, object], wo
 def test_a_case_without_a_bill_says_how_its_program_ended() -> None:
     assert no_bill({1: ENDED}).endswith(f"({program_sentence(ENDED)})")
     assert "(" not in no_bill({})
+
+
+def test_one_latency_apart_is_no_percentile() -> None:
+    one, three = Apart("rollback", 1, 4000, 4000), Apart("read-only", 3, 1000, 2000)
+    assert apart_words([one, three]) == (
+        "beside the commits: 1 transaction was rolled back (4.000 µs); "
+        "3 transactions changed nothing (p50 1.000 µs, p99 2.000 µs)"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 from jojlab.analysis.run.summary import summarise
@@ -17,9 +18,9 @@ from tests.captures import CaptureBuilder, run_of, wal_capture
 KIB = 1024
 
 
-def live_capture() -> CaptureBuilder:
-    """Ten commits of 36 KiB of an app, beside what others and nobody that is known wrote."""
-    builder = wal_capture({"workload": "program", "command": "/bin/app -x"}, 1, 10)
+def live_capture(commits: int = 10) -> CaptureBuilder:
+    """Ten commits of 36 KiB of an app, or so many, beside what others and nobody known wrote."""
+    builder = wal_capture({"workload": "program", "command": "/bin/app -x"}, 1, commits)
     for request in builder.tables["requests"]:
         request["phase"] = "commit"
     builder.phase, builder.transaction_id = "other", None
@@ -44,7 +45,7 @@ def live_capture() -> CaptureBuilder:
         "traced_ns": 20_000_000_000,
         "clock": "wall",
         "watch": {
-            "command": ["/bin/app", "-x"], "scope": "program", "commits": 10, "checkpoints": 0,
+            "command": ["/bin/app", "-x"], "scope": "program", "commits": commits, "checkpoints": 0,
             "rollbacks": 0, "syncs": 0, "databases": 1, "lost_calls": 0,
             "journal_modes": {"wal": {**mode, "several_databases": 0}},
             "sync_calls": {"fdatasync": 10},
@@ -103,6 +104,8 @@ def test_its_answer_has_the_commits_their_cost_and_what_the_disk_counted(tmp_pat
     lines = answer_lines(summarise(run_of(tmp_path, live_capture())))
     assert lines[0].startswith("app made 10 commits in 20 s: one takes ")
     assert lines[0].endswith("; 29.6 KiB sent per commit.")
+    one = answer_lines(summarise(run_of(tmp_path / "one", live_capture(1))))[0]
+    assert re.fullmatch(r"app made 1 commit in 20 s: it takes [\d.]+ ms; 32 KiB sent\.", one)
     assert (
         "Write calls gave 42 KiB, the device got 296 KiB, 7.05 times that: 0.478 TB a year, "
         "extrapolated."
