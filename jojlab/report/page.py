@@ -23,7 +23,7 @@ from jojlab.report.bill import bill_section, statements_section
 from jojlab.report.case_charts import multiples_section
 from jojlab.report.commits import commits_section
 from jojlab.report.comparison import case_data, compare_section
-from jojlab.report.durability import safety
+from jojlab.report.durability_section import safety
 from jojlab.report.experiment import verdict_section
 from jojlab.report.latency import latency_section, throughput_section
 from jojlab.report.live_trace import live_section
