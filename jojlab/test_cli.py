@@ -93,12 +93,16 @@ def test_show_of_one_case(run: RunFolder) -> None:
 
 def test_lost_events_end_with_4(tmp_path: Path) -> None:
     builder = wal_capture({"journal_mode": "wal"}, 1, transactions=2)
-    builder.lost_events = 5
+    builder.lost_events, builder.incomplete_reasons = 5, ["a disk went away"]
     run = run_of(tmp_path, builder)
     for command in ("show", "report"):
         answer = joj(command, run.path)
         assert answer.returncode == 4, command
-    assert "5 events lost" in joj("show", run.path).stdout
+    assert "5 events of the tracer were lost" in joj("show", run.path).stdout
+    for view in (("show", run.path), ("show", run.path, "--characterise"), ("explain", run.path)):
+        found = json.loads(joj(*view, "--json").stdout)
+        [case] = found.get("cases", [found])
+        assert (case["lost_events"], case["incomplete_reasons"]) == (5, ["a disk went away"]), view
     assert "Incomplete" in (run.path / "report.html").read_text()
 
 

@@ -11,6 +11,7 @@ from click import IntRange
 
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.analysis.figures.throughput import apart_json
+from jojlab.analysis.rows.completeness import missing_json
 from jojlab.analysis.run.summary import safety_json, summarise
 from jojlab.campaign.jobs import RunProgress
 from jojlab.campaign.power_cuts import steps_left
@@ -144,9 +145,10 @@ def _show(run: Any, *, figures: bool = False, as_json: bool, refutable: bool) ->
     if as_json:
         billed = bill_json(case.bill) if case.bill else {
             "case_id": case.case_id, "transactions": 0, "no_bill": lack,
-            "apart": apart_json(case.apart)}  # fmt: skip
+            "apart": apart_json(case.apart), **missing_json(case.missing)}  # fmt: skip
         short = {"in_short": list(lines)}
-        print(json_text({**short, **billed, **safety_json(case), "notes": summary.notes}))
+        notes = [*summary.notes, *case.missing.notes]
+        print(json_text({**short, **billed, **safety_json(case), "notes": notes}))
     else:
         print_answer(terminal(READABLE), lines)
         print_case(terminal(READABLE), case, figures=figures)

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from jojlab.analysis.commit.story import story
+from jojlab.analysis.rows.completeness import missing_json
 from jojlab.analysis.run.compare import compare, comparison_json
 from jojlab.analysis.run.pivot import pivot, pivot_json, sorted_cases
 from jojlab.analysis.run.summary import RunSummary, summarise
@@ -164,8 +165,7 @@ def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> Non
                 "case_id": case.case_id,
                 "case": dict(case.case),
                 "characterisation": characterisation_json(found[case.case_id]),
-                "lost_events": case.missing.lost_events,
-                "unattributed_bytes": case.missing.unattributed_bytes,
+                **missing_json(case.missing),
             }
             for case in cases
         ]
@@ -219,6 +219,7 @@ def explain(run: Path, case: str, as_json: bool) -> int:
             "phase": trace.phase,
             "latency_ns": trace.latency_ns,
             "calls": [asdict(call) for call in story(trace)],
+            **missing_json(found.missing),
         }
         print(json_text(document))
     else:

@@ -591,7 +591,8 @@ def _incomplete(summary: RunSummary) -> str:
         if cases := [case for case in summary.cases if case.status == status]:
             missing.append(f"{text.integer(len(cases), 'case')} {status}")
     if lacking := summary.incomplete:
-        of = f"{len(lacking)} of {len(summary.cases)} cases lack data, {lacking[0].label}: "
+        several = len(summary.cases) > 1
+        missing += [f"{len(lacking)} of {len(summary.cases)} cases lack data"] * several
         first, *others = lacking[0].missing.in_words
-        missing += [of * (len(summary.cases) > 1) + first, *others]
+        missing += [f"{lacking[0].label}: " * several + first, *others]
     return incomplete_line(missing)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, flash_lives
 from jojlab.analysis.figures.throughput import Apart, apart_json, transactions_apart
 from jojlab.analysis.rows.ask import ask
-from jojlab.analysis.rows.completeness import Completeness, completeness
+from jojlab.analysis.rows.completeness import Completeness, completeness, missing_json
 from jojlab.model.figures import CAUSED, Number
 from jojlab.trace.dataset import Dataset, Row
 
@@ -229,8 +229,7 @@ def bill_json(bill: Bill) -> dict[str, Any]:
             for part in PARTS[1:]
         },
         "flash": _life_json(bill),
-        "lost_events": bill.missing.lost_events,
-        "unattributed_bytes": bill.missing.unattributed_bytes,
+        **missing_json(bill.missing),
     }
 
 

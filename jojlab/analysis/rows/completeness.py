@@ -33,8 +33,22 @@ class Completeness:
     @property
     def in_words(self) -> tuple[str, ...]:
         """Return what is missing, each in a few words; empty where nothing is."""
-        counts = {"events lost": self.lost_events, "bytes unattributed": self.unattributed_bytes}
-        return (*(f"{count} {what}" for what, count in counts.items() if count), *self.reasons)
+        # In the agent's words, which may say the same among the reasons.
+        counts = {
+            "events of the tracer were lost": self.lost_events,
+            "bytes have no known owner": self.unattributed_bytes,
+        }
+        counted = (f"{count} {what}" for what, count in counts.items() if count)
+        return tuple(dict.fromkeys((*counted, *self.reasons)))
+
+
+def missing_json(missing: Completeness) -> dict[str, Any]:
+    """Return what `--json` prints of what is missing in a case."""
+    return {
+        "lost_events": missing.lost_events,
+        "unattributed_bytes": missing.unattributed_bytes,
+        "incomplete_reasons": list(missing.reasons),
+    }
 
 
 def completeness(data: Dataset) -> dict[str, Completeness]:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 from jojlab.analysis.rows.completeness import completeness
@@ -31,7 +32,8 @@ def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
     missing = completeness(Dataset.from_runs(run))["a"]
     assert missing.incomplete
     assert (missing.lost_events, missing.unattributed_bytes) == (6, 1024)
-    assert missing.in_words == ("6 events lost", "1024 bytes unattributed")
+    counts = ("6 events of the tracer were lost", "1024 bytes have no known owner")
+    assert missing.in_words == replace(missing, reasons=counts[1:]).in_words == counts
 
 
 def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from jojlab.analysis.figures.throughput import (
     transactions_apart,
 )
 from jojlab.analysis.rows.ask import ask, lacking
-from jojlab.analysis.rows.completeness import Completeness, completeness
+from jojlab.analysis.rows.completeness import Completeness, completeness, missing_json
 from jojlab.analysis.run.durability import (
     Contradiction,
     Durability,
@@ -428,9 +428,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
                 "seeds": list(case.seeds),
                 "missing_seeds": [seed for seed in summary.seeds if seed not in case.seeds],
-                "lost_events": case.missing.lost_events,
-                "unattributed_bytes": case.missing.unattributed_bytes,
-                "incomplete_reasons": list(case.missing.reasons),
+                **missing_json(case.missing),
                 "notes": list(case.missing.notes),
                 **safety_json(case),
                 "operation_hash": dict(case.operation_hashes),
