@@ -21,7 +21,7 @@ from jojlab.guest.machine import HANDOUT_BYTES, Machine
 COUNTS = "memory-counts"
 _FOLDER = KERNEL / "memory_model"
 _SOURCES = ("plugin.c", "memory.c", "memory.h", "qemu_plugin.h")
-# agent/src/lab/channel/marks.rs
+# agent/src/lab/channel/handout.rs
 _MARKS_BYTES = 4096
 
 

@@ -162,7 +162,7 @@ def _addresses(filesystem: str, disk: Path | None, answer: dict[str, Any]) -> Ad
     return compare.check(filesystem, disk, answer["writers"])
 
 
-# What the filesystem's device may be made of (agent/src/device/stack.rs), and the modules for it.
+# What the filesystem's device may be made of (agent/src/record/mod.rs), and the modules for it.
 STACKS = {
     "dm-linear": ("dm_mod",),
     "dm-stripe": ("dm_mod",),

@@ -133,7 +133,8 @@ def test_an_io_uring_takes_the_place_of_the_calls(tmp_path: Path, sync_mode: str
 
 @pytest.mark.parametrize("operation", ["insert", "update", "delete"])
 def test_no_operation_needs_a_temporary_file(tmp_path: Path, operation: str) -> None:
-    # As the help of temp_store says; that it is in force, agent/src/workload/sqlite/tests.rs shows.
+    # As the help of temp_store says; agent/src/workload/sqlite/prepared_test.rs shows that it is in
+    # force.
     calls, _, _ = traced(
         tmp_path,
         workload=f"sqlite-{operation}",

@@ -24,6 +24,23 @@ def test_files_that_documents_name_are_there() -> None:
     assert not faults, "\n".join(faults)
 
 
+def test_files_that_comments_name_are_there() -> None:
+    """Not of tests that write files into a copy, nor of experiments: their text is in the keys of
+    results.
+    """
+    path_in_text = re.compile(
+        r"(?<![\w./{-])(?:agent/src|jojlab|tests)/[\w./-]+\.(?:py|rs|sql|txt)\b"
+    )
+    faults = [
+        f"{source.relative_to(ROOT)}: {name}"
+        for source in tracked(".py", ".rs", ".c", ".h", ".sh", ".sql", ".txt", ".toml")
+        if "experiments" not in source.parts and "test_add" not in source.name
+        for name in path_in_text.findall(source.read_text())
+        if not (ROOT / name).exists()
+    ]
+    assert not faults, "\n".join(faults)
+
+
 def test_links_lead_somewhere() -> None:
     faults = []
     for document in tracked(".md"):

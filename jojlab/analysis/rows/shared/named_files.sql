@@ -11,6 +11,6 @@ SELECT
         regexp_replace(path, '-mj[0-9A-F]{6}9[0-9A-F]{2}\b', '-mj*', 'g'),
         '\b(file|renamed)-[0-9]{7}\b', '\1-*', 'g'
     ) AS file,
-    -- The background load's directory: agent/src/workload/background/mod.rs.
+    -- The background load's directory: agent/src/workload/background.rs.
     path LIKE '/background/%' AS of_load
 FROM files
