@@ -25,8 +25,9 @@ from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import attend
-from jojlab.report.answer import answer_lines, cheaper_command
+from jojlab.report.answer import answer_lines
 from jojlab.report.bill import print_statement_costs
+from jojlab.report.cheaper import cheaper_command
 from jojlab.report.live_trace import print_live_trace
 from jojlab.report.page import write_report
 from jojlab.report.shared.console import READABLE, terminal

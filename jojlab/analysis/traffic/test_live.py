@@ -8,7 +8,8 @@ from pathlib import Path
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.live import live_json, live_traces
-from jojlab.report.answer import answer_lines, cheaper_command
+from jojlab.report.answer import answer_lines
+from jojlab.report.cheaper import cheaper_command
 from jojlab.report.commits import print_story
 from jojlab.report.page import report_html
 from jojlab.report.shared.console import QuietConsole
