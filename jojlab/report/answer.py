@@ -131,12 +131,15 @@ def _idle_lines(case: CaseSummary, live: LiveTrace) -> Iterator[RankedLine]:
     """Yield what a live trace without a commit has seen."""
     program: Mapping[str, Any] = next(iter(case.programs.values()), {})
     subject = live_subject(program)
-    seen = (
-        f"No commit and no sync of {subject} was seen on these disks in {duration(live.traced_ns)}"
-    )
-    rollbacks = int(program.get("rollbacks", 0))
-    undone = f", and {count(rollbacks, 'rollback')}" if rollbacks else ""
-    yield 0, f"{seen}{undone}."
+    # These sync too.
+    others = [
+        count(found, word)
+        for word in ("rollback", "checkpoint")
+        if (found := int(program.get(f"{word}s", 0)))
+    ]
+    apart = f" but in {' and '.join(others)}" if others else ""
+    seen = f"of {subject} was seen on these disks in {duration(live.traced_ns)}"
+    yield 0, f"No commit and no sync{apart} {seen}."
     read = live.watched.read_bytes
     yield 0, _handed_bytes(case, live) + (f" {size(read)} was read." if read else "")
     yield 1, _owners(live, subject)

@@ -171,6 +171,11 @@ def test_a_trace_without_a_commit_says_so_and_tells_no_cost(tmp_path: Path) -> N
         "Write calls gave 0 KiB, the device got 0 KiB meanwhile.",
         "Nobody else wrote to it.",
     )
+    builder.more_manifest["watch"] |= {"rollbacks": 1, "checkpoints": 2}
+    assert answer_lines(summarise(run_of(tmp_path / "undone", builder)))[0] == (
+        "No commit and no sync but in 1 rollback and 2 checkpoints of app was seen on these disks "
+        "in 20 s."
+    )
 
 
 def test_nobody_else_wrote_is_not_said_where_the_writer_is_not_known(tmp_path: Path) -> None:
