@@ -114,12 +114,11 @@ def _merge(
     first: Mapping[str, tuple[int, int]], second: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
     """Return the keys of both kinds of device; the profile knows which of them are its own."""
-    keys = dict.fromkeys((*first, *second))
-    limits_of = {key: [limits[key] for limits in (first, second) if key in limits] for key in keys}
-    return {
-        key: (min(low for low, _ in found), max(high for _, high in found))
-        for key, found in limits_of.items()
-    }
+    merged = {**first, **second}
+    for key in first.keys() & second.keys():
+        lows, highs = zip(first[key], second[key], strict=True)
+        merged[key] = min(lows), max(highs)
+    return merged
 
 
 # Only the profile of `device` describes the guest's processor.

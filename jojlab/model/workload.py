@@ -15,18 +15,6 @@ DRAWN = "drawn"
 FAULTS = "faults"
 
 
-def _nothing(_: Settings) -> str:
-    return ""
-
-
-def _no_number(_: Settings) -> int:
-    return 0
-
-
-def _not_too_large(_settings: Settings, _capacity_bytes: int, _needed_bytes: int) -> str:
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """One workload, named as in the field `workload` and in agent/src/workload.
@@ -51,15 +39,15 @@ class Workload:
     is_of_this_machine: bool = False
     is_judged_anywhere: bool = False
     # Return why a case cannot be run; empty where it can.
-    refusal: Callable[[Settings], str] = _nothing
+    refusal: Callable[[Settings], str] = lambda _: ""
     # Return why its power cannot be cut; empty where it can.
-    uncuttable: Callable[[Settings], str] = _nothing
+    uncuttable: Callable[[Settings], str] = lambda _: ""
     # Return the rows of each table at first, where a case does not say how many.
-    default_rows: Callable[[Settings], int] = _no_number
+    default_rows: Callable[[Settings], int] = lambda _: 0
     # Return the bytes of all its files in the end; 0 where that is not known before.
-    files_bytes: Callable[[Settings], int] = _no_number
+    files_bytes: Callable[[Settings], int] = lambda _: 0
     # Return why files of so many bytes do not fit on a device of such a capacity.
-    too_large: Callable[[Settings, int, int], str] = _not_too_large
+    too_large: Callable[[Settings, int, int], str] = lambda _settings, _capacity, _needed: ""
     # Return whether it changes nothing.
     reads_only: Callable[[Settings], bool] = lambda _: False
 

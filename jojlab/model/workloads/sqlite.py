@@ -6,6 +6,7 @@ and 2.1); interior pages, a few per cent, are left out.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import partial
 
 from jojlab.model.architecture import X86_64
@@ -398,13 +399,10 @@ def _allocated_bytes(settings: Settings, transactions: int) -> int:
 
 
 def _databases_too_large(settings: Settings, capacity_bytes: int, needed: int) -> str:
-    fits, too_many = 0, int(settings["initial_rows"]) + 1
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if sum(_databases_bytes(settings, middle)) <= capacity_bytes // 4 * 3:
-            fits = middle
-        else:
-            too_many = middle
+    counts = range(1, int(settings["initial_rows"]) + 1)
+    fits = bisect_right(
+        counts, capacity_bytes // 4 * 3, key=lambda rows: sum(_databases_bytes(settings, rows))
+    )
     larger = -(-needed * 4 // 3 // (64 * MIB)) * 64 * MIB
     return (
         f"initial_rows = {settings['initial_rows']} with value_bytes = {settings['value_bytes']} "
@@ -414,36 +412,22 @@ def _databases_too_large(settings: Settings, capacity_bytes: int, needed: int) -
     )
 
 
-def _rows(name: str) -> Workload:
-    return Workload(
-        name=name,
-        harm=Harm.COMMITS,
-        groups=(DRAWN, SQLITE, ROWS, FAULTS),
-        bench="sqlite",
-        is_judged_anywhere=True,
-        refusal=_rows_refusal,
-        default_rows=_default_rows,
-        files_bytes=_files_bytes,
-        too_large=_databases_too_large,
-    )
-
-
+_row_workload = partial(
+    Workload,
+    harm=Harm.COMMITS,
+    groups=(DRAWN, SQLITE, ROWS, FAULTS),
+    bench="sqlite",
+    is_judged_anywhere=True,
+    refusal=_rows_refusal,
+    default_rows=_default_rows,
+    files_bytes=_files_bytes,
+    too_large=_databases_too_large,
+)
+_script_workload = partial(
+    Workload, harm=Harm.COMMITS, bench="sql", needs="scripts", refusal=_script_refusal
+)
 WORKLOADS = (
-    *map(_rows, (INSERT, UPDATE, DELETE)),
-    Workload(
-        name=SQL,
-        harm=Harm.COMMITS,
-        groups=(DRAWN, SQLITE, SCRIPTS, FAULTS),
-        bench="sql",
-        needs="scripts",
-        refusal=_script_refusal,
-    ),
-    Workload(
-        name=SQL_RECORDED,
-        harm=Harm.COMMITS,
-        groups=(SQLITE, SCRIPTS, FAULTS),
-        bench="sql",
-        needs="scripts",
-        refusal=_script_refusal,
-    ),
+    *(_row_workload(name=name) for name in (INSERT, UPDATE, DELETE)),
+    _script_workload(name=SQL, groups=(DRAWN, SQLITE, SCRIPTS, FAULTS)),
+    _script_workload(name=SQL_RECORDED, groups=(SQLITE, SCRIPTS, FAULTS)),
 )
