@@ -5,14 +5,14 @@ what did ext4's journal hold copies of, and whom did shared requests serve?
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any
 
 from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, flash_lives
 from jojlab.analysis.figures.throughput import Apart, apart_json, transactions_apart
-from jojlab.analysis.rows.ask import ask
+from jojlab.analysis.rows.ask import ask, ask_by_case
 from jojlab.analysis.rows.completeness import Completeness, completeness, missing_json
 from jojlab.model.figures import CAUSED, Number
 from jojlab.trace.dataset import Dataset, Row
@@ -59,7 +59,6 @@ class AskersShare:
 
 # In this order they are shown (rows/shared/billed.sql says what they are).
 PARTS = (*CAUSED, "background", "read-only", "rollback", "program")
-_Share = TypeVar("_Share")
 _KEYS = ("case_id", "seed")
 
 
@@ -147,22 +146,22 @@ def commit_bills(
     """
     latency = _median_latencies(ask(data, "figures/latency"))
     missing = completeness(data) if missing is None else missing
-    lines = _shares_by_case(ask(data, "commit/bill"), BillRow)
-    reasons = _shares_by_case(ask(data, "commit/reasons"), ReasonShare)
-    homes = _shares_by_case(ask(data, "commit/journal_copies"), HomeShare)
-    askers = _shares_by_case(ask(data, "commit/shared_requests"), AskersShare)
+    lines = ask_by_case(data, "commit/bill", BillRow)
+    reasons = ask_by_case(data, "commit/reasons", ReasonShare)
+    homes = ask_by_case(data, "commit/journal_copies", HomeShare)
+    askers = ask_by_case(data, "commit/shared_requests", AskersShare)
     lives = flash_lives(data)
     apart = transactions_apart(data) if apart is None else apart
     return {
         row["case_id"]: Bill(
             row["case_id"],
             row["transactions"],
-            tuple(lines.get(row["case_id"], ())),
+            lines.get(row["case_id"], ()),
             latency[row["case_id"]],
             missing[row["case_id"]],
-            tuple(reasons.get(row["case_id"], ())),
-            tuple(homes.get(row["case_id"], ())),
-            tuple(askers.get(row["case_id"], ())),
+            reasons.get(row["case_id"], ()),
+            homes.get(row["case_id"], ()),
+            askers.get(row["case_id"], ()),
             _charge_flash_life(lives.get(row["case_id"]), lines.get(row["case_id"], ())),
             apart.get(row["case_id"], ()),
         )
@@ -197,13 +196,6 @@ def _median_latencies(rows: Iterable[Row]) -> dict[str, dict[str, Number | None]
         }
         for case_id, seeds in by_case.items()
     }
-
-
-def _shares_by_case(rows: Iterable[Row], share: Callable[..., _Share]) -> dict[str, list[_Share]]:
-    shares: dict[str, list[_Share]] = {}
-    for row in rows:
-        shares.setdefault(row.pop("case_id"), []).append(share(**row))
-    return shares
 
 
 def bill_json(bill: Bill) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jojlab.analysis.rows.ask import ask
 from jojlab.trace.dataset import Dataset
@@ -108,10 +108,7 @@ def charge(life: FlashLife, lines: Iterable[Written]) -> FlashLife:
         for line in known
     ]  # fmt: skip
     charged.sort(key=lambda each: -each.bytes)
-    return FlashLife(
-        life.sent_bytes, life.programmed, life.erases, life.flash_bytes,
-        tuple(each for each in charged if each.bytes),
-    )  # fmt: skip
+    return replace(life, charged=tuple(each for each in charged if each.bytes))
 
 
 def years(nand_bytes: float, commits_a_day: float, flash_bytes: int, cycles: int = CYCLES) -> float:

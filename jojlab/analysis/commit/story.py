@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from jojlab.analysis.rows.ask import ask
+from jojlab.analysis.rows.ask import ask, ask_by_case
 from jojlab.trace.dataset import Dataset
 
 
@@ -55,7 +55,7 @@ class CommitTrace:
     transaction_id: int
     latency_ns: int
     phase: str
-    runs: Sequence[TracedRun]
+    runs: tuple[TracedRun, ...]
 
     @property
     def is_checkpoint(self) -> bool:
@@ -65,11 +65,9 @@ class CommitTrace:
 
 def commit_traces(data: Dataset) -> dict[str, CommitTrace]:
     """Return the typical commit of every case, by case_id."""
-    runs: dict[str, list[TracedRun]] = {}
-    for row in ask(data, "commit/trace"):
-        runs.setdefault(row.pop("case_id"), []).append(TracedRun(**row))
+    runs = ask_by_case(data, "commit/trace", TracedRun)
     return {
-        row["case_id"]: CommitTrace(**row, runs=runs.get(row["case_id"], []))
+        row["case_id"]: CommitTrace(**row, runs=runs.get(row["case_id"], ()))
         for row in ask(data, "commit/typical")
     }
 

@@ -55,4 +55,4 @@ def test_where_nothing_is_sent_at_all_it_is_a_commit(tmp_path: Path) -> None:
     builder.transaction(lambda: None)
     builder.transaction(lambda: None, kind="checkpoint")
     trace = commit_traces(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
-    assert (trace.phase, trace.runs) == ("commit", [])
+    assert (trace.phase, trace.runs) == ("commit", ())

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from jojlab.analysis.rows.ask import ask
+from jojlab.analysis.rows.ask import ask, ask_by_case
 from jojlab.model.figures import PASSES
 from jojlab.trace.dataset import Dataset, Row
 from jojlab.trace.manifest import Phase
@@ -131,11 +131,7 @@ class Apart:
 
 def transactions_apart(data: Dataset) -> dict[str, tuple[Apart, ...]]:
     """Return them by case_id, of the cases that have any."""
-    found: dict[str, tuple[Apart, ...]] = {}
-    for row in ask(data, "figures/apart"):
-        case_id = row.pop("case_id")
-        found[case_id] = (*found.get(case_id, ()), Apart(**row))
-    return found
+    return ask_by_case(data, "figures/apart", Apart)
 
 
 def apart_json(apart: Iterable[Apart]) -> dict[str, Any]:

@@ -16,20 +16,31 @@ What a capture does not have is absent, and is not zero: `lacking` says which ca
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from jojlab.trace.dataset import Dataset, Row
 
 _PACKAGE = "jojlab.analysis"
 _SHARED, _SLICED, _PASSING = "rows/shared", "rows/sliced", "rows/passing"
+_Value = TypeVar("_Value")
 
 
 def ask(data: Dataset, question: str, **parameters: Any) -> list[Row]:
     """Return the rows that answer `question` ("commit/bill"); `parameters` fill its $NAMEs."""
     return data.rows(_prepare(data, question), parameters)
+
+
+def ask_by_case(
+    data: Dataset, question: str, kind: Callable[..., _Value]
+) -> dict[str, tuple[_Value, ...]]:
+    """Return what `kind` makes of the columns of each row, by the rows' case_id."""
+    found: dict[str, list[_Value]] = {}
+    for row in ask(data, question):
+        found.setdefault(row.pop("case_id"), []).append(kind(**row))
+    return {case_id: tuple(values) for case_id, values in found.items()}
 
 
 def ask_columns(data: Dataset, question: str, **parameters: Any) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.rows.ask import ask
+from jojlab.analysis.rows.ask import ask, ask_by_case
 from jojlab.analysis.traffic.lba_picture import LbaPicture, lba_pictures
 from jojlab.trace.dataset import Dataset
 
@@ -67,9 +67,7 @@ def characterisations(data: Dataset) -> dict[str, Characterisation]:
     for row in ask(data, "traffic/operations"):
         case = operations.setdefault(row["case_id"], {})
         case[row["operation"]] = row["requests"], row["bytes"]
-    shares: dict[str, list[Share]] = {}
-    for row in ask(data, "traffic/shares"):
-        shares.setdefault(row.pop("case_id"), []).append(Share(**row))
+    shares = ask_by_case(data, "traffic/shares", Share)
     loads = device_loads(data)
     return {
         case_id: Characterisation(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.rows.ask import ask
+from jojlab.analysis.rows.ask import ask, ask_by_case
 from jojlab.trace.dataset import Dataset
 
 _YEAR_NS = 365 * 86400 * 1_000_000_000
@@ -80,25 +79,9 @@ class LiveTrace:
 
 def live_traces(data: Dataset) -> dict[str, LiveTrace]:
     """Return those of the live traces of `data` that saw calls, by case_id."""
-    sums: dict[str, dict[tuple[str, bool], dict[str, int]]] = defaultdict(dict)
-    for row in ask(data, "traffic/owners"):
-        key = (row["process"], row["phase"] == "commit")
-        found = sums[row["case_id"]].setdefault(key, defaultdict(int))
-        match row["operation"]:
-            case "write":
-                found["write_bytes"] += row["bytes"]
-                found["writes"] += row["requests"]
-            case "read":
-                found["read_bytes"] += row["bytes"]
-                found["reads"] += row["requests"]
-            case "flush":
-                found["flushes"] += row["requests"]
-            case "discard":
-                found["discard_bytes"] += row["bytes"]
-            case _:
-                pass
+    processes = ask_by_case(data, "traffic/owners", ProcessIo)
     return {
-        case_id: LiveTrace(**row, processes=_sort_by_bytes(sums[case_id]))
+        case_id: LiveTrace(**row, processes=processes.get(case_id, ()))
         for row in ask(data, "traffic/live")
         for case_id in [row.pop("case_id")]
     }
@@ -118,10 +101,3 @@ def live_json(live: LiveTrace) -> dict[str, Any]:
         "bytes_a_year": live.bytes_a_year(),
         "processes": [vars(each) for each in live.processes],
     }
-
-
-def _sort_by_bytes(sums: dict[tuple[str, bool], dict[str, int]]) -> tuple[ProcessIo, ...]:
-    found = [
-        ProcessIo(process, is_watched, **counts) for (process, is_watched), counts in sums.items()
-    ]
-    return tuple(sorted(found, key=lambda each: (not each.is_watched, -each.write_bytes)))

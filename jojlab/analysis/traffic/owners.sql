@@ -2,8 +2,7 @@
 -- submitted it; what a kernel thread wrote is of the one process that wrote the file. Data of a
 -- file that only the program or only others wrote is theirs, whichever call it was sent for: ext4
 -- sends the data of all files that a commit of its journal holds. `process` is empty where it is
--- not known whose. `phase` says whether it counts for the program that is traced (commit), for
--- another one (other), or for nobody that is known (trace).
+-- not known whose. What counts for the program that is traced is of a process `is_watched`.
 WITH watched AS (
     SELECT capture FROM capture_tables WHERE table_name = 'writers'
 ),
@@ -30,16 +29,23 @@ owned AS (
     LEFT JOIN sides ON requests.capture = sides.capture AND requests.file_id = sides.file_id
 )
 SELECT
-    case_id, whose AS phase, operation,
+    case_id,
     CASE
         WHEN whose = 'trace' THEN ''
         WHEN whose = owned.phase AND asker_comm IS NOT NULL THEN asker_comm
         WHEN whose = owned.phase AND submitter_call IS NOT NULL THEN submitter_comm
         ELSE coalesce(writer, '(a kernel thread)')
     END AS process,
-    count(*) AS requests,
-    CAST(sum(length_bytes) AS BIGINT) AS bytes
+    whose = 'commit' AS is_watched,
+    CAST(sum(CASE WHEN operation = 'write' THEN length_bytes ELSE 0 END) AS BIGINT) AS write_bytes,
+    count(*) FILTER (WHERE operation = 'write') AS writes,
+    CAST(sum(CASE WHEN operation = 'read' THEN length_bytes ELSE 0 END) AS BIGINT) AS read_bytes,
+    count(*) FILTER (WHERE operation = 'read') AS reads,
+    count(*) FILTER (WHERE operation = 'flush') AS flushes,
+    CAST(
+        sum(CASE WHEN operation = 'discard' THEN length_bytes ELSE 0 END) AS BIGINT
+    ) AS discard_bytes
 FROM owned
 JOIN captures ON owned.capture = captures.capture
 GROUP BY ALL
-ORDER BY ALL
+ORDER BY case_id, is_watched DESC, write_bytes DESC, process
