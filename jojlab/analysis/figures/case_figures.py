@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -123,11 +125,10 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
                 del figures[name]
             else:
                 figures[name] = value
-    for all_sums in (_sums(data), _machine_counts(data)):
-        for key, sums in all_sums.items():
-            if key in result:
-                transactions = result[key]["transactions"]
-                result[key] |= {name: value / transactions for name, value in sums.items()}
+    for key, sums in itertools.chain(_sums(data).items(), _machine_counts(data).items()):
+        if key in result:
+            transactions = result[key]["transactions"]
+            result[key] |= {name: value / transactions for name, value in sums.items()}
     for figures in result.values():
         if "dispatch_cpu_ns_per_commit" in figures:
             share = figures["dispatch_cpu_ns_per_commit"] * figures["throughput_tps"] / 1e9
@@ -159,38 +160,33 @@ def _io_times(data: Dataset) -> dict[tuple[str, int], int]:
     return result
 
 
-def _machine_counts(data: Dataset) -> dict[tuple[str, int], dict[str, int]]:
+def _machine_counts(data: Dataset) -> dict[tuple[str, int], Counter[str]]:
     """Return what the machine counted for commits alone, by capture and figure."""
     mixed = {(row["case_id"], row["seed"]) for row in ask(data, "figures/mixed")}
-    result: dict[tuple[str, int], dict[str, int]] = {}
+    result: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
     for row in ask(data, "figures/counted"):
-        if (row["case_id"], row["seed"]) in mixed:
-            continue
-        if name := _COUNTERS.get((row["source"], row["name"])):
-            sums = result.setdefault((row["case_id"], row["seed"]), {})
-            sums[name] = sums.get(name, 0) + row["value"]
+        key = row["case_id"], row["seed"]
+        name = _COUNTERS.get((row["source"], row["name"]))
+        if name and key not in mixed:
+            result[key][name] += row["value"]
     return result
 
 
-def _sums(data: Dataset) -> dict[tuple[str, int], dict[str, int]]:
+def _sums(data: Dataset) -> dict[tuple[str, int], Counter[str]]:
     """Add requests, bytes and flushes up by capture; whole numbers, to be divided later.
 
     What commits left to be done later counts as theirs, and again by itself.
     """
-    result: dict[tuple[str, int], dict[str, int]] = {}
+    result: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
     for row in ask(data, "figures/sums"):
-        sums = result.setdefault((row["case_id"], row["seed"]), {})
+        sums = result[row["case_id"], row["seed"]]
         flushes = row["requests"] if row["operation"] == "flush" else 0
         if row["part"] == "commit" and row["operation"] == "write":
-            sums["writes_per_commit"] = sums.get("writes_per_commit", 0) + row["requests"]
+            sums["writes_per_commit"] += row["requests"]
         for prefix in _PREFIXES.get(row["part"], ()):
-            for name, value in (
-                (f"{prefix}requests_per_commit", row["requests"]),
-                (f"{prefix}bytes_per_commit", row["bytes"]),
-                (f"{prefix}flushes_per_commit", flushes),
-            ):
-                sums[name] = sums.get(name, 0) + value
+            sums[f"{prefix}requests_per_commit"] += row["requests"]
+            sums[f"{prefix}bytes_per_commit"] += row["bytes"]
+            sums[f"{prefix}flushes_per_commit"] += flushes
         if row["part"] in CAUSED and row["block_type"] in _CLASSES:
-            name = _CLASSES[row["block_type"]]
-            sums[name] = sums.get(name, 0) + row["bytes"]
+            sums[_CLASSES[row["block_type"]]] += row["bytes"]
     return result

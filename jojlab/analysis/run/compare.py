@@ -225,41 +225,35 @@ def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()
     chain = Chain((old, *through, new))
     old_cases = {case.case_id: case for case in old.measured}
     new_cases = {case.case_id: case for case in new.measured}
-    both = [case_id for case_id in old_cases if case_id in new_cases]
-    changes = [
-        change
-        for case_id in both
-        for change in _changes(old_cases[case_id], new_cases[case_id], chain)
-    ]
-    compared = sum(len(_shared_figures(old_cases[case_id], new_cases[case_id])) for case_id in both)
+    both = {name: (ours, new_cases[name]) for name, ours in old_cases.items() if name in new_cases}
+    changes = [change for pair in both.values() for change in _changes(*pair, chain)]
+    compared = sum(len(_shared_figures(*pair)) for pair in both.values())
     return Comparison(
         tuple(changes),
         compared - len(changes),
         _one_sided(old, old_cases, new_cases),
         _one_sided(new, new_cases, old_cases),
         {
-            case_id: (old_cases[case_id].figures.seeds, new_cases[case_id].figures.seeds)
-            for case_id in both
-            if old_cases[case_id].figures.seeds != new_cases[case_id].figures.seeds
+            case_id: (ours.figures.seeds, theirs.figures.seeds)
+            for case_id, (ours, theirs) in both.items()
+            if ours.figures.seeds != theirs.figures.seeds
         },
         differences(old.fingerprint, new.fingerprint),
         {
             case_id: fields
-            for case_id in both
-            if (fields := differences(old_cases[case_id].case, new_cases[case_id].case))
+            for case_id, (ours, theirs) in both.items()
+            if (fields := differences(ours.case, theirs.case))
         },
         None if old.clocks == new.clocks else (old.clocks, new.clocks),
         tuple(
             DurabilityChange(case_id, ours.label, ours.durability, theirs.durability)
-            for case_id in both
-            if _durability_differs(
-                (ours := old_cases[case_id]).durability, (theirs := new_cases[case_id]).durability
-            )
+            for case_id, (ours, theirs) in both.items()
+            if _durability_differs(ours.durability, theirs.durability)
         ),
         {
             case_id: tuple(names)
-            for case_id in both
-            if (names := changed_inputs(old_cases[case_id].inputs, new_cases[case_id].inputs))
+            for case_id, (ours, theirs) in both.items()
+            if (names := changed_inputs(ours.inputs, theirs.inputs))
         },
     )
 
@@ -295,11 +289,8 @@ def _one_sided(
 
 def _lacking(case: CaseSummary) -> str:
     """Say what a case lacks."""
-    missing = case.missing
-    counted = {"events lost": missing.lost_events, "bytes unknown": missing.unattributed_bytes}
-    words = [f"{count} {what}" for what, count in counted.items() if count]
     ended = f"{case.status}: {case.reason}" if case.status != "ok" else ""
-    return "; ".join(filter(None, (*words, *missing.reasons, ended)))
+    return "; ".join(filter(None, (*case.missing.in_words, ended)))
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:

@@ -69,14 +69,7 @@ def sync_need(
         calls = sum(answer.sync_calls for answer in base)
         calls = (calls - sum(answer.sync_calls for answer in trial)) // len(base)
         is_absent = calls <= 0
-    usual = {state.outcome for answer in base for state in answer.states}
-    # A block whose torn write no setting helps against says nothing of a sync.
-    own = [
-        state
-        for answer in trial
-        for state in answer.states
-        if state.outcome not in usual and state.outcome != "kept" and not state.torn_block
-    ]
+    _, own = _harmful_states(base, trial)
     if is_absent:
         verdict = SyncVerdict.ABSENT
     elif own:
@@ -94,6 +87,19 @@ def sync_need(
         min(own, key=_ease, default=None),
         found,
     )
+
+
+def _harmful_states(
+    base: Sequence[PowerCuts], trial: Sequence[PowerCuts]
+) -> tuple[list[JudgedState], list[JudgedState]]:
+    """Return the states of a trial with harm, and those of them whose harm its base does not have.
+
+    A block whose torn write no setting helps against says nothing of a sync or a promise.
+    """
+    usual = {state.outcome for answer in base for state in answer.states}
+    states = [state for answer in trial for state in answer.states]
+    harmful = [state for state in states if state.outcome != "kept" and not state.torn_block]
+    return harmful, [state for state in harmful if state.outcome not in usual]
 
 
 def fixed_syncs(base: Sequence[PowerCuts]) -> list[SyncNeed]:
@@ -169,15 +175,7 @@ def fault_outcome(
     """Return what came of an error, by the answers of a case without it and with it, of one seed
     each. Without it the program has its `usual_end`.
     """
-    usual = {state.outcome for answer in base for state in answer.states}
-    # A block whose torn write no setting helps against says nothing of a promise.
-    harmful = [
-        state
-        for answer in trial
-        for state in answer.states
-        if state.outcome != "kept" and not state.torn_block
-    ]
-    own = [state for state in harmful if state.outcome not in usual]
+    harmful, own = _harmful_states(base, trial)
     pairs = [(it.remount, it.fault) for it in trial if it.remount and it.fault]
     remount, findings = max(pairs, key=lambda each: OUTCOMES.index(each[0].outcome))
     found = summarise_power_cuts(trial)
