@@ -227,7 +227,7 @@ def test_another_run_that_was_cut_short_is_left_alone(bench: Bench) -> None:
 
 def test_a_run_folder_that_cannot_be_written_is_told(bench: Bench) -> None:
     (bench.folder / "run").symlink_to("/dev/null/nowhere")
-    with pytest.raises(MachineError, match="cannot write"):
+    with pytest.raises(MachineError, match="cannot be written"):
         bench.run(RecordingProgress())
 
 

@@ -11,13 +11,13 @@ import click
 from jojlab.campaign.state_image import WORST, FoundState, find_state, write_images
 from jojlab.command_line import options as common
 from jojlab.command_line.group import PATH, argument, command, option
-from jojlab.foundation.errors import FINE, INCOMPLETE, UseError, refuse_unknown
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError, refuse_unknown, whole_file
 from jojlab.foundation.printable import plural, printable
 from jojlab.lab.job import Options
 from jojlab.recording import mobigen, sql_export
 from jojlab.recording.folder import Recording
 from jojlab.report.durability import boot_words, smallest_words
-from jojlab.trace.exports.capture_file import FORMATS, chosen_capture, whole_file
+from jojlab.trace.exports.capture_file import FORMATS, chosen_capture
 from jojlab.trace.exports.capture_file import export as write
 from jojlab.trace.run_folder import RunFolder
 
@@ -88,7 +88,7 @@ def _export_calls(folder: Path, out: Path | None) -> int:
 
     recording = Recording.open(folder)
     path = out or _sibling(folder, mobigen.SUFFIX)
-    with whole_file(path) as stream:
+    with whole_file(path, "name another file with -o") as stream:
         exported = mobigen.write(recording, stream)
     print(f"{plural(exported.lines - exported.opened_before, 'call')}  {path}")
     if exported.opened_before:

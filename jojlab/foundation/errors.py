@@ -7,6 +7,7 @@ import errno
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from jojlab.foundation.printable import nearest
 
@@ -92,7 +93,25 @@ def unreadable(path: Path | str, error: OSError, remedy: str = "make it readable
 
 def unwritable(path: Path, error: OSError, remedy: str) -> MachineError:
     """Return the error of a file that cannot be written."""
-    return MachineError(f"{path}: cannot be written: {error.strerror}", remedy)
+    return MachineError(f"{path}: cannot be written: {error.strerror or error}", remedy)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, remedy: str) -> Iterator[BinaryIO]:
+    """Give a stream whose contents are at a path once it is written whole, and not before; raises
+    MachineError, with the remedy, where it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as stream:
+            yield stream
+        temporary.replace(path)
+    except OSError as error:
+        raise unwritable(path, error, remedy) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 class DataError(JojError):

@@ -215,7 +215,7 @@ def test_names_cannot_end_the_script(tmp_path: Path) -> None:
 
 def test_a_report_that_cannot_be_written_is_told(summary: RunSummary, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(MachineError, match="cannot write"):
+    with pytest.raises(MachineError, match="cannot be written"):
         write_report(tmp_path / "file" / "report.html", summary, "run")
 
 

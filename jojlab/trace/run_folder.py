@@ -33,7 +33,7 @@ import msgspec
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.document import conform
-from jojlab.foundation.errors import DataError, MachineError, UseError
+from jojlab.foundation.errors import DataError, UseError, unwritable
 from jojlab.model.workloads.program import PROGRAM
 from jojlab.trace.capture import Capture, capture_hash
 from jojlab.trace.checksums import hashes_of, read_checked, write_checked, write_checksums
@@ -43,6 +43,7 @@ from jojlab.trace.shapes import Fields, StoredExperiment
 
 SQL_FOLDER = "sql"
 STATUSES = ("ok", "failed", "skipped", "pending")
+_ROOM = "make room, or name another --out"
 _SAVE_EVERY_S = 1.0
 _MOST_SAVING = 20  # at most a twentieth of the time is spent on writing run.json
 
@@ -132,7 +133,7 @@ class RunFolder:
             (path / "captures").mkdir(parents=True, exist_ok=True)
             (path / "experiment.toml").write_text(experiment_toml, encoding="utf-8")
         except OSError as error:
-            raise _cannot_write(path, error) from error
+            raise unwritable(path, error, _ROOM) from error
         run.save()
         return run
 
@@ -237,7 +238,7 @@ class RunFolder:
             os.replace(partial, self.path / folder)
             self.checked[folder.as_posix()] = replace(capture, folder=self.path / folder)
         except OSError as error:
-            raise _cannot_write(self.path, error) from error
+            raise unwritable(self.path, error, _ROOM) from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         entry.captures.append(CaptureEntry(seed, folder.as_posix(), cached))
@@ -261,7 +262,7 @@ class RunFolder:
             folder.mkdir(parents=True, exist_ok=True)
             write_checked(folder / CUTS, answer)
         except OSError as error:
-            raise _cannot_write(folder, error) from error
+            raise unwritable(folder, error, _ROOM) from error
         known = [each for each in entry.power_cuts if each.seed != seed]
         own = CaptureEntry(seed, (Path("power-cuts") / place).as_posix(), cached)
         entry.uncut = ""
@@ -338,7 +339,7 @@ class RunFolder:
         try:
             write_checked(file, content)
         except OSError as error:
-            raise _cannot_write(file, error) from error
+            raise unwritable(file, error, _ROOM) from error
 
     def captures(self) -> Iterator[tuple[CaseEntry, int, Capture]]:
         """Open every recorded capture, in the order of the cases, then of the seeds."""
@@ -407,12 +408,6 @@ def folder_name(case_id: str) -> str:
     return slug
 
 
-def _cannot_write(path: Path, error: OSError) -> MachineError:
-    return MachineError(
-        f"{path}: cannot write: {error.strerror or error}", "make room, or name another --out"
-    )
-
-
 CASE = "trace"
 _SEED = 0  # nothing is random
 
@@ -454,4 +449,4 @@ def close(run: RunFolder) -> None:
     try:
         write_checksums(capture, hashes_of(capture))
     except OSError as error:
-        raise MachineError(f"{capture}: cannot write: {error.strerror}", "make room") from error
+        raise unwritable(capture, error, "make room") from error

@@ -8,10 +8,8 @@ all sections are made of.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
@@ -22,7 +20,7 @@ from markupsafe import Markup
 
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import whole_file
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -90,17 +88,8 @@ def _environment() -> Environment:
 
 def write_page(path: Path, page: str) -> None:
     """Write a page to `path`, atomically; raises MachineError where that cannot be."""
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(page, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise MachineError(
-            f"{path}: cannot write: {error.strerror or error}", "name another file with --out"
-        ) from error
+    with whole_file(path, "name another file with --out") as stream:
+        stream.write(page.encode())
 
 
 def page_policy(script: str) -> Markup:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import BinaryIO
 
-from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.errors import UseError, whole_file
 from jojlab.trace.capture import Capture
 from jojlab.trace.exports import ExportedRequests, iolog, perfetto
 from jojlab.trace.run_folder import RunFolder
@@ -45,23 +41,6 @@ def export(capture: Capture, path: Path, format_name: str) -> ExportedRequests:
             f"{capture.folder}: no table of requests: it was made without a tracer (joj bench)",
             "trace the workload (joj trace -- COMMAND), or run it in the lab (joj run, joj bill)",
         )
-    with whole_file(path) as stream:
+    with whole_file(path, "name another file with -o") as stream:
         exported: ExportedRequests = FORMATS[format_name].write(capture, stream)
     return exported
-
-
-@contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a stream whose contents are at a path once it is written whole, and not before."""
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with temporary.open("wb") as stream:
-            yield stream
-        os.replace(temporary, path)
-    except OSError as error:
-        raise MachineError(
-            f"{path}: cannot write: {error.strerror or error}", "name another file with -o"
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

@@ -278,8 +278,9 @@ def test_what_is_meant_must_be_clear(tmp_path: Path) -> None:
         chosen_capture(run, wal, 9)
     assert chosen_capture(run, wal).manifest["seed"] == 3
     capture = chosen_capture(run, wal, 4)
-    with pytest.raises(MachineError, match="cannot write"):
-        export(capture, tmp_path / "none" / "x", "iolog")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match="cannot be written"):
+        export(capture, tmp_path / "file" / "x", "iolog")
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
     builder.request([("data", "", None, 512)], device="a b")
     with pytest.raises(DataError, match="cannot be named"):
