@@ -167,30 +167,19 @@ class Engine:
         self._requests = [each.row_counts.get("requests", 0) for each in self._captured]
         self._tables: set[str] = set()
         self._connection = connect()
-        self._connection.execute(
-            "CREATE TABLE captures (capture INTEGER, run VARCHAR, case_id VARCHAR, seed BIGINT)"
-        )
-        self._connection.execute(
-            "INSERT INTO captures SELECT unnest(?), unnest(?), unnest(?), unnest(?)",
-            [
-                list(range(len(captured))),
-                [each.run for each in captured],
-                [each.case_id for each in captured],
-                [each.seed for each in captured],
-            ],
-        )
-        declared = [
-            (number, table)
-            for number, capture in enumerate(self._captured)
-            for table in capture.tables
-        ]
-        self._connection.execute(
-            "CREATE TABLE capture_tables (capture INTEGER, table_name VARCHAR)"
-        )
-        self._connection.execute(
-            "INSERT INTO capture_tables SELECT unnest(?), unnest(?)",
-            [[number for number, _ in declared], [table for _, table in declared]],
-        )
+        keys = {
+            "capture": pa.array(range(len(captured)), pa.int32()),
+            "run": pa.array([each.run for each in captured], pa.string()),
+            "case_id": pa.array([each.case_id for each in captured], pa.string()),
+            "seed": pa.array([each.seed for each in captured], pa.int64()),
+        }
+        _create(self._connection, "captures", pa.table(keys))
+        declared = [(n, table) for n, each in enumerate(self._captured) for table in each.tables]
+        columns = {
+            "capture": pa.array([number for number, _ in declared], pa.int32()),
+            "table_name": pa.array([table for _, table in declared], pa.string()),
+        }
+        _create(self._connection, "capture_tables", pa.table(columns))
         for table in TABLES:
             self._make_view(table, _Part(range(len(captured))))
 
