@@ -104,6 +104,18 @@ def cut_power_with_progress(
             watcher.finished(step)
 
 
+def judge_with_progress(campaign: Campaign, run: RunFolder, states: int, *, cut: bool) -> None:
+    """Cut the power of all cases of a run, and say before how long that takes; without `cut` take
+    what the cache knows of power cuts.
+    """
+    if not cut:
+        campaign.take_known_power_cuts(run, states)
+        return
+    if not campaign.lab.options.cluster and (words := campaign.estimate_power_cuts(states)):
+        click.echo(words, err=True)
+    cut_power_with_progress(campaign, run, states)
+
+
 @contextlib.contextmanager
 def explained_interruption(campaign: Campaign, folder: Path, out: Path | None) -> Iterator[None]:
     """Turn a signal into the error of `interruption`."""

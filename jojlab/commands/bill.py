@@ -16,7 +16,7 @@ from jojlab.analysis.run.summary import safety_json, summarise
 from jojlab.campaign.jobs import RunProgress
 from jojlab.campaign.power_cuts import steps_left
 from jojlab.command_line import options as common
-from jojlab.command_line.campaigns import begin_campaign, cut_power_with_progress
+from jojlab.command_line.campaigns import begin_campaign, judge_with_progress
 from jojlab.command_line.group import PATH, command, flag, option
 from jojlab.command_line.own_program import warn_of_files
 from jojlab.experiment.input_files import recorded_settings
@@ -125,12 +125,7 @@ def bill(
         if entry.status != "ok":
             click.echo(f"joj: {printable(entry.reason)}", err=True)
             return MACHINE_CANNOT
-        if not durability:
-            campaign.take_known_power_cuts(run, states)
-        else:
-            if not options.cluster and (words := campaign.estimate_power_cuts(states)):
-                click.echo(words, err=True)
-            cut_power_with_progress(campaign, run, states)
+        judge_with_progress(campaign, run, states, cut=durability)
         code = _show(run, figures=figures, as_json=as_json, refutable=durability)
         if durability and code == FINE and steps_left(run, campaign.cases):
             code = MACHINE_CANNOT

@@ -11,7 +11,6 @@ from pathlib import Path
 from click import DateTime, FloatRange, IntRange
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from jojlab.command_line import options as common
 from jojlab.command_line.group import PATH, argument, command, flag, option
@@ -37,7 +36,7 @@ from jojlab.fleet.study.engines import DuckDbEngine, fleet_engine
 from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study, setting_costs
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.report.shared.console import terminal
+from jojlab.report.shared.console import left, print_table, right, terminal
 from jojlab.report.shared.template import write_page
 
 
@@ -165,15 +164,10 @@ def devices(data: str, as_json: bool) -> None:
     if not rows:
         print(f"{data}: no devices; joj fleet enrol NAME --data {data}")
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("device", "enrolled", "revoked", "segments", "first day", "last day",
-                 "quarantined"):  # fmt: skip
-        right = name in ("segments", "quarantined")
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
-    for row in rows:
-        cells = row.record()
-        table.add_row(*("" if value is None else str(value) for value in cells.values()))
-    Console().print(table)
+    begin, end = left("device", "enrolled", "revoked"), left("first day", "last day")
+    columns = (*begin, *right("segments"), *end, *right("quarantined"))
+    cells = (["" if it is None else str(it) for it in row.record().values()] for row in rows)
+    print_table(terminal(), columns, cells)
 
 
 @command()

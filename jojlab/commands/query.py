@@ -66,7 +66,8 @@ def query(run: str, sql: str, as_json: bool, as_csv: bool) -> int:
     if _is_fleet(run):
         answer, left_out = _query_fleet(run, sql)
     else:
-        answer = _query_run(Path(run), sql)
+        folder = RunFolder.open(Path(run))
+        answer = run_query(folder, sql, {"figures": lambda: _figures(folder)})
     if as_json:
         _refuse_twins(answer.column_names)
         print(json_text(answer.to_pylist(), default=str))
@@ -75,7 +76,7 @@ def query(run: str, sql: str, as_json: bool, as_csv: bool) -> int:
         writer.writerow(answer.column_names)
         writer.writerows(_rows(answer))
     else:
-        _print_table(answer)
+        print_rows(terminal(), answer.column_names, _rows(answer))
     for each in left_out:
         print(f"left out: {each.file}: {each.why}", file=sys.stderr)
     return INCOMPLETE if left_out else FINE
@@ -94,21 +95,12 @@ def _query_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
     return answer_readable(fleet_files(open_store(data)), DuckDbEngine, ask)
 
 
-def _query_run(run: Path, sql: str) -> pa.Table:
-    folder = RunFolder.open(run)
-    return run_query(folder, sql, {"figures": lambda: _figures(folder)})
-
-
 def _figures(run: RunFolder) -> dict[tuple[str, int], dict[str, int | float | None]]:
     """Return the figures of every capture, in the order of the run."""
 
     found = capture_figures(Dataset.from_runs(run))
     order = [(entry.case_id, capture.seed) for entry in run.cases for capture in entry.captures]
     return {key: {name: found[key].get(name) for name in FIGURES} for key in order if key in found}
-
-
-def _print_table(answer: pa.Table) -> None:
-    print_rows(terminal(), answer.column_names, _rows(answer))
 
 
 def _rows(answer: pa.Table) -> list[list[object]]:

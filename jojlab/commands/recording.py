@@ -16,7 +16,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.places import agent_path
 from jojlab.foundation.printable import json_text
-from jojlab.live.agent import attend
+from jojlab.live.agent import attend, option_words
 from jojlab.live.runner import Bench, live_settings
 from jojlab.recording.folder import Recording
 from jojlab.report.answer import answer_lines
@@ -95,13 +95,8 @@ def record(
     if values is not None and not sql:
         raise UseError("--values is about SQL", "add --sql")
     agent = agent_path()
-    arguments = ["--data", data] if data is not None else []
-    arguments += ["--by", method] if method is not None else []
-    arguments += ["--ring-mib", str(ring_mib)] if ring_mib is not None else []
-    arguments += ["--sql"] if sql else []
-    arguments += ["--values", values] if values is not None else []
-    arguments += ["--pid", str(pid)] if pid is not None else []
-    arguments += ["--json"] if as_json else []
+    options = {"--data": data, "--by": method, "--ring-mib": ring_mib, "--sql": sql}
+    arguments = option_words({**options, "--values": values, "--pid": pid, "--json": as_json})
     arguments += ["--", *command] if command else []
     with common.out_folder(out, Path("runs") / "recording") as folder:
         begin = [str(agent), "record", "--output", str(folder), "--parent", str(os.getpid())]

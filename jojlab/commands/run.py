@@ -14,8 +14,8 @@ from jojlab.campaign.power_cuts import steps_left
 from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import (
     begin_campaign,
-    cut_power_with_progress,
     explained_interruption,
+    judge_with_progress,
     run_with_progress,
     show_memory_model,
 )
@@ -121,12 +121,7 @@ def run(
         click.echo(words, err=True)
     with explained_interruption(campaign, folder, out):
         run = run_with_progress(campaign, folder, power_cuts=durability)
-        if not durability:
-            campaign.take_known_power_cuts(run, states)
-        else:
-            if not options.cluster and (words := campaign.estimate_power_cuts(states)):
-                click.echo(words, err=True)
-            cut_power_with_progress(campaign, run, states)
+        judge_with_progress(campaign, run, states, cut=durability)
     code = show_run(
         folder, figures=figures, as_json=as_json, checked=run.checked, refutable=durability
     )

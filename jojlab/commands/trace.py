@@ -24,7 +24,7 @@ from jojlab.command_line import options as common
 from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import agent_path
-from jojlab.live.agent import attend
+from jojlab.live.agent import attend, option_words
 from jojlab.report.answer import answer_lines
 from jojlab.report.bill import print_statement_costs
 from jojlab.report.cheaper import cheaper_command
@@ -106,17 +106,9 @@ def trace(
     where = str(device or directory or Path.cwd())
     folder = out or common.free_folder(Path("runs") / "trace")
     run, tables = begin(folder, subject, where, command, has_transactions=not totals)
-    options = {
-        "--device": device,
-        "--directory": directory,
-        "--pid": pid,
-        "--duration": duration,
-        "--ring-mib": ring_mib,
-    }
+    options = {"--device": device, "--directory": directory, "--pid": pid, "--duration": duration}
     arguments = [str(agent), "trace", "--output", str(tables), "--parent", str(os.getpid())]
-    for name, value in options.items():
-        arguments += [name, str(value)] if value is not None else []
-    arguments += ["--totals"] if totals else []
+    arguments += option_words({**options, "--ring-mib": ring_mib, "--totals": totals})
     with contextlib.ExitStack() as beside:
         place = beside.enter_context(tempfile.TemporaryDirectory(prefix="joj-"))
         summary = Path(place) / "summary.json"

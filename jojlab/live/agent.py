@@ -94,6 +94,19 @@ def _error(code: int, words: str) -> JojError:
     return MachineError(f"the agent ended with {code} and said nothing", "run it again")
 
 
+def option_words(options: Mapping[str, object]) -> list[str]:
+    """Return options as the words of a command line: True is a flag, None and False are not
+    given.
+    """
+    words = []
+    for name, value in options.items():
+        if value is True:
+            words.append(name)
+        elif value is not None and value is not False:
+            words += [name, str(value)]
+    return words
+
+
 def attend(arguments: list[str]) -> int:
     """Run the agent to its end; a Ctrl-C or a kill is its to answer, by keeping what it has."""
     agent = subprocess.Popen(arguments)
