@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
 
 from jojlab.recording import sql_text
 from jojlab.recording.sql_text import SqlToken
@@ -17,15 +16,6 @@ from jojlab.recording.sql_text import SqlToken
 # The player's own limit (agent/src/sql_script/parse.rs), SQLITE_MAX_ATTACHED of most builds.
 _MOST_ATTACHED = 10
 _ALWAYS = ("main", "temp")
-
-
-class _Executed(Protocol):
-    """A statement as it was executed."""
-
-    @property
-    def values(self) -> Sequence[str]: ...
-    @property
-    def attached_path(self) -> str | None: ...
 
 
 class DatabaseNames:
@@ -76,14 +66,15 @@ class Attached:
             return
         self._lacking.discard(_name(words[1], values))
 
-    def attaches(self, tokens: Iterable[SqlToken], executed: _Executed) -> str:
-        """Follow an ATTACH; return why the script lacks its database, if it does."""
+    def attaches(self, tokens: Iterable[SqlToken], values: Sequence[str], path: str | None) -> str:
+        """Follow an ATTACH, of a file as it was recorded if it was; return why the script lacks
+        its database, if it does.
+        """
         words = [token for token in tokens if token.name not in ("database", ";")]
         is_literal = len(words) > 3 and words[2].name == "as"
-        schema = _name(words[3 if is_literal else -1], executed.values)
-        path = executed.attached_path
+        schema = _name(words[3 if is_literal else -1], values)
         if path is None and is_literal:
-            path = _value(words[1], executed.values, 0)
+            path = _value(words[1], values, 0)
         is_plain = re.fullmatch(r"[a-z_][a-z0-9_]*", schema) and schema not in _ALWAYS
         known = self._files.get(schema)
         file = self._names(path) if path and _is_file(path) else None

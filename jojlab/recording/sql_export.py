@@ -247,7 +247,7 @@ def _add(
         except UnicodeDecodeError:
             counts.missing["statements with text that is no UTF-8"] += 1
             continue
-        words = [token.name for token in sql_text.first_tokens(text, 6)]
+        words = sql_text.first_names(text)
         first_word = words[0] if words else ""
         if first_word != "begin":
             begins.append(row["begin_ns"])
@@ -321,11 +321,9 @@ def _table(recording: Recording, name: str) -> str:
     """Return a table's rows in SQL; where it has none, the columns that a question needs."""
     files = sorted((recording.folder / name).glob("*.parquet"))
     if not files:
-        column = "NULL::BIGINT AS"
-        columns = f"{column} statement_id, {column} connection_id, {column} begin_ns"
-        more = f", {column} parameter" if name == "bound_values" else ""
-        narrowed = f"{column} statement_id{more}" if more else columns
-        return f"(SELECT {narrowed} WHERE false)"
+        own = ("parameter",) if name == "bound_values" else ("connection_id", "begin_ns")
+        columns = (f"NULL::BIGINT AS {column}" for column in ("statement_id", *own))
+        return f"(SELECT {', '.join(columns)} WHERE false)"
     listed = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
     return f"read_parquet([{listed}])"
 

@@ -184,14 +184,15 @@ class SqlScript:
         """Return whether a script cannot have a statement; it is counted then, but for an ATTACH
         that the head has in its place.
         """
-        words = list(_beginning(text))
+        words = sql_text.first_names(text)
         left_out, missing = "", ""
         if words[0] == "pragma":
             left_out = pragmas.refusal(words[1:])
         elif words[0] in ("attach", "detach") and statement.may_fail:
             left_out = f"{words[0].upper()} that failed"
         elif words[0] == "attach":
-            missing = self._attached.attaches(sql_text.tokens(text), statement)
+            values, path = statement.values, statement.attached_path
+            missing = self._attached.attaches(sql_text.tokens(text), values, path)
             if not missing:
                 return True
         elif words[0] == "detach":
@@ -207,11 +208,6 @@ class SqlScript:
         counter[missing or left_out] += 1
         self._lines.append(f"-- left out: {text[:200].translate(_LINE_BREAKS)}")
         return True
-
-
-def _beginning(text: str) -> Iterator[str]:
-    """Yield the first tokens of a statement, as names are compared."""
-    yield from (token.name for token in sql_text.first_tokens(text, 6))
 
 
 def _write_lines(stream: TextIO, lines: Iterable[str]) -> None:

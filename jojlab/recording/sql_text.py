@@ -73,9 +73,9 @@ def tokens(text: str) -> Iterator[SqlToken]:
             yield SqlToken(kind, found[0])
 
 
-def first_tokens(text: str, count: int) -> list[SqlToken]:
-    """Return the first tokens of a text."""
-    return list(islice(tokens(text), count))
+def first_names(text: str) -> list[str]:
+    """Return what the first six tokens of a text name."""
+    return [token.name for token in islice(tokens(text), 6)]
 
 
 def bare_statement(text: str) -> str:

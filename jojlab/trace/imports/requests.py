@@ -257,7 +257,8 @@ class Joiner:
 
     def _flush_issued(self, disk: _Disk, event: Event) -> None:
         """Open a flush; a bio without blocks asks for it, or the block layer does for a write."""
-        bio = next((e for e in disk.empty_bios if _is_alike(e, event)), None)
+        preflush = event.flags.preflush
+        bio = next((bio for bio in disk.empty_bios if bio.flags.preflush == preflush), None)
         if bio is not None:
             disk.empty_bios.remove(bio)
             self._bios -= 1
@@ -265,7 +266,7 @@ class Joiner:
             disk.flushes.append(self._open_flush(bio, bio.time_ns, event.time_ns))
             return
         flush = self._open_flush(event, event.time_ns, event.time_ns)
-        if disk.need_flush and event.flags.preflush:
+        if disk.need_flush and preflush:
             write = disk.need_flush.popleft()
             flush.pid, flush.comm = write.pid, write.comm
         disk.flushes.append(flush)
@@ -427,10 +428,6 @@ class Joiner:
         )
         self.counts["unissued"] += self._bios - left
         self._bios = left
-
-
-def _is_alike(bio: Event, issued: Event) -> bool:
-    return bio.flags.preflush == issued.flags.preflush
 
 
 def _is_end_of_sequence(event: Event) -> bool:

@@ -87,7 +87,7 @@ class TableWriter:
         folder.mkdir(parents=True, exist_ok=True)
         self._writers = {
             table: pq.ParquetWriter(
-                folder / f"{table}.parquet", _schema(table), write_page_checksum=True
+                folder / f"{table}.parquet", table_schema(table).arrow(), write_page_checksum=True
             )
             for table in self._rows
         }
@@ -108,6 +108,7 @@ class TableWriter:
         kinds = {row["file_kind"] for row in run_rows}
         owners = {row["file_id"] for row in run_rows}
         flush = request.operation == "flush"
+        here = request.sector, request.sectors * SECTOR_BYTES
         self._rows["requests"].append(
             {
                 "request_id": self.requests,
@@ -131,7 +132,7 @@ class TableWriter:
                 "block_subtype": "",
                 "file_id": owners.pop() if len(owners) == 1 else None,
                 "file_kind": _one(kinds, "none"),
-                "one_run": self._is_one_run(request, run_rows),
+                "one_run": [(run["sector"], run["length_bytes"]) for run in run_rows] == [here],
                 "sequential": self._follows(request),
                 "submitter_pid": request.pid,
                 "submitter_tid": request.pid,
@@ -156,10 +157,6 @@ class TableWriter:
         }
         for table, rows in small.items():
             pq.write_table(_table(table, rows), self._folder / f"{table}.parquet")
-
-    def _is_one_run(self, request: Request, runs: list[dict[str, Any]]) -> bool:
-        here = (request.sector, request.sectors * SECTOR_BYTES)
-        return [(run["sector"], run["length_bytes"]) for run in runs] == [here]
 
     def _follows(self, request: Request) -> bool:
         """Return whether it begins where the device's last one ended, and remember its end."""
@@ -208,13 +205,9 @@ class TableWriter:
         self._rows[table].clear()
 
 
-def _schema(table: str) -> pa.Schema:
-    return table_schema(table).arrow()
-
-
 def _table(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Return rows as the schema has them; a column that no row names is null."""
-    schema, rows = _schema(table), list(rows)
+    schema, rows = table_schema(table).arrow(), list(rows)
     columns = [pa.array([row.get(f.name) for row in rows], f.type) for f in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 

@@ -167,12 +167,7 @@ def import_trace(path: Path, out: Path, format_name: str = "") -> tuple[RunFolde
         imported = _write(source, Path(folder))
         run = RunFolder.create(
             out,
-            experiment={
-                "name": path.name,
-                "question": f"What did {path.name} record?",
-                "published": [],
-                "settings": {},
-            },
+            experiment={"name": path.name, "question": f"What did {path.name} record?"},
             seeds=[SEED],
             cases=[(CASE_ID, {"source": path.name, "format": imported.format})],
             fingerprint={"source_sha256": source.sha256, "format": imported.format},
