@@ -28,8 +28,7 @@ from typing import Any
 
 from jojlab.experiment.cases import Case
 from jojlab.foundation.document import checked
-from jojlab.foundation.errors import UseError
-from jojlab.foundation.printable import nearest
+from jojlab.foundation.errors import UseError, refuse_unknown
 from jojlab.model.fields import field_named
 from jojlab.model.figures import FIGURES
 from jojlab.trace.shapes import Chart, Published, PublishedTable, selects
@@ -74,11 +73,7 @@ def refuse_idle(
 
 def check_figure(figure: str, place: str) -> None:
     """Raise UseError for a figure that no analysis makes."""
-    if figure not in FIGURES:
-        raise UseError(
-            f"{place}: no figure {figure!r}{nearest(figure, FIGURES)}",
-            f"one of: {', '.join(FIGURES)}",
-        )
+    refuse_unknown(figure, FIGURES, f"{place}: no figure {figure!r}")
 
 
 def check_selector(selector: Mapping[str, Any], variants: Sequence[str], place: str) -> None:
@@ -90,11 +85,9 @@ def check_selector(selector: Mapping[str, Any], variants: Sequence[str], place: 
         for value in values:
             if name != "variant":
                 field_named(name, place).check(value, place)
-            elif value not in variants:
-                raise UseError(
-                    f"{place}: no variant {value!r}{nearest(str(value), variants)}",
-                    f"one of: {', '.join(variants)}" if variants else "there are no variants",
-                )
+            else:
+                remedy = "" if variants else "there are no variants"
+                refuse_unknown(str(value), variants, f"{place}: no variant {value!r}", remedy)
 
 
 def check_tables(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
