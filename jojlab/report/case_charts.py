@@ -180,7 +180,9 @@ def throughput_chart(rows: Rows, cases: list[str], axis_title: str) -> dict[str,
     bars = base.encode(
         x=alt.X("tps:Q", title=title, scale=scale, axis=_values(cases)),
         x2=alt.X2Datum(axis.base),
-        tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints", "risk", "durability"),
+        tooltip=vega.tooltip(
+            "case", "tps", "low", "high", "with checkpoints", "risk", "durability"
+        ),
     )
     band = {"height": {"band": 0.62}}
     whole = [bars.mark_bar(color=vega.COLOURS["database"], **band), vega.hatch(bars, **band)]
@@ -228,7 +230,7 @@ def latency_chart(rows: Rows, cases: list[str], axis: str) -> dict[str, Any]:
             ),
             legend=vega.legend(""),
         ),
-        tooltip=_tooltip("case", "percentile", "ms", "risk", "durability"),
+        tooltip=vega.tooltip("case", "percentile", "ms", "risk", "durability"),
     )
     return _finish(alt.layer(*lines, points, *_absent(data, rows, y)), len(cases), data)
 
@@ -255,17 +257,14 @@ def shares_chart(rows: Rows) -> dict[str, Any]:
                 legend=vega.legend(""),
             ),
             order=alt.Order("order:Q"),
-            tooltip=_tooltip("case", "value", "amount", "by"),
+            tooltip=vega.tooltip("case", "value", "amount", "by"),
         )
         .properties(width=vega.WIDTH // 2 - 20, height=max(30, _BAR * len(cases)))
     )
+    bare = bars.encode(y=alt.Y("case:N", sort=cases, title=None, axis=None))
     halves = [
-        bars.transform_filter(f"datum.by === '{by}'").properties(title=f"by {by}")
-        if place == 0
-        else bars.transform_filter(f"datum.by === '{by}'")
-        .encode(y=alt.Y("case:N", sort=cases, title=None, axis=None))
-        .properties(title=f"by {by}")
-        for place, by in enumerate(dict.fromkeys(row["by"] for row in rows))
+        half.transform_filter(f"datum.by === '{by}'").properties(title=f"by {by}")
+        for half, by in zip((bars, bare), dict.fromkeys(row["by"] for row in rows), strict=False)
     ]
     return vega.configure(alt.hconcat(*halves, spacing=16), data)
 
@@ -302,7 +301,7 @@ def _absent(data: Datasets, rows: Rows, y: alt.Y) -> list[alt.Chart]:
     )
     return [
         words.encode(
-            y=y, x=alt.XValue(0), text="absent:N", tooltip=_tooltip("case", "absent", "reason")
+            y=y, x=alt.XValue(0), text="absent:N", tooltip=vega.tooltip("case", "absent", "reason")
         )
     ]
 
@@ -316,15 +315,6 @@ def _cases(names: list[str]) -> alt.Y:
         title=None,
         axis=alt.Axis(labelLimit=260, ticks=False, domain=False),
     )
-
-
-def _tooltip(*names: str) -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip(f"{name}:Q", format=vega.NUMBER)
-        if name in vega.NUMBERS
-        else alt.Tooltip(f"{name}:N")
-        for name in names
-    ]
 
 
 def _finish(chart: Any, cases: int, data: Datasets) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console
@@ -194,29 +195,13 @@ def request_rows(trace: CommitTrace) -> list[list[Cell]]:
     Neighbouring page runs of one request and owner stand in one row.
     """
     rows: list[list[Cell]] = []
-    last: TracedRun | None = None
-    for runs in _stretches(trace):
-        first = runs[0]
-        again = last is not None and last.request_id == first.request_id
-        so_far = trace.runs[: trace.runs.index(first) + 1]
-        number = "" if again else str(len({run.request_id for run in so_far}))
-        rows.append([number, *_cells(runs)])
-        last = first
+    numbers: dict[int, str] = {}
+    for request_id, of_request in groupby(trace.runs, lambda run: run.request_id):
+        number = numbers.setdefault(request_id, str(len(numbers) + 1))
+        owners = groupby(of_request, lambda run: (run.block_type, run.block_subtype, run.file))
+        for place, (_, runs) in enumerate(owners):
+            rows.append(["" if place else number, *_cells(list(runs))])
     return rows
-
-
-def _stretches(trace: CommitTrace) -> list[list[TracedRun]]:
-    stretches: list[list[TracedRun]] = []
-    for run in trace.runs:
-        if stretches and _run_owner(stretches[-1][0]) == _run_owner(run):
-            stretches[-1].append(run)
-        else:
-            stretches.append([run])
-    return stretches
-
-
-def _run_owner(run: TracedRun) -> tuple[int, str, str, str]:
-    return run.request_id, run.block_type, run.block_subtype, run.file
 
 
 def _cells(runs: list[TracedRun]) -> list[Cell]:
@@ -266,33 +251,22 @@ def commit_chart(rows: Rows, flushes: Rows, latency_ms: float) -> Spec:
 
 def _time(latency_ms: float, last: bool) -> Spec:
     """Return the axis that all lanes share; the last shows its labels."""
-    return {
-        "axis": {"labelOverlap": True, "labels": last, "tickCount": 8, "ticks": last},
-        "field": "begin_ms",
-        "scale": {"domain": [0, latency_ms], "nice": False},
-        "title": "milliseconds since BEGIN" if last else None,
-        "type": "quantitative",
-    }
+    return vega.quantity(
+        "begin_ms",
+        "milliseconds since BEGIN" if last else None,
+        axis={"labelOverlap": True, "labels": last, "tickCount": 8, "ticks": last},
+        scale={"domain": [0, latency_ms], "nice": False},
+    )
 
 
 def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str, late_ms: float) -> list[Spec]:
-    y = {
-        "axis": {
-            "format": ",d",
-            "minExtent": 180,
-            "tickCount": 2,
-            "titleAlign": "left",
-            "titleAnchor": "start",
-            "titleAngle": 0,
-            "titleBaseline": "top",
-            "titleX": -178,
-            "titleY": 0,
-        },
-        "field": "sector",
-        "scale": {"nice": False, "padding": 9, "zero": False},
-        "title": lane,
-        "type": "quantitative",
-    }
+    axis = {
+        "format": ",d", "minExtent": 180, "tickCount": 2, "titleAlign": "left",
+        "titleAnchor": "start", "titleAngle": 0, "titleBaseline": "top", "titleX": -178,
+        "titleY": 0,
+    }  # fmt: skip
+    scale = {"nice": False, "padding": 9, "zero": False}
+    y = vega.quantity("sector", lane, axis=axis, scale=scale)
     source = vega.named_data(data, rows).to_dict()
     bars = {
         "data": source,
@@ -303,7 +277,7 @@ def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str, late_ms: float)
             "strokeWidth": 5,
         },
         "encoding": {
-            "tooltip": _tooltip("lane", "text", "sector", "kib", "begin_ms", "end_ms", "cause"),
+            "tooltip": vega.tooltip("lane", "text", "sector", "kib", "begin_ms", "end_ms", "cause"),
             "x": x,
             "x2": {"field": "end_ms"},
             "y": y,
@@ -334,7 +308,7 @@ def _flush_layers(data: Datasets, flushes: Rows, x: Spec, label: bool) -> list[S
         "data": source,
         "mark": {"type": "rect", "color": COLOURS["flush"], "opacity": 0.3},
         "encoding": {
-            "tooltip": _tooltip("cause", "begin_ms", "end_ms"),
+            "tooltip": vega.tooltip("cause", "begin_ms", "end_ms"),
             "x": x,
             "x2": {"field": "end_ms"},
         },
@@ -345,15 +319,6 @@ def _flush_layers(data: Datasets, flushes: Rows, x: Spec, label: bool) -> list[S
         "encoding": {"text": {"value": "flush"}, "x": x, "y": {"value": -2}},
     }
     return [bands, text] if label else [bands]
-
-
-def _tooltip(*names: str) -> list[Spec]:
-    return [
-        {"field": name, "format": vega.NUMBER, "type": "quantitative"}
-        if name in vega.NUMBERS
-        else {"field": name, "type": "nominal"}
-        for name in names
-    ]
 
 
 def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:

@@ -37,7 +37,7 @@ def histograms(rows: Rows, axis: str) -> Spec:
     }  # fmt: skip
     whole = {
         "data": vega.named_data(data, rows).to_dict(),
-        "facet": {"row": {"field": "case", "header": header, "sort": cases, "type": "nominal"}},
+        "facet": {"row": vega.nominal("case", header=header, sort=cases)},
         "spec": picture,
         "spacing": 6,
     }
@@ -45,36 +45,24 @@ def histograms(rows: Rows, axis: str) -> Spec:
 
 
 def _time_axis(field: str, axis: str) -> Spec:
-    return {
-        "axis": {"format": ",~r", "tickCount": 6},
-        "field": field,
-        "scale": {"nice": False, "type": "log"},
-        "title": axis,
-        "type": "quantitative",
-    }
+    ticks = {"format": ",~r", "tickCount": 6}
+    return vega.quantity(field, axis, axis=ticks, scale={"nice": False, "type": "log"})
 
 
 def _bins(axis: str) -> Spec:
-    number = {"format": vega.NUMBER, "type": "quantitative"}
+    ticks = {"format": "%", "grid": False, "values": [0.25, 1]}
     return {
         "transform": [{"filter": "isValid(datum.share)"}],
         "mark": {"type": "rect", "color": COLOURS["rollback journal"], "opacity": 0.75},
         "encoding": {
             "tooltip": [
-                {"field": "case", "type": "nominal"},
-                *({"field": name, **number} for name in ("begin_ms", "end_ms", "count")),
-                {"field": "share", "format": ".2%", "type": "quantitative"},
+                *vega.tooltip("case", "begin_ms", "end_ms", "count"),
+                vega.quantity("share", "share", format=".2%"),
             ],
             "x": _time_axis("begin_ms", axis),
             "x2": {"field": "end_ms"},
             # By the root, so that one in a thousand can be seen beside nine hundred.
-            "y": {
-                "axis": {"format": "%", "grid": False, "values": [0.25, 1]},
-                "field": "share",
-                "scale": {"domain": [0, 1], "type": "sqrt"},
-                "title": None,
-                "type": "quantitative",
-            },
+            "y": vega.quantity("share", axis=ticks, scale={"domain": [0, 1], "type": "sqrt"}),
             "y2": {"datum": 0},
         },
     }
@@ -90,28 +78,14 @@ def _hatched_bins(axis: str) -> Spec:
 
 
 def _percentiles(names: list[str], axis: str) -> Spec:
-    number = {"format": vega.NUMBER, "type": "quantitative"}
+    legend = {"orient": "top", "symbolStrokeWidth": 3, "symbolType": "stroke", "title": None}
+    colours = {"domain": names, "range": list(vega.PERCENTILE_COLOURS)}
     return {
         "transform": [{"filter": "isValid(datum.percentile)"}],
         "mark": {"type": "rule", "strokeWidth": 2},
         "encoding": {
-            "color": {
-                "field": "percentile",
-                "legend": {
-                    "orient": "top",
-                    "symbolStrokeWidth": 3,
-                    "symbolType": "stroke",
-                    "title": None,
-                },
-                "scale": {"domain": names, "range": list(vega.PERCENTILE_COLOURS)},
-                "sort": names,
-                "type": "nominal",
-            },
-            "tooltip": [
-                {"field": "case", "type": "nominal"},
-                {"field": "percentile", "type": "nominal"},
-                *({"field": name, **number} for name in ("ms", "low", "high")),
-            ],
+            "color": vega.nominal("percentile", legend=legend, scale=colours, sort=names),
+            "tooltip": vega.tooltip("case", "percentile", "ms", "low", "high"),
             "x": _time_axis("ms", axis),
             "y": {"value": 0},
             "y2": {"value": _HEIGHT},

@@ -42,10 +42,10 @@ def users_chart(study: FleetStudy) -> Spec:
     return _chart(
         rows,
         {"type": "point", "filled": True, "size": 70},
-        x=_number("value", "multi-file transactions a day (root)", scale={"type": "sqrt"}),
-        y=_word("user", None, sort=order),
+        x=vega.quantity("value", "multi-file transactions a day (root)", scale={"type": "sqrt"}),
+        y=vega.nominal("user", None, sort=order),
         color=_colours("figure", list(names.values()), vega.PERCENTILE_COLOURS),
-        shape=_word("of", None, legend={"orient": "bottom"}),  # beside it, phones cut it off
+        shape=vega.nominal("of", None, legend={"orient": "bottom"}),  # beside it, phones cut it off
         height={"step": 20},
     )
 
@@ -60,10 +60,10 @@ def hours_chart(study: FleetStudy) -> Spec:
     return _chart(
         rows,
         {"type": "bar"},
-        x=_word(
+        x=vega.nominal(
             "hour", "hour of the day, local time", axis={"labelAngle": 0}, sort=list(range(24))
         ),
-        y=_number("MB", "MB a device and day"),
+        y=vega.quantity("MB", "MB a device and day"),
         color=_colours("of", ["written", "read"], (_COLOURS["db"], _COLOURS["db-journal"])),
         xOffset={"field": "of", "type": "nominal", "sort": ["written", "read"]},
         height=220,
@@ -84,8 +84,8 @@ def mix_chart(study: FleetStudy) -> Spec:
     return _chart(
         rows,
         {"type": "bar"},
-        x=_number("MB", "MB a device and day", aggregate="sum"),
-        y=_word("operation", None),
+        x=vega.quantity("MB", "MB a device and day", aggregate="sum"),
+        y=vega.nominal("operation", None),
         color=_colours("of", list(_COLOURS), tuple(_COLOURS.values())),
         height={"step": 40},
     )
@@ -100,8 +100,8 @@ def apps_chart(study: FleetStudy) -> Spec:
     return _chart(
         rows,
         {"type": "bar", "color": _COLOURS["db"]},
-        x=_number("MB", "MB written a device and day"),
-        y=_word("process", None, sort=[row["process"] for row in rows]),
+        x=vega.quantity("MB", "MB written a device and day"),
+        y=vega.nominal("process", None, sort=[row["process"] for row in rows]),
         height={"step": 20},
     )
 
@@ -116,11 +116,11 @@ def ages_chart(study: FleetStudy) -> Spec:
     return _chart(
         rows,
         {"type": "bar", "color": _COLOURS["fs-journal"]},
-        x=_number(
+        x=vega.quantity(
             "share", "share of deleted files that lived for less than 1.024 s",
             axis={"format": "%"}, scale={"domain": [0, 1]},
         ),
-        y=_word("kind", None, sort=[row["kind"] for row in rows]),
+        y=vega.nominal("kind", None, sort=[row["kind"] for row in rows]),
         height={"step": 20},
     )  # fmt: skip
 
@@ -140,13 +140,13 @@ def timeline_chart(day: DeviceDay) -> Spec:
     return _chart(
         rows,
         {"type": "rect"},
-        x=_number("hour", "hour of the day, local time", scale={"domain": [0, 24]}),
+        x=vega.quantity("hour", "hour of the day, local time", scale={"domain": [0, 24]}),
         x2={"field": "end"},
-        y=_word("process", None),
-        color=_number(
+        y=vega.nominal("process", None),
+        color=vega.quantity(
             "commits", "commits", scale={"type": "log", "scheme": "blues"}, legend={"tickCount": 3}
         ),
-        row=_word("of", None, header={"labelFontSize": 12}),
+        row=vega.nominal("of", None, header={"labelFontSize": 12}),
         height={"step": 18},
     )
 
@@ -165,9 +165,9 @@ def writes_chart(day: DeviceDay) -> Spec:
     return _chart(
         rows,
         {"type": "bar"},
-        x=_number("hour", "hour of the day, local time", scale={"domain": [0, 24]}),
+        x=vega.quantity("hour", "hour of the day, local time", scale={"domain": [0, 24]}),
         x2={"field": "end"},
-        y=_number("MB", "MB written in ten minutes", aggregate="sum"),
+        y=vega.quantity("MB", "MB written in ten minutes", aggregate="sum"),
         color=_colours("of", list(_COLOURS), tuple(_COLOURS.values())),
         height=200,
     )
@@ -191,17 +191,9 @@ def _chart(rows: list[dict[str, Any]], mark: Spec, *, height: Any, **encoding: S
     }
 
 
-def _number(field: str, title: str | None, **rest: Any) -> Spec:
-    return {"field": field, "type": "quantitative", "title": title, **rest}
-
-
-def _word(field: str, title: str | None, **rest: Any) -> Spec:
-    return {"field": field, "type": "nominal", "title": title, **rest}
-
-
 def _colours(field: str, names: Sequence[str], colours: Sequence[str]) -> Spec:
     scale = {"domain": list(names), "range": list(colours)[: len(names)]}
-    return _word(field, None, scale=scale, legend={"orient": "top"})
+    return vega.nominal(field, None, scale=scale, legend={"orient": "top"})
 
 
 _MOST_ROWS = 1000

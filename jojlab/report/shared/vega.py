@@ -45,7 +45,7 @@ VALIDATE = False
 NUMBER = ",.4~g"  # how tooltips show the numbers among the columns
 NUMBERS = {
     "tps", "low", "high", "with checkpoints", "ms", "kib", "requests", "amount", "begin_ms",
-    "end_ms",
+    "end_ms", "count",
 }  # fmt: skip
 WIDTH = 760
 # Lies over the colour of a bar whose case puts something at risk: a pattern in report/page.html.
@@ -70,6 +70,24 @@ def named_data(data: Datasets, rows: Rows) -> alt.NamedData:
     name = next((name for name, known in data.items() if known is rows), f"rows{len(data)}")
     data[name] = rows
     return alt.NamedData(name=name)
+
+
+def quantity(field: str, title: str | None = None, **rest: Any) -> dict[str, Any]:
+    """Return what is drawn by the numbers of a column."""
+    return {"field": field, "type": "quantitative", "title": title, **rest}
+
+
+def nominal(field: str, title: str | None = None, **rest: Any) -> dict[str, Any]:
+    """Return what is drawn by the words of a column."""
+    return {"field": field, "type": "nominal", "title": title, **rest}
+
+
+def tooltip(*names: str) -> list[dict[str, Any]]:
+    """Return the columns of a tooltip, each under its name."""
+    return [
+        quantity(name, name, format=NUMBER) if name in NUMBERS else nominal(name, name)
+        for name in names
+    ]
 
 
 class Axis(NamedTuple):
