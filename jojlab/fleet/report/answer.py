@@ -144,7 +144,10 @@ def print_study(console: Console, study: FleetStudy) -> None:
         words.ages_table(study),
     ):
         _print(console, table, _MOST_LINES)
-    _print_hours(console, "Bytes written by hour of the day", study.hours)
+    written = [0] * 24
+    for row in study.hours:
+        written[row["hour"]] = row["write_bytes"]
+    _print_line(console, "Bytes written by hour of the day", written)
 
 
 def print_day(console: Console, day: DeviceDay) -> None:
@@ -188,13 +191,6 @@ def _print(console: Console, text_table: TextTable, most: int) -> None:
         console.print(f"[dim]{more} further rows are in --json and on the page[/dim]")
     if text_table.note:
         console.print(f"[dim]{escape(text_table.note)}[/dim]")
-
-
-def _print_hours(console: Console, title: str, hours: Sequence[dict[str, int]]) -> None:
-    values = [0] * 24
-    for row in hours:
-        values[row["hour"]] = row["write_bytes"]
-    _print_line(console, title, values)
 
 
 def _print_line(console: Console, title: str, values: Sequence[int]) -> None:

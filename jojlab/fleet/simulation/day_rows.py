@@ -145,7 +145,6 @@ def _super_journals(
     ]
 
 
-Counts = NDArray[np.int64]
 _TEN_MINUTES_NS = 600_000_000_000
 INTERVALS = 144
 
@@ -186,13 +185,13 @@ KINDS = (*_WRITES, *_READS, _Kind("none", "flush", "flush", True, 1.0))
 class DayRequests(NamedTuple):
     """Rows of io_sums: the ten minutes (0 .. 143), places in APPS and KINDS, and sums."""
 
-    interval: Counts
-    app: Counts
-    kind: Counts
-    requests: Counts
-    moved_bytes: Counts
-    random_requests: Counts
-    small_requests: Counts
+    interval: Ints
+    app: Ints
+    kind: Ints
+    requests: Ints
+    moved_bytes: Ints
+    random_requests: Ints
+    small_requests: Ints
 
 
 def day_requests(commits: DayCommits, generator: np.random.Generator) -> DayRequests:

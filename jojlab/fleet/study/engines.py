@@ -1,10 +1,9 @@
 """The engines that run SQL over the tables of a fleet: DuckDB on this machine, and Apache Spark.
 
 Each table is a view on its files; the columns `device` and `day` are those of the files' folders.
-DuckDB reads files of a folder itself, those of a bucket as an Arrow dataset.
-
-Each table is a view on its files, which all machines of the cluster see under one path (a shared
-folder, or a bucket by s3a). Questions are DuckDB's SQL, which sqlglot translates.
+DuckDB reads files of a folder itself, those of a bucket as an Arrow dataset. Of Spark all machines
+of the cluster see the files under one path (a shared folder, or a bucket by s3a). Questions are
+DuckDB's SQL, which sqlglot translates.
 """
 
 from __future__ import annotations

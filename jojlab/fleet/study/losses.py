@@ -9,6 +9,9 @@ from typing import Any
 from jojlab.fleet.study.dataset import Row
 
 HOUR_NS = 3_600_000_000_000
+# What is added up as the collectors counted it.
+_COUNTED = ("dropped_segments", "dropped_rows", "lost_events", "unattributed_bytes",
+            "own_write_bytes")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,21 +51,16 @@ def losses(coverage: Sequence[Row]) -> Losses:
     def total(name: str) -> int:
         return sum(int(row[name]) for row in coverage)
 
-    missing = total("expected_segments") - total("different_segments")
     days, hours = total("days"), total("observed_ns") / HOUR_NS
     return Losses(
-        missing_segments=missing,
-        dropped_segments=total("dropped_segments"),
-        dropped_rows=total("dropped_rows"),
-        lost_events=total("lost_events"),
-        unattributed_bytes=total("unattributed_bytes"),
+        missing_segments=total("expected_segments") - total("different_segments"),
         incomplete_segments=total("incomplete_segments"),
         twice=total("segments") - total("different_segments"),
         clock_steps=total("clock_steps"),
         device_days=days,
         observed_hours=hours,
         unobserved_hours=max(days * 24 - hours, 0.0),
-        own_write_bytes=total("own_write_bytes"),
+        **{name: total(name) for name in _COUNTED},
     )
 
 
@@ -74,9 +72,7 @@ def day_coverage(segments: Sequence[Row]) -> Row:
     numbers: dict[str, set[int]] = {}
     for row in segments:
         numbers.setdefault(row["spool_id"], set()).add(row["sequence"])
-    names = ("dropped_segments", "dropped_rows", "lost_events", "unattributed_bytes",
-             "own_write_bytes")  # fmt: skip
-    return {name: sum(row[name] for row in segments) for name in names} | {
+    return {name: sum(row[name] for row in segments) for name in _COUNTED} | {
         "days": 1,
         "segments": len(segments),
         "different_segments": sum(len(own) for own in numbers.values()),

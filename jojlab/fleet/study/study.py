@@ -197,11 +197,10 @@ def setting_costs(run: Path, daily_commits: float) -> list[SettingCost]:
     ]  # fmt: skip
 
 
-def _daily(figures: Mapping[str, float | None], daily_commits: float, *names: str) -> float | None:
-    """Return the sum of some figures of a commit, for all commits of a day."""
-    values = [figures.get(name) for name in names]
-    known = [value for value in values if value is not None]
-    return sum(known) * daily_commits if len(known) == len(values) else None
+def _daily(figures: Mapping[str, float | None], daily_commits: float, name: str) -> float | None:
+    """Return a figure of a commit, for all commits of a day."""
+    value = figures.get(name)
+    return None if value is None else value * daily_commits
 
 
 @dataclass(frozen=True)
