@@ -15,7 +15,7 @@ from jojlab.device.profile import INTERFACES, Origin, Profile, Tried
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.lazy import alt
 from jojlab.report.shared import vega
-from jojlab.report.shared.console import terminal
+from jojlab.report.shared.console import left, new_table, right, terminal
 from jojlab.report.shared.vega import Datasets
 
 # Characters that two columns of the longest names and values take.
@@ -28,11 +28,8 @@ def print_device(
     """Print parameters in two columns, or one per line with its source; then the figures."""
     console.print(f"[bold]{escape(profile.name)}[/bold]  {escape(profile.title)}")
     console.print(_with_sources(profile) if sources else _in_columns(profile, console.width))
-    table = Table(box=None, pad_edge=False)
-    for title, side in (("figure", "left"), ("model", "right"), ("stated", "right")):
-        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
-    table.add_column("off by", justify="right", no_wrap=True)
-    table.add_column("meaning; source of the stated figure")
+    numbers = right("model", "stated", "off by")
+    table = new_table(*left("figure"), *numbers, *left("meaning; source of the stated figure"))
     stated = {row.figure: row for row in profile.stated}
     for name, meaning in INTERFACES[profile.interface].figures.items():
         if row := stated.get(name):
@@ -48,28 +45,19 @@ def print_device(
 
 def _in_columns(profile: Profile, width: int) -> Table:
     """Two columns of parameters; one where two would be cut."""
-    table = Table(box=None, pad_edge=False, show_header=False)
     rows = [
         (name, f"{value:,}") for name, value in profile.model.items() if _is_told(profile, name)
     ]
     columns = 2 if width >= _TWO_COLUMNS else 1
-    for side in ("left", "right") * columns:
-        table.add_column(justify="right" if side == "right" else "left", no_wrap=True)
-    if columns == 1:
-        for row in rows:
-            table.add_row(*row)
-        return table
-    half = (len(rows) + 1) // 2
-    for left, right in zip(rows[:half], [*rows[half:], ("", "")], strict=False):
-        table.add_row(*left, *right)
+    table = new_table(*(*left(""), *right("")) * columns, has_header=False)
+    height = -(-len(rows) // columns)
+    for place in range(height):
+        table.add_row(*(cell for row in rows[place::height] for cell in row))
     return table
 
 
 def _with_sources(profile: Profile) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
+    table = new_table(*left(""), *right(""), *left(""), has_header=False)
     for name, value in profile.model.items():
         if _is_told(profile, name):
             table.add_row(name, f"{value:,}", escape(profile.sources.get(name, "")))
@@ -83,9 +71,7 @@ def _is_told(profile: Profile, name: str) -> bool:
 
 def print_sensitivity(result: Sensitivity) -> None:
     """Print a line for each value that was tried, a column for each case."""
-    table = Table(box=None, pad_edge=False, title_justify="left")
-    for title in ("number", "is", "tried", *result.base):
-        table.add_column(escape(title), justify="left" if title == "number" else "right")
+    table = new_table(*left("number"), *right("is", "tried", *result.base))
     table.add_row(result.figure, "", "", *(f"{value:,.2f}" for value in result.base.values()))
     changes = {(row.key, row.value, row.case_id): row for row in result.effects}
     for number in result.numbers_by_effect():

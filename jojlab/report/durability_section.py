@@ -46,8 +46,8 @@ def safety(summary: RunSummary, run: str) -> Section | None:
     cases = summary.measured
     cut = [(case, case.durability) for case in cases if case.durability]
     risks = [
-        (sentence, hazards.summarise_labels(labels, len(cases)) if len(cases) > 1 else "")
-        for sentence, labels in hazards.labels_by_sentence(cases).items()
+        (sentence, where if len(cases) > 1 else "")
+        for sentence, where in hazards.cases_by_sentence(cases).items()
     ]
     if not (cut or risks):
         return None

@@ -247,7 +247,7 @@ def experiment_section(part: Part, summary: RunSummary, run: str, specs: Specs) 
         charts=_charts(part, summary, specs),
         statements=_statements(part),
         tables=table_rows(part.tables),
-        risks=_risks(own.measured),
+        risks=[f"{it} ({where})" for it, where in hazards.cases_by_sentence(own.measured).items()],
         names=_variant_names(part),
         notes=part.notes,
         cases=len(own.cases),
@@ -384,13 +384,6 @@ def _value(result: Statement, point: Point, *, is_first: bool) -> list[Cell]:
         Noted(published_value(result), mark),
         measured_value(result, point),
         error(point),
-    ]
-
-
-def _risks(cases: Sequence[CaseSummary]) -> list[str]:
-    return [
-        f"{sentence} ({hazards.summarise_labels(labels, len(cases))})"
-        for sentence, labels in hazards.labels_by_sentence(cases).items()
     ]
 
 

@@ -99,8 +99,8 @@ def summarise_labels(labels: Sequence[str], cases: int) -> str:
     return f"{len(labels)} of {cases} cases"
 
 
-def labels_by_sentence(cases: Sequence[CaseSummary]) -> dict[str, list[str]]:
-    """Return every sentence, risks before doubts, with the labels of its cases."""
+def cases_by_sentence(cases: Sequence[CaseSummary]) -> dict[str, str]:
+    """Return every sentence, risks before doubts, with the words for its cases."""
     found: dict[str, list[str]] = {}
     for case in cases:
         for sentence in hazard_sentences(case.hazards):
@@ -108,4 +108,4 @@ def labels_by_sentence(cases: Sequence[CaseSummary]) -> dict[str, list[str]]:
     for case in cases:
         for sentence in doubt_sentences(case.unknowns):
             found.setdefault(f"{NOT_KNOWN}: {sentence}", []).append(case.label)
-    return found
+    return {sentence: summarise_labels(labels, len(cases)) for sentence, labels in found.items()}

@@ -68,22 +68,19 @@ class ShownProgress(RunProgress):
                 self._running[name] = _RUNNING[stage].format(name)
             else:
                 self._running.pop(name, None)
-            self._describe()
+            running = escape(" | ".join(self._running.values()))
+            self.bar.update(self._task, description=running)
 
     def again(self, step: Step) -> None:
         """Print a failure after which the case is tried again."""
         name = f"{step.case_id}, seed {step.seed}"
-        with self._lock:
-            self._running.pop(name, None)
-            self._describe()
+        self.stage(step.case_id, step.seed, "")
         self._console.print(f"{name} is tried again: {step.failure}", markup=False)
 
     def finished(self, step: Step) -> None:
         """Count a step, and print it unless it was there or came from the cache."""
         name = f"{step.case_id}, seed {step.seed}"
-        with self._lock:
-            self._running.pop(name, None)
-            self._describe()
+        self.stage(step.case_id, step.seed, "")
         self._done += 1
         self._cached += step.cached
         self._there += step.is_there
@@ -102,9 +99,6 @@ class ShownProgress(RunProgress):
         counts = f"{self._cached} from the cache{there}"
         text = f"{well} {self._unit}{'s' if well != 1 else ''} ({counts})"
         return f"{text}, {self._failed} failed" if self._failed else text
-
-    def _describe(self) -> None:
-        self.bar.update(self._task, description=escape(" | ".join(self._running.values())))
 
 
 @contextlib.contextmanager

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from jojlab.analysis.run.replay_result import CallSum, ReplayResult
 from jojlab.report.shared import text
+from jojlab.report.shared.console import left, print_table, right
 
 # Names and threads that are listed; --json has all.
 _MOST_ROWS = 20
@@ -64,17 +64,18 @@ def print_replay(console: Console, replay: ReplayResult) -> None:
 
 
 def _sums(console: Console, title: str, sums: Iterable[CallSum], first: Mapping[str, int]) -> None:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(title)
-    for column in ("calls", "time", "otherwise"):
-        table.add_column(column, justify="right")
-    table.add_column("")
-    rows = list(sums)
-    for each in rows[:_MOST_ROWS]:
-        where = f"first: call {first[each.name]}" if each.name in first else ""
-        cells = (f"{each.calls:,}", text.duration(each.time_ns), f"{each.otherwise:,}")
-        table.add_row(escape(each.name), *cells, where)
-    console.print(table)
+    rows = [
+        (
+            escape(each.name),
+            f"{each.calls:,}",
+            text.duration(each.time_ns),
+            f"{each.otherwise:,}",
+            f"first: call {first[each.name]}" if each.name in first else "",
+        )
+        for each in sums
+    ]
+    columns = (*left(title), *right("calls", "time", "otherwise"), *left(""))
+    print_table(console, columns, rows[:_MOST_ROWS])
     if len(rows) > _MOST_ROWS:
         console.print(f"[dim]and {len(rows) - _MOST_ROWS} more[/dim]")
 

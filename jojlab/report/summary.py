@@ -164,8 +164,7 @@ def _wrap_title(title: str, width: int) -> str:
 
 def _print_risks(console: Console, summary: RunSummary) -> None:
     """Print what the marks of cases mean, once for all, and where power cuts showed otherwise."""
-    for sentence, labels in hazards.labels_by_sentence(summary.measured).items():
-        where = hazards.summarise_labels(labels, len(summary.measured))
+    for sentence, where in hazards.cases_by_sentence(summary.measured).items():
         console.print(f"[yellow]! at risk[/yellow] {escape(f'{sentence} ({where})')}")
     for case in summary.measured:
         if words := durability.contradiction(case):
@@ -204,17 +203,10 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
             console.print(f"[bold red]incomplete[/bold red] {escape(f'{case.label}: {reasons}')}")
         for note in missing.notes:
             console.print(f"[yellow]note[/yellow] {escape(case.label)}: {escape(note)}")
-    for status, cases in _without_result(summary).items():
+    for status in ("failed", "skipped", "pending"):
+        cases = (case for case in summary.cases if case.status == status)
         named = [f"{escape(case.label)}: {escape(case.reason)}" for case in cases]
         print_some(console, f"[yellow]{status}[/yellow]", named, "joj show --json")
-
-
-def _without_result(summary: RunSummary) -> dict[str, list[CaseSummary]]:
-    found: dict[str, list[CaseSummary]] = {"failed": [], "skipped": [], "pending": []}
-    for case in summary.cases:
-        if case.status != "ok":
-            found[case.status].append(case)
-    return found
 
 
 def print_case(console: Console, case: CaseSummary, *, figures: bool = False) -> None:
@@ -300,8 +292,7 @@ def print_pivot(console: Console, pivot: Pivot, summary: RunSummary) -> None:
     if any(summary.partial(cell[1]) for _, cells in pivot.rows for cell in cells if cell):
         console.print("[yellow]*[/yellow] not every seed was measured")
     shown_cases = [cell[1] for _, cells in pivot.rows for cell in cells if cell]
-    for sentence, labels in hazards.labels_by_sentence(shown_cases).items():
-        where = hazards.summarise_labels(labels, len(shown_cases))
+    for sentence, where in hazards.cases_by_sentence(shown_cases).items():
         mark = "safety" if sentence.startswith(hazards.NOT_KNOWN) else "at risk"
         console.print(f"[yellow]! {mark}[/yellow] {escape(f'{sentence} ({where})')}")
     for case in shown_cases:
@@ -356,7 +347,7 @@ def print_live(console: Console, summary: RunSummary) -> None:
 
 def print_configuration(console: Console, case: CaseSummary) -> None:
     """Print the effective configuration, as it was read back."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table = new_table(*left("", ""), has_header=False)
     for name, value in flatten(case.configuration).items():
         if name not in _LEFT_OUT:
             shown = value if isinstance(value, str) else json.dumps(value)
@@ -371,9 +362,7 @@ def print_latencies(console: Console, case: CaseSummary) -> None:
     bins = case.latencies
     most = max((each.count for each in bins), default=0)
     console.print(f"[bold]latency[/bold] {text.latency_interval([case])}, all seeds")
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for side in ("right", "left", "right"):
-        table.add_column(justify="right" if side == "right" else "left", no_wrap=True)
+    table = new_table(*right(""), *left(""), *right(""), has_header=False)
     for each in bins:
         bar = _bar(each.count / most) if each.count else ""
         table.add_row(f"from {text.duration(each.begin_ns)}", bar, str(each.count))

@@ -72,11 +72,12 @@ def right(*titles: str) -> tuple[Column, ...]:
     return tuple((title, "right") for title in titles)
 
 
-def new_table(*columns: Column) -> Table:
+def new_table(*columns: Column, has_header: bool = True) -> Table:
     """Return an empty table of columns (title, side); numbers, on the right, are not wrapped, and
     of words on the left, where they are wrapped, no letter is left out.
     """
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, _BETWEEN, 0, 0))
+    table.show_header = has_header
     for title, side in columns:
         table.add_column(
             escape(title),
