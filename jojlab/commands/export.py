@@ -17,8 +17,8 @@ from jojlab.lab.job import Options
 from jojlab.recording import mobigen, sql_export
 from jojlab.recording.folder import Recording
 from jojlab.report.durability import boot_words, smallest_words
-from jojlab.trace.exports.capture_file import FORMATS, chosen_capture
-from jojlab.trace.exports.capture_file import export as write
+from jojlab.trace.exports import FORMATS, chosen_capture
+from jojlab.trace.exports import export as write
 from jojlab.trace.run_folder import RunFolder
 
 
@@ -75,9 +75,9 @@ def export(run: Path, format_name: str, case: str, seed: int | None, out: Path |
     capture = chosen_capture(RunFolder.open(run), case, seed)
     name = f"{capture.folder.parent.name}-{capture.folder.name}{FORMATS[format_name].SUFFIX}"
     path = out or run / name
-    exported = write(capture, path, format_name)
-    print(f"{plural(exported.requests, 'request')}  {path}")
-    for operation, count in exported.left_out.items():
+    requests, left_out = write(capture, path, format_name)
+    print(f"{plural(requests, 'request')}  {path}")
+    for operation, count in left_out.items():
         words = f"{plural(count, 'request')} of {operation}"
         print(f"left out: {words}: {format_name} has no such operation")
     return INCOMPLETE if capture.incomplete else FINE

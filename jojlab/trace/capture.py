@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+_BATCH_ROWS = 16_384
 _REMEDY = "run the case again: joj run EXPERIMENT --no-cache"
 
 
@@ -107,6 +108,13 @@ class Capture:
                 "ask a capture that has it, such as one of joj run",
             )
         return pa.concat_tables(_read(path, table) for path in self.paths(table))
+
+    def rows(self, table: str) -> Iterator[dict[str, Any]]:
+        """Yield one table's rows in their order; one batch is in memory."""
+        for path in self.paths(table):
+            with _open_table(path) as file:
+                for batch in file.iter_batches(_BATCH_ROWS):
+                    yield from batch.to_pylist()
 
     @property
     def lost_events(self) -> int:

@@ -1,34 +1,50 @@
-"""Writes captures in formats of other tools: requests in issue order, with their files."""
+"""Exports one capture of a run into a new file, in the format of another tool: requests in issue
+order, with their files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
 
-import pyarrow.parquet as pq
-
+from jojlab.foundation.errors import UseError, whole_file
 from jojlab.trace.capture import Capture
+from jojlab.trace.exports import iolog, perfetto
+from jojlab.trace.run_folder import RunFolder
 
-_BATCH_ROWS = 16_384
-
-
-@dataclass(frozen=True)
-class ExportedRequests:
-    """Requests that were written; those left out by operation, as the format has none such."""
-
-    requests: int
-    left_out: Mapping[str, int] = field(default_factory=dict)
+FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (perfetto, iolog)}
 
 
-def file_paths(capture: Capture) -> dict[int, str]:
-    """Return the last known path of every file, by file_id."""
-    return {row["file_id"]: row["path"] for row in capture.read("files").to_pylist()}
+def chosen_capture(run: RunFolder, case_id: str = "", seed: int | None = None) -> Capture:
+    """Return the capture that is meant, if there is no other; UseError names what there is."""
+    finished = {case.case_id: case for case in run.cases if case.captures}
+    if case_id:
+        run.case(case_id)  # an unknown name is told with the known ones
+    elif len(finished) == 1:
+        case_id = next(iter(finished))
+    if case_id not in finished:
+        known = ", ".join(finished) or "none has finished"
+        raise UseError(f"{run.path}: which case?", f"name one with --case: {known}")
+    seeds = [capture.seed for capture in finished[case_id].captures]
+    wanted = seeds[0] if seed is None else seed
+    for entry, its_seed, capture in run.captures():
+        if (entry.case_id, its_seed) == (case_id, wanted):
+            return capture
+    raise UseError(f"{run.path}: {case_id} has no seed {seed}", f"its seeds: {seeds}")
 
 
-def requests(capture: Capture) -> Iterator[dict[str, Any]]:
-    """Yield the requests as they stand in the table, in issue order; one batch is in memory."""
-    for path in capture.paths("requests"):
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_BATCH_ROWS):
-                yield from batch.to_pylist()
+def export(capture: Capture, path: Path, format_name: str) -> tuple[int, Mapping[str, int]]:
+    """Write `capture` to `path`, whole or not at all; return how many requests were written, and
+    by operation those left out, as the format has none such.
+
+    Raises UseError for a capture that has no table of requests: there is nothing to write.
+    """
+    if "requests" not in capture.tables:
+        raise UseError(
+            f"{capture.folder}: no table of requests: it was made without a tracer (joj bench)",
+            "trace the workload (joj trace -- COMMAND), or run it in the lab (joj run, joj bill)",
+        )
+    with whole_file(path, "name another file with -o") as stream:
+        exported: tuple[int, Mapping[str, int]] = FORMATS[format_name].write(capture, stream)
+    return exported

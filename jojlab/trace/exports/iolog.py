@@ -18,7 +18,6 @@ from typing import BinaryIO
 
 from jojlab.foundation.errors import DataError
 from jojlab.trace.capture import Capture
-from jojlab.trace.exports import ExportedRequests, requests
 
 NAME = "iolog"
 SUFFIX = ".iolog"
@@ -26,7 +25,7 @@ SECTOR_BYTES = 512
 _ACTIONS = {"read": "read", "write": "write", "discard": "trim", "zeroes": "trim"}
 
 
-def write(capture: Capture, stream: BinaryIO) -> ExportedRequests:
+def write(capture: Capture, stream: BinaryIO) -> tuple[int, Counter[str]]:
     """Write the log of one capture; erases of raw NAND, and what is no request of a disk, are left
     out and counted.
 
@@ -35,7 +34,7 @@ def write(capture: Capture, stream: BinaryIO) -> ExportedRequests:
     stream.write(b"fio version 3 iolog\n")
     first_ns, last_us, count, devices = 0, 0, 0, []
     left_out: Counter[str] = Counter()
-    for request in requests(capture):
+    for request in capture.rows("requests"):
         device = _file_name(request["device"])
         first_ns = first_ns if count or left_out else request["issue_ns"]
         # Imported traces may be out of order by what two CPUs disagree; fio goes forward only.
@@ -54,7 +53,7 @@ def write(capture: Capture, stream: BinaryIO) -> ExportedRequests:
         count += 1
     for device in devices:
         stream.write(f"{last_us} {device} close\n".encode())
-    return ExportedRequests(count, left_out)
+    return count, left_out
 
 
 def _file_name(device: str) -> str:

@@ -31,7 +31,6 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 )
 
 from jojlab.trace.capture import Capture
-from jojlab.trace.exports import ExportedRequests, file_paths, requests
 from jojlab.trace.sql import connect, select_rows
 
 # The thread of a slice: one of the workload by its number there, then all others by their tid.
@@ -243,7 +242,7 @@ class _Tracks:
         return self._next
 
 
-def write(capture: Capture, stream: BinaryIO) -> ExportedRequests:
+def write(capture: Capture, stream: BinaryIO) -> tuple[int, dict[str, int]]:
     """Write the trace of one capture, with all of its requests."""
     trace, count = Trace(), 0
     for packet in _packets(capture):
@@ -254,21 +253,21 @@ def write(capture: Capture, stream: BinaryIO) -> ExportedRequests:
             stream.write(trace.SerializeToString(deterministic=True))
             trace = Trace()
     stream.write(trace.SerializeToString(deterministic=True))
-    return ExportedRequests(count)
+    return count, {}
 
 
 def _packets(capture: Capture) -> Iterator[TracePacket]:
     first = TracePacket(trusted_packet_sequence_id=_SEQUENCE)
     first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
     yield first
-    paths = file_paths(capture)
+    paths = {row["file_id"]: row["path"] for row in capture.read("files").to_pylist()}
     slices = ThreadSlices(capture, paths)
     names = slices.names()
     thread_tracks = {thread: place for place, thread in enumerate(names, _FIRST_TRACK)}
     for thread, name in names.items():
         yield _describe_track(TrackDescriptor(uuid=thread_tracks[thread], name=name))
     tracks = _Tracks(_FIRST_TRACK + len(names))
-    for request in requests(capture):
+    for request in capture.rows("requests"):
         # What was not seen to complete has no length.
         begin_ns, end_ns = request["issue_ns"], request["complete_ns"] or request["issue_ns"]
         track, new = tracks.place(request["device"], begin_ns, max(end_ns, begin_ns + 1))

@@ -11,10 +11,8 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
 
 from jojlab.foundation.errors import DataError, MachineError, UseError
-from jojlab.trace import exports
 from jojlab.trace.capture import Capture
-from jojlab.trace.exports import perfetto
-from jojlab.trace.exports.capture_file import chosen_capture, export
+from jojlab.trace.exports import chosen_capture, export, perfetto
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture
 
 TRANSACTIONS = 5
@@ -179,14 +177,14 @@ class Nowhere(io.BytesIO):
 def test_memory_does_not_grow_with_the_capture(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(exports, "_BATCH_ROWS", 128)
+    monkeypatch.setattr("jojlab.trace.capture._BATCH_ROWS", 128)
     monkeypatch.setattr(perfetto, "_ROWS_AT_ONCE", 128)
     monkeypatch.setattr(perfetto, "_PACKETS_AT_ONCE", 128)
     peaks: list[int] = []
     for count in (300, 300, 3_000):  # the first loads modules
         capture = capture_of(tmp_path / str(len(peaks)), calls(count))
         tracemalloc.start()
-        assert perfetto.write(capture, Nowhere()).requests == count
+        assert perfetto.write(capture, Nowhere()) == (count, {})
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.5 * peaks[1]
@@ -221,7 +219,7 @@ def test_the_log_of_fio(tmp_path: Path) -> None:
     for issue_ns in (22_000, 23_000):  # of raw NAND: fio has no word for it
         builder.request([], operation="erase", issue_ns=issue_ns)
     exported = export(capture_of(tmp_path, builder), tmp_path / "x.iolog", "iolog")
-    assert (exported.requests, exported.left_out) == (7, {"erase": 2})
+    assert exported == (7, {"erase": 2})
     assert (tmp_path / "x.iolog").read_text().splitlines() == [
         "fio version 3 iolog",
         "0 /dev/flash0 add",
