@@ -19,7 +19,7 @@ from jojlab.command_line.campaigns import bench_with_progress
 from jojlab.command_line.group import PATH, Decorator, argument, command, decorated, option
 from jojlab.experiment.input_files import recorded_settings
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError, unwritable
+from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError, writable
 from jojlab.foundation.printable import json_text, printable
 from jojlab.foundation.signals import Signalled
 from jojlab.live.mobibench import WHERE, MobibenchFlags, read_flags
@@ -289,8 +289,5 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 
 def _append_lines(path: Path, lines: Iterable[str]) -> None:
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except OSError as error:
-        raise unwritable(path, error, "name another") from error
+    with writable(path, "name another"), path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)

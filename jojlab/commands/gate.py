@@ -19,7 +19,7 @@ from jojlab.command_line.group import PATH, argument, command, flag, option
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, UseError, unwritable
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, UseError, writable
 from jojlab.foundation.printable import json_text
 from jojlab.gate.budgets import (
     Budgets,
@@ -160,8 +160,5 @@ def _json(verdicts: tuple[LimitVerdict, ...]) -> list[dict[str, Any]]:
 
 
 def _write(path: Path, content: str, mode: str) -> None:
-    try:
-        with path.open(mode, encoding="utf-8") as stream:
-            stream.write(content)
-    except OSError as error:
-        raise unwritable(path, error, "name another file") from error
+    with writable(path, "name another file"), path.open(mode, encoding="utf-8") as stream:
+        stream.write(content)

@@ -18,7 +18,7 @@ from typing import Any
 
 from jojlab.device.profile import BLOCK, INTERFACES, RAW_NAND, Calibration, Profile
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.errors import MachineError, UseError, writable
 from jojlab.foundation.places import KERNEL, RESTORE
 from jojlab.foundation.printable import public_fields
 from jojlab.foundation.tools import need_tool, package_version, run_tool
@@ -275,8 +275,6 @@ def write_value(profile: Profile, value: int) -> Path:
     changed, count = re.subn(rf"(?m)^{parameter} = [0-9_]+$", f"{parameter} = {value}", text)
     if count != 1:
         raise UseError(f"{profile.path}: {count} lines set {parameter}", "write it on one line")
-    try:
+    with writable(profile.path, "make it writable"):
         profile.path.write_text(changed, encoding="utf-8")
-    except OSError as error:
-        raise MachineError(f"{profile.path}: {error.strerror}", "make it writable") from error
     return profile.path

@@ -91,9 +91,14 @@ def unreadable(path: Path | str, error: OSError, remedy: str = "make it readable
     return UseError(f"{path}: cannot be read: {error.strerror}", remedy)
 
 
-def unwritable(path: Path, error: OSError, remedy: str) -> MachineError:
-    """Return the error of a file that cannot be written."""
-    return MachineError(f"{path}: cannot be written: {error.strerror or error}", remedy)
+@contextlib.contextmanager
+def writable(path: Path, remedy: str) -> Iterator[None]:
+    """Turn an OSError within into the MachineError of a file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise MachineError(f"{path}: cannot be written: {why}", remedy) from error
 
 
 @contextlib.contextmanager
@@ -103,12 +108,11 @@ def whole_file(path: Path, remedy: str) -> Iterator[BinaryIO]:
     """
     temporary = path.with_name(f".{path.name}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as stream:
-            yield stream
-        temporary.replace(path)
-    except OSError as error:
-        raise unwritable(path, error, remedy) from error
+        with writable(path, remedy):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as stream:
+                yield stream
+            temporary.replace(path)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -17,7 +17,7 @@ from jojlab.analysis.run.risks import Guarantee
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.experiment.published import check_selector
 from jojlab.foundation.document import checked, read_toml
-from jojlab.foundation.errors import UseError, unreadable, unwritable
+from jojlab.foundation.errors import UseError, unreadable, writable
 from jojlab.foundation.printable import nearest
 from jojlab.model.figures import FIGURES, Number, Unit
 from jojlab.trace.shapes import Selector, selects
@@ -217,7 +217,7 @@ class Accepted(msgspec.Struct, frozen=True):
 def accept(summary: RunSummary) -> Accepted:
     """Return what a run says of its cases."""
     return Accepted(
-        image_hash(summary.fingerprint),
+        str(summary.fingerprint.get("image", "")),
         {
             case.case_id: AcceptedCase(
                 dict(case.case), dict(case.figures.median), list(lines_of(case.bill))
@@ -226,11 +226,6 @@ def accept(summary: RunSummary) -> Accepted:
             if case.bill
         },
     )
-
-
-def image_hash(fingerprint: Mapping[str, Any]) -> str:
-    """Return the hash of what measured a run; empty where none is known."""
-    return str(fingerprint.get("image", ""))
 
 
 def read_accepted(path: Path) -> Accepted | None:
@@ -249,7 +244,5 @@ def read_accepted(path: Path) -> Accepted | None:
 def write_accepted(path: Path, accepted: Accepted) -> None:
     """Keep an accepted bill; MachineError where that cannot be written."""
     text = json.dumps(msgspec.to_builtins(accepted), indent=1, sort_keys=True, ensure_ascii=False)
-    try:
+    with writable(path, "make room"):
         path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise unwritable(path, error, "make room") from error

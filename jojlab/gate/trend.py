@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from jojlab.foundation.errors import UseError, unreadable, unwritable
+from jojlab.foundation.errors import UseError, unreadable, writable
 from jojlab.gate.check import LimitVerdict
 from jojlab.model.figures import Number
 
@@ -69,11 +69,8 @@ def append_point(path: Path, point: TrendPoint) -> tuple[TrendPoint, ...]:
     Raises UseError for a file with a line that is no point, before anything is written.
     """
     points = (*read_trend(path), point)
-    try:
-        with path.open("ab") as stream:
-            stream.write(msgspec.json.encode(point) + b"\n")
-    except OSError as error:
-        raise unwritable(path, error, "name another file") from error
+    with writable(path, "name another file"), path.open("ab") as stream:
+        stream.write(msgspec.json.encode(point) + b"\n")
     return points
 
 

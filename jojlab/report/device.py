@@ -12,7 +12,7 @@ from rich.table import Table
 
 from jojlab.campaign.device_studies import Effect, Sensitivity
 from jojlab.device.profile import INTERFACES, Origin, Profile, Tried
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import writable
 from jojlab.foundation.lazy import alt
 from jojlab.report.shared import vega
 from jojlab.report.shared.console import left, new_table, right, terminal
@@ -143,7 +143,7 @@ COLUMNS = ("case", "key", "value", "tried", "change", "failure")
 def write_page(result: Sensitivity, profile: Profile, folder: Path, command: str) -> list[Path]:
     """Write assumptions.md, .svg and .csv into the folder; return their paths."""
     page, picture, table = (folder / f"assumptions.{end}" for end in ("md", "svg", "csv"))
-    try:
+    with writable(folder, "name a folder with --out"):
         folder.mkdir(parents=True, exist_ok=True)
         picture.write_text(tornado_svg(result), encoding="utf-8")
         page.write_text(_page(result, profile, picture.name, command), encoding="utf-8")
@@ -155,8 +155,6 @@ def write_page(result: Sensitivity, profile: Profile, folder: Path, command: str
                 change = "" if row.change is None else f"{row.change:.6f}"
                 usual = values[row.key]
                 rows.writerow((row.case_id, row.key, usual, row.value, change, row.failure))
-    except OSError as error:
-        raise MachineError(f"{folder}: {error.strerror}", "name a folder with --out") from error
     return [page, picture, table]
 
 

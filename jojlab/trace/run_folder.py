@@ -33,7 +33,7 @@ import msgspec
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.document import conform
-from jojlab.foundation.errors import DataError, UseError, unwritable
+from jojlab.foundation.errors import DataError, UseError, writable
 from jojlab.model.workloads.program import PROGRAM
 from jojlab.trace.capture import Capture, capture_hash
 from jojlab.trace.checksums import hashes_of, read_checked, write_checked, write_checksums
@@ -129,11 +129,9 @@ class RunFolder:
         run._check_case_ids()
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
             return run._taken_up(power_cuts)
-        try:
+        with writable(path, _ROOM):
             (path / "captures").mkdir(parents=True, exist_ok=True)
             (path / "experiment.toml").write_text(experiment_toml, encoding="utf-8")
-        except OSError as error:
-            raise unwritable(path, error, _ROOM) from error
         run.save()
         return run
 
@@ -224,21 +222,20 @@ class RunFolder:
         folder = Path("captures") / folder_name(case_id) / f"seed-{seed}"
         partial = self.path / folder.with_name(f".seed-{seed}.partial")
         try:
-            shutil.rmtree(partial, ignore_errors=True)
-            # A run that was killed may have come so far and not have told so in run.json.
-            shutil.rmtree(self._inside(folder.as_posix()), ignore_errors=True)
-            partial.mkdir(parents=True)
-            for table in TABLES:
-                source = tables / f"{table}.parquet"
-                if source.is_file():  # Capture.open refuses a capture without one that it declares
-                    shutil.copyfile(source, partial / source.name)
-            hashes = hashes_of(partial)
-            capture = Capture.open(partial, hashes, cache)
-            write_checksums(partial, hashes)
-            os.replace(partial, self.path / folder)
-            self.checked[folder.as_posix()] = replace(capture, folder=self.path / folder)
-        except OSError as error:
-            raise unwritable(self.path, error, _ROOM) from error
+            with writable(self.path, _ROOM):
+                shutil.rmtree(partial, ignore_errors=True)
+                # A run that was killed may have come so far and not have told so in run.json.
+                shutil.rmtree(self._inside(folder.as_posix()), ignore_errors=True)
+                partial.mkdir(parents=True)
+                for table in TABLES:
+                    source = tables / f"{table}.parquet"
+                    if source.is_file():  # Capture.open refuses it without a declared one
+                        shutil.copyfile(source, partial / source.name)
+                hashes = hashes_of(partial)
+                capture = Capture.open(partial, hashes, cache)
+                write_checksums(partial, hashes)
+                os.replace(partial, self.path / folder)
+                self.checked[folder.as_posix()] = replace(capture, folder=self.path / folder)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         entry.captures.append(CaptureEntry(seed, folder.as_posix(), cached))
@@ -258,11 +255,9 @@ class RunFolder:
         place = Path(folder_name(case_id)) / f"seed-{seed}"
         folder = self._inside((Path("power-cuts") / place).as_posix())
         read_cuts(answer, folder / CUTS, self._inside((Path("captures") / place).as_posix()))
-        try:
+        with writable(folder, _ROOM):
             folder.mkdir(parents=True, exist_ok=True)
             write_checked(folder / CUTS, answer)
-        except OSError as error:
-            raise unwritable(folder, error, _ROOM) from error
         known = [each for each in entry.power_cuts if each.seed != seed]
         own = CaptureEntry(seed, (Path("power-cuts") / place).as_posix(), cached)
         entry.uncut = ""
@@ -336,10 +331,8 @@ class RunFolder:
         }
         file = self.path / "run.json"
         content = f"{json.dumps(document, indent=1, ensure_ascii=False)}\n".encode()
-        try:
+        with writable(file, _ROOM):
             write_checked(file, content)
-        except OSError as error:
-            raise unwritable(file, error, _ROOM) from error
 
     def captures(self) -> Iterator[tuple[CaseEntry, int, Capture]]:
         """Open every recorded capture, in the order of the cases, then of the seeds."""
@@ -446,7 +439,5 @@ def close(run: RunFolder) -> None:
     if not capture.exists():
         shutil.rmtree(run.path)
         return
-    try:
+    with writable(capture, "make room"):
         write_checksums(capture, hashes_of(capture))
-    except OSError as error:
-        raise unwritable(capture, error, "make room") from error

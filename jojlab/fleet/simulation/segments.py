@@ -36,7 +36,7 @@ from jojlab.fleet.simulation.day_rows import (
     file_sums,
 )
 from jojlab.fleet.simulation.phones import APPS, USERS, daily_counts
-from jojlab.foundation.errors import unwritable
+from jojlab.foundation.errors import writable
 from jojlab.trace.schema import FLEET_SCHEMA_VERSION, FLEET_TABLES, table_schema
 
 Tables = dict[str, pa.Table]
@@ -211,16 +211,18 @@ def write_fleet(
                 spool_id, day, place, int(joined[place]), fleet.segments_a_day, generator
             ):
                 rows += sum(table.num_rows for table in tables.values())
-                try:
+                with writable(out, "name a folder with --out"):
                     written += _write(tables, out, device, day, as_sent)
-                except OSError as error:
-                    raise unwritable(out, error, "name a folder with --out") from error
             yield SimulatedDay(device, day, rows, written)
 
 
 def pack(tables: Tables) -> tuple[dict[str, bytes], bytes]:
     """Return the Parquet file of each table, and the tar of them that a collector would send."""
-    files = {table: _parquet(tables, table) for table in FLEET_TABLES}
+    files = {}
+    for table in FLEET_TABLES:
+        file = io.BytesIO()
+        pq.write_table(tables[table], file, compression="snappy", store_schema=False)
+        files[table] = file.getvalue()
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for table, data in files.items():
@@ -228,12 +230,6 @@ def pack(tables: Tables) -> tuple[dict[str, bytes], bytes]:
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     return files, whole.getvalue()
-
-
-def _parquet(tables: Tables, table: str) -> bytes:
-    file = io.BytesIO()
-    pq.write_table(tables[table], file, compression="snappy", store_schema=False)
-    return file.getvalue()
 
 
 def _write(tables: Tables, out: Path, device: str, day: date, as_sent: bool) -> int:
