@@ -41,7 +41,8 @@ def command_pages() -> tuple[Page, ...]:
 
 def _pages(command: Any, name: str, parent: Any) -> Iterator[Page]:
     context = _context(command, name, parent)
-    below = [(each, command.get_command(context, each)) for each in _subcommands(command, context)]
+    names = command.list_commands(context) if hasattr(command, "list_commands") else []
+    below = [(each, command.get_command(context, each)) for each in names]
     yield Page(name, _summary(command), "\n".join(_lines(command, context, name, below)))
     for each, subcommand in below:
         yield from _pages(subcommand, f"{name} {each}", context)
@@ -51,10 +52,6 @@ def _context(command: Any, name: str, parent: Any) -> Any:
     return command.context_class(
         command, info_name=name.rsplit(" ", 1)[-1], parent=parent, **command.context_settings
     )
-
-
-def _subcommands(command: Any, context: Any) -> list[str]:
-    return list(command.list_commands(context)) if hasattr(command, "list_commands") else []
 
 
 def _summary(command: Any) -> str:

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from jojlab.analysis.commit.bill import CLASSES, Bill, BillRow, Total, class_shares
-from jojlab.analysis.commit.flash_life import CYCLES, Charged, FlashLife, years
+from jojlab.analysis.commit.flash_life import CYCLES, years
 from jojlab.analysis.commit.statement_costs import StatementCost, StatementCosts
 from jojlab.analysis.figures.throughput import Apart
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
@@ -167,11 +167,17 @@ def life_sentences(bill: Bill, commits_a_day: float = COMMITS_A_DAY) -> Iterator
     ]
     whole = bill.per_commit(life.programmed_bytes)
     sent = bill.per_commit(life.sent_bytes)
+    erases = "nothing was erased (device.preload_percent ages a device)"
+    if life.erases:
+        erases = f"{text.digits(bill.per_commit(life.erases))} blocks erased"
     yield (
         f"on the flash: {text.size(whole)} programmed for {text.size(sent)} that were sent: "
-        f"{', '.join(kinds)}; {_erases(bill, life)}"
+        f"{', '.join(kinds)}; {erases}"
     )
-    shares = [_owner_share(bill, each) for each in life.charged[:_SPELLED_OWNERS]]
+    shares = []
+    for each in life.charged[:_SPELLED_OWNERS]:
+        owner = ", ".join(filter(None, (each.block_type, each.file, each.cause)))
+        shares.append(f"{text.kib(each.bytes / bill.transactions)} KiB to {owner}")
     if len(life.charged) > _SPELLED_OWNERS:
         shares.append(f"{len(life.charged) - _SPELLED_OWNERS} more")
     yield f"charged to: {', '.join(shares)}"
@@ -182,17 +188,6 @@ def life_sentences(bill: Bill, commits_a_day: float = COMMITS_A_DAY) -> Iterator
             f"{text.digits(life.flash_bytes / 1024**3)} GiB of the profile endure {CYCLES:,} "
             "erases and are worn evenly"
         )
-
-
-def _erases(bill: Bill, life: FlashLife) -> str:
-    if life.erases:
-        return f"{text.digits(bill.per_commit(life.erases))} blocks erased"
-    return "nothing was erased (device.preload_percent ages a device)"
-
-
-def _owner_share(bill: Bill, each: Charged) -> str:
-    owner = ", ".join(filter(None, (each.block_type, each.file, each.cause)))
-    return f"{text.kib(each.bytes / bill.transactions)} KiB to {owner}"
 
 
 def print_bill(console: Console, bill: Bill, unit: str = "commit") -> None:

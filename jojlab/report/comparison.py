@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.run.compare import Comparison, FigureChange, Move, OneSided, parts
+from jojlab.analysis.run.compare import Comparison, FigureChange, Move, parts
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.model.figures import Number
 from jojlab.report import durability
@@ -134,7 +134,10 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     for which, side in (("first", comparison.old), ("second", comparison.new)):
         only = f"[yellow]only in the {which} run[/yellow]:"
         print_some(console, only, [escape(case_id) for case_id in side.cases], _ALL)
-        for names, cases in _cases_by_figures(side).items():
+        cases_by_figures: dict[tuple[str, ...], list[str]] = {}  # mostly all have the same
+        for case_id, figures in side.figures.items():
+            cases_by_figures.setdefault(figures, []).append(case_id)
+        for names, cases in cases_by_figures.items():
             console.print(
                 f"[yellow]figures only in the {which} run[/yellow]: {', '.join(names)} "
                 f"[dim]({escape(', '.join(cases))})[/dim]"
@@ -196,14 +199,6 @@ def _moved_by(steps: Sequence[Move]) -> str:
         by = " or ".join(step.parts) or "nothing that the runs tell"
         words.append(by if len(steps) == 1 else f"{text.change(share)} by {by}")
     return "; ".join(words)
-
-
-def _cases_by_figures(side: OneSided) -> dict[tuple[str, ...], list[str]]:
-    """Group the cases by the figures that only they have: mostly all have the same."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for case_id, names in side.figures.items():
-        found.setdefault(names, []).append(case_id)
-    return found
 
 
 def _change_words(old: object, new: object) -> str:

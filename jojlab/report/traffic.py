@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterable
+from itertools import chain, repeat
 from typing import Any
 
 from rich.console import Console
@@ -93,19 +94,11 @@ def chart_rows(
             "value": value_text(attribute, share.value),
             "by": by,
             "amount": amount,
-            "order": _order(attribute, share.value),
+            "order": share.place,
         }
         for share in kinds.shares_of(operation, attribute)
         for by, amount in (("requests", share.requests), ("KiB", share.bytes / 1024))
     ]
-
-
-def _order(attribute: str, value: str) -> int:
-    """Return where a value stands among the others, in every case at the same place."""
-    if attribute == "size":
-        return int(value)
-    known = ATTRIBUTES[attribute][1]
-    return known.index(value) if value in known else len(known)
 
 
 def _share_cells(kinds: Characterisation, operation: str, share: Share | None) -> list[str]:
@@ -148,13 +141,14 @@ def lba_data(picture: LbaPicture) -> dict[str, Any]:
     zigzag (0, -1, 1, -2 ...), 7 bits a byte, least first (as in Protocol Buffers, "Base 128
     Varints"). The columns stand one after the other, deflated (RFC 1950), in base64.
     """
+    colours = chain(FILE_COLOURS, repeat(OTHER_COLOUR))
     return {
         "device": picture.device,
         "end_us": (picture.end_ns - picture.begin_ns) // 1000,
         "zones": picture.zones,
         "phases": picture.phases,
         "classes": [[name, COLOURS[name]] for name in CLASSES if name != "flush"],
-        "files": [[name, _file_colour(place)] for place, name in enumerate(picture.files)],
+        "files": [list(each) for each in zip(picture.files, colours, strict=False)],
         "other": OTHER_COLOUR,
         "none": NO_FILE_COLOUR,
         "operations": PICTURE_OPERATIONS,
@@ -165,10 +159,6 @@ def lba_data(picture: LbaPicture) -> dict[str, Any]:
         "flush_count": len(picture.flushes["begin_us"]),
         "flushes": _pack(picture.flushes[name] for name in ("begin_us", "service_us")),
     }
-
-
-def _file_colour(place: int) -> str:
-    return FILE_COLOURS[place] if place < len(FILE_COLOURS) else OTHER_COLOUR
 
 
 def _pack(columns: Iterable[list[int]]) -> str:

@@ -396,13 +396,11 @@ def lines_of(bill: Bill) -> tuple[BillLine, ...]:
             row.part, row.operation, row.block_type, row.file, row.cause,
             bill.per_commit(row.requests), bill.per_commit(row.bytes),
         )  # fmt: skip
-        same = found.get(line.key)
-        found[line.key] = _sum(same, line) if same else line
+        if same := found.get(line.key):
+            requests, size = same.requests + line.requests, same.bytes + line.bytes
+            line = replace(same, requests=requests, bytes=size)
+        found[line.key] = line
     return tuple(found.values())
-
-
-def _sum(one: BillLine, other: BillLine) -> BillLine:
-    return replace(one, requests=one.requests + other.requests, bytes=one.bytes + other.bytes)
 
 
 def per_row(lines: Iterable[BillLine], rows: float) -> tuple[BillLine, ...]:

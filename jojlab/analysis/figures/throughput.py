@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -179,7 +180,8 @@ def live_result(data: Dataset) -> LiveResult:
     begin_ns = min(row["begin_ns"] for row in commits)
     end_ns = max(row["return_ns"] for row in commits)
     checkpoints = [row for row in rows if row["is_checkpoint"] and row["begin_ns"] > begin_ns]
-    counted = _counters(data, seed)
+    rows = [row for row in ask(data, "figures/counted") if row["seed"] == seed]
+    counted = {(row["source"], row["name"]): row["value"] for row in rows}
     cpu = {name: counted.get(("kernel", f"{name}_ns"), 0) for name in _CPU}
     whole = sum(cpu.values())
     return LiveResult(
@@ -201,12 +203,8 @@ def live_result(data: Dataset) -> LiveResult:
 
 def rates_per_second(result: LiveResult) -> list[int]:
     """Return how many transactions came back in each second that was whole."""
-    counts = [0] * ((result.end_ns - result.begin_ns) // 1_000_000_000)
-    for return_ns in result.returns_ns:
-        second = (return_ns - result.begin_ns) // 1_000_000_000
-        if second < len(counts):
-            counts[second] += 1
-    return counts
+    counts = Counter((time_ns - result.begin_ns) // 10**9 for time_ns in result.returns_ns)
+    return [counts[second] for second in range((result.end_ns - result.begin_ns) // 10**9)]
 
 
 _CPU = ("user", "nice", "system", "idle", "iowait")
@@ -215,11 +213,6 @@ _CPU = ("user", "nice", "system", "idle", "iowait")
 def _percent(part: int, whole: int) -> float:
     """Return a share; a run shorter than the kernel's ticks of 10 ms has counted none."""
     return 100 * part / whole if whole else 0.0
-
-
-def _counters(data: Dataset, seed: int) -> dict[tuple[str, str], int]:
-    rows = ask(data, "figures/counted")
-    return {(row["source"], row["name"]): row["value"] for row in rows if row["seed"] == seed}
 
 
 def _settle_ns(data: Dataset, seed: int) -> int:

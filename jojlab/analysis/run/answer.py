@@ -8,10 +8,9 @@ cases of the same run alone, which do the same work by other means than the firs
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from jojlab.analysis.commit.bill import ClassShare, ReasonShare, caused_shares
 from jojlab.analysis.commit.story import CommitTrace
@@ -121,7 +120,7 @@ def answer(summary: RunSummary) -> Answer | None:
     if not timed:
         return None
     base, *others = timed
-    others = [case for case in others if _same_work(base.case, case.case)]
+    others = [case for case in others if same_work(set(differences(base.case, case.case)))]
     bill = base.bill
     return Answer(
         base,
@@ -210,15 +209,6 @@ def _covered_ns(spans: Iterable[tuple[int, int]], end_ns: int) -> int:
     return covered
 
 
-def _same_work(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return same_work(set(differences(one, other)))
-
-
-def _other_regimes(base: CaseSummary, cases: Iterable[CaseSummary]) -> tuple[CaseSummary, ...]:
-    """Return the cases that differ from `base` in nothing but SQLite's regime."""
-    return tuple(case for case in cases if set(differences(base.case, case.case)) == {"regime"})
-
-
 def _cheaper(
     base: CaseSummary, others: Iterable[CaseSummary], cases: Sequence[CaseSummary]
 ) -> tuple[CheaperCase, ...]:
@@ -237,8 +227,8 @@ def _cheaper(
                 or is_worse(case.durability, other=base.durability)
                 or not set(case.unknowns) <= set(base.unknowns)
             )
-            regimes = _other_regimes(case, cases)
-            found.append(CheaperCase(case, base_ns / case_ns, riskier, regimes))
+            same = (it for it in cases if set(differences(case.case, it.case)) == {"regime"})
+            found.append(CheaperCase(case, base_ns / case_ns, riskier, tuple(same)))
     safe = _fastest_first(each for each in found if not each.is_riskier)[:_MOST_CHEAPER]
     risky = _fastest_first(each for each in found if each.is_riskier)
     least = safe[0].times * _FASTER if safe else 0

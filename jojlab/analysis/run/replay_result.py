@@ -65,6 +65,13 @@ class ReplayResult:
         return found | sums
 
 
+# Fields that are as the capture tells them.
+_AS_FOUND = (
+    "recorded_calls", "calls", "elsewhere", "carried", "read_bytes", "written_bytes",
+    "kept_writes", "seeded_writes", "copied_bytes",
+)  # fmt: skip
+
+
 def read_replay(capture: Capture) -> ReplayResult:
     """Return what the capture of a replay tells of it."""
     found: Mapping[str, Any] = capture.manifest["replay"]
@@ -84,8 +91,6 @@ def read_replay(capture: Capture) -> ReplayResult:
         for name, each in found["by_thread"].items()
     ]
     return ReplayResult(
-        recorded_calls=found["recorded_calls"],
-        calls=found["calls"],
         calls_without_end=found["calls"] - comparable,
         fidelity=found["as_recorded_calls"] / comparable if comparable else None,
         call_sums=tuple(sorted(call_sums, key=lambda each: (-each.time_ns, each.name))),
@@ -93,16 +98,10 @@ def read_replay(capture: Capture) -> ReplayResult:
         idle_threads=tuple(found["idle_threads"]),
         first_otherwise={name: each["first_call"] for name, each in otherwise.items()},
         left_out=tuple((each["name"], each["why"], each["calls"]) for each in found["left_out"]),
-        elsewhere=found["elsewhere"],
-        carried=found["carried"],
-        read_bytes=found["read_bytes"],
-        written_bytes=found["written_bytes"],
-        kept_writes=found["kept_writes"],
-        seeded_writes=found["seeded_writes"],
-        copied_bytes=found["copied_bytes"],
         start_error_ns=errors,
         databases_before=tuple(found.get("databases_before", ())),
         recorded_architecture=found.get("recorded_architecture"),
         architecture=found.get("architecture"),
         incomplete_reasons=tuple(capture.manifest["incomplete_reasons"]),
+        **{name: found[name] for name in _AS_FOUND},
     )

@@ -42,6 +42,14 @@ class Share:
     requests: int
     bytes: int
 
+    @property
+    def place(self) -> int:
+        """The place of the value among the others, in every case the same."""
+        if self.attribute == "size":
+            return int(self.value)
+        known = ATTRIBUTES[self.attribute][1]
+        return known.index(self.value) if self.value in known else len(known)
+
 
 @dataclass(frozen=True)
 class Characterisation:
@@ -73,7 +81,7 @@ def characterisations(data: Dataset) -> dict[str, Characterisation]:
         case_id: Characterisation(
             case_id,
             totals,
-            tuple(sorted(shares.get(case_id, ()), key=_place)),
+            tuple(sorted(shares.get(case_id, ()), key=_order)),
             loads.get(case_id, ()),
         )
         for case_id, totals in operations.items()
@@ -104,20 +112,9 @@ def characterisation_json(kinds: Characterisation) -> dict[str, Any]:
     return result
 
 
-def _place(share: Share) -> tuple[int, int, int, int, str]:
-    known = ATTRIBUTES[share.attribute][1]
-    if share.attribute == "size":
-        place = int(share.value)
-    else:
-        place = known.index(share.value) if share.value in known else len(known)
-    names = list(ATTRIBUTES)
-    return (
-        OPERATIONS.index(share.operation),
-        names.index(share.attribute),
-        place,
-        -share.bytes,
-        share.value,
-    )
+def _order(share: Share) -> tuple[int, int, int, int, str]:
+    operation, attribute = OPERATIONS.index(share.operation), [*ATTRIBUTES].index(share.attribute)
+    return operation, attribute, share.place, -share.bytes, share.value
 
 
 MACHINE = "machine"
