@@ -8,6 +8,7 @@ holds.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import itertools
 import json
@@ -16,9 +17,9 @@ import os
 import random
 import stat
 import statistics
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,30 +130,29 @@ class Probe:
     ) -> int:
         """Requests a second, `depth` at once; each thread has one outstanding."""
         places = min(self.effort.span_bytes, self.size_bytes) // length_bytes
-        done = [0] * depth
-        failures: list[OSError] = []
-        order = iter(range(1 << 62))
+        order = itertools.count()
         begun_ns = time.monotonic_ns()
         until_ns = begun_ns + int(self.effort.seconds * NS_PER_S)
 
-        def work(number: int) -> None:
-            buffer = _buffer(length_bytes)
-            try:
-                while time.monotonic_ns() < until_ns:
-                    place = next(order) % places if in_order else self.random.randrange(places)
-                    transfer(buffer, place * length_bytes)
-                    done[number] += 1
-            except OSError as error:
-                failures.append(error)
+        def work(_: int) -> int:
+            buffer, done = _buffer(length_bytes), 0
+            while time.monotonic_ns() < until_ns:
+                place = next(order) % places if in_order else self.random.randrange(places)
+                transfer(buffer, place * length_bytes)
+                done += 1
+            return done
 
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(depth)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise MachineError(f"{self.path}: {failures[0].strerror}", "see dmesg")
-        return max(1, sum(done) * NS_PER_S // (time.monotonic_ns() - begun_ns))
+        with self._request_errors(), ThreadPoolExecutor(depth) as threads:
+            done = sum(threads.map(work, range(depth)))
+        return max(1, done * NS_PER_S // (time.monotonic_ns() - begun_ns))
+
+    @contextlib.contextmanager
+    def _request_errors(self) -> Iterator[None]:
+        """Turn the OSError of a request into a MachineError."""
+        try:
+            yield
+        except OSError as error:
+            raise MachineError(f"{self.path}: {error.strerror}", "see dmesg") from error
 
     def _latency(self, transfer: Callable[[mmap.mmap, int], None]) -> int:
         buffer = _buffer(BLOCK)
@@ -165,10 +165,8 @@ class Probe:
         while not times or (time.monotonic_ns() < until_ns and len(times) < 10_000):
             prepare()
             begun_ns = time.monotonic_ns()
-            try:
+            with self._request_errors():
                 measured()
-            except OSError as error:
-                raise MachineError(f"{self.path}: {error.strerror}", "see dmesg") from error
             times.append(time.monotonic_ns() - begun_ns)
         return max(1, int(statistics.median(times)))
 
