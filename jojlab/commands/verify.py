@@ -34,6 +34,7 @@ from jojlab.foundation.errors import (
 from jojlab.foundation.printable import json_text
 from jojlab.guest.kernel.choose import INSTALLED, check_kernel
 from jojlab.lab.job import Options
+from jojlab.live.abilities import trace_lack
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS, FILESYSTEMS, RAW_NAND_FILESYSTEMS
 from jojlab.report import durability as words
@@ -45,13 +46,7 @@ from jojlab.report.shared.console import READABLE, print_rows, terminal
 from jojlab.report.shared.short_answer import fit_lines, print_answer
 from jojlab.report.summary import print_durability
 from jojlab.trace.power_cuts import FAULTS, OUTCOMES, FaultKind
-from jojlab.verify.attribution import (
-    STACKS,
-    LackingError,
-    need_tracer,
-    verify_in_lab,
-    verify_on_host,
-)
+from jojlab.verify.attribution import STACKS, LackingError, verify_in_lab, verify_on_host
 from jojlab.verify.compare import Verdict
 
 _TARGET = ("stack", "mkfs_options", "mount_options", "external_journal", "partition")
@@ -206,7 +201,9 @@ def _verify_on_host(
 
     Raises MachineError where this kernel cannot be traced.
     """
-    need_tracer()
+    reason, remedy = trace_lack()
+    if reason:
+        raise MachineError(reason, remedy)
     verdicts = []
     for name in filesystems:
         try:

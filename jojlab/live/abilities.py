@@ -52,7 +52,7 @@ def abilities(lab_lacks: str) -> Iterator[Ability]:
     lab = (f"it lacks: {lab_lacks}", "see the remedies above") if lab_lacks else ("", "")
     yield Ability("lab", "joj run, bill, advise, gate, verify durability", *lab)
     yield Ability("bench", "joj bench, replay, record by ptrace, record --sql", *_agent_lack())
-    yield Ability("trace", "joj trace, record by eBPF, verify attribution --host", *_trace_lack())
+    yield Ability("trace", "joj trace, record by eBPF, verify attribution --host", *trace_lack())
     yield Ability("raw NAND", "joj run --clock wall --nand", *_nand_lack())
 
 
@@ -64,7 +64,8 @@ def _agent_lack() -> tuple[str, str]:
     return "", ""
 
 
-def _trace_lack() -> tuple[str, str]:
+def trace_lack() -> tuple[str, str]:
+    """Return why the tracer cannot be used here, and the remedy; both are empty where it can."""
     release = platform.release()
     numbers = tuple(int(word) for word in release.split("-")[0].split(".")[:2] if word.isdigit())
     if numbers < _OLDEST_TRACED:
@@ -90,7 +91,7 @@ def _nand_lack() -> tuple[str, str]:
     except MachineError:
         return "the kernel lists none in /proc/mtd", "attach NAND that has no controller"
     except UseError:  # There is some: the options of a run say which, and that it may be used.
-        return _trace_lack()
+        return trace_lack()
     return "", ""
 
 

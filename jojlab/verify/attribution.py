@@ -6,7 +6,6 @@ whose contents the tools of this machine read.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -23,7 +22,7 @@ from jojlab.guest.handout import unpack
 from jojlab.guest.image.build import Extras
 from jojlab.guest.image.ready import DRIVERS, RAW_NAND, ready_image
 from jojlab.guest.kernel.choose import INSTALLED
-from jojlab.guest.machine import WallMachine
+from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Job, Kind, Options, record_of, virtual
 from jojlab.lab.lab import Lab
 from jojlab.lab.outcome import read_answer
@@ -31,7 +30,7 @@ from jojlab.model.architecture import X86_64, Architecture
 from jojlab.model.fields import RAW_NAND_DEVICE
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.verify import compare
-from jojlab.verify.compare import Addresses, Verdict
+from jojlab.verify.compare import Verdict
 
 _SIZE_BYTES = 600 << 20
 # Device mapper and md would be set up among the disks of others.
@@ -40,15 +39,6 @@ _NO_STACKS = "not tested here: dm-crypt, dm-linear (LVM) and md are, in a guest,
 
 class LackingError(Exception):
     """This machine lacks what one filesystem needs: its mkfs, or the kernel's part."""
-
-
-def need_tracer() -> None:
-    """Raise MachineError where no self-test can run: no root, no BTF, no agent."""
-    if os.geteuid() != 0:
-        raise MachineError("only root may load the tracer into the kernel", "sudo joj verify ...")
-    if not Path("/sys/kernel/btf/vmlinux").exists():
-        raise MachineError("the kernel has no BTF", "use a kernel with CONFIG_DEBUG_INFO_BTF")
-    agent_path()
 
 
 def verify_on_host(filesystem: str) -> Verdict:
@@ -121,45 +111,23 @@ NOISY_STACKS = ("dm-crypt",)
 _HERE = Options()
 
 
-def verify_in_lab(
-    filesystem: str,
-    where: Options = _HERE,
-    *,
-    device: str = "",
-    kernel: str = INSTALLED,
-    architecture: Architecture = X86_64,
-    **options: str | bool,
-) -> Verdict:
-    """Run the self-test of one filesystem; `device`, `kernel`, `architecture`, `options` are
-    those of self_test.
+def verify_in_lab(filesystem: str, where: Options = _HERE, **options: Any) -> Verdict:
+    """Run the self-test of one filesystem; the `options` are those of self_test.
 
     Raises MachineError or GuestError when the guest cannot run it.
     """
     lab, is_noisy = Lab(Cache.default(), where), options.get("stack") in NOISY_STACKS
-    job = self_test(
-        lab.cache,
-        filesystem,
-        device=device,
-        with_disk=not is_noisy,
-        kernel=kernel,
-        architecture=architecture,
-        **options,
-    )
-    outcome = lab.run_one(job)
+    outcome = lab.run_one(self_test(lab.cache, filesystem, with_disk=not is_noisy, **options))
     found = outcome.answer(Kind.SELF_TEST)
-    with tempfile.TemporaryDirectory(prefix="joj-verify-") as folder:
-        disk = None
-        if not is_noisy:
+    if is_noisy:
+        why = "what was never written reads as noise there"
+        addresses = compare.unchecked(found["writers"], why)
+    else:
+        with tempfile.TemporaryDirectory(prefix="joj-verify-") as folder:
             disk = Path(folder) / "disk"
             unpack(outcome.files[DISK_IMAGE], disk)
-        addresses = _addresses(filesystem, disk, found)
+            addresses = compare.check(filesystem, disk, found["writers"])
     return Verdict.from_answer(filesystem, found).with_addresses(addresses)
-
-
-def _addresses(filesystem: str, disk: Path | None, answer: dict[str, Any]) -> Addresses:
-    if disk is None:
-        return compare.unchecked(answer["writers"], "what was never written reads as noise there")
-    return compare.check(filesystem, disk, answer["writers"])
 
 
 # What the filesystem's device may be made of (agent/src/record/mod.rs), and the modules for it.
@@ -203,10 +171,9 @@ def self_test(
 
     The `options` are mkfs_options, mount_options and external_journal, as in an experiment, and
     `stack`, one of STACKS: the filesystem is on a device that is made of others; or `partition`: it
-    is on one. A filesystem on raw NAND takes
-    mount_options alone. `device` is one of EMULATED; without, the disk is
-    modelled. `kernel` and `architecture` are of jojlab/guest/kernel; other than x86-64 it has the
-    modelled disk alone. `with_disk` has the contents of the filesystem's
+    is on one. A filesystem on raw NAND takes mount_options alone. `device` is one of EMULATED;
+    without, the disk is modelled. `kernel` and `architecture` are of jojlab/guest/kernel; other
+    than x86-64 it has the modelled disk alone. `with_disk` has the contents of the filesystem's
     device handed out, as DISK_IMAGE (jojlab/guest/handout.py).
     """
     facts = FILESYSTEMS[filesystem]
@@ -215,23 +182,19 @@ def self_test(
         target = {"mount_options": facts.self_test_mount_options} | target
     if with_disk:
         target["disk_image"] = True
-    if facts.is_on_raw_nand:
-        profile = read_profile(RAW_NAND_DEVICE)
-        target["device_model"] = dict(profile.model) | {"capacity_bytes": _NAND_BYTES}
-        record = record_of(Kind.SELF_TEST, target)
-        image = ready_image(cache, _NAND_EXTRAS, kernel, architecture=architecture)
-        guest = virtual(profile.icount_shift, architecture=architecture)
-        return Job(Kind.SELF_TEST, record, image, guest)
+    machine: Machine | WallMachine
     if device:
         target["disk"] = EMULATED[device].disk
-        record = record_of(Kind.SELF_TEST, target)
         is_small = device == "qemu-sd" and facts.smallest_device_bytes <= _CARD_BYTES
         machine = WallMachine(device, _CARD_BYTES if is_small else _CAPACITY_BYTES)
-        return Job(Kind.SELF_TEST, record, ready_image(cache, DRIVERS, kernel), machine)
-    profile = read_profile(_PROFILE)
-    target["device_model"] = dict(profile.model) | {"capacity_bytes": _CAPACITY_BYTES}
-    extras = _STACK_EXTRAS if "stack" in target else _EXTRAS
+        extras = DRIVERS
+    else:
+        profile, capacity_bytes = read_profile(_PROFILE), _CAPACITY_BYTES
+        extras = _STACK_EXTRAS if "stack" in target else _EXTRAS
+        if facts.is_on_raw_nand:
+            profile, capacity_bytes = read_profile(RAW_NAND_DEVICE), _NAND_BYTES
+            extras = _NAND_EXTRAS
+        target["device_model"] = dict(profile.model) | {"capacity_bytes": capacity_bytes}
+        machine = virtual(profile.icount_shift, architecture=architecture)
     image = ready_image(cache, extras, kernel, architecture=architecture)
-    record = record_of(Kind.SELF_TEST, target)
-    guest = virtual(profile.icount_shift, architecture=architecture)
-    return Job(Kind.SELF_TEST, record, image, guest)
+    return Job(Kind.SELF_TEST, record_of(Kind.SELF_TEST, target), image, machine)

@@ -46,7 +46,7 @@ def test_a_failure_is_told_and_ends_with_3(
     def lacking() -> host.LackingError:
         return host.LackingError(LACKING)
 
-    monkeypatch.setattr(verify, "need_tracer", lambda: None)
+    monkeypatch.setattr(verify, "trace_lack", lambda: ("", ""))
     monkeypatch.setattr(verify, "verify_on_host", crashed)
     asked = ["verify", "attribution", "--host", "--filesystem", "ext4", "--filesystem", "f2fs"]
     answer = CliRunner().invoke(app, [*asked, *options])
