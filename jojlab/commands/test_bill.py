@@ -119,3 +119,5 @@ def test_a_program_that_makes_nothing_durable_has_no_bill_and_it_is_said(
             assert (found["case_id"], found["transactions"], found["hazards"]) == ("a", 0, [])
             assert found["incomplete_reasons"] == []
             assert f"joj: {found['no_bill']}\n" == said.err
+        else:
+            assert "[min–max]" not in said.out  # no head without a figure

@@ -235,6 +235,8 @@ def print_case(console: Console, case: CaseSummary, *, figures: bool = False) ->
 
 
 def _print_every_figure(console: Console, case: CaseSummary) -> None:
+    if not case.figures.median:
+        return
     table = new_table(*left("figure"), *right("median"), *left("[min–max]", ""))
     for name, each in FIGURES.items():
         if name in case.figures.median:
