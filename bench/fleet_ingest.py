@@ -129,10 +129,9 @@ def _send(place: str, segment: bytes, token: str) -> None:
 def _cpu_s(pid: int) -> float:
     """Processor seconds of a process and of those that it started, which run on."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS + sum(
-        _cpu_s(int(each)) for each in children
-    )
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for thread in threads for child in thread.read_text().split()]
+    return (int(fields[11]) + int(fields[12])) / _TICKS + sum(map(_cpu_s, children))
 
 
 def serve_files() -> None:

@@ -362,10 +362,10 @@ def health_of(server: Serving) -> int:
 
 
 def workers_of(server: Serving) -> list[int]:
-    pid = server.process.pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    threads = Path(f"/proc/{server.process.pid}/task").glob("*/children")
+    children = [int(child) for thread in threads for child in thread.read_text().split()]
     assert children
-    return [int(child) for child in children]
+    return children
 
 
 def peak_bytes(pid: int) -> int:

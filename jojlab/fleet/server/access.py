@@ -5,6 +5,7 @@ Clocks are arguments, in seconds of a clock that nobody sets.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -93,8 +94,8 @@ class Gate:
         self._requests = Buckets(limits.device_requests_per_s, limits.device_burst_requests)
         self._wrong = Buckets(limits.wrong_tokens_per_s, limits.burst_wrong_tokens)
 
-    def admit(self, authorization: str | None, address: str) -> str:
-        """Return the device that the token belongs to. Reads the store; raises Denied."""
+    async def admit(self, authorization: str | None, address: str) -> str:
+        """Return the device that the token belongs to. Raises Denied."""
         if authorization is None:
             raise Denied(401, "no-token")
         scheme, _, token = authorization.partition(" ")
@@ -102,7 +103,7 @@ class Gate:
         if scheme.lower() != "bearer" or parsed is None:
             raise self._wrong_token(address)
         name, secret = parsed
-        device = self._device(name)
+        device = await self._device(name)
         if device is None or not is_secret_of(device, secret):
             raise self._wrong_token(address)
         if device.revoked_s is not None:
@@ -118,11 +119,11 @@ class Gate:
         if wait_s:
             raise Denied(429, "rate", wait_s)
 
-    def _device(self, name: str) -> Device | None:
+    async def _device(self, name: str) -> Device | None:
         now_s = time.monotonic()
         since_s, device = self._devices.get(name, (-DEVICE_SECONDS, None))
         if now_s - since_s >= DEVICE_SECONDS:
-            device = read_device(self._store, name)
+            device = await asyncio.to_thread(read_device, self._store, name)
             self._devices[name] = (now_s, device)
             self._devices.move_to_end(name)
             if len(self._devices) > _MOST_DEVICES:

@@ -62,7 +62,7 @@ def application(
             compacting.cancel()
             with suppress(asyncio.CancelledError):
                 await compacting
-            await workers.close()
+            await asyncio.to_thread(workers.close)
 
     async def healthz(_: Request) -> JSONResponse:
         try:
@@ -140,7 +140,7 @@ def serve(
     _check(listening)
     lock = _lock(store)
     store.empty_spool(f"{UPLOAD}*", time.time())  # what was in progress was not acknowledged
-    # Of each connection a descriptor; of each upload a few files.
+    # Of each connection a descriptor; of each upload its tables and a folder.
     connections = Connections(_raise_descriptor_limit(limits.connections, limits.uploads))
     config = uvicorn.Config(
         application(store, limits, workers, compact_seconds, connections),
@@ -227,7 +227,7 @@ def _raise_descriptor_limit(connections: int, uploads: int) -> int:
 
     Raises MachineError where these are not even a few.
     """
-    others = 128 + ROOM_TO_END + 4 * uploads
+    others = 128 + ROOM_TO_END + 6 * uploads
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + others
     if soft < wanted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 
@@ -13,14 +12,11 @@ from jojlab.fleet.store.segment import Refused
 
 
 def check(folder: Path) -> None:
-    async def checked() -> None:
-        workers = Workers(1)
-        try:
-            await workers.check(folder / "segment.tar", folder)
-        finally:
-            await workers.close()
-
-    asyncio.run(checked())
+    workers = Workers(1)
+    try:
+        workers.check(folder / "segment.tar", folder)
+    finally:
+        workers.close()
 
 
 def test_a_worker_that_cannot_start_refuses_nothing(

@@ -17,7 +17,9 @@ import re
 import shutil
 import uuid
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -37,7 +39,7 @@ from jojlab.fleet.server.workers import Workers
 from jojlab.fleet.store.dataset import store_segment
 from jojlab.fleet.store.objects import Store
 from jojlab.fleet.store.quarantine import Quarantine
-from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES, Refused
+from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES, Checked, Refused
 from jojlab.foundation.errors import DataError
 
 NO_SUCH_PATH = "no-such-path"  # or no such method
@@ -109,6 +111,7 @@ class Uploads:
         self._gate = Gate(store, limits)
         self._quarantine = Quarantine(store, limits.quarantine_bytes)
         self._of_device = collections.Counter[str]()
+        self._threads = ThreadPoolExecutor(limits.uploads)
         metrics.quarantine_bytes.set(self._quarantine.size_bytes)
 
     async def put(self, request: Request) -> JSONResponse:
@@ -129,7 +132,7 @@ class Uploads:
         address = request.client.host if request.client else ""
         authorization = request.headers.get("authorization")
         try:
-            device = await asyncio.to_thread(self._gate.admit, authorization, address)
+            device = await self._gate.admit(authorization, address)
         except (OSError, DataError) as error:
             raise _store_fails(error) from error
         sha256 = request.path_params["sha256"]
@@ -142,13 +145,10 @@ class Uploads:
             raise Denied(413, "too-large")
         async with self._place(device):
             self._gate.count_request(device, int(length))
-            folder = self._store.spool / f"{UPLOAD}{uuid.uuid4().hex}"
             try:
-                return await self._accept(request, device, sha256, int(length), folder)
+                return await self._accept(request, device, sha256, int(length))
             except (OSError, DataError) as error:
                 raise _store_fails(error) from error
-            finally:
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     @asynccontextmanager
     async def _place(self, device: str) -> AsyncIterator[None]:
@@ -168,34 +168,26 @@ class Uploads:
                 del self._of_device[device]
 
     async def _accept(
-        self, request: Request, device: str, sha256: str, length_bytes: int, folder: Path
+        self, request: Request, device: str, sha256: str, length_bytes: int
     ) -> JSONResponse:
+        folder = self._store.spool / f"{UPLOAD}{uuid.uuid4().hex}"
         folder.mkdir(mode=0o700)
-        body = folder / "segment.tar"
         try:
+            body = folder / "segment.tar"
             async with asyncio.timeout(self._limits.upload_deadline_s(length_bytes)):
                 found = await _receive(request, body, length_bytes)
-        except TimeoutError:
-            raise Denied(408, "too-slow") from None
-        except ClientDisconnect:
-            raise Denied(400, "broken-off") from None
-        if found != sha256:
-            raise Denied(400, "wrong-hash")
-        try:
-            with self._metrics.check_seconds.time():
-                checked = await self._workers.check(body, folder)
-        except Refused as refused:
-            arguments = (body, device, sha256, refused.reason)
-            if not await asyncio.to_thread(self._quarantine.keep, *arguments):
-                self._metrics.not_kept.inc()
-            self._metrics.quarantine_bytes.set(self._quarantine.size_bytes)
+            if found != sha256:
+                raise Denied(400, "wrong-hash")
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, TimeoutError):
+                raise Denied(408, "too-slow") from None
+            if isinstance(error, ClientDisconnect):
+                raise Denied(400, "broken-off") from None
             raise
-        except TimeoutError:
-            raise Denied(503, "busy", _BUSY_SECONDS) from None
-        with self._metrics.put_seconds.time():
-            arguments_ = (self._store, device, sha256, checked, folder)
-            is_new = await asyncio.to_thread(store_segment, *arguments_)
-        if not is_new:
+        work = partial(self._check_and_store, body, device, sha256)
+        checked = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        if checked is None:
             self._metrics.known.inc()
             return JSONResponse({"status": "known"}, 200)
         self._metrics.stored.inc()
@@ -203,6 +195,25 @@ class Uploads:
         for table, rows in checked.rows.items():
             self._metrics.rows.labels(table).inc(rows)
         return JSONResponse({"status": "stored"}, 201)
+
+    def _check_and_store(self, body: Path, device: str, sha256: str) -> Checked | None:
+        """Return what was stored, None if it was there; remove the folder of the body."""
+        folder = body.parent
+        try:
+            with self._metrics.check_seconds.time():
+                checked = self._workers.check(body, folder)
+            with self._metrics.put_seconds.time():
+                is_new = store_segment(self._store, device, sha256, checked, folder)
+            return checked if is_new else None
+        except Refused as refused:
+            if not self._quarantine.keep(body, device, sha256, refused.reason):
+                self._metrics.not_kept.inc()
+            self._metrics.quarantine_bytes.set(self._quarantine.size_bytes)
+            raise
+        except TimeoutError:
+            raise Denied(503, "busy", _BUSY_SECONDS) from None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _refuse(
         self, status: int, reason: str, headers: dict[str, str], detail: str = ""

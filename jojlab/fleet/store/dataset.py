@@ -111,17 +111,15 @@ def counted_units(
     ]  # fmt: skip
 
 
-def partition_units(store: Store, day: str, device: str) -> list[Unit]:
-    """Return all units of one day and device, those too that others hold."""
-    folder = f"{SEGMENTS}/day={day}/device={device}"
-    found = (unit_of(f"{folder}/{name}") for name in store.names(folder))
-    return [unit for unit in found if unit is not None]
-
-
 def is_known(store: Store, segment: Unit) -> bool:
     """Return whether the segment was stored before, by itself or in a compacted unit."""
-    units = partition_units(store, segment.day, segment.device)
-    return any(segment.name in segment_hashes(store, unit) for unit in units)
+    key = segment.key(SEGMENTS)
+    folder, _, own_name = key.rpartition("/")
+    names = store.names(folder)
+    if own_name in names:
+        return True
+    units = (unit_of(f"{folder}/{name}") for name in names if name.startswith(_COMPACTED))
+    return any(unit and segment.name in segment_hashes(store, unit) for unit in units)
 
 
 def segment_hashes(store: Store, unit: Unit) -> frozenset[str]:
@@ -162,7 +160,6 @@ def store_segment(store: Store, device: str, sha256: str, checked: Checked, fold
     if is_known(store, unit):
         store.sync(unit.key(SEGMENTS))
         return False
-    rest = [table for table in FLEET_TABLES if table != SEGMENTS]
-    store.put([(folder / f"{table}.parquet", unit.key(table)) for table in rest])
-    store.put([(folder / f"{SEGMENTS}.parquet", unit.key(SEGMENTS))])
+    own, *rest = [(folder / f"{table}.parquet", unit.key(table)) for table in FLEET_TABLES]
+    store.put(rest, [own])  # SEGMENTS is the first
     return True

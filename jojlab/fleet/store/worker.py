@@ -31,7 +31,8 @@ def main() -> None:
     _limit_memory()
     print("{}", flush=True)
     for line in sys.stdin:
-        print(json.dumps(_answer(json.loads(line))), flush=True)
+        sys.stdout.write(json.dumps(_answer(json.loads(line))) + "\n")  # at once
+        sys.stdout.flush()
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
