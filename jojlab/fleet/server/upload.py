@@ -13,12 +13,13 @@ import errno
 import hashlib
 import logging
 import math
+import os
 import re
 import shutil
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -112,6 +113,7 @@ class Uploads:
         self._quarantine = Quarantine(store, limits.quarantine_bytes)
         self._of_device = collections.Counter[str]()
         self._threads = ThreadPoolExecutor(limits.uploads)
+        self._folders: list[Path] = []  # of the spool, that no upload has now
         metrics.quarantine_bytes.set(self._quarantine.size_bytes)
 
     async def put(self, request: Request) -> JSONResponse:
@@ -170,21 +172,18 @@ class Uploads:
     async def _accept(
         self, request: Request, device: str, sha256: str, length_bytes: int
     ) -> JSONResponse:
-        folder = self._store.spool / f"{UPLOAD}{uuid.uuid4().hex}"
-        folder.mkdir(mode=0o700)
-        try:
-            body = folder / "segment.tar"
-            async with asyncio.timeout(self._limits.upload_deadline_s(length_bytes)):
-                found = await _receive(request, body, length_bytes)
+        folder = self._folder()
+        body = folder / "segment.tar"
+        with _removal_after_error(folder):
+            try:
+                async with asyncio.timeout(self._limits.upload_deadline_s(length_bytes)):
+                    found = await _receive(request, body, length_bytes)
+            except TimeoutError:
+                raise Denied(408, "too-slow") from None
+            except ClientDisconnect:
+                raise Denied(400, "broken-off") from None
             if found != sha256:
                 raise Denied(400, "wrong-hash")
-        except BaseException as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, TimeoutError):
-                raise Denied(408, "too-slow") from None
-            if isinstance(error, ClientDisconnect):
-                raise Denied(400, "broken-off") from None
-            raise
         work = partial(self._check_and_store, body, device, sha256)
         checked = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         if checked is None:
@@ -197,23 +196,39 @@ class Uploads:
         return JSONResponse({"status": "stored"}, 201)
 
     def _check_and_store(self, body: Path, device: str, sha256: str) -> Checked | None:
-        """Return what was stored, None if it was there; remove the folder of the body."""
+        """Return what was stored, None if it was there; leave the folder empty, or remove it."""
         folder = body.parent
-        try:
-            with self._metrics.check_seconds.time():
-                checked = self._workers.check(body, folder)
+        with _removal_after_error(folder):
+            try:
+                with self._metrics.check_seconds.time():
+                    checked = self._workers.check(body, folder)
+            except Refused as refused:
+                if not self._quarantine.keep(body, device, sha256, refused.reason):
+                    self._metrics.not_kept.inc()
+                self._metrics.quarantine_bytes.set(self._quarantine.size_bytes)
+                raise
+            except TimeoutError:
+                raise Denied(503, "busy", _BUSY_SECONDS) from None
             with self._metrics.put_seconds.time():
                 is_new = store_segment(self._store, device, sha256, checked, folder)
-            return checked if is_new else None
-        except Refused as refused:
-            if not self._quarantine.keep(body, device, sha256, refused.reason):
-                self._metrics.not_kept.inc()
-            self._metrics.quarantine_bytes.set(self._quarantine.size_bytes)
-            raise
-        except TimeoutError:
-            raise Denied(503, "busy", _BUSY_SECONDS) from None
-        finally:
+        if not is_new:
             shutil.rmtree(folder, ignore_errors=True)
+            return None
+        os.truncate(body, 0)
+        self._folders.append(folder)
+        return checked
+
+    def _folder(self) -> Path:
+        """Return a new folder of the spool, or one that another upload has emptied.
+
+        ext4 takes long to find an inode where many were deleted lately (recently_deleted() in
+        fs/ext4/ialloc.c).
+        """
+        if self._folders:
+            return self._folders.pop()
+        folder = self._store.spool / f"{UPLOAD}{uuid.uuid4().hex}"
+        folder.mkdir(mode=0o700)
+        return folder
 
     def _refuse(
         self, status: int, reason: str, headers: dict[str, str], detail: str = ""
@@ -221,6 +236,16 @@ class Uploads:
         self._metrics.refused.labels(reason).inc()
         document = {"status": "refused", "reason": reason}
         return JSONResponse(document | ({"detail": detail} if detail else {}), status, headers)
+
+
+@contextmanager
+def _removal_after_error(folder: Path) -> Iterator[None]:
+    """Remove the folder if what is done in it fails."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _store_fails(error: OSError | DataError) -> Denied:
