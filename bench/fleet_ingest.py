@@ -1,6 +1,7 @@
 """Times how fast `joj fleet serve` takes segments in, beside a plain HTTP file server.
 
-The same segments are sent to both, one after the other, in turns. The peer is Python's own
+The same segments are sent to both, one after the other, in turns, and with --before to the server
+of another checkout. The peer is Python's own
 http.server with a PUT that writes the body to a file and syncs it and its folder: no token, no
 hash, no check, and no tables. What counts is processor time, of the server with its workers: MB and
 segments per second of one core. What a check of every value costs is in the ratio.
@@ -18,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import date
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
@@ -37,17 +39,18 @@ _PEER = "from bench.fleet_ingest import serve_files; serve_files()"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print MB and segments per second of one core, for both, and the ratio."""
+    """Print MB and segments per second of one core, and the ratio to the plain PUT, of each."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.fleet_ingest", description=__doc__.split("\n")[0]
     )
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--segments", type=int, default=200, help="of each turn and size")
+    parser.add_argument("--before", help="another checkout, whose server is timed too")
     options = parser.parse_args(arguments)
-    print(f"{'segments':>10} {'kB each':>8} {'':14} {'MB/s core':>10} {'/s core':>8} {'ratio':>6}")
+    print(f"{'segments':>10} {'kB each':>8} {'':15} {'MB/s core':>10} {'/s core':>8} {'ratio':>6}")
     for a_day in (96, 1):
         segments = _simulate(min(options.segments, 96), a_day)
-        _compare(segments, options.segments, options.turns)
+        _compare(segments, options.segments, options.turns, options.before)
     return 0
 
 
@@ -61,34 +64,37 @@ def _simulate(count: int, a_day: int) -> list[bytes]:
     return made[:count]
 
 
-def _compare(segments: Sequence[bytes], count: int, turns: int) -> None:
+def _compare(segments: Sequence[bytes], count: int, turns: int, before: str | None) -> None:
     size = sum(map(len, segments)) / len(segments)
-    ours: list[float] = []
-    peers: list[float] = []
+    sides: dict[str, Callable[[Sequence[bytes], int, str], float]] = {
+        "plain PUT": _time_peer,
+        "joj fleet serve": _time_server,
+    }
+    if before:
+        sides["before"] = partial(_time_server, checkout=before)
+    times: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(turns):
-        sides: list[tuple[list[float], Callable[[Sequence[bytes], int, str], float]]] = [
-            (ours, _time_server),
-            (peers, _time_peer),
-        ]
-        for times, timed in sides if turn % 2 else reversed(sides):
+        for name in list(sides) if turn % 2 else reversed(sides):
             with TemporaryDirectory(prefix="joj-fleet-") as folder:
-                times.append(timed(segments, count, folder))
-    for name, times in (("joj fleet serve", ours), ("plain PUT", peers)):
-        rate = count / median(times)
-        ratio = f"{median(p / o for o, p in zip(ours, peers, strict=True)):6.2f}"
-        told = ratio if times is ours else ""
+                times[name].append(sides[name](segments, count, folder))
+    for name, seconds in times.items():
+        rate = count / median(seconds)
+        ratio = median(p / o for o, p in zip(seconds, times["plain PUT"], strict=True))
         print(
-            f"{count:>10} {size / 1e3:8.0f} {name:14} {rate * size / 1e6:10.1f} {rate:8.0f} {told}"
+            f"{count:>10} {size / 1e3:8.0f} {name:15} {rate * size / 1e6:10.1f} {rate:8.0f}"
+            f" {ratio:6.2f}"
         )
 
 
-def _time_server(segments: Sequence[bytes], count: int, folder: str) -> float:
+def _time_server(
+    segments: Sequence[bytes], count: int, folder: str, checkout: str | None = None
+) -> float:
     store = open_store(folder)
     devices = -(-(count + 1) // _SEGMENTS_A_DEVICE)
     tokens = [enrol(store, f"device-{number}", 0) for number in range(devices)]
     command = ("-m", "jojlab", "fleet", "serve", "--data", folder, "--port", "0",
                "--compact-every", "0")  # fmt: skip
-    return _timed(command, segments, count, tokens)
+    return _timed(command, segments, count, tokens, checkout)
 
 
 def _time_peer(segments: Sequence[bytes], count: int, folder: str) -> float:
@@ -96,10 +102,16 @@ def _time_peer(segments: Sequence[bytes], count: int, folder: str) -> float:
 
 
 def _timed(
-    command: Sequence[str], segments: Sequence[bytes], count: int, tokens: Sequence[str]
+    command: Sequence[str],
+    segments: Sequence[bytes],
+    count: int,
+    tokens: Sequence[str],
+    checkout: str | None = None,
 ) -> float:
     """Start a server, send, and return the processor seconds that it took for `count`."""
-    server = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, text=True, cwd=checkout
+    )
     try:
         assert server.stdout is not None
         found = re.match(r"serving (http://[0-9.:]+)", server.stdout.readline())

@@ -71,6 +71,10 @@ class TableSchema:
             ]
         )
 
+    def dictionary_columns(self) -> list[str]:
+        """Return the columns that a dictionary makes smaller: all but times, as few repeat."""
+        return [column.name for column in self.columns if column.unit != "ns"]
+
 
 @cache
 def table_schema(table: str) -> TableSchema:

@@ -131,10 +131,16 @@ def _merge(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = table_schema(f"fleet/{table}").arrow()
+    columns = table_schema(f"fleet/{table}")
+    schema = columns.arrow()
     rows = 0
     group: list[Any] = []
-    with pq.ParquetWriter(path, schema.with_metadata(metadata), compression="zstd") as writer:
+    with pq.ParquetWriter(
+        path,
+        schema.with_metadata(metadata),
+        compression="zstd",
+        use_dictionary=columns.dictionary_columns(),
+    ) as writer:
         for key in keys:
             with pq.ParquetFile(store.path(key), filesystem=store.filesystem) as file:
                 rows += file.metadata.num_rows

@@ -140,6 +140,7 @@ class _Contract:
     sent: Any
     stored: Any
     texts: list[str]
+    repeating: list[str]  # the columns that a dictionary makes smaller
 
 
 @cache
@@ -148,7 +149,8 @@ def _contract(table: str) -> _Contract:
     sent, of_texts = schema.arrow(), pa.dictionary(pa.int32(), pa.string())
     fields = [each.with_type(of_texts) if each.type == pa.string() else each for each in sent]
     texts = [column.name for column in schema.columns if column.type == "string"]
-    return _Contract(table, schema.columns, sent, pa.schema(fields), texts)
+    repeating = schema.dictionary_columns()
+    return _Contract(table, schema.columns, sent, pa.schema(fields), texts, repeating)
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,7 @@ def _writer(out: Any, contract: _Contract, rows: int) -> Any:
 
     return pq.ParquetWriter(
         out, contract.stored, compression="snappy", store_schema=False, write_statistics=False,
-        use_dictionary=contract.texts if rows < _DICTIONARY_ROWS else True,
+        use_dictionary=contract.texts if rows < _DICTIONARY_ROWS else contract.repeating,
     )  # fmt: skip
 
 
