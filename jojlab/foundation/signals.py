@@ -1,5 +1,5 @@
-"""Signals that ask to end: the one exception that they are, and where they are raised, held, masked
-and passed on.
+"""Signals that ask to end: the one exception that they are, and where they are raised, held and
+passed on.
 
 A handler that raises does so between any two instructions of Python. Within concurrent.futures.wait
 that leaves the locks of futures taken, which the thread of the executor then waits for without end:
@@ -132,24 +132,6 @@ def interruptible() -> Iterator[None]:
             raise
         number = Signalled.last
         raise Signalled(number) if number and number != before else KeyboardInterrupt from None
-
-
-@contextlib.contextmanager
-def masked_signals() -> Iterator[None]:
-    """Mask signals that ask to end, in this thread and the processes that it starts meanwhile."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def leave_signals_to_parent() -> None:
-    """Have this process, started with its signals masked, do nothing at those that ask to end."""
-    for number in ENDING:
-        # A function: what is ignored would be so in the programs that it starts too.
-        signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
 @contextlib.contextmanager

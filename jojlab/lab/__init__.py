@@ -6,6 +6,6 @@ what a guest handed out, or why there is nothing, comes out.
     memory_run.py      a case's own run with a memory model
     tree.py            packs files for a guest
     outcome.py         what the agent answers, and which failures are tried again
-    workers.py         one job in a guest; jobs in processes here, or on workers of a Dask cluster
+    workers.py         one job in a guest; jobs in threads here, or on workers of a Dask cluster
     lab.py             jobs through cache and executor, each to its outcome
 """

@@ -210,9 +210,9 @@ TIMEOUT_S = 600.0
 class Options:
     """The options of running jobs, no part of what they compute: jobs at a time; whether to use
     results of the cache; real seconds a job, of the smallest guest, more for one with more memory;
-    and in place of processes of this machine the address of a cluster's scheduler, which says
-    itself how many jobs it takes. `native` is read where jobs of power cuts are made, and stands in
-    these: whether User Mode Linux judges what it can.
+    and in place of this machine the address of a cluster's scheduler, which says itself how many
+    jobs it takes. `native` is read where jobs of power cuts are made, and stands in these: whether
+    User Mode Linux judges what it can.
     """
 
     jobs: int = 1

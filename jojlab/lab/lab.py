@@ -1,14 +1,14 @@
 """Takes jobs to their outcomes: from the cache, or by an executor, each with a second try where the
 machine may be why it failed. What was done is kept in the cache.
 
-The executor is one of concurrent.futures: processes of this machine, or the client of a cluster.
+The executor is one of concurrent.futures: threads of this process, or the client of a cluster.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -100,9 +100,9 @@ class Lab:
             from jojlab.lab.workers import cluster
 
             return cluster(self.options, progress.stage)
-        from jojlab.lab.workers import processes  # loads asyncio, which kept results do not need
+        from jojlab.lab.workers import threads  # loads asyncio, which kept results do not need
 
-        return processes(self.cache, self.options, progress.stage)
+        return threads(self.cache, self.options, progress.stage)
 
     def _look_up(self, job: Job) -> Outcome | None:
         if not self.options.use_cache or not (key := job.key):
@@ -115,7 +115,7 @@ class Lab:
             files = future.result()
             if key := job.key:
                 self.cache.store(key, files)
-        except (JojError, OSError, BrokenExecutor) as error:
+        except (JojError, OSError) as error:
             return Failed(error)
         except Exception as error:
             if not self.options.cluster:

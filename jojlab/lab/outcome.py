@@ -2,15 +2,14 @@
 try may end otherwise.
 
 Tried again, once, are failures that the machine may have caused. A guest that died or returned
-nothing may have been killed for lack of memory, and so may the process that ran it; a missing file
-may have been removed from outside. A failure that the guest itself reports is not retried: the
-result is a pure function of the job, so a second guest would report the same.
+nothing may have been killed for lack of memory; a missing file may have been removed from outside.
+A failure that the guest itself reports is not retried: the result is a pure function of the job, so
+a second guest would report the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ def is_transient(error: BaseException) -> bool:
     """Return whether the failure is worth a second try."""
     if isinstance(error, GuestError):
         return not error.final
-    return isinstance(error, OSError | BrokenExecutor)
+    return isinstance(error, OSError)
 
 
 def failure(error: BaseException) -> str:
@@ -35,8 +34,6 @@ def failure(error: BaseException) -> str:
     if isinstance(error, OSError) and not isinstance(error, JojError):
         where = f"{error.filename}: " if error.filename else ""
         return f"this machine failed: {where}{error.strerror or type(error).__name__}"
-    if isinstance(error, BrokenExecutor):
-        return "the process that ran it ended abruptly: was it killed for lack of memory?"
     return str(error)
 
 

@@ -1,4 +1,4 @@
-"""Jobs in processes of this machine: cached, tried again, dropped; with an image that cannot boot.
+"""Jobs on this machine: cached, tried again, dropped; with an image that cannot boot.
 
 What needs a guest is tested in tests/guest and tests/command.
 """
@@ -6,9 +6,9 @@ What needs a guest is tested in tests/guest and tests/command.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Collection
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -27,19 +27,14 @@ FILES = {"manifest.parquet": b"table"}
 
 
 class RecordingProgress(JobProgress):
-    """Keeps what it hears; may kill the worker of a job that begins."""
+    """Keeps what it hears."""
 
-    def __init__(self, *, kills: int = 0) -> None:
+    def __init__(self) -> None:
         self.stages: list[tuple[int, str]] = []
         self.retried: list[tuple[int, str]] = []
-        self._kills = kills
 
     def stage(self, number: int, stage: str) -> None:
         self.stages.append((number, stage))
-        if stage == "snapshot" and self._kills:
-            self._kills -= 1
-            for child in multiprocessing.active_children():
-                child.kill()
 
     def again(self, number: int, why: str) -> None:
         self.retried.append((number, why))
@@ -55,7 +50,13 @@ def job(lab: Lab, seed: int) -> Job:
     return Job(Kind.CASE, record_of(Kind.CASE, {"seed": seed}), image, virtual(0))
 
 
-def test_what_is_cached_needs_no_process(lab: Lab) -> None:
+def worker_threads() -> list[str]:
+    """The threads that run jobs."""
+    names = (each.name for each in threading.enumerate())
+    return [name for name in names if name.startswith("job")]
+
+
+def test_what_is_cached_needs_no_thread(lab: Lab) -> None:
     jobs, heard = [job(lab, 1), job(lab, 2)], RecordingProgress()
     for each in jobs:
         lab.cache.store(each.key, FILES)
@@ -64,7 +65,7 @@ def test_what_is_cached_needs_no_process(lab: Lab) -> None:
         (number, Outcome(FILES, from_cache=True)) for number in (0, 1)
     ]
     assert heard.stages == [(0, "cached"), (1, "cached")]
-    assert multiprocessing.active_children() == []
+    assert worker_threads() == []
     assert not Lab(lab.cache, Options(use_cache=False)).is_cached(jobs[0])
 
 
@@ -79,7 +80,7 @@ def test_a_guest_that_does_not_start_is_tried_twice_and_harms_no_other(lab: Lab)
     assert [stage for number, stage in heard.stages if number == 0] == ["snapshot", "done"] * 2
     with pytest.raises(GuestError, match="QEMU"):
         lab.run_one(jobs[0])
-    assert multiprocessing.active_children() == []
+    assert worker_threads() == []
     assert list(lab.cache.folder("work").iterdir()) == []
 
 
@@ -91,22 +92,12 @@ def test_a_damaged_image_runs_nothing(lab: Lab) -> None:
     assert heard.stages == []
 
 
-def test_a_process_that_is_killed_is_replaced(lab: Lab) -> None:
-    heard = RecordingProgress(kills=1)
-    [(_, outcome)] = lab.run([job(lab, 1)], heard)
-    assert [why for _, why in heard.retried] == [
-        "the process that ran it ended abruptly: was it killed for lack of memory?"
-    ]
-    assert isinstance(outcome, Failed)
-    assert outcome.why.startswith("QEMU")
-
-
 def test_what_waits_is_dropped_when_the_caller_leaves(lab: Lab) -> None:
     jobs, heard = [job(lab, number) for number in range(50)], RecordingProgress()
     lab.cache.store(jobs[0].key, FILES)
     with contextlib.closing(lab.run(jobs, heard)) as outcomes:
         assert next(outcomes)[0] == 0
-    assert multiprocessing.active_children() == []
+    assert worker_threads() == []
     assert len({number for number, _ in heard.stages}) < len(jobs)
 
 
@@ -123,7 +114,7 @@ def test_a_signal_while_it_waits_ends_the_run(lab: Lab, monkeypatch: pytest.Monk
     monkeypatch.setattr("jojlab.lab.lab.wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         list(lab.run([job(lab, seed) for seed in range(4)], RecordingProgress()))
-    assert multiprocessing.active_children() == []
+    assert worker_threads() == []
     assert list(lab.cache.folder("work").iterdir()) == []
 
 

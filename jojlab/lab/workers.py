@@ -1,12 +1,10 @@
-"""The places where jobs run: in a guest of this machine, started by its processes or by workers of
-a Dask cluster. `work` knows neither the cache of results nor other jobs.
+"""The places where jobs run: in a guest of this machine, started by threads of this process or by
+workers of a Dask cluster. `work` knows neither the cache of results nor other jobs.
 
-Work in processes of this machine, several jobs at a time: the executor of ProcessPoolExecutor.
+Work on this machine, several jobs at a time: each has a thread, which waits for its guest. Guests
+end with this process, however that ends (jojlab/guest/process.py).
 
-A worker process ends with the process that started it, and its guests with it, however that ends:
-it watches a pipe whose other end only its parent has. Signals of the keyboard go to the parent.
-
-Work on the workers of a Dask cluster, in place of this machine's processes: `--cluster`.
+Work on the workers of a Dask cluster, in place of this machine: `--cluster`.
 
 A job goes to its worker without files: the image is an input like any other, and each content is
 sent at most once to each worker, by its hash, which keeps it in its own cache. The results come
@@ -18,15 +16,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import multiprocessing
-import os
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,7 +28,6 @@ import msgspec
 
 from jojlab.foundation.cache import Cache, sha256
 from jojlab.foundation.errors import GuestError, MachineError, UseError
-from jojlab.foundation.signals import leave_signals_to_parent, masked_signals
 from jojlab.guest import user_mode
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.machine import Machine
@@ -121,93 +114,45 @@ def _check(raw: bytes | None) -> None:
 _KILL_EVERY_S = 0.1
 
 
-class Processes:
-    """An executor of jobs; see `processes`."""
+class Threads:
+    """An executor of jobs; see `threads`."""
 
     def __init__(self, cache: Cache, options: Options, tell: Callable[[int, str], None]) -> None:
-        self._width = options.jobs
-        self._job = functools.partial(_do, cache, options.timeout_s)
-        # Without fork: this process has threads, and what they hold would stay held in a copy.
-        self._context = multiprocessing.get_context("spawn")
-        self._stages, self._to_tell = self._context.Pipe(duplex=False)
-        self._lifeline, self._alive = self._context.Pipe(duplex=False)
-        self._pool = self._new_pool()
-        self._teller = threading.Thread(target=_pass_on, args=(self._stages, tell), daemon=True)
-        self._teller.start()
+        self._job = functools.partial(_do, cache, options.timeout_s, tell)
+        self._pool = ThreadPoolExecutor(options.jobs, "job")
+        self._futures: list[Future[dict[str, bytes]]] = []
 
     def submit(self, number: int, job: Job) -> Future[dict[str, bytes]]:
         """Have a job done; `tell` hears its stages with its number."""
-        with masked_signals():  # a process that is just starting would die of them
-            try:
-                return self._pool.submit(self._job, number, job)
-            except BrokenProcessPool:  # one was killed, and took the others along
-                self._pool = self._new_pool()
-                return self._pool.submit(self._job, number, job)
+        self._futures.append(self._pool.submit(self._job, number, job))
+        return self._futures[-1]
 
     def end(self) -> None:
-        """Drop the jobs that wait, kill the guests that run, and end the processes."""
-        self._alive.close()
-        self._pool.shutdown(cancel_futures=True)
-        self._to_tell.close()
-        self._teller.join()
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        arguments = (self._to_tell, self._lifeline)
-        return ProcessPoolExecutor(self._width, self._context, _begin, arguments)
+        """Drop the jobs that wait, kill the guests that run, and end the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        while not all(each.done() for each in self._futures):
+            kill_all()  # more than once: one may be about to start
+            time.sleep(_KILL_EVERY_S)
+        self._pool.shutdown()
 
 
 @contextlib.contextmanager
-def processes(
-    cache: Cache, options: Options, tell: Callable[[int, str], None]
-) -> Iterator[Processes]:
+def threads(cache: Cache, options: Options, tell: Callable[[int, str], None]) -> Iterator[Threads]:
     """Yield an executor of as many jobs at a time as asked for; what runs at the end is killed."""
-    processes = Processes(cache, options, tell)
+    executor = Threads(cache, options, tell)
     try:
-        yield processes
+        yield executor
     finally:
-        processes.end()
+        executor.end()
 
 
-def _pass_on(stages: Connection, tell: Callable[[int, str], None]) -> None:
-    """Tell what the workers write, until none is left."""
-    with contextlib.suppress(EOFError):
-        while True:
-            tell(*stages.recv())
-
-
-# In a worker process: where its stages are told.
-_to_tell: Connection | None = None
-
-
-def _begin(to_tell: Connection, lifeline: Connection) -> None:
-    """Prepare a worker process."""
-    global _to_tell
-    _to_tell = to_tell
-    leave_signals_to_parent()
-    threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
-
-
-def _end_with_parent(lifeline: Connection) -> None:
-    """Kill guests once the parent wants no more of them: one may be about to start."""
-    parent = multiprocessing.parent_process()
-    assert parent
-    wait([lifeline, parent.sentinel])
-    while True:
-        kill_all()
-        if not parent.is_alive():
-            os._exit(1)
-        time.sleep(_KILL_EVERY_S)
-
-
-def _do(cache: Cache, timeout_s: float, number: int, job: Job) -> dict[str, bytes]:
-    def tell(stage: str) -> None:
-        if _to_tell:
-            _to_tell.send((number, stage))
-
+def _do(
+    cache: Cache, timeout_s: float, tell: Callable[[int, str], None], number: int, job: Job
+) -> dict[str, bytes]:
     try:
-        return work(cache, job, timeout_s, tell)
+        return work(cache, job, timeout_s, functools.partial(tell, number))
     finally:
-        tell("done")
+        tell(number, "done")
 
 
 _ANSWERS_WITHIN_S = 10
