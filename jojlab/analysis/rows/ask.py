@@ -114,5 +114,4 @@ def _read_by(sql: str, folder: str) -> list[str]:
 
 def lacking(data: Dataset, table: str) -> set[tuple[str, int]]:
     """Return (case_id, seed) of the captures that do not have `table`."""
-    rows = ask(data, "rows/lacking", table_name=table)
-    return {(row["case_id"], row["seed"]) for row in rows}
+    return {(each.case_id, each.seed) for each in data.captured if table not in each.capture.tables}
