@@ -64,8 +64,9 @@ def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
     return int(match[1]) * 1024
 
 
-_PAGE_BYTES = 4096
-_ZEROES = bytes(_PAGE_BYTES)
+# Of zeroes at once, as a hash leaves them out: where holes begin and end in it, it reads zeroes.
+_BLOCK_BYTES = 64 << 10
+_ZEROES = bytes(_BLOCK_BYTES)
 
 
 @dataclass(frozen=True)
@@ -93,30 +94,30 @@ def drop_zeroes(path: Path) -> None:
 
 
 def sha256_sparse(path: Path) -> str:
-    """Return a hash of a file's content, in which zeroes count as holes; reads no hole.
+    """Return a hash of a file's content, in which zeroes count as holes; reads no large hole.
 
     Raises OSError when the file cannot be read.
     """
     digest = hashlib.sha256()
     with path.open("rb") as file:
         digest.update(path.stat().st_size.to_bytes(8))
-        for begin, end in _data(file.fileno()):
-            for page in range(begin // _PAGE_BYTES, -(-end // _PAGE_BYTES)):
-                content = os.pread(file.fileno(), _PAGE_BYTES, page * _PAGE_BYTES)
-                if content != _ZEROES:
-                    digest.update(page.to_bytes(8) + content)
+        for block in _data_blocks(file.fileno()):
+            content = os.pread(file.fileno(), _BLOCK_BYTES, block * _BLOCK_BYTES)
+            if content != _ZEROES[: len(content)]:
+                digest.update(block.to_bytes(8) + content)
     return digest.hexdigest()
 
 
-def _data(descriptor: int) -> Iterator[tuple[int, int]]:
-    """Yield where the file has data: from and up to which byte; lseek(2), SEEK_DATA."""
-    end = 0
+def _data_blocks(descriptor: int) -> Iterator[int]:
+    """Yield the number of each block that has data; lseek(2), SEEK_DATA."""
+    block = 0
     while True:
         try:
-            begin = os.lseek(descriptor, end, os.SEEK_DATA)
+            begin = os.lseek(descriptor, block * _BLOCK_BYTES, os.SEEK_DATA)
         except OSError as error:
             if error.errno == errno.ENXIO:
                 return
             raise
-        end = os.lseek(descriptor, begin, os.SEEK_HOLE)
-        yield begin, end
+        block = begin // _BLOCK_BYTES
+        yield block
+        block += 1

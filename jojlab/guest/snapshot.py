@@ -16,10 +16,13 @@ added to the bias. Only record mode reads the counter itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import mmap
 import socket
 import struct
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache, sha256_file
@@ -55,27 +58,50 @@ def begin_count(state: Path, icount_shift: int) -> None:
         _FIELDS.pack_into(content, fields, bias_ns + (instructions << icount_shift), 0)
 
 
+class DamagedSnapshotError(Exception):
+    """A snapshot was not what it had been; it is dropped by now."""
+
+
 BOOT_TIMEOUT_S = 600.0
+SNAPSHOTS = "snapshots"
 MEMORY = "memory"
 STATE = "state"
 SHA256 = "sha256"
 
 
 def snapshot(cache: Cache, image: Image, machine: Machine) -> Path:
-    """Return the folder with the saved guest, made by booting once; a damaged one is made anew.
+    """Return the folder with the saved guest, made by booting once; see `checked`.
 
-    Raises GuestError when the guest does not come up, MachineError when it cannot be started.
+    Raises GuestError when the guest does not come up, MachineError when it cannot be started or the
+    image is damaged.
     """
     key = qemu.machine_key(image, machine)
 
     def build(folder: Path) -> None:
+        image.refuse_damaged(cache)
         with cache.work_dir() as work:
             asyncio.run(_boot_and_save(image, machine, work, folder))
         begin_count(folder / STATE, machine.icount_shift)
         drop_zeroes(folder / MEMORY)
         (folder / SHA256).write_text(_digest(folder))
 
-    return cache.entry("snapshots", key, build, lambda saved: _is_sound(saved, _times(saved)))
+    return cache.entry(SNAPSHOTS, key, build)
+
+
+@contextlib.contextmanager
+def checked(cache: Cache, saved: Path) -> Iterator[None]:
+    """Hash the files of a snapshot while the block uses it, which waits for a guest.
+
+    Drops a damaged one and raises DamagedSnapshotError, whatever came of the block.
+    """
+    with ThreadPoolExecutor(1) as beside:
+        is_sound = beside.submit(_is_sound, saved, _times(saved))
+        try:
+            yield
+        finally:
+            if not is_sound.result():
+                cache.drop(SNAPSHOTS, saved.name)
+                raise DamagedSnapshotError(saved)
 
 
 def _digest(saved: Path) -> str:

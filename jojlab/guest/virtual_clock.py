@@ -18,7 +18,7 @@ from jojlab.guest.machine import HANDOUT_BYTES, GuestInput, Machine
 from jojlab.guest.memory import SIZES_MIB, Memory, available_bytes, next_larger, refuse_small_host
 from jojlab.guest.memory_model import COUNTS, Core, Watched, counts_of
 from jojlab.guest.process import CONSOLE, start
-from jojlab.guest.snapshot import MEMORY, STATE, snapshot
+from jojlab.guest.snapshot import MEMORY, STATE, DamagedSnapshotError, checked, snapshot
 
 
 def run_by_virtual_clock(
@@ -35,7 +35,8 @@ def run_by_virtual_clock(
     """Run the guest, and return the files that it hands out, by name; with a `core` also what the
     model of its memory counted, as COUNTS, and of the `watched` buffers apart.
 
-    Where its memory does not hold what its disks are filled with, it is run again with more.
+    Where its memory does not hold what its disks are filled with, it is run again with more; where
+    its snapshot is found damaged, with a new one.
     `timeout_s` is for the smallest guest, and grows with its memory. `tell` hears "snapshot" and
     "run". May be called by several threads and processes.
     Raises GuestError when the guest hangs or dies; MachineError when this machine lacks something
@@ -49,10 +50,12 @@ def run_by_virtual_clock(
         patience_s = timeout_s * machine.memory_mib / SIZES_MIB[0]
         beside = memory_model.arguments(cache, core, machine, watched) if core else []
         try:
-            with cache.work_dir() as work:
+            with checked(cache, saved), cache.work_dir() as work:
                 return asyncio.run(
                     _run(image, machine, saved, guest_input, work, patience_s, beside)
                 )
+        except DamagedSnapshotError:
+            continue
         except ContentsTooLarge:
             larger = next_larger(machine.memory_mib)
             if larger is None:

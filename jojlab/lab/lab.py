@@ -17,6 +17,7 @@ from jojlab.foundation.errors import JojError, MachineError
 from jojlab.foundation.signals import held_signals
 from jojlab.lab.job import Job, Options
 from jojlab.lab.outcome import Failed, Outcome, failure, is_transient
+from jojlab.trace.checksums import program
 
 _DEFAULT = Options()
 # How long a signal may be held.
@@ -64,18 +65,23 @@ class Lab:
             else:
                 left.append(number)
         if left:
-            for image in {jobs[n].image.fingerprint: jobs[n].image for n in left}.values():
-                image.refuse_damaged(self.cache)
             yield from self._execute(jobs, left, progress)
 
     def _execute(
         self, jobs: Sequence[Job], numbers: Sequence[int], progress: JobProgress
     ) -> Generator[tuple[int, Outcome | Failed], None, None]:
-        """Run the jobs of these numbers by the executor."""
+        """Run the jobs of these numbers by the executor.
+
+        What takes a while and needs no outcome is done while the guests run: images are hashed,
+        before an outcome is looked at, and what reads captures is loaded.
+        """
         second: set[int] = set()
+        images = {jobs[number].image.fingerprint: jobs[number].image for number in numbers}
         # Whoever takes what is yielded is not interrupted either.
         with held_signals() as held, self._executor(progress) as executor:
             waiting = {executor.submit(number, jobs[number]): number for number in numbers}
+            for image in images.values():
+                image.refuse_damaged(self.cache)
             while waiting:
                 held.release()
                 for future in wait(waiting, _LOOK_EVERY_S, FIRST_COMPLETED).done:
@@ -87,6 +93,7 @@ class Lab:
                         waiting[executor.submit(number, jobs[number])] = number
                     else:
                         yield number, self._outcome_of_future(jobs[number], future)
+                _load_readers()
 
     def run_one(self, job: Job) -> Outcome:
         """Run one job; raises what it failed by."""
@@ -124,6 +131,13 @@ class Lab:
             what = f"the cluster failed: {type(error).__name__}: {error}"
             return Failed(MachineError(what, "install the same jojlab on every worker"))
         return Outcome(files)
+
+
+def _load_readers() -> None:
+    """Load DuckDB and Arrow, and hash what computes answers: a sixth of a second, once."""
+    import jojlab.trace.sql  # noqa: F401
+
+    program()
 
 
 class Executor(Protocol):

@@ -84,12 +84,13 @@ def test_a_guest_that_does_not_start_is_tried_twice_and_harms_no_other(lab: Lab)
     assert list(lab.cache.folder("work").iterdir()) == []
 
 
-def test_a_damaged_image_runs_nothing(lab: Lab) -> None:
-    heard, damaged = RecordingProgress(), job(lab, 1)
+def test_a_damaged_image_has_no_outcome_and_no_snapshot(lab: Lab) -> None:
+    damaged = job(lab, 1)
     damaged.image.initramfs.write_bytes(b"initramFs")
     with pytest.raises(MachineError, match="initramfs: damaged"):
-        list(lab.run([damaged], heard))
-    assert heard.stages == []
+        next(lab.run([damaged], RecordingProgress()))
+    assert worker_threads() == []
+    assert list(lab.cache.folder("snapshots").iterdir()) == []
 
 
 def test_what_waits_is_dropped_when_the_caller_leaves(lab: Lab) -> None:

@@ -109,10 +109,10 @@ def test_a_damaged_snapshot_is_made_anew_and_gives_the_same_results(
     shutil.copy(ours / SHA256, damaged)
     with (ours / MEMORY).open("rb") as whole:
         (damaged / MEMORY).write_bytes(whole.read(1 << 20))
+    assert fresh(private, image, tmp_path / "after") == alone
     another = snapshot(private, image, Machine(SHIFT))
     assert (another / MEMORY).stat().st_size == (ours / MEMORY).stat().st_size
     assert ours.resolve() != another.resolve()
-    assert fresh(private, image, tmp_path / "after") == alone
 
 
 @pytest.mark.parametrize(
@@ -178,17 +178,19 @@ def test_kill_all_ends_running_cases(cache: Cache, bad_image: Image, tmp_path: P
 RUN = """
 import resource, signal, sys
 from pathlib import Path
-from jojlab.foundation.cache import Cache
+from jojlab.foundation.cache import Cache, sha256_file
 from jojlab.foundation.errors import MachineError
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine
 from jojlab.lab.job import Job, Kind
 from jojlab.lab.workers import work
 signal.signal(signal.SIGINT, signal.default_int_handler)
-root, fingerprint, kernel, initramfs, memory_mib, case, most_bytes = sys.argv[1:]
+root, fingerprint, *files, memory_mib, case, most_bytes = sys.argv[1:]
+kernel, initramfs = map(Path, files)
 if int(most_bytes):
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(most_bytes), int(most_bytes)))
-image = Image(fingerprint, Path(kernel), Path(initramfs), {})
+hashes = {"kernel_sha256": sha256_file(kernel), "initramfs_sha256": sha256_file(initramfs)}
+image = Image(fingerprint, kernel, initramfs, hashes)
 try:
     job = Job(Kind.CASE, case.encode(), image, Machine(0, int(memory_mib)))
     work(Cache(Path(root)), job, 600, lambda stage: print(stage, flush=True))
