@@ -298,13 +298,13 @@ def _time(result: Answer) -> str:
     flushes = result.case.figures.median.get("flushes_per_commit")
     if flushes is None:
         return ""
-    parts = [f"It makes {count(flushes, 'flush', 'flushes')}"]
-    if time := result.time:
-        parts.append(
-            f"of a typical one's time {percent(time.flushing)} is flushing, "
-            f"{percent(time.moving)} moving data, {percent(time.elsewhere)} neither"
-        )
-    return sentence(parts)
+    made = f"It makes {count(flushes, 'flush', 'flushes')}"
+    if not (time := result.time):
+        return f"{made}."
+    told = f"of a typical one's time {percent(time.flushing)} is flushing, "
+    told += f"{percent(time.moving)} moving data"
+    whole = f"{made}; {told}, {percent(time.elsewhere)} neither."
+    return whole if len(whole) <= MOST_COLUMNS else f"{made}; {told}."
 
 
 def _nothing_compared(result: Answer) -> str:

@@ -12,11 +12,12 @@ from click.testing import CliRunner
 from markupsafe import escape
 
 from jojlab.analysis.rows.completeness import Completeness
+from jojlab.analysis.run.answer import Answer, TimeShares
 from jojlab.analysis.run.risks import hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, summarise
 from jojlab.cli import app
 from jojlab.model.hazards import WAL_NORMAL, Harm, Hazard, ModeCounts, Observation
-from jojlab.report.answer import answer_lines
+from jojlab.report.answer import _time, answer_lines
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import MOST_COLUMNS, MOST_LINES
 from jojlab.trace.run_folder import RunFolder
@@ -94,6 +95,23 @@ def test_a_percentile_is_of_several_latencies(tmp_path: Path, summary: RunSummar
         single = summarise(make_run(tmp_path / name, seeds=seeds, transactions=1)).cases[0]
         took = text.duration(single.figures.median["latency_ns_p50"], 3)
         assert headline(single).startswith(f"{name} takes {took} and sends ")
+
+
+@pytest.mark.parametrize(
+    ("moving", "words"),
+    [(0.37, "37 % moving data, 6.30 % neither."), (0.371, "37.1 % moving data.")],
+    [(0.37, "37 % moving data, 6.30 % neither."), (0.371, "37.1 % moving data.")],
+)
+def test_the_rest_of_the_time_is_left_out_first(
+    summary: RunSummary, moving: float, words: str
+) -> None:
+    [case] = summary.only(WAL).cases
+    figures = replace(case.figures, median={"flushes_per_commit": 2.043})
+    case = replace(case, figures=figures)
+    result = Answer(case, (), None, TimeShares(0.568, moving, 0.063), (case,), (), 0)
+    assert _time(result) == (
+        f"It makes 2.04 flushes; of a typical one's time 56.8 % is flushing, {words}"
+    )
 
 
 @pytest.mark.parametrize(
