@@ -171,7 +171,8 @@ def life_sentences(bill: Bill, commits_a_day: float = COMMITS_A_DAY) -> Iterator
     if life.erases:
         erases = f"{text.digits(bill.per_commit(life.erases))} blocks erased"
     yield (
-        f"on the flash: {text.size(whole)} programmed for {text.size(sent)} that were sent: "
+        f"on the flash, with warm-up and settling: {text.size(whole)} programmed for "
+        f"{text.size(sent)} that were sent: "
         f"{', '.join(kinds)}; {erases}"
     )
     shares = []
