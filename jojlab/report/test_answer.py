@@ -100,7 +100,6 @@ def test_a_percentile_is_of_several_latencies(tmp_path: Path, summary: RunSummar
 @pytest.mark.parametrize(
     ("moving", "words"),
     [(0.37, "37 % moving data, 6.30 % neither."), (0.371, "37.1 % moving data.")],
-    [(0.37, "37 % moving data, 6.30 % neither."), (0.371, "37.1 % moving data.")],
 )
 def test_the_rest_of_the_time_is_left_out_first(
     summary: RunSummary, moving: float, words: str

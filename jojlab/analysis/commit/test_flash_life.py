@@ -80,7 +80,8 @@ def test_it_is_told_in_sentences_and_as_json(tmp_path: Path) -> None:
     flash, charged, life = life_sentences(bill, 1000)
     assert flash == (
         "on the flash, with warm-up and settling: 120 KiB programmed for 68.4 KiB that were sent: "
-        "68.4 KiB data, 32 KiB mapping table, 8 KiB garbage collection, 11.6 KiB padding; 0.2 blocks erased"
+        "68.4 KiB data, 32 KiB mapping table, 8 KiB garbage collection, 11.6 KiB padding; 0.2 "
+        "blocks erased"
     )
     assert charged.startswith("charged to: ")
     assert "to flush, fdatasync of test.db" in charged
