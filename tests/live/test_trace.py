@@ -74,6 +74,13 @@ def test_the_exit_code_is_the_commands_and_its_writes_are_seen(loop: Loop, tmp_p
     assert "0 events lost, 0 bytes unattributed" in details
     # Its one sync is what it made durable.
     assert answer_lines.startswith("sh made 1 sync in ")
+    # What came while it was being started is within the time that was traced.
+    [row] = Dataset.from_runs(RunFolder.open(tmp_path / "run")).rows(
+        "SELECT max(coalesce(complete_ns, queue_ns)) - min(queue_ns) AS span_ns, "
+        "(SELECT CAST(value AS BIGINT) FROM manifest WHERE key = 'traced_ns') AS traced_ns "
+        "FROM requests WHERE phase = 'commit'"
+    )
+    assert 0 < row["span_ns"] <= row["traced_ns"]
 
 
 @pytest.mark.full

@@ -79,6 +79,8 @@ impl LiveTrace {
         let mut session = Session { tracer, commits, output, summary, pace };
         let begun = session.begin(&numbers, room.backlog, self.totals_alone);
         let run = [self.launcher.as_slice(), &self.command].concat();
+        // Before the command, which may have ended by the time that its start is heard of.
+        let begin = Instant::now();
         let begun = begun.and_then(|counted| until.run(&run).map(|()| counted));
         let counted = match begun {
             Ok(counted) => counted,
@@ -92,7 +94,6 @@ impl LiveTrace {
             let names = names.join(", ");
             say(format_args!("joj-agent: tracing {names}; Ctrl-C ends it and keeps what it saw"));
         }
-        let begin = Instant::now();
         let end = session.watch(&mut until)?;
         let traced = begin.elapsed();
         session.catch_up()?;
