@@ -102,10 +102,9 @@ def take_out(segment: Path, folder: Path) -> Checked:
         raise Refused(TOO_LARGE, f"more than {SEGMENT_LIMIT_BYTES} bytes")
     members = _members(segment.read_bytes())
     found = {t: _check_table(members[t], t, folder / f"{t}.parquet") for t in FLEET_TABLES}
-    segments = found["segments"]
-    if segments.rows != 1 or segments.only is None:
-        raise Refused(BAD_VALUE, f"segments has {segments.rows} rows, not one")
-    return Checked(_check_segment_row(segments.only), {t: found[t].rows for t in found})
+    only = found["segments"].only
+    assert only is not None  # _check_declared
+    return Checked(_check_segment_row(only), {t: found[t].rows for t in found})
 
 
 def _members(segment: bytes) -> dict[str, memoryview]:
@@ -133,7 +132,10 @@ def _members(segment: bytes) -> dict[str, memoryview]:
 
 @dataclass(frozen=True)
 class _Contract:
-    """A table as it may be sent, and as it is stored: there texts are dictionaries."""
+    """A table as it may be sent, and as it is stored.
+
+    There `texts` are dictionaries: those of `segments` are not, which has one row.
+    """
 
     table: str
     columns: tuple[Column, ...]
@@ -147,15 +149,15 @@ class _Contract:
 def _contract(table: str) -> _Contract:
     schema = table_schema(f"fleet/{table}")
     sent, of_texts = schema.arrow(), pa.dictionary(pa.int32(), pa.string())
-    fields = [each.with_type(of_texts) if each.type == pa.string() else each for each in sent]
-    texts = [column.name for column in schema.columns if column.type == "string"]
+    texts = [] if table == "segments" else [c.name for c in schema.columns if c.type == "string"]
+    fields = [each.with_type(of_texts) if each.name in texts else each for each in sent]
     repeating = schema.dictionary_columns()
     return _Contract(table, schema.columns, sent, pa.schema(fields), texts, repeating)
 
 
 @dataclass(frozen=True)
 class _Decoded:
-    """The number of rows of a table, and the rows if it is one."""
+    """The number of rows of a table, and what is checked of the row of `segments`."""
 
     rows: int
     only: dict[str, Any] | None
@@ -175,7 +177,7 @@ def check_stored(path: Path, table: str) -> None:
             for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
                 _check_batch(batch, contract)
                 if table == "segments":
-                    for row in batch.to_pylist():
+                    for row in batch.select(_ROW_CHECKED).to_pylist():
                         _check_segment_row(row)
     except (pa.ArrowException, OSError, UnicodeError, KeyError) as error:
         if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
@@ -227,6 +229,8 @@ def _check_declared(metadata: Any, contract: _Contract) -> None:
     """Check what the footer says, before anything is decoded."""
     _check_columns(metadata, contract)
     table = contract.table
+    if table == "segments" and metadata.num_rows != 1:
+        raise Refused(BAD_VALUE, f"segments has {metadata.num_rows} rows, not one")
     groups = [metadata.row_group(number) for number in range(min(metadata.num_row_groups, 10**4))]
     size_bytes = sum(group.total_byte_size for group in groups)
     if metadata.num_row_groups > _ROW_GROUPS or metadata.num_rows > TABLE_LIMIT_ROWS:
@@ -292,8 +296,8 @@ def _check_rows(file: Any, contract: _Contract, writer: Any, sent_bytes: int) ->
         if not batch.schema.equals(contract.stored):  # an Arrow schema may be sent along
             raise Refused(WRONG_SCHEMA, f"{table}: {_difference(batch.schema, contract.stored)}")
         writer.write_batch(batch)
-        if rows == batch.num_rows == 1:
-            [only] = batch.to_pylist()
+        if table == "segments" and batch.num_rows == 1:
+            [only] = batch.select(_ROW_CHECKED).to_pylist()
     if rows != file.metadata.num_rows:
         raise Refused(NOT_PARQUET, f"{table}: {rows} rows, not {file.metadata.num_rows}")
     return _Decoded(rows, only)
@@ -302,40 +306,41 @@ def _check_rows(file: Any, contract: _Contract, writer: Any, sent_bytes: int) ->
 def _check_batch(batch: Any, contract: _Contract) -> tuple[int, int]:
     """Check each value; return the bytes decoded, and those of texts that differ."""
     size_bytes = different_bytes = 0
-    batch.validate(full=True)
+    batch.validate(full=True)  # of dictionaries too, and that texts are UTF-8
     for column, values in zip(contract.columns, batch.columns, strict=True):
         place = f"{contract.table}.{column.name}"
         if not column.nullable and values.null_count:
             raise Refused(BAD_VALUE, f"{place} is null")
         if column.type == "string":
-            size_bytes += _check_texts(values, place, column.name)
-            different_bytes += values.dictionary.nbytes
-            if column.name == "databases":
-                _check_lists(values, place)
+            is_dictionary = isinstance(values, pa.DictionaryArray)
+            texts = values.dictionary if is_dictionary else values
+            lengths = _check_texts(texts, place, column.name)
+            indices = values.indices.drop_null().to_numpy() if is_dictionary else slice(None)
+            size_bytes += int(lengths[indices].sum())
+            different_bytes += texts.nbytes
         elif column.type == "int64":
             size_bytes += 8 * len(values)
             _check_numbers(values, column.unit, place, column.name)
     return size_bytes, different_bytes
 
 
-def _check_texts(values: Any, place: str, name: str) -> int:
-    """Return how many bytes the texts are, each as often as it stands there."""
+def _check_texts(texts: Any, place: str, name: str) -> Any:
+    """Return how many bytes each text has."""
     import pyarrow.compute as pc
 
-    texts, indices = values.dictionary, values.indices
-    texts.validate(full=True)  # UTF-8, too
     lengths = pc.binary_length(texts)
     lengths = (lengths.fill_null(0) if texts.null_count else lengths).to_numpy()
     limit = _TEXT_LIMIT_BYTES.get(name, _TEXT_BYTES)
     if lengths.max(initial=0) > limit:
         raise Refused(BAD_VALUE, f"{place} is longer than {limit} bytes")
-    indices = (indices.drop_null() if values.null_count else indices).to_numpy()
-    return int(lengths[indices].sum())
+    if name == "databases":
+        _check_lists(texts, place)
+    return lengths
 
 
-def _check_lists(values: Any, place: str) -> None:
+def _check_lists(texts: Any, place: str) -> None:
     try:
-        for text in values.dictionary:  # one at a time: all of them may be 256 MiB
+        for text in texts:  # one at a time: all of them may be 256 MiB
             if text.is_valid:
                 msgspec.json.decode(text.as_py(), type=list[str])
     except msgspec.DecodeError as error:
@@ -354,6 +359,9 @@ def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
         high = _LAST_MINUTE
     if least < low or most > high:
         raise Refused(BAD_VALUE, f"{place} is {least if least < low else most}")
+
+
+_ROW_CHECKED = ["schema_version", "spool_id", "privacy", "day", "begin_boot_ns", "end_boot_ns"]
 
 
 def _check_segment_row(row: dict[str, Any]) -> str:

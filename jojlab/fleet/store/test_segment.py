@@ -113,6 +113,18 @@ def test_values_out_of_their_range_are_refused(
         rows_of(pack({**tables, table: changed})[1], tmp_path)
 
 
+@pytest.mark.parametrize(("table", "column"), [("segments", "kernel"), ("commits", "process")])
+def test_texts_that_are_no_utf8_are_refused(
+    tables: dict[str, pa.Table], tmp_path: Path, table: str, column: str
+) -> None:
+    whole = tables[table]
+    texts = pa.array([b"\xff\xfe"] * whole.num_rows, pa.binary()).view(pa.string())
+    place = whole.schema.get_field_index(column)
+    changed = whole.set_column(place, whole.schema.field(place), texts)
+    with pytest.raises(Refused, match="UTF8"):
+        rows_of(pack({**tables, table: changed})[1], tmp_path)
+
+
 def test_a_wall_clock_that_was_set_back_is_no_reason_to_refuse(
     tables: dict[str, pa.Table], tmp_path: Path
 ) -> None:
