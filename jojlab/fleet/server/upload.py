@@ -211,10 +211,10 @@ class Uploads:
                 raise Denied(503, "busy", _BUSY_SECONDS) from None
             with self._metrics.put_seconds.time():
                 is_new = store_segment(self._store, device, sha256, checked, folder)
+            os.truncate(body, 0)
         if not is_new:
             shutil.rmtree(folder, ignore_errors=True)
             return None
-        os.truncate(body, 0)
         self._folders.append(folder)
         return checked
 
