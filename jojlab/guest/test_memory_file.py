@@ -30,6 +30,14 @@ def test_holes_and_zeroes_have_one_hash(tmp_path: Path) -> None:
     assert sha256_sparse(full) == sha256_sparse(with_holes)
 
 
+def test_holes_within_a_block_are_zeroes(tmp_path: Path) -> None:
+    pieces = (0, b"a" * 4096), (12288, b"b" * 4096)
+    with_hole = make_memory(tmp_path / "hole", *pieces)
+    full = make_memory(tmp_path / "full", (0, bytes(64 << 10)), *pieces)
+    assert with_hole.stat().st_blocks < full.stat().st_blocks
+    assert sha256_sparse(with_hole) == sha256_sparse(full)
+
+
 def test_another_place_length_or_byte_is_another_hash(tmp_path: Path) -> None:
     files = [
         make_memory(tmp_path / "one", (4096, b"a")),

@@ -1,4 +1,4 @@
-"""The instruction counter in a saved guest."""
+"""A saved guest: its instruction counter, and what becomes of one that is damaged."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import GuestError
-from jojlab.guest.snapshot import begin_count
+from jojlab.guest.snapshot import (
+    MEMORY,
+    SHA256,
+    SNAPSHOTS,
+    STATE,
+    DamagedSnapshotError,
+    _digest,
+    begin_count,
+    checked,
+)
 
 HEADER = b"\x05\x0ctimer/icount\0\0\0\x01"
 
@@ -39,3 +49,20 @@ def test_a_state_without_the_counter_is_refused(tmp_path: Path, content: bytes) 
     (tmp_path / "state").write_bytes(content)
     with pytest.raises(GuestError, match="timer/icount"):
         begin_count(tmp_path / "state", 0)
+
+
+def test_a_damaged_one_is_dropped_whatever_its_guest_did(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    folder = cache.folder(SNAPSHOTS) / "key"
+    folder.mkdir()
+    for name in (MEMORY, STATE):
+        (folder / name).write_bytes(name.encode())
+    (folder / SHA256).write_text(_digest(folder))
+    with checked(cache, folder):
+        pass
+    with pytest.raises(GuestError, match="panicked"), checked(cache, folder):
+        raise GuestError("the guest panicked")
+    (folder / STATE).write_bytes(b"another")
+    with pytest.raises(DamagedSnapshotError), checked(cache, folder):
+        raise GuestError("the guest panicked")
+    assert not folder.exists()
