@@ -109,22 +109,22 @@ VARIANT = Cause("variant", "{}")
 # Seen in the commits of a program or a replay; the value says in how many, and of which mode.
 UNSYNCED_FRAMES = Cause(
     "unsynced-frames",
-    "{} returned before their frames were synced, as with synchronous NORMAL: a power cut may lose "
+    "{} returned before the frames were synced, as with synchronous NORMAL: a power cut may lose "
     "the last commits",
 )
 UNSYNCED_END = Cause(
     "unsynced-end",
-    "{} returned before the end of their journal was synced: a power cut just after such a commit "
+    "{} returned before the end of the journal was synced: a power cut just after such a commit "
     "may undo it",
 )
 EXPOSED_JOURNAL = Cause(
     "exposed-journal",
-    "{} did not sync their journal before they counted on it, as with synchronous NORMAL or OFF: a "
+    "{} counted on the journal before it was synced, as with synchronous NORMAL or OFF: a "
     "power cut at the wrong moment may corrupt the database",
 )
 UNSYNCED_DATABASE = Cause(
     "unsynced-database",
-    "{} ended before their database was synced, as with synchronous OFF: a power cut can lose "
+    "{} ended before the database was synced, as with synchronous OFF: a power cut can lose "
     "commits and corrupt the database",
 )
 NO_JOURNAL_FILE = Cause(

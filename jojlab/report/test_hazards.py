@@ -92,7 +92,7 @@ def test_too_little_is_not_called_safe() -> None:
     assert manuals(found) == "last commits; else not known"
     assert risk_mark(found) == "at risk: last commits; else not known"
     assert hazard_sentences(found.hazards) == (
-        "62 of 68 commits (WAL) returned before their frames were synced, as with synchronous "
+        "62 of 68 commits (WAL) returned before the frames were synced, as with synchronous "
         "NORMAL: a power cut may lose the last commits",
     )
     whole = program_words(Observation(modes={"wal": ModeCounts(68)}, found_databases=2))
@@ -103,7 +103,7 @@ def test_what_a_commit_lacks_is_told_with_its_journal_mode() -> None:
     modes = {"delete": ModeCounts(3, end_unsynced=2), "wal": ModeCounts(49)}
     case = program_words(Observation(modes=modes, found_databases=1))
     assert hazard_sentences(case.hazards) == (
-        "2 of 52 commits (DELETE) returned before the end of their journal was synced: a power cut "
+        "2 of 52 commits (DELETE) returned before the end of the journal was synced: a power cut "
         "just after such a commit may undo it",
     )
     assert manuals(case) == "last commits"
