@@ -81,13 +81,11 @@ def _lab_changes(result: Answer, program: Mapping[str, Any]) -> dict[str, str]:
     filesystem = FILESYSTEMS.get(result.case.filesystem)
     lab = filesystem.cheaper_settings if filesystem else frozenset()
     mode, call = _usual_settings(program)
-    modes = program.get("journal_modes") or {}
-    several = any(int(each["several_databases"]) for each in modes.values())
     reason = result.journal_reason.reason if result.journal_reason else ""
     wal_grows = any(f"-wal: {change}" in reason for change in ("created", "grew"))
     changes: dict[str, str] = {}
     # A transaction over several databases is atomic with a rollback journal alone.
-    if mode in ROLLBACK_MODES and "journal_mode=wal" in lab and not several:
+    if mode in ROLLBACK_MODES and "journal_mode=wal" in lab and not _has_joint_commit(program):
         changes[f"wal for {mode}"] = "journal_mode=wal"
     # The sync of a WAL that grows writes its inode too, whichever call asks for it.
     if mode == "wal" and wal_grows and "vfs=wal" in lab:
@@ -100,6 +98,16 @@ def _lab_changes(result: Answer, program: Mapping[str, Any]) -> dict[str, str]:
     if shorter:
         changes[f"pages of {size(shorter)} for {size(page_bytes)}"] = f"page_size_bytes={shorter}"
     return changes
+
+
+def _has_joint_commit(program: Mapping[str, Any]) -> bool:
+    """Return whether a commit was over several databases, with a super-journal or without."""
+    modes = program.get("journal_modes") or {}
+    # One with a super-journal is one commit, and counts in each of its databases.
+    counted = sum(int(each["commits"]) for each in program.get("database_files") or ())
+    counted += int(program.get("other_database_commits") or 0)
+    unjoined = any(int(each["several_databases"]) for each in modes.values())
+    return unjoined or counted > int(program.get("commits", 0))
 
 
 def _usual_page_bytes(program: Mapping[str, Any]) -> int:

@@ -122,7 +122,7 @@ def test_its_answer_names_what_the_lab_found_cheaper_and_the_command_that_measur
     tmp_path: Path,
 ) -> None:
     def cheaper_lines(
-        name: str, mode: str, call: str, filesystem: str, several: int = 0
+        name: str, mode: str, call: str, filesystem: str, several: int = 0, joint: int = 0
     ) -> list[str]:
         builder = live_capture()
         place = {"filesystem": filesystem, "mount": f"/dev/sda / {filesystem} rw"}
@@ -132,6 +132,9 @@ def test_its_answer_names_what_the_lab_found_cheaper_and_the_command_that_measur
         watch = builder.more_manifest["watch"]
         counts = {**watch["journal_modes"]["wal"], "several_databases": several}
         watch |= {"journal_modes": {mode: counts}, "sync_calls": {call: 10}}
+        [first] = watch["database_files"]
+        other = {**first, "inode": 13, "commits": joint, "journal_modes": {mode: joint}}
+        watch["database_files"] += [other] * bool(joint)
         summary = summarise(run_of(tmp_path / name, builder))
         lines = answer_lines(summary)
         assert f"{filesystem}'s journal (because test.db-wal grew)" in " ".join(lines)
@@ -144,10 +147,11 @@ def test_its_answer_names_what_the_lab_found_cheaper_and_the_command_that_measur
         "joj bill --like FILE --set journal_mode=wal --set sync_call=fdatasync",
     ]
     # A WAL would take the atomicity of commits over several databases.
-    assert cheaper_lines("several", "delete", "fsync", "f2fs", several=1) == [
-        "Cheaper in the lab: fdatasync for fsync; not measured here (joj bill --like FILE).",
-        "joj bill --like FILE --set sync_call=fdatasync",
-    ]
+    for name, several, joint in (("several", 1, 0), ("joint", 0, 3)):
+        assert cheaper_lines(name, "delete", "fsync", "f2fs", several, joint) == [
+            "Cheaper in the lab: fdatasync for fsync; not measured here (joj bill --like FILE).",
+            "joj bill --like FILE --set sync_call=fdatasync",
+        ]
     assert cheaper_lines("growing", "wal", "fsync", "ext4") == [
         "Cheaper in the lab: a WAL that does not grow (joj cure); not measured here "
         "(joj bill --like FILE).",
