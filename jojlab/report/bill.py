@@ -344,6 +344,8 @@ def dearest_statement(costs: StatementCosts | None) -> str:
         return ""
     first = costs.statements[0]
     sql = _short(first.sql, _ANSWER_COLUMNS)
+    if sql.endswith("…"):  # a word that is cut reads as another
+        sql = f"{sql.rpartition(' ')[0] or sql[:-1]} …"
     words = f"{sql} took {percent(first.took_ns / costs.took_ns)} of the commits' time"
     if not costs.write_bytes:
         return f"{words}."

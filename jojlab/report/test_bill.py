@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from jojlab.analysis.commit.statement_costs import StatementCost, StatementCosts
 from jojlab.analysis.figures.throughput import Apart
-from jojlab.report.bill import apart_words, no_bill, program_sentence
+from jojlab.report.bill import apart_words, dearest_statement, no_bill, program_sentence
 
 ENDED = {
     "command": ["/usr/bin/app"], "timed_out": False, "signal": None, "exit_code": 0, "commits": 0,
@@ -44,3 +45,14 @@ def test_one_latency_apart_is_no_percentile() -> None:
         "beside the commits: 1 transaction was rolled back (4.000 µs); "
         "3 transactions changed nothing (p50 1.000 µs, p99 2.000 µs)"
     )
+
+
+def test_a_statement_in_an_answer_ends_with_a_word() -> None:
+    def dearest(sql: str) -> str:
+        cost = StatementCost(sql, 1, 1, 600, 800, 0)
+        return dearest_statement(StatementCosts(1, 0, (cost,), ()))
+
+    long = "INSERT INTO main.t(words) VALUES(hex(randomblob(?)))"
+    took = "took 100 % of the commits' time, 100 % of their bytes."
+    assert dearest(long) == f"INSERT INTO main.t(words) … {took}"
+    assert dearest("DELETE FROM t") == f"DELETE FROM t {took}"
