@@ -44,7 +44,7 @@
 #include "aio.bpf.h"
 #include "names.bpf.h"
 #include "uring.bpf.h"
-#include "second_program.bpf.h"
+#include "further_programs.bpf.h"
 #include "flushes.bpf.h"
 #include "requests.bpf.h"
 
@@ -327,9 +327,9 @@ static __always_inline void place_in_call(struct walk *walk)
 	run->file_offset_bytes = walk->call_offset;
 }
 
-static __always_inline int queue_bio(struct bio *bio)
+static __always_inline int queue_bio(struct bio *bio, __u32 place)
 {
-	__u32 zero = 0, operation, disk;
+	__u32 operation, disk;
 	struct task_struct *task;
 	struct walk *walk;
 	__u64 call_inode;
@@ -339,7 +339,7 @@ static __always_inline int queue_bio(struct bio *bio)
 	disk = disk_number(disk_of_bio(bio));
 	if (!is_traced(disk))
 		return 0;
-	walk = bpf_map_lookup_elem(&walks, &zero);
+	walk = bpf_map_lookup_elem(&walks, &place);
 	/* Busy: an interrupt sent a bio while we were at another one. */
 	if (!walk || walk->busy) {
 		__sync_fetch_and_add(&control.lost_bios, 1);
@@ -386,13 +386,25 @@ static __always_inline int queue_bio(struct bio *bio)
 SEC("tp_btf/block_bio_queue")
 int bio_queued(unsigned long long *arguments)
 {
-	return queue_bio(ARGUMENT_OF(block_bio_queue, arguments));
+	return queue_bio(ARGUMENT_OF(block_bio_queue, arguments), 0);
 }
 #else
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(bio_queued, struct bio *bio)
 {
-	return queue_bio(bio);
+	return takes(EVENT_BIO_QUEUED, 0, bio) ? queue_bio(bio, 0) : 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(bio_queued_within, struct bio *bio)
+{
+	return takes(EVENT_BIO_QUEUED, 1, bio) ? queue_bio(bio, 1) : 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(bio_queued_twice_within, struct bio *bio)
+{
+	return takes(EVENT_BIO_QUEUED, 2, bio) ? queue_bio(bio, 2) : 0;
 }
 #endif
 

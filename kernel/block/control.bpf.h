@@ -8,6 +8,8 @@
 /* A section of its own: user space finds the struct by the section's name, mapped. */
 struct control control SEC(".data.control") = {};
 
+#define PROGRAMS_OF_EVENT 3	/* further_programs.bpf.h */
+
 static __always_inline __u32 disk_number(struct gendisk *disk)
 {
 	return (__u32)disk->major << 20 | (__u32)disk->first_minor;

@@ -135,7 +135,24 @@ int request_issued(unsigned long long *arguments)
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(request_issued, struct request *request)
 {
-	send_request(request, RECORD_ISSUE, request->__data_len, 0);
+	if (takes(EVENT_REQUEST_ISSUED, 0, request))
+		send_request(request, RECORD_ISSUE, request->__data_len, 0);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(request_issued_within, struct request *request)
+{
+	if (takes(EVENT_REQUEST_ISSUED, 1, request))
+		send_request(request, RECORD_ISSUE, request->__data_len, 0);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(request_issued_twice_within, struct request *request)
+{
+	if (takes(EVENT_REQUEST_ISSUED, 2, request))
+		send_request(request, RECORD_ISSUE, request->__data_len, 0);
 	return 0;
 }
 #endif
@@ -143,23 +160,29 @@ int BPF_PROG(request_issued, struct request *request)
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(request_completed, struct request *request, int error, unsigned int bytes)
 {
-	volatile __u32 *busy = busy_mark(EVENT_REQUEST_COMPLETED);
-
-	if (!busy)
-		return 0;
-	*busy = 1;
-	send_request(request, RECORD_COMPLETE, bytes, error);
-	*busy = 0;
+	if (takes(EVENT_REQUEST_COMPLETED, 0, request))
+		send_request(request, RECORD_COMPLETE, bytes, error);
 	return 0;
 }
 
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(request_completed_within, struct request *request, int error, unsigned int bytes)
 {
-	if (takes_over(EVENT_REQUEST_COMPLETED))
+	if (takes(EVENT_REQUEST_COMPLETED, 1, request))
 		send_request(request, RECORD_COMPLETE, bytes, error);
 	return 0;
 }
+
+#ifndef BEFORE_5_17
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(request_completed_twice_within, struct request *request, int error,
+	     unsigned int bytes)
+{
+	if (takes(EVENT_REQUEST_COMPLETED, 2, request))
+		send_request(request, RECORD_COMPLETE, bytes, error);
+	return 0;
+}
+#endif
 
 /*
  * The end of a bio on a disk that has no requests (device mapper, md, zram), or of one that failed
@@ -185,22 +208,27 @@ static __always_inline void send_bio_end(struct bio *bio)
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(bio_ended, struct request_queue *queue, struct bio *bio)
 {
-	volatile __u32 *busy = busy_mark(EVENT_BIO_ENDED);
-
-	if (!busy)
-		return 0;
-	*busy = 1;
-	send_bio_end(bio);
-	*busy = 0;
+	if (takes(EVENT_BIO_ENDED, 0, bio))
+		send_bio_end(bio);
 	return 0;
 }
 
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(bio_ended_within, struct request_queue *queue, struct bio *bio)
 {
-	if (takes_over(EVENT_BIO_ENDED))
+	if (takes(EVENT_BIO_ENDED, 1, bio))
 		send_bio_end(bio);
 	return 0;
 }
+
+#ifndef BEFORE_5_17
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(bio_ended_twice_within, struct request_queue *queue, struct bio *bio)
+{
+	if (takes(EVENT_BIO_ENDED, 2, bio))
+		send_bio_end(bio);
+	return 0;
+}
+#endif
 
 #endif

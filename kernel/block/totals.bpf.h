@@ -43,7 +43,7 @@ struct walk {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, PROGRAMS_OF_EVENT);
 	__type(key, __u32);
 	__type(value, struct walk);
 } walks SEC(".maps");

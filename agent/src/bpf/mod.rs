@@ -13,4 +13,4 @@ mod symbols;
 
 pub use object::BpfError;
 pub use program::{LoadPlan, Objects, Program};
-pub use symbols::{RDONLY_CAST, Symbols, SymbolsError};
+pub use symbols::{PREEMPTIBLE, RDONLY_CAST, Symbols, SymbolsError};

@@ -11,7 +11,7 @@ use libbpf_sys as bpf;
 use super::kernel_ring::KernelRing;
 use super::object::{Link, Object};
 use super::ring::{CHUNK_BYTES, Ends, Ring};
-use super::symbols::{RDONLY_CAST, Symbols};
+use super::symbols::{PREEMPTIBLE, RDONLY_CAST, Symbols};
 use crate::bpf::object::Map;
 use crate::bpf::object::{BpfError, check};
 use crate::bpf::ring::Drain;
@@ -25,7 +25,7 @@ struct ProgramSettings {
     ring_chunks: u32,
     kept_bytes: u64,
     page_shift: u32,
-    padding: u32,
+    last_place: u32,
 }
 
 const _: () = assert!(size_of::<ProgramSettings>() == 24);
@@ -106,8 +106,9 @@ impl Program {
         let kept_bytes = (processors * plan.kept_bytes_each).min(u64::from(ring_bytes) / 4);
         let has_rdonly_cast = u32::from(symbols.address(RDONLY_CAST) != 0);
         let page_shift = page_bytes().trailing_zeros();
+        let last_place = if symbols.address(PREEMPTIBLE) == 0 { 1 } else { 2 };
         let settings =
-            ProgramSettings { has_rdonly_cast, ring_chunks, kept_bytes, page_shift, padding: 0 };
+            ProgramSettings { has_rdonly_cast, ring_chunks, kept_bytes, page_shift, last_place };
         let place = object.section(c".rodata.settings", size_of::<ProgramSettings>())?;
         // SAFETY: the section holds just the struct settings, and is writable until loaded.
         unsafe { place.cast().write(settings) };

@@ -5,17 +5,24 @@ use std::ffi::CStr;
 use std::ops::{Deref, DerefMut};
 
 use super::control::{ControlMemory, DISKS_LIMIT, Enabled};
-use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols};
+use crate::bpf::{BpfError, LoadPlan, Objects, PREEMPTIBLE, Program, Symbols};
 
-/// Programs for a tracepoint that not every kernel has.
-const OPTIONAL: [(&CStr, &str); 3] = [
+/// Programs for a tracepoint that not every kernel has, and the further ones where a task may lose
+/// its processor within one.
+const OPTIONAL: [(&CStr, &str); 9] = [
     (c"uring_submitted", "__traceiter_io_uring_submit_req"),
     (c"uring_submitted_before", "__traceiter_io_uring_submit_sqe"),
     (c"uring_completed", "__traceiter_io_uring_complete"),
+    (c"bio_queued_within", PREEMPTIBLE),
+    (c"bio_queued_twice_within", PREEMPTIBLE),
+    (c"request_issued_within", PREEMPTIBLE),
+    (c"request_issued_twice_within", PREEMPTIBLE),
+    (c"request_completed_twice_within", PREEMPTIBLE),
+    (c"bio_ended_twice_within", PREEMPTIBLE),
 ];
 
 /// The end of the names of programs that take over where another was skipped
-/// (second_program.bpf.h).
+/// (further_programs.bpf.h).
 const TAKES_OVER: &[u8] = b"_within";
 
 /// The bytes of the ring that are kept for each processor: what the runs of a bio may need, and the
@@ -129,8 +136,8 @@ impl Attribution {
     }
 
     /// Times since the load that the kernel did not run a part of the program because that part
-    /// was running on this CPU already: an interrupt came in between. Less those that another part
-    /// took over.
+    /// was running on this CPU already: an interrupt or another task came in between. Less those
+    /// that another part took over.
     ///
     /// # Errors
     /// If the kernel does not report it.

@@ -69,6 +69,7 @@ pub const WANTED: &[&str] = &[
     "blockdev_superblock",
     // Not addresses we read at: that they are there says what the kernel has.
     "bpf_loop",
+    crate::bpf::PREEMPTIBLE,
     "__traceiter_io_uring_submit_req",
     "__traceiter_io_uring_submit_sqe",
     "__traceiter_io_uring_complete",
