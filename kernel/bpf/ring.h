@@ -13,7 +13,7 @@ struct settings {
 	__u32 ring_chunks;		/* a power of two */
 	__u64 kept_bytes;		/* of the ring, for records of several parts */
 	__u32 page_shift;		/* log2 of the bytes of a page, where it is not always 12 */
-	__u32 last_place;		/* of the programs for an event: see further_programs.bpf.h */
+	__u32 last_place;		/* of programs for one event: further_programs.bpf.h */
 };
 
 /* The ends of the ring; each has a cache line of its own, and its neighbour. */
