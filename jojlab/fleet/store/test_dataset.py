@@ -132,6 +132,30 @@ def copies(store: Store, keys: Iterable[str]) -> dict[str, bytes]:
     return {key: contents for key in keys if (contents := store.read_bytes(key)) is not None}
 
 
+def test_the_file_of_segments_gets_its_name_when_all_else_is_durable(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def replace(source: Path, target: str) -> None:
+        done.append(f"name {Path(target).relative_to(store.url).parts[0]}")
+        os.rename(source, target)
+
+    def fsync(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        done.append(f"sync {path.stem if path.suffix else path.relative_to(store.url).parts[0]}")
+
+    stored(store, 1)  # its folders are there and durable
+    monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(os, "fsync", fsync)
+    stored(store, 2)
+    rest = set(FLEET_TABLES[1:])
+    assert set(done[:5]) == {f"sync {table}" for table in FLEET_TABLES}
+    assert set(done[5:9]) == {f"name {table}" for table in rest}
+    assert set(done[9:13]) == {f"sync {table}" for table in rest}
+    assert done[13:] == ["name segments", "sync segments"]
+
+
 def test_a_kill_at_any_moment_changes_no_row(store: Store) -> None:
     """Every order of what a compaction and the deletion after it do, cut off at each step."""
     for number in range(3):
