@@ -227,6 +227,9 @@ const STARTER: u64 = 2;
 /// Programs for what a live trace alone needs: who starts whom, and who makes pages dirty.
 const LIVE_PROGRAMS: [&CStr; 3] = [c"family_grown", c"folio_dirtied", c"page_dirtied"];
 
+/// The end of the names of those that count writers.
+const DIRTIED: &[u8] = b"_dirtied";
+
 /// Those of them for a tracepoint that not every kernel has.
 const OPTIONAL: [(&CStr, &str); 2] = [
     (c"folio_dirtied", "__traceiter_writeback_dirty_folio"),
@@ -426,10 +429,12 @@ impl CallWitness {
         Ok(entries.iter().map(|(key, value)| WriterCount::decode(key, value)).collect())
     }
 
-    /// Times that a writer found no room.
+    /// Times that a writer found no room, or that the kernel skipped the program that counts it.
     pub fn uncounted_writers(&self) -> u64 {
         // SAFETY: as above.
-        unsafe { (&raw const (*self.watched.as_ptr()).uncounted).read_volatile() }
+        let without_room =
+            unsafe { (&raw const (*self.watched.as_ptr()).uncounted).read_volatile() };
+        without_room + self.skipped_runs(|name| name.ends_with(DIRTIED))
     }
 
     /// The processes that are followed, with those that have ended.
@@ -462,10 +467,17 @@ impl CallWitness {
         self.without_room_ns
     }
 
-    /// Calls that were not seen for want of room.
+    /// Calls that were not seen for want of room, and runs that the kernel skipped, of the programs
+    /// on calls and on forks.
     pub fn lost(&self) -> u64 {
         // SAFETY: mapped as long as the program lives.
-        unsafe { (&raw const (*self.watched.as_ptr()).lost).read_volatile() }
+        let without_room = unsafe { (&raw const (*self.watched.as_ptr()).lost).read_volatile() };
+        without_room + self.skipped_runs(|name| !name.ends_with(DIRTIED))
+    }
+
+    fn skipped_runs(&self, counts: impl Fn(&[u8]) -> bool) -> u64 {
+        // Where the kernel does not say, some may be missing.
+        self.program.skipped_runs(counts).unwrap_or(1)
     }
 
     /// Calls of 32-bit and x32 programs, which are not told; where everybody is watched, syncs.

@@ -80,7 +80,10 @@ impl Missed {
             (self.unread_arguments, "argument{s} in memory that could not be read"),
             (self.unread_bytes, "byte{s} of contents that could not be read"),
             (self.lost_calls.values().sum(), "call{s} lost: the ring was full (--ring-mib)"),
-            (self.lost_threads, "fork{s}, exec{s} or end{s} of threads lost: the ring was full"),
+            (
+                self.lost_threads,
+                "fork{s}, exec{s} or end{s} of threads lost: no room, or the program was skipped",
+            ),
         ]);
         if self.killed {
             reasons.push("threads were killed to end the recording".into());

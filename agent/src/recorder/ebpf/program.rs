@@ -172,7 +172,10 @@ impl KernelRecorder {
                 *calls.entry(name).or_default() += lost;
             }
         }
-        Lost { calls, threads: self.watch().lost_threads.load(Ordering::SeqCst) }
+        // Runs that the kernel skipped are of a thread that began or ended; where it does not say how
+        // many, some may be missing.
+        let skipped = self.program.skipped_runs(|_| true).unwrap_or(1);
+        Lost { calls, threads: self.watch().lost_threads.load(Ordering::SeqCst) + skipped }
     }
 }
 
