@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def test_what_does_not_fit_is_run_with_more_memory(
 
     monkeypatch.setattr(virtual_clock, "_run", run)
     monkeypatch.setattr(virtual_clock, "snapshot", lambda *_: tmp_path / "state")
+    monkeypatch.setattr(virtual_clock, "checked", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(virtual_clock, "available_bytes", lambda: 1 << 40)
     cache = Cache(tmp_path / "cache")
 
@@ -80,3 +82,27 @@ def test_what_does_not_fit_is_run_with_more_memory(
     monkeypatch.setattr(virtual_clock, "available_bytes", lambda: 0)
     with pytest.raises(MachineError, match="2048 MiB"):
         again()
+
+
+def test_snapshots_that_are_damaged_again_and_again_end_the_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    async def run(_image: Image, machine: Machine, *_: Any) -> dict[str, bytes]:
+        tried.append(machine.memory_mib)
+        return {"table": b"x"}
+
+    monkeypatch.setattr(virtual_clock, "_run", run)
+    # Without a hash beside it, it is not what was written.
+    monkeypatch.setattr(virtual_clock, "snapshot", lambda *_: tmp_path / "state")
+    with pytest.raises(MachineError, match=r"3 snapshots, made one after the other"):
+        virtual_clock.run_by_virtual_clock(
+            Cache(tmp_path / "cache"),
+            IMAGE,
+            Machine(0),
+            GuestInput(b"{}"),
+            timeout_s=1,
+            tell=lambda _: None,
+        )
+    assert tried == [1024] * 3

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import ContentsTooLarge
+from jojlab.foundation.errors import ContentsTooLarge, MachineError
 from jojlab.guest import handout, memory_model, qemu
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, GuestInput, Machine
@@ -19,6 +19,9 @@ from jojlab.guest.memory import SIZES_MIB, Memory, available_bytes, next_larger,
 from jojlab.guest.memory_model import COUNTS, Core, Watched, counts_of
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.snapshot import MEMORY, STATE, DamagedSnapshotError, checked, snapshot
+
+# A snapshot that is damaged is made anew; a disk that damages each would have that go on for ever.
+DAMAGED_LIMIT = 3
 
 
 def run_by_virtual_clock(
@@ -40,8 +43,9 @@ def run_by_virtual_clock(
     `timeout_s` is for the smallest guest, and grows with its memory. `tell` hears "snapshot" and
     "run". May be called by several threads and processes.
     Raises GuestError when the guest hangs or dies; MachineError when this machine lacks something
-    (memory, a tool, room on the disk).
+    (memory, a tool, room on the disk), or snapshots are damaged again and again.
     """
+    damaged = 0
     while True:
         refuse_small_host(machine.memory_mib, available_bytes())
         tell("snapshot")
@@ -54,8 +58,13 @@ def run_by_virtual_clock(
                 return asyncio.run(
                     _run(image, machine, saved, guest_input, work, patience_s, beside)
                 )
-        except DamagedSnapshotError:
-            continue
+        except DamagedSnapshotError as error:
+            damaged += 1
+            if damaged == DAMAGED_LIMIT:
+                raise MachineError(
+                    f"{saved}: {damaged} snapshots, made one after the other, were damaged",
+                    "check the disk and the memory of this machine",
+                ) from error
         except ContentsTooLarge:
             larger = next_larger(machine.memory_mib)
             if larger is None:
