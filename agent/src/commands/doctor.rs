@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use crate::commits::call::CallWitness;
+use crate::commits::witness::CallWitness;
 use crate::errors::{MACHINE_CANNOT, text};
 use crate::messages::print;
 use crate::process::page_bytes;

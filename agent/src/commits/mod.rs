@@ -2,7 +2,7 @@
 //! by the rules of its file format, and calls that sync, where there is no SQLite. docs/commits.md
 //! has the rules.
 //!
-//! call (its record, and the witness that sees calls by BPF); recent_map -> database (its files,
+//! call (its record) -> witness (sees calls by BPF); call, recent_map -> database (its files,
 //! and the frames of its WAL); unit_of_work; all these -> finder
 
 pub mod call;
@@ -12,3 +12,4 @@ pub mod finder;
 mod finder_test;
 pub mod recent_map;
 pub mod unit_of_work;
+pub mod witness;

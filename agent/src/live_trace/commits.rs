@@ -13,11 +13,10 @@ use serde_json::{Value, json};
 use super::open_files;
 use super::output::{PHASE, PlacedRows};
 use super::writers::{FileWriters, Ownership};
-use crate::commits::call::{
-    CallWitness, Deed, FileCall, PathRoot, WatchScope, WitnessError, processes,
-};
+use crate::commits::call::{Deed, FileCall, PathRoot};
 use crate::commits::finder::{COMMIT, CommitFinder};
 use crate::commits::unit_of_work::{DetectedTransaction, ModeCounts};
+use crate::commits::witness::{CallWitness, WatchScope, WitnessError, processes};
 use crate::device::disks::{Disks, FilesystemPlaces};
 use crate::device::sysfs;
 use crate::messages::plural;

@@ -15,7 +15,7 @@ use super::output::{PlacedRows, TraceOutput};
 use super::pace::{Pace, ROUND_REQUESTS, Room};
 use super::summary::{Outcome, Summary};
 use super::until::{End, Until};
-use crate::commits::call::WatchScope;
+use crate::commits::witness::WatchScope;
 use crate::device::disks::Disks;
 use crate::device::location::Location;
 use crate::device::sysfs;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::byte_text;
-use crate::commits::call::WriterCount;
 use crate::commits::recent_map::RecentMap;
+use crate::commits::witness::WriterCount;
 use crate::tables::rows::Writer;
 use crate::tracer::{FileKey, Files};
 

@@ -172,8 +172,8 @@ impl KernelRecorder {
                 *calls.entry(name).or_default() += lost;
             }
         }
-        // Runs that the kernel skipped are of a thread that began or ended; where it does not say how
-        // many, some may be missing.
+        // Runs that the kernel skipped are of a thread that began or ended. Where it does not say
+        // how many, some may be missing.
         let skipped = self.program.skipped_runs(|_| true).unwrap_or(1);
         Lost { calls, threads: self.watch().lost_threads.load(Ordering::SeqCst) + skipped }
     }
