@@ -168,7 +168,7 @@ def test_seeds_and_incompleteness_are_compared(tmp_path: Path) -> None:
     assert not compare(old, less).same
     lost = replace(old.cases[0], missing=Completeness(lost_events=3))
     new = replace(old, cases=(lost, *old.cases[1:]))
-    assert compare(old, new).new.lacking == {first: "3 events lost"}
+    assert compare(old, new).new.lacking == {first: "3 events of the tracer were lost"}
     assert not compare(old, new).same
     assert compare(old, new).incomplete
     # Equal in all that is there: the same, and incomplete.
