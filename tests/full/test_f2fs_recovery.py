@@ -67,7 +67,7 @@ def test_a_second_cut_corrupts_a_database(cache: Cache) -> None:
     )  # fmt: skip
     planned = plan(read(find("power-cut"), settings))
     answers = Campaign(planned, images_of(planned, cache), Lab(cache)).power_cut_answers(
-        5 * 300, RunProgress()
+        5 * 600, RunProgress()
     )
     states = [one for _, answer in answers if answer for one in answer["states"]]
     harmful = [one for one in states if one["outcome"] != "kept"]
