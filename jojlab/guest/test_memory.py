@@ -55,6 +55,18 @@ def test_a_disk_that_is_full_of_contents_is_told_from_other_panics() -> None:
     assert "killed by SIGBUS" in panic_error(ended, [line]).message
 
 
+def run_smallest(folder: Path) -> dict[str, bytes]:
+    """Return what a guest of the smallest memory hands out."""
+    return virtual_clock.run_by_virtual_clock(
+        Cache(folder / "cache"),
+        IMAGE,
+        Machine(0),
+        GuestInput(b"{}"),
+        timeout_s=1,
+        tell=lambda _: None,
+    )
+
+
 def test_what_does_not_fit_is_run_with_more_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,18 +82,11 @@ def test_what_does_not_fit_is_run_with_more_memory(
     monkeypatch.setattr(virtual_clock, "snapshot", lambda *_: tmp_path / "state")
     monkeypatch.setattr(virtual_clock, "checked", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(virtual_clock, "available_bytes", lambda: 1 << 40)
-    cache = Cache(tmp_path / "cache")
-
-    def again() -> dict[str, bytes]:
-        return virtual_clock.run_by_virtual_clock(
-            cache, IMAGE, Machine(0), GuestInput(b"{}"), timeout_s=1, tell=lambda _: None
-        )
-
-    assert again() == {"table": b"x"}
+    assert run_smallest(tmp_path) == {"table": b"x"}
     assert tried == [1024, 2048, 4096]
     monkeypatch.setattr(virtual_clock, "available_bytes", lambda: 0)
     with pytest.raises(MachineError, match="2048 MiB"):
-        again()
+        run_smallest(tmp_path)
 
 
 def test_snapshots_that_are_damaged_again_and_again_end_the_case(
@@ -97,12 +102,5 @@ def test_snapshots_that_are_damaged_again_and_again_end_the_case(
     # Without a hash beside it, it is not what was written.
     monkeypatch.setattr(virtual_clock, "snapshot", lambda *_: tmp_path / "state")
     with pytest.raises(MachineError, match=r"3 snapshots, made one after the other"):
-        virtual_clock.run_by_virtual_clock(
-            Cache(tmp_path / "cache"),
-            IMAGE,
-            Machine(0),
-            GuestInput(b"{}"),
-            timeout_s=1,
-            tell=lambda _: None,
-        )
+        run_smallest(tmp_path)
     assert tried == [1024] * 3

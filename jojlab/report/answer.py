@@ -404,7 +404,7 @@ def _safety(cases: Sequence[CaseSummary], reach: str = "") -> str:
     if is_known and not case.figures.median.get("bytes_per_commit", 1):
         return "Nothing to lose: it writes nothing to the device."
     if case.durability and case.durability.is_unsafe:
-        under = " under any setting" * durability.is_of_any_setting(case.durability)
+        under = " under any setting here" * durability.is_of_any_setting(case.durability)
         nothing = "nothing, as far as is known" if case.unknowns else "nothing"
         warning = hazards.risk_words(case.hazards) or nothing
         return sentence(

@@ -191,8 +191,8 @@ def test_risks_and_power_cuts_are_said_as_they_were_seen(tmp_path: Path) -> None
     refused = state(3, "torn", "unmountable", kernel_log=COMMIT_BLOCK_LOG)
     cut(run, WAL, [refused, *states(harmless=9)])
     assert (
-        "Not safe under any setting: a power cut can leave the filesystem unmountable: 1 of 10 "
-        "states." in answer_lines(summarise(run).only(WAL))
+        "Not safe under any setting here: a power cut can leave the filesystem unmountable: 1 of "
+        "10 states." in answer_lines(summarise(run).only(WAL))
     )
     cut(run, WAL, [refused, *states(harmless=37, lost=2)])
     assert unsafe in answer_lines(summarise(run).only(WAL))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Events that come while the program for them is at work on the same CPU: an interrupt completes a
- * request within the completion of another; or the program's task loses the CPU, which Linux 7 may
- * take away in the middle of a tracepoint (tracepoint_srcu, include/linux/tracepoint.h), and others
- * run there until it has it back. The kernel does not run a program within itself, and counts that
+ * request within the completion of another; or the program's task loses the CPU in the middle of a
+ * tracepoint, as under Linux 7.3 (tracepoint_srcu, include/linux/tracepoint.h), and others run
+ * there until it has it back. The kernel does not run a program within itself, and counts that
  * (recursion_misses). So there are further programs, attached after the first: each takes what all
  * before it were skipped for, which did not note it. What is left to be lost comes while all are at
  * work.

@@ -95,7 +95,7 @@ def test_the_tracer_loads_where_no_module_of_a_filesystem_is_loaded(
 
 
 def test_threads_that_lose_the_processor_lose_no_io(cache: Cache, tmp_path: Path) -> None:
-    """Linux 7 takes it away within tracepoints, and skips the program there for other threads: of
+    """Linux 7.3 takes it away within tracepoints, and skips the program there for other threads: of
     20,000 writes 732 had no owner while one program alone saw each event.
     """
     record = real_case(

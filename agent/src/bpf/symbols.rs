@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader};
 /// Its presence shows that programs may read kernel memory by plain loads (kernel/bpf/read.bpf.h).
 pub const RDONLY_CAST: &str = "bpf_rdonly_cast";
 
-/// Its presence shows that a task may lose its processor within a tracepoint: from Linux 7 on
-/// (kernel/block/further_programs.bpf.h).
+/// Its presence shows that a task may lose its processor within a tracepoint, as under Linux
+/// 7.3 (kernel/block/further_programs.bpf.h).
 pub const PREEMPTIBLE: &str = "tracepoint_srcu";
 
 /// The reason why the kernel's addresses are not known.
