@@ -83,7 +83,7 @@ class Campaign:
         experiment = self.planned.experiment
         fingerprint = self.images.fingerprint
         if runs_by_wall_clock(experiment.cases):
-            from jojlab.guest.wall_clock import host  # loads asyncio
+            from jojlab.guest.run import host  # loads asyncio
 
             fingerprint["host"] = host()
         run = RunFolder.create(

@@ -10,9 +10,16 @@ from typing import Any
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan, chooses_buffers, is_on_raw_nand, runs_by_wall_clock
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.build import NO_EXTRAS, Extras, Image
+from jojlab.guest.image.build import (
+    CHOSEN_BUFFERS,
+    DRIVERS,
+    NO_EXTRAS,
+    RAW_NAND,
+    Extras,
+    Image,
+    ready_image,
+)
 from jojlab.guest.image.own_sqlite import agent_with_sqlite
-from jojlab.guest.image.ready import CHOSEN_BUFFERS, DRIVERS, RAW_NAND, ready_image
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.field import Value
 

@@ -14,7 +14,7 @@ from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image import ready
+from jojlab.guest.image import build
 from jojlab.guest.image.build import Image
 from tests.images import unbootable_image
 
@@ -50,8 +50,8 @@ def test_an_image_that_is_not_there_is_told_of_before_it_is_made(
         assert told == ["installed, raw NAND"]
         return unbootable_image(tmp_path / "image")
 
-    monkeypatch.setattr(ready, "agent_path", lambda _: tmp_path / "agent")
-    monkeypatch.setattr(ready, "build_image", build_image)
+    monkeypatch.setattr(build, "agent_path", lambda _: tmp_path / "agent")
+    monkeypatch.setattr(build, "build_image", build_image)
     asked = Experiment("asked", "What?", (1,), {"filesystem": "ubifs"}, {}).expanded()
     images = images_of(plan(asked), Cache(tmp_path / "cache"), told.append)
     assert list(images.images_by_name) == told

@@ -1,7 +1,7 @@
 """QEMU's command line: one CPU under TCG whose clock counts instructions, no disk, no network, no
 default device. Nothing here depends on KVM, root, the host's CPU or its filesystems.
 
-wall_clock.py has the other machine, which runs in real time.
+run.py has the other machine, which runs in real time.
 """
 
 from __future__ import annotations

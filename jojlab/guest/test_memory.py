@@ -10,7 +10,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import ContentsTooLarge, GuestError, MachineError, UseError
-from jojlab.guest import memory, virtual_clock
+from jojlab.guest import memory, run
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import GuestInput, Machine
 from jojlab.guest.memory import MIB
@@ -57,7 +57,7 @@ def test_a_disk_that_is_full_of_contents_is_told_from_other_panics() -> None:
 
 def run_smallest(folder: Path) -> dict[str, bytes]:
     """Return what a guest of the smallest memory hands out."""
-    return virtual_clock.run_by_virtual_clock(
+    return run.run_by_virtual_clock(
         Cache(folder / "cache"),
         IMAGE,
         Machine(0),
@@ -72,19 +72,19 @@ def test_what_does_not_fit_is_run_with_more_memory(
 ) -> None:
     tried: list[int] = []
 
-    async def run(_image: Image, machine: Machine, *_: Any) -> dict[str, bytes]:
+    async def restore(_image: Image, machine: Machine, *_: Any) -> dict[str, bytes]:
         tried.append(machine.memory_mib)
         if machine.memory_mib < 4096:
             raise ContentsTooLarge("the contents do not fit")
         return {"table": b"x"}
 
-    monkeypatch.setattr(virtual_clock, "_run", run)
-    monkeypatch.setattr(virtual_clock, "snapshot", lambda *_: tmp_path / "state")
-    monkeypatch.setattr(virtual_clock, "checked", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr(virtual_clock, "available_bytes", lambda: 1 << 40)
+    monkeypatch.setattr(run, "_restore_and_run", restore)
+    monkeypatch.setattr(run, "snapshot", lambda *_: tmp_path / "state")
+    monkeypatch.setattr(run, "checked", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(run, "available_bytes", lambda: 1 << 40)
     assert run_smallest(tmp_path) == {"table": b"x"}
     assert tried == [1024, 2048, 4096]
-    monkeypatch.setattr(virtual_clock, "available_bytes", lambda: 0)
+    monkeypatch.setattr(run, "available_bytes", lambda: 0)
     with pytest.raises(MachineError, match="2048 MiB"):
         run_smallest(tmp_path)
 
@@ -94,13 +94,13 @@ def test_snapshots_that_are_damaged_again_and_again_end_the_case(
 ) -> None:
     tried: list[int] = []
 
-    async def run(_image: Image, machine: Machine, *_: Any) -> dict[str, bytes]:
+    async def restore(_image: Image, machine: Machine, *_: Any) -> dict[str, bytes]:
         tried.append(machine.memory_mib)
         return {"table": b"x"}
 
-    monkeypatch.setattr(virtual_clock, "_run", run)
+    monkeypatch.setattr(run, "_restore_and_run", restore)
     # Without a hash beside it, it is not what was written.
-    monkeypatch.setattr(virtual_clock, "snapshot", lambda *_: tmp_path / "state")
+    monkeypatch.setattr(run, "snapshot", lambda *_: tmp_path / "state")
     with pytest.raises(MachineError, match=r"3 snapshots, made one after the other"):
         run_smallest(tmp_path)
     assert tried == [1024] * 3

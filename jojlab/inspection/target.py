@@ -16,12 +16,13 @@ from jojlab.foundation.printable import printable
 from jojlab.inspection.database import (
     DEFAULT_LIBRARY,
     Database,
+    FolderContents,
     JournalMode,
     SqliteLibrary,
     read_database,
+    read_folder,
     read_library,
 )
-from jojlab.inspection.folder import FolderContents, read_folder
 from jojlab.inspection.storage import BlockDevice, Mount, device_under, mount_under
 from jojlab.model.field import Value
 from jojlab.model.filesystems import FILESYSTEMS

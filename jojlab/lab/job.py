@@ -18,7 +18,7 @@ from jojlab.guest.image.build import Image
 from jojlab.guest.machine import MOST_INPUT_BYTES, GuestInput, Machine, WallMachine
 from jojlab.guest.memory import memory_mib
 from jojlab.guest.memory_model import Core, Watched, source_hash
-from jojlab.guest.virtual_clock import basis
+from jojlab.guest.run import basis
 from jojlab.lab.tree import pack
 from jojlab.model.architecture import X86_64, Architecture
 

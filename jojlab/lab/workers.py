@@ -32,8 +32,7 @@ from jojlab.guest import user_mode
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.machine import Machine
 from jojlab.guest.process import kill_all
-from jojlab.guest.virtual_clock import run_by_virtual_clock
-from jojlab.guest.wall_clock import run_by_wall_clock
+from jojlab.guest.run import run_by_virtual_clock, run_by_wall_clock
 from jojlab.lab.job import Job, Kind, Options, keep_content
 from jojlab.lab.memory_run import fold
 from jojlab.lab.power_cuts import (

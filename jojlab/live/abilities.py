@@ -20,8 +20,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError, UseError
 from jojlab.foundation.places import AGENT_CARGO, DEBIAN_PACKAGES, INSTALLED, agent_path
 from jojlab.foundation.tools import dpkg_query, run_tool
-from jojlab.guest.image.build import qemu_version
-from jojlab.guest.image.ready import ready_image
+from jojlab.guest.image.build import qemu_version, ready_image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
 from jojlab.guest.memory import BESIDE_MIB, MIB, SIZES_MIB, available_bytes
 from jojlab.guest.snapshot import snapshot

@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from jojlab.analysis.run.risks import hazards
 from jojlab.experiment.cases import complete
 from jojlab.foundation.printable import printable_name
-from jojlab.inspection.database import Database, JournalMode
-from jojlab.inspection.folder import MOST_DATABASES, MOST_DEPTH, MOST_NAMES, FolderContents
+from jojlab.inspection.database import (
+    MOST_DATABASES,
+    MOST_DEPTH,
+    MOST_NAMES,
+    Database,
+    FolderContents,
+    JournalMode,
+)
 from jojlab.inspection.storage import BlockDevice
 from jojlab.inspection.target import VALUE_OF_MODE, Target, case_like
 from jojlab.model.filesystem import mount_words

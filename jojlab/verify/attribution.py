@@ -19,8 +19,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import agent_path
 from jojlab.guest.handout import unpack
-from jojlab.guest.image.build import Extras
-from jojlab.guest.image.ready import DRIVERS, RAW_NAND, ready_image
+from jojlab.guest.image.build import DRIVERS, RAW_NAND, Extras, ready_image
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Job, Kind, Options, record_of, virtual

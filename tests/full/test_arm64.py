@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.ready import ready_image
+from jojlab.guest.image.build import ready_image
 from jojlab.guest.machine import Machine
 from jojlab.model.architecture import ARM64
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS

@@ -11,8 +11,7 @@ import pytest
 
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.build import Image
-from jojlab.guest.image.ready import CHOSEN_BUFFERS, ready_image
+from jojlab.guest.image.build import CHOSEN_BUFFERS, Image, ready_image
 from jojlab.guest.memory_model import CORES
 from jojlab.lab.memory_run import modelled_job, read_modelled
 from jojlab.model.fields import RAW_NAND_DEVICE

@@ -12,7 +12,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import KERNELS
-from jojlab.guest.image.ready import RAW_NAND, ready_image
+from jojlab.guest.image.build import RAW_NAND, ready_image
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
 from jojlab.trace.capture import Capture

@@ -14,10 +14,9 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.tools import need_tool
-from jojlab.guest.image.build import QEMU, QEMU_PACKAGE
+from jojlab.guest.image.build import CHOSEN_BUFFERS, QEMU, QEMU_PACKAGE, ready_image
 from jojlab.guest.image.initramfs import Initramfs
-from jojlab.guest.image.ready import CHOSEN_BUFFERS, ready_image
-from jojlab.guest.wall_clock import COMMAND_LINE
+from jojlab.guest.run import WALL_COMMAND_LINE
 from jojlab.trace.capture import Capture
 from tests.ended import HANG_S
 from tests.guest.conftest import real_case
@@ -57,7 +56,7 @@ def console(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> str:
     machine = [str(need_tool(QEMU, QEMU_PACKAGE)), *MACHINE, "-m", "1024M", "-nodefaults"]
     machine += ["-display", "none", "-no-reboot", "-serial", f"file:{heard}"]
     machine += ["-kernel", str(image.kernel), "-initrd", str(initramfs)]
-    machine += ["-append", f"{COMMAND_LINE} rdinit=/start"]
+    machine += ["-append", f"{WALL_COMMAND_LINE} rdinit=/start"]
     try:
         subprocess.run(machine, timeout=HANG_S, check=True)
     except subprocess.TimeoutExpired:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.ready import DRIVERS, ready_image
+from jojlab.guest.image.build import DRIVERS, ready_image
 from tests.full.own_init import console_of
 
 WRITTEN_BYTES = 64 << 20

@@ -6,9 +6,8 @@ import subprocess
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.build import MKFS_PACKAGES, Extras, Image, build_image
+from jojlab.guest.image.build import DRIVERS, MKFS_PACKAGES, Extras, Image, build_image
 from jojlab.guest.image.modules import ROOTS
-from jojlab.guest.image.ready import DRIVERS
 
 
 def test_building_again_changes_nothing(private: Cache, image: Image, agent: Path) -> None:

@@ -17,7 +17,7 @@ from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import read
 from jojlab.foundation.errors import ContentsTooLarge, GuestError
-from jojlab.guest import virtual_clock
+from jojlab.guest import run
 from jojlab.guest.machine import Machine
 from jojlab.lab.lab import Lab
 from jojlab.model import hazards as causes
@@ -186,7 +186,7 @@ def test_what_took_all_memory_of_a_guest_is_told(
     planned = plan(read(Path(name)))
     [asked] = jobs_of(planned, images_of(planned, lab.cache), lab.cache)
     job = replace(asked.job, machine=Machine(0, SMALL_MIB))
-    monkeypatch.setattr(virtual_clock, "next_larger", lambda _: None)
+    monkeypatch.setattr(run, "next_larger", lambda _: None)
     with pytest.raises(
         GuestError, match=r"the contents of flash0|its programs want more"
     ) as raised:

@@ -14,8 +14,7 @@ import pytest
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import GuestError
-from jojlab.guest.image.build import Image
-from jojlab.guest.image.ready import RAW_NAND, ready_image
+from jojlab.guest.image.build import RAW_NAND, Image, ready_image
 from jojlab.lab.job import Kind
 from jojlab.lab.power_cuts import merged, power_cuts
 from jojlab.model.fields import RAW_NAND_DEVICE

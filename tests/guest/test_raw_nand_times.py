@@ -13,8 +13,7 @@ import pytest
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import GuestError
-from jojlab.guest.image.build import build_image
-from jojlab.guest.image.ready import RAW_NAND
+from jojlab.guest.image.build import RAW_NAND, build_image
 from jojlab.model.fields import RAW_NAND_DEVICE
 from tests.guest.conftest import CHECKOUT
 from tests.guest.jobs import run_case

@@ -14,8 +14,7 @@ from jojlab.experiment.cases import Case, complete
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import GuestError, UseError
 from jojlab.foundation.places import agent_path
-from jojlab.guest.image.build import Image, build_image
-from jojlab.guest.image.ready import DRIVERS
+from jojlab.guest.image.build import DRIVERS, Image, build_image
 from jojlab.model.field import Value
 from jojlab.trace.capture import Capture
 from jojlab.verify.attribution import verify_in_lab

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jojlab.fleet.simulation.phones import USERS
+from jojlab.fleet.study.dataset import Losses
 from jojlab.fleet.study.device_day import Dear, DeviceDay
-from jojlab.fleet.study.losses import Losses
 from jojlab.fleet.study.study import FleetStudy
 from jojlab.report.shared.text import count, digits, duration, percent
 

@@ -8,8 +8,16 @@ from typing import Any
 
 import msgspec
 
-from jojlab.fleet.study.dataset import FleetEngine, LeftOut, Row, fleet_ask
-from jojlab.fleet.study.losses import Losses, day_coverage, losses, losses_json
+from jojlab.fleet.study.dataset import (
+    FleetEngine,
+    LeftOut,
+    Losses,
+    Row,
+    day_coverage,
+    fleet_ask,
+    losses,
+    losses_json,
+)
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.foundation.printable import nearest
 

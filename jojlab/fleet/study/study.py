@@ -20,8 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.commit.flash_life import CYCLES, DAYS_A_YEAR
-from jojlab.fleet.study.dataset import FleetEngine, LeftOut, Row, fleet_ask
-from jojlab.fleet.study.losses import Losses, losses, losses_json
+from jojlab.fleet.study.dataset import (
+    FleetEngine,
+    LeftOut,
+    Losses,
+    Row,
+    fleet_ask,
+    losses,
+    losses_json,
+)
 from jojlab.foundation.printable import public_fields
 
 # The power of two that is next above a second, in milliseconds.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from jojlab.device.profile import EMULATED
-from jojlab.guest import qemu, wall_clock
+from jojlab.guest import qemu, run
 from jojlab.guest.image import modules
-from jojlab.guest.image.ready import DRIVERS
+from jojlab.guest.image.build import DRIVERS
 from jojlab.guest.machine import Machine
 
 
 def test_every_emulated_device_can_be_had() -> None:
-    assert list(wall_clock.DEVICES) == list(EMULATED)
+    assert list(run.WALL_DEVICES) == list(EMULATED)
     for device in EMULATED:
-        given = wall_clock.arguments(device, "K", "I")
+        given = run.wall_arguments(device, "K", "I")
         assert "-icount" not in given
         line = given[given.index("-append") + 1]
         assert "joj.clock=wall" in line
@@ -30,7 +30,7 @@ def test_the_virtual_clock_s_machine_has_none_of_it() -> None:
 
 
 def test_this_machine_has_a_name() -> None:
-    host = wall_clock.host()
+    host = run.host()
     assert host["cpu"]
     assert host["cpus"] >= 1
     assert host["kernel"]
