@@ -5,10 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from jojlab.campaign.trials import baseline, fault_trials, sync_trials, untried_sites
+from jojlab.campaign.trials import (
+    baseline,
+    fault_exclusion,
+    fault_refusals,
+    fault_trials,
+    sync_trials,
+    untried_sites,
+)
 from jojlab.experiment.cases import Case, complete
 from jojlab.foundation.errors import UseError
-from jojlab.trace.power_cuts import PowerCuts
+from jojlab.trace.power_cuts import FaultKind, PowerCuts
 from tests.cuts import answer, state
 
 PROGRAM = Case("mine", complete({"workload": "program", "program": "sh"}))
@@ -78,6 +85,23 @@ def test_beneath_sqlite_errors_are_planted_as_beneath_a_program() -> None:
     found = list(fault_trials(base, [SEEN], ["sync-error", "no-space"]))
     assert [trial.name for trial in found][:3] == ["sync 5", "fsync log 2", "4 KiB free"]
     assert found[1].case.settings == {**base.settings, "failed_sync": "fsync log 2"}
+
+
+def test_an_error_that_a_filesystem_cannot_have_is_not_planted_and_told() -> None:
+    kinds: list[FaultKind] = ["sync-error", "no-space"]
+    ext4 = Case("case", complete({"filesystem": "ext4"}))
+    assert not fault_refusals(ext4.settings, kinds)
+    base = baseline(Case("case", complete({"filesystem": "nilfs2"})), "here", "--faults")
+    assert {trial.kind for trial in fault_trials(base, [SEEN], kinds)} == {"sync-error"}
+    [reason] = fault_refusals(base.settings, kinds)
+    assert reason.startswith("nilfs2 allocates nothing in advance (fallocate(2))")
+    assert not fault_exclusion(base, kinds)
+    assert fault_exclusion(base, ["no-space"]) == reason
+    ubifs = Case("case", complete({"filesystem": "ubifs"}))
+    assert "allocates nothing in advance" in fault_exclusion(ubifs, kinds)
+    assert "cannot be made to refuse a write" in fault_exclusion(ubifs, kinds)
+    # `baseline` refuses these.
+    assert not fault_exclusion(Case("case", complete({"workload": "file-write"})), kinds)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ do nothing, or for each error that is planted beneath it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jojlab.analysis.run.trials import site_calls
-from jojlab.experiment.cases import Case
+from jojlab.experiment.cases import Case, impossible
 from jojlab.foundation.errors import UseError
+from jojlab.model.field import Settings
 from jojlab.model.fields import BY_NAME
 from jojlab.model.workload import FAULTS
 from jojlab.model.workloads import with_group, workload_of
@@ -111,7 +112,9 @@ def _fault_baseline(case: Case, where: str) -> Case:
 def fault_trials(
     case: Case, answers: Sequence[PowerCuts], kinds: Collection[FaultKind]
 ) -> Iterator[FaultTrial]:
-    """Yield the case with each error: of each of its sync sites the call in the middle fails."""
+    """Yield the case with each error that can be planted beneath it: of each of its sync sites the
+    call in the middle fails.
+    """
     found: list[tuple[FaultKind, str, dict[str, str | int]]] = []
     if "sync-error" in kinds:
         for site in seen_sites(answers):
@@ -125,7 +128,31 @@ def fault_trials(
         trial = replace(
             case, case_id=f"{case.case_id}: {name}", settings={**case.settings, **settings}
         )
-        yield FaultTrial(case, trial, kind, name)
+        if not impossible(trial.settings):
+            yield FaultTrial(case, trial, kind, name)
+
+
+# One of each kind, of which it is the same whether it can be planted as of the others.
+_EXAMPLES: Mapping[FaultKind, Settings] = {
+    "sync-error": {_FAULT_FIELD: "fsync ./ 1"},
+    "no-space": {"free_kib": _FREE_KIB[0]},
+}
+
+
+def fault_refusals(settings: Settings, kinds: Iterable[FaultKind]) -> list[str]:
+    """Return why errors of these kinds cannot be planted beneath a case, of those that cannot."""
+    reasons = (impossible({**settings, **_EXAMPLES[kind]}) for kind in kinds)
+    return [reason for reason in reasons if reason]
+
+
+def fault_exclusion(case: Case, kinds: Collection[FaultKind]) -> str:
+    """Return why none of these errors can be planted beneath a case; empty where one can, where
+    none is asked for, or where `baseline` says why not.
+    """
+    if not kinds or not workload_of(case.settings).has(FAULTS):
+        return ""
+    reasons = fault_refusals(case.settings, kinds)
+    return "; ".join(reasons) if len(reasons) == len(kinds) else ""
 
 
 def untried_sites(answers: Sequence[PowerCuts]) -> list[str]:

@@ -19,7 +19,14 @@ from jojlab.analysis.run.trials import fault_outcome, fixed_syncs, sync_need
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.generated import ScriptKind, Steps
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.campaign.trials import CaseTrial, fault_trials, runs_program, sync_trials, untried_sites
+from jojlab.campaign.trials import (
+    CaseTrial,
+    fault_refusals,
+    fault_trials,
+    runs_program,
+    sync_trials,
+    untried_sites,
+)
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.experiment.cases import Case, refuse_alone
 from jojlab.experiment.plan import plan
@@ -142,6 +149,7 @@ def faults_of(
                 for trial, found in own
             ],
             untried_sites(base) if "sync-error" in kinds else (),
+            fault_refusals(case.case, kinds),
         )
         for case, base, own in _tried(judge, whole, cases, answers, own_trials, "after each error")
     ]

@@ -14,7 +14,7 @@ from rich.markup import escape
 from jojlab.analysis.run.summary import CaseSummary, safety_json
 from jojlab.campaign.generated import FILES, SQL, ScriptKind
 from jojlab.campaign.power_cuts import exclusion_reason, verdicts
-from jojlab.campaign.trials import baseline
+from jojlab.campaign.trials import baseline, fault_exclusion
 from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import begin_campaign
 from jojlab.command_line.group import command, flag, option
@@ -330,7 +330,10 @@ def durability(
     named = choose_experiment("joj verify durability", experiment, settings, **own_program)
     planned = plan(named)
     selection = planned.experiment
-    fit = [replace(case, skip=case.skip or exclusion_reason(case)) for case in selection.cases]
+    fit = [
+        replace(case, skip=case.skip or exclusion_reason(case) or fault_exclusion(case, kinds))
+        for case in selection.cases
+    ]
     refuse_alone(fit, selection.where)
     if option_name := "--faults" if kinds else "--without-sync" if without_sync else "":
         fit = [case if case.skip else baseline(case, selection.where, option_name) for case in fit]

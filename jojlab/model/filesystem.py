@@ -73,6 +73,8 @@ class Filesystem:
     # Return why O_DIRECT cannot write; empty where it can.
     direct_write_refusal: Callable[[Settings], str] = lambda _: ""
     has_batch_atomic_write: bool = False
+    # It has fallocate(2), by which the room of free_kib is taken (agent/src/workload/fault.rs).
+    allocates_in_advance: bool = True
     barrier_off: tuple[str, ...] = ()
     # Yield the hazards that this filesystem alone has, besides those of barrier_off.
     hazards: Callable[[Settings, Stakes], Iterable[Hazard]] = lambda _settings, _stakes: ()

@@ -22,11 +22,14 @@ from jojlab.report.shared.short_answer import RankedLine, fit_lines
 
 @dataclass(frozen=True)
 class CaseFaults:
-    """The errors of one case, and its sync sites that cannot be made to fail."""
+    """The errors of one case, its sync sites that cannot be made to fail, and why errors of a kind
+    cannot be planted beneath it.
+    """
 
     case: CaseSummary
     outcomes: Sequence[FaultOutcome]
     untried: Sequence[str]
+    refusals: Sequence[str] = ()
 
 
 _WORDS = {
@@ -60,6 +63,7 @@ def short_lines(faults: Sequence[CaseFaults]) -> tuple[str, ...]:
         ]
         if each.untried:
             lines.append((1, f"{begin}Cannot be made to fail: {', '.join(each.untried)}."))
+        lines += [(1, f"{begin}Not tried: {refusal}.") for refusal in each.refusals]
     return fit_lines(lines)
 
 

@@ -49,6 +49,9 @@ def test_the_answer_says_what_was_promised_after_the_error() -> None:
         "fsync log 3: EIO; 4 lines promised after it; mounted again: lost.",
         "Cannot be made to fail: msync map.",
     )
+    assert short_lines([CaseFaults(CASE, [KEPT], [], ["it has no room"])])[-1] == (
+        "Not tried: it has no room."
+    )
     assert has_broken([CaseFaults(CASE, [KEPT, BROKEN], [])])
     assert not has_broken([CaseFaults(CASE, [KEPT, UNMET], [])])
     early = outcome(FaultVerdict.KEPT, kind="no-space", at_ns=None, errno=None, ended="exit code 1")

@@ -45,4 +45,14 @@ def filesystem_refusal(settings: Mapping[str, Any]) -> str:
     if settings["journal_device"] != NO_DEVICE and not filesystem.external_journal:
         having = " and ".join(with_external_journal())
         return f"{filesystem.name} has no journal that could be on another device; {having} have"
+    if settings.get("free_kib") and not filesystem.allocates_in_advance:
+        return (
+            f"{filesystem.name} allocates nothing in advance (fallocate(2)), so that its room "
+            "cannot be taken: no free_kib, no --faults no-space"
+        )
+    if filesystem.is_on_raw_nand and settings.get("failed_sync", "") not in ("", "none"):
+        return (
+            f"{filesystem.name} is on raw NAND, whose model cannot be made to refuse a write: no "
+            "failed_sync, no --faults sync-error"
+        )
     return filesystem.refusal(settings)

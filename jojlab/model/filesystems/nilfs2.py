@@ -130,6 +130,7 @@ FILESYSTEM = Filesystem(
     mkfs=Tool("mkfs.nilfs2", _PACKAGE),
     modules=("nilfs2",),
     is_out_of_place=True,
+    allocates_in_advance=False,
     direct_bytes=512,  # open(2), NOTES
     direct_write_refusal=lambda _: (
         "nilfs2 has no O_DIRECT for writes; they would go through the page cache"

@@ -225,6 +225,7 @@ FILESYSTEM = Filesystem(
     modules=("deflate", "zstd", "ubifs"),
     is_on_raw_nand=True,
     is_out_of_place=True,
+    allocates_in_advance=False,
     # What is compressed cannot be compared with what was written.
     self_test_mount_options="compr=none",
 )
