@@ -383,7 +383,7 @@ def _generate(count: int, search: ScriptSearch, *, as_json: bool) -> int:
     found = search.first(count, max(search.options.jobs, 1))
     folder = search.kind.write(_GENERATED, found.script) if found else None
     lines = script_words.short_lines(
-        search.kind, count, search.states, found, folder, search.torn_blocks
+        search.kind, count, search.states, found, folder, search.torn_blocks, len(search.failures)
     )
     if as_json:
         row = script_words.harm_json(search.kind, found, folder) if found and folder else None

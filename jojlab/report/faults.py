@@ -128,7 +128,7 @@ def _error(case: CaseSummary, outcome: FaultOutcome) -> str:
     """
     found = outcome.findings
     if found.at_ns is None and found.kind == "no-space":
-        return "no write failed"
+        return "no failure seen"
     if found.at_ns is None:
         return "0: nothing to write"
     if _is_unseen(case, outcome):

@@ -35,19 +35,22 @@ def short_lines(
     harmed: HarmedScript | None,
     folder: Path | None,
     torn_blocks: Counter[TornBlock],
+    failed: int,
 ) -> tuple[str, ...]:
-    """Return the short answer about `count` scripts of which so many states each were asked."""
-    judged = text.integer(states, "state")
+    """Return the short answer about `count` scripts of which so many states each were asked; of so
+    many cases the judging failed.
+    """
+    unjudged = f"Failed, and so not judged: {text.integer(failed, 'case')}." if failed else ""
     torn = [
         (1, f"Not counted: {words} in {text.integer(met, 'state')}; no script avoids it.")
         for block, words in durability.TORN_BLOCKS.items()
         if (met := torn_blocks[block])
     ]
     if harmed is None:
-        first = (
-            f"None of {text.integer(count, 'script')} was harmed against the manuals in {judged}"
-        )
-        return fit_lines([(0, f"{first} of each; that proves nothing safe."), *torn])
+        # Of a short script there may be fewer states.
+        judged = f"{text.integer(count, 'script')}, up to {text.integer(states, 'state')} each"
+        first = f"No harm against the manuals in {judged}; that proves nothing safe."
+        return fit_lines([(0, first), *torn], unjudged)
     fewest = text.integer(len(harmed.script), kind.step)
     of = f"of its {harmed.steps}" if len(harmed.script) < harmed.steps else "all of it"
     worst = " ".join(durability.worst_sentence(harmed.case).split())
@@ -59,7 +62,8 @@ def short_lines(
             (1, f"It is kept: joj verify durability --set workload={kind.workload}"),
             (1, f"--set {kind.field}={folder}, beside the settings of this run, judges it again."),
             *torn,
-        ]
+        ],
+        unjudged,
     )
 
 

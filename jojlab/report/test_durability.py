@@ -119,8 +119,8 @@ def test_what_a_boot_makes_of_an_unmountable_state_is_told() -> None:
         ]
     )
     assert boot_sentence(found) == (
-        "Of 2 unmountable states, once a boot has run its fsck: 1 mounted, and nothing lost, 1 "
-        "still not mounted."
+        "Of 2 unmountable states, once a boot has run its fsck: 1 mounted, and kept, 1 still not "
+        "mounted."
     )
     assert (
         "; e2fsck -p, as boots run it (exit status: 4: flash0: UNEXPECTED INCONSISTENCY; RUN fsck "
@@ -307,7 +307,7 @@ def test_a_program_is_judged_by_its_check_and_the_words_say_so() -> None:
 
 def test_databases_of_a_program_are_judged_as_far_as_their_rows_are_known() -> None:
     kept = case(states(harmless=40), {"workload": "program", "program": "./app"})
-    assert outcome_words(kept) == "nothing lost in 40 states"
+    assert outcome_words(kept) == "no harm was found in its databases in 40 states"
     assert "integrity_check, and from the return of the last commit on" in verdict_sentence(kept)
 
 

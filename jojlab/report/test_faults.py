@@ -55,8 +55,8 @@ def test_the_answer_says_what_was_promised_after_the_error() -> None:
     assert has_broken([CaseFaults(CASE, [KEPT, BROKEN], [])])
     assert not has_broken([CaseFaults(CASE, [KEPT, UNMET], [])])
     early = outcome(FaultVerdict.KEPT, kind="no-space", at_ns=None, errno=None, ended="exit code 1")
-    words = "fsync log 3: no write failed; 6 lines, then exit code 1; kept, mounted again and in"
-    assert short_lines([CaseFaults(CASE, [early], [])])[1] == f"{words} 2 states."
+    words = "no failure seen; 6 lines, then exit code 1; kept, mounted again and in"
+    assert short_lines([CaseFaults(CASE, [early], [])])[1] == f"fsync log 3: {words} 2 states."
 
 
 def test_of_sqlite_commits_are_counted_and_failures_told_by_its_words() -> None:
