@@ -8,8 +8,10 @@ import textwrap
 from dataclasses import asdict
 from pathlib import Path
 
+import click
+
 from jojlab.command_line import options as common
-from jojlab.command_line.group import PATH, argument, command, flag, option
+from jojlab.command_line.group import argument, command, flag, option
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseError
@@ -128,7 +130,14 @@ def cure(path: bool) -> None:
 
 
 @command()
-@argument("path", type=PATH, default=Path("."), metavar="[PATH]", help="A database or a folder.")
+# What may not be read is refused with a remedy.
+@argument(
+    "path",
+    type=click.Path(path_type=Path, readable=False),
+    default=Path("."),
+    metavar="[PATH]",
+    help="A database or a folder.",
+)
 @option(
     "--library",
     "FILE",

@@ -78,7 +78,8 @@ def inspect_target(
 ) -> Target:
     """Return what lies under a file or a directory; with `find_databases` what is in that too.
 
-    Raises UseError for what is neither, and for what cannot be read.
+    Raises UseError for what is neither, for what cannot be read, and for a library that was chosen
+    and is none.
     """
     try:
         kind = path.stat().st_mode
@@ -88,6 +89,12 @@ def inspect_target(
         raise unreadable(path, error, "check the path") from None
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         raise UseError(f"{path} is neither a file nor a directory", "name a database or a folder")
+    found = read_library(library)
+    if found is None and library != DEFAULT_LIBRARY:
+        raise UseError(
+            f"--library {library}: the loader takes it for no library of SQLite",
+            "name a libsqlite3.so; a program is none",
+        )
     mount = mount_under(path)
     folder = path if stat.S_ISDIR(kind) else path.parent
     try:
@@ -101,7 +108,7 @@ def inspect_target(
         database,
         mount,
         device_under(mount),
-        read_library(library),
+        found,
         median_sync_ns(folder) if try_sync else None,
         contents,
         os.statvfs(path).f_frsize,

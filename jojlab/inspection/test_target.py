@@ -124,6 +124,11 @@ def test_a_case_like_a_file_that_is_no_database_says_so(tmp_path: Path) -> None:
     assert "it has no header of SQLite" in " ".join(notes)
 
 
+def test_a_chosen_library_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UseError, match="--library /bin/true: the loader takes it for no library"):
+        inspect_target(tmp_path, "/bin/true")
+
+
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UseError, match="neither a file nor a directory"):
