@@ -68,6 +68,48 @@ def test_mount_options_that_risk_data_are_named(database: Path) -> None:
     assert any("nobarrier" in risk for risk in risks)
 
 
+def test_each_risk_has_its_page_and_the_command_that_measures_it(database: Path) -> None:
+    facts = list(inspection.facts(target(database, "rw", "data=writeback", "nobarrier")))
+    risks = {fact.meaning for fact in facts if fact.name == "at risk"}
+    assert {"see docs/findings/ext4-data-writeback.md", "see docs/power-cuts.md"} <= risks
+    commands = {fact.command for fact in facts if fact.name == "at risk"}
+    assert commands == {"joj bill --like FILE --durability"}
+
+
+def test_mount_options_that_cost_are_explained(database: Path) -> None:
+    found = target(database, "rw", "commit=60", "discard")
+    [fact] = [fact for fact in inspection.facts(found) if fact.name == "mount options"]
+    assert fact.value == "rw, commit=60, discard"
+    assert fact.meaning.startswith("commit=60: seconds until the filesystem commits by itself")
+    assert "; discard: the device is told of freed blocks" in fact.meaning
+
+
+def test_a_sync_without_a_flush_is_no_suspicion_of_the_device(database: Path) -> None:
+    found = target(database, "rw", "nobarrier", sync_ns=40_000)
+    assert inspection.answer(found)[1] == (
+        "mmcblk0 has a volatile cache, and with nobarrier no flush is sent to it."
+    )
+    *_, fact = inspection.facts(found)
+    assert fact.meaning.endswith("which sends no flush with nobarrier")
+
+
+def test_the_mark_of_an_app_is_named(database: Path) -> None:
+    with sqlite3.connect(database, isolation_level=None) as connection:
+        connection.execute("PRAGMA application_id = 252006673")
+        connection.execute("PRAGMA wal_checkpoint")
+    found = replace(target(database), database=read_database(database))
+    [fact] = [fact for fact in inspection.facts(found) if fact.name == "application_id"]
+    assert fact.value == "252006673 (0x0f055111)"
+
+
+def test_a_loop_device_has_its_file_below(database: Path) -> None:
+    found = target(database)
+    assert found.device
+    loop = replace(found.device, name="loop0", below=("/var/app.img",))
+    [fact] = [f for f in inspection.facts(replace(found, device=loop)) if f.name == "made of"]
+    assert (fact.value, fact.meaning) == ("/var/app.img", "a flush is an fsync of it")
+
+
 @pytest.mark.parametrize(("sync_ns", "is_suspect"), [(40_000, True), (900_000, False)])
 def test_a_sync_that_is_too_fast_is_a_suspicion(
     database: Path, sync_ns: int, is_suspect: bool

@@ -41,8 +41,9 @@ class Mount:
 class BlockDevice:
     """A block device as the kernel describes it; None is what it does not say.
 
-    `below` are the devices that it is made of (dm, md). `wear` is the device's own estimate of its
-    used life, in its own words. `written_bytes` and `flushes` are counted since the machine began.
+    `below` are the devices that it is made of (dm, md), or the file (loop). `wear` is the device's
+    own estimate of its used life, in its own words. `written_bytes` and `flushes` are counted since
+    the machine began.
     """
 
     name: str
@@ -142,6 +143,9 @@ def device_under(mount: Mount, sysfs: Path = Path("/sys")) -> BlockDevice | None
     queue = disk / "queue"
     counters = (_text(disk / "stat") or "").split()
     cache = _text(queue / "write_cache")
+    below = sorted(each.name for each in disk.glob("slaves/*"))
+    if file := _text(disk / "loop/backing_file"):
+        below.append(file)
     return BlockDevice(
         name=disk.name,
         write_cache=None if cache is None else cache == "write back",
@@ -151,7 +155,7 @@ def device_under(mount: Mount, sysfs: Path = Path("/sys")) -> BlockDevice | None
         written_bytes=_counter(counters, _WRITTEN_SECTORS, SECTOR_BYTES),
         flushes=_counter(counters, _FLUSHES),
         wear=_wear(disk / "device"),
-        below=tuple(sorted(each.name for each in disk.glob("slaves/*"))),
+        below=tuple(below),
     )
 
 

@@ -70,6 +70,14 @@ def test_a_partition_is_of_its_disk(tmp_path: Path) -> None:
     assert device.wear == "life_time 0x01 0x02, pre_eol_info 0x01"
 
 
+def test_a_loop_device_is_made_of_a_file(tmp_path: Path) -> None:
+    make_disk(tmp_path, {"loop/backing_file": "/var/app.img\n"})
+    _, card = read_mounts(TABLE)
+    device = device_under(card, tmp_path)
+    assert device
+    assert device.below == ("/var/app.img",)
+
+
 def test_what_the_kernel_does_not_say_is_not_known(tmp_path: Path) -> None:
     make_disk(tmp_path, {"stat": "1 2 3"})
     _, card = read_mounts(TABLE)

@@ -31,33 +31,40 @@ class Cause:
 
     `value` names it in `--json`. `sentence` describes it to a reader; {} stands for the value of
     the setting. `file_sentence` does so for workloads without commits and database, where that
-    differs.
+    differs. `page` is the one of docs/ that has what power cuts showed of it.
     """
 
     value: str
     sentence: str = field(compare=False)
     file_sentence: str = field(default="", compare=False)
+    page: str = field(default="docs/power-cuts.md", compare=False)
 
 
 NO_JOURNAL = Cause(
     "no-journal",
     "journal_mode {}: a crash or a power cut during a commit can leave the database corrupt",
 )
+_LEVELS = "docs/what-is-lost.md"
 SYNCHRONOUS_OFF = Cause(
-    "synchronous-off", "synchronous OFF: a power cut can lose commits and corrupt the database"
+    "synchronous-off",
+    "synchronous OFF: a power cut can lose commits and corrupt the database",
+    page=_LEVELS,
 )
 SYNCHRONOUS_NORMAL = Cause(
     "synchronous-normal",
     "synchronous NORMAL: a power cut at the wrong moment may corrupt the database",
+    page=_LEVELS,
 )
 WAL_NORMAL = Cause(
     "wal-normal",
     "WAL with synchronous NORMAL: a power cut may lose the last commits, but nothing else",
+    page=_LEVELS,
 )
 DELETE_FULL = Cause(
     "delete-full",
     "DELETE with synchronous FULL: a power cut just after a commit may undo it, because the "
     "removal of the journal is not synced; EXTRA syncs it",
+    page=_LEVELS,
 )
 DROPPED_SYNC = Cause(
     "dropped-sync", "the syncs of the {} are left out: a power cut can undo what they protect"
@@ -71,6 +78,7 @@ SEVERAL_WALS = Cause(
     "several-wals",
     "WAL over several databases: a power cut may leave a transaction that changes several in only "
     "some of them",
+    page="docs/findings/sqlite-wal-databases.md",
 )
 NO_SUPER_JOURNAL = Cause(
     "no-super-journal",
@@ -104,6 +112,7 @@ BATCH_COMMIT = Cause(
     "F2FS's batch atomic writes: the ioctl that commits a batch returns before the file's node is "
     "written (Linux 6.1 waits), and SQLite's sync waits for it only if it is fsync on a device "
     "with a volatile cache; a power cut may undo the last commits",
+    page="docs/findings/f2fs-batch-atomic-writes.md",
 )
 VARIANT = Cause("variant", "{}")
 # Seen in the commits of a program or a replay; the value says in how many, and of which mode.

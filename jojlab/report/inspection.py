@@ -33,6 +33,12 @@ from jojlab.report.shared.text import count, duration, integer, size
 # The shortest time to program a page among the devices of devices/ (nvme-plp: 185 us).
 _SHORTEST_PROGRAM_NS = 185_000
 _GIB = 1 << 30
+_MEASURED = "joj bill --like FILE --durability"
+# What mount options do that no hazard names (Linux 6.1, Documentation/filesystems).
+_OPTIONS = {
+    "commit": "seconds until the filesystem commits by itself, for which no sync waits",
+    "discard": "the device is told of freed blocks, by requests of their own",
+}
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 _LEVELS = ("full", "normal")
 _NO_WARNING = "the manuals warn of nothing"
@@ -151,7 +157,7 @@ def facts(target: Target) -> Iterator[Reading]:
     if target.folder:
         databases += target.folder.databases
     for page_bytes in sorted({each.page_bytes for each in databases}):
-        yield Reading("pages", size(page_bytes), "a commit writes whole ones")
+        yield Reading("pages", size(page_bytes), "a commit writes whole ones", "joj run page-size")
     blocks = f", blocks of {size(target.block_bytes)}" if target.block_bytes else ""
     yield Reading("filesystem", target.mount.filesystem, f"mounted on {target.mount.point}{blocks}")
     yield from _mount_facts(target)
@@ -167,7 +173,8 @@ def facts(target: Target) -> Iterator[Reading]:
     else:
         yield Reading("SQLite", "not found", "the loader knows no library of that name")
     if target.sync_ns is not None:
-        yield Reading("sync", duration(target.sync_ns), _sync_meaning(target))
+        meaning = _sync_meaning(target)
+        yield Reading("sync", duration(target.sync_ns), meaning, "joj bench sqlite DIR")
 
 
 _MODES = {
@@ -194,9 +201,18 @@ def _cache_sentence(target: Target) -> str:
         return "Which device is under it, and what a sync does there, is not known."
     if device.write_cache is None:
         return f"Whether {device.name} has a volatile cache is not known."
+    if device.write_cache and (option := _barrier_off(target)):
+        return f"{device.name} has a volatile cache, and with {option} no flush is sent to it."
     if device.write_cache:
         return f"{device.name} has a volatile cache: only a flush makes a commit durable."
     return f"{device.name} says that it has no volatile cache; if so, a completed write is durable."
+
+
+def _barrier_off(target: Target) -> str:
+    """Return the mount option by which the filesystem sends no flush; empty where there is none."""
+    filesystem = FILESYSTEMS.get(target.mount.filesystem)
+    known = filesystem.barrier_off if filesystem else ()
+    return next((each for each in target.mount.options if each in known), "")
 
 
 def _modes(target: Target) -> tuple[JournalMode, ...]:
@@ -275,6 +291,9 @@ def _database_facts(database: Database) -> Iterator[Reading]:
         yield Reading(
             "auto_vacuum", database.auto_vacuum, "a commit that frees pages moves others to them"
         )
+    if database.application_id:
+        number = f"{database.application_id} (0x{database.application_id & 0xFFFFFFFF:08x})"
+        yield Reading("application_id", number, "the app's mark on its files; it costs nothing")
 
 
 def table(folder: FolderContents) -> Iterator[str]:
@@ -292,14 +311,21 @@ def table(folder: FolderContents) -> Iterator[str]:
 
 
 def _mount_facts(target: Target) -> Iterator[Reading]:
-    yield Reading("mount options", ", ".join(target.mount.options))
+    options = target.mount.options
+    told = [
+        f"{option}: {_OPTIONS[name]}"
+        for option in options
+        if (name := option.partition("=")[0]) in _OPTIONS
+    ]
+    yield Reading("mount options", ", ".join(options), "; ".join(told))
     if target.mount.filesystem not in FILESYSTEMS:
         return
     modes = [VALUE_OF_MODE[mode] for mode in _modes(target)]
     # With WAL and FULL, SQLite itself risks nothing: what is left is the filesystem's.
     found = _hazards(target, modes or ("wal",), _LEVELS if modes else ("full",))
-    for sentence in hazard_sentences(found):
-        yield Reading("at risk", sentence, "", "joj verify durability")
+    pages = {hazard_sentences([each])[0]: each.cause.page for each in found}
+    for sentence, page in pages.items():
+        yield Reading("at risk", sentence, f"see {page}", _MEASURED)
     if target.folder and JournalMode.NO_JOURNAL_FILE in _modes(target):
         risk = _volatile_risk(target)
         yield Reading("at risk", f"MEMORY or OFF: a crash of the app may take {risk} too")
@@ -310,9 +336,11 @@ def _mount_facts(target: Target) -> Iterator[Reading]:
 
 def _device_facts(device: BlockDevice) -> Iterator[Reading]:
     yield Reading("device", device.name, device.interface)
+    is_loop = device.name.startswith("loop")
     if device.below:
-        yield Reading("made of", ", ".join(device.below), "flushes go to each of them")
-    yield Reading("volatile cache", _yes(device.write_cache))
+        flushes = "a flush is an fsync of it" if is_loop else "flushes go to each of them"
+        yield Reading("made of", ", ".join(device.below), flushes, "joj inspect FILE" * is_loop)
+    yield Reading("volatile cache", _yes(device.write_cache), "", "joj run what-is-lost")
     yield Reading(
         "FUA",
         _yes(device.fua),
@@ -340,6 +368,8 @@ def _sync_meaning(target: Target) -> str:
     assert target.sync_ns is not None
     if target.mount.filesystem in _IN_MEMORY:
         return "in memory, where a sync does nothing"
+    if option := _barrier_off(target):
+        return f"an overwrite of 4 KiB with fdatasync, which sends no flush with {option}"
     if target.sync_ns < _SHORTEST_PROGRAM_NS:
         return (
             f"suspicion: no flash of devices/ programs a page in less than "

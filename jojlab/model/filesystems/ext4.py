@@ -102,10 +102,12 @@ EXTERNAL_JOURNAL = Cause(
     "corrupt the database",
     "ext4 with its journal on another device: a sync may return before the data's device has "
     "flushed, by a fault of Linux (patched in December 2024); a power cut can lose what was synced",
+    page="docs/findings/ext4-external-journal.md",
 )
 DATA_WRITEBACK = Cause(
     "data-writeback",
     "data=writeback: after a power cut, a file that had grown may contain old data of the device",
+    page="docs/findings/ext4-data-writeback.md",
 )
 NO_JOURNAL = Cause(
     "filesystem-without-journal",

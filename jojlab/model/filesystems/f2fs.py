@@ -110,6 +110,7 @@ ROLL_FORWARD = Cause(
     "undo the first syncs since the last checkpoint and leave later ones: recovery writes over the "
     "nodes that it reads before its checkpoint is durable; mount option active_logs=2 makes each "
     "sync a checkpoint",
+    page="docs/findings/f2fs-roll-forward.md",
 )
 _JOURNALS = ("delete", "truncate", "persist", "memory")
 

@@ -94,11 +94,13 @@ SHARED_FLUSH = Cause(
     "shared-flush",
     "NILFS2: one of several concurrent syncs may return before the device has flushed its data; a "
     "power cut may lose that data",
+    page="docs/findings/nilfs2-concurrent-syncs.md",
 )
 LOG_ACROSS_SEGMENTS = Cause(
     "log-across-segments",
     "NILFS2: a power cut while a log is written that goes on in the next segment may leave the "
     "filesystem unmountable: recovery takes the log's end for whole where its beginning is missing",
+    page="docs/findings/nilfs2-log-across-segments.md",
 )
 
 
