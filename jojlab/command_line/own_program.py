@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
+from os.path import isfile, join
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,9 @@ def own_program_options(function: Any) -> Any:
 
 def warn_of_files(arguments: Sequence[str], files: str) -> None:
     """Say on standard error which arguments name a file here that the guest does not have."""
-    folder = Path(files) if files else None
     for argument in arguments:
-        path = Path(argument)
-        if path.is_file() and not (folder and (folder / path).is_file()):
+        # Not by a Path, which refuses what is no name of a file, as a program's text.
+        if isfile(argument) and not (files and isfile(join(files, argument))):
             name = printable(argument)
             text = f"{name} is a file here, and not in the guest: --files DIR puts a folder's there"
             click.echo(f"note: {text}", err=True)

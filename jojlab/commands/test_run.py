@@ -17,7 +17,7 @@ def test_an_argument_that_is_a_file_here_alone_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "app.py").touch()
-    warn_of_files(["app.py", "new.db", "-x"], "")
+    warn_of_files(["app.py", "new.db", "-x", "print()\n" * 40], "")
     said = capsys.readouterr().err
     assert said.startswith("note: app.py is a file here, and not in the guest: --files DIR")
     assert said.count("note:") == 1
