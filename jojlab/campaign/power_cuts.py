@@ -62,6 +62,8 @@ def native_refusal(case: Case) -> str:
         return f"workload {settings['workload']}: its states are judged in the guest that ran it"
     if settings["background"] != "none":
         return "a background load beside it is judged in the guest that ran it"
+    if settings["failed_sync"] or settings["free_kib"]:
+        return "failed_sync, free_kib and --faults: what errors leave is judged in the guest"
     if is_on_raw_nand(settings):
         return f"filesystem {settings['filesystem']}: raw NAND is modelled in guests alone"
     if settings["machine"] != X86_64.name:

@@ -147,6 +147,8 @@ def test_what_user_mode_linux_cannot_judge_says_why() -> None:
         ("background", "sqlite"),
         ("filesystem", "ubifs"),
         ("machine", "arm64"),
+        ("failed_sync", "none"),
+        ("free_kib", 4),
     ):
         case = Case("case", {**SAFE.settings, field: value})
         assert field in native_refusal(case)

@@ -40,8 +40,8 @@ def begin_campaign(planned: Plan, options: Options) -> Campaign:
     """
     cache = Cache.default()
     lab = Lab(cache, options_for(planned, options))
-    images = announced_images(planned, cache)
-    return Campaign(planned, images, lab, native_builds(planned, cache, options))
+    native = native_builds(planned, cache, options)
+    return Campaign(planned, announced_images(planned, cache), lab, native)
 
 
 def native_builds(planned: Plan, cache: Cache, options: Options) -> dict[str, str]:

@@ -81,8 +81,9 @@ def choose_experiment(
         warn_of_files(argument, fields.get("files", ""))
         return program_experiment(where, program, argument, fields, settings)
     if argument or any(fields.values()):
-        options = ", ".join("--" + name.replace("_", "-") for name in fields)
-        raise UseError(f"{where}: --argument, {options}", "give --program too")
+        given = ["argument"] * bool(argument) + [name for name, text in fields.items() if text]
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise UseError(f"{where}: {options}: of which program?", "give --program too")
     if not experiment:
         raise UseError(f"{where}: no experiment", "name one (joj list), or give --program")
     return read(find(experiment), settings)

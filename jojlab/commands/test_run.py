@@ -49,7 +49,7 @@ def test_a_program_runs_on_every_filesystem_or_on_those_that_are_set() -> None:
         (("--program", "sh", "--files", "/no/such/folder"), "/no/such/folder"),
         (("--program", "sh", "--check", "./no-such-check"), "no-such-check"),
         (("--program", "sh", "--acks", "stderr"), "acks cannot be 'stderr'"),
-        (("first-look", "--check", "sh"), "give --program too"),
+        (("first-look", "--check", "sh"), "--check: of which program?"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(arguments: tuple[str, ...], words: str) -> None:

@@ -368,7 +368,8 @@ def _fault_kinds(text: str) -> list[FaultKind]:
     names = [name.strip() for name in text.split(",")] if text else []
     kinds = [kind for kind in FAULTS if kind in names]
     if unknown := [name for name in names if name not in kinds]:
-        raise UseError(f"--faults {', '.join(unknown)}: no such error", f"of {', '.join(FAULTS)}")
+        known = " or ".join(FAULTS)
+        raise UseError(f"--faults {', '.join(unknown)}: no such error", f"name {known}, or both")
     return kinds
 
 
@@ -407,8 +408,8 @@ def _script_kind(settings: Sequence[str]) -> ScriptKind:
     names = [text.partition("=")[2] for text in settings if text.startswith("workload=")]
     name = names[-1] if names else SQL.workload
     if name not in kinds:
-        known = ", ".join(kinds)
-        raise UseError(f"--generate: no scripts are drawn for workload {name}", f"of {known}")
+        known = " or ".join(kinds)
+        raise UseError(f"--generate: no scripts are drawn for workload {name}", f"name {known}")
     return kinds[name]
 
 

@@ -36,6 +36,8 @@ JUDGE, OWN = ("verify", "durability"), ("--program", "sh", "--check", "sh")
         ([*JUDGE, *OWN, "--faults", "short-write"], "--faults short-write: no such error"),
         ([*JUDGE, "write-fsync", "--faults", "no-space"], "no error is planted beneath file-wri"),
         ([*JUDGE, *OWN, "--faults", "no-space", "--without-sync"], "are runs of their own"),
+        ([*JUDGE, "--faults", "no-space", "--set", "filesystem=nilfs2"], "allocates nothing in"),
+        ([*JUDGE, "--faults", "no-space", "--native"], "what errors leave is judged in the guest"),
         ([*JUDGE, "first-look", "--generate", "3"], "takes --set and no experiment or program"),
         ([*JUDGE, "--generate", "3", "--set", "filesystem=fat"], "filesystem cannot be 'fat'"),
         # Who names nothing gets the experiment power-cut.
