@@ -18,7 +18,7 @@ import click
 from jojlab.command_line.group import Group, short_helps, subcommands
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, JojError
 from jojlab.foundation.printable import printable
-from jojlab.foundation.signals import Signalled, raise_at_signals
+from jojlab.foundation.signals import SignalReceived, raise_at_signals
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -198,7 +198,7 @@ def exit_codes() -> Iterator[None]:
         print(f"joj: {printable(str(error))}", file=sys.stderr)
         raise click.exceptions.Exit(error.exit_code) from None
     except KeyboardInterrupt as error:
-        ended = error if isinstance(error, Signalled) else Signalled(error)
+        ended = error if isinstance(error, SignalReceived) else SignalReceived(error)
         print(f"joj: {printable(str(ended))}", file=sys.stderr)
         raise click.exceptions.Exit(ended.exit_code) from None
     except BrokenPipeError:

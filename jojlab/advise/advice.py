@@ -19,7 +19,7 @@ from pathlib import Path
 from jojlab.advise.request import AdviceRequest
 from jojlab.advise.search import KEPT, Score, first_round, keeps, neighbours, ranking, score, search
 from jojlab.advise.space import Candidate, experiment
-from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
+from jojlab.analysis.commit.bill import LineDelta, grown_lines, lines_of, per_row
 from jojlab.analysis.run.durability import Durability
 from jojlab.analysis.run.risks import Guarantee, broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary, summarise
@@ -327,7 +327,7 @@ class Adviser:
         why = ""
         with self._step(title, planned, "verdict") as (campaign, watcher):
             for step, answer in campaign.power_cut_answers(states, watcher):
-                watcher.finished(step)
+                watcher.note_finished(step)
                 if answer is None:
                     why = step.failure
                 else:
@@ -398,7 +398,7 @@ def speed_up(choice: Choice, other: Choice) -> float:
     return other.score.row_ns / choice.score.row_ns if choice.score.row_ns else math.inf
 
 
-def saved(summary: RunSummary, request: AdviceRequest) -> dict[str, tuple[LineDelta, ...]]:
+def bill_savings(summary: RunSummary, request: AdviceRequest) -> dict[str, tuple[LineDelta, ...]]:
     """Return the lines by the names that the choices have in the run, in the commonest regime.
 
     `line` is the present one, `before` that of the choice, both of one row.
@@ -413,7 +413,7 @@ def saved(summary: RunSummary, request: AdviceRequest) -> dict[str, tuple[LineDe
         return {}
     lines = {name: per_row(lines_of(bill), rows) for name, (bill, rows) in bills.items()}
     return {
-        name: tuple(filter(_is_less, grown("latency_ns_p50", lines["present"], own)))
+        name: tuple(filter(_is_less, grown_lines("latency_ns_p50", lines["present"], own)))
         for name, own in lines.items()
         if name != "present"
     }

@@ -251,4 +251,4 @@ def experiment(
         tuple(Variant(name, dict(candidate)) for name, candidate in candidates.items()),
         notes=notes,
         where="joj advise",
-    ).expanded()
+    ).expand()

@@ -22,7 +22,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
-from jojlab.lab.outcome import Failed, Outcome
+from jojlab.lab.outcome import FailedJob, Outcome
 from jojlab.trace.run_folder import RunFolder, folder_name
 
 # Of 200 transactions, on one core each of a quiet machine of 2 (joj run first-look --no-cache); an
@@ -101,8 +101,12 @@ class Campaign:
                 run.note_inputs(case.case_id, inputs)
         for entry in run.cases:
             for capture in entry.captures:
-                watcher.finished(Step(entry.case_id, capture.seed, is_there=True))
-        requests = [replace(each, answers=left) for each in self.jobs if (left := _left(run, each))]
+                watcher.note_finished(Step(entry.case_id, capture.seed, is_there=True))
+        requests = [
+            replace(each, answers=left)
+            for each in self.jobs
+            if (left := _missing_answers(run, each))
+        ]
         cache = self.lab.cache
         with run.many_changes(), cache.work_dir() as work:
             for case in experiment.cases:
@@ -114,7 +118,7 @@ class Campaign:
             with contextlib.closing(outcomes):
                 for number, outcome in outcomes:
                     for case, seed in requests[number].answers:
-                        watcher.finished(_finish(run, case, seed, outcome, work, cache))
+                        watcher.note_finished(_finish(run, case, seed, outcome, work, cache))
         return run
 
     def power_cut_answers(
@@ -146,7 +150,7 @@ class Campaign:
         left = [
             each
             for request in self._power_cut_requests(states, cases)
-            if (each := power_cuts.unanswered(run, request)).answers
+            if (each := power_cuts.unanswered_request(run, request)).answers
         ]
         with run.many_changes():
             for step, answer in power_cuts.run_requests(left, self.lab, watcher):
@@ -158,7 +162,7 @@ class Campaign:
             each
             for request in self._power_cut_requests(states)
             if all(self.lab.is_cached(job) for job in request.jobs)
-            and (each := power_cuts.unanswered(run, request)).answers
+            and (each := power_cuts.unanswered_request(run, request)).answers
         ]
         for step, answer in power_cuts.run_requests(known, self.lab, RunProgress()):
             power_cuts.put_answer(run, step, answer)
@@ -224,7 +228,7 @@ def options_for(planned: Plan, options: Options) -> Options:
     return replace(options, jobs=1)
 
 
-def _left(run: RunFolder, request: JobRequest) -> tuple[tuple[Case, int], ...]:
+def _missing_answers(run: RunFolder, request: JobRequest) -> tuple[tuple[Case, int], ...]:
     """Return the answers that the run folder does not have yet."""
     return tuple(
         (case, seed)
@@ -234,13 +238,13 @@ def _left(run: RunFolder, request: JobRequest) -> tuple[tuple[Case, int], ...]:
 
 
 def _finish(
-    run: RunFolder, case: Case, seed: int, outcome: Outcome | Failed, work: Path, cache: Cache
+    run: RunFolder, case: Case, seed: int, outcome: Outcome | FailedJob, work: Path, cache: Cache
 ) -> Step:
     """Take a finished case into the run folder, or mark why it failed.
 
     Raises MachineError when the run folder cannot be written.
     """
-    if isinstance(outcome, Failed):
+    if isinstance(outcome, FailedJob):
         return _note_failure(run, case, seed, named_here(outcome.why, case))
     folder = work / f"{folder_name(case.case_id)}-{seed}"
     try:

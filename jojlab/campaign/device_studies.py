@@ -13,7 +13,7 @@ from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.campaign.campaign import Campaign
 from jojlab.campaign.images import images_of
 from jojlab.campaign.jobs import RunProgress
-from jojlab.device.profile import Profile, Tried
+from jojlab.device.profile import Profile, TriedNumber
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
@@ -45,7 +45,7 @@ def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
     experiment = Experiment(
         "calibrate", "What is the anchor's throughput?", SEEDS, fixed, {}, where=where
     )
-    planned = plan(experiment.expanded())
+    planned = plan(experiment.expand())
     cache = Cache.default()
     images = images_of(planned, cache)
     lab = Lab(cache, Options(jobs=2, cluster=cluster))
@@ -88,24 +88,24 @@ class Sensitivity:
     device: str
     figure: str
     base: dict[str, float]
-    numbers: tuple[Tried, ...]
+    numbers: tuple[TriedNumber, ...]
     effects: tuple[Effect, ...]
 
     def largest(self, key: str) -> float:
         """Return the largest change that any value of a number makes in any case."""
         return max((abs(row.change or 0) for row in self.effects if row.key == key), default=0.0)
 
-    def numbers_by_effect(self) -> list[Tried]:
+    def numbers_by_effect(self) -> list[TriedNumber]:
         """Return the numbers that were tried, the one that moves most first."""
         tried = [number for number in self.numbers if number.values]
         return sorted(tried, key=lambda number: -self.largest(number.key))
 
 
-def varied(experiment: Experiment, device: str, numbers: Sequence[Tried]) -> Experiment:
+def vary_numbers(experiment: Experiment, device: str, numbers: Sequence[TriedNumber]) -> Experiment:
     """Return the experiment with the cases of `device`, each as it is and with every value."""
     cases = [case for case in experiment.cases if device in _device_names(case)]
     tried = [
-        _with(case, device, number.key, value)
+        _case_with(case, device, number.key, value)
         for number in numbers
         for value in number.values
         for case in cases
@@ -121,7 +121,7 @@ def _id(case_id: str, key: str, value: int) -> str:
     return f"{case_id}+{key}={value}"
 
 
-def _with(case: Case, device: str, key: str, value: int) -> Case:
+def _case_with(case: Case, device: str, key: str, value: int) -> Case:
     """Change the number of every disk that is such a device; the processor is one."""
     owners = [owner for owner in OWNERS if str(case.settings[owner]) == device]
     if key in CPU_LIMITS:
@@ -131,10 +131,10 @@ def _with(case: Case, device: str, key: str, value: int) -> Case:
     return replace(case, case_id=_id(case.case_id, key, value), settings=settings)
 
 
-def compared(
-    run: RunFolder, experiment: Experiment, device: str, numbers: Sequence[Tried], figure: str
+def read_sensitivity(
+    run: RunFolder, experiment: Experiment, device: str, numbers: Sequence[TriedNumber], figure: str
 ) -> Sensitivity:
-    """Read the figure of every case that `varied` made out of the run of them."""
+    """Read the figure of every case that `vary_numbers` made out of the run of them."""
     figures = case_figures(Dataset.from_runs(run))
     reasons = {case.case_id: case.reason for case in run.cases}
 

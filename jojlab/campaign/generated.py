@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jojlab.foundation.errors import MachineError
-from jojlab.recording.folder import imported
+from jojlab.recording.folder import import_files
 
 # The steps of a script. One of SQL is a transaction: its statements, with BEGIN and COMMIT where
 # they are several. One of files is a word and its arguments: "append f1 300".
@@ -205,7 +205,7 @@ def _write_recording(folder: Path, steps: Steps) -> None:
     trace.write_text(
         "".join(f"1 {number / 1000:.6f} {call}\n" for number, call in enumerate(calls, 1))
     )
-    counts = imported("strace", [trace], folder / FILES.subfolder, "--strict")
+    counts = import_files("strace", [trace], folder / FILES.subfolder, "--strict")
     if isinstance(counts, int) or counts.reasons:
         raise MachineError(f"{trace}: no recording was made of it", "report it: a fault of joj's")
 

@@ -179,7 +179,7 @@ class RunProgress:
     def again(self, step: Step) -> None:
         """Note that one case and seed failed and is tried once more."""
 
-    def finished(self, step: Step) -> None:
+    def note_finished(self, step: Step) -> None:
         """Note that one case and seed is done; called by the thread that runs the campaign."""
 
 

@@ -17,7 +17,7 @@ from jojlab.guest.memory_model import CORES, Core
 from jojlab.lab.job import Job
 from jojlab.lab.lab import JobProgress, Lab
 from jojlab.lab.memory_run import modelled_job, read_modelled, with_added_time
-from jojlab.lab.outcome import Failed, Outcome
+from jojlab.lab.outcome import FailedJob, Outcome
 from jojlab.model.architecture import X86_64
 from jojlab.trace.memory_counts import CaseMemory, CountedPart, CountedRun, MemoryModel
 
@@ -83,6 +83,6 @@ def _costly(part: CountedPart) -> CountedPart:
 def _run(lab: Lab, jobs: Sequence[Job]) -> Iterator[tuple[int, Outcome]]:
     with contextlib.closing(lab.run(jobs, JobProgress())) as outcomes:
         for number, outcome in outcomes:
-            if isinstance(outcome, Failed):
+            if isinstance(outcome, FailedJob):
                 raise outcome.error
             yield number, outcome

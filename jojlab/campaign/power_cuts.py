@@ -24,8 +24,8 @@ from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, JojError
 from jojlab.lab.job import Job, Kind
 from jojlab.lab.lab import Lab
-from jojlab.lab.outcome import Failed, Outcome
-from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.lab.outcome import FailedJob, Outcome
+from jojlab.lab.power_cuts import merge_answers, power_cuts
 from jojlab.model.architecture import X86_64
 from jojlab.model.hazards import Observation
 from jojlab.model.workloads import workload_of
@@ -137,7 +137,7 @@ def requests(
     ]
 
 
-def unanswered(run: RunFolder, request: PowerCutRequest) -> PowerCutRequest:
+def unanswered_request(run: RunFolder, request: PowerCutRequest) -> PowerCutRequest:
     """Return the request for those of which the run folder has a capture, but no answer."""
     answers = tuple(
         (case, seed)
@@ -153,7 +153,7 @@ def run_requests(
     """Run the jobs of every request; yield each case and seed with its answer, or None."""
     parts = [(each, job) for each in requests for job in each.jobs]
     named = NumberedJobs([JobRequest(job, each.answers) for each, job in parts], watcher)
-    outcomes: dict[int, dict[int, Outcome | Failed]] = {}
+    outcomes: dict[int, dict[int, Outcome | FailedJob]] = {}
     with contextlib.closing(lab.run([job for _, job in parts], named)) as done:
         for number, outcome in done:
             each = parts[number][0]
@@ -161,7 +161,7 @@ def run_requests(
             own[number] = outcome
             if len(own) < len(each.jobs):
                 continue
-            answer = _merged([own[place] for place in sorted(own)])
+            answer = _merge_parts([own[place] for place in sorted(own)])
             cached = all(isinstance(it, Outcome) and it.from_cache for it in own.values())
             for case, seed in each.answers:
                 if isinstance(answer, str):
@@ -171,15 +171,15 @@ def run_requests(
             outcomes[id(each)] = {}
 
 
-def _merged(parts: Sequence[Outcome | Failed]) -> Answer | str:
+def _merge_parts(parts: Sequence[Outcome | FailedJob]) -> Answer | str:
     """Return the answer of its parts, or why there is none."""
     found = []
     try:
         for part in parts:
-            if isinstance(part, Failed):
+            if isinstance(part, FailedJob):
                 return part.why
             found.append(part.answer(Kind.POWER_CUTS))
-        return merged(found)
+        return merge_answers(found)
     except JojError as error:
         return str(error)
 

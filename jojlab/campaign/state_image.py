@@ -19,7 +19,7 @@ from jojlab.foundation.places import EXPERIMENTS
 from jojlab.guest import user_mode
 from jojlab.lab.job import Options
 from jojlab.lab.lab import JobProgress, Lab
-from jojlab.lab.outcome import Failed, Outcome
+from jojlab.lab.outcome import FailedJob, Outcome
 from jojlab.lab.power_cuts import disk_image_jobs, write_disk_images
 from jojlab.model.field import Value
 from jojlab.trace.power_cuts import NATIVE, JudgedState, PowerCuts
@@ -99,7 +99,7 @@ def write_images(
         [(_, outcome)] = lab.run([job], JobProgress())
         if isinstance(outcome, Outcome):
             return write_disk_images(outcome.files, folder)
-        assert isinstance(outcome, Failed)
+        assert isinstance(outcome, FailedJob)
         why = outcome.why
     raise DataError(f"state {choice.state.hash}: {why}", "run the case and its power cuts again")
 
@@ -113,4 +113,4 @@ def _plan(run: RunFolder, choice: FoundState) -> Plan:
     experiment = Experiment(
         "repro", "", (choice.answer.seed,), settings, {}, where=str(run.path), folder=folder
     )
-    return plan(experiment.expanded())
+    return plan(experiment.expand())

@@ -42,7 +42,7 @@ class RecordingProgress(RunProgress):
     def again(self, step: Step) -> None:
         self.retried.append(step)
 
-    def finished(self, step: Step) -> None:
+    def note_finished(self, step: Step) -> None:
         self.steps.append(step)
         if self.interrupted:
             raise KeyboardInterrupt
@@ -56,7 +56,7 @@ class Bench:
         fixed = {"filesystem": "ext4", **settings}
         matrix: dict[str, tuple[Value, ...]] = {"journal_mode": ("wal", "persist")}
         experiment = Experiment("asked", "What?", SEEDS, fixed, matrix)
-        self.asked, self.profiles = plan(experiment.expanded())
+        self.asked, self.profiles = plan(experiment.expand())
         self.images = Images({"installed": unbootable_image(folder / "image", by="test")})
         self.lab = Lab(Cache(folder / "cache"))
 
@@ -240,9 +240,9 @@ def test_a_filesystem_too_large_for_the_device_is_skipped(tmp_path: Path) -> Non
     device.write_text(text.replace("= 2147483648", f"= {64 << 20}"))
     fixed = {"device": str(device)}
     both = Experiment("asked", "What?", (1,), fixed, {"filesystem": ("xfs", "ext4")})
-    asked, _ = plan(both.expanded())
+    asked, _ = plan(both.expand())
     assert asked.cases[0].skip.startswith("xfs needs a device of 300 MiB")
     assert not asked.cases[1].skip
     alone = Experiment("asked", "What?", (1,), {**fixed, "filesystem": "xfs"}, {}, where="here")
     with pytest.raises(UseError, match="here: xfs needs a device"):
-        plan(alone.expanded())
+        plan(alone.expand())

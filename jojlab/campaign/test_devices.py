@@ -19,7 +19,7 @@ POLLED: dict[str, Value] = {
 
 
 def make_experiment(matrix: dict[str, tuple[Value, ...]], **fixed: Value) -> Experiment:
-    return Experiment("asked", "What?", (1,), fixed, matrix, where="here").expanded()
+    return Experiment("asked", "What?", (1,), fixed, matrix, where="here").expand()
 
 
 def test_a_case_names_its_disk_in_place_of_a_model() -> None:

@@ -52,6 +52,6 @@ def test_an_image_that_is_not_there_is_told_of_before_it_is_made(
 
     monkeypatch.setattr(build, "agent_path", lambda _: tmp_path / "agent")
     monkeypatch.setattr(build, "build_image", build_image)
-    asked = Experiment("asked", "What?", (1,), {"filesystem": "ubifs"}, {}).expanded()
+    asked = Experiment("asked", "What?", (1,), {"filesystem": "ubifs"}, {}).expand()
     images = images_of(plan(asked), Cache(tmp_path / "cache"), told.append)
     assert list(images.images_by_name) == told

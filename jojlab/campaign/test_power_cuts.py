@@ -37,7 +37,7 @@ class Kitchen:
     def __init__(self, folder: Path, seeds: tuple[int, ...] = (1,)) -> None:
         matrix = {"journal_mode": ("wal", "persist")}
         experiment = Experiment("asked", "What?", seeds, {"filesystem": "ext4"}, matrix)
-        self.planned: Plan = plan(experiment.expanded())
+        self.planned: Plan = plan(experiment.expand())
         self.images = Images({"installed": unbootable_image(folder / "image", by="test")})
         self.lab = Lab(Cache(folder / "cache"))
         made = wal_capture({"journal_mode": "wal"}, 1, 3).write(folder / "made")

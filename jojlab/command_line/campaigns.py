@@ -21,7 +21,7 @@ from jojlab.experiment.plan import Plan, runs_by_wall_clock
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.foundation.signals import Signalled
+from jojlab.foundation.signals import SignalReceived
 from jojlab.guest import user_mode
 from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
@@ -101,7 +101,7 @@ def cut_power_with_progress(
     steps = steps_left(run, campaign.cases if cases is None else cases)
     with run_progress(title, steps, "verdict") as watcher:
         for step in campaign.cut_power(run, states, watcher, cases):
-            watcher.finished(step)
+            watcher.note_finished(step)
 
 
 def judge_with_progress(campaign: Campaign, run: RunFolder, states: int, *, cut: bool) -> None:
@@ -127,7 +127,7 @@ def explained_interruption(campaign: Campaign, folder: Path, out: Path | None) -
 
 def interruption(
     error: KeyboardInterrupt, folder: Path, out: Path | None, campaign: Campaign
-) -> Signalled:
+) -> SignalReceived:
     """Return the error that says what is kept of the run in `folder`, and how it goes on.
 
     `out` is the folder that the user named. Without one, the next run has another folder, and what
@@ -138,10 +138,10 @@ def interruption(
     except JojError:
         is_any_finished = False
     if not is_any_finished:
-        return Signalled(error, "nothing was finished yet")
+        return SignalReceived(error, "nothing was finished yet")
     is_cached = campaign.lab.options.use_cache and not runs_by_wall_clock(campaign.cases)
     way = "" if out or is_cached else f" with --out {folder}"
-    return Signalled(
+    return SignalReceived(
         error,
         f"what was finished is kept: joj show {folder}",
         f"the same command{way} goes on from there",
@@ -160,7 +160,7 @@ def show_memory_model(name: str, campaign: Campaign, folder: Path, *, silent: bo
             campaign.jobs, campaign.lab, core, lambda line: click.echo(line, err=True)
         )
     except KeyboardInterrupt as error:
-        raise Signalled(
+        raise SignalReceived(
             error, f"the run is whole, without the memory model: joj show {folder}"
         ) from None
     path = folder / f"memory-model-{core.name}.json"

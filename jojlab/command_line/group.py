@@ -104,10 +104,10 @@ class Group(click.Group):
         ]
 
 
-def decorated(function: Any, decorators: Iterable[Decorator]) -> Any:
+def decorate(function: Any, decorators: Iterable[Decorator]) -> Any:
     """Return a function with the arguments and options of `decorators`, in their order."""
-    for decorate in reversed([*decorators]):
-        function = decorate(function)
+    for decorator in reversed([*decorators]):
+        function = decorator(function)
     return function
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 from click import Choice, FloatRange, IntRange
 
-from jojlab.command_line.group import PATH, Decorator, argument, decorated, flag, option
+from jojlab.command_line.group import PATH, Decorator, argument, decorate, flag, option
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.job import TIMEOUT_S, Options
@@ -136,7 +136,7 @@ def lab_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def field_options(fields: Iterable[Field]) -> Decorator:
     """Return a decorator that gives a command an option for each field."""
     options = [_field_option(field) for field in fields]
-    return lambda function: decorated(function, options)
+    return lambda function: decorate(function, options)
 
 
 def _field_option(field: Field) -> Decorator:

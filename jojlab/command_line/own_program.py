@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from jojlab.command_line import options as common
-from jojlab.command_line.group import decorated, option
+from jojlab.command_line.group import decorate, option
 from jojlab.experiment.read import Experiment, apply, find, read
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import printable
@@ -48,7 +48,7 @@ _OPTIONS = (
 
 def own_program_options(function: Any) -> Any:
     """Give a command the options of a program of the user's."""
-    return decorated(function, _OPTIONS)
+    return decorate(function, _OPTIONS)
 
 
 def warn_of_files(arguments: Sequence[str], files: str) -> None:
@@ -105,4 +105,4 @@ def program_experiment(
     question = f"What does {printable(name)} commit, and what does that cost on each filesystem?"
     matrix = {"filesystem": tuple(BLOCK_FILESYSTEMS)}
     experiment = Experiment(f"program-{name}", question, (1,), fixed, matrix, where=where)
-    return apply(experiment, settings).expanded()
+    return apply(experiment, settings).expand()

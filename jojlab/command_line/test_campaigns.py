@@ -45,4 +45,4 @@ def test_where_nothing_was_finished_nothing_is_kept(tmp_path: Path) -> None:
 
 def campaign_on(device: str, lab: Lab) -> Campaign:
     experiment = Experiment("asked", "What?", (1,), {"device": device}, {})
-    return Campaign(plan(experiment.expanded()), Images({}), lab)
+    return Campaign(plan(experiment.expand()), Images({}), lab)

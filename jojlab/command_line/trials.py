@@ -32,7 +32,7 @@ from jojlab.experiment.cases import Case, refuse_alone
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, apply
 from jojlab.foundation.document import conform
-from jojlab.foundation.signals import Signalled
+from jojlab.foundation.signals import SignalReceived
 from jojlab.lab.job import Options
 from jojlab.report import faults as fault_words
 from jojlab.report import sync_needs
@@ -53,7 +53,7 @@ class PowerCutJudge:
     failures: dict[str, str] = field(default_factory=dict)
 
     def answers(self, cases: Sequence[Case], title: str) -> Answers:
-        """Return what power cuts left of the cases; Signalled says what is kept of it."""
+        """Return what power cuts left of the cases; SignalReceived says what is kept of it."""
         planned, options = self.campaign.planned, self.campaign.lab.options
         experiment = replace(planned.experiment, cases=tuple(cases))
         campaign = replace(self.campaign, planned=planned._replace(experiment=experiment))
@@ -63,7 +63,7 @@ class PowerCutJudge:
         try:
             with run_progress(title, campaign.steps, "verdict") as watcher:
                 for step, answer in campaign.power_cut_answers(self.states, watcher):
-                    watcher.finished(step)
+                    watcher.note_finished(step)
                     if answer is None:
                         self.failures[f"{step.case_id}, seed {step.seed}"] = step.failure
                     else:
@@ -71,9 +71,9 @@ class PowerCutJudge:
         except KeyboardInterrupt as error:
             kept, guests = campaign.judged_guests(self.states)
             if not kept:
-                raise Signalled(error, "nothing was judged yet") from None
+                raise SignalReceived(error, "nothing was judged yet") from None
             way = "" if options.use_cache else " without --no-cache"
-            raise Signalled(
+            raise SignalReceived(
                 error,
                 f"what {kept} of {guests} guests judged is kept",
                 f"the same command{way} goes on from there",
@@ -84,7 +84,7 @@ class PowerCutJudge:
 _OwnTrial = TypeVar("_OwnTrial", bound=CaseTrial)
 
 
-def _tried(
+def _answer_trials(
     judge: PowerCutJudge,
     whole: Sequence[Case],
     cases: Sequence[CaseSummary],
@@ -118,7 +118,7 @@ def sync_needs_of(
     judge: PowerCutJudge, whole: Sequence[Case], cases: Sequence[CaseSummary], answers: Answers
 ) -> sync_needs.Needs:
     """Run the cases without each of their syncs; return what was seen, for each that was judged."""
-    tried = _tried(judge, whole, cases, answers, sync_trials, "without each of its syncs")
+    tried = _answer_trials(judge, whole, cases, answers, sync_trials, "without each of its syncs")
     return [
         (
             case,
@@ -151,7 +151,9 @@ def faults_of(
             untried_sites(base) if "sync-error" in kinds else (),
             fault_refusals(case.case, kinds),
         )
-        for case, base, own in _tried(judge, whole, cases, answers, own_trials, "after each error")
+        for case, base, own in _answer_trials(
+            judge, whole, cases, answers, own_trials, "after each error"
+        )
     ]
 
 
@@ -191,7 +193,7 @@ class ScriptSearch:
             drawn = Experiment(
                 "generated", question, (1,), fixed, {self.kind.field: tuple(folders)}, where=where
             )
-            planned = plan(apply(drawn, self.settings).expanded())
+            planned = plan(apply(drawn, self.settings).expand())
             cases = [
                 replace(case, skip=case.skip or exclusion_reason(case))
                 for case in planned.experiment.cases

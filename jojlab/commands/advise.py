@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click import FloatRange, IntRange
 
-from jojlab.advise.advice import Adviser, Choice, outlook, saved
+from jojlab.advise.advice import Adviser, Choice, bill_savings, outlook
 from jojlab.advise.request import advice_request, given_fields
 from jojlab.advise.search import Limits
 from jojlab.analysis.run.summary import summarise
@@ -18,7 +18,7 @@ from jojlab.command_line.group import PATH, command, option
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, UseError
 from jojlab.foundation.printable import json_text, printable
-from jojlab.foundation.signals import Signalled
+from jojlab.foundation.signals import SignalReceived
 from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
 from jojlab.report.advice import advice_json, print_advice, print_interrupted, so_far_line
@@ -135,7 +135,7 @@ def advise(
             within = {each: cost for each, cost in adviser.scores.items() if adviser.keeps(each)}
             print_interrupted(terminal(), adviser.advice, within, request.space)
             at = f"not finished: {adviser.under_way}; " if adviser.under_way else ""
-            raise Signalled(
+            raise SignalReceived(
                 error,
                 f"{at}what was measured is in the cache",
                 "the same command goes on from there",
@@ -143,7 +143,7 @@ def advise(
     assert advice.run
     summary = summarise(advice.run, with_traffic=True, cache=cache)
     write_report(folder / "report.html", summary, str(folder))
-    gone = saved(summary, request)
+    gone = bill_savings(summary, request)
     if as_json:
         print(json_text({"run": str(folder), **advice_json(advice, request, gone)}))
     else:

@@ -16,12 +16,12 @@ from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.jobs import RunProgress
 from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import bench_with_progress
-from jojlab.command_line.group import PATH, Decorator, argument, command, decorated, option
+from jojlab.command_line.group import PATH, Decorator, argument, command, decorate, option
 from jojlab.experiment.input_files import recorded_settings
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError, writable
 from jojlab.foundation.printable import json_text, printable
-from jojlab.foundation.signals import Signalled
+from jojlab.foundation.signals import SignalReceived
 from jojlab.live.mobibench import WHERE, MobibenchFlags, read_flags
 from jojlab.live.runner import Bench, live_fields, live_settings, run_bench
 from jojlab.model.field import Field
@@ -50,7 +50,7 @@ def _bench_options(fields: Iterable[Field]) -> Decorator:
         option("--out", "RUN", "Keep the tables in this new run folder.", PATH),
         common.json(),
     )
-    return lambda function: decorated(function, decorators)
+    return lambda function: decorate(function, decorators)
 
 
 _SQLITE = live_fields(bench_workloads("sqlite"))
@@ -147,25 +147,25 @@ def _run_fields(name: str, fields: Sequence[Field], options: Mapping[str, Any]) 
         folder = out or temporary / "run"
         try:
             run = bench_with_progress(bench, folder)
-        except Signalled as error:
-            raise _with_kept_runs(error, folder, is_kept=out is not None) from None
+        except SignalReceived as error:
+            raise _add_kept_runs(error, folder, is_kept=out is not None) from None
         code = _show(run, as_json=options["as_json"])
     if out and not options["as_json"]:
         print(f"\nrun     {out}\nreport  {out / 'report.html'}")
     return code
 
 
-def _with_kept_runs(error: Signalled, folder: Path, *, is_kept: bool) -> Signalled:
+def _add_kept_runs(error: SignalReceived, folder: Path, *, is_kept: bool) -> SignalReceived:
     """Return the error with what becomes of the runs that had ended before the signal."""
     # The folder of a bench without any has been removed (jojlab/live/runner.py).
     is_any = (folder / "run.json").exists()
     ended = len(RunFolder.open(folder).cases[0].captures) if is_any else 0
     if not ended:
-        return Signalled(error, "no run had ended yet")
+        return SignalReceived(error, "no run had ended yet")
     runs = "1 run that had ended" if ended == 1 else f"{ended} runs that had ended"
     if is_kept:
-        return Signalled(error, f"kept: {runs}: joj show {folder}")
-    return Signalled(error, f"not kept: {runs}", "--out RUN keeps them")
+        return SignalReceived(error, f"kept: {runs}: joj show {folder}")
+    return SignalReceived(error, f"not kept: {runs}", "--out RUN keeps them")
 
 
 def _show(run: RunFolder, *, as_json: bool) -> int:

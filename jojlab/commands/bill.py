@@ -119,7 +119,7 @@ def bill(
     if options.native and not durability:
         raise UseError("--native judges what power cuts leave", "add --durability")
     with Cache.default().work_dir() as work:
-        campaign = begin_campaign(plan(experiment.expanded()), options)
+        campaign = begin_campaign(plan(experiment.expand()), options)
         run = campaign.run(work / "bill", RunProgress())
         entry = run.cases[0]
         if entry.status != "ok":

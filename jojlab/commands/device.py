@@ -10,7 +10,7 @@ import msgspec
 from click import FloatRange
 from rich.console import Console
 
-from jojlab.campaign.device_studies import anchor_throughput, compared, varied
+from jojlab.campaign.device_studies import anchor_throughput, read_sensitivity, vary_numbers
 from jojlab.command_line import options as common
 from jojlab.command_line.campaigns import begin_campaign, run_with_progress
 from jojlab.command_line.group import PATH, argument, command, flag, option
@@ -28,7 +28,7 @@ from jojlab.foundation.errors import (
     refuse_unknown,
 )
 from jojlab.foundation.printable import json_text
-from jojlab.foundation.signals import Signalled
+from jojlab.foundation.signals import SignalReceived
 from jojlab.lab.job import Options
 from jojlab.model.figures import FIGURES
 from jojlab.report.device import print_device, print_sensitivity, write_page
@@ -268,7 +268,7 @@ def sensitivity(
         refuse_unknown(key, known, f"{profile.name} has no number {key!r}", remedy)
     tried = [row for row in tried if not keys or row.key in keys]
     choice = read(find(experiment), [f"device={name}", *(settings or ())])
-    cases = varied(choice, name, tried)
+    cases = vary_numbers(choice, name, tried)
     if not cases.cases:
         raise UseError(f"no case of {experiment} has device = {name}", "name another --experiment")
     campaign = begin_campaign(plan(cases), options)
@@ -277,10 +277,10 @@ def sensitivity(
         title = f"What hangs on the numbers of {profile.name}?"
         run = run_with_progress(campaign, folder, title)
     except KeyboardInterrupt as error:
-        raise Signalled(
+        raise SignalReceived(
             error, f"what was finished is kept in {folder}", "run it again to go on"
         ) from None
-    found = compared(run, choice, name, tried, figure)
+    found = read_sensitivity(run, choice, name, tried, figure)
     words = ["joj", "device", "sensitivity", name]
     words += ["--experiment", experiment] if experiment != "headlines" else []
     words += ["--figure", figure] if figure != "throughput_tps" else []

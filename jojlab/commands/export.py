@@ -95,7 +95,7 @@ def _export_calls(folder: Path, out: Path | None) -> int:
         print(f"open before, a line each: {plural(exported.opened_before, 'file')}")
     if carried := exported.carried.total():
         print(f"without a line, as dup and lseek: {plural(carried, 'call')}")
-    return _left_out(recording, exported.left_out)
+    return _print_left_out(recording, exported.left_out)
 
 
 def _export_statements(folder: Path, out: Path | None) -> int:
@@ -107,7 +107,7 @@ def _export_statements(folder: Path, out: Path | None) -> int:
     print(f"{plural(counts.statements, 'statement')}  {path}")
     for line in counts.lines():
         print(printable(line))
-    code = _left_out(recording, Counter())
+    code = _print_left_out(recording, Counter())
     return code if counts.is_whole else INCOMPLETE
 
 
@@ -116,7 +116,7 @@ def _sibling(folder: Path, ending: str) -> Path:
     return named.with_name(named.name + ending)
 
 
-def _left_out(recording: Recording, left_out: Counter[str]) -> int:
+def _print_left_out(recording: Recording, left_out: Counter[str]) -> int:
     """Print what an export lacks, and what its recording lacked; return the exit code."""
     for what, count in left_out.most_common():
         print(f"left out: {count} {what}")

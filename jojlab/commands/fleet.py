@@ -19,8 +19,8 @@ from jojlab.fleet.report.answer import fleet_lines, print_day, print_study
 from jojlab.fleet.report.page import day_page, study_page
 from jojlab.fleet.simulation.segments import SimulatedFleet, write_fleet
 from jojlab.fleet.store import compaction
+from jojlab.fleet.store.devices import device_listings
 from jojlab.fleet.store.devices import enrol as enrol_device
-from jojlab.fleet.store.devices import listed
 from jojlab.fleet.store.devices import revoke as revoke_device
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import (
@@ -157,7 +157,7 @@ def devices(data: str, as_json: bool) -> None:
       joj fleet devices --data s3://bucket/fleet --json
     """
 
-    rows = listed(open_store(data))
+    rows = device_listings(open_store(data))
     if as_json:
         print(json_text([row.record() for row in rows]))
         return

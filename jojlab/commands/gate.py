@@ -29,7 +29,7 @@ from jojlab.gate.budgets import (
     write_accepted,
 )
 from jojlab.gate.budgets import accept as accepted_of
-from jojlab.gate.check import LimitOutcome, LimitVerdict, check, guarded
+from jojlab.gate.check import LimitOutcome, LimitVerdict, check, needs_power_cuts
 from jojlab.gate.trend import append_point, trend_point
 from jojlab.lab.job import Options
 from jojlab.report import gate as words
@@ -133,7 +133,7 @@ def _fresh(
     experiment = read(find(budgets.experiment), [*budgets.settings, *settings])
     refuse_idle_budgets(budgets.budgets, [case.settings for case in experiment.cases])
     campaign = begin_campaign(plan(experiment), options)
-    cut = [case for case in campaign.cases if guarded(budgets.budgets, case.settings)]
+    cut = [case for case in campaign.cases if needs_power_cuts(budgets.budgets, case.settings)]
     folder = out or common.free_folder(Path("runs") / experiment.name)
     with explained_interruption(campaign, folder, out):
         run = run_with_progress(campaign, folder, power_cuts=bool(cut))

@@ -15,7 +15,7 @@ from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import (
     FleetEngine,
     FleetFiles,
-    LeftOut,
+    LeftOutFile,
     answer_readable,
     fleet_files,
 )
@@ -62,7 +62,7 @@ def query(run: str, sql: str, as_json: bool, as_csv: bool) -> int:
     """
     if as_json and as_csv:
         raise UseError("--json and --csv exclude each other", "leave one out")
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[LeftOutFile] = ()
     if _is_fleet(run):
         answer, left_out = _query_fleet(run, sql)
     else:
@@ -87,8 +87,8 @@ def _is_fleet(run: str) -> bool:
     return "://" in run or ((folder / "segments").is_dir() and not (folder / "run.json").exists())
 
 
-def _query_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
-    def ask(engine: FleetEngine, files: FleetFiles) -> tuple[pa.Table, Sequence[LeftOut]]:
+def _query_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOutFile]]:
+    def ask(engine: FleetEngine, files: FleetFiles) -> tuple[pa.Table, Sequence[LeftOutFile]]:
         assert isinstance(engine, DuckDbEngine)
         return engine.query(sql), files.left_out
 

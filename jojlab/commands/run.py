@@ -26,7 +26,7 @@ from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.foundation.signals import Signalled
+from jojlab.foundation.signals import SignalReceived
 from jojlab.lab.job import TIMEOUT_S, Options
 from jojlab.live.agent import LivePlace
 from jojlab.live.raw_nand import load_ubifs, refuse_nand
@@ -215,5 +215,5 @@ def run_by_wall_clock(
     try:
         with run_progress(experiment.question, steps) as watcher:
             run_experiment(experiment, LivePlace(node, is_nand=True), out, watcher)
-    except Signalled as error:
-        raise Signalled(error, f"kept so far: joj show {out}") from None
+    except SignalReceived as error:
+        raise SignalReceived(error, f"kept so far: joj show {out}") from None

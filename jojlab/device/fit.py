@@ -104,7 +104,7 @@ WITHIN = 0.05
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedModel:
     """The parameters found, what the model shows with them, and what it does not reach."""
 
     model: dict[str, int]
@@ -117,7 +117,7 @@ class Fitted:
         return [name for name, share in self.off.items() if abs(share) > WITHIN]
 
 
-def fit(base: Mapping[str, int], measured: Mapping[str, int]) -> Fitted:
+def fit(base: Mapping[str, int], measured: Mapping[str, int]) -> FittedModel:
     """Return parameters, from `base` on, with which the model shows the measured figures.
 
     Times in ns, bandwidth in bytes a second. A figure that lies beyond what its parameter can do
@@ -132,7 +132,7 @@ def fit(base: Mapping[str, int], measured: Mapping[str, int]) -> Fitted:
         if all(abs(figures[name] / wanted - 1) < WITHIN / 5 for name, wanted in measured.items()):
             break
     off = {name: figures[name] / wanted - 1 for name, wanted in measured.items()}
-    return Fitted(model, figures, off)
+    return FittedModel(model, figures, off)
 
 
 def _turn(value: int, kind: str, measured: int, wanted: int, limits: tuple[int, int]) -> int:
@@ -146,7 +146,7 @@ def _turn(value: int, kind: str, measured: int, wanted: int, limits: tuple[int, 
 
 
 def profile_text(
-    name: str, base: Profile, fit_result: Fitted, measured: Mapping[str, int], device: str
+    name: str, base: Profile, fit_result: FittedModel, measured: Mapping[str, int], device: str
 ) -> str:
     """Return the file: what was fitted names the measurement, what was not names `base`; a figure
     that the model does not reach is told with what it misses it by.

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
-from jojlab.foundation.document import checked, read_toml
+from jojlab.foundation.document import check_document, read_toml
 from jojlab.foundation.errors import UseError, refuse_unknown
 from jojlab.foundation.places import DEVICES
 from jojlab.foundation.printable import nearest
@@ -75,7 +75,7 @@ class Interface:
     check_together: Callable[[str, Mapping[str, int]], None]
 
 
-class Stated(Struct, frozen=True, forbid_unknown_fields=True):
+class StatedFigure(Struct, frozen=True, forbid_unknown_fields=True):
     """A figure that somebody printed or measured of such a device; `figure` is one of FIGURES.
 
     `sets` is the parameter that was set from it: that the model has the figure then checks nothing.
@@ -118,7 +118,7 @@ class _Document(Struct, forbid_unknown_fields=True):
     cpu: dict[str, int]
     model: dict[str, int]
     sources: dict[str, Text]
-    stated: list[Stated]
+    stated: list[StatedFigure]
     interface: Literal["block", "raw-nand"] = "block"
     ranges: dict[str, Range] = {}
     calibration: Calibration | None = None
@@ -144,7 +144,7 @@ class Profile:
     icount_shift: int
     model: Mapping[str, int]
     sources: Mapping[str, str]
-    stated: tuple[Stated, ...]
+    stated: tuple[StatedFigure, ...]
     ranges: Mapping[str, Range]
     calibration: Calibration | None
 
@@ -185,7 +185,7 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
             f"no device profile {name!r}{nearest(str(name), known)}: {path} does not exist",
             f"known: {', '.join(known)}",
         )
-    parsed = checked(read_toml(path, FORM)[1], _Document, str(path), FORM)
+    parsed = check_document(read_toml(path, FORM)[1], _Document, str(path), FORM)
     if parsed.name != path.stem:
         raise UseError(
             f"{path}: name is {parsed.name!r}, the file's name is {path.stem!r}",
@@ -365,7 +365,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedNumber:
     """A number of a profile, and what to try in its place.
 
     `values` are those that differ from `value` and that the device can have, the low one first;
@@ -390,7 +390,7 @@ def origin(source: str) -> Origin:
     return Origin.PRINTED
 
 
-def numbers(profile: Profile) -> list[Tried]:
+def numbers(profile: Profile) -> list[TriedNumber]:
     """Return all numbers of the profile's file, with what to try of those that may be wrong.
 
     These are the assumptions and the fitted number, by half and double, and what the profile states
@@ -403,21 +403,25 @@ def numbers(profile: Profile) -> list[Tried]:
     ]
 
 
-def _number(profile: Profile, key: str, value: int, source: str) -> Tried:
+def _number(profile: Profile, key: str, value: int, source: str) -> TriedNumber:
     found = origin(source)
     stated = profile.ranges.get(key)
     wanted: tuple[int, ...]
     if stated:
         wanted, why = (stated.low, stated.high), stated.source
     elif found not in (Origin.ASSUMPTION, Origin.FITTED):
-        return Tried(key, value, found, source, (), "")
+        return TriedNumber(key, value, found, source, (), "")
     else:
-        wanted, why = _around(key, value)
-    tried = tuple(new for new in dict.fromkeys(wanted) if new != value and _can(profile, key, new))
-    return Tried(key, value, found, source, tried, why if tried else "0 has no half and no double")
+        wanted, why = _neighbours(key, value)
+    tried = tuple(
+        new for new in dict.fromkeys(wanted) if new != value and _is_possible(profile, key, new)
+    )
+    return TriedNumber(
+        key, value, found, source, tried, why if tried else "0 has no half and no double"
+    )
 
 
-def _around(key: str, value: int) -> tuple[tuple[int, ...], str]:
+def _neighbours(key: str, value: int) -> tuple[tuple[int, ...], str]:
     limits = {**CPU_LIMITS, **LIMITS}[key]
     if limits == (0, 1):
         return (1 - value,), OTHER_VALUE
@@ -427,7 +431,7 @@ def _around(key: str, value: int) -> tuple[tuple[int, ...], str]:
     return (value // 2 // unit * unit, 2 * value), HALF_AND_DOUBLE
 
 
-def _can(profile: Profile, key: str, value: int) -> bool:
+def _is_possible(profile: Profile, key: str, value: int) -> bool:
     """Return whether a device can have the value, with all others as they are."""
     try:
         profile.changed({key: value}, profile.name)
@@ -443,7 +447,7 @@ EMULATED_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class Emulated:
+class EmulatedDisk:
     """A disk that QEMU emulates: `disk` is its name in the guest; `polls`: it has queues for it."""
 
     name: str
@@ -452,23 +456,23 @@ class Emulated:
     polls: bool = False
 
 
-EMULATED: Mapping[str, Emulated] = MappingProxyType(
+EMULATED: Mapping[str, EmulatedDisk] = MappingProxyType(
     {
         device.name: device
         for device in (
-            Emulated(
+            EmulatedDisk(
                 "qemu-nvme",
                 "nvme0n1",
                 "NVMe: a queue for each of two processors and one for polling, volatile cache",
                 polls=True,
             ),
-            Emulated(
+            EmulatedDisk(
                 "qemu-scsi",
                 "sda",
                 "SCSI disk behind a virtio adapter: a queue for each of two processors, volatile "
                 "cache",
             ),
-            Emulated(
+            EmulatedDisk(
                 "qemu-sd",
                 "mmcblk0",
                 "SD card on an SDHCI controller: one command at a time, no cache",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device.fit import KNOBS, Fitted, fit, measure_model, profile_text
+from jojlab.device.fit import KNOBS, FittedModel, fit, measure_model, profile_text
 from jojlab.device.measure import Effort, Probe
 from jojlab.device.profile import read_profile
 from jojlab.foundation.errors import MachineError, UseError
@@ -33,7 +33,7 @@ def test_a_figure_out_of_reach_is_told() -> None:
 
 def test_a_figure_is_unmet_that_is_missed_by_more_than_five_per_cent() -> None:
     """So little as the anchor of a calibration may be missed by is not asked of a benchmark."""
-    assert Fitted({}, {}, {"near": -0.04, "far": 0.06}).unmet == ["far"]
+    assert FittedModel({}, {}, {"near": -0.04, "far": 0.06}).unmet == ["far"]
 
 
 def test_a_fitted_profile_can_be_read_and_says_what_was_not_measured(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def refuse_outside(name: str, value: Value, where: str) -> None:
     if is_system_program(name, value):
         return
     if field.is_input and (path.is_absolute() or ".." in path.parts):
-        raise _outside(name, value, where)
+        raise _outside_error(name, value, where)
 
 
 def input_files(settings: Mapping[str, Value], folder: Path, where: str) -> dict[str, Path]:
@@ -84,7 +84,7 @@ def check_inputs(case: Case, where: str) -> None:
             continue  # of the command line
         folder = path.parents[len(PurePath(str(value)).parts) - 1]
         if not path.resolve().is_relative_to(folder.resolve()):
-            raise _outside(name, value, where)
+            raise _outside_error(name, value, where)
 
 
 def _check_recording(folder: Path, where: str) -> None:
@@ -93,7 +93,7 @@ def _check_recording(folder: Path, where: str) -> None:
     Recording.open(folder).refuse_sql(where)
 
 
-def _outside(name: str, value: Value, where: str) -> UseError:
+def _outside_error(name: str, value: Value, where: str) -> UseError:
     return UseError(
         f"{where}: {name} = {value!r} is not beneath the experiment's folder",
         f"copy the file there, or give it yourself: --set {name}=PATH",

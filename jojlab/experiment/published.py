@@ -27,11 +27,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jojlab.experiment.cases import Case
-from jojlab.foundation.document import checked
+from jojlab.foundation.document import check_document
 from jojlab.foundation.errors import UseError, refuse_unknown
 from jojlab.model.fields import field_named
 from jojlab.model.figures import FIGURES
-from jojlab.trace.shapes import Chart, Published, PublishedTable, selects
+from jojlab.trace.shapes import Chart, PublishedStatement, PublishedTable, selects
 
 SELECTORS = ("case", "against", "than")
 
@@ -40,8 +40,10 @@ def check_published(
     entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str
 ) -> None:
     """Check the entries; UseError naming file, entry and key."""
-    for place, entry in _numbered(entries, "published", where):
-        published = checked(entry, Published, place, "docs/experiments.md has the forms")
+    for place, entry in _number_entries(entries, "published", where):
+        published = check_document(
+            entry, PublishedStatement, place, "docs/experiments.md has the forms"
+        )
         if published.status != "missing":
             check_figure(published.figure, place)
         for name in SELECTORS:
@@ -56,10 +58,12 @@ def refuse_idle(
 ) -> None:
     """Raise UseError for a selector of checked entries that is about none of the cases: a slip."""
     known = [{**case.settings, "variant": case.variant} for case in cases]
-    of_tables = ((place, _selectors(entry)) for place, entry in _numbered(tables, "table", where))
+    of_tables = (
+        (place, _selectors(entry)) for place, entry in _number_entries(tables, "table", where)
+    )
     of_published = (
         (place, [(name, entry.get(name, {})) for name in ("case", "against")])
-        for place, entry in _numbered(published, "published", where)
+        for place, entry in _number_entries(published, "published", where)
         if entry.get("status") != "missing"
     )
     for place, selectors in (*of_published, *of_tables):
@@ -92,15 +96,15 @@ def check_selector(selector: Mapping[str, Any], variants: Sequence[str], place: 
 
 def check_tables(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
     """Check the entries; UseError naming file, entry and key."""
-    for place, entry in _numbered(entries, "table", where):
-        table = checked(entry, PublishedTable, place, "docs/experiments.md has the form")
+    for place, entry in _number_entries(entries, "table", where):
+        table = check_document(entry, PublishedTable, place, "docs/experiments.md has the form")
         for figure in {table.figure, *(each.figure or table.figure for each in table.columns)}:
             check_figure(figure, place)
         for name, selector in _selectors(entry):
             check_selector(selector, variants, f"{place}: {name}")
 
 
-def _numbered(
+def _number_entries(
     entries: Iterable[Mapping[str, Any]], kind: str, where: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for number, entry in enumerate(entries, 1):
@@ -117,8 +121,8 @@ def _selectors(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 def check_charts(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
     """Check the entries; UseError naming file, entry and key."""
-    for place, entry in _numbered(entries, "chart", where):
-        chart = checked(entry, Chart, place, "docs/experiments.md has the form")
+    for place, entry in _number_entries(entries, "chart", where):
+        chart = check_document(entry, Chart, place, "docs/experiments.md has the form")
         check_figure(chart.figure, place)
         axes = [axis for axis in (chart.groups, chart.bars, chart.panels) if axis]
         for axis in axes:

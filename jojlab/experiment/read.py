@@ -22,7 +22,7 @@ from jojlab.experiment.variants import (
     settle,
     workloads,
 )
-from jojlab.foundation.document import checked, read_toml
+from jojlab.foundation.document import check_document, read_toml
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.foundation.printable import nearest
@@ -105,12 +105,12 @@ class Experiment:
     # The cases of the file itself, of which [[published]] speaks; None: the experiment has no file.
     own: frozenset[Identity] | None = None
 
-    def expanded(self) -> Experiment:
+    def expand(self) -> Experiment:
         """Return the experiment with its cases, or raise UseError when none of them can be run."""
         if self.parts:
             # Among the cases of others, those of a part are named after it.
             named = (replace(part, prefix=f"{part.name}/") for part in self.parts)
-            parts = tuple(part.expanded() for part in named)
+            parts = tuple(part.expand() for part in named)
             return replace(self, parts=parts, cases=tuple(c for part in parts for c in part.cases))
         count = max(1, len(self.variants))
         for values in self.matrix.values():
@@ -192,14 +192,14 @@ def read(path: Path, settings: Sequence[str] = ()) -> Experiment:
         experiment = replace(
             experiment, parts=tuple(_with_own_cases(part) for part in experiment.parts)
         )
-    return apply(_with_own_cases(experiment), settings).expanded()
+    return apply(_with_own_cases(experiment), settings).expand()
 
 
 def _with_own_cases(experiment: Experiment) -> Experiment:
     """Remember the cases that what was published is about; UseError where it is about none."""
     if not (experiment.published or experiment.tables):
         return experiment
-    cases = experiment.expanded().cases
+    cases = experiment.expand().cases
     refuse_idle(experiment.published, experiment.tables, cases, experiment.where)
     return replace(experiment, own=frozenset(map(_identity, cases)))
 
@@ -220,7 +220,7 @@ def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Expe
     for key in DROPPED:
         if isinstance(table := document.get(key), dict):
             raise UseError(f"{where}: [{key}] is no table", _as_case(key, table))
-    parsed = checked(document, _Document, where, FORM)
+    parsed = check_document(document, _Document, where, FORM)
     if not parsed.question.strip():
         raise UseError(f"{where}: question is missing", 'begin the file with question = "..."')
     seeds, notes = _seeds(parsed.seed, parsed.seeds, where), tuple(parsed.notes)

@@ -47,7 +47,7 @@ def test_it_is_read_or_told(data: st.DataObject) -> None:
         del inner[place[-1]]
     try:
         asked = parse(document, "any", "", "any.toml")
-        for part in asked.expanded().parts or (asked.expanded(),):
+        for part in asked.expand().parts or (asked.expand(),):
             refuse_idle(part.published, part.tables, part.cases, part.where)
     except UseError as error:
         assert str(error).startswith("any.toml: ")

@@ -44,4 +44,4 @@ def test_kernels_that_arm64_cannot_have_are_refused() -> None:
     ):
         fixed: dict[str, Value] = {"machine": "arm64", "kernel": kernel}
         with pytest.raises(UseError, match=words):
-            plan(Experiment("asked", "What?", (1,), fixed, {}).expanded())
+            plan(Experiment("asked", "What?", (1,), fixed, {}).expand())

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from jojlab.experiment.cases import Case, expand
 from jojlab.experiment.input_files import refuse_outside
-from jojlab.foundation.document import checked
+from jojlab.foundation.document import check_document
 from jojlab.foundation.errors import UseError, refuse_unknown
 from jojlab.model.device_keys import with_dotted_keys
 from jojlab.model.field import Value
@@ -58,7 +58,7 @@ def read_variants(entries: Sequence[Mapping[str, Any]], where: str) -> tuple[Var
 
 
 def _read_variant(entry: Mapping[str, Any], place: str) -> Variant:
-    words = checked(entry, _Words, place, "docs/experiments.md has the form")
+    words = check_document(entry, _Words, place, "docs/experiments.md has the form")
     if not NAME.fullmatch(words.name):
         raise UseError(
             f"{place}: name cannot be {words.name!r}",

@@ -66,7 +66,7 @@ def read_toml(path: Path, form: str) -> tuple[str, dict[str, Any]]:
         raise UseError(f"{path}: not TOML: tables or lists are nested too deep", form) from error
 
 
-def checked(document: object, kind: type[Kind], where: str, form: str) -> Kind:
+def check_document(document: object, kind: type[Kind], where: str, form: str) -> Kind:
     """Return what `conform` makes of a document that somebody wrote; its errors as UseErrors."""
     try:
         return conform(document, kind, where)

@@ -27,7 +27,7 @@ Handler = Callable[[int, FrameType | None], Any] | signal.Handlers
 _DUCKDB_MESSAGE = "Query interrupted"
 
 
-class Signalled(KeyboardInterrupt):
+class SignalReceived(KeyboardInterrupt):
     """A signal asked to end, as Ctrl-C does; `rest` says what became of the work.
 
     `cause` is the number of the signal, or what it had raised, such as the KeyboardInterrupt of
@@ -38,7 +38,7 @@ class Signalled(KeyboardInterrupt):
 
     def __init__(self, cause: int | KeyboardInterrupt, rest: str = "", remedy: str = "") -> None:
         if isinstance(cause, KeyboardInterrupt):
-            number: int = cause.number if isinstance(cause, Signalled) else int(signal.SIGINT)
+            number: int = cause.number if isinstance(cause, SignalReceived) else int(signal.SIGINT)
         else:
             number = cause
         how = "interrupted" if number == signal.SIGINT else f"ended by {signal_name(number)}"
@@ -46,7 +46,7 @@ class Signalled(KeyboardInterrupt):
         self.remedy = remedy
         super().__init__(self.message)
         self.number: int = number
-        Signalled.last = number
+        SignalReceived.last = number
         self.exit_code = 128 + number  # as a shell reports it
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ def signal_name(number: int) -> str:
 
 
 def raise_at_signals() -> None:
-    """Have SIGTERM and SIGHUP raise Signalled from now on, as SIGINT raises KeyboardInterrupt."""
+    """Have SIGTERM and SIGHUP raise SignalReceived, as SIGINT raises KeyboardInterrupt."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup(1) has it
             signal.signal(number, _raise)
@@ -72,7 +72,7 @@ def _raise(number: int, _: FrameType | None) -> NoReturn:
     """Raise what a signal asks for, once: a second signal must not interrupt the clean-up."""
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    raise Signalled(number)
+    raise SignalReceived(number)
 
 
 class HeldSignal:
@@ -123,15 +123,15 @@ def held_signals() -> Iterator[HeldSignal]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise again what a signal raised while DuckDB computed: Signalled, or KeyboardInterrupt."""
-    before = Signalled.last
+    """Raise SignalReceived or KeyboardInterrupt again, which a signal raised as DuckDB computed."""
+    before = SignalReceived.last
     try:
         yield
     except RuntimeError as error:
         if str(error) != _DUCKDB_MESSAGE:
             raise
-        number = Signalled.last
-        raise Signalled(number) if number and number != before else KeyboardInterrupt from None
+        number = SignalReceived.last
+        raise SignalReceived(number) if number and number != before else KeyboardInterrupt from None
 
 
 @contextlib.contextmanager

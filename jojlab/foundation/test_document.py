@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from jojlab.foundation.document import Mismatch, checked, conform, read_toml
+from jojlab.foundation.document import Mismatch, check_document, conform, read_toml
 from jojlab.foundation.errors import UseError
 
 
@@ -51,7 +51,7 @@ def test_the_place_the_value_and_the_remedy_are_named(
     document: object, message: str, remedy: str
 ) -> None:
     with pytest.raises(UseError) as caught:
-        checked(document, Outer, "here", "README has the form")
+        check_document(document, Outer, "here", "README has the form")
     assert message in caught.value.message
     assert caught.value.message.startswith("here")
     assert remedy in caught.value.remedy

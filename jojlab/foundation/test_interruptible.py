@@ -8,14 +8,14 @@ from typing import NoReturn
 import duckdb
 import pytest
 
-from jojlab.foundation.signals import Signalled, interruptible
+from jojlab.foundation.signals import SignalReceived, interruptible
 
 # DuckDB looks for signals between its tasks: this one ends late in the query, or after it.
 QUERY = "SELECT count(*) FROM range(100_000_000) t(a) WHERE a % 7 = 3"
 
 
 def end(number: int, _: object) -> NoReturn:
-    raise Signalled(number)
+    raise SignalReceived(number)
 
 
 def raise_as_ctrl_c(_: int, __: object) -> NoReturn:
@@ -38,8 +38,8 @@ def test_a_signal_ends_a_query_as_itself(handler: signal.Handlers, number: int) 
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, own)
-        Signalled.last = 0
-    assert Signalled(ended.value).number == number
+        SignalReceived.last = 0
+    assert SignalReceived(ended.value).number == number
 
 
 def test_other_errors_stay() -> None:

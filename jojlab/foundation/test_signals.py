@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from jojlab.foundation.signals import ENDING, Signalled, held_signals
+from jojlab.foundation.signals import ENDING, SignalReceived, held_signals
 
 
 def _handlers() -> list[object]:
@@ -40,12 +40,12 @@ def test_the_first_of_two_signals_counts_and_its_own_handler_is_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def end(number: int, _: object) -> None:
-        raise Signalled(number)
+        raise SignalReceived(number)
 
-    monkeypatch.setattr(Signalled, "last", 0)
+    monkeypatch.setattr(SignalReceived, "last", 0)
     before = signal.signal(signal.SIGTERM, end)
     try:
-        with pytest.raises(Signalled) as raised, held_signals():
+        with pytest.raises(SignalReceived) as raised, held_signals():
             os.kill(os.getpid(), signal.SIGTERM)
             os.kill(os.getpid(), signal.SIGINT)
         assert raised.value.number == signal.SIGTERM

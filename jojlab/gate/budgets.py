@@ -16,7 +16,7 @@ from jojlab.analysis.commit.bill import BillLine, lines_of
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.experiment.published import check_selector
-from jojlab.foundation.document import checked, read_toml
+from jojlab.foundation.document import check_document, read_toml
 from jojlab.foundation.errors import UseError, unreadable, writable
 from jojlab.foundation.printable import nearest
 from jojlab.model.figures import FIGURES, Number, Unit
@@ -162,7 +162,7 @@ class Budgets:
 def read_budgets(path: Path) -> Budgets:
     """Read a file of budgets; UseError naming file, entry, value and remedy."""
     _, document = read_toml(path, FORM)
-    parsed = checked(document, _Document, str(path), FORM)
+    parsed = check_document(document, _Document, str(path), FORM)
     if not parsed.budget:
         raise UseError(f"{path}: no budget", f"write [[budget]]; {FORM}")
     budgets = tuple(
@@ -207,16 +207,16 @@ class AcceptedCase(msgspec.Struct, frozen=True):
     lines: list[BillLine]
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class AcceptedBill(msgspec.Struct, frozen=True):
     """The cases by their names, and the hash of the image that measured them."""
 
     image: str
     cases: dict[str, AcceptedCase]
 
 
-def accept(summary: RunSummary) -> Accepted:
+def accept(summary: RunSummary) -> AcceptedBill:
     """Return what a run says of its cases."""
-    return Accepted(
+    return AcceptedBill(
         str(summary.fingerprint.get("image", "")),
         {
             case.case_id: AcceptedCase(
@@ -228,7 +228,7 @@ def accept(summary: RunSummary) -> Accepted:
     )
 
 
-def read_accepted(path: Path) -> Accepted | None:
+def read_accepted(path: Path) -> AcceptedBill | None:
     """Return the accepted bill, None where none is kept; UseError for one that cannot be read."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -238,10 +238,10 @@ def read_accepted(path: Path) -> Accepted | None:
         raise unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
         raise UseError(f"{path}: not JSON: {error}", "joj gate --accept writes it again") from error
-    return checked(document, Accepted, str(path), "joj gate --accept writes it again")
+    return check_document(document, AcceptedBill, str(path), "joj gate --accept writes it again")
 
 
-def write_accepted(path: Path, accepted: Accepted) -> None:
+def write_accepted(path: Path, accepted: AcceptedBill) -> None:
     """Keep an accepted bill; MachineError where that cannot be written."""
     text = json.dumps(msgspec.to_builtins(accepted), indent=1, sort_keys=True, ensure_ascii=False)
     with writable(path, "make room"):

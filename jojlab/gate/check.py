@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from jojlab.analysis.commit.bill import LineDelta, grown, lines_of, per_row
+from jojlab.analysis.commit.bill import LineDelta, grown_lines, lines_of, per_row
 from jojlab.analysis.run.durability import Durability
 from jojlab.analysis.run.risks import broken_states
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.gate.budgets import (
     ROW_FIGURES,
-    Accepted,
+    AcceptedBill,
     AcceptedCase,
     Budget,
     Limit,
@@ -62,7 +62,7 @@ class LimitVerdict:
 
 
 def check(
-    summary: RunSummary, budgets: Sequence[Budget], accepted: Accepted | None
+    summary: RunSummary, budgets: Sequence[Budget], accepted: AcceptedBill | None
 ) -> tuple[LimitVerdict, ...]:
     """Return the verdicts, in the order of budgets, cases and limits.
 
@@ -80,7 +80,7 @@ def check(
     )
 
 
-def guarded(budgets: Iterable[Budget], settings: Mapping[str, Any]) -> bool:
+def needs_power_cuts(budgets: Iterable[Budget], settings: Mapping[str, Any]) -> bool:
     """Return whether a guarantee is asked of a case, so that its power must be cut."""
     return any(
         limit.guarantee for each in budgets if each.chooses(settings) for limit in each.limits
@@ -157,7 +157,7 @@ def _lines(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> tupl
     if limit.name in ROW_FIGURES:
         now = per_row(now, rows_of(case.case))
         old = per_row(old, rows_of(before.settings) or 1) if old and before else None
-    return grown(limit.figure, now, old)
+    return grown_lines(limit.figure, now, old)
 
 
 def _setting_changes(

@@ -41,7 +41,7 @@ class Tables:
     section_bytes: int = 1 << 20
 
 
-class Watched(NamedTuple):
+class WatchedBuffer(NamedTuple):
     """A buffer of the kernel by its address; several may have one name."""
 
     name: str
@@ -132,7 +132,7 @@ def source_hash() -> str:
 
 
 def arguments(
-    cache: Cache, core: Core, machine: Machine, watched: Sequence[Watched] = ()
+    cache: Cache, core: Core, machine: Machine, watched: Sequence[WatchedBuffer] = ()
 ) -> list[str]:
     """Return QEMU's words for the model of a core; the counts go to COUNTS, where QEMU runs."""
     marks = machine.handout_address + HANDOUT_BYTES - _MARKS_BYTES

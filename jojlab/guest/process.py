@@ -169,7 +169,7 @@ class Guest:
 
     def error(self, message: str, *, final: bool = False) -> GuestError:
         """Return a GuestError with the end of the console, and of what QEMU complained about."""
-        tail = [*_up_to_panic(_tail(self._folder / CONSOLE)), *_tail(self._folder / _STDERR)]
+        tail = [*_cut_after_panic(_tail(self._folder / CONSOLE)), *_tail(self._folder / _STDERR)]
         return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]), final=final)
 
     @contextlib.asynccontextmanager
@@ -299,7 +299,7 @@ def _kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _up_to_panic(lines: list[str]) -> list[str]:
+def _cut_after_panic(lines: list[str]) -> list[str]:
     """Without the call trace after a kernel panic, which would hide what led to it."""
     panics = [number for number, line in enumerate(lines) if "Kernel panic" in line]
     return lines[: panics[0] + 1] if panics else lines

@@ -6,10 +6,10 @@ run.py has the other machine, which runs in real time.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 
+from jojlab.foundation.cache import sha256
 from jojlab.foundation.tools import need_tool
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
@@ -123,10 +123,10 @@ def command(
     """Return the whole command: paused at first, with a console file and a QMP connection."""
     backend = memory.backend(machine.whole_memory_mib)
     words = arguments(machine, backend, str(image.kernel), str(image.initramfs))
-    return watched(words, console, qmp_descriptor, machine.architecture)
+    return add_control(words, console, qmp_descriptor, machine.architecture)
 
 
-def watched(
+def add_control(
     command: list[str], console: str, qmp_descriptor: int, architecture: Architecture = X86_64
 ) -> list[str]:
     """Return the program and its arguments, with what every machine has so that we can steer it."""
@@ -141,13 +141,11 @@ def watched(
 
 def machine_key(image: Image, machine: Machine) -> str:
     """Return the hash of all that a snapshot depends on: equal keys give equal snapshots."""
-    return _hash([image.fingerprint, _COUNT, *arguments(machine, "MEMORY", "KERNEL", "INITRAMFS")])
+    return hash_words(
+        [image.fingerprint, _COUNT, *arguments(machine, "MEMORY", "KERNEL", "INITRAMFS")]
+    )
 
 
-def run_key(image: Image, machine: Machine) -> str:
-    """Return the hash of all that a run depends on but what the guest is given."""
-    return _hash([machine_key(image, machine), *ONE_THREAD_AT_A_TIME])
-
-
-def _hash(parts: list[str]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+def hash_words(words: list[str]) -> str:
+    """Return one hash of all the words."""
+    return sha256(json.dumps(words).encode())

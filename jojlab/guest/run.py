@@ -34,9 +34,9 @@ from jojlab.guest.memory import (
     next_larger,
     refuse_small_host,
 )
-from jojlab.guest.memory_model import COUNTS, Core, Watched, counts_of
+from jojlab.guest.memory_model import COUNTS, Core, WatchedBuffer, counts_of
 from jojlab.guest.process import CONSOLE, start
-from jojlab.guest.snapshot import MEMORY, STATE, DamagedSnapshotError, checked, snapshot
+from jojlab.guest.snapshot import MEMORY, STATE, DamagedSnapshotError, check_snapshot, snapshot
 
 # A snapshot that is damaged is made anew; a disk that damages each would have that go on for ever.
 DAMAGED_LIMIT = 3
@@ -51,7 +51,7 @@ def run_by_virtual_clock(
     timeout_s: float,
     tell: Callable[[str], None],
     core: Core | None = None,
-    watched: tuple[Watched, ...] = (),
+    watched: tuple[WatchedBuffer, ...] = (),
 ) -> dict[str, bytes]:
     """Run the guest, and return the files that it hands out, by name; with a `core` also what the
     model of its memory counted, as COUNTS, and of the `watched` buffers apart.
@@ -72,7 +72,7 @@ def run_by_virtual_clock(
         patience_s = timeout_s * machine.memory_mib / SIZES_MIB[0]
         beside = memory_model.arguments(cache, core, machine, watched) if core else []
         try:
-            with checked(cache, saved), cache.work_dir() as work:
+            with check_snapshot(cache, saved), cache.work_dir() as work:
                 return asyncio.run(
                     _restore_and_run(image, machine, saved, guest_input, work, patience_s, beside)
                 )
@@ -90,9 +90,9 @@ def run_by_virtual_clock(
             machine = replace(machine, memory_mib=larger)
 
 
-def basis(image: Image, machine: Machine) -> str:
+def run_key(image: Image, machine: Machine) -> str:
     """Return the hash of all that a guest's files depend on beside its input."""
-    return qemu.run_key(image, machine)
+    return qemu.hash_words([qemu.machine_key(image, machine), *qemu.ONE_THREAD_AT_A_TIME])
 
 
 async def _restore_and_run(
@@ -189,7 +189,7 @@ async def _boot_and_run(
 ) -> dict[str, bytes]:
     ours, theirs = socket.socketpair()
     machine = wall_arguments(device, str(image.kernel), str(image.initramfs))
-    command = qemu.watched([*machine, *guest_input.write(work)], CONSOLE, theirs.fileno())
+    command = qemu.add_control([*machine, *guest_input.write(work)], CONSOLE, theirs.fileno())
     async with start(command, ours, theirs, work) as guest:
         await guest.run_until_stop(timeout_s)
         return await handout.collect(guest, _WALL_HANDOUT_ADDRESS, HANDOUT_BYTES)

@@ -70,7 +70,7 @@ SHA256 = "sha256"
 
 
 def snapshot(cache: Cache, image: Image, machine: Machine) -> Path:
-    """Return the folder with the saved guest, made by booting once; see `checked`.
+    """Return the folder with the saved guest, made by booting once; see `check_snapshot`.
 
     Raises GuestError when the guest does not come up, MachineError when it cannot be started or the
     image is damaged.
@@ -89,7 +89,7 @@ def snapshot(cache: Cache, image: Image, machine: Machine) -> Path:
 
 
 @contextlib.contextmanager
-def checked(cache: Cache, saved: Path) -> Iterator[None]:
+def check_snapshot(cache: Cache, saved: Path) -> Iterator[None]:
     """Hash the files of a snapshot while the block uses it, which waits for a guest.
 
     Drops a damaged one and raises DamagedSnapshotError, whatever came of the block.

@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_run_with_more_memory(
 
     monkeypatch.setattr(run, "_restore_and_run", restore)
     monkeypatch.setattr(run, "snapshot", lambda *_: tmp_path / "state")
-    monkeypatch.setattr(run, "checked", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(run, "check_snapshot", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(run, "available_bytes", lambda: 1 << 40)
     assert run_smallest(tmp_path) == {"table": b"x"}
     assert tried == [1024, 2048, 4096]

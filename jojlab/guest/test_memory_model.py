@@ -10,7 +10,7 @@ import pytest
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import GuestError
 from jojlab.guest.machine import Machine
-from jojlab.guest.memory_model import CORES, Watched, arguments, counts_of, plugin
+from jojlab.guest.memory_model import CORES, WatchedBuffer, arguments, counts_of, plugin
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_sizes_make_sets_that_are_powers_of_two(own: Cache, name: str) -> None:
 
 
 def test_qemu_gets_the_buffers_that_are_watched(own: Cache) -> None:
-    watched = (Watched("sbuf", 0xFFFFC90000A5D000, 129024),)
+    watched = (WatchedBuffer("sbuf", 0xFFFFC90000A5D000, 129024),)
     word = arguments(own, CORES["arm11"], Machine(1, 512), watched)[1]
     assert ",buffer=sbuf:0xffffc90000a5d000:129024,out=" in word
 

@@ -17,7 +17,7 @@ from jojlab.guest.snapshot import (
     DamagedSnapshotError,
     _digest,
     begin_count,
-    checked,
+    check_snapshot,
 )
 
 HEADER = b"\x05\x0ctimer/icount\0\0\0\x01"
@@ -58,11 +58,11 @@ def test_a_damaged_one_is_dropped_whatever_its_guest_did(tmp_path: Path) -> None
     for name in (MEMORY, STATE):
         (folder / name).write_bytes(name.encode())
     (folder / SHA256).write_text(_digest(folder))
-    with checked(cache, folder):
+    with check_snapshot(cache, folder):
         pass
-    with pytest.raises(GuestError, match="panicked"), checked(cache, folder):
+    with pytest.raises(GuestError, match="panicked"), check_snapshot(cache, folder):
         raise GuestError("the guest panicked")
     (folder / STATE).write_bytes(b"another")
-    with pytest.raises(DamagedSnapshotError), checked(cache, folder):
+    with pytest.raises(DamagedSnapshotError), check_snapshot(cache, folder):
         raise GuestError("the guest panicked")
     assert not folder.exists()

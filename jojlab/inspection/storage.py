@@ -90,9 +90,9 @@ def read_mounts(table: str) -> Iterator[Mount]:
         major, _, minor = fields[2].partition(":")
         options = dict.fromkeys([*fields[5].split(","), *kinds[2].split(",")])
         yield Mount(
-            Path(_unescaped(fields[4])),
+            Path(_unescape(fields[4])),
             kinds[0],
-            _unescaped(kinds[1]),
+            _unescape(kinds[1]),
             tuple(options),
             (int(major), int(minor)),
         )
@@ -172,7 +172,7 @@ def _wear(device: Path) -> str | None:
     return None
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """Return a field of mountinfo without its octal escapes: blank, tab, newline, backslash."""
     return re.sub(r"\\([0-7]{3})", lambda each: chr(int(each[1], 8)), text)
 

@@ -17,8 +17,8 @@ from jojlab.foundation.errors import MachineError, UseError, unreadable
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import MOST_INPUT_BYTES, GuestInput, Machine, WallMachine
 from jojlab.guest.memory import memory_mib
-from jojlab.guest.memory_model import Core, Watched, source_hash
-from jojlab.guest.run import basis
+from jojlab.guest.memory_model import Core, WatchedBuffer, source_hash
+from jojlab.guest.run import run_key
 from jojlab.lab.tree import pack
 from jojlab.model.architecture import X86_64, Architecture
 
@@ -135,7 +135,7 @@ class Job:
     # The core whose caches and TLBs are modelled beside it.
     core: Core | None = None
     # Buffers of the kernel whose accesses that model counts.
-    watched: tuple[Watched, ...] = ()
+    watched: tuple[WatchedBuffer, ...] = ()
 
     @property
     def key(self) -> str:
@@ -144,7 +144,7 @@ class Job:
             return ""
         inputs = {each.name: each.identity for each in self.inputs}
         texts = [self.record.decode(), self.afterwards.decode()]
-        parts: list[object] = [basis(self.image, self.machine), *texts, inputs]
+        parts: list[object] = [run_key(self.image, self.machine), *texts, inputs]
         if self.core:
             parts += [asdict(self.core.tables), source_hash(), list(self.watched), FOLDED]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

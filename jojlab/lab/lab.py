@@ -16,7 +16,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError
 from jojlab.foundation.signals import held_signals
 from jojlab.lab.job import Job, Options
-from jojlab.lab.outcome import Failed, Outcome, failure, is_transient
+from jojlab.lab.outcome import FailedJob, Outcome, failure, is_transient
 from jojlab.trace.checksums import program
 
 _DEFAULT = Options()
@@ -50,7 +50,7 @@ class Lab:
 
     def run(
         self, jobs: Sequence[Job], progress: JobProgress
-    ) -> Generator[tuple[int, Outcome | Failed], None, None]:
+    ) -> Generator[tuple[int, Outcome | FailedJob], None, None]:
         """Run every job, and yield its number and what came of it, in the order in which they end.
 
         When it is closed, or fails, the jobs that wait are dropped and the guests of this machine
@@ -69,7 +69,7 @@ class Lab:
 
     def _execute(
         self, jobs: Sequence[Job], numbers: Sequence[int], progress: JobProgress
-    ) -> Generator[tuple[int, Outcome | Failed], None, None]:
+    ) -> Generator[tuple[int, Outcome | FailedJob], None, None]:
         """Run the jobs of these numbers by the executor.
 
         What takes a while and needs no outcome is done while the guests run: images are hashed,
@@ -98,7 +98,7 @@ class Lab:
     def run_one(self, job: Job) -> Outcome:
         """Run one job; raises what it failed by."""
         [(_, outcome)] = self.run([job], JobProgress())
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, FailedJob):
             raise outcome.error
         return outcome
 
@@ -117,19 +117,19 @@ class Lab:
         files = self.cache.lookup(key)
         return Outcome(files, from_cache=True) if files is not None else None
 
-    def _outcome_of_future(self, job: Job, future: Future[dict[str, bytes]]) -> Outcome | Failed:
+    def _outcome_of_future(self, job: Job, future: Future[dict[str, bytes]]) -> Outcome | FailedJob:
         try:
             files = future.result()
             if key := job.key:
                 self.cache.store(key, files)
         except (JojError, OSError) as error:
-            return Failed(error)
+            return FailedJob(error)
         except Exception as error:
             if not self.options.cluster:
                 raise
             # What Dask raises where a worker lacks a package, or dies of a job again and again.
             what = f"the cluster failed: {type(error).__name__}: {error}"
-            return Failed(MachineError(what, "install the same jojlab on every worker"))
+            return FailedJob(MachineError(what, "install the same jojlab on every worker"))
         return Outcome(files)
 
 

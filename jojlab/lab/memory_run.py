@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 
 from jojlab.foundation.errors import MachineError
-from jojlab.guest.memory_model import COUNTS, Core, Watched
+from jojlab.guest.memory_model import COUNTS, Core, WatchedBuffer
 from jojlab.lab.job import FOLDED, Job, Kind, canonical
 from jojlab.lab.outcome import Outcome
 from jojlab.trace.memory_counts import CountedPart, CountedRun, Counts
@@ -33,13 +33,13 @@ def modelled_job(case: Job, plain: Outcome, core: Core) -> Job:
     return replace(case, core=core, afterwards=afterwards, watched=_buffers(plain))
 
 
-def _buffers(plain: Outcome) -> tuple[Watched, ...]:
+def _buffers(plain: Outcome) -> tuple[WatchedBuffer, ...]:
     import pyarrow.parquet as pq  # here, as it takes a while to load
 
     rows = pq.read_table(io.BytesIO(plain.files[Kind.CASE.answer])).to_pylist()
     [configuration] = [row["value"] for row in rows if row["key"] == "configuration"]
     return tuple(
-        Watched(each["name"], int(each["address"], 16), each["length_bytes"])
+        WatchedBuffer(each["name"], int(each["address"], 16), each["length_bytes"])
         for each in json.loads(configuration).get("buffers", ())
     )
 

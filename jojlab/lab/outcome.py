@@ -113,7 +113,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedJob:
     """A job that failed, and harmed no other."""
 
     error: Exception

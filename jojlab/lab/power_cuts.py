@@ -155,7 +155,7 @@ def write_disk_images(files: Mapping[str, bytes], folder: Path) -> list[Path]:
     return [folder / _disk(number) for number in range(len(states.disk_bytes))]
 
 
-def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_answers(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the answers of all parts of one job as one; a state that two found counts once.
 
     Raises MachineError when the parts are not of one and the same run.

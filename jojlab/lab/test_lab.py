@@ -20,7 +20,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import GuestError, MachineError
 from jojlab.lab.job import Job, Kind, Options, record_of, virtual
 from jojlab.lab.lab import JobProgress, Lab
-from jojlab.lab.outcome import Failed, Outcome
+from jojlab.lab.outcome import FailedJob, Outcome
 from tests.images import unbootable_image
 
 FILES = {"manifest.parquet": b"table"}
@@ -74,7 +74,7 @@ def test_a_guest_that_does_not_start_is_tried_twice_and_harms_no_other(lab: Lab)
     lab.cache.store(jobs[1].key, FILES)
     outcomes = dict(lab.run(jobs, heard))
     assert outcomes[1] == Outcome(FILES, from_cache=True)
-    assert isinstance(outcomes[0], Failed)
+    assert isinstance(outcomes[0], FailedJob)
     assert outcomes[0].why.startswith("QEMU")
     assert [number for number, _ in heard.retried] == [0]
     assert [stage for number, stage in heard.stages if number == 0] == ["snapshot", "done"] * 2

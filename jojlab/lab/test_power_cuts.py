@@ -10,7 +10,12 @@ import pytest
 from jojlab.foundation.cache import sha256
 from jojlab.foundation.errors import MachineError
 from jojlab.lab.job import Kind
-from jojlab.lab.power_cuts import add_native_verdicts, add_smallest_cuts, merged, run_of_complaints
+from jojlab.lab.power_cuts import (
+    add_native_verdicts,
+    add_smallest_cuts,
+    merge_answers,
+    run_of_complaints,
+)
 from jojlab.trace.power_cuts import NATIVE, PowerCuts
 
 
@@ -39,7 +44,7 @@ OTHER = part(1, 2, state(6, "subset", "0c", "lost"), state(8, "second", "0b"))
 
 
 def test_a_state_that_two_guests_found_counts_once() -> None:
-    found = merged([FIRST, OTHER])
+    found = merge_answers([FIRST, OTHER])
     assert [each["hash"] for each in found["states"]] == ["0b", "0c", "0a"]
     assert (found["boundary_states"], found["sampled_states"]) == (1, 2)
     # Each guest made the five draws of the run; one and two of recoveries.
@@ -52,12 +57,12 @@ def test_a_state_that_two_guests_found_counts_once() -> None:
 
 def test_one_content_is_two_states_where_more_was_promised() -> None:
     later = part(1, 0, state(8, "subset", "0b", "lost", promises=4))
-    assert merged([FIRST, later])["outcomes"] == {"kept": 2, "lost": 1}
+    assert merge_answers([FIRST, later])["outcomes"] == {"kept": 2, "lost": 1}
 
 
 def test_parts_of_two_runs_are_refused() -> None:
     with pytest.raises(MachineError, match="differ in tables"):
-        merged([FIRST, {**OTHER, "tables": {"files.parquet": "other"}}])
+        merge_answers([FIRST, {**OTHER, "tables": {"files.parquet": "other"}}])
 
 
 def test_verdicts_of_user_mode_linux_say_so_and_count() -> None:
@@ -67,7 +72,7 @@ def test_verdicts_of_user_mode_linux_say_so_and_count() -> None:
     found = {"states": states, "second_draws": 2}
     draws = msgspec.json.decode(guest[name])["draws"]
     add_native_verdicts(guest, {name: msgspec.json.encode(found)})
-    whole = merged([msgspec.json.decode(guest[name])])
+    whole = merge_answers([msgspec.json.decode(guest[name])])
     assert [each.get("judge") for each in whole["states"]] == [None, NATIVE, NATIVE]
     assert whole["outcomes"] == {"kept": 2, "lost": 1}
     assert (whole["boundary_states"], whole["sampled_states"]) == (1, 2)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from jojlab.foundation.errors import WRONG_USE, JojError, MachineError, UseError
 from jojlab.foundation.places import BUILD_AGENT
-from jojlab.foundation.signals import Handler, Signalled, handled_signals, relayed_signals
+from jojlab.foundation.signals import Handler, SignalReceived, handled_signals, relayed_signals
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def run_agent(
 ) -> None:
     """Run one case in a place; its tables are in the folder `output` then.
 
-    Raises UseError or MachineError in the agent's words, and Signalled when asked to end.
+    Raises UseError or MachineError in the agent's words, and SignalReceived when asked to end.
     """
     command = [str(agent), "bench", place.option, str(place.path), "--output", str(output)]
     command += ["--parent", str(os.getpid())]
@@ -72,7 +72,7 @@ def run_agent(
         messages.seek(0)
         words = messages.read().replace("joj-agent: ", "").strip()
         if relay.number:
-            raise Signalled(relay.number)
+            raise SignalReceived(relay.number)
         if process.returncode:
             raise _error(process.returncode, words)
     if words:

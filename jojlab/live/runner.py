@@ -22,7 +22,7 @@ from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache, sha256_file
 from jojlab.foundation.errors import JojError, MachineError, UseError
 from jojlab.foundation.places import agent_path
-from jojlab.foundation.signals import Signalled
+from jojlab.foundation.signals import SignalReceived
 from jojlab.live.agent import LivePlace, run_agent
 from jojlab.model.field import Field, FieldKind, Value
 from jojlab.model.fields import BY_NAME, FIELDS
@@ -92,7 +92,7 @@ class Bench:
 def run_bench(bench: Bench, out: Path, progress: RunProgress) -> RunFolder:
     """Run the workload once for each seed, into the new run folder `out`.
 
-    Raises UseError or MachineError when it cannot be run, and Signalled when asked to end.
+    Raises UseError or MachineError when it cannot be run, and SignalReceived when asked to end.
     """
     agent = agent_path()
     was_there = out.exists()
@@ -112,9 +112,9 @@ def run_bench(bench: Bench, out: Path, progress: RunProgress) -> RunFolder:
         for seed in bench.seeds:
             on_stage = partial(progress.stage, CASE_ID, seed)
             _add_run(run, agent, LivePlace(bench.directory), CASE_ID, seed, on_stage)
-            progress.finished(Step(CASE_ID, seed))
+            progress.note_finished(Step(CASE_ID, seed))
     except KeyboardInterrupt as error:
-        ended = Signalled(error)
+        ended = SignalReceived(error)
         _end_early(run, was_there, ended.message)
         raise ended from None
     except JojError as error:
@@ -186,7 +186,7 @@ def run_experiment(
     """Run every case that can be run, for every seed, into the run folder `out`.
 
     A case that fails is marked, and does not keep others from running. An interrupted run is taken
-    up again. Raises UseError for a wrong case, and Signalled when asked to end.
+    up again. Raises UseError for a wrong case, and SignalReceived when asked to end.
     """
     agent = agent_path()
     run = RunFolder.create(
@@ -205,9 +205,11 @@ def run_experiment(
             for seed in experiment.seeds:
                 for case in experiment.cases:
                     if not case.skip:
-                        progress.finished(_step(run, agent, place, case.case_id, seed, progress))
+                        progress.note_finished(
+                            _step(run, agent, place, case.case_id, seed, progress)
+                        )
         except KeyboardInterrupt as error:
-            raise Signalled(error) from None
+            raise SignalReceived(error) from None
     return run
 
 

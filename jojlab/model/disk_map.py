@@ -25,7 +25,7 @@ class Fact:
     # Of the stretch's first byte in the file.
     offset_bytes: int | None = None
 
-    def at(self, length_bytes: int) -> Fact:
+    def shift(self, length_bytes: int) -> Fact:
         """Return what is said of a place so far into the stretch."""
         if self.offset_bytes is None or not length_bytes:
             return self
@@ -53,7 +53,7 @@ class Stretches:
             return None
         begin = self._begins[index]
         length, fact = self.facts[begin]
-        return fact.at(position - begin) if position < begin + length else None
+        return fact.shift(position - begin) if position < begin + length else None
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class DatabaseNames:
         return self._names[path]
 
 
-class Attached:
+class AttachedDatabases:
     """The databases of one connection beside its main one."""
 
     def __init__(self, names: DatabaseNames, may_attach: bool) -> None:

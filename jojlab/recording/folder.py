@@ -155,7 +155,9 @@ class ImportCounts(msgspec.Struct):
     notes: list[str]
 
 
-def imported(form: str, files: Sequence[Path], folder: Path, *options: str) -> ImportCounts | int:
+def import_files(
+    form: str, files: Sequence[Path], folder: Path, *options: str
+) -> ImportCounts | int:
     """Import files into a new folder; return the counts, or the exit code of a failed agent."""
     command = [str(agent_path()), "import", "--output", str(folder), *options]
     command += ["--", form, *map(str, files)]
@@ -169,7 +171,7 @@ def import_trace(
     form: str, files: Sequence[Path], folder: Path, *options: str, as_json: bool
 ) -> int:
     """Import files of a form into a new folder; print the counts; return the exit code."""
-    counts = imported(form, files, folder, *options)
+    counts = import_files(form, files, folder, *options)
     if isinstance(counts, int):
         return counts
     if as_json:

@@ -80,18 +80,18 @@ class Descriptors:
         """Note that a thread was made now: from here on its table is its own."""
         self._table(thread_id)
 
-    def at(self, thread_id: int, descriptor: int | None) -> OpenFile | None:
+    def file_at(self, thread_id: int, descriptor: int | None) -> OpenFile | None:
         """Return the file that was opened under a number; None where no recorded open made it."""
         return None if descriptor is None else self._table(thread_id).files.get(descriptor)
 
-    def opened(self, row: Row, path: str, flags: int) -> OpenFile:
+    def note_open(self, row: Row, path: str, flags: int) -> OpenFile:
         """Note that a call has opened a file."""
         file = OpenFile(self._made, path, flags)
         self._made += 1
         self._put(row["thread_id"], row["result"], file, closes=bool(flags & os.O_CLOEXEC))
         return file
 
-    def open_before(self, row: Row) -> OpenFile:
+    def note_open_before(self, row: Row) -> OpenFile:
         """Note a descriptor that was there at the beginning: a row of the table `descriptors`."""
         file = OpenFile(self._made, row["target"], row["flags"], row["position_bytes"])
         self._made += 1
@@ -208,7 +208,7 @@ _LOOKS = {
 
 
 @dataclass
-class Exported:
+class ExportCounts:
     """The share of a recording that a script has: lines written; calls that need none, as the
     numbers and offsets of other lines carry them (dup, lseek); and calls that it cannot express, by
     name. Calls about pipes, sockets and devices that were open before are of these. Files that were
@@ -221,7 +221,7 @@ class Exported:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def write(recording: Recording, stream: BinaryIO) -> Exported:
+def write(recording: Recording, stream: BinaryIO) -> ExportCounts:
     """Write a recording as a script, and count what it lacks; UseError for one of SQL."""
     if recording.has_statements:
         raise UseError(f"{recording.folder}: a recording of SQL", "use --format sql")
@@ -245,20 +245,20 @@ class _Script:
         }
         # Files that were open before, of which the script has no line yet.
         self._unopened = {
-            self._descriptors.open_before(row).number
+            self._descriptors.note_open_before(row).number
             for row in recording.rows("descriptors")
             if _is_file(row["target"])
         }
         # Where the script's own position in an open file is.
         self._told: dict[int, int] = {}
-        self.exported = Exported()
+        self.exported = ExportCounts()
 
-    def write(self, stream: BinaryIO) -> Exported:
+    def write(self, stream: BinaryIO) -> ExportCounts:
         begin_ns: int | None = None
         for row in self._recording.rows("calls"):
             begin_ns = row["begin_ns"] if begin_ns is None else begin_ns
             before = self.exported.lines
-            was_open = self._descriptors.at(row["thread_id"], row["descriptor"]) is not None
+            was_open = self._descriptors.file_at(row["thread_id"], row["descriptor"]) is not None
             for text in self._lines(row):
                 microseconds = max(0, row["begin_ns"] - begin_ns) // 1000
                 stream.write(b"%d %d %s\n" % (row["thread_id"] + 1, microseconds, text))
@@ -285,22 +285,22 @@ class _Script:
             yield from self._look(row, failed=failed)
         elif name == "newfstatat" or name in _BY_DESCRIPTOR:
             number = row["directory"] if name == "newfstatat" else row["descriptor"]
-            if file := self._descriptors.at(row["thread_id"], number):
-                yield from self._opened_before(file)
+            if file := self._descriptors.file_at(row["thread_id"], number):
+                yield from self._open_before_line(file)
                 call = b"fstat" if name == "newfstatat" else name.encode()
                 yield b"%s %d %d" % (call, _number(file), -1 if failed else 0)
         elif name in _READS | _PREADS | _WRITES | _PWRITES:
-            if file := self._descriptors.at(row["thread_id"], row["descriptor"]):
-                yield from self._opened_before(file)
+            if file := self._descriptors.file_at(row["thread_id"], row["descriptor"]):
+                yield from self._open_before_line(file)
                 yield from self._move(row, file, failed=failed)
         elif not failed:
             if name == "lseek":
                 self._seek(row)
             for file in self._descriptors.apply(row):
-                yield from self._opened_before(file)
+                yield from self._open_before_line(file)
                 yield b"close %d" % _number(file)
 
-    def _opened_before(self, file: OpenFile) -> Iterator[bytes]:
+    def _open_before_line(self, file: OpenFile) -> Iterator[bytes]:
         """Yield the line of a file that was open before, when it is first used."""
         if file.number in self._unopened:
             self._unopened.remove(file.number)
@@ -318,7 +318,7 @@ class _Script:
         number = -1
         if not failed:
             # Whether the script has it or not: later calls are about it.
-            file = self._descriptors.opened(row, row["path"] or "", flags)
+            file = self._descriptors.note_open(row, row["path"] or "", flags)
             number = _number(file) if quoted else -1
             if quoted is None:
                 self._descriptors.apply({**row, "name": "close", "descriptor": row["result"]})
@@ -359,7 +359,7 @@ class _Script:
             yield b"p%s %d %d %d" % (call, _number(file), offset, count)
 
     def _seek(self, row: Row) -> None:
-        if file := self._descriptors.at(row["thread_id"], row["descriptor"]):
+        if file := self._descriptors.file_at(row["thread_id"], row["descriptor"]):
             file.position = row["result"]
 
     def _path(self, path_id: int | None) -> bytes | None:

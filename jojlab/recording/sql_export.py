@@ -63,13 +63,13 @@ class _Ends:
             [time for time, _ in ordered], list(accumulate((last for _, last in ordered), max))
         )
 
-    def before(self, time: int) -> int:
+    def count_before(self, time: int) -> int:
         """Return statements that had ended before a time."""
         at = bisect_left(self.times, time)
         return self.statements[at - 1] if at else 0
 
 
-def followed(
+def find_followers(
     units: Sequence[Sequence[RecordedUnit]], files: Sequence[frozenset[str]]
 ) -> Iterator[tuple[int, RecordedUnit, list[tuple[int, int]]]]:
     """Yield the script and unit of each that follows others, with the scripts of those and how many
@@ -95,7 +95,7 @@ def followed(
             after = []
             for other in others:
                 of_other = commits[other] if unit.committed_ns is None else ends[other]
-                count = of_other.before(begin)
+                count = of_other.count_before(begin)
                 if count > known[other]:
                     known[other] = count
                     after.append((other, count))
@@ -165,7 +165,9 @@ def write(recording: Recording, folder: Path) -> ScriptCounts:
         raise UseError(f"{recording.folder}: no statement on a file", "record another program")
     new_folder(folder)
     files = [f"transaction-{number:03}{SUFFIX}" for number in range(len(scripts))]
-    for number, unit, after in followed([it.units for it in scripts], [it.files for it in scripts]):
+    for number, unit, after in find_followers(
+        [it.units for it in scripts], [it.files for it in scripts]
+    ):
         scripts[number].script.follow(unit.line, [(files[other], count) for other, count in after])
     for name, it in zip(files, scripts, strict=True):
         it.script.write(folder / name)

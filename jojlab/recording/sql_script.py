@@ -18,7 +18,7 @@ from typing import TextIO
 from jojlab.foundation.errors import UseError
 from jojlab.recording import sql_settings as pragmas
 from jojlab.recording import sql_text
-from jojlab.recording.attached import Attached, DatabaseNames
+from jojlab.recording.attached import AttachedDatabases, DatabaseNames
 
 SUFFIX = ".sql"
 _LINE_BREAKS = str.maketrans({"\r": " ", "\n": " "})
@@ -116,7 +116,7 @@ class SqlScript:
         self._head.append(f"--! database {database}")
         self._lines: list[str] = []
         self._counts = counts
-        self._attached = Attached(names, may_attach=bool(connection))
+        self._attached = AttachedDatabases(names, may_attach=bool(connection))
         self._wait_us = 0
         # Lines that come before others.
         self._after: dict[int, list[str]] = {}

@@ -75,7 +75,7 @@ class HandMadeRecording:
         return Recording.open(folder)
 
 
-def script(recording: HandMadeRecording, folder: Path) -> tuple[list[str], mobigen.Exported]:
+def script(recording: HandMadeRecording, folder: Path) -> tuple[list[str], mobigen.ExportCounts]:
     stream = io.BytesIO()
     exported = mobigen.write(recording.write(folder), stream)
     return stream.getvalue().decode().splitlines(), exported

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-from jojlab.recording.sql_export import RecordedUnit, followed, lock_times
+from jojlab.recording.sql_export import RecordedUnit, find_followers, lock_times
 
 A, B = frozenset({"a.db"}), frozenset({"b.db"})
 
@@ -16,14 +16,16 @@ def test_a_transaction_follows_the_commits_before_its_own() -> None:
     one = [unit(0, 0, 10, 9), unit(1, 40, 50, 49)]
     # It waited for the lock from 5 on, and committed after the first.
     two = [unit(0, 5, 30, 25), unit(1, 30, 35)]
-    found = [(script, each.first, after) for script, each, after in followed([one, two], [A, A])]
+    found = [
+        (script, each.first, after) for script, each, after in find_followers([one, two], [A, A])
+    ]
     assert found == [(0, 1, [(1, 2)]), (1, 0, [(0, 1)])]
-    assert not list(followed([one, two], [A, B]))
+    assert not list(find_followers([one, two], [A, B]))
 
 
 def test_readers_are_in_no_order_among_themselves() -> None:
     readers = [[unit(0, 0, 10)], [unit(0, 20, 30)]]
-    assert not list(followed(readers, [A, A]))
+    assert not list(find_followers(readers, [A, A]))
 
 
 def test_no_order_goes_in_a_circle() -> None:
@@ -42,7 +44,7 @@ def test_no_order_goes_in_a_circle() -> None:
              for n, it in enumerate(own)]
             for own in scripts
         ]  # fmt: skip
-        waits = {(s, it.first): after for s, it, after in followed(scripts, [A, A, A])}
+        waits = {(s, it.first): after for s, it, after in find_followers(scripts, [A, A, A])}
         made = [0, 0, 0]
         while made != [len(own) for own in scripts]:
             ready = [

@@ -103,7 +103,7 @@ def _case_lines(result: Answer) -> list[RankedLine]:
         return _live_lines(result, result.case.live)
     return [
         (0, _cost(result)),
-        (2, _apart(result.case)),
+        (2, _apart_words(result.case)),
         (1, _where(result)),
         (1, _reads_and_discards(result)),
         (3, _time(result)),
@@ -140,7 +140,7 @@ def _idle_lines(case: CaseSummary, live: LiveTrace) -> Iterator[RankedLine]:
     apart = f" but in {' and '.join(others)}" if others else ""
     seen = f"of {subject} was seen on these disks in {duration(live.traced_ns)}"
     yield 0, f"No commit and no sync{apart} {seen}."
-    read = live.watched.read_bytes
+    read = live.program_io.read_bytes
     yield 0, _handed_bytes(case, live) + (f" {size(read)} was read." if read else "")
     yield 1, _owners(live, subject)
 
@@ -177,7 +177,7 @@ def _p99(median: Mapping[str, Number]) -> str:
 
 def _handed_bytes(case: CaseSummary, live: LiveTrace) -> str:
     """Say what became of the bytes that the program gave to write calls."""
-    given, sent = live.write_bytes, live.watched.write_bytes
+    given, sent = live.write_bytes, live.program_io.write_bytes
     words = f"Write calls gave {size(given)}, the device got {size(sent)}"
     if not sent or sent < given:
         return f"{words} meanwhile."
@@ -202,7 +202,7 @@ def _owners(live: LiveTrace, subject: str) -> str:
         parts.append(f"{'w' if others else 'W'}hose {size(unknown)} are is not known")
     # Of a trace without a command the kernel's count may begin after the rows.
     counted = live.counted_bytes
-    if counted is not None and counted >= live.watched.write_bytes + others + unknown:
+    if counted is not None and counted >= live.program_io.write_bytes + others + unknown:
         parts.append(f"the kernel counted {size(counted)} in all")
     if live.lifetime_bytes is not None:
         parts.append(f"the disk itself {size(live.lifetime_bytes)}, in steps of 500 KiB")
@@ -232,7 +232,7 @@ def _sends(result: Answer) -> str:
     return "moves" if result.read_share >= _TOLD_READS else "sends"
 
 
-def _apart(case: CaseSummary) -> str:
+def _apart_words(case: CaseSummary) -> str:
     """Say what transactions there were beside commits; empty where there were none."""
     parts = [
         f"{each.transactions:,} {apart_kind(each)} "

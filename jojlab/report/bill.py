@@ -15,7 +15,7 @@ from rich.table import Table
 from jojlab.analysis.commit.bill import CLASSES, Bill, BillRow, Total, class_shares
 from jojlab.analysis.commit.flash_life import CYCLES, years
 from jojlab.analysis.commit.statement_costs import StatementCost, StatementCosts
-from jojlab.analysis.figures.throughput import Apart
+from jojlab.analysis.figures.throughput import ApartTransactions
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import plural, printable
 from jojlab.model.figures import CAUSED
@@ -24,7 +24,7 @@ from jojlab.report.overview import case_title, name_of
 from jojlab.report.shared import text
 from jojlab.report.shared.console import left, new_table, print_table, right
 from jojlab.report.shared.short_answer import duration, percent
-from jojlab.report.shared.template import Cell, Noted, Section, case_anchor, case_ids
+from jojlab.report.shared.template import Cell, NotedCell, Section, case_anchor, case_ids
 
 
 def deferred_words(bill: Bill) -> str:
@@ -42,7 +42,7 @@ def deferred_words(bill: Bill) -> str:
     )
 
 
-def apart_words(apart: Iterable[Apart]) -> str:
+def apart_words(apart: Iterable[ApartTransactions]) -> str:
     """Say what transactions there were beside commits; empty where there were none."""
     parts = [
         f"{text.integer(each.transactions, 'transaction')} "
@@ -52,13 +52,13 @@ def apart_words(apart: Iterable[Apart]) -> str:
     return f"beside the commits: {'; '.join(parts)}" if parts else ""
 
 
-def _latency_words(each: Apart) -> str:
+def _latency_words(each: ApartTransactions) -> str:
     if each.transactions == 1:
         return text.duration(each.latency_ns_p50)
     return f"p50 {text.duration(each.latency_ns_p50)}, p99 {text.duration(each.latency_ns_p99)}"
 
 
-def apart_kind(each: Apart) -> str:
+def apart_kind(each: ApartTransactions) -> str:
     """Return what became of transactions that are no commits."""
     if each.kind == "rollback":
         return "was rolled back" if each.transactions == 1 else "were rolled back"
@@ -91,7 +91,9 @@ def program_sentence(program: Mapping[str, Any]) -> str:
     return f"{name}{end}: {words or 'no call that makes anything durable'}{after}"
 
 
-def no_bill(programs: Mapping[int, Mapping[str, Any]], apart: Iterable[Apart] = ()) -> str:
+def no_bill(
+    programs: Mapping[int, Mapping[str, Any]], apart: Iterable[ApartTransactions] = ()
+) -> str:
     """Say why a case has no bill, by its programs of each seed and what is no commit."""
     why = "; ".join(filter(None, (*map(program_sentence, programs.values()), apart_words(apart))))
     return "no bill: no commit was measured, so that there is none to divide by" + (
@@ -255,7 +257,7 @@ def _class_table(summary: RunSummary) -> dict[str, Any]:
             now, later = found.get(("commit", name)), found.get(("deferred", name))
             small = f"+ {_class_cell(name, later)}" if later else ""
             value = (now.requests if name == "flush" else now.bytes) if now else 0
-            cells.append(Noted(_class_cell(name, now), small, value=value))
+            cells.append(NotedCell(_class_cell(name, now), small, value=value))
         rows.append([name_of(summary, case), *cells])
     heads = ["flushes" if name == "flush" else f"{name}, KiB" for name in classes]
     columns = [case_title(summary), *heads]

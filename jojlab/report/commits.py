@@ -11,12 +11,12 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.commit.story import Call, CommitTrace, Moved, StoryEvent, TracedRun, story
+from jojlab.analysis.commit.story import Call, CommitTrace, OwnerBytes, StoryEvent, TracedRun, story
 from jojlab.analysis.run.answer import TimeShares, answer, time_shares
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report import case_charts
 from jojlab.report.shared import text, vega
-from jojlab.report.shared.template import Cell, Noted, Section, Specs
+from jojlab.report.shared.template import Cell, NotedCell, Section, Specs
 from jojlab.report.shared.vega import COLOURS, Datasets, Rows
 
 # The changes of a file (requests.reason), as they are told after its name.
@@ -164,7 +164,7 @@ def _kinds_of_blocks(event: StoryEvent) -> str:
     return f" ({kinds}{copied})" if kinds else ""
 
 
-def _moved_owner(moved: Moved) -> str:
+def _moved_owner(moved: OwnerBytes) -> str:
     name = re.sub("^/", "", moved.file) if moved.file else moved.block_type
     return f"{text.size(moved.bytes)} of {name}"
 
@@ -214,7 +214,7 @@ def _cells(runs: list[TracedRun]) -> list[Cell]:
     )
     return [
         ", ".join(mark for mark in marks if mark) if not flush else "flush",
-        "" if flush else Noted(first.block_type, several + first.block_subtype),
+        "" if flush else NotedCell(first.block_type, several + first.block_subtype),
         first.file,
         first.cause,
         "" if flush else text.kib(sum(run.length_bytes for run in runs)),

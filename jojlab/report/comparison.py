@@ -161,7 +161,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
                 text.figure(change.figure, change.new),
                 text.change(change.change),
                 "[dim]within the seeds' spread[/dim]" if change.is_within_spread else "",
-                escape(_moved_by(change.steps)),
+                escape(_move_words(change.steps)),
             )
         console.print(table)
     for found in comparison.durability_changes:
@@ -191,7 +191,7 @@ def _last(name: str) -> str:
     return re.sub(r"^(mkfs_package_versions|modules_sha256|tools_sha256)\.", "", name)
 
 
-def _moved_by(steps: Sequence[Move]) -> str:
+def _move_words(steps: Sequence[Move]) -> str:
     """Say of each step that moved a figure by how much, and by which parts or one of which."""
     words = []
     for step in steps:

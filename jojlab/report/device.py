@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from jojlab.campaign.device_studies import Effect, Sensitivity
-from jojlab.device.profile import INTERFACES, Origin, Profile, Tried
+from jojlab.device.profile import INTERFACES, Origin, Profile, TriedNumber
 from jojlab.foundation.errors import writable
 from jojlab.foundation.lazy import alt
 from jojlab.report.shared import vega
@@ -27,7 +27,7 @@ def print_device(
 ) -> None:
     """Print parameters in two columns, or one per line with its source; then the figures."""
     console.print(f"[bold]{escape(profile.name)}[/bold]  {escape(profile.title)}")
-    console.print(_with_sources(profile) if sources else _in_columns(profile, console.width))
+    console.print(_source_table(profile) if sources else _parameter_columns(profile, console.width))
     numbers = right("model", "stated", "off by")
     table = new_table(*left("figure"), *numbers, *left("meaning; source of the stated figure"))
     stated = {row.figure: row for row in profile.stated}
@@ -43,7 +43,7 @@ def print_device(
     console.print(table)
 
 
-def _in_columns(profile: Profile, width: int) -> Table:
+def _parameter_columns(profile: Profile, width: int) -> Table:
     """Two columns of parameters; one where two would be cut."""
     rows = [
         (name, f"{value:,}") for name, value in profile.model.items() if _is_told(profile, name)
@@ -56,7 +56,7 @@ def _in_columns(profile: Profile, width: int) -> Table:
     return table
 
 
-def _with_sources(profile: Profile) -> Table:
+def _source_table(profile: Profile) -> Table:
     table = new_table(*left(""), *right(""), *left(""), has_header=False)
     for name, value in profile.model.items():
         if _is_told(profile, name):
@@ -168,7 +168,8 @@ def _page(result: Sensitivity, profile: Profile, picture: str, command: str) -> 
         _origins(result),
         f"![What each number moves]({picture})",
         _effects(result),
-        "The phase of the kernel's timers alone moves a figure by up to 1 %. " + _unmoved(result),
+        "The phase of the kernel's timers alone moves a figure by up to 1 %. "
+        + _unmoved_words(result),
         "## Where every number is from",
         _sources(result),
     ]
@@ -183,7 +184,7 @@ def _origins(result: Sensitivity) -> str:
     return "\n".join(rows)
 
 
-def _moves(result: Sensitivity, number: Tried) -> bool:
+def _moves(result: Sensitivity, number: TriedNumber) -> bool:
     return result.largest(number.key) >= 0.01
 
 
@@ -208,7 +209,7 @@ def _change(effect: Effect) -> str:
     return f"{effect.change:+.1%}" if abs(effect.change) >= 0.0005 else "0"
 
 
-def _unmoved(result: Sensitivity) -> str:
+def _unmoved_words(result: Sensitivity) -> str:
     still = [
         f"`{number.key}`" for number in result.numbers_by_effect() if not _moves(result, number)
     ]

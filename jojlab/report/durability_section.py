@@ -24,7 +24,7 @@ from jojlab.report.durability import (
     worst_sentence,
 )
 from jojlab.report.shared import text
-from jojlab.report.shared.template import Cell, Noted, Section, case_ids
+from jojlab.report.shared.template import Cell, NotedCell, Section, case_ids
 from jojlab.trace.power_cuts import OUTCOMES
 
 # Of Okabe and Ito, as the charts' (shared/vega.py); harm also stands below the line.
@@ -76,7 +76,7 @@ def _row(case: CaseSummary) -> list[Cell]:
         return [case.label, manuals, NOT_TESTED, *(["–"] * (1 + len(OUTCOMES)))]
     verdict = "proven unsafe" if result.is_unsafe else "not refuted"
     counts = [f"{result.outcomes[name]:,}" for name in OUTCOMES]
-    noted = Noted(verdict, contradiction(case), "risk")
+    noted = NotedCell(verdict, contradiction(case), "risk")
     return [case.label, manuals, noted, f"{result.states:,}", *counts]
 
 

@@ -20,7 +20,7 @@ from jojlab.report import durability, hazards
 from jojlab.report.answer import answer_lines
 from jojlab.report.overview import overview_table
 from jojlab.report.shared import text, vega
-from jojlab.report.shared.template import Cell, Noted, Section, Specs
+from jojlab.report.shared.template import Cell, NotedCell, Section, Specs
 from jojlab.report.shared.vega import Datasets, Rows
 from jojlab.report.statements import (
     case_words,
@@ -307,7 +307,7 @@ def table_rows(tables: Iterable[ComparedTable]) -> list[dict[str, Any]]:
         rows: list[list[Cell]] = []
         for group in table.groups:
             for place, row in enumerate(group.rows):
-                first = Noted(group.name, group.note) if place == 0 else ""
+                first = NotedCell(group.name, group.note) if place == 0 else ""
                 rows.append([first, row.name])
                 for cell in row.cells:
                     rows[-1] += [
@@ -354,18 +354,18 @@ def _statement_row(row: Sequence[Statement]) -> list[Cell]:
     first = row[0]
     mark = "anchor: the profile is fitted to this" if first.anchor else ""
     return [
-        Noted(title(first), "\n".join(filter(None, (first.note, first.source)))),
-        Noted(published_value(first), mark),
-        *(Noted(result_words(each), failures(each)) for each in row),
+        NotedCell(title(first), "\n".join(filter(None, (first.note, first.source)))),
+        NotedCell(published_value(first), mark),
+        *(NotedCell(result_words(each), failures(each)) for each in row),
         reasons(row),
     ]
 
 
 def _bound(result: Statement) -> list[Cell]:
     return [
-        Noted(title(result), result.note),
+        NotedCell(title(result), result.note),
         statement_verdict(result),
-        Noted(failures(result), f"Why: {result.reason}" if result.reason else ""),
+        NotedCell(failures(result), f"Why: {result.reason}" if result.reason else ""),
         result.source,
     ]
 
@@ -378,10 +378,10 @@ def _value(result: Statement, point: Point, *, is_first: bool) -> list[Cell]:
     explained = f"Why ours differs: {result.reason}" if result.reason else ""
     lines = [result.note, explained] if is_first else []
     return [
-        Noted(title(result), "\n".join(filter(None, lines))),
+        NotedCell(title(result), "\n".join(filter(None, lines))),
         case_words(point),
         result.source,
-        Noted(published_value(result), mark),
+        NotedCell(published_value(result), mark),
         measured_value(result, point),
         error(point),
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.report import case_charts
-from jojlab.report.overview import at_risk, case_title, name_of, with_spread
+from jojlab.report.overview import case_title, name_of, risk_note, spread_cell
 from jojlab.report.shared import text, vega
 from jojlab.report.shared.template import Section, Specs, case_ids
 from jojlab.report.shared.vega import COLOURS, Datasets, Rows
@@ -113,13 +113,13 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
             "sync_calls_per_commit": "sync calls/commit",
         }
     rows = [
-        [name_of(summary, case), *(with_spread(case, n) for n in columns)]
+        [name_of(summary, case), *(spread_cell(case, n) for n in columns)]
         for case in summary.measured
     ]
     return Section.render(
         "throughput",
         "throughput",
-        at_risk=at_risk(summary),
+        at_risk=risk_note(summary),
         has_checkpoints=_checkpoints(summary),
         columns=[case_title(summary), *columns.values()],
         rows=rows,
@@ -147,7 +147,7 @@ def latency_section(summary: RunSummary, run: str, specs: Specs) -> Section:
     rows = [
         [
             name_of(summary, case),
-            *(with_spread(case, f"latency_ns_{name}") for name in names),
+            *(spread_cell(case, f"latency_ns_{name}") for name in names),
             *([text.duration(case.figures.median["commit_latency_ns_p50"])] if sql else []),
         ]
         for case in summary.measured
@@ -156,7 +156,7 @@ def latency_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         "latency",
         "latency",
         cases=len(summary.measured) if many else 0,
-        at_risk=at_risk(summary, "Dashed, in the histograms hatched"),
+        at_risk=risk_note(summary, "Dashed, in the histograms hatched"),
         has_checkpoints=_checkpoints(summary),
         columns=[case_title(summary), *names.values(), *(["COMMIT alone, p50"] if sql else [])],
         rows=rows,

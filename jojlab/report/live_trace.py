@@ -76,9 +76,9 @@ def _process_rows(live: LiveTrace, subject: str) -> list[list[str]]:
     ]  # fmt: skip
     rows = [(each.process, each) for each in watched[:_MOST_PROCESSES]]
     if further := watched[_MOST_PROCESSES:]:
-        rows.append((f"{len(further)} more", ProcessIo.added(further)))
+        rows.append((f"{len(further)} more", ProcessIo.total(further)))
     if len(watched) != 1:
-        rows.insert(0, (f"{subject}, in all", live.watched))
+        rows.insert(0, (f"{subject}, in all", live.program_io))
     rows.append(("the tracer" if subject == EVERYBODY else "other processes", live.others))
     rows.append(("not known whose", live.unknown))
     return [

@@ -12,7 +12,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.model.figures import FIGURES
 from jojlab.report import durability, hazards
 from jojlab.report.shared import text
-from jojlab.report.shared.template import Cell, Noted, Section, case_anchor, case_ids, render
+from jojlab.report.shared.template import Cell, NotedCell, Section, case_anchor, case_ids, render
 
 # The figures that a case's row always has, where some case has them: column title, figure.
 _FEW = (
@@ -56,7 +56,7 @@ class CaseTable(NamedTuple):
 
     titles: tuple[str, ...]
     heads: tuple[str, ...]
-    rows: tuple[tuple[CaseSummary, tuple[str, ...], tuple[Noted, ...]], ...]
+    rows: tuple[tuple[CaseSummary, tuple[str, ...], tuple[NotedCell, ...]], ...]
 
 
 def case_table(summary: RunSummary) -> CaseTable:
@@ -70,13 +70,13 @@ def case_table(summary: RunSummary) -> CaseTable:
     rows = []
     for case in summary.cases:
         values = part.values(case.case_id, case.case) if part and titles else (case.label,)
-        cells = [_few(figure, case) for _, figure in columns]
+        cells = [_short_figure(figure, case) for _, figure in columns]
         if is_timed:
             own = times.get(case.case_id)
             shown = "–" if own is None else text.digits(own, _DIGITS)
-            cells.insert(2, Noted(shown, "", value=own))
+            cells.insert(2, NotedCell(shown, "", value=own))
         if not case.figures.seeds and cells:
-            cells[0] = Noted(case.status, "")
+            cells[0] = NotedCell(case.status, "")
         rows.append((case, values, tuple(cells)))
     heads = [title for title, _ in columns]
     if is_timed:
@@ -85,16 +85,16 @@ def case_table(summary: RunSummary) -> CaseTable:
     return CaseTable(titles or ("case",), tuple(heads), tuple(rows))
 
 
-def _few(figure: str, case: CaseSummary) -> Noted:
+def _short_figure(figure: str, case: CaseSummary) -> NotedCell:
     """Return a figure in three digits; bytes in KiB, which the column's title says."""
     value = case.figures.median.get(figure)
     if value is None:
-        return Noted("–", "")
+        return NotedCell("–", "")
     if FIGURES[figure].unit == "ns":
         shown = text.duration(value, _DIGITS)
     else:
         shown = text.digits(value / (1024 if figure == "bytes_per_commit" else 1), _DIGITS)
-    return Noted(shown, "", value=value)
+    return NotedCell(shown, "", value=value)
 
 
 def case_title(summary: RunSummary) -> str:
@@ -188,8 +188,10 @@ def overview(summary: RunSummary, run: str) -> Section:
     for case, values, cells in found.rows:
         link = case_anchor(case.case_id) if case.bill else ""
         small = "\n".join(filter(None, (summary.partial(case), hazards.risk_mark(case))))
-        first = Noted(values[0], small, "risk", link=link)
-        power_cuts = Noted(durability.outcome_words(case), durability.contradiction(case), "risk")
+        first = NotedCell(values[0], small, "risk", link=link)
+        power_cuts = NotedCell(
+            durability.outcome_words(case), durability.contradiction(case), "risk"
+        )
         rows.append([first, *values[1:], power_cuts, *cells])
     return Section.render(
         "overview",
@@ -215,13 +217,15 @@ def overview_table(summary: RunSummary) -> dict[str, Any]:
     rows: list[list[Cell]] = []
     for case in summary.cases:
         if case.figures.seeds:
-            cells: list[Cell] = [with_spread(case, figure) for _, figure in columns]
+            cells: list[Cell] = [spread_cell(case, figure) for _, figure in columns]
         else:
             cells = [case.status, *(["–"] * (len(columns) - 1))]
-        power_cuts = Noted(durability.outcome_words(case), durability.contradiction(case), "risk")
+        power_cuts = NotedCell(
+            durability.outcome_words(case), durability.contradiction(case), "risk"
+        )
         name = [summary.partial(case), hazards.risk_mark(case)]
         link = case_anchor(case.case_id) if case.bill and not summary.is_composed else ""
-        shown = Noted(case.label, "\n".join(filter(None, name)), "risk", link=link)
+        shown = NotedCell(case.label, "\n".join(filter(None, name)), "risk", link=link)
         rows.append([shown, power_cuts, *cells])
     titles = [case_title(summary), "durability", *(title for title, _ in columns)]
     return {"columns": titles, "rows": rows, "ids": case_ids(summary.cases)}
@@ -230,21 +234,21 @@ def overview_table(summary: RunSummary) -> dict[str, Any]:
 def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
     """Return the first cell of a case's row: its name, and below it what must be known of it."""
     marks = [summary.partial(case), durability.case_mark(case)]
-    return Noted(case.label, "\n".join(filter(None, marks)), "risk")
+    return NotedCell(case.label, "\n".join(filter(None, marks)), "risk")
 
 
-def at_risk(summary: RunSummary, style: str = "Hatched") -> str:
+def risk_note(summary: RunSummary, style: str = "Hatched") -> str:
     """Return what a chart's note says of the cases that are marked so; nothing where none is."""
     if not any(durability.risk(case) for case in summary.measured):
         return ""
     return f" {style}: at risk; the table shows the risk below the name."
 
 
-def with_spread(case: CaseSummary, figure: str) -> Cell:
+def spread_cell(case: CaseSummary, figure: str) -> Cell:
     """Return a figure of a case, and below it the smallest and largest of its seeds."""
     if figure not in case.figures.median:
         return "–"
-    return Noted(
+    return NotedCell(
         text.figure(figure, case.figures.median[figure]),
         text.spread(figure, case.figures.spread[figure]).strip("[]"),
         value=case.figures.median[figure],

@@ -77,7 +77,7 @@ class ShownProgress(RunProgress):
         self.stage(step.case_id, step.seed, "")
         self._console.print(f"{name} is tried again: {step.failure}", markup=False)
 
-    def finished(self, step: Step) -> None:
+    def note_finished(self, step: Step) -> None:
         """Count a step, and print it unless it was there or came from the cache."""
         name = f"{step.case_id}, seed {step.seed}"
         self.stage(step.case_id, step.seed, "")
@@ -129,7 +129,7 @@ class ShownBenchProgress(RunProgress):
             words = _STAGES.get(stage, stage)
             self.status.update(escape(f"[{self._done + 1}/{self._seeds}] seed {seed} {words}"))
 
-    def finished(self, step: Step) -> None:
+    def note_finished(self, step: Step) -> None:
         """Count a run that is done."""
         self._done += 1
         if not self._console.is_terminal:

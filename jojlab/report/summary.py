@@ -28,7 +28,7 @@ from jojlab.report.overview import CaseTable, case_table, case_title, overview_c
 from jojlab.report.shared import text
 from jojlab.report.shared.console import left, new_table, print_some, print_wide_table, right
 from jojlab.report.shared.short_answer import print_answer
-from jojlab.report.shared.template import Noted
+from jojlab.report.shared.template import NotedCell
 from jojlab.report.statements import print_statements, print_tables
 
 _TITLE = 16  # letters of a column's title in one line
@@ -107,7 +107,7 @@ def _print_cases(console: Console, summary: RunSummary) -> None:
 def _table_of_cases(
     summary: RunSummary,
     table_of_cases: CaseTable,
-    rows: Sequence[tuple[CaseSummary, tuple[str, ...], tuple[Noted, ...]]],
+    rows: Sequence[tuple[CaseSummary, tuple[str, ...], tuple[NotedCell, ...]]],
     *,
     is_named: bool,
 ) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jojlab.analysis.commit.statement_costs import StatementCost, StatementCosts
-from jojlab.analysis.figures.throughput import Apart
+from jojlab.analysis.figures.throughput import ApartTransactions
 from jojlab.report.bill import apart_words, dearest_statement, no_bill, program_sentence
 
 ENDED = {
@@ -40,7 +40,10 @@ def test_a_case_without_a_bill_says_how_its_program_ended() -> None:
 
 
 def test_one_latency_apart_is_no_percentile() -> None:
-    one, three = Apart("rollback", 1, 4000, 4000), Apart("read-only", 3, 1000, 2000)
+    one, three = (
+        ApartTransactions("rollback", 1, 4000, 4000),
+        ApartTransactions("read-only", 3, 1000, 2000),
+    )
     assert apart_words([one, three]) == (
         "beside the commits: 1 transaction was rolled back (4.000 µs); "
         "3 transactions changed nothing (p50 1.000 µs, p99 2.000 µs)"

@@ -14,9 +14,9 @@ def test_every_case_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
         watcher.stage("ext4-wal", 1, "run")
         watcher.stage("ext4-wal", 1, "done")
         watcher.again(Step("ext4-wal", 1, failure="it [died]"))
-        watcher.finished(Step("ext4-wal", 1))
-        watcher.finished(Step("ext4-wal", 2, cached=True))
-        watcher.finished(Step("f2fs-[wal]", 1, failure="it [hung]"))
+        watcher.note_finished(Step("ext4-wal", 1))
+        watcher.note_finished(Step("ext4-wal", 2, cached=True))
+        watcher.note_finished(Step("f2fs-[wal]", 1, failure="it [hung]"))
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()
@@ -32,9 +32,9 @@ def test_every_case_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_run_that_is_taken_up_again_goes_on_counting(capsys: pytest.CaptureFixture[str]) -> None:
     with run_progress("What?", 3) as watcher:
-        watcher.finished(Step("ext4-wal", 1, is_there=True))
-        watcher.finished(Step("ext4-wal", 2, cached=True))
-        watcher.finished(Step("ext4-wal", 3))
+        watcher.note_finished(Step("ext4-wal", 1, is_there=True))
+        watcher.note_finished(Step("ext4-wal", 2, cached=True))
+        watcher.note_finished(Step("ext4-wal", 3))
     lines = capsys.readouterr().err.splitlines()
     assert lines[1] == "[3/3] ext4-wal, seed 3"
     assert lines[2].startswith("3 captures (1 from the cache, 1 there before) in ")
@@ -55,5 +55,5 @@ def test_the_running_cases_are_named() -> None:
         watcher.stage("a", 1, "run")
         watcher.stage("b", 1, "done")
         assert watcher.bar.tasks[0].description == "a, seed 1"
-        watcher.finished(Step("a", 1, failure="it died"))
+        watcher.note_finished(Step("a", 1, failure="it died"))
         assert watcher.bar.tasks[0].description == ""

@@ -7,10 +7,10 @@ schema's columns and types, with no null where the schema allows none; that is i
 where there are no checksums, as of a tracing cut short, are the rows decoded to be checked, some at
 a time.
 
-`Captured` is a capture among others: the keys that name it there, and its files, which are not read
-before somebody asks. `capture_hash` is of what the tables say, not of how Parquet stores it: row
-groups, compression, dictionaries and chunks do not matter; every value, null, name, type and the
-order of rows do. Paths, times of files and the wall clock of the host are no part of a table.
+`NamedCapture` is a capture among others: the keys that name it there, and its files, which are not
+read before somebody asks. `capture_hash` is of what the tables say, not of how Parquet stores it:
+row groups, compression, dictionaries and chunks do not matter; every value, null, name, type and
+the order of rows do. Paths, times of files and the wall clock of the host are no part of a table.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def _manifest(path: Path, content: pa.Table) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Captured:
+class NamedCapture:
     """A capture among others, with the keys that name it there."""
 
     run: str

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jojlab.foundation.cache import Cache, Sources, sha256
 from jojlab.foundation.errors import DataError
-from jojlab.trace.capture import Captured
+from jojlab.trace.capture import NamedCapture
 from jojlab.trace.checksums import LARGE_BYTES, files_of, program
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ Answer = TypeVar("Answer")
 class Dataset:
     """The captures of one run or several, in the order of the runs' cases, then of their seeds."""
 
-    captured: tuple[Captured, ...]
+    captured: tuple[NamedCapture, ...]
 
     @classmethod
     def from_runs(cls, *runs: RunFolder) -> Dataset:
         """Return all captures of `runs`; raises DataError when there is none."""
         captured = tuple(
-            Captured(
+            NamedCapture(
                 run.path.name,
                 f"{run.path.name}/{entry.case_id}" if len(runs) > 1 else entry.case_id,
                 seed,
@@ -99,7 +99,7 @@ class Dataset:
         return Engine(self.captured)
 
 
-def _file_hashes(cache: Cache, capture: Captured) -> dict[str, str]:
+def _file_hashes(cache: Cache, capture: NamedCapture) -> dict[str, str]:
     """Return the hash of every file by its path in the capture, or raise OSError when one is gone.
 
     Those of a large capture are kept, so that a known answer does not read gigabytes; what computes

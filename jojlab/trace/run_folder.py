@@ -128,14 +128,14 @@ class RunFolder:
         run = cls(path, dict(experiment), list(seeds), entries, dict(fingerprint))
         run._check_case_ids()
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            return run._taken_up(power_cuts)
+            return run._existing_run(power_cuts)
         with writable(path, _ROOM):
             (path / "captures").mkdir(parents=True, exist_ok=True)
             (path / "experiment.toml").write_text(experiment_toml, encoding="utf-8")
         run.save()
         return run
 
-    def _taken_up(self, power_cuts: bool) -> RunFolder:
+    def _existing_run(self, power_cuts: bool) -> RunFolder:
         """Return the run that is there already if it is this one, cut short; else a UseError."""
         if not (self.path / "run.json").exists():
             what = "something else is already there"
@@ -152,7 +152,7 @@ class RunFolder:
             raise UseError(f"{self.path}: {what} is already there", "name a new folder with --out")
         for entry in there.cases:
             for capture in entry.captures:
-                there._inside(capture.folder)
+                there._resolve_inside(capture.folder)
             if entry.status == "failed":
                 entry.status, entry.reason = "pending", ""
         return there
@@ -225,7 +225,7 @@ class RunFolder:
             with writable(self.path, _ROOM):
                 shutil.rmtree(partial, ignore_errors=True)
                 # A run that was killed may have come so far and not have told so in run.json.
-                shutil.rmtree(self._inside(folder.as_posix()), ignore_errors=True)
+                shutil.rmtree(self._resolve_inside(folder.as_posix()), ignore_errors=True)
                 partial.mkdir(parents=True)
                 for table in TABLES:
                     source = tables / f"{table}.parquet"
@@ -253,8 +253,10 @@ class RunFolder:
         """
         entry = self.case(case_id)
         place = Path(folder_name(case_id)) / f"seed-{seed}"
-        folder = self._inside((Path("power-cuts") / place).as_posix())
-        read_cuts(answer, folder / CUTS, self._inside((Path("captures") / place).as_posix()))
+        folder = self._resolve_inside((Path("power-cuts") / place).as_posix())
+        read_cuts(
+            answer, folder / CUTS, self._resolve_inside((Path("captures") / place).as_posix())
+        )
         with writable(folder, _ROOM):
             folder.mkdir(parents=True, exist_ok=True)
             write_checked(folder / CUTS, answer)
@@ -266,9 +268,9 @@ class RunFolder:
 
     def power_cuts(self, entry: CaseEntry) -> Iterator[PowerCuts]:
         """Return what power cuts left of a case by seed; DataError when one is damaged."""
-        captures = {each.seed: self._inside(each.folder) for each in entry.captures}
+        captures = {each.seed: self._resolve_inside(each.folder) for each in entry.captures}
         for each in entry.power_cuts:
-            file = self._inside(each.folder) / CUTS
+            file = self._resolve_inside(each.folder) / CUTS
             yield read_cuts(read_checked(file), file, captures.get(each.seed))
 
     def note_inputs(self, case_id: str, inputs: Mapping[str, str]) -> None:
@@ -344,7 +346,7 @@ class RunFolder:
         """Yield where every recorded capture is, in the order of the cases, then of the seeds."""
         for entry in self.cases:
             for capture in entry.captures:
-                yield entry, capture.seed, self._inside(capture.folder)
+                yield entry, capture.seed, self._resolve_inside(capture.folder)
 
     def content_hash(self) -> str:
         """Return the sha256 over the tables of all captures, by case_id and seed.
@@ -357,7 +359,7 @@ class RunFolder:
             digest.update(f"{entry.case_id}\0{seed}\0{capture_hash(capture)}\n".encode())
         return digest.hexdigest()
 
-    def _inside(self, folder: str) -> Path:
+    def _resolve_inside(self, folder: str) -> Path:
         """Resolve a folder that run.json names; raises DataError when it lies outside the run."""
         path = self.path / folder
         if not path.resolve().is_relative_to(self.path.resolve()):

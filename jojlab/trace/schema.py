@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from jojlab.foundation.document import checked, read_toml
+from jojlab.foundation.document import check_document, read_toml
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.lazy import pa
 from jojlab.foundation.places import SCHEMA
@@ -84,7 +84,7 @@ def table_schema(table: str) -> TableSchema:
     """
     path = SCHEMA / f"{table}.toml"
     try:
-        document = checked(read_toml(path, _FORM)[1], _Document, str(path), _FORM)
+        document = check_document(read_toml(path, _FORM)[1], _Document, str(path), _FORM)
     except UseError as error:
         raise MachineError(error.message, _FORM) from error
     if document.table != path.stem:

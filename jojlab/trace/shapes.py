@@ -1,7 +1,7 @@
 """The types of run.json's experiment; they are checked before anything uses them.
 
-Keys that are not listed are let be, except in entries that an author writes: Published and Chart
-are also what jojlab/experiment reads in [[published]] and [[chart]].
+Keys that are not listed are let be, except in entries that an author writes: PublishedStatement and
+Chart are also what jojlab/experiment reads in [[published]] and [[chart]].
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def selects(selector: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
     )
 
 
-class Published(Struct, kw_only=True, forbid_unknown_fields=True):
+class PublishedStatement(Struct, kw_only=True, forbid_unknown_fields=True):
     """A statement that others published of some cases; docs/experiments.md has the forms."""
 
     source: str
@@ -160,7 +160,7 @@ class StoredExperiment(Struct):
     name: str = ""
     question: str = ""
     notes: list[str] = []
-    published: list[Published] = []
+    published: list[PublishedStatement] = []
     charts: list[Chart] = []
     tables: list[PublishedTable] = []
     cases: list[str] = []

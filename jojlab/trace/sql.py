@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.foundation.signals import interruptible
-from jojlab.trace.capture import Capture, Captured
+from jojlab.trace.capture import Capture, NamedCapture
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 from jojlab.trace.schema import TABLES, table_schema
 
@@ -162,7 +162,7 @@ class _Part:
 class Engine:
     """One DuckDB connection over some captures."""
 
-    def __init__(self, captured: Sequence[Captured]) -> None:
+    def __init__(self, captured: Sequence[NamedCapture]) -> None:
         self._captured = [each.capture for each in captured]
         self._requests = [each.row_counts.get("requests", 0) for each in self._captured]
         self._tables: set[str] = set()

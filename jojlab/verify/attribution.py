@@ -120,7 +120,7 @@ def verify_in_lab(filesystem: str, where: Options = _HERE, **options: Any) -> Ve
     found = outcome.answer(Kind.SELF_TEST)
     if is_noisy:
         why = "what was never written reads as noise there"
-        addresses = compare.unchecked(found["writers"], why)
+        addresses = compare.unchecked_addresses(found["writers"], why)
     else:
         with tempfile.TemporaryDirectory(prefix="joj-verify-") as folder:
             disk = Path(folder) / "disk"

@@ -35,11 +35,11 @@ def check(filesystem: str, disk: Path, writers: Iterable[Mapping[str, Any]]) -> 
     try:
         disk_map = FILESYSTEMS[filesystem].read_disk_map(disk)
     except ToolError as error:
-        return unchecked(writers, str(error))
+        return unchecked_addresses(writers, str(error))
     return compare(disk_map, writers)
 
 
-def unchecked(writers: Iterable[Mapping[str, Any]], why: str) -> Addresses:
+def unchecked_addresses(writers: Iterable[Mapping[str, Any]], why: str) -> Addresses:
     """Leave every writer untold, for the reason given."""
     untold = sum(writer["length_bytes"] for writer in writers)
     return Addresses(unmentioned_bytes=untold, missing=why)
@@ -95,7 +95,7 @@ def _reported_fact(writer: Mapping[str, Any], at: int, *, has_blocks: bool) -> F
     """Return what the tables say of a place so far into the writer's."""
     offset = writer["file_offset_bytes"]
     fact = Fact((writer["block_type"],), (writer["block_subtype"],), writer["inode"], offset)
-    return fact if has_blocks else fact.at(at)
+    return fact if has_blocks else fact.shift(at)
 
 
 # Keys of a row in `joj verify attribution --json`, in the order in which they are shown; the

@@ -28,7 +28,7 @@ class RecordingProgress(RunProgress):
     def again(self, step: Step) -> None:
         """Ignore it."""
 
-    def finished(self, step: Step) -> None:
+    def note_finished(self, step: Step) -> None:
         """Keep it."""
         self.steps.append(step)
 

@@ -99,7 +99,9 @@ def run_script(
         words += ["-drive", f"if=none,id={disk},file={disk},format=raw,cache=unsafe"]
         words += ["-device", f"virtio-blk-pci,drive={disk}"]
     ours, theirs = socket.socketpair()
-    asyncio.run(_run(qemu.watched(words, CONSOLE, theirs.fileno(), ARM64), ours, theirs, folder))
+    asyncio.run(
+        _run(qemu.add_control(words, CONSOLE, theirs.fileno(), ARM64), ours, theirs, folder)
+    )
     try:
         with tarfile.open(folder / "results", "r:") as tar:
             tar.extractall(folder / "out", filter="data")

@@ -22,7 +22,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
-from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.lab.power_cuts import merge_answers, power_cuts
 from jojlab.model.field import Value
 from tests.guest.conftest import real_case, release
 from tests.guest.jobs import case_job, run_job
@@ -79,7 +79,7 @@ def judged(
     for part in power_cuts(job, states):
         with TemporaryDirectory() as out:
             parts.append(run_job(cache, part, Path(out)).answer(Kind.POWER_CUTS))
-    return merged(parts)
+    return merge_answers(parts)
 
 
 def assert_harm(answer: dict[str, Any], allowed: set[str], needed: set[str]) -> None:

@@ -15,7 +15,7 @@ from jojlab.guest import user_mode
 from jojlab.guest.image.build import Image
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.lab.job import Kind, canonical
-from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.lab.power_cuts import merge_answers, power_cuts
 from jojlab.model.field import Value
 from jojlab.trace.power_cuts import NATIVE
 from tests.guest.conftest import real_case
@@ -49,7 +49,7 @@ def cut(
         with TemporaryDirectory() as out:
             outcome = run_job(cache, job, Path(out), use_cached=cached)
         parts.append(outcome.answer(Kind.POWER_CUTS))
-    found = merged(parts)
+    found = merge_answers(parts)
     # A cut of a recovery may leave what is known already.
     assert states - states // 8 <= len(found["states"]) <= states
     assert found["boundary_states"]
@@ -118,7 +118,7 @@ def test_the_run_that_is_cut_is_the_one_that_is_measured(cache: Cache, image: Im
         job = replace(case, kind=Kind.POWER_CUTS, afterwards=canonical(asked))
         with TemporaryDirectory() as out:
             halves.append(run_job(cache, job, Path(out)).answer(Kind.POWER_CUTS))
-    assert judged(whole) == judged(merged(halves))
+    assert judged(whole) == judged(merge_answers(halves))
 
 
 def judged(answer: dict[str, Any]) -> list[tuple[Any, ...]]:

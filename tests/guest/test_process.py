@@ -27,7 +27,7 @@ async def save(folder: Path) -> None:
         *("-m", f"{MEMORY_MIB}M", "-object", memory.backend(MEMORY_MIB)),
         *("-nodefaults", "-no-user-config", "-display", "none"),
     )
-    command = qemu.watched([*machine], CONSOLE, theirs.fileno())
+    command = qemu.add_control([*machine], CONSOLE, theirs.fileno())
     async with start(command, ours, theirs, folder) as guest:
         await guest.save(folder / "state")
 

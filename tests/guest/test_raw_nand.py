@@ -16,7 +16,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import GuestError
 from jojlab.guest.image.build import RAW_NAND, Image, ready_image
 from jojlab.lab.job import Kind
-from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.lab.power_cuts import merge_answers, power_cuts
 from jojlab.model.fields import RAW_NAND_DEVICE
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
@@ -133,7 +133,7 @@ def test_power_cuts_lose_nothing_that_was_synced(
     record = real_case(filesystem="ubifs", transactions=6, sync_call="fsync", **small)
     case = case_job(nand_image, record, PROFILE.icount_shift)
     [job] = power_cuts(case, STATES)
-    found = merged([run_job(cache, job, tmp_path).answer(Kind.POWER_CUTS)])
+    found = merge_answers([run_job(cache, job, tmp_path).answer(Kind.POWER_CUTS)])
     assert STATES - 3 <= len(found["states"]) <= STATES
     assert {"torn", "second"} <= set(found["by_kind"])
     assert {state["outcome"] for state in found["states"]} == {"kept"}, found["states"]

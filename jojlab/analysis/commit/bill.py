@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, flash_lives
-from jojlab.analysis.figures.throughput import Apart, apart_json, transactions_apart
+from jojlab.analysis.commit.flash_life import BillLineWrites, FlashLife, charge, flash_lives
+from jojlab.analysis.figures.throughput import ApartTransactions, apart_json, transactions_apart
 from jojlab.analysis.rows.ask import ask, ask_by_case
 from jojlab.analysis.rows.completeness import Completeness, completeness, missing_json
 from jojlab.model.figures import CAUSED, Number
@@ -114,7 +114,7 @@ class Bill:
     askers: tuple[AskersShare, ...] = ()
     life: FlashLife | None = None
     # What the case did beside its commits.
-    apart: tuple[Apart, ...] = ()
+    apart: tuple[ApartTransactions, ...] = ()
 
     def part(self, part: str) -> tuple[BillRow, ...]:
         """Return the rows of one part, dearest first."""
@@ -137,7 +137,7 @@ class Bill:
 def commit_bills(
     data: Dataset,
     missing: Mapping[str, Completeness] | None = None,
-    apart: Mapping[str, tuple[Apart, ...]] | None = None,
+    apart: Mapping[str, tuple[ApartTransactions, ...]] | None = None,
 ) -> dict[str, Bill]:
     """Return the bill of every case that has measured commits, by case_id.
 
@@ -180,7 +180,7 @@ def _charge_flash_life(life: FlashLife | None, rows: Iterable[BillRow]) -> Flash
             sent, flushes = found.get(key, (0, 0))
             more = row.requests if row.operation == "flush" else 0
             found[key] = sent + row.bytes, flushes + more
-    return charge(life, (Written(*key, *amounts) for key, amounts in found.items()))
+    return charge(life, (BillLineWrites(*key, *amounts) for key, amounts in found.items()))
 
 
 def _median_latencies(rows: Iterable[Row]) -> dict[str, dict[str, Number | None]]:
@@ -410,7 +410,7 @@ def per_row(lines: Iterable[BillLine], rows: float) -> tuple[BillLine, ...]:
     )
 
 
-def grown(
+def grown_lines(
     figure: str, now: Sequence[BillLine], before: Sequence[BillLine] | None
 ) -> tuple[LineDelta, ...]:
     """Return the lines behind a figure that grew, most first; all where no bill was accepted."""

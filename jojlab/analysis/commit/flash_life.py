@@ -37,7 +37,7 @@ _BY_FLUSHES = (MAPPING, PADDING)
 
 
 @dataclass(frozen=True)
-class Written:
+class BillLineWrites:
     """A line of the bill as flash sees it: what it is for, its bytes, and its flushes."""
 
     block_type: str
@@ -48,7 +48,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Charged:
+class ChargedBytes:
     """NAND bytes that are charged to a line of the bill, over all commits."""
 
     block_type: str
@@ -67,7 +67,7 @@ class FlashLife:
     programmed: Mapping[str, int]
     erases: int
     flash_bytes: int
-    charged: Sequence[Charged] = field(default_factory=tuple)
+    charged: Sequence[ChargedBytes] = field(default_factory=tuple)
 
     @property
     def programmed_bytes(self) -> int:
@@ -90,7 +90,7 @@ def flash_lives(data: Dataset) -> dict[str, FlashLife]:
     }
 
 
-def charge(life: FlashLife, lines: Iterable[Written]) -> FlashLife:
+def charge(life: FlashLife, lines: Iterable[BillLineWrites]) -> FlashLife:
     """Return it charged to the lines of a bill, dearest first."""
     known = list(lines)
     sent = sum(line.bytes for line in known)
@@ -100,7 +100,7 @@ def charge(life: FlashLife, lines: Iterable[Written]) -> FlashLife:
         by_flushes = 0
     by_bytes = life.programmed_bytes - by_flushes
     charged = [
-        Charged(
+        ChargedBytes(
             line.block_type, line.file, line.cause,
             (by_bytes * line.bytes / sent if sent else 0)
             + (by_flushes * line.flushes / flushes if flushes else 0),

@@ -77,7 +77,7 @@ _OWN = ("fs-journal", "fs-metadata")
 
 
 @dataclass(frozen=True)
-class Moved:
+class OwnerBytes:
     """Bytes of one owner: a file's data (`file`), or the filesystem's own (`block_type`)."""
 
     block_type: str
@@ -99,13 +99,13 @@ class StoryEvent:
     begin_ns: int
     took_ns: int | None
     requests: int
-    moved: tuple[Moved, ...]
+    moved: tuple[OwnerBytes, ...]
     submitter: str
     fua: bool = False
     reason: str = ""
     subtypes: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()
-    durable: tuple[Moved, ...] = ()
+    durable: tuple[OwnerBytes, ...] = ()
     before: str = ""
     calls: int = 0
 
@@ -134,7 +134,7 @@ def story(trace: CommitTrace) -> tuple[Call, ...]:
     )
 
 
-def _durable(runs: Sequence[TracedRun]) -> dict[int, tuple[Moved, ...]]:
+def _durable(runs: Sequence[TracedRun]) -> dict[int, tuple[OwnerBytes, ...]]:
     """Return what was written since the flush before, by the request_id of each flush."""
     found, waiting = {}, list[TracedRun]()
     for run in runs:
@@ -147,7 +147,7 @@ def _durable(runs: Sequence[TracedRun]) -> dict[int, tuple[Moved, ...]]:
 
 
 def _events(
-    runs: Sequence[TracedRun], durable: dict[int, tuple[Moved, ...]]
+    runs: Sequence[TracedRun], durable: dict[int, tuple[OwnerBytes, ...]]
 ) -> tuple[StoryEvent, ...]:
     groups = [list(group) for _, group in groupby(runs, _same)]
     return tuple(
@@ -164,7 +164,9 @@ def _same(run: TracedRun) -> tuple[object, ...]:
 
 
 def _event(
-    group: Sequence[TracedRun], after: Sequence[TracedRun], durable: dict[int, tuple[Moved, ...]]
+    group: Sequence[TracedRun],
+    after: Sequence[TracedRun],
+    durable: dict[int, tuple[OwnerBytes, ...]],
 ) -> StoryEvent:
     first = group[0]
     ends = {run.request_id: (run.issue_ns, run.complete_ns) for run in group}
@@ -189,13 +191,13 @@ def _event(
     )
 
 
-def _sum_by_owner(runs: Iterable[TracedRun]) -> tuple[Moved, ...]:
+def _sum_by_owner(runs: Iterable[TracedRun]) -> tuple[OwnerBytes, ...]:
     """Add the bytes of runs up by owner, in the order in which they come."""
     sums: dict[tuple[str, str], int] = {}
     for run in runs:
         key = run.block_type, "" if run.block_type in _OWN else run.file
         sums[key] = sums.get(key, 0) + run.length_bytes
-    return tuple(Moved(*key, length) for key, length in sums.items())
+    return tuple(OwnerBytes(*key, length) for key, length in sums.items())
 
 
 def _end(runs: Iterable[TracedRun]) -> int | None:

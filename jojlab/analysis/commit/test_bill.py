@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jojlab.analysis.commit.bill import BillLine, Total, bill_json, commit_bills, grown
+from jojlab.analysis.commit.bill import BillLine, Total, bill_json, commit_bills, grown_lines
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.model.figures import CAUSED, FIGURES
 from jojlab.trace.dataset import Dataset
@@ -328,10 +328,10 @@ LINES = (JOURNAL, DATA, FLUSH, LATER, OTHERS)
 )
 def test_the_lines_of_a_figure_dearest_first(figure: str, lines: tuple[BillLine, ...]) -> None:
     assert figure in FIGURES
-    assert tuple(found.line for found in grown(figure, LINES, None)) == lines
+    assert tuple(found.line for found in grown_lines(figure, LINES, None)) == lines
 
 
 def test_only_what_grew_is_told() -> None:
     more = replace(JOURNAL, bytes=12288)
-    [found] = grown("bytes_per_commit", (more, DATA, LATER), LINES)
+    [found] = grown_lines("bytes_per_commit", (more, DATA, LATER), LINES)
     assert (found.line, found.before) == (more, JOURNAL)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.analysis.commit.bill import Bill, bill_json, commit_bills
-from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, years
+from jojlab.analysis.commit.flash_life import BillLineWrites, FlashLife, charge, years
 from jojlab.report.bill import life_sentences
 from jojlab.trace.dataset import Dataset
 from tests.captures import run_of, truncate_capture
@@ -60,8 +60,8 @@ def test_raw_nand_programs_what_it_is_given_and_counts_its_erases(tmp_path: Path
 
 def test_copies_are_charged_by_bytes_and_the_table_by_flushes() -> None:
     life = FlashLife(100, {"data": 100, "garbage collection": 100, "mapping table": 60}, 0, 1)
-    lines = [Written("data", "/a", "", 75, 0), Written("data", "/b", "", 25, 0)]
-    charged = charge(life, [*lines, Written("flush", "", "fsync of a", 0, 3)]).charged
+    lines = [BillLineWrites("data", "/a", "", 75, 0), BillLineWrites("data", "/b", "", 25, 0)]
+    charged = charge(life, [*lines, BillLineWrites("flush", "", "fsync of a", 0, 3)]).charged
     assert [(each.file or each.cause, each.bytes) for each in charged] == [
         ("/a", 150),
         ("fsync of a", 60),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jojlab.analysis.commit.story import Call, Moved, commit_traces, story
+from jojlab.analysis.commit.story import Call, OwnerBytes, commit_traces, story
 from jojlab.report.commits import call_stories, event_sentence
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, make_run, run_of
@@ -46,10 +46,10 @@ def test_a_flush_makes_durable_what_was_written_since_the_last(tmp_path: Path) -
     assert first.before == "commit"
     assert second.before == ""
     assert first.durable == (
-        Moved("data", "/main.db-journal", 8 * KIB),
-        Moved("fs-journal", "", 8 * KIB),
+        OwnerBytes("data", "/main.db-journal", 8 * KIB),
+        OwnerBytes("fs-journal", "", 8 * KIB),
     )
-    assert second.durable == (Moved("fs-journal", "", 4 * KIB),)
+    assert second.durable == (OwnerBytes("fs-journal", "", 4 * KIB),)
     assert call.end_ns == 30_000 + 5 * 1_005_000
 
 

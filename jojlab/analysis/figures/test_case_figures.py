@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.analysis.figures.case_figures import case_figures
-from jojlab.analysis.figures.throughput import Apart, transactions_apart
+from jojlab.analysis.figures.throughput import ApartTransactions, transactions_apart
 from jojlab.model.figures import FIGURES
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
@@ -281,8 +281,8 @@ def test_what_reads_or_is_rolled_back_is_no_commit_and_timed_apart(tmp_path: Pat
     assert figures["throughput_with_checkpoints_tps"] == pytest.approx(2e9 / (180 - 140 + 40))
     assert "cpu_ns_per_commit" not in figures
     assert transactions_apart(Dataset.from_runs(run))["a"] == (
-        Apart("read-only", 2, 100, 220),
-        Apart("rollback", 1, 40, 40),
+        ApartTransactions("read-only", 2, 100, 220),
+        ApartTransactions("rollback", 1, 40, 40),
     )
 
 
@@ -308,4 +308,6 @@ def test_only_what_no_commit_overlaps_is_taken_from_the_time_of_commits(tmp_path
 def test_a_case_without_a_commit_has_no_figures(tmp_path: Path) -> None:
     run = run_of_transactions(tmp_path, [("rollback", "rollback", 0, 5, 10)])
     assert case_figures(Dataset.from_runs(run)) == {}
-    assert transactions_apart(Dataset.from_runs(run)) == {"a": (Apart("rollback", 1, 10, 10),)}
+    assert transactions_apart(Dataset.from_runs(run)) == {
+        "a": (ApartTransactions("rollback", 1, 10, 10),)
+    }

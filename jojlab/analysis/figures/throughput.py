@@ -121,7 +121,7 @@ def histograms(data: Dataset, edges_ns: tuple[int, ...] = COARSE_NS) -> dict[str
 
 
 @dataclass(frozen=True)
-class Apart:
+class ApartTransactions:
     """Transactions of one `kind`, read-only or rollback, over all seeds; times in ns."""
 
     kind: str
@@ -130,12 +130,12 @@ class Apart:
     latency_ns_p99: int
 
 
-def transactions_apart(data: Dataset) -> dict[str, tuple[Apart, ...]]:
+def transactions_apart(data: Dataset) -> dict[str, tuple[ApartTransactions, ...]]:
     """Return them by case_id, of the cases that have any."""
-    return ask_by_case(data, "figures/apart", Apart)
+    return ask_by_case(data, "figures/apart", ApartTransactions)
 
 
-def apart_json(apart: Iterable[Apart]) -> dict[str, Any]:
+def apart_json(apart: Iterable[ApartTransactions]) -> dict[str, Any]:
     """Return them as `--json` prints them, by kind."""
     return {
         each.kind: {name: value for name, value in vars(each).items() if name != "kind"}

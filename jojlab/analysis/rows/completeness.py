@@ -87,12 +87,12 @@ def completeness(data: Dataset) -> dict[str, Completeness]:
     }
 
 
-def _untimed(requests: int) -> Iterator[str]:
+def _untimed_notes(requests: int) -> Iterator[str]:
     if requests:
         yield f"{plural(requests, 'request')} completed at an unknown time"
 
 
-def _allowed_to_fail(failures: Mapping[str, FailedStatements]) -> Iterator[str]:
+def _failed_statement_notes(failures: Mapping[str, FailedStatements]) -> Iterator[str]:
     """Say which statements of scripts failed that may (docs/own-sql.md)."""
     for error, failed in failures.items():
         if allowed := failed.statements - failed.unexpected:
@@ -100,13 +100,13 @@ def _allowed_to_fail(failures: Mapping[str, FailedStatements]) -> Iterator[str]:
             yield f"{words}: {error} (first: {failed.first})"
 
 
-def _open_at_end(transactions: int) -> Iterator[str]:
+def _open_transaction_notes(transactions: int) -> Iterator[str]:
     """Say that scripts end within a transaction, as a program does that is killed in one."""
     if transactions:
         yield f"{plural(transactions, 'transaction')} without an end in the scripts: rolled back"
 
 
-def _wal_sentences(wal: SharedWal | None) -> Iterator[str]:
+def _wal_notes(wal: SharedWal | None) -> Iterator[str]:
     """Say that other connections kept a WAL from being begun anew (docs/own-sql.md)."""
     if wal and (wal.found_longer or wal.left_frames):
         yield (
@@ -117,7 +117,7 @@ def _wal_sentences(wal: SharedWal | None) -> Iterator[str]:
         )
 
 
-def _otherwise(replay: ReplayedCalls) -> Iterator[str]:
+def _replay_notes(replay: ReplayedCalls) -> Iterator[str]:
     """Say which calls of a replay ended otherwise than recorded (docs/replay.md)."""
     for name, found in replay.otherwise.items():
         first = f"the first of them call {found.first_call}"
@@ -126,7 +126,7 @@ def _otherwise(replay: ReplayedCalls) -> Iterator[str]:
         yield f"{plural(found.calls, 'call')} of {name} ended otherwise than recorded, {first}"
 
 
-def _without_rows(totals: Totals) -> Iterator[str]:
+def _rowless_notes(totals: Totals) -> Iterator[str]:
     """Say what the sums of a live tracing are (docs/live-tracing.md), where rows are missing."""
     if bios := totals.bios_without_rows:
         known = "exact" if totals.exact else "lower bounds"
@@ -145,10 +145,10 @@ _ABSENT = {
 }
 # By key of the manifest: its type, and what is said of it.
 _NOTES: Mapping[str, tuple[Any, Callable[[Any], Iterator[str]]]] = {
-    "untimed_requests": (int, _untimed),
-    "failed_statements": (dict[str, FailedStatements], _allowed_to_fail),
-    "open_at_end": (int, _open_at_end),
-    "replay": (ReplayedCalls, _otherwise),
-    "shared_wal": (SharedWal | None, _wal_sentences),
-    "totals": (Totals, _without_rows),
+    "untimed_requests": (int, _untimed_notes),
+    "failed_statements": (dict[str, FailedStatements], _failed_statement_notes),
+    "open_at_end": (int, _open_transaction_notes),
+    "replay": (ReplayedCalls, _replay_notes),
+    "shared_wal": (SharedWal | None, _wal_notes),
+    "totals": (Totals, _rowless_notes),
 }

@@ -21,7 +21,7 @@ from jojlab.analysis.figures.case_figures import CaseFigures, case_figures
 from jojlab.analysis.figures.throughput import (
     COARSE_NS,
     FINE_NS,
-    Apart,
+    ApartTransactions,
     Bin,
     apart_json,
     histograms,
@@ -139,7 +139,7 @@ class CaseSummary:
     # Hashes of the contents of the files and folders that its fields name.
     inputs: Mapping[str, str] = field(default_factory=dict)
     # What it did beside its commits.
-    apart: tuple[Apart, ...] = ()
+    apart: tuple[ApartTransactions, ...] = ()
 
     @property
     def contradiction(self) -> Contradiction | None:
@@ -482,7 +482,7 @@ class Findings:
     moved: Mapping[str, Traffic] = field(default_factory=dict)
     latencies: Mapping[str, tuple[Bin, ...]] = field(default_factory=dict)
     manifests: Manifests = field(default_factory=Manifests)
-    apart: Mapping[str, tuple[Apart, ...]] = field(default_factory=dict)
+    apart: Mapping[str, tuple[ApartTransactions, ...]] = field(default_factory=dict)
     live: Mapping[str, LiveTrace] = field(default_factory=dict)
 
 

@@ -24,7 +24,7 @@ ALTERED = "changed by --set"
 PARTIAL = "not every seed was measured"
 
 
-class Measured(Protocol):
+class MeasuredCase(Protocol):
     """The part of a case's summary that a part needs."""
 
     @property
@@ -120,20 +120,20 @@ def parts_of(experiment: Mapping[str, Any], entries: Sequence[CaseEntry]) -> tup
 
 
 def evaluate(
-    record: Mapping[str, Any], part: Part, cases: Iterable[Measured]
+    record: Mapping[str, Any], part: Part, cases: Iterable[MeasuredCase]
 ) -> tuple[Statement, ...]:
     """Hold the published entries of a part against the figures of its cases."""
     return statements(record.get("published", ()), _places(record, part, cases), part.axes)
 
 
 def fill_tables(
-    record: Mapping[str, Any], part: Part, cases: Iterable[Measured]
+    record: Mapping[str, Any], part: Part, cases: Iterable[MeasuredCase]
 ) -> tuple[ComparedTable, ...]:
     """Fill the printed tables of a part with the changes of its cases."""
     return tables(record.get("tables", ()), _places(record, part, cases))
 
 
-def _places(record: Mapping[str, Any], part: Part, cases: Iterable[Measured]) -> list[Place]:
+def _places(record: Mapping[str, Any], part: Part, cases: Iterable[MeasuredCase]) -> list[Place]:
     altered = set(record.get("altered", ()))
     return [
         Place(

@@ -189,10 +189,10 @@ def _statement(
             for other in _find_counterparts(place, entry["against"], places, axes)
             for point in _changes(made, entry, place, other, places, axes)
         ]
-    return replace(made, points=tuple(points) or (Point(_unmeasured(entry, everywhere)),))
+    return replace(made, points=tuple(points) or (Point(_unmeasured_words(entry, everywhere)),))
 
 
-def _unmeasured(entry: Mapping[str, Any], everywhere: Sequence[Place]) -> str:
+def _unmeasured_words(entry: Mapping[str, Any], everywhere: Sequence[Place]) -> str:
     """Say which cases a statement is about that has no point, and why where they were measured."""
     selectors = [entry.get("case", {}), *([entry["against"]] if "against" in entry else [])]
     reasons = dict.fromkeys(

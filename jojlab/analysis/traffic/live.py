@@ -29,7 +29,7 @@ class ProcessIo:
     discard_bytes: int = 0
 
     @classmethod
-    def added(cls, parts: Iterable[ProcessIo]) -> ProcessIo:
+    def total(cls, parts: Iterable[ProcessIo]) -> ProcessIo:
         """Return the I/O of several as that of one without a name."""
         parts = tuple(parts)
         counts = ("write_bytes", "writes", "read_bytes", "reads", "flushes", "discard_bytes")
@@ -56,25 +56,25 @@ class LiveTrace:
     processes: tuple[ProcessIo, ...]
 
     @property
-    def watched(self) -> ProcessIo:
+    def program_io(self) -> ProcessIo:
         """Return the I/O of the program, all processes together."""
-        return ProcessIo.added(each for each in self.processes if each.is_watched)
+        return ProcessIo.total(each for each in self.processes if each.is_watched)
 
     @property
     def others(self) -> ProcessIo:
         """Return the I/O of other processes that are known."""
         known = (each for each in self.processes if not each.is_watched and each.process)
-        return ProcessIo.added(known)
+        return ProcessIo.total(known)
 
     @property
     def unknown(self) -> ProcessIo:
         """Return the I/O of which it is not known whose it was."""
         unknown = (each for each in self.processes if not each.is_watched and not each.process)
-        return ProcessIo.added(unknown)
+        return ProcessIo.total(unknown)
 
     def bytes_a_year(self) -> float:
         """Return what the program would write in a year at the pace of the trace."""
-        return self.watched.write_bytes / self.traced_ns * _YEAR_NS if self.traced_ns else 0.0
+        return self.program_io.write_bytes / self.traced_ns * _YEAR_NS if self.traced_ns else 0.0
 
 
 def live_traces(data: Dataset) -> dict[str, LiveTrace]:
@@ -93,7 +93,7 @@ def live_json(live: LiveTrace) -> dict[str, Any]:
         "traced_ns": live.traced_ns,
         "write_calls": live.write_calls,
         "write_bytes": live.write_bytes,
-        "device_write_bytes": live.watched.write_bytes,
+        "device_write_bytes": live.program_io.write_bytes,
         "other_write_bytes": live.others.write_bytes,
         "unknown_write_bytes": live.unknown.write_bytes,
         "counted_write_bytes": live.counted_bytes,

@@ -66,15 +66,15 @@ def test_each_request_is_of_the_program_of_another_or_of_nobody_that_is_known(
     live = live_traces(data)["a"]
     # Each commit sends 8 KiB of the WAL, 16 KiB and 4 KiB of the journal; then come 12 KiB of a
     # checkpoint and 4 KiB of inodes.
-    assert live.watched.write_bytes == 10 * 28 * KIB + 12 * KIB + 4 * KIB
+    assert live.program_io.write_bytes == 10 * 28 * KIB + 12 * KIB + 4 * KIB
     assert (live.others.write_bytes, live.unknown.write_bytes) == (8 * KIB, 4 * KIB)
     found = {(each.process, each.is_watched): each.writes for each in live.processes}
     assert found == {("joj-agent", True): 32, ("logger", False): 1, ("", False): 1}
     assert (live.write_calls, live.write_bytes) == (20, 42 * KIB)
     assert live.counted_bytes == 400 * KIB
     seconds = 365 * 86400 / 20
-    assert live.bytes_a_year() == live.watched.write_bytes * seconds
-    assert live_json(live)["device_write_bytes"] == live.watched.write_bytes
+    assert live.bytes_a_year() == live.program_io.write_bytes * seconds
+    assert live_json(live)["device_write_bytes"] == live.program_io.write_bytes
 
 
 def test_data_of_others_that_a_commit_wrote_is_not_of_its_database(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_data_of_others_that_a_commit_wrote_is_not_of_its_database(tmp_path: Pat
     assert answer_lines(summary)[1].startswith("50.3 % of the bytes are files of other programs, ")
     live = summary.cases[0].live
     assert live
-    assert (live.watched.write_bytes, live.others.write_bytes) == (301 * KIB, 308 * KIB)
+    assert (live.program_io.write_bytes, live.others.write_bytes) == (301 * KIB, 308 * KIB)
     found = {each.process: each.write_bytes // KIB for each in live.processes}
     assert found == {"joj-agent": 296, "app": 5, "logger": 308, "": 4}
 

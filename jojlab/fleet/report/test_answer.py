@@ -14,7 +14,7 @@ from jojlab.cli import app
 from jojlab.fleet.report.answer import fleet_lines, print_study
 from jojlab.fleet.simulation.segments import SimulatedFleet, write_fleet
 from jojlab.fleet.store.objects import open_store
-from jojlab.fleet.study.dataset import LeftOut, fleet_files
+from jojlab.fleet.study.dataset import LeftOutFile, fleet_files
 from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.fleet.study.study import FleetStudy, SettingCost, fleet_study
 from jojlab.report.shared.short_answer import MOST_COLUMNS, MOST_LINES, duration, number, percent
@@ -77,7 +77,7 @@ def test_what_is_missing_and_what_settings_cost_are_never_spared(study: FleetStu
     losses = replace(study.losses, missing_segments=2, lost_events=1)
     settings = [SettingCost("truncate", 9e9, None, None), SettingCost("wal", 2e9, None, None)]
     whole = replace(
-        study, losses=losses, left_out=[LeftOut("a.tar", "it is cut")], settings=settings
+        study, losses=losses, left_out=[LeftOutFile("a.tar", "it is cut")], settings=settings
     )
     lines = fleet_lines(whole)
     assert len(lines) == MOST_LINES

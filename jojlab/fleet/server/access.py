@@ -73,7 +73,7 @@ DEVICE_SECONDS = 5.0  # how long a device is believed to be what its object said
 _MOST_DEVICES = 10_000
 
 
-class Denied(Exception):
+class AccessDenied(Exception):
     """A request is answered with an error: its status, the word of the reason, when to retry."""
 
     def __init__(self, status: int, reason: str, retry_after_s: float | None = None) -> None:
@@ -83,7 +83,7 @@ class Denied(Exception):
         self.retry_after_s = retry_after_s
 
 
-class Gate:
+class AccessControl:
     """Knows tokens and what each sender used lately."""
 
     def __init__(self, store: Store, limits: ServerLimits) -> None:
@@ -95,9 +95,9 @@ class Gate:
         self._wrong = Buckets(limits.wrong_tokens_per_s, limits.burst_wrong_tokens)
 
     async def admit(self, authorization: str | None, address: str) -> str:
-        """Return the device that the token belongs to. Raises Denied."""
+        """Return the device that the token belongs to. Raises AccessDenied."""
         if authorization is None:
-            raise Denied(401, "no-token")
+            raise AccessDenied(401, "no-token")
         scheme, _, token = authorization.partition(" ")
         parsed = parse_token(token.strip())
         if scheme.lower() != "bearer" or parsed is None:
@@ -107,17 +107,17 @@ class Gate:
         if device is None or not is_secret_of(device, secret):
             raise self._wrong_token(address)
         if device.revoked_s is not None:
-            raise Denied(403, "revoked")
+            raise AccessDenied(403, "revoked")
         return name
 
     def count_request(self, device: str, length_bytes: int) -> None:
-        """Count a request of this length; raises Denied if the device has to wait."""
+        """Count a request of this length; raises AccessDenied if the device has to wait."""
         now_s = time.monotonic()
         wait_s = self._requests.wait_s(device, 1, now_s)
         if not wait_s:
             wait_s = self._bytes.wait_s(device, length_bytes, now_s)
         if wait_s:
-            raise Denied(429, "rate", wait_s)
+            raise AccessDenied(429, "rate", wait_s)
 
     async def _device(self, name: str) -> Device | None:
         now_s = time.monotonic()
@@ -130,8 +130,10 @@ class Gate:
                 self._devices.popitem(last=False)
         return device
 
-    def _wrong_token(self, address: str) -> Denied:
+    def _wrong_token(self, address: str) -> AccessDenied:
         wait_s = self._wrong.wait_s(address, 1, time.monotonic())
         return (
-            Denied(429, "too-many-wrong-tokens", wait_s) if wait_s else Denied(401, "wrong-token")
+            AccessDenied(429, "too-many-wrong-tokens", wait_s)
+            if wait_s
+            else AccessDenied(401, "wrong-token")
         )

@@ -87,13 +87,13 @@ class CountingListener(socket.socket):
         if not self._connections.may_accept:
             raise BlockingIOError
         number, address = self._accept()  # type: ignore[attr-defined]
-        connection = _Counted(self.family, self.type, self.proto, fileno=number)
+        connection = _CountedSocket(self.family, self.type, self.proto, fileno=number)
         connection.connections = self._connections
         self._connections.add(connection)
         return connection, address
 
 
-class _Counted(socket.socket):
+class _CountedSocket(socket.socket):
     """An accepted socket."""
 
     connections: Connections | None = None
@@ -117,7 +117,7 @@ def loop_of(handshake_seconds: float) -> asyncio.AbstractEventLoop:
     return Loop()
 
 
-def guarded(connections: Connections, head_seconds: float) -> type[H11Protocol]:
+def guard_connections(connections: Connections, head_seconds: float) -> type[H11Protocol]:
     """Return the protocol of a server; it says which connections are busy with a request."""
 
     class GuardedProtocol(H11Protocol):

@@ -30,7 +30,7 @@ from jojlab.fleet.server.connections import (
     Connections,
     CountingListener,
     bound_log,
-    guarded,
+    guard_connections,
     loop_of,
 )
 from jojlab.fleet.server.upload import NO_SUCH_PATH, UPLOAD, Metrics, Uploads
@@ -144,7 +144,7 @@ def serve(
     connections = Connections(_raise_descriptor_limit(limits.connections, limits.uploads))
     config = uvicorn.Config(
         application(store, limits, workers, compact_seconds, connections),
-        http=guarded(connections, limits.head_seconds),
+        http=guard_connections(connections, limits.head_seconds),
         ws="none",
         lifespan="on",
         access_log=False,

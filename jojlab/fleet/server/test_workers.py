@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.fleet.server.workers import DIED, Workers
-from jojlab.fleet.store.segment import Refused
+from jojlab.fleet.store.segment import BadSegment
 
 
 def check(folder: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_segment_that_kills_two_workers_is_refused(
     )
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(BadSegment) as refused:
         check(tmp_path)
     assert refused.value.reason == DIED
     assert (tmp_path / "started").read_text() == "\n\n"

@@ -35,12 +35,12 @@ from prometheus_client import (
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from jojlab.fleet.server.access import Denied, Gate, ServerLimits
+from jojlab.fleet.server.access import AccessControl, AccessDenied, ServerLimits
 from jojlab.fleet.server.workers import Workers
 from jojlab.fleet.store.dataset import store_segment
 from jojlab.fleet.store.objects import Store
 from jojlab.fleet.store.quarantine import Quarantine
-from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES, Checked, Refused
+from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES, BadSegment, CheckedSegment
 from jojlab.foundation.errors import DataError
 
 NO_SUCH_PATH = "no-such-path"  # or no such method
@@ -109,7 +109,7 @@ class Uploads:
         self._limits = limits
         self._workers = workers
         self._metrics = metrics
-        self._gate = Gate(store, limits)
+        self._gate = AccessControl(store, limits)
         self._quarantine = Quarantine(store, limits.quarantine_bytes)
         self._of_device = collections.Counter[str]()
         self._threads = ThreadPoolExecutor(limits.uploads)
@@ -120,14 +120,14 @@ class Uploads:
         """Answer PUT /v1/segments/SHA256."""
         try:
             return await self._put(request)
-        except Denied as denied:
+        except AccessDenied as denied:
             headers = {"connection": "close"}
             if denied.retry_after_s is not None:
                 headers["retry-after"] = str(math.ceil(denied.retry_after_s))
             if denied.status == 401:
                 headers["www-authenticate"] = "Bearer"
             return self._refuse(denied.status, denied.reason, headers)
-        except Refused as refused:
+        except BadSegment as refused:
             return self._refuse(422, refused.reason, {}, refused.detail)
 
     async def _put(self, request: Request) -> JSONResponse:
@@ -139,12 +139,12 @@ class Uploads:
             raise _store_fails(error) from error
         sha256 = request.path_params["sha256"]
         if not re.fullmatch(r"[0-9a-f]{64}", sha256):
-            raise Denied(400, "bad-name")
+            raise AccessDenied(400, "bad-name")
         length = request.headers.get("content-length", "")
         if not re.fullmatch(r"[0-9]{1,18}", length) or "transfer-encoding" in request.headers:
-            raise Denied(411, "no-length")
+            raise AccessDenied(411, "no-length")
         if int(length) > SEGMENT_LIMIT_BYTES:
-            raise Denied(413, "too-large")
+            raise AccessDenied(413, "too-large")
         async with self._place(device):
             self._gate.count_request(device, int(length))
             try:
@@ -156,9 +156,9 @@ class Uploads:
     async def _place(self, device: str) -> AsyncIterator[None]:
         """One of the places for uploads at once, of which a device may have some."""
         if self._of_device[device] >= self._limits.device_uploads:
-            raise Denied(429, "too-many-uploads", _BUSY_SECONDS)
+            raise AccessDenied(429, "too-many-uploads", _BUSY_SECONDS)
         if self._of_device.total() >= self._limits.uploads:
-            raise Denied(503, "busy", _BUSY_SECONDS)
+            raise AccessDenied(503, "busy", _BUSY_SECONDS)
         self._of_device[device] += 1
         self._metrics.uploads.inc()
         try:
@@ -179,11 +179,11 @@ class Uploads:
                 async with asyncio.timeout(self._limits.upload_deadline_s(length_bytes)):
                     found = await _receive(request, body, length_bytes)
             except TimeoutError:
-                raise Denied(408, "too-slow") from None
+                raise AccessDenied(408, "too-slow") from None
             except ClientDisconnect:
-                raise Denied(400, "broken-off") from None
+                raise AccessDenied(400, "broken-off") from None
             if found != sha256:
-                raise Denied(400, "wrong-hash")
+                raise AccessDenied(400, "wrong-hash")
         work = partial(self._check_and_store, body, device, sha256)
         checked = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         if checked is None:
@@ -195,20 +195,20 @@ class Uploads:
             self._metrics.rows.labels(table).inc(rows)
         return JSONResponse({"status": "stored"}, 201)
 
-    def _check_and_store(self, body: Path, device: str, sha256: str) -> Checked | None:
+    def _check_and_store(self, body: Path, device: str, sha256: str) -> CheckedSegment | None:
         """Return what was stored, None if it was there; leave the folder empty, or remove it."""
         folder = body.parent
         with _removal_after_error(folder):
             try:
                 with self._metrics.check_seconds.time():
                     checked = self._workers.check(body, folder)
-            except Refused as refused:
+            except BadSegment as refused:
                 if not self._quarantine.keep(body, device, sha256, refused.reason):
                     self._metrics.not_kept.inc()
                 self._metrics.quarantine_bytes.set(self._quarantine.size_bytes)
                 raise
             except TimeoutError:
-                raise Denied(503, "busy", _BUSY_SECONDS) from None
+                raise AccessDenied(503, "busy", _BUSY_SECONDS) from None
             with self._metrics.put_seconds.time():
                 is_new = store_segment(self._store, device, sha256, checked, folder)
             os.truncate(body, 0)
@@ -248,11 +248,11 @@ def _removal_after_error(folder: Path) -> Iterator[None]:
         raise
 
 
-def _store_fails(error: OSError | DataError) -> Denied:
+def _store_fails(error: OSError | DataError) -> AccessDenied:
     """Tell who runs the server why, and the sender to come again."""
     _LOG.error("the store fails: %s", error)
     is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return Denied(507 if is_full else 503, "store", _BUSY_SECONDS)
+    return AccessDenied(507 if is_full else 503, "store", _BUSY_SECONDS)
 
 
 async def _receive(request: Request, path: Path, length_bytes: int) -> str:
@@ -263,9 +263,9 @@ async def _receive(request: Request, path: Path, length_bytes: int) -> str:
         async for block in request.stream():
             left_bytes -= len(block)
             if left_bytes < 0:
-                raise Denied(400, "broken-off")
+                raise AccessDenied(400, "broken-off")
             digest.update(block)
             out.write(block)
     if left_bytes:
-        raise Denied(400, "broken-off")
+        raise AccessDenied(400, "broken-off")
     return digest.hexdigest()

@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from jojlab.fleet.store.segment import Checked, Refused
+from jojlab.fleet.store.segment import BadSegment, CheckedSegment
 
 # By the clock on the wall, which a busy machine lets pass; a worker ends itself by its own clock.
 CHECK_SECONDS = 300.0
@@ -36,21 +36,21 @@ class Workers:
         self._running: set[_Worker] = set()
         self._is_closed = False
 
-    def check(self, segment: Path, folder: Path) -> Checked:
+    def check(self, segment: Path, folder: Path) -> CheckedSegment:
         """Have a segment checked and its tables put into `folder`.
 
-        Raises Refused, OSError where the worker could not start or had no room, and TimeoutError
+        Raises BadSegment, OSError where the worker could not start or had no room, and TimeoutError
         where no answer came. A worker may die for a reason that is none of the segment's, which has
         two.
         """
         answer = self._answer(segment, folder) or self._answer(segment, folder)
         if answer is None:
-            raise Refused(DIED, "the workers that checked it died")
+            raise BadSegment(DIED, "the workers that checked it died")
         if "errno" in answer:
             raise OSError(answer["errno"], answer["detail"])
         if "reason" in answer:
-            raise Refused(answer["reason"], answer["detail"])
-        return Checked(**answer)
+            raise BadSegment(answer["reason"], answer["detail"])
+        return CheckedSegment(**answer)
 
     def _answer(self, segment: Path, folder: Path) -> dict[str, Any] | None:
         """Return what a worker says; None if it died."""

@@ -269,8 +269,8 @@ def file_lives(
     ):
         for place in chosen:
             process = APPS[int(commits.app[place])].process
-            lived = _above(int(commits.duration_ns[place]) / 1e6)
-            size = _above(512) if kind == "super-journal" else _above(int(sizes[place]))
+            lived = _next_power_of_two(int(commits.duration_ns[place]) / 1e6)
+            size = _next_power_of_two(512 if kind == "super-journal" else int(sizes[place]))
             counts["created", process, kind, None, None] += 1
             counts["deleted", process, kind, lived, size] += 1
     for app in APPS:
@@ -278,8 +278,8 @@ def file_lives(
             count = int(generator.poisson(files * share))
             gone = int(generator.binomial(count, 0.7))
             for age in generator.lognormal(np.log(lived_ms), 2.5, gone):
-                size = _above(float(generator.lognormal(np.log(size_bytes), 1)))
-                counts["deleted", app.process, kind, _above(age), size] += 1
+                size = _next_power_of_two(float(generator.lognormal(np.log(size_bytes), 1)))
+                counts["deleted", app.process, kind, _next_power_of_two(age), size] += 1
             if count:
                 counts["created", app.process, kind, None, None] += count
     return [
@@ -295,6 +295,6 @@ def file_lives(
     ]
 
 
-def _above(value: float) -> int:
+def _next_power_of_two(value: float) -> int:
     """Return the power of two that is next above; 1 for less than one."""
     return 1 << int(value).bit_length()

@@ -42,7 +42,7 @@ _FOLDER = "compaction-"
 
 
 @dataclass
-class Compacted:
+class CompactionCounts:
     """The counts of a compaction."""
 
     units: int = 0  # that came of it
@@ -57,12 +57,12 @@ def compact(
     grace_s: float,
     all_days: bool = False,
     tell: Callable[[str], None] = lambda _: None,
-) -> Compacted:
+) -> CompactionCounts:
     """Compact what is due, or all days; delete what was held for `grace_s` seconds.
 
     Raises DataError, after all the rest is done, where files of a day and device cannot be read.
     """
-    done = Compacted()
+    done = CompactionCounts()
     failed: list[str] = []
     store.empty_spool(f"{_FOLDER}*", now_s - _UNFINISHED_SECONDS)
     today = datetime.fromtimestamp(now_s, UTC)

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from jojlab.fleet.store.objects import Store
-from jojlab.fleet.store.segment import Checked
+from jojlab.fleet.store.segment import CheckedSegment
 from jojlab.foundation.errors import DataError
 from jojlab.trace.schema import FLEET_TABLES
 
@@ -149,7 +149,9 @@ def _compacted_hashes(store: Store, unit: Unit) -> frozenset[str]:
         raise DataError(f"{path}: says not what it holds: {error}", "restore the store") from error
 
 
-def store_segment(store: Store, device: str, sha256: str, checked: Checked, folder: Path) -> bool:
+def store_segment(
+    store: Store, device: str, sha256: str, checked: CheckedSegment, folder: Path
+) -> bool:
     """Put the tables in `folder` (of the spool) into the dataset; False if they were there.
 
     On return the segment is durable, also where a server that was killed had put it. A kill before

@@ -116,7 +116,7 @@ def _write(store: Store, device: Device) -> None:
 
 
 @dataclass
-class Listed:
+class DeviceListing:
     """A device, and what it has sent. Data without a device are those of a made fleet."""
 
     name: str
@@ -138,12 +138,12 @@ class Listed:
         }
 
 
-def listed(store: Store) -> list[Listed]:
+def device_listings(store: Store) -> list[DeviceListing]:
     """Return the devices by name."""
     apart = Counter(each.device for each in list_quarantine(store))
-    found = {each.name: Listed(each.name, each, apart[each.name]) for each in devices(store)}
+    found = {each.name: DeviceListing(each.name, each, apart[each.name]) for each in devices(store)}
     for unit in live_units(store):
-        each = found.setdefault(unit.device, Listed(unit.device, None, apart[unit.device]))
+        each = found.setdefault(unit.device, DeviceListing(unit.device, None, apart[unit.device]))
         each.segments += len(segment_hashes(store, unit))
         each.days.append(unit.day)
     return [found[name] for name in sorted(found)]

@@ -25,7 +25,7 @@ _LEAST_BYTES = 16 << 10
 
 
 @dataclass(frozen=True)
-class Quarantined:
+class QuarantinedFile:
     """One file that is kept apart."""
 
     device: str
@@ -39,11 +39,11 @@ class Quarantined:
         return f"{_FOLDER}/device={self.device}/{self.sha256}.{self.reason}.tar"
 
 
-def list_quarantine(store: Store) -> Iterator[Quarantined]:
+def list_quarantine(store: Store) -> Iterator[QuarantinedFile]:
     """Yield what is kept apart."""
     for each in store.objects(_FOLDER):
         if found := _KEY.fullmatch(each.key):
-            yield Quarantined(**found.groupdict(), size_bytes=each.size_bytes)
+            yield QuarantinedFile(**found.groupdict(), size_bytes=each.size_bytes)
 
 
 class Quarantine:
@@ -66,7 +66,7 @@ class Quarantine:
 
     def keep(self, source: Path, device: str, sha256: str, reason: str) -> bool:
         """Put a file of the spool apart; False if there is no room for it."""
-        each = Quarantined(device, sha256, reason, source.stat().st_size)
+        each = QuarantinedFile(device, sha256, reason, source.stat().st_size)
         with self._lock:
             if each.key in self._kept:
                 return True
@@ -86,5 +86,5 @@ class Quarantine:
         return True
 
 
-def _room_of(each: Quarantined) -> int:
+def _room_of(each: QuarantinedFile) -> int:
     return max(each.size_bytes, _LEAST_BYTES)

@@ -76,7 +76,7 @@ WRONG_SCHEMA = "wrong-schema"
 BAD_VALUE = "bad-value"
 
 
-class Refused(Exception):
+class BadSegment(Exception):
     """A segment is refused: the word of the reason, and what is wrong where."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -86,25 +86,25 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedSegment:
     """A segment whose tables are in FOLDER/TABLE.parquet: its day, and the rows of each."""
 
     day: str
     rows: dict[str, int]
 
 
-def take_out(segment: Path, folder: Path) -> Checked:
+def take_out(segment: Path, folder: Path) -> CheckedSegment:
     """Check a segment, and write its tables into `folder`, each anew.
 
-    Raises Refused, and OSError where the machine fails. What lies in `folder` then is worthless.
+    Raises BadSegment, and OSError where the machine fails. What lies in `folder` then is worthless.
     """
     if segment.stat().st_size > SEGMENT_LIMIT_BYTES:
-        raise Refused(TOO_LARGE, f"more than {SEGMENT_LIMIT_BYTES} bytes")
+        raise BadSegment(TOO_LARGE, f"more than {SEGMENT_LIMIT_BYTES} bytes")
     members = _members(segment.read_bytes())
     found = {t: _check_table(members[t], t, folder / f"{t}.parquet") for t in FLEET_TABLES}
     only = found["segments"].only
     assert only is not None  # _check_declared
-    return Checked(_check_segment_row(only), {t: found[t].rows for t in found})
+    return CheckedSegment(_check_segment_row(only), {t: found[t].rows for t in found})
 
 
 def _members(segment: bytes) -> dict[str, memoryview]:
@@ -115,18 +115,18 @@ def _members(segment: bytes) -> dict[str, memoryview]:
             for table in FLEET_TABLES:
                 member = archive.next()
                 if member is None:
-                    raise Refused(NOT_TAR, f"{table}.parquet is missing")
+                    raise BadSegment(NOT_TAR, f"{table}.parquet is missing")
                 regular = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
                 if member.name != f"{table}.parquet" or not regular or member.pax_headers:
-                    raise Refused(NOT_TAR, f"where {table}.parquet should be is something else")
+                    raise BadSegment(NOT_TAR, f"where {table}.parquet should be is something else")
                 end = member.offset_data + member.size
                 if not member.offset_data <= end <= len(segment):
-                    raise Refused(NOT_TAR, f"{table}.parquet is cut off")
+                    raise BadSegment(NOT_TAR, f"{table}.parquet is cut off")
                 members[table] = memoryview(segment)[member.offset_data : end]
             if archive.next() is not None:
-                raise Refused(NOT_TAR, "it has more members than tables")
+                raise BadSegment(NOT_TAR, "it has more members than tables")
     except (tarfile.TarError, ValueError, EOFError, UnicodeError) as error:
-        raise Refused(NOT_TAR, f"no tar: {error}") from error
+        raise BadSegment(NOT_TAR, f"no tar: {error}") from error
     return members
 
 
@@ -156,7 +156,7 @@ def _contract(table: str) -> _Contract:
 
 
 @dataclass(frozen=True)
-class _Decoded:
+class _TableFacts:
     """The number of rows of a table, and what is checked of the row of `segments`."""
 
     rows: int
@@ -164,7 +164,7 @@ class _Decoded:
 
 
 def check_stored(path: Path, table: str) -> None:
-    """Raise Refused where a file of the dataset is none that could have come of a segment.
+    """Raise BadSegment where a file of the dataset is none that could have come of a segment.
 
     Its size has no bound, as it may hold many.
     """
@@ -182,10 +182,10 @@ def check_stored(path: Path, table: str) -> None:
     except (pa.ArrowException, OSError, UnicodeError, KeyError) as error:
         if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
             raise
-        raise Refused(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
+        raise BadSegment(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
 
 
-def _check_table(contents: memoryview, table: str, path: Path) -> _Decoded:
+def _check_table(contents: memoryview, table: str, path: Path) -> _TableFacts:
     """Check schema, sizes and every value of a table, and write it anew to `path`."""
     import pyarrow.parquet as pq
 
@@ -211,18 +211,18 @@ def _check_table(contents: memoryview, table: str, path: Path) -> _Decoded:
     except (pa.ArrowException, OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
             raise
-        raise Refused(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
+        raise BadSegment(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
 
 
 def _check_footer_size(contents: memoryview, table: str) -> None:
     """The footer is held in memory many times over once it is parsed."""
     if len(contents) < 12:
-        raise Refused(NOT_PARQUET, f"{table}: it is too short")
+        raise BadSegment(NOT_PARQUET, f"{table}: it is too short")
     size_bytes = int.from_bytes(contents[-8:-4], "little")
     if size_bytes + 12 > len(contents):
-        raise Refused(NOT_PARQUET, f"{table}: its footer is longer than the file")
+        raise BadSegment(NOT_PARQUET, f"{table}: its footer is longer than the file")
     if size_bytes > _FOOTER_LIMIT:
-        raise Refused(TOO_LARGE, f"{table}: a footer of {size_bytes} bytes")
+        raise BadSegment(TOO_LARGE, f"{table}: a footer of {size_bytes} bytes")
 
 
 def _check_declared(metadata: Any, contract: _Contract) -> None:
@@ -230,24 +230,26 @@ def _check_declared(metadata: Any, contract: _Contract) -> None:
     _check_columns(metadata, contract)
     table = contract.table
     if table == "segments" and metadata.num_rows != 1:
-        raise Refused(BAD_VALUE, f"segments has {metadata.num_rows} rows, not one")
+        raise BadSegment(BAD_VALUE, f"segments has {metadata.num_rows} rows, not one")
     groups = [metadata.row_group(number) for number in range(min(metadata.num_row_groups, 10**4))]
     size_bytes = sum(group.total_byte_size for group in groups)
     if metadata.num_row_groups > _ROW_GROUPS or metadata.num_rows > TABLE_LIMIT_ROWS:
-        raise Refused(
+        raise BadSegment(
             TOO_LARGE, f"{table}: {metadata.num_rows} rows in {metadata.num_row_groups} row groups"
         )
     if not 0 <= size_bytes <= TABLE_LIMIT_BYTES:
-        raise Refused(TOO_LARGE, f"{table}: {size_bytes} bytes decoded")
+        raise BadSegment(TOO_LARGE, f"{table}: {size_bytes} bytes decoded")
     if sum(group.num_rows for group in groups) != metadata.num_rows:
-        raise Refused(NOT_PARQUET, f"{table}: its row groups have other rows than the footer says")
+        raise BadSegment(
+            NOT_PARQUET, f"{table}: its row groups have other rows than the footer says"
+        )
 
 
 def _check_columns(metadata: Any, contract: _Contract) -> None:
     """Check the names and types of the columns."""
     declared = metadata.schema.to_arrow_schema()
     if not declared.equals(contract.sent, check_metadata=False):
-        raise Refused(WRONG_SCHEMA, f"{contract.table}: {_difference(declared, contract.sent)}")
+        raise BadSegment(WRONG_SCHEMA, f"{contract.table}: {_difference(declared, contract.sent)}")
 
 
 def _difference(schema_read: Any, wanted: Any) -> str:
@@ -276,7 +278,7 @@ def _writer(out: Any, contract: _Contract, rows: int) -> Any:
     )  # fmt: skip
 
 
-def _check_rows(file: Any, contract: _Contract, writer: Any, sent_bytes: int) -> _Decoded:
+def _check_rows(file: Any, contract: _Contract, writer: Any, sent_bytes: int) -> _TableFacts:
     """Decode everything, check each value, and write it."""
     rows, size_bytes, different_bytes, only = 0, 0, 0, None
     table = contract.table
@@ -286,21 +288,21 @@ def _check_rows(file: Any, contract: _Contract, writer: Any, sent_bytes: int) ->
         size_bytes += decoded_bytes
         different_bytes += texts_bytes
         if size_bytes > TABLE_LIMIT_BYTES or rows > TABLE_LIMIT_ROWS:
-            raise Refused(TOO_LARGE, f"{table}: more than {TABLE_LIMIT_BYTES} bytes decoded")
+            raise BadSegment(TOO_LARGE, f"{table}: more than {TABLE_LIMIT_BYTES} bytes decoded")
         if rows > _FREE_ROWS + sent_bytes:
-            raise Refused(TOO_LARGE, f"{table}: {rows} rows in {sent_bytes} bytes")
+            raise BadSegment(TOO_LARGE, f"{table}: {rows} rows in {sent_bytes} bytes")
         if different_bytes > _FREE_TEXT_BYTES + _TEXT_BYTES_A_BYTE * sent_bytes:
-            raise Refused(
+            raise BadSegment(
                 TOO_LARGE, f"{table}: more than {_TEXT_BYTES_A_BYTE} times its size in texts"
             )
         if not batch.schema.equals(contract.stored):  # an Arrow schema may be sent along
-            raise Refused(WRONG_SCHEMA, f"{table}: {_difference(batch.schema, contract.stored)}")
+            raise BadSegment(WRONG_SCHEMA, f"{table}: {_difference(batch.schema, contract.stored)}")
         writer.write_batch(batch)
         if table == "segments" and batch.num_rows == 1:
             [only] = batch.select(_ROW_CHECKED).to_pylist()
     if rows != file.metadata.num_rows:
-        raise Refused(NOT_PARQUET, f"{table}: {rows} rows, not {file.metadata.num_rows}")
-    return _Decoded(rows, only)
+        raise BadSegment(NOT_PARQUET, f"{table}: {rows} rows, not {file.metadata.num_rows}")
+    return _TableFacts(rows, only)
 
 
 def _check_batch(batch: Any, contract: _Contract) -> tuple[int, int]:
@@ -310,7 +312,7 @@ def _check_batch(batch: Any, contract: _Contract) -> tuple[int, int]:
     for column, values in zip(contract.columns, batch.columns, strict=True):
         place = f"{contract.table}.{column.name}"
         if not column.nullable and values.null_count:
-            raise Refused(BAD_VALUE, f"{place} is null")
+            raise BadSegment(BAD_VALUE, f"{place} is null")
         if column.type == "string":
             is_dictionary = isinstance(values, pa.DictionaryArray)
             texts = values.dictionary if is_dictionary else values
@@ -332,7 +334,7 @@ def _check_texts(texts: Any, place: str, name: str) -> Any:
     lengths = (lengths.fill_null(0) if texts.null_count else lengths).to_numpy()
     limit = _TEXT_LIMIT_BYTES.get(name, _TEXT_BYTES)
     if lengths.max(initial=0) > limit:
-        raise Refused(BAD_VALUE, f"{place} is longer than {limit} bytes")
+        raise BadSegment(BAD_VALUE, f"{place} is longer than {limit} bytes")
     if name == "databases":
         _check_lists(texts, place)
     return lengths
@@ -344,7 +346,7 @@ def _check_lists(texts: Any, place: str) -> None:
             if text.is_valid:
                 msgspec.json.decode(text.as_py(), type=list[str])
     except msgspec.DecodeError as error:
-        raise Refused(BAD_VALUE, f"{place} is no list of texts in JSON") from error
+        raise BadSegment(BAD_VALUE, f"{place} is no list of texts in JSON") from error
 
 
 def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
@@ -358,7 +360,7 @@ def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
     elif name == "minute":
         high = _LAST_MINUTE
     if least < low or most > high:
-        raise Refused(BAD_VALUE, f"{place} is {least if least < low else most}")
+        raise BadSegment(BAD_VALUE, f"{place} is {least if least < low else most}")
 
 
 _ROW_CHECKED = ["schema_version", "spool_id", "privacy", "day", "begin_boot_ns", "end_boot_ns"]
@@ -367,20 +369,20 @@ _ROW_CHECKED = ["schema_version", "spool_id", "privacy", "day", "begin_boot_ns",
 def _check_segment_row(row: dict[str, Any]) -> str:
     """Check a row of `segments`; return its day."""
     if row["schema_version"] != FLEET_SCHEMA_VERSION:
-        raise Refused(WRONG_SCHEMA, f"schema_version is {row['schema_version']}")
+        raise BadSegment(WRONG_SCHEMA, f"schema_version is {row['schema_version']}")
     if not re.fullmatch(r"[0-9a-f]{32}", row["spool_id"]):
-        raise Refused(BAD_VALUE, "segments.spool_id is not 32 hexadecimal digits")
+        raise BadSegment(BAD_VALUE, "segments.spool_id is not 32 hexadecimal digits")
     if row["privacy"] not in ("names", "hashed", "kinds"):
-        raise Refused(BAD_VALUE, "segments.privacy is none of names, hashed, kinds")
+        raise BadSegment(BAD_VALUE, "segments.privacy is none of names, hashed, kinds")
     # The wall clock may have been set back meanwhile; that of the boot cannot be.
     if row["end_boot_ns"] < row["begin_boot_ns"]:
-        raise Refused(BAD_VALUE, "segments.end_boot_ns is before begin_boot_ns")
+        raise BadSegment(BAD_VALUE, "segments.end_boot_ns is before begin_boot_ns")
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", row["day"], re.ASCII):
-        raise Refused(BAD_VALUE, "segments.day is no date")
+        raise BadSegment(BAD_VALUE, "segments.day is no date")
     try:
         day = date.fromisoformat(row["day"])
     except ValueError as error:
-        raise Refused(BAD_VALUE, "segments.day is no date") from error
+        raise BadSegment(BAD_VALUE, "segments.day is no date") from error
     if not date(1970, 1, 1) <= day <= _LAST_DAY:
-        raise Refused(BAD_VALUE, f"segments.day is {day}")
+        raise BadSegment(BAD_VALUE, f"segments.day is {day}")
     return day.isoformat()

@@ -20,7 +20,7 @@ from jojlab.fleet.store.dataset import (
     store_segment,
 )
 from jojlab.fleet.store.objects import Store, open_store
-from jojlab.fleet.store.segment import Checked
+from jojlab.fleet.store.segment import CheckedSegment
 from jojlab.foundation.errors import DataError
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
@@ -43,7 +43,7 @@ def stored(store: Store, number: int, day: str = DAY, device: str = "a") -> str:
         rows = [{field.name: values[field.type] for field in schema}]
         count = 1 if table in (SEGMENTS, "commits") else 0
         pq.write_table(pa.Table.from_pylist(rows[:count], schema), folder / f"{table}.parquet")
-    store_segment(store, device, name, Checked(day, {}), folder)
+    store_segment(store, device, name, CheckedSegment(day, {}), folder)
     return name
 
 

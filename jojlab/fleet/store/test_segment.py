@@ -16,7 +16,7 @@ import pytest
 
 from jojlab.fleet.simulation.segments import day_tables, pack
 from jojlab.fleet.store.dataset import SEGMENTS
-from jojlab.fleet.store.segment import TABLE_LIMIT_ROWS, Refused, take_out
+from jojlab.fleet.store.segment import TABLE_LIMIT_ROWS, BadSegment, take_out
 from jojlab.trace.schema import FLEET_TABLES
 
 
@@ -109,7 +109,7 @@ def test_values_out_of_their_range_are_refused(
 ) -> None:
     rows = [row | {column: value} for row in tables[table].to_pylist()]
     changed = pa.Table.from_pylist(rows, schema=tables[table].schema)
-    with pytest.raises(Refused, match=f"{table}.{column}"):
+    with pytest.raises(BadSegment, match=f"{table}.{column}"):
         rows_of(pack({**tables, table: changed})[1], tmp_path)
 
 
@@ -121,7 +121,7 @@ def test_texts_that_are_no_utf8_are_refused(
     texts = pa.array([b"\xff\xfe"] * whole.num_rows, pa.binary()).view(pa.string())
     place = whole.schema.get_field_index(column)
     changed = whole.set_column(place, whole.schema.field(place), texts)
-    with pytest.raises(Refused, match="UTF8"):
+    with pytest.raises(BadSegment, match="UTF8"):
         rows_of(pack({**tables, table: changed})[1], tmp_path)
 
 
@@ -145,7 +145,7 @@ def test_texts_are_bounded_by_what_came(tables: dict[str, pa.Table], tmp_path: P
         return rows_of(tar_of({**pack(tables)[0], "file_sums": stream.getvalue()}), tmp_path)
 
     assert rows_of_paths(30)["file_sums"] == 30
-    with pytest.raises(Refused, match="file_sums: more than 32 times its size in texts"):
+    with pytest.raises(BadSegment, match="file_sums: more than 32 times its size in texts"):
         rows_of_paths(3000)
 
 
@@ -191,7 +191,7 @@ def assert_readable(good: bytes, seed: int, folder: Path) -> bool:
         segment[draw.randrange(first, end)] = draw.choice((0, 1, 127, 128, 255))
     try:
         rows = rows_of(bytes(segment), folder)
-    except Refused as refused:
+    except BadSegment as refused:
         assert refused.detail
         return False
     assert rows[SEGMENTS] == 1
@@ -206,5 +206,5 @@ def assert_readable(good: bytes, seed: int, folder: Path) -> bool:
 
 def test_two_rows_of_segments(tables: dict[str, pa.Table], tmp_path: Path) -> None:
     two = pa.concat_tables([tables[SEGMENTS], tables[SEGMENTS]])
-    with pytest.raises(Refused, match="segments has 2 rows, not one"):
+    with pytest.raises(BadSegment, match="segments has 2 rows, not one"):
         rows_of(pack({**tables, SEGMENTS: two})[1], tmp_path)

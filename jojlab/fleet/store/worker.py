@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jojlab.fleet.store.segment import MACHINE_ERRORS, TOO_LARGE, Refused, take_out
+from jojlab.fleet.store.segment import MACHINE_ERRORS, TOO_LARGE, BadSegment, take_out
 
 # Beyond what libraries have mapped when the first segment comes. One of the limits of segment.py
 # takes some 300 MB decoded; a page of Parquet may claim up to 2 GiB.
@@ -39,7 +39,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     try:
         return asdict(take_out(Path(request["segment"]), Path(request["folder"])))
-    except Refused as refused:
+    except BadSegment as refused:
         return {"reason": refused.reason, "detail": refused.detail}
     except MemoryError:
         return {"reason": TOO_LARGE, "detail": "it does not fit into the worker's memory"}

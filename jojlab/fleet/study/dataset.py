@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 from jojlab.fleet.store.dataset import Unit, live_units, unit_of
 from jojlab.fleet.store.devices import device_names, read_device
 from jojlab.fleet.store.objects import Store
-from jojlab.fleet.store.segment import Refused, check_stored
+from jojlab.fleet.store.segment import BadSegment, check_stored
 from jojlab.foundation.errors import DataError
 from jojlab.trace.schema import FLEET_TABLES
 
@@ -43,7 +43,7 @@ class UnreadableError(DataError):
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOutFile:
     """A file that cannot be read, and why: none of its segment is in the answers."""
 
     file: str
@@ -62,7 +62,7 @@ class FleetFiles:
 
     store: Store
     units: Sequence[Unit]
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[LeftOutFile] = ()
 
     @cached_property
     def paths(self) -> Mapping[str, Sequence[str]]:
@@ -75,15 +75,15 @@ class FleetFiles:
 
 def fleet_files(store: Store) -> FleetFiles:
     """Return the files of all segments that count, each once; DataError where there is none."""
-    left_out: list[LeftOut] = []
+    left_out: list[LeftOutFile] = []
     units = []
 
     def complain(key: str, why: str) -> None:
-        left_out.append(LeftOut(key, why))
+        left_out.append(LeftOutFile(key, why))
 
     for unit in live_units(store, complain):
         lacking = [unit.key(table) for table in FLEET_TABLES if not store.has(unit.key(table))]
-        left_out += [LeftOut(key, "missing, or no regular file") for key in lacking]
+        left_out += [LeftOutFile(key, "missing, or no regular file") for key in lacking]
         if not lacking:
             units.append(unit)
     if not units:
@@ -116,7 +116,7 @@ def answer_readable(
 
 def _unreadable(
     files: FleetFiles, engine_of: Callable[[FleetFiles], FleetEngine]
-) -> dict[Unit, LeftOut]:
+) -> dict[Unit, LeftOutFile]:
     """Return the units with a file that the engine cannot read, or with values that cannot be."""
     engine = engine_of(FleetFiles(files.store, ()))
     bad = {}
@@ -126,7 +126,7 @@ def _unreadable(
             if why := _why_bad(files.store, key, table) or engine.why_unreadable(
                 files.store.path(key)
             ):
-                bad[unit] = LeftOut(key, why)
+                bad[unit] = LeftOutFile(key, why)
                 break
     return bad
 
@@ -143,14 +143,14 @@ def _why_bad(store: Store, key: str, table: str) -> str:
             copy.write(contents)
             copy.flush()
             check_stored(Path(copy.name), table)
-    except Refused as refused:
+    except BadSegment as refused:
         return refused.detail
     except OSError as error:
         return error.strerror or str(error)
     return ""
 
 
-def _nothing(store: Store, left_out: Sequence[LeftOut]) -> DataError:
+def _nothing(store: Store, left_out: Sequence[LeftOutFile]) -> DataError:
     if left_out:
         first = left_out[0]
         return DataError(
@@ -161,7 +161,7 @@ def _nothing(store: Store, left_out: Sequence[LeftOut]) -> DataError:
     )
 
 
-def silent_devices(store: Store, observed: Collection[str]) -> tuple[list[str], list[LeftOut]]:
+def silent_devices(store: Store, observed: Collection[str]) -> tuple[list[str], list[LeftOutFile]]:
     """Return the devices that may send and of which no segment is there, and unreadable ones."""
     silent, bad = [], []
     for name in device_names(store):
@@ -170,7 +170,7 @@ def silent_devices(store: Store, observed: Collection[str]) -> tuple[list[str], 
         try:
             device = read_device(store, name)
         except DataError as error:
-            bad.append(LeftOut(f"devices/{name}.json", error.message))
+            bad.append(LeftOutFile(f"devices/{name}.json", error.message))
             continue
         if device is not None and device.revoked_s is None:
             silent.append(name)

@@ -10,7 +10,7 @@ import msgspec
 
 from jojlab.fleet.study.dataset import (
     FleetEngine,
-    LeftOut,
+    LeftOutFile,
     Losses,
     Row,
     day_coverage,
@@ -64,7 +64,7 @@ class DeviceDay:
     files: Sequence[Row]
     io: Sequence[Row]
     # Files of the device, of any day, that cannot be read.
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[LeftOutFile] = ()
 
     @property
     def is_incomplete(self) -> bool:
@@ -88,7 +88,7 @@ class DeviceDay:
 
 
 def device_day(
-    engine: FleetEngine, device: str, day: str, left_out: Sequence[LeftOut] = ()
+    engine: FleetEngine, device: str, day: str, left_out: Sequence[LeftOutFile] = ()
 ) -> DeviceDay:
     """Return the day; an empty `day` is the last one. Raises UseError where it is not there.
 

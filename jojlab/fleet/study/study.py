@@ -22,7 +22,7 @@ from typing import Any
 from jojlab.analysis.commit.flash_life import CYCLES, DAYS_A_YEAR
 from jojlab.fleet.study.dataset import (
     FleetEngine,
-    LeftOut,
+    LeftOutFile,
     Losses,
     Row,
     fleet_ask,
@@ -234,7 +234,7 @@ class FleetStudy:
     # Devices of which days are there that have not come yet.
     ahead: Sequence[str] = ()
     # Files that cannot be read; none of their segments is in the answers.
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[LeftOutFile] = ()
 
     @property
     def is_incomplete(self) -> bool:

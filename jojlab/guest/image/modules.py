@@ -99,12 +99,12 @@ def collect(tree: Path, kernel: Kernel, out: Path, roots: tuple[str, ...] = ROOT
     lines = []
     for path in paths:
         file = f"{Path(path).name.partition('.ko')[0]}.ko"
-        strip(_unpacked(folder / path), out / file, kernel.architecture)
+        strip(_unpack_module(folder / path), out / file, kernel.architecture)
         lines.append(f"{file} {PARAMETERS.get(_name(path), '')}".rstrip() + "\n")
     (out / "order").write_text("".join(lines))
 
 
-def _unpacked(module: Path) -> Path:
+def _unpack_module(module: Path) -> Path:
     """Unpack a module beside itself, if it is packed."""
     if module.suffix == ".ko":
         return module

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from jojlab.foundation.cache import Cache, sha256
-from jojlab.foundation.document import checked, read_toml
+from jojlab.foundation.document import check_document, read_toml
 from jojlab.foundation.errors import MachineError, refuse_unknown
 from jojlab.foundation.places import KERNELS
 from jojlab.foundation.tools import package_version, run_tool
@@ -148,7 +148,7 @@ def read_named(name: str, kernels: Path = KERNELS) -> NamedKernel:
     known = sorted(file.stem for file in kernels.glob("*.toml"))
     remedy = f"known: installed, {', '.join(known)}; docs/kernels.md says how to add one"
     refuse_unknown(name, known, f"no kernel {name!r}", remedy)
-    return checked(read_toml(path, FORM)[1], NamedKernel, str(path), FORM)
+    return check_document(read_toml(path, FORM)[1], NamedKernel, str(path), FORM)
 
 
 def named_kernel(

@@ -131,13 +131,13 @@ _ARM64_REMEDY = "use a kernel of Debian (joj list kernels)"
 
 def unpack_image(packed: bytes) -> bytes:
     """Return the image, or raise MachineError when it is none, damaged or packed unusually."""
-    image = _unpacked(packed)
+    image = _unpack_arm64(packed)
     if image[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] != _MAGIC:
         raise MachineError("the kernel package holds no image of arm64", _ARM64_REMEDY)
     return image
 
 
-def _unpacked(packed: bytes) -> bytes:
+def _unpack_arm64(packed: bytes) -> bytes:
     if packed.startswith(_GZIP):
         return _decompress("gzip", packed, _ARM64_REMEDY)
     if not (packed.startswith(_EFI) and packed[_ZBOOT_AT:].startswith(_ZBOOT)):

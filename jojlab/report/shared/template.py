@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Specs = dict[str, dict[str, Any]]
 
 
-class Noted(NamedTuple):
+class NotedCell(NamedTuple):
     """A cell of a table with small text below it, line by line, and the style of that.
 
     `value` is the number that the column is sorted by; `link` the id that the text leads to.
@@ -42,7 +42,7 @@ class Noted(NamedTuple):
     link: str = ""
 
 
-Cell = str | Noted
+Cell = str | NotedCell
 
 
 def case_anchor(case_id: str) -> str:

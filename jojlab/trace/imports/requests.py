@@ -158,10 +158,10 @@ class Joiner:
         self._bios = 0
         self._now_ns = 0
         self._steps = {
-            QUEUED: self._queued,
-            ISSUED: self._issued,
-            COMPLETED: self._completed,
-            REQUEUED: self._requeued,
+            QUEUED: self._note_queue,
+            ISSUED: self._note_issue,
+            COMPLETED: self._note_completion,
+            REQUEUED: self._note_requeue,
             SPLIT: self._split,
         }
 
@@ -206,7 +206,7 @@ class Joiner:
         if at_end:
             self._drop_bios(0)
 
-    def _queued(self, disk: _Disk, event: Event) -> None:
+    def _note_queue(self, disk: _Disk, event: Event) -> None:
         if event.sectors:
             bio = Bio(event, event.sector, event.sectors)
             beside = disk.bios[event.sector]
@@ -219,7 +219,7 @@ class Joiner:
             self._bios += 1
             if disk.takes_bios:
                 self.counts["bios_as_requests"] += 1
-                self._issued(disk, event)
+                self._note_issue(disk, event)
             elif disk.issues_flushes and event.flags.preflush:
                 disk.need_flush.append(event)
         elif disk.issues_flushes:
@@ -229,7 +229,7 @@ class Joiner:
             self.counts["bios_as_requests"] += disk.takes_bios
             disk.flushes.append(self._open_flush(event, event.time_ns, event.time_ns))
 
-    def _issued(self, disk: _Disk, event: Event) -> None:
+    def _note_issue(self, disk: _Disk, event: Event) -> None:
         if not event.sectors:
             self._flush_issued(disk, event)
             return
@@ -271,7 +271,7 @@ class Joiner:
             flush.pid, flush.comm = write.pid, write.comm
         disk.flushes.append(flush)
 
-    def _completed(self, disk: _Disk, event: Event) -> None:
+    def _note_completion(self, disk: _Disk, event: Event) -> None:
         if not event.sectors and disk.issues_flushes and _is_end_of_sequence(event):
             self._sequence_ended(disk, event)
             return
@@ -333,7 +333,7 @@ class Joiner:
             self._bios -= 1
             self.counts["shared_flushes"] += 1
 
-    def _requeued(self, disk: _Disk, event: Event) -> None:
+    def _note_requeue(self, disk: _Disk, event: Event) -> None:
         requests = disk.issued.get(event.sector, [])
         request = next((r for r in requests if r.sectors == event.sectors), None)
         if request:

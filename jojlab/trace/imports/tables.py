@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, field
 
-from jojlab.foundation.document import checked, read_toml
+from jojlab.foundation.document import check_document, read_toml
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import SCHEMA
 from jojlab.trace.imports.requests import Request
@@ -64,7 +64,7 @@ class _Document(Struct):
 def _rules() -> list[_Rule]:
     """Read the table; raises MachineError when it is missing or malformed."""
     try:
-        return checked(read_toml(_TABLE, _FORM)[1], _Document, str(_TABLE), _FORM).kind
+        return check_document(read_toml(_TABLE, _FORM)[1], _Document, str(_TABLE), _FORM).kind
     except UseError as error:
         raise MachineError(error.message, _FORM) from error
 

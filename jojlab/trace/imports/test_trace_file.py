@@ -17,7 +17,7 @@ from jojlab.foundation.errors import DataError, JojError, UseError
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.imports import blkparse, most
 from jojlab.trace.imports.tables import file_kind
-from jojlab.trace.imports.trace_file import Imported, import_trace
+from jojlab.trace.imports.trace_file import ImportedTrace, import_trace
 
 BLKPARSE = """\
   8,0    1        1     0.000000000   697  A  WS 223490 + 8 <- (8,1) 223427
@@ -53,7 +53,9 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def imported(tmp_path: Path, text: str, name: str = "") -> tuple[list[dict[str, Any]], Imported]:
+def imported(
+    tmp_path: Path, text: str, name: str = ""
+) -> tuple[list[dict[str, Any]], ImportedTrace]:
     run, counted = import_trace(written(tmp_path / "trace.txt", text), tmp_path / "run", name)
     return Dataset.from_runs(run).rows("SELECT * FROM requests ORDER BY request_id"), counted
 

@@ -120,7 +120,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedTrace:
     """The result of an import: rows of requests, and what was counted on the way.
 
     `reasons` say what is missing of what the format tells, `limits` what it never tells.
@@ -156,7 +156,7 @@ class _Reading:
     has_cut_line: bool = False  # the last has no end: its values may lack digits
 
 
-def import_trace(path: Path, out: Path, format_name: str = "") -> tuple[RunFolder, Imported]:
+def import_trace(path: Path, out: Path, format_name: str = "") -> tuple[RunFolder, ImportedTrace]:
     """Make run `out` of the trace in `path`; the format is guessed when it is not named.
 
     Raises UseError for a file that is none of the formats, DataError naming the line that is bad.
@@ -213,7 +213,7 @@ def _guess(path: Path) -> ModuleType:
     )
 
 
-def _write(source: _Source, folder: Path) -> Imported:
+def _write(source: _Source, folder: Path) -> ImportedTrace:
     joiner, reading = Joiner(source.survey), _Reading()
     with TableWriter(folder, source.paths) as tables:
         for number, event in enumerate(_events(source.path, source.module, reading)):
@@ -223,10 +223,10 @@ def _write(source: _Source, folder: Path) -> Imported:
                     tables.add(request)
         for request in joiner.ready(at_end=True):
             tables.add(request)
-        unowned = _unowned(tables.unattributed_bytes)
+        unowned = _unowned_reasons(tables.unattributed_bytes)
         told_owners = source.module.TELLS_OWNERS
         reasons = _reasons(joiner, reading)
-        imported = Imported(
+        imported = ImportedTrace(
             source.module.NAME,
             reading.lines,
             tables.requests,
@@ -282,13 +282,13 @@ def _reasons(joiner: Joiner, reading: _Reading) -> list[str]:
     return reasons
 
 
-def _unowned(count_bytes: int) -> list[str]:
+def _unowned_reasons(count_bytes: int) -> list[str]:
     verb = "has" if count_bytes == 1 else "have"
     words = f"{plural(count_bytes, 'byte')} {verb} no owner: the trace does not tell it"
     return [words] if count_bytes else []
 
 
-def _manifest(source: _Source, imported: Imported) -> dict[str, Any]:
+def _manifest(source: _Source, imported: ImportedTrace) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "case": {"source": source.path.name, "format": imported.format},
