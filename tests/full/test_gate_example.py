@@ -1,5 +1,5 @@
 """examples/gate, as its reader would run it: the good change passes, the bad one fails, and the
-line of the bill that grew is named.
+line of the bill that grew is named. So does a change that takes the app no instruction more.
 """
 
 from __future__ import annotations
@@ -66,3 +66,9 @@ def test_the_bad_change_fails_with_the_line_that_grew(lab: Lab) -> None:
     assert head.stdout.decode().strip() in summary
     assert len((folder / "gate-trend.jsonl").read_text().splitlines()) == 2
     assert "<failure" in (folder / "gate.xml").read_text()
+
+    git(folder, "apply", "-R", "bad.patch")
+    git(folder, "apply", "unseen.patch")
+    unseen = run_gate(lab, folder)
+    assert unseen.returncode == 1, unseen.stderr
+    assert "flushes_per_commit <= 1.28: broken" in unseen.stdout
