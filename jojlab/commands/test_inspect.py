@@ -102,6 +102,20 @@ def test_the_mark_of_an_app_is_named(database: Path) -> None:
     assert fact.value == "252006673 (0x0f055111)"
 
 
+@pytest.mark.parametrize(
+    ("has_cache", "meaning"),
+    [(True, "is lost with the power"), (False, "needs no flush"), (None, "")],
+)
+def test_a_cache_is_explained(database: Path, has_cache: bool | None, meaning: str) -> None:
+    found = target(database)
+    assert found.device
+    device = replace(found.device, write_cache=has_cache)
+    facts = inspection.facts(replace(found, device=device))
+    [fact] = [fact for fact in facts if fact.name == "volatile cache"]
+    assert fact.meaning.endswith(meaning)
+    assert bool(fact.meaning) == bool(meaning)
+
+
 def test_a_loop_device_has_its_file_below(database: Path) -> None:
     found = target(database)
     assert found.device

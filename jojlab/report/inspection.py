@@ -334,13 +334,21 @@ def _mount_facts(target: Target) -> Iterator[Reading]:
         yield Reading("sync option", "set", "each write or change of a name is synced by itself")
 
 
+_CACHES = {
+    True: "what no flush has followed is lost with the power",
+    False: "by its own word; a completed write then needs no flush",
+    None: "",
+}
+
+
 def _device_facts(device: BlockDevice) -> Iterator[Reading]:
     yield Reading("device", device.name, device.interface)
     is_loop = device.name.startswith("loop")
     if device.below:
         flushes = "a flush is an fsync of it" if is_loop else "flushes go to each of them"
         yield Reading("made of", ", ".join(device.below), flushes, "joj inspect FILE" * is_loop)
-    yield Reading("volatile cache", _yes(device.write_cache), "", "joj run what-is-lost")
+    cache = device.write_cache
+    yield Reading("volatile cache", _yes(cache), _CACHES[cache], "joj run what-is-lost")
     yield Reading(
         "FUA",
         _yes(device.fua),

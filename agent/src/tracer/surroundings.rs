@@ -171,7 +171,8 @@ mod tests {
         fs::create_dir_all(format!("{top}/real/deep")).unwrap();
         std::os::unix::fs::symlink("real/deep", format!("{top}/link")).unwrap();
         // As the caller did: the way is in memory then, and the link's time is not due, but for a
-        // link made within the same tick of the kernel's clock (relatime_need_update(), fs/inode.c).
+        // link made within the same tick of the kernel's clock (relatime_need_update() in
+        // fs/inode.c).
         for _ in 0..10 {
             std::thread::sleep(Duration::from_millis(4));
             fs::metadata(format!("{top}/link/.")).unwrap();
