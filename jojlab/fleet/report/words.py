@@ -6,8 +6,8 @@ Gets a FleetStudy or a DeviceDay; computes nothing but units.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from jojlab.fleet.simulation.phones import USERS
 from jojlab.fleet.study.dataset import Losses
@@ -292,7 +292,7 @@ def day_databases_table(day: DeviceDay) -> TextTable:
         [
             (
                 row["database"] or _UNNAMED, row["process"] or _UNNAMED,
-                " and ".join(dict.fromkeys((row["journal_mode"], row["other_mode"]))),
+                _mode_words(row),
                 digits(row["commits"]), digits(row["multi_file"]), duration(row["duration_ns"]),
                 size_of(row["device_bytes"]),
             )
@@ -300,6 +300,14 @@ def day_databases_table(day: DeviceDay) -> TextTable:
         ],
         words=3,
     )  # fmt: skip
+
+
+def _mode_words(row: Mapping[str, Any]) -> str:
+    """Return the journal modes of a database: two by name, and how many others there were."""
+    names = list(dict.fromkeys((row["journal_mode"], row["other_mode"])))
+    if (further := row["modes"] - len(names)) > 0:
+        return f"{', '.join(names)} and {further} more"
+    return " and ".join(names)
 
 
 def day_files_table(day: DeviceDay) -> TextTable:

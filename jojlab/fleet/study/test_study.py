@@ -17,7 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.fleet.report.page import day_page, study_page
-from jojlab.fleet.report.words import day_remarks, loss_lines, remarks, study_remarks
+from jojlab.fleet.report.words import (
+    day_databases_table,
+    day_remarks,
+    loss_lines,
+    remarks,
+    study_remarks,
+)
 from jojlab.fleet.simulation.phones import USERS
 from jojlab.fleet.simulation.segments import SimulatedFleet, write_fleet
 from jojlab.fleet.store.devices import enrol, revoke
@@ -257,6 +263,11 @@ def test_a_day_of_a_device(fleet_folder: Path) -> None:
     dearest = sorted((row["duration_ns"] for row in own), reverse=True)[:10]
     assert [each.duration_ns for each in found.dearest] == dearest
     assert {row["ten_minutes"] for row in found.commits} <= set(range(144))
+    [first, *_] = found.databases
+    modes = {row["journal_mode"] for row in own if row["database"] == first["database"]}
+    assert first["modes"] == len(modes) > 2
+    shown = day_databases_table(found).rows[0][2]
+    assert shown == f"{min(modes)}, {max(modes)} and {len(modes) - 2} more"
     page = day_page(found, "fleet")
     assert "made-0002, 2026-01-02" in page
     assert "one transaction" in page

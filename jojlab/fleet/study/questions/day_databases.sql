@@ -5,6 +5,7 @@ SELECT
   process,
   min(journal_mode) AS journal_mode,
   max(journal_mode) AS other_mode,
+  count(DISTINCT journal_mode) AS modes,
   count(*) AS commits,
   count(super_journal) AS multi_file,
   sum(duration_ns) AS duration_ns,
