@@ -125,6 +125,9 @@ def recorded_settings(fields: Mapping[str, object]) -> tuple[dict[str, Value], s
     recorded = {name: value for name, value in found.items() if name not in fields}
     words = ", ".join(f"{name}={value}" for name, value in recorded.items())
     note = f"settings of {path}: {words or 'none'}"
+    if (name := sql_settings.UNRECORDED) not in {*fields, *found}:
+        default = BY_NAME[name].default
+        note += f"; {name} is not recorded: {default} is taken (joj inspect says what SQLite has)"
     if options := [
         f"{name}={fields[name]}"
         for name, value in found.items()

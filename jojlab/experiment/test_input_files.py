@@ -150,7 +150,12 @@ def test_settings_of_the_folder_are_taken_where_no_option_is_given(tmp_path: Pat
         "wal_autocheckpoint_pages": 1000,
     }  # fmt: skip
     assert "journal_mode=wal" in note
+    assert "; sync_call is not recorded: fsync is taken" in note
     assert note.endswith("; by option, in the place of the recorded ones: synchronous=full")
+    assert "not recorded" not in recorded_settings({**given, "sync_call": "fdatasync"})[1]
+    (tmp_path / sql_settings.NAME).write_text(f'{text}\nsync_call = "fdatasync"')
+    fields, note = recorded_settings(given)
+    assert (fields["sync_call"], "not recorded" in note) == ("fdatasync", False)
     assert recorded_settings({**given, "workload": "sqlite-insert"}) == ({}, "")
     assert recorded_settings({"scripts": str(tmp_path)})[0]["workload"] == "sql-recorded"
     assert "workload=sql" in recorded_settings({**given, "workload": "sql"})[1].partition(";")[2]

@@ -57,8 +57,10 @@ _FIELDS: Mapping[str, tuple[str, str, str]] = {
     "temp_store": ("temp_store", "default", ""),
     "wal_autocheckpoint": ("wal_autocheckpoint_pages", "1000", "DEFAULT_WAL_AUTOCHECKPOINT"),
 }
+# How its SQLite was built decides by which call it syncs, which no PRAGMA tells.
+UNRECORDED = "sync_call"
 # No other field of a case is the app's.
-CASE_FIELDS = ("workload", *(name for name, _, _ in _FIELDS.values()))
+CASE_FIELDS = ("workload", *(name for name, _, _ in _FIELDS.values()), UNRECORDED)
 _NUMBERS = ("page_size", "wal_autocheckpoint")
 # Those that a file keeps from its first commit on, but for a VACUUM (sqlite.org/pragma.html).
 _OF_THE_FILE = ("page_size", "auto_vacuum")
@@ -123,6 +125,7 @@ def lines(connections: Sequence[ConnectionSettings]) -> Iterator[str]:
         also = f"; others had {', '.join(others)}" if others else ""
         text = word if name in _NUMBERS else f'"{word}"'
         yield f"{case_field} = {text}  # {source}{also}" if word else f"# {case_field}: {source}"
+    yield f"# {UNRECORDED}: not recorded; joj inspect says which call SQLite's library has"
 
 
 def _word(name: str, value: str) -> str:
