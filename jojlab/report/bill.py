@@ -80,7 +80,9 @@ def program_sentence(program: Mapping[str, Any]) -> str:
     else:
         end = f" ended with exit code {program['exit_code']}"
     names = {"commits": "commit{} of SQLite", "checkpoints": "checkpoint{}",
-             "rollbacks": "rollback{}", "syncs": "other sync{}"}  # fmt: skip
+             "rollbacks": "rollback{}", "syncs": "sync{}"}  # fmt: skip
+    if program["commits"]:
+        names["syncs"] = "other sync{}"
     found = ((program[key], name) for key, name in names.items() if program[key])
     words = ", ".join(f"{count} {name.format('s' * (count != 1))}" for count, name in found)
     after = ""
@@ -193,8 +195,17 @@ def life_sentences(bill: Bill, commits_a_day: float = COMMITS_A_DAY) -> Iterator
         )
 
 
-def print_bill(console: Console, bill: Bill, unit: str = "commit") -> None:
-    """Print what one commit costs, row by row, and its deferred I/O; `what` a commit is called."""
+# Rows of a part in the terminal; what installs software writes thousands of files.
+_MOST_ROWS = 20
+
+
+def print_bill(
+    console: Console, bill: Bill, unit: str = "commit", *, is_whole: bool = False
+) -> None:
+    """Print what one commit costs, row by row, and its deferred I/O; `unit` is what a commit is
+    called. Of a part with many rows it prints the dearest, and the sum of the others, unless
+    `is_whole`.
+    """
     total = bill.total(*CAUSED)
     console.print(
         f"[bold]one {unit}[/bold]: {text.count(bill.per_commit(total.requests), 'request')} "
@@ -207,12 +218,13 @@ def print_bill(console: Console, bill: Bill, unit: str = "commit") -> None:
         console.print(escape(sentence))
     words = left("block type", "file kind", "file", "cause")
     table = new_table(*words, *right("requests", "KiB", "share"))
-    _add_rows(table, bill, "commit", total.bytes)
+    most_rows = len(bill.rows) if is_whole else _MOST_ROWS
+    _add_rows(table, bill, "commit", total.bytes, most_rows)
     for part, title in text.LATER_PARTS.items():
         if bill.part(part):
             table.add_section()
             table.add_row(f"[bold]{title}[/bold]")
-            _add_rows(table, bill, part, total.bytes if part in CAUSED else 0)
+            _add_rows(table, bill, part, total.bytes if part in CAUSED else 0, most_rows)
     console.print(table)
     for part in ("commit", "deferred"):
         sentences = (*reason_sentences(bill, part), *journal_sentences(bill, part))
@@ -222,8 +234,11 @@ def print_bill(console: Console, bill: Bill, unit: str = "commit") -> None:
         console.print(escape(sentence))
 
 
-def _add_rows(table: Table, bill: Bill, part: str, whole: int) -> None:
-    for row in bill.part(part):
+def _add_rows(table: Table, bill: Bill, part: str, whole: int, most_rows: int) -> None:
+    rows = bill.part(part)
+    # A row in the place of one other would spare nothing.
+    shown = rows if len(rows) <= most_rows + 1 else rows[:most_rows]
+    for row in shown:
         owner = (
             _block_type_words(bill, row),
             _file_kind_words(row),
@@ -231,6 +246,11 @@ def _add_rows(table: Table, bill: Bill, part: str, whole: int) -> None:
         )
         share = text.percent(row.bytes / whole) if whole else ""
         table.add_row(*owner, *_amounts(bill, row), share)
+    if further := rows[len(shown) :]:
+        rest = Total.added(further)
+        share = text.percent(rest.bytes / whole) if whole else ""
+        more = (f"{len(further):,} more rows", "", "joj show --figures", "")
+        table.add_row(*more, *_amounts(bill, rest), share)
     amounts = (f"[bold]{each}[/bold]" for each in _amounts(bill, bill.total(part)))
     table.add_row("[bold]total[/bold]", "", "", "", *amounts)
 
@@ -272,12 +292,13 @@ def _class_cell(name: str, share: Any) -> str:
 
 def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
     total = bill.total(*CAUSED)
+    unit = text.transaction_name([case]).lower()
     return {
         "id": case_anchor(case.case_id),
         "case": case.case_id,
         "label": case.label,
         "soft": f"{text.count(bill.per_commit(total.requests), 'request')}, "
-        f"{text.kib(bill.per_commit(total.bytes))} KiB, over {plural(bill.transactions, 'commit')}",
+        f"{text.kib(bill.per_commit(total.bytes))} KiB, over {plural(bill.transactions, unit)}",
         "risk": hazards.risk_mark(case),
         "durability": durability.verdict_sentence(case),
         "programs": [

@@ -38,6 +38,7 @@ _DOES: Mapping[tuple[str, ...], str] = {
     ("node",): "write the node of what was changed",
     ("checkpoint",): "write a checkpoint",
 }
+_SAME_CALL_NS = 100_000
 _HOMES = 4  # of what the journal holds copies of: so many are spelled out
 
 
@@ -78,10 +79,17 @@ def closing(shares: TimeShares | None) -> str:
     )
 
 
+def unit_of(case: CaseSummary, trace: CommitTrace) -> str:
+    """Return what the transaction is that is told of a case."""
+    return trace.phase if trace.is_checkpoint else text.transaction_name([case]).lower()
+
+
 def call_stories(
     calls: Iterable[Call], filesystem: str, unit: str = "commit"
 ) -> Iterator[CallStory]:
-    """Yield the calls in words, of a commit or a checkpoint; `filesystem` may be empty."""
+    """Yield the calls in words, of a commit, a sync, an operation or a checkpoint; `filesystem` may
+    be empty.
+    """
     filesystem = filesystem or "The filesystem"
     begin = "BEGIN" if unit == "commit" else "its begin"
     for call in calls:
@@ -96,6 +104,9 @@ def _heading(call: Call, begin: str) -> str:
     if call.begin_ns is None:
         first = call.events[0].begin_ns
         return f"At {text.duration(first)} after {begin}, {call.cause}: nobody waits{until}"
+    # Two programs of the kernel time a call that is a transaction: one may be a little earlier.
+    if -_SAME_CALL_NS < call.begin_ns < 0:
+        return f"At {begin}, {call.cause}{until}"
     return f"At {text.duration(call.begin_ns)} after {begin}, {call.cause}{until}"
 
 
@@ -178,7 +189,7 @@ def print_story(console: Console, case: CaseSummary) -> None:
     """Print the calls of a case's typical commit, or of its checkpoint, in sentences."""
     assert case.trace
     console.print(f"[bold]{escape(opening(case))}[/bold]")
-    calls = call_stories(story(case.trace), case.filesystem, case.trace.phase)
+    calls = call_stories(story(case.trace), case.filesystem, unit_of(case, case.trace))
     for number, call in enumerate(calls, 1):
         console.print(f"{number}. {escape(call.heading)}")
         for sentence in call.sentences:
@@ -348,7 +359,9 @@ def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:
                 "soft": f"{case_charts.drawn_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 "chart": name,
                 "rows": request_rows(case.trace),
-                "story": tuple(call_stories(story(case.trace), case.filesystem, case.trace.phase)),
+                "story": tuple(
+                    call_stories(story(case.trace), case.filesystem, unit_of(case, case.trace))
+                ),
                 "command": f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                 f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"',
                 "is_open": place <= len(first),

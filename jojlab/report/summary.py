@@ -212,7 +212,8 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
 def print_case(console: Console, case: CaseSummary, *, figures: bool = False) -> None:
     """Print a case: its bill, its risks, and with `figures`, or without a bill, every figure."""
     if case.bill:
-        print_bill(console, case.bill, "commit" if text.has_commit([case]) else "operation")
+        name = text.transaction_name([case]).lower()
+        print_bill(console, case.bill, name, is_whole=figures)
     if figures or not case.bill:
         _print_every_figure(console, case)
     for sentence in hazards.hazard_sentences(case.hazards):

@@ -93,6 +93,15 @@ class Total:
     bytes: int
     flushes: int
 
+    @classmethod
+    def added(cls, rows: Sequence[BillRow]) -> Total:
+        """Add up rows."""
+        return cls(
+            sum(row.requests for row in rows),
+            sum(row.bytes for row in rows),
+            sum(row.requests for row in rows if row.operation == "flush"),
+        )
+
 
 @dataclass(frozen=True)
 class Bill:
@@ -122,12 +131,7 @@ class Bill:
 
     def total(self, *parts: str) -> Total:
         """Add up one part, or several."""
-        rows = [row for part in parts for row in self.part(part)]
-        return Total(
-            sum(row.requests for row in rows),
-            sum(row.bytes for row in rows),
-            sum(row.requests for row in rows if row.operation == "flush"),
-        )
+        return Total.added([row for part in parts for row in self.part(part)])
 
     def per_commit(self, value: int) -> float:
         """Divide a sum over all commits by their number."""

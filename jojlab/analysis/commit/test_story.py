@@ -70,6 +70,14 @@ def test_it_is_told_in_sentences(tmp_path: Path) -> None:
     )
 
 
+def test_a_sync_that_is_a_transaction_begins_with_it(tmp_path: Path) -> None:
+    (call,) = ext4_calls(tmp_path)
+    begins = {-1000: "At its begin, fsync of ", 2000: "At 2.000 µs after its begin, fsync of "}
+    for begin_ns, words in begins.items():
+        [told] = call_stories([replace(call, begin_ns=begin_ns)], "ext4", "sync")
+        assert told.heading.startswith(words)
+
+
 def test_a_node_and_a_checkpoint_are_no_commit(tmp_path: Path) -> None:
     (call,) = ext4_calls(tmp_path)
     event = next(each for each in call.events if each.subtypes[:1] == ("descriptor",))

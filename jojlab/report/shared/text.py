@@ -147,7 +147,11 @@ def has_commit(cases: Iterable[CaseSummary]) -> bool:
 
 def transaction_name(cases: Iterable[CaseSummary]) -> str:
     """Return what the cases' transactions are, as it stands after "one"."""
-    return "COMMIT" if has_commit(cases) else "operation"
+    cases = tuple(cases)
+    if has_commit(cases):
+        return "COMMIT"
+    # Of a program that is traced live, without SQLite, its syncs alone are seen.
+    return "sync" if all(case.live for case in cases) else "operation"
 
 
 def latency_interval(cases: Iterable[CaseSummary]) -> str:
