@@ -138,8 +138,9 @@ def _idle_lines(case: CaseSummary, live: LiveTrace) -> Iterator[RankedLine]:
         if (found := int(program.get(f"{word}s", 0)))
     ]
     apart = f" but in {' and '.join(others)}" if others else ""
-    seen = f"of {subject} was seen on these disks in {duration(live.traced_ns)}"
-    yield 0, f"No commit and no sync{apart} {seen}."
+    whose = "" if subject == EVERYBODY else f" of {subject}"
+    seen = f"was seen on these disks in {duration(live.traced_ns)}"
+    yield 0, f"No commit and no sync{apart}{whose} {seen}."
     read = live.program_io.read_bytes
     yield 0, _handed_bytes(case, live) + (f" {size(read)} was read." if read else "")
     yield 1, _owners(live, subject)
@@ -156,11 +157,12 @@ def _live_cost(result: Answer, live: LiveTrace, program: Mapping[str, Any]) -> s
     commits, syncs = int(program.get("commits", 0)), int(program.get("syncs", 0))
     counts = ((commits, "commit"), (syncs, "other sync" if commits else "sync"))
     amounts = " and ".join(f"{found:,} {one}{'s' * (found != 1)}" for found, one in counts if found)
-    is_alone = commits + syncs == 1
+    is_alone, is_mixed = commits + syncs == 1, bool(commits and syncs)
     words = f"{live_subject(program)} made {amounts} in {duration(live.traced_ns)}: "
     words += f"{'it' if is_alone else 'one'} takes {duration(median['latency_ns_p50'])}"
     sent = median.get("bytes_per_commit")
-    each = "" if is_alone else " per " + " or ".join(one for found, one in counts if found)
+    kind = next((one for found, one in counts if found), "")
+    each = "" if is_alone else " each" if is_mixed else f" per {kind}"
     moved = "sent" if _sends(result) == "sends" else "moved"
     sends = f"; {size(sent)} {moved}{each}" if sent else ""
     whole = f"{words}{_p99(median)}{sends}."
@@ -178,6 +180,8 @@ def _p99(median: Mapping[str, Number]) -> str:
 def _handed_bytes(case: CaseSummary, live: LiveTrace) -> str:
     """Say what became of the bytes that the program gave to write calls."""
     given, sent = live.write_bytes, live.program_io.write_bytes
+    if not given and not sent:
+        return "Nothing was given to write calls, and nothing was sent to the device."
     words = f"Write calls gave {size(given)}, the device got {size(sent)}"
     if not sent or sent < given:
         return f"{words} meanwhile."
@@ -199,7 +203,7 @@ def _owners(live: LiveTrace, subject: str) -> str:
     parts = [f"{some} wrote {size(others)} to it"] if others else [] if unknown else [
         f"{nobody} to it"]  # fmt: skip
     if unknown:
-        parts.append(f"{'w' if others else 'W'}hose {size(unknown)} are is not known")
+        parts.append(f"{'t' if others else 'T'}he writer of {size(unknown)} is not known")
     # Of a trace without a command the kernel's count may begin after the rows.
     counted = live.counted_bytes
     if counted is not None and counted >= live.program_io.write_bytes + others + unknown:

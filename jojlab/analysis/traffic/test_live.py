@@ -112,7 +112,8 @@ def test_its_answer_has_the_commits_their_cost_and_what_the_disk_counted(tmp_pat
         "extrapolated."
     ) in lines
     assert (
-        "Others wrote 8 KiB to it; whose 4 KiB are is not known; the kernel counted 400 KiB in all."
+        "Others wrote 8 KiB to it; the writer of 4 KiB is not known; the kernel counted 400 KiB in "
+        "all."
     ) in lines
     assert len(lines) <= 6
     assert max(map(len, lines)) <= 100
@@ -172,7 +173,7 @@ def test_a_trace_without_a_commit_says_so_and_tells_no_cost(tmp_path: Path) -> N
     lines = answer_lines(summarise(run_of(tmp_path, builder)))
     assert lines == (
         "No commit and no sync of app was seen on these disks in 20 s.",
-        "Write calls gave 0 KiB, the device got 0 KiB meanwhile.",
+        "Nothing was given to write calls, and nothing was sent to the device.",
         "Nobody else wrote to it.",
     )
     builder.more_manifest["watch"] |= {"rollbacks": 1, "checkpoints": 2}
@@ -182,11 +183,24 @@ def test_a_trace_without_a_commit_says_so_and_tells_no_cost(tmp_path: Path) -> N
     )
 
 
+def test_commits_and_syncs_of_everybody_fit_into_a_line(tmp_path: Path) -> None:
+    builder = live_capture()
+    builder.case["command"] = ""
+    builder.more_manifest["watch"] |= {"command": [], "commits": 1153, "syncs": 15}
+    line = answer_lines(summarise(run_of(tmp_path, builder)))[0]
+    assert line.startswith("everybody made 1,153 commits and 15 other syncs in 20 s: one takes ")
+    assert line.endswith(" KiB sent each.")
+    builder.more_manifest["watch"] |= {"commits": 0, "syncs": 0}
+    builder.tables["transactions"] = []
+    line = answer_lines(summarise(run_of(tmp_path / "idle", builder)))[0]
+    assert line == "No commit and no sync was seen on these disks in 20 s."
+
+
 def test_nobody_else_wrote_is_not_said_where_the_writer_is_not_known(tmp_path: Path) -> None:
     builder = live_capture()
     for request in builder.tables["requests"]:
         request["phase"] = request["phase"].replace("other", "trace")
-    words = "Whose 12 KiB are is not known; the kernel counted 400 KiB in all."
+    words = "The writer of 12 KiB is not known; the kernel counted 400 KiB in all."
     assert words in answer_lines(summarise(run_of(tmp_path, builder)))
 
 
@@ -194,7 +208,7 @@ def test_a_count_that_is_less_than_its_parts_is_not_of_all(tmp_path: Path) -> No
     builder = live_capture()
     builder.tables["counters"][-1]["value"] = 300 * KIB
     lines = answer_lines(summarise(run_of(tmp_path, builder)))
-    assert "Others wrote 8 KiB to it; whose 4 KiB are is not known." in lines
+    assert "Others wrote 8 KiB to it; the writer of 4 KiB is not known." in lines
 
 
 def test_what_a_device_did_not_get_by_the_end_is_not_made_a_pace(tmp_path: Path) -> None:
