@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -161,6 +163,30 @@ def test_a_process_that_is_there_is_followed_and_its_answer_has_its_commits(
     assert Dataset.from_runs(RunFolder.open(out)).rows(
         "SELECT count(*) AS found FROM transactions WHERE kind = 'commit'"
     ) == [{"found": commits}]
+
+
+@pytest.mark.skipif(
+    shutil.which("strace") is None, reason="strace is not installed: apt-get install strace"
+)
+@pytest.mark.full
+def test_write_calls_and_their_bytes_are_those_that_strace_sees(loop: Loop, tmp_path: Path) -> None:
+    tables, log = tmp_path / "tables", tmp_path / "strace"
+    own = loop.directory / "own"
+    calls = "trace=write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync"
+    trace = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables), "--"]
+    strace = ["strace", "-f", "-y", "-qq", "-e", calls, "-o", str(log)]
+    app = [sys.executable, str(APP), str(own), "12", *MODES]
+    with neighbour(loop):
+        subprocess.run([*trace, *strace, *app], timeout=HANG_S, check=True, capture_output=True)
+    line = re.compile(rf"\d+ +(\w+)\(\d+<{re.escape(str(own))}[/>].* = (\d+)$", re.MULTILINE)
+    seen = line.findall(log.read_text())
+    written = [int(result) for name, result in seen if "sync" not in name]
+    counted = [row for row in rows(tables, "writers") if row["is_watched"]]
+    assert sum(row["write_calls"] for row in counted) == len(written) > 100
+    assert sum(row["write_bytes"] for row in counted) == sum(written)
+    # Those of what is rolled back are in no row.
+    synced = sum(row["sync_calls"] for row in rows(tables, "transactions"))
+    assert 0.9 * (len(seen) - len(written)) < synced <= len(seen) - len(written)
 
 
 # Has its database open, and its WAL, before the line that it waits for.
