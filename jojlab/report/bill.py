@@ -247,7 +247,7 @@ def _add_rows(table: Table, bill: Bill, part: str, whole: int, most_rows: int) -
         share = text.percent(row.bytes / whole) if whole else ""
         table.add_row(*owner, *_amounts(bill, row), share)
     if further := rows[len(shown) :]:
-        rest = Total.added(further)
+        rest = Total.from_rows(further)
         share = text.percent(rest.bytes / whole) if whole else ""
         more = (f"{len(further):,} more rows", "", "joj show --figures", "")
         table.add_row(*more, *_amounts(bill, rest), share)

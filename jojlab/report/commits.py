@@ -79,7 +79,7 @@ def closing(shares: TimeShares | None) -> str:
     )
 
 
-def unit_of(case: CaseSummary, trace: CommitTrace) -> str:
+def story_unit(case: CaseSummary, trace: CommitTrace) -> str:
     """Return what the transaction is that is told of a case."""
     return trace.phase if trace.is_checkpoint else text.transaction_name([case]).lower()
 
@@ -189,7 +189,7 @@ def print_story(console: Console, case: CaseSummary) -> None:
     """Print the calls of a case's typical commit, or of its checkpoint, in sentences."""
     assert case.trace
     console.print(f"[bold]{escape(opening(case))}[/bold]")
-    calls = call_stories(story(case.trace), case.filesystem, unit_of(case, case.trace))
+    calls = call_stories(story(case.trace), case.filesystem, story_unit(case, case.trace))
     for number, call in enumerate(calls, 1):
         console.print(f"{number}. {escape(call.heading)}")
         for sentence in call.sentences:
@@ -360,7 +360,7 @@ def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:
                 "chart": name,
                 "rows": request_rows(case.trace),
                 "story": tuple(
-                    call_stories(story(case.trace), case.filesystem, unit_of(case, case.trace))
+                    call_stories(story(case.trace), case.filesystem, story_unit(case, case.trace))
                 ),
                 "command": f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                 f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"',

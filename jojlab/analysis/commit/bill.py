@@ -94,7 +94,7 @@ class Total:
     flushes: int
 
     @classmethod
-    def added(cls, rows: Sequence[BillRow]) -> Total:
+    def from_rows(cls, rows: Sequence[BillRow]) -> Total:
         """Add up rows."""
         return cls(
             sum(row.requests for row in rows),
@@ -131,7 +131,7 @@ class Bill:
 
     def total(self, *parts: str) -> Total:
         """Add up one part, or several."""
-        return Total.added([row for part in parts for row in self.part(part)])
+        return Total.from_rows([row for part in parts for row in self.part(part)])
 
     def per_commit(self, value: int) -> float:
         """Divide a sum over all commits by their number."""
