@@ -18,7 +18,7 @@ def _row(watcher: str, load: str, **figures: float) -> Row:
     return Row(watcher, load, slowdown_range=(0.0, 0.02), lost=lost, programs=[], **given)
 
 
-def test_quartiles_of_few() -> None:
+def test_quartiles_of_one_and_of_five_numbers() -> None:
     assert quartiles([0.5]) == (0.5, 0.5, 0.5)
     assert quartiles([4.0, 1.0, 3.0, 2.0, 5.0]) == (2.0, 3.0, 4.0)
 

@@ -58,7 +58,7 @@ def durable() -> Space:
 
 
 @pytest.mark.parametrize("salt", [str(number) for number in range(10)])
-def test_it_comes_near_the_best_by_a_fifth_of_the_cases(durable: Space, salt: str) -> None:
+def test_a_search_comes_near_the_best_by_a_fifth_of_the_cases(durable: Space, salt: str) -> None:
     found = durable
     known = cost(found, salt)
     asked: list[Candidate] = []
@@ -75,7 +75,7 @@ def test_it_comes_near_the_best_by_a_fifth_of_the_cases(durable: Space, salt: st
     assert len(asked) <= len(found.candidates) / 5
 
 
-def test_of_a_small_matrix_it_asks_for_a_fifth_too() -> None:
+def test_a_search_of_a_small_matrix_asks_for_a_fifth_too() -> None:
     # Three journal modes of which none is far from another: a WAL cannot hold several databases.
     present = complete({"workload": "sqlite-insert", "databases": 3, "synchronous": "extra"})
     names = frozenset({"filesystem", "synchronous", "sync_call"})
@@ -161,7 +161,7 @@ def test_options_are_those_of_the_filesystem() -> None:
     assert by_filesystem["f2fs"] == {""}
 
 
-def test_fixed_fields_stay() -> None:
+def test_a_search_changes_no_fixed_field() -> None:
     present = complete({"workload": "sqlite-insert", "filesystem": "xfs"})
     found = space(present, frozenset({"filesystem", "page_size_bytes"}), Guarantee.DURABLE)
     assert not {"filesystem", "page_size_bytes"} & found.values.keys()

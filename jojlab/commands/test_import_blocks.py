@@ -79,7 +79,7 @@ def test_formats_are_named(tmp_path: Path) -> None:
     assert joj("export", "none", "--format", "perfeto", folder=tmp_path).returncode == 2
 
 
-def test_kinds_as_json(tmp_path: Path) -> None:
+def test_kinds_of_io_are_printed_as_json(tmp_path: Path) -> None:
     make_run(tmp_path / "run", seeds=[1], transactions=4)
     answer = joj("show", "run", "--characterise", "--json", folder=tmp_path)
     assert answer.returncode == 0, answer.stderr

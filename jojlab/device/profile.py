@@ -103,7 +103,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Range(Struct, frozen=True, forbid_unknown_fields=True):
-    """Between which values a number may lie, and who says so."""
+    """The values that a number may lie between, and who says so."""
 
     low: int
     high: int

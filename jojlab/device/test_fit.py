@@ -32,7 +32,7 @@ def test_a_figure_out_of_reach_is_told() -> None:
 
 
 def test_a_figure_is_unmet_that_is_missed_by_more_than_five_per_cent() -> None:
-    """So little as the anchor of a calibration may be missed by is not asked of a benchmark."""
+    """A benchmark need not meet a figure as exactly as a calibration its anchor."""
     assert FittedModel({}, {}, {"near": -0.04, "far": 0.06}).unmet == ["far"]
 
 
@@ -66,7 +66,7 @@ def probed(path: Path, *, write: bool) -> Probe:
         pytest.skip(f"this folder takes no O_DIRECT: {error}")
 
 
-def test_reads_change_nothing(tmp_path: Path) -> None:
+def test_measuring_reads_changes_nothing_on_the_disk(tmp_path: Path) -> None:
     path = make_disk(tmp_path, 2 << 20)
     before = path.read_bytes()
     with probed(path, write=False) as probe:

@@ -35,7 +35,7 @@ ANYTHING = st.recursive(
 
 @settings(deadline=None, max_examples=200)
 @given(st.data())
-def test_it_is_read_or_told(data: st.DataObject) -> None:
+def test_any_experiment_file_is_read_or_refused_in_words(data: st.DataObject) -> None:
     document = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))
     place = data.draw(st.sampled_from(places(document)))
     inner: Any = document

@@ -15,7 +15,7 @@ from jojlab.model.field import Value
 
 
 def test_the_record_of_the_guest_does_not_say_its_machine() -> None:
-    """So results of x86-64 keep their keys; the image and the machine of the job differ."""
+    """Results of x86-64 keep their keys; the image and the machine of the job differ."""
     profiles = {"emmc-galaxy-s3": read_profile("emmc-galaxy-s3")}
     cases = [Case("case", complete({"machine": name})) for name in ("x86-64", "arm64")]
     first, second = (case_json(case, 1, profiles) for case in cases)

@@ -79,7 +79,7 @@ def test_a_path_that_leads_out_is_refused(folder: Path, text: str, script: str) 
         plan_experiment(folder, 'question = "?"\n' + text.format(script))
 
 
-def test_so_is_a_link_that_does(folder: Path) -> None:
+def test_input_link_outside_its_folder_is_refused(folder: Path) -> None:
     (folder / "scripts/link").symlink_to(folder.parent / "other/script")
     (folder / "out").symlink_to(folder.parent / "other")
     for script in ("scripts/link", "out/script"):

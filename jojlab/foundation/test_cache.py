@@ -198,6 +198,6 @@ def test_disk_errors_have_a_remedy(number: int) -> None:
         raise OSError(number, "x")
 
 
-def test_other_errors_pass() -> None:
+def test_an_error_that_is_none_of_the_disk_s_passes() -> None:
     with pytest.raises(IsADirectoryError), disk_errors(Path("/here")):
         raise IsADirectoryError(errno.EISDIR, "x")

@@ -42,6 +42,6 @@ def test_a_signal_ends_a_query_as_itself(handler: signal.Handlers, number: int) 
     assert SignalReceived(ended.value).number == number
 
 
-def test_other_errors_stay() -> None:
+def test_an_error_that_no_signal_raised_stays() -> None:
     with pytest.raises(RuntimeError, match="else"), interruptible():
         raise RuntimeError("something else")

@@ -22,7 +22,7 @@ from jojlab.model.figures import FIGURES
         ("bytes_per_row <= 512 B", "bytes_per_row", 512, False),
     ],
 )
-def test_figures(text: str, name: str, bound: float, is_least: bool) -> None:
+def test_a_limit_of_a_figure_is_parsed(text: str, name: str, bound: float, is_least: bool) -> None:
     limit = parse_limit(text, "here")
     assert (limit.name, limit.bound, limit.is_least) == (name, bound, is_least)
     assert limit.holds(bound)
@@ -41,7 +41,7 @@ def test_the_figures_that_are_sums_are_named_so() -> None:
     assert len(names) > 20
 
 
-def test_guarantees() -> None:
+def test_a_limit_of_a_guarantee_is_parsed() -> None:
     assert parse_limit("guarantee = durable", "here").guarantee is Guarantee.DURABLE
     assert parse_limit("guarantee=consistent", "here").guarantee is Guarantee.CONSISTENT
 
@@ -62,7 +62,7 @@ def test_guarantees() -> None:
         ("guarantee = 3", "durable or consistent"),
     ],
 )
-def test_slips_are_named(text: str, told: str) -> None:
+def test_a_slip_in_a_limit_is_named_with_its_place(text: str, told: str) -> None:
     with pytest.raises(UseError, match=r"file, budget 1") as raised:
         parse_limit(text, "file, budget 1")
     assert told in str(raised.value)

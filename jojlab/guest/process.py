@@ -300,7 +300,7 @@ def _kill_group(group: int) -> None:
 
 
 def _cut_after_panic(lines: list[str]) -> list[str]:
-    """Without the call trace after a kernel panic, which would hide what led to it."""
+    """Return the lines without the call trace of a panic, which would hide what led to it."""
     panics = [number for number, line in enumerate(lines) if "Kernel panic" in line]
     return lines[: panics[0] + 1] if panics else lines
 

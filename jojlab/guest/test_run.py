@@ -20,7 +20,7 @@ def test_every_emulated_device_can_be_had() -> None:
         assert given[given.index("-m") + 1] == "1216M"
 
 
-def test_the_virtual_clock_s_machine_has_none_of_it() -> None:
+def test_the_machine_of_the_virtual_clock_has_no_emulated_disk() -> None:
     given = qemu.arguments(Machine(0), "M", "K", "I")
     line = given[given.index("-append") + 1]
     assert "joj.clock" not in line

@@ -55,7 +55,7 @@ def test_the_contents_of_an_input_file_are_part_of_the_key(
     assert replace(first, inputs=(name,)).key != first.key
 
 
-def test_image_machine_and_record_are_too(image: Image) -> None:
+def test_image_machine_and_record_are_part_of_a_job_s_key(image: Image) -> None:
     keys = {
         job(image).key,
         job(replace(image, fingerprint="other")).key,

@@ -26,7 +26,7 @@ def test_what_may_be_the_machines_is_tried_once_more(error: Exception) -> None:
         MachineError("the disk is full", "make room"),
     ],
 )
-def test_what_would_be_the_same_is_not(error: Exception) -> None:
+def test_a_failure_that_would_be_the_same_is_not_tried_again(error: Exception) -> None:
     assert not is_transient(error)
     assert failure(error) == str(error)
 

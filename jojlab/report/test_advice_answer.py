@@ -123,7 +123,7 @@ def test_an_answer_says_that_wal_was_left_out_of_several_databases() -> None:
     assert "wal" not in reasons
 
 
-def test_it_has_six_lines_and_a_hundred_columns_and_names_what_is_incomplete() -> None:
+def test_an_advice_s_answer_fits_and_names_incomplete_choices() -> None:
     asked = request_of(
         journal_mode="wal", synchronous="normal", value_bytes=3000, key_order="random"
     )

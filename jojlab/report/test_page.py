@@ -72,7 +72,7 @@ def test_time_and_bytes_of_each_case_stand_in_one_chart(page: str) -> None:
         assert words in section
 
 
-def test_nothing_is_fetched(page: str) -> None:
+def test_a_page_fetches_nothing(page: str) -> None:
     assert not re.search(r'(src|href)\s*=\s*"?(https?:)?//', page)
     assert not re.search(r"@import|url\(", page[: page.index("</style>")])
     assert "default-src 'none'" in page

@@ -12,7 +12,7 @@ from jojlab.trace.run_folder import RunFolder
 from tests.captures import wal_capture
 
 
-def test_it_gets_checksums_of_segments_too(tmp_path: Path) -> None:
+def test_a_live_run_has_checksums_of_its_segments(tmp_path: Path) -> None:
     run, tables = live_run.begin(tmp_path / "run", "x", "/dev/x", ["x"])
     wal_capture({"journal_mode": "wal"}, 0, 3).write(tables)
     segment = tables / "requests" / "000000.parquet"

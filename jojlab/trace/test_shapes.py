@@ -109,7 +109,7 @@ def test_the_place_is_named(
         st.just([]), st.just({}), st.just([1]), st.just({"a": 1}),
     ),
 )  # fmt: skip
-def test_nothing_but_an_error_of_ours_comes_of_it(
+def test_any_value_in_run_json_is_read_or_refused(
     tmp_path: Path, place: tuple[str | int, ...], value: object
 ) -> None:
     try:

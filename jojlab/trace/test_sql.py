@@ -26,7 +26,7 @@ def test_case_fields_and_seed_are_columns(run: RunFolder) -> None:
     ]
 
 
-def test_tables_join(run: RunFolder) -> None:
+def test_page_runs_join_files_by_their_keys(run: RunFolder) -> None:
     answer = query(
         run,
         "WITH owned AS (SELECT * FROM page_runs JOIN files USING (case_id, seed, file_id)) "

@@ -209,6 +209,6 @@ def test_myfs_is_known_everywhere() -> None:
     assert "1 passed" in copy.tests("jojlab/model/filesystems/test_myfs.py")
 
 
-def test_it_runs_the_copy(copy: Copy) -> None:
+def test_a_copied_checkout_runs_its_own_joj(copy: Copy) -> None:
     copy.change("jojlab/commands/list_.py", "numbers measured for a case", "of the copy")
     assert "of the copy" in copy.joj("list")

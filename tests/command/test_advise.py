@@ -49,7 +49,7 @@ def test_user_mode_linux_judges_where_it_is_asked_to(lab: Lab) -> None:
     assert f"(User Mode Linux judged all {count} states)" in first["tested"]
 
 
-def test_without_power_cuts_it_says_so(lab: Lab) -> None:
+def test_advice_without_power_cuts_says_so(lab: Lab) -> None:
     answer = lab.joj(*OF_SYNC_CALL, "--set=transactions=1", "--states=0")
     assert answer.returncode == 0, answer.stderr
     assert "no power is cut (--states 0)" in answer.stderr

@@ -73,7 +73,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, 
 )
 @settings(deadline=None, max_examples=8)
 @given(st.data())
-def test_it_is_shown_or_told(
+def test_any_run_json_is_shown_or_refused_in_words(
     documents: tuple[Path, list[Any]], arguments: tuple[str, ...], data: st.DataObject
 ) -> None:
     folder, choices = documents

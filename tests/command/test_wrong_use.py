@@ -46,7 +46,7 @@ JUDGE, OWN = ("verify", "durability"), ("--program", "sh", "--check", "sh")
         (["nonsense"], "nonsense"),
     ],
 )
-def test_it_is_refused_with_the_way_out(lab: Lab, arguments: list[str], words: str) -> None:
+def test_wrong_use_is_refused_with_a_remedy(lab: Lab, arguments: list[str], words: str) -> None:
     answer = lab.inside(*arguments)
     assert answer.returncode == 2
     assert words in answer.stderr

@@ -39,7 +39,7 @@ def simulated_tables(count: int, seed: int = 1, day: date = DAY) -> list[Tables]
 
 
 def simulated_segments(count: int, seed: int = 1, day: date = DAY) -> dict[str, bytes]:
-    """So many segments of one day, by their names."""
+    """Return so many segments of one day, by their names."""
     return dict(map(with_name, (pack(tables)[1] for tables in simulated_tables(count, seed, day))))
 
 

@@ -120,7 +120,7 @@ def test_a_segment_is_stored_once(server: Serving, data: str, token: str) -> Non
     assert server.metric("joj_fleet_segments_known_total") == 1
 
 
-def test_tokens(server: Serving, data: str, token: str) -> None:
+def test_an_upload_without_a_valid_token_is_refused(server: Serving, data: str, token: str) -> None:
     segment = members()["segments.parquet"]
     assert server.put(segment, None).answer == (401, "no-token")
     for wrong in ("x", "phone-1", "phone-9." + token.split(".")[1], token[:-1] + "_", "../a.b"):
@@ -219,7 +219,7 @@ def test_a_minute_is_one_of_a_day(server: Serving, token: str) -> None:
     assert server.put(segment, token).answer == (422, "bad-value")
 
 
-def test_names_and_lengths(server: Serving, token: str) -> None:
+def test_an_upload_with_a_wrong_name_or_length_is_refused(server: Serving, token: str) -> None:
     segment = tar(members())
     for name in ("x", "A" * 64, "0" * 63 + "/", "..%2f..%2fdevices%2fphone-1.json", "%00" * 64):
         assert server.put(segment, token, name=name).status in (400, 404)
@@ -257,7 +257,7 @@ def _sent_slowly(server: Serving, head: bytes) -> bytes:
         connection.close()
 
 
-def test_slow_senders(server: Serving, token: str) -> None:
+def test_slow_and_endless_senders_are_cut_off(server: Serving, token: str) -> None:
     head = (
         f"PUT /v1/segments/{'0' * 64} HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\n"
         f"Authorization: Bearer {token}\r\nContent-Length: 10000\r\n\r\n"
@@ -312,7 +312,7 @@ def test_health_is_that_of_the_store(server: Serving, data: str) -> None:
 
 @contextlib.contextmanager
 def idle_connections(server: Serving, count: int) -> Iterator[list[socket.socket]]:
-    """So many connections on which nothing is sent."""
+    """Yield so many connections on which nothing is sent."""
     place = urlsplit(server.url)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, count + 512)), hard))
@@ -377,7 +377,7 @@ def peak_bytes(pid: int) -> int:
     return int(found[1]) * 1024
 
 
-def test_memory_is_bounded(server: Serving, token: str) -> None:
+def test_large_uploads_take_little_memory_of_the_server(server: Serving, token: str) -> None:
     """Many large uploads at once, of which a device may have four: the server holds none whole."""
     idle_bytes = peak_bytes(server.process.pid)
     body = bytes(SEGMENT_LIMIT_BYTES)
@@ -402,7 +402,7 @@ def test_memory_is_bounded(server: Serving, token: str) -> None:
         assert peak_bytes(worker) < WORKER_LIMIT_BYTES
 
 
-def test_wrong_use(tmp_path: Path) -> None:
+def test_wrong_options_of_joj_fleet_are_refused(tmp_path: Path) -> None:
     def run_joj(*arguments: str) -> str:
         ran = subprocess.run(
             [*JOJ, "fleet", *arguments], capture_output=True, text=True, timeout=HANG_S

@@ -27,7 +27,7 @@ def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
 # 7 was built by a newer compiler than Debian 12's, and has modules of ours that it must align.
 @pytest.mark.parametrize("filesystem", ["ext4", "ubifs"])
 @pytest.mark.parametrize("kernel", ["6.12", "7"])
-def test_nor_on_newer_kernels(kernel: str, filesystem: str) -> None:
+def test_self_test_of_arm64_finds_no_fault_on_newer_kernels(kernel: str, filesystem: str) -> None:
     found = right(filesystem, kernel=kernel, architecture=ARM64)
     assert found.counts["checked_bytes"] > 900_000
 

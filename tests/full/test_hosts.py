@@ -107,7 +107,7 @@ def test_no_byte_is_of_the_wrong_file(host: Host, filesystem: str) -> None:
     host.run(JOJ, "verify", "attribution", "--filesystem", filesystem)
 
 
-def test_every_test_passes(host: Host) -> None:
+def test_every_test_passes_on_a_fresh_host(host: Host) -> None:
     host.run("make", "test")
 
 

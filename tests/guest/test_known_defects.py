@@ -268,7 +268,7 @@ def test_a_filesystem_that_sends_no_flush_is_found(cache: Cache, image: Image, f
         )
     ],
 )
-def test_what_returned_is_kept_beside_others(
+def test_a_returned_commit_survives_beside_other_connections(
     cache: Cache, image: Image, settings: dict[str, Value]
 ) -> None:
     answer = judged(cache, image, **settings)

@@ -146,7 +146,7 @@ def test_a_program_that_never_ends_is_killed_and_the_case_says_so(lab: Lab, tmp_
 
 
 @pytest.mark.full
-def test_its_commits_are_found_on_ubifs_too(lab: Lab, tmp_path: Path) -> None:
+def test_a_program_s_commits_are_found_on_ubifs(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     folder.mkdir()
     capture = captured(lab, tmp_path / "out", written(folder, filesystem="ubifs"))

@@ -95,7 +95,7 @@ ALONE: list[Way] = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(("filesystem", "options", "types"), [*WAYS, *ALONE])
-def test_nor_in_any_other_way(
+def test_self_test_finds_no_fault_with_other_options_and_mounts(
     filesystem: str, options: dict[str, str | bool], types: set[str]
 ) -> None:
     verdict = right(filesystem, **options)
@@ -109,7 +109,7 @@ PAIRS = [(OTHERS.get(stack, "ext4"), stack) for stack in STACKS]
 
 @pytest.mark.full
 @pytest.mark.parametrize(("filesystem", "stack"), PAIRS)
-def test_nor_on_a_device_made_of_others(filesystem: str, stack: str) -> None:
+def test_self_test_finds_no_fault_on_a_stack_of_devices(filesystem: str, stack: str) -> None:
     if not shutil.which("dmsetup", path="/usr/sbin:/sbin"):
         pytest.skip("needs dmsetup")
     mount_options = ZEROES if (filesystem, stack) == ("ext4", "dm-on-md") else ""

@@ -130,7 +130,7 @@ BLKIO = Path("/sys/fs/cgroup/blkio")
 
 
 @pytest.mark.skipif(not BLKIO.is_dir(), reason="no cgroups of version 1; guests have version 2")
-def test_who_is_held_back_asks_for_it(bench: Bench) -> None:
+def test_a_held_back_task_is_the_asker_of_its_write(bench: Bench) -> None:
     filesystem_on(bench, f"{EXT4} DISK")
     group = BLKIO / f"joj-test-{os.getpid()}"
     group.mkdir()

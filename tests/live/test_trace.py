@@ -189,7 +189,7 @@ def test_segments_survive_a_kill_and_say_that_they_are_incomplete(
     assert reasons == ["the tracing was not ended properly"]
 
 
-def test_a_process_or_a_time_ends_it(loop: Loop, tmp_path: Path) -> None:
+def test_the_end_of_a_process_or_a_time_ends_a_trace(loop: Loop, tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "1"]) as sleeper:
         answer = trace(loop, "-o", tmp_path / "a", "--pid", str(sleeper.pid))
     assert answer.returncode == 0, answer.stderr

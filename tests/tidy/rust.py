@@ -123,7 +123,7 @@ class Crate:
         return self._definer((*onwards, *rest[1:]), visited | {path})
 
     def uses(self) -> Uses:
-        """For each file, those that it uses."""
+        """Return the files that each file uses."""
         return {
             module.file: {self.modules[used].file for used in self._used(module)} - {module.file}
             for module in self.modules.values()

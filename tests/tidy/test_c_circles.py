@@ -32,7 +32,7 @@ CALLED = r"(?<![\w.>])(\w+)\s*\("
 
 
 def included(sources: list[Path]) -> dict[Path, set[Path]]:
-    """For each file, those of `sources` that it includes."""
+    """Return those of `sources` that each file includes."""
     found = {}
     for path in sources:
         names = re.findall(r'(?m)^\s*#\s*include\s+"([^"]+)"', path.read_text())
@@ -41,7 +41,7 @@ def included(sources: list[Path]) -> dict[Path, set[Path]]:
 
 
 def called(sources: list[Path]) -> dict[Path, set[Path]]:
-    """For each file, those of `sources` that define a function it calls."""
+    """Return those of `sources` that define a function which each file calls."""
     code = {path: NO_CODE.sub("", path.read_text()) for path in sources}
     defined = defaultdict(set)
     for path, text in code.items():

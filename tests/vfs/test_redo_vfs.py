@@ -525,7 +525,7 @@ def test_any_program_sees_what_stock_sqlite_shows(
     assert answers(None, ours, [*ATTACH, *ENDING]) == answers(None, stock, [*ATTACH, *ENDING])
 
 
-def test_a_fork_of_the_shell_loads_it(disk: Path, tmp_path: Path) -> None:
+def test_a_new_process_of_the_shell_loads_joj_redo(disk: Path, tmp_path: Path) -> None:
     library = build(SOURCE, tmp_path / "build", "joj_redo")
     load = ["-cmd", f".load {library}", "-cmd", ".open a.db"]
     said = subprocess.run(

@@ -114,7 +114,7 @@ def test_warm_up_is_not_billed(tmp_path: Path) -> None:
     assert (bill.transactions, bill.total("commit")) == (1, Total(1, 4096, 0))
 
 
-def test_causes(tmp_path: Path) -> None:
+def test_a_bill_names_the_asker_or_submitter_of_each_request(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "delete"}, 1)
     db = builder.file("/data/base/test.db", "db")
     nameless = builder.file("", "other")

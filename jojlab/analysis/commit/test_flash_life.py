@@ -70,12 +70,12 @@ def test_copies_are_charged_by_bytes_and_the_table_by_flushes() -> None:
     assert [each.bytes for each in charge(life, lines).charged] == [195, 65]
 
 
-def test_years() -> None:
+def test_flash_lasts_for_its_cycles_at_so_many_commits_a_day() -> None:
     assert years(1000, 1000, 365_250_000, 1) == 1
     assert years(0, 1000, 1, 1) == float("inf")
 
 
-def test_it_is_told_in_sentences_and_as_json(tmp_path: Path) -> None:
+def test_the_flash_s_share_of_a_bill_is_told_in_sentences_and_as_json(tmp_path: Path) -> None:
     bill = bill_of(tmp_path, COUNTERS, 1 << 30)
     flash, charged, life = life_sentences(bill, 1000)
     assert flash == (

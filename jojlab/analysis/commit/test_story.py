@@ -53,7 +53,7 @@ def test_a_flush_makes_durable_what_was_written_since_the_last(tmp_path: Path) -
     assert call.end_ns == 30_000 + 5 * 1_005_000
 
 
-def test_it_is_told_in_sentences(tmp_path: Path) -> None:
+def test_a_call_of_ext4_s_commit_is_told_in_sentences(tmp_path: Path) -> None:
     (call,) = call_stories(ext4_calls(tmp_path), "ext4")
     assert call.heading == (
         "At 30.00 µs after BEGIN, fsync of main.db-journal; its last request ends at 5.055 ms"

@@ -21,7 +21,7 @@ def run_with(folder: Path, lost: int, unattributed: int, reasons: list[str]) -> 
     return run
 
 
-def test_nothing_is_missing(tmp_path: Path) -> None:
+def test_a_whole_run_lacks_nothing(tmp_path: Path) -> None:
     missing = completeness(Dataset.from_runs(make_run(tmp_path / "run", transactions=2)))
     assert missing
     assert not any(m.incomplete for m in missing.values())

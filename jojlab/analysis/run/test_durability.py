@@ -104,7 +104,7 @@ NO_BARRIER = {"workload": "sqlite-insert", "filesystem": "ext4", "mount_options"
         (NO_BARRIER, "unmountable", None),
     ],
 )
-def test_contradictions(
+def test_harm_that_the_settings_rule_out_is_a_contradiction(
     settings: dict[str, str], outcome: str, expected: Contradiction | None
 ) -> None:
     found = judged_durability([state(1), state(2, outcome=outcome)])

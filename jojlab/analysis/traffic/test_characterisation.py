@@ -79,7 +79,7 @@ def test_every_attribute_by_hand(tmp_path: Path) -> None:
     assert [s.value for s in kinds.shares_of("write", "size")] == ["512", "4096", "16384"]
 
 
-def test_devices_and_interrupts(tmp_path: Path) -> None:
+def test_interrupts_are_counted_by_device(tmp_path: Path) -> None:
     builder = small_capture()
     for source, phase, value in (
         ("kernel", "all", 70),

@@ -119,7 +119,7 @@ def test_its_answer_has_the_commits_their_cost_and_what_the_disk_counted(tmp_pat
     assert max(map(len, lines)) <= 100
 
 
-def test_its_answer_names_what_the_lab_found_cheaper_and_the_command_that_measures_it(
+def test_a_live_answer_names_what_is_cheaper_in_the_lab_and_its_command(
     tmp_path: Path,
 ) -> None:
     def cheaper_lines(

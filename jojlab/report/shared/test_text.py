@@ -10,7 +10,7 @@ from jojlab.report.traffic import chart_rows
     [(0, "0 ns"), (999, "999 ns"), (1_000, "1.000 µs"), (5_034_207, "5.034 ms"),
      (12_345_678_901, "12.35 s"), (-1_500, "-1.500 µs")],
 )  # fmt: skip
-def test_durations(value_ns: int, shown: str) -> None:
+def test_a_duration_has_the_unit_that_fits(value_ns: int, shown: str) -> None:
     assert text.duration(value_ns) == shown
 
 
@@ -20,7 +20,7 @@ def test_durations(value_ns: int, shown: str) -> None:
      (0.00012, "0.00012"), (-4.56e-7, "-0.00000046"), (12_345_678, "12,345,678"),
      (45_678, "45,678"), (999_999.5, "999,999.5")],
 )  # fmt: skip
-def test_digits(value: float, shown: str) -> None:
+def test_a_number_has_three_digits_or_is_whole(value: float, shown: str) -> None:
     assert text.digits(value) == shown
 
 

@@ -64,7 +64,7 @@ def test_merged_bios_are_one_request_of_the_first_submitter() -> None:
     assert joiner.counts["back_merges"] == 1
 
 
-def test_owners_are_runs() -> None:
+def test_neighbouring_bios_of_one_owner_are_one_page_run() -> None:
     [request], _ = joined(
         [
             event(1, "Q", 0, 8, block_type="fs-journal"),
@@ -293,7 +293,7 @@ def test_what_has_no_partner_is_counted() -> None:
     }
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_keeps_few_open_bios_and_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_OPEN_BIOS", 400)
     monkeypatch.setattr(module, "MOST_OPEN_REQUESTS", 100)
     joiner = Joiner(surveyed([event(0, "D", 0, 8)]))
