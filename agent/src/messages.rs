@@ -55,9 +55,9 @@ fn line(output: &mut impl Write, text: impl Display) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    struct Broken(ErrorKind);
+    struct FailingWriter(ErrorKind);
 
-    impl Write for Broken {
+    impl Write for FailingWriter {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(self.0.into())
         }
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
-        assert!(line(&mut Broken(ErrorKind::BrokenPipe), "x").is_ok());
-        assert!(line(&mut Broken(ErrorKind::StorageFull), "x").is_err());
+        assert!(line(&mut FailingWriter(ErrorKind::BrokenPipe), "x").is_ok());
+        assert!(line(&mut FailingWriter(ErrorKind::StorageFull), "x").is_err());
         let mut text = Vec::new();
         line(&mut text, "x").unwrap();
         assert_eq!(text, b"x\n");

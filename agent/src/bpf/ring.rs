@@ -155,11 +155,11 @@ const PRIORITY: i32 = -20;
 
 /// The ring with what came out of it.
 pub struct Drain {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBacklog>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct SharedBacklog {
     backlog: Mutex<Backlog>,
     is_over: AtomicBool,
 }
@@ -175,7 +175,7 @@ impl Drain {
     /// Reads only when it is asked to.
     pub fn new(ring: Box<dyn RecordSource>) -> Self {
         let backlog = Mutex::new(Backlog { ring, pieces: VecDeque::new(), bytes: 0 });
-        let shared = Arc::new(Shared { backlog, is_over: AtomicBool::new(false) });
+        let shared = Arc::new(SharedBacklog { backlog, is_over: AtomicBool::new(false) });
         Drain { shared, thread: None }
     }
 
@@ -226,7 +226,7 @@ impl Drop for Drain {
     }
 }
 
-impl Shared {
+impl SharedBacklog {
     fn lock(&self) -> MutexGuard<'_, Backlog> {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -249,7 +249,7 @@ impl Backlog {
     }
 }
 
-fn empty(shared: &Shared, limit_bytes: usize) {
+fn empty(shared: &SharedBacklog, limit_bytes: usize) {
     // Of this thread alone (setpriority(2), NOTES); it reads anyway if it may not.
     let _ = rustix::process::setpriority_process(None, PRIORITY);
     while !shared.is_over.load(Ordering::Relaxed) {

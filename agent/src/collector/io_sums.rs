@@ -81,7 +81,7 @@ struct NamedFile {
 
 /// Holds what was observed while a segment is made.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Observed {
+pub struct ObservedIo {
     pub requests: i64,
     pub read_bytes: i64,
     pub write_bytes: i64,
@@ -91,7 +91,7 @@ pub struct Observed {
 /// The sums of one segment.
 #[derive(Debug, Default)]
 pub struct IoSums {
-    pub observed: Observed,
+    pub observed: ObservedIo,
     sums: BTreeMap<SumKey, RequestSum>,
     files: BTreeMap<i64, WrittenFile>,
     /// Files that the tracer has let go: those that may be named.
@@ -241,7 +241,7 @@ impl IoSums {
             files,
             write_bytes: bytes,
         }));
-        self.observed = Observed::default();
+        self.observed = ObservedIo::default();
         (sums.collect(), rows)
     }
 }
@@ -323,7 +323,7 @@ mod tests {
         let page_runs = vec![run(0, 0, 8192), run(0, 1, 4096), run(2, 0, 4096), run(3, 0, 4096)];
         sums(&mut all, FinishedRows { requests, page_runs });
         let observed =
-            Observed { requests: 3, read_bytes: 4096, write_bytes: 12288, own_write_bytes: 4096 };
+            ObservedIo { requests: 3, read_bytes: 4096, write_bytes: 12288, own_write_bytes: 4096 };
         assert_eq!(all.observed, observed);
         let (io, files) = all.finish(&Files::default(), &PRIVACY);
         let write = io.iter().find(|row| row.operation == "write").unwrap();

@@ -18,7 +18,7 @@ use crate::commits::finder::{CHECKPOINT, COMMIT, CommitFinder};
 use crate::commits::witness::{CallWitness, WatchScope};
 use crate::device::disks::{Disks, FilesystemPlaces};
 use crate::device::{counters, sysfs};
-use crate::live_trace::{End, Lives, Until};
+use crate::live_trace::{End, Lives, TraceEnd};
 use crate::messages::say;
 use crate::tables::fleet::{Commit, SegmentFacts};
 use crate::tables::timeline::now_ns;
@@ -57,7 +57,7 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
     let mut tracer = Tracer::load(settings.ring_bytes)?;
     tracer.keep_files(FILES_LIMIT);
     let mut witness = CallWitness::load(CALLS_RING_BYTES, false)?;
-    let mut until = Until::new(None, settings.duration)?;
+    let mut trace_end = TraceEnd::new(None, settings.duration)?;
     let server = settings.server.clone();
     let mut uploader = server.map(|server| Uploader::start(server, &settings.spool)).transpose()?;
     tracer.start_live(&numbers, BACKLOG_BYTES, false)?;
@@ -92,7 +92,7 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
     for reason in &session.settings.disks.left_out {
         say(format_args!("joj-agent: not collecting {reason}"));
     }
-    let end = session.watch(&mut until)?;
+    let end = session.watch(&mut trace_end)?;
     session.finish()?;
     Ok(end)
 }
@@ -173,11 +173,13 @@ struct Collecting {
 }
 
 impl Collecting {
-    fn watch(&mut self, until: &mut Until) -> anyhow::Result<End> {
+    fn watch(&mut self, trace_end: &mut TraceEnd) -> anyhow::Result<End> {
         let mut round = Instant::now();
         loop {
             let is_late = self.tracer.backlog_bytes() > BACKLOG_TO_SKIP_SLEEP_BYTES;
-            if let Some(end) = until.wait(if is_late { Duration::ZERO } else { LOOK_INTERVAL })? {
+            if let Some(end) =
+                trace_end.wait(if is_late { Duration::ZERO } else { LOOK_INTERVAL })?
+            {
                 return Ok(end);
             }
             if self.digest()? || round.elapsed() >= ROWS_INTERVAL {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::errors::{INCOMPLETE, WrongUse};
-use crate::import::{Imported, Trace, import};
+use crate::import::{ImportCounts, Trace, import};
 use crate::messages::print;
 
 /// The command line of `import`.
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             _ => return Err(WrongUse("a script is one file".into()).into()),
         },
     };
-    let imported: Imported = import(&trace, output, arguments.directory.as_deref())?;
+    let imported: ImportCounts = import(&trace, output, arguments.directory.as_deref())?;
     print(serde_json::to_string(&imported)?)?;
     Ok(ExitCode::from(if imported.reasons.is_empty() { 0 } else { INCOMPLETE }))
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::filesystem::mount::Mounted;
+use crate::filesystem::mount::MountedFilesystem;
 use crate::filesystem::tools;
 use crate::messages::print;
 use crate::record::Filesystem;
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { device, filesystem, directory, mkfs_options, mount_options } = arguments;
     tools::make(*filesystem, device, None, mkfs_options)?;
     let mut tracer = Tracer::load(RING_BYTES)?;
-    let mounted = Mounted::new(*filesystem, device, None, directory, mount_options)?;
+    let mounted = MountedFilesystem::new(*filesystem, device, None, directory, mount_options)?;
     // The module of the filesystem may have come with the mount.
     tracer.notice_modules()?;
     let verdict = verify::run(mounted, std::slice::from_ref(device), &mut tracer)?;

@@ -177,7 +177,10 @@ mod tests {
         assert!(Filesystem::words_on_block_devices().ends_with(" or addedfs"));
         let (device, journal) = (std::path::Path::new("/x"), std::path::Path::new("/y"));
         tools::make(added, device, Some(journal), "").unwrap();
-        assert!(matches!(tools::check(added, device, None).unwrap(), tools::Checked::Unclean(_)));
+        assert!(matches!(
+            tools::check(added, device, None).unwrap(),
+            tools::CheckerAnswer::Unclean(_)
+        ));
         assert!(is_recovery_message("addedfs: recovering"));
     }
 

@@ -13,11 +13,11 @@ use super::{Filesystem, FilesystemError};
 
 /// A mounted filesystem; unmounted when dropped.
 #[derive(Debug)]
-pub struct Mounted {
+pub struct MountedFilesystem {
     directory: PathBuf,
 }
 
-impl Mounted {
+impl MountedFilesystem {
     /// Mounts `device` on `directory`, which is made. `options` are as for mount(8) -o. Where
     /// the superblock does not name the device of its `journal`, an option does.
     ///
@@ -113,7 +113,7 @@ pub fn drop_caches() -> Result<(), FilesystemError> {
     std::fs::write(&path, "3").map_err(|source| FilesystemError::Write { path, source })
 }
 
-impl Drop for Mounted {
+impl Drop for MountedFilesystem {
     fn drop(&mut self) {
         // Nothing can be done about a failure here; the results were taken before.
         let _ = rustix::mount::unmount(&self.directory, UnmountFlags::DETACH);
@@ -155,7 +155,7 @@ mod tests {
     fn options_that_cannot_be_handed_over_are_refused_and_not_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let options = "noatime,data=journal\0";
-        let mounted = Mounted::new(
+        let mounted = MountedFilesystem::new(
             Filesystem::from_word("ext4").unwrap(),
             Path::new("/dev/null"),
             None,

@@ -49,7 +49,7 @@ fn run_mkfs(program: &str, arguments: &[String]) -> Result<(), FilesystemError> 
 
 /// The answer of a checker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Checked {
+pub enum CheckerAnswer {
     NotRun,
     /// Whoever gets the results checks what the disks hold.
     HandedOut,
@@ -60,7 +60,7 @@ pub enum Checked {
     Unclean(String),
 }
 
-impl fmt::Display for Checked {
+impl fmt::Display for CheckerAnswer {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str(match self {
             Self::NotRun => "not run",
@@ -85,15 +85,15 @@ pub fn check(
     kind: Filesystem,
     device: &Path,
     journal: Option<&Path>,
-) -> Result<Checked, FilesystemError> {
+) -> Result<CheckerAnswer, FilesystemError> {
     let Some(checker) = kind.checker() else {
-        return Ok(Checked::None);
+        return Ok(CheckerAnswer::None);
     };
     let ToolEnd { status, printed } = run_checker(checker, checker.arguments, device, journal)?;
     if status.success() {
-        return Ok(Checked::Clean);
+        return Ok(CheckerAnswer::Clean);
     }
-    Ok(Checked::Unclean(format!("{} ({status}): {printed}", checker.program)))
+    Ok(CheckerAnswer::Unclean(format!("{} ({status}): {printed}", checker.program)))
 }
 
 fn run_checker(
@@ -205,10 +205,10 @@ mod tests {
         std::fs::write(&device, vec![0; 1 << 20]).unwrap();
         let found = check(filesystem("ext4"), &device, None).unwrap();
         assert!(
-            matches!(found, Checked::Unclean(ref text) if text.contains("e2fsck")),
+            matches!(found, CheckerAnswer::Unclean(ref text) if text.contains("e2fsck")),
             "{found:?}"
         );
-        assert_eq!(check(filesystem("nilfs2"), &device, None).unwrap(), Checked::None);
+        assert_eq!(check(filesystem("nilfs2"), &device, None).unwrap(), CheckerAnswer::None);
     }
 
     #[test]

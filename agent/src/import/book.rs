@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::descriptors::{Descriptors, OpenFile, OpenId, TooMany};
 use super::files::{FileId, Names, inode, plain};
-use crate::recorder::missed::Missed;
+use crate::recorder::missed_operations::MissedOperations;
 use crate::recorder::output::Round;
 use crate::recorder::{DatabaseBefore, words};
 use crate::tables::recording::{OpenDescriptor, RecordedCall, RecordedThread};
@@ -79,7 +79,7 @@ pub struct Book<'a> {
     pub(super) directories: Vec<Option<Vec<u8>>>,
     default_directory: Option<Vec<u8>>,
     pub names: Names,
-    pub missed: Missed,
+    pub missed: MissedOperations,
     /// Relative paths that were put into `NOWHERE`.
     pub without_directory: u64,
     pub orphans: u64,
@@ -115,7 +115,7 @@ impl<'a> Book<'a> {
             directories: Vec::new(),
             default_directory: directory,
             names: Names::default(),
-            missed: Missed::default(),
+            missed: MissedOperations::default(),
             without_directory: 0,
             orphans: 0,
             unseen_opens: 0,
@@ -377,7 +377,7 @@ impl<'a> Book<'a> {
 pub struct BookSummary {
     pub calls: u64,
     pub threads: u64,
-    pub missed: Missed,
+    pub missed: MissedOperations,
     pub without_directory: u64,
     pub orphans: u64,
     pub surprises: u64,

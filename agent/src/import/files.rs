@@ -17,7 +17,7 @@ const MOST_MOVED: u64 = 2_000_000;
 
 /// The thing that was under a path before the recording.
 #[derive(Debug, Clone, Copy)]
-enum Before {
+enum FormerState {
     Unknown,
     Absent(Basis),
     There(FileId),
@@ -29,7 +29,7 @@ enum Before {
 struct NameRow {
     path: Vec<u8>,
     first_call_id: i64,
-    before: Before,
+    before: FormerState,
 }
 
 /// The thing that is under a path now.
@@ -64,7 +64,7 @@ impl Names {
             self.rows.push(NameRow {
                 path: path.to_vec(),
                 first_call_id: call_id,
-                before: Before::Unknown,
+                before: FormerState::Unknown,
             });
             self.by_path.insert(path.to_vec(), PathName { row, file: None, is_settled: false });
         }
@@ -87,7 +87,7 @@ impl Names {
         let file = self.add(TracedFile::new(is_new));
         self.surprises += u64::from(is_new);
         if !is_new {
-            self.rows[row].before = Before::There(file);
+            self.rows[row].before = FormerState::There(file);
         }
         self.set_file(path, call_id, Some(file));
         file
@@ -118,7 +118,7 @@ impl Names {
             return self.note_creation(path, call_id);
         }
         let file = self.add(TracedFile::new_or_old());
-        self.rows[row].before = Before::Perhaps(file);
+        self.rows[row].before = FormerState::Perhaps(file);
         self.set_file(path, call_id, Some(file));
         file
     }
@@ -129,8 +129,8 @@ impl Names {
         let (row, is_settled) = (name.row, name.is_settled);
         if !is_settled {
             self.rows[row].before = match self.before(path) {
-                Some(before @ (Before::There(_) | Before::Perhaps(_))) => before,
-                _ => Before::Absent(Basis::Inferred),
+                Some(before @ (FormerState::There(_) | FormerState::Perhaps(_))) => before,
+                _ => FormerState::Absent(Basis::Inferred),
             };
         }
         self.set_file(real, call_id, Some(file));
@@ -142,8 +142,9 @@ impl Names {
         let name = self.name(path, call_id);
         let (row, is_settled) = (name.row, name.is_settled);
         if !is_settled {
-            let there = Before::Perhaps(file);
-            self.rows[row].before = if is_new { Before::Absent(Basis::Inferred) } else { there };
+            let there = FormerState::Perhaps(file);
+            self.rows[row].before =
+                if is_new { FormerState::Absent(Basis::Inferred) } else { there };
         }
         self.set_file(path, call_id, Some(file));
     }
@@ -158,7 +159,7 @@ impl Names {
         self.by_path.get(path)?.file
     }
 
-    fn before(&self, path: &[u8]) -> Option<Before> {
+    fn before(&self, path: &[u8]) -> Option<FormerState> {
         self.by_path.get(path).map(|name| self.rows[name.row].before)
     }
 
@@ -166,7 +167,7 @@ impl Names {
         let name = self.name(path, call_id);
         let (row, is_settled) = (name.row, name.is_settled);
         if !is_settled {
-            self.rows[row].before = Before::Absent(basis);
+            self.rows[row].before = FormerState::Absent(basis);
         }
     }
 
@@ -213,8 +214,8 @@ impl Names {
     /// The databases that were there before.
     pub fn databases(&self) -> Vec<DatabaseBefore> {
         let found = self.rows.iter().filter_map(|row| match row.before {
-            Before::Perhaps(file) | Before::There(file) => Some((row, &self.files[file])),
-            Before::Unknown | Before::Absent(_) => None,
+            FormerState::Perhaps(file) | FormerState::There(file) => Some((row, &self.files[file])),
+            FormerState::Unknown | FormerState::Absent(_) => None,
         });
         let there = found.filter(|(_, file)| file.was_there() && file.is_database());
         let row = |(row, file): (&NameRow, &TracedFile)| DatabaseBefore {
@@ -240,18 +241,20 @@ impl Names {
 
     fn state(&self, row: &NameRow, state: PathState) -> PathState {
         let (file, basis) = match row.before {
-            Before::Unknown => {
+            FormerState::Unknown => {
                 let is_parent = self.has_children(&row.path);
                 let kind = if is_parent { "directory" } else { "unknown" };
                 return PathState { kind: kind.into(), basis: "assumed".into(), ..state };
             }
-            Before::Absent(basis) => {
+            FormerState::Absent(basis) => {
                 return PathState { kind: "absent".into(), basis: basis.word().into(), ..state };
             }
-            Before::Perhaps(file) if !self.files[file].was_there() => {
+            FormerState::Perhaps(file) if !self.files[file].was_there() => {
                 return PathState { kind: "absent".into(), basis: "assumed".into(), ..state };
             }
-            Before::Perhaps(file) | Before::There(file) => (file, self.files[file].basis()),
+            FormerState::Perhaps(file) | FormerState::There(file) => {
+                (file, self.files[file].basis())
+            }
         };
         let found = &self.files[file];
         let (mode, links, link_target) = found.details();

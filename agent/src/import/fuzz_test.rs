@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::book::Book;
 use super::lines::{BadLines, Lines};
-use super::strace::{self, FileForm, Merged};
+use super::strace::{self, FileForm, MergedLines};
 use super::{mobigen, summary};
 use crate::fuzz::{self, Random};
 use crate::recorder::output::Round;
@@ -116,7 +116,7 @@ fn input(number: u64) -> usize {
     let files: Vec<_> = (0..=number % 16 / 15).map(|_| random.text(&TRACE, 4)).collect();
     let lines = |text: &Vec<u8>| Lines::from_text(Path::new("log.12"), text.clone());
     let forms: Vec<_> = files.iter().map(|text| FileForm::read(lines(text)).unwrap()).collect();
-    let open = || Merged::from_files(files.iter().map(lines).collect(), &forms);
+    let open = || MergedLines::from_files(files.iter().map(lines).collect(), &forms);
     let _ = strace::creations(open());
     rows(|book| {
         let mut bad = BadLines { is_strict: number % 64 == 1, ..BadLines::default() };

@@ -130,7 +130,7 @@ pub(super) fn add_calls(script: &mut Script, book: &mut Book) -> Result<(), (usi
 /// Parses a script.
 ///
 /// # Errors
-/// Of the first line that is not one, with its field.
+/// If a line is none of a script's: the error names the first one and its field.
 pub(super) fn parse(text: &[u8]) -> Result<Script, ScriptError> {
     let mut script = Script::default();
     for (line, text) in (1..).zip(text.split(|byte| *byte == b'\n')) {

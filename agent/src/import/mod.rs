@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use self::book::{Book, BookSummary};
-use self::strace::Merged;
+use self::strace::MergedLines;
 use crate::errors::WrongUse;
 use crate::messages::{counted, sentences};
 use crate::recorder::output::{RecordingOutput, ending};
@@ -35,7 +35,7 @@ pub enum Trace<'a> {
 
 /// The outcome of an import.
 #[derive(Debug, serde::Serialize)]
-pub struct Imported {
+pub struct ImportCounts {
     pub lines: u64,
     pub calls: u64,
     pub threads: u64,
@@ -53,7 +53,11 @@ pub struct Imported {
 ///
 /// # Errors
 /// If the trace cannot be read, or the folder not be written.
-pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow::Result<Imported> {
+pub fn import(
+    trace: &Trace,
+    folder: &Path,
+    directory: Option<&Path>,
+) -> anyhow::Result<ImportCounts> {
     let directory = directory.map(absolute).transpose()?;
     let (recorder, sources) = match trace {
         Trace::Strace { files, .. } => ("strace", files.to_vec()),
@@ -64,7 +68,7 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
         Trace::Mobigen(_) => Vec::new(),
     };
     let creations = match trace {
-        Trace::Strace { files, .. } => strace::creations(Merged::open(files, &forms)?)?,
+        Trace::Strace { files, .. } => strace::creations(MergedLines::open(files, &forms)?)?,
         Trace::Mobigen(_) => HashMap::new(),
     };
     let named: Vec<_> = sources.iter().map(|it| it.display().to_string()).collect();
@@ -86,7 +90,7 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
     let read = match trace {
         Trace::Strace { files, is_strict } => {
             bad.is_strict = *is_strict;
-            Merged::open(files, &forms)
+            MergedLines::open(files, &forms)
                 .and_then(|merged| strace::read(merged, &mut book, &mut bad))
                 .map(strace_facts)
         }
@@ -153,8 +157,8 @@ impl FormatFacts {
     }
 }
 
-fn strace_facts(read: strace::Read) -> FormatFacts {
-    let strace::Read { lines, left_out, times, began_ns, doubtful_lines } = read;
+fn strace_facts(read: strace::ReadCounts) -> FormatFacts {
+    let strace::ReadCounts { lines, left_out, times, began_ns, doubtful_lines } = read;
     let end = match (times.with_end, times.without_end) {
         (_, 0) => "told",
         (0, _) => "none",
@@ -199,7 +203,7 @@ fn summary(
     bad: BadLines,
     of_format: Vec<String>,
     mut notes: Vec<String>,
-) -> Imported {
+) -> ImportCounts {
     let mut reasons = closed.missed.reasons(closed.calls);
     reasons.extend(of_format);
     if bad.count > 0 {
@@ -226,7 +230,7 @@ fn summary(
                                have",
         ),
     ]));
-    Imported {
+    ImportCounts {
         lines,
         calls: closed.calls,
         threads: closed.threads,

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::agreement;
 use super::observation::{Observation, SOURCES, TracedNand};
-use super::stand::{Prepared, Stand};
+use super::stand::{PreparedWorkload, Stand};
 use crate::device::disk::Disk;
 use crate::errors::text;
-use crate::filesystem::mount::Mounted;
+use crate::filesystem::mount::MountedFilesystem;
 use crate::lab::channel::clock;
 use crate::lab::channel::clock::Clock;
 use crate::lab::channel::handout::Marks;
@@ -25,9 +25,9 @@ use crate::tables::rows::{Counter, FlashOperation};
 use crate::tables::timeline::{Timeline, now_ns};
 use crate::tracer::{Capture, Tracer};
 use crate::workload;
-use crate::workload::Stopped;
+use crate::workload::FailedRun;
 use crate::workload::kind::ClosedWorkload;
-use crate::workload::power_cut::{Cut, CutOutcome};
+use crate::workload::power_cut::{CutMoment, CutOutcome};
 
 /// Runs `case` on its disk, or on a device made by the module at `flash_module`; writes its tables,
 /// whose times are by `clock`, to `output`.
@@ -40,10 +40,10 @@ pub fn run<'a>(
     clock: Clock,
     tracer: &mut Tracer,
     output: &Path,
-) -> anyhow::Result<Finished<'a>> {
+) -> anyhow::Result<FinishedCase<'a>> {
     let stand = Stand::for_case(case, flash_module)?;
     let mut marks = Marks::open()?;
-    let Prepared { mounted, workload, mut configuration } =
+    let PreparedWorkload { mounted, workload, mut configuration } =
         stand.prepare(case, &mut |step| marks.begin(step))?;
     marks.pause();
     configuration["clock_source"] = clock::clock_source()?.into();
@@ -72,16 +72,16 @@ pub fn run<'a>(
     tracer.add_operations(nand_operations.unwrap_or_default());
     let mut capture = tracer.finish().context("making requests of the tracer's events")?;
     let (disks, configured) = (stand.disks.as_slice(), configuration.clone());
-    let about = About { case, clock, disks, configuration: configured, flash_operations };
+    let about = CaptureSubject { case, clock, disks, configuration: configured, flash_operations };
     write_tables(about, &mut capture, &closed, &timeline, output)?;
-    Ok(Finished { stand, mounted, closed, configuration, end_ns, capture })
+    Ok(FinishedCase { stand, mounted, closed, configuration, end_ns, capture })
 }
 
 /// A case whose run is over, and in its tables; what was written is in the records of its modelled
 /// disks.
-pub struct Finished<'a> {
+pub struct FinishedCase<'a> {
     pub stand: Stand<'a>,
-    pub mounted: Mounted,
+    pub mounted: MountedFilesystem,
     pub closed: ClosedWorkload,
     pub configuration: Value,
     /// The moment when everything had been written back.
@@ -96,7 +96,7 @@ fn journal_device(case: &Case) -> Value {
 }
 
 /// The case and machine that the tables describe.
-struct About<'a> {
+struct CaptureSubject<'a> {
     case: &'a Case,
     clock: Clock,
     disks: &'a [Disk],
@@ -106,7 +106,7 @@ struct About<'a> {
 }
 
 fn write_tables(
-    about: About,
+    about: CaptureSubject,
     capture: &mut Capture,
     closed: &ClosedWorkload,
     timeline: &Timeline,
@@ -149,7 +149,7 @@ fn incomplete_reasons(
     reasons
 }
 
-fn manifest(about: &About, closed: &ClosedWorkload, timeline: &Timeline) -> Manifest {
+fn manifest(about: &CaptureSubject, closed: &ClosedWorkload, timeline: &Timeline) -> Manifest {
     let (case, configuration) = (about.case, about.configuration.clone());
     let device = json!({ "name": case.case.device, "model": case.device_model });
     let (settings, seed, clock) = (json!(case.case), case.seed, about.clock.word());
@@ -172,11 +172,16 @@ const REMEDY: &str = "A part that lasts has a larger endurance_erases or capacit
 const PLACE: &str = "/mnt/worn";
 
 /// The error that ended a run; where the disk is worn out, with that reason and what is left on it.
-pub fn explained(stand: &Stand, mounted: Mounted, case: &Case, stopped: Stopped) -> anyhow::Error {
+pub fn explained(
+    stand: &Stand,
+    mounted: MountedFilesystem,
+    case: &Case,
+    stopped: FailedRun,
+) -> anyhow::Error {
     let Some(reason) = stand.raw_nand().and_then(ubi::read_only_reason) else {
         return stopped.error;
     };
-    let Stopped { error, close } = stopped;
+    let FailedRun { error, close } = stopped;
     let at_ns = now_ns();
     let remains = match workload::read(&case.case.workload)
         .map(|request| request.refuses_power_cut())
@@ -193,7 +198,7 @@ pub fn explained(stand: &Stand, mounted: Mounted, case: &Case, stopped: Stopped)
 /// Says what is left, of a workload that knows what had returned.
 fn left(
     stand: &Stand,
-    mounted: Mounted,
+    mounted: MountedFilesystem,
     mut closed: ClosedWorkload,
     at_ns: i64,
 ) -> anyhow::Result<String> {
@@ -206,7 +211,7 @@ fn left(
     copy(worn.directory(), &directory)?;
     worn.unmount()?;
 
-    let found = closed.remains.judge(&Cut { transactions: &closed.transactions, at_ns })?;
+    let found = closed.remains.judge(&CutMoment { transactions: &closed.transactions, at_ns })?;
     let returned = closed.transactions.iter().filter(|it| it.return_ns <= at_ns).count();
     Ok(match found.outcome {
         CutOutcome::Kept => {
@@ -272,7 +277,7 @@ mod tests {
         let words = ["2 events of the tracer were lost", "1 call of fsync left out:"];
         assert_eq!(reasons.len(), words.len(), "{reasons:?}");
         assert!(reasons.iter().zip(words).all(|(reason, words)| reason.starts_with(words)));
-        let about = About {
+        let about = CaptureSubject {
             case: &case,
             clock: Clock::Virtual,
             disks: &[],

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::device::disk;
 use crate::device::disk::Disk;
 use crate::errors::WrongUse;
-use crate::filesystem::mount::{Mounted, drop_caches};
+use crate::filesystem::mount::{MountedFilesystem, drop_caches};
 use crate::filesystem::{FilesystemError, tools};
 
 use crate::raw_nand::ubi;
@@ -44,8 +44,8 @@ pub struct Stand<'a> {
 }
 
 /// A workload that can begin: its filesystem is mounted, and the disks are at rest soon.
-pub struct Prepared {
-    pub mounted: Mounted,
+pub struct PreparedWorkload {
+    pub mounted: MountedFilesystem,
     pub workload: Box<dyn Workload>,
     /// Holds what is in force, as the manifest has it.
     pub configuration: Value,
@@ -84,7 +84,7 @@ impl<'a> Stand<'a> {
     ///
     /// # Errors
     /// If its mkfs or the kernel refuses.
-    pub fn make(&self, begin: &mut dyn FnMut(&str)) -> anyhow::Result<Mounted> {
+    pub fn make(&self, begin: &mut dyn FnMut(&str)) -> anyhow::Result<MountedFilesystem> {
         begin("make");
         if let Some((ubi, ubifs)) = self.allocators {
             ubi::choose_allocator("ubi", ubi)?;
@@ -124,7 +124,7 @@ impl<'a> Stand<'a> {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn mount(&self) -> Result<Mounted, FilesystemError> {
+    pub fn mount(&self) -> Result<MountedFilesystem, FilesystemError> {
         self.mount_at(Path::new(MOUNT_POINT), self.mount_options)
     }
 
@@ -132,13 +132,13 @@ impl<'a> Stand<'a> {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn mount_read_only(&self, place: &Path) -> Result<Mounted, FilesystemError> {
+    pub fn mount_read_only(&self, place: &Path) -> Result<MountedFilesystem, FilesystemError> {
         self.mount_at(place, &format!("{},ro", self.mount_options))
     }
 
-    fn mount_at(&self, place: &Path, options: &str) -> Result<Mounted, FilesystemError> {
+    fn mount_at(&self, place: &Path, options: &str) -> Result<MountedFilesystem, FilesystemError> {
         let journal = self.journal.as_deref();
-        Mounted::new(self.filesystem, &self.device, journal, place, options)
+        MountedFilesystem::new(self.filesystem, &self.device, journal, place, options)
     }
 
     /// Makes the filesystem and in it what the workload of `case` starts from. Everything is on the
@@ -147,7 +147,11 @@ impl<'a> Stand<'a> {
     ///
     /// # Errors
     /// If a step fails, or a setting is refused.
-    pub fn prepare(&self, case: &Case, begin: &mut dyn FnMut(&str)) -> anyhow::Result<Prepared> {
+    pub fn prepare(
+        &self,
+        case: &Case,
+        begin: &mut dyn FnMut(&str),
+    ) -> anyhow::Result<PreparedWorkload> {
         let request = workload::read(&case.case.workload)?;
         let mounted = self.make(begin)?;
         begin("prepare");
@@ -178,7 +182,7 @@ impl<'a> Stand<'a> {
         self.disks.iter().try_for_each(Disk::begin_record)?;
         let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
         std::thread::sleep(Duration::from_nanos(delay_ns));
-        Ok(Prepared { mounted, workload, configuration })
+        Ok(PreparedWorkload { mounted, workload, configuration })
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::{Value, json};
 
 use crate::errors::WrongUse;
-use crate::filesystem::mount::Mounted;
+use crate::filesystem::mount::MountedFilesystem;
 
 use crate::raw_nand::ubi::{self, UbiDevice};
 use crate::record::{Filesystem, LiveSettings};
@@ -25,7 +25,7 @@ const FACTS: [&str; 8] =
 pub struct LiveNand {
     ubi: UbiDevice,
     /// None once it is unmounted.
-    mounted: Option<Mounted>,
+    mounted: Option<MountedFilesystem>,
     place: PathBuf,
     configuration: Value,
 }
@@ -71,7 +71,8 @@ impl LiveNand {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).context("mounts of our own")?;
         let options = settings.mount_options.as_deref().unwrap_or_default();
-        self.mounted = Some(Mounted::new(kind, &self.ubi.volume(), None, &self.place, options)?);
+        self.mounted =
+            Some(MountedFilesystem::new(kind, &self.ubi.volume(), None, &self.place, options)?);
         Ok(())
     }
 

@@ -35,13 +35,13 @@ struct DiskCount {
 
 /// Counters of the disks by number, as of one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct DiskCounts {
     disks: BTreeMap<u32, DiskCount>,
     /// The time in which they were read.
     pub read: Span,
 }
 
-impl Counted {
+impl DiskCounts {
     /// Return the counts of some disks as of now; a disk that has gone counts nothing.
     pub fn now(disks: &[u32]) -> Self {
         let written = |&disk: &u32| {
@@ -65,7 +65,7 @@ impl Counted {
             Some((disk, count))
         };
         let disks = disks.iter().filter_map(count).collect();
-        Counted { disks, read: (begin_ns, now_ns() as u64) }
+        DiskCounts { disks, read: (begin_ns, now_ns() as u64) }
     }
 
     /// The increase since `before`, of the counters that both have, added up over the disks.
@@ -145,13 +145,13 @@ mod tests {
 
     const DISK: u32 = 7 << 20;
 
-    fn counted(disks: &[(u32, &[(&str, i64)])]) -> Counted {
+    fn counted(disks: &[(u32, &[(&str, i64)])]) -> DiskCounts {
         let disk = |&(number, counters): &(u32, &[(&str, i64)])| {
             let counters = counters.iter().map(|&(name, value)| (name.to_owned(), value));
             let (name, counters) = ("loop0".to_owned(), counters.collect());
             (number, DiskCount { name, counters, is_comparable: true })
         };
-        Counted { disks: disks.iter().map(disk).collect(), read: (0, 0) }
+        DiskCounts { disks: disks.iter().map(disk).collect(), read: (0, 0) }
     }
 
     #[test]

@@ -10,11 +10,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::commits::Commits;
-use super::disk_witness::{Counted, Lives};
+use super::disk_witness::{DiskCounts, Lives};
 use super::output::{PlacedRows, TraceOutput};
 use super::pace::{Pace, ROUND_REQUESTS, Room};
 use super::summary::{Outcome, Summary};
-use super::until::{End, Until};
+use super::trace_end::{End, TraceEnd};
 use crate::commits::witness::WatchScope;
 use crate::device::disks::Disks;
 use crate::device::location::Location;
@@ -68,7 +68,7 @@ impl LiveTrace {
             .then(|| Commits::load(&self.disks, self.watched(), own_pid()))
             .transpose()?;
         self.kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
-        let mut until = Until::new(self.pid, self.duration)?;
+        let mut trace_end = TraceEnd::new(self.pid, self.duration)?;
         self.parent.map(process::end_with).transpose()?;
         let output = self
             .folder
@@ -81,7 +81,7 @@ impl LiveTrace {
         let run = [self.launcher.as_slice(), &self.command].concat();
         // Before the command, which may have ended by the time that its start is heard of.
         let begin = Instant::now();
-        let begun = begun.and_then(|counted| until.run(&run).map(|()| counted));
+        let begun = begun.and_then(|counted| trace_end.run(&run).map(|()| counted));
         let counted = match begun {
             Ok(counted) => counted,
             Err(error) => {
@@ -94,7 +94,7 @@ impl LiveTrace {
             let names = names.join(", ");
             say(format_args!("joj-agent: tracing {names}; Ctrl-C ends it and keeps what it saw"));
         }
-        let end = session.watch(&mut until)?;
+        let end = session.watch(&mut trace_end)?;
         let traced = begin.elapsed();
         session.catch_up()?;
         session.tracer.rest()?;
@@ -143,11 +143,11 @@ impl Session {
         disks: &[u32],
         backlog: usize,
         totals_alone: bool,
-    ) -> anyhow::Result<Counted> {
+    ) -> anyhow::Result<DiskCounts> {
         self.tracer.start_live(disks, backlog, totals_alone)?;
         // What completed just before is in the counters by then.
         std::thread::sleep(SETTLE);
-        let counted = Counted::now(disks);
+        let counted = DiskCounts::now(disks);
         self.tracer.begin_counting(counted.read);
         // After it, since requests have rows by now, and this looks at all files that are open.
         self.commits.iter_mut().try_for_each(Commits::start)?;
@@ -155,10 +155,10 @@ impl Session {
     }
 
     /// Keeps what the disks counted since `before`; gives where that is not what was traced.
-    fn count(&mut self, disks: &[u32], before: &Counted) -> anyhow::Result<Vec<String>> {
+    fn count(&mut self, disks: &[u32], before: &DiskCounts) -> anyhow::Result<Vec<String>> {
         let begin = Instant::now();
         loop {
-            let counted = Counted::now(disks);
+            let counted = DiskCounts::now(disks);
             let completions = self.tracer.end_counting(counted.read)?;
             let found = completions.map(|it| counted.differences(before, it)).unwrap_or_default();
             // A completion is told of a moment before it is counted.
@@ -172,9 +172,9 @@ impl Session {
     }
 
     /// Makes rows of what comes until the end does.
-    fn watch(&mut self, until: &mut Until) -> anyhow::Result<End> {
+    fn watch(&mut self, trace_end: &mut TraceEnd) -> anyhow::Result<End> {
         loop {
-            if let Some(end) = until.wait(self.pace.pause())? {
+            if let Some(end) = trace_end.wait(self.pace.pause())? {
                 return Ok(end);
             }
             let backlog = self.tracer.backlog_bytes();

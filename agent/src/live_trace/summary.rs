@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::until::End;
+use super::trace_end::End;
 use crate::tracer::{Files, FinishedRows, Gaps, Totals};
 
 /// Lines that are kept; the rest is one line.

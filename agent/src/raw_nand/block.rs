@@ -155,10 +155,10 @@ impl BlockLife {
         }
     }
 
-    /// Return the pieces in a range, which add up to it. What was not programmed is erased; a head
+    /// Return the extents in a range, which add up to it. What was not programmed is erased; a head
     /// that was never completed is unknown.
-    pub fn pieces(&self, offset_bytes: u32, length_bytes: u32, known: &KnownNodes) -> Vec<Extent> {
-        let (mut pieces, mut at, end) = (Vec::new(), offset_bytes, offset_bytes + length_bytes);
+    pub fn extents(&self, offset_bytes: u32, length_bytes: u32, known: &KnownNodes) -> Vec<Extent> {
+        let (mut parts, mut at, end) = (Vec::new(), offset_bytes, offset_bytes + length_bytes);
         let pending_end = self.next_bytes + self.pending.len() as u32;
         let last = Extent {
             offset_bytes: self.next_bytes,
@@ -180,7 +180,7 @@ impl BlockLife {
                 };
                 let is_copy = extent.is_some_and(|it| it.is_copy);
                 let length_bytes = end - begin;
-                pieces.push(Extent { offset_bytes: begin, length_bytes, what, is_copy });
+                parts.push(Extent { offset_bytes: begin, length_bytes, what, is_copy });
             }
         };
         for extent in &extents[first..] {
@@ -194,6 +194,6 @@ impl BlockLife {
             at = at.max(until);
         }
         push(at, end, None);
-        pieces
+        parts
     }
 }

@@ -40,7 +40,7 @@ impl OperationCause {
 #[derive(Debug, Clone)]
 pub struct TracedOperation {
     pub operation: Operation,
-    pub pieces: Vec<Extent>,
+    pub extents: Vec<Extent>,
     pub volume: Option<u32>,
     pub logical_block: Option<u32>,
     pub erases: Option<u64>,
@@ -122,22 +122,22 @@ impl Follower {
         let Self { known, lives, places, .. } = self;
         let traced = |PlacedOperation { operation, life }| {
             let life = &lives[life];
-            let pieces = match operation.kind {
+            let extents = match operation.kind {
                 OperationKind::Erase => Vec::new(),
-                _ => life.pieces(operation.offset_bytes, operation.length_bytes, &known),
+                _ => life.extents(operation.offset_bytes, operation.length_bytes, &known),
             };
             TracedOperation {
-                cause: cause(&operation, &pieces),
+                cause: cause(&operation, &extents),
                 volume: life.volume,
                 logical_block: life.logical_block,
                 erases: life.erases,
                 operation,
-                pieces,
+                extents,
             }
         };
         let operations: Vec<TracedOperation> = places.into_iter().map(traced).collect();
-        let pieces = operations.iter().flat_map(|traced| &traced.pieces);
-        let inodes: BTreeSet<u64> = pieces.filter_map(|piece| piece.what.inode()).collect();
+        let extents = operations.iter().flat_map(|traced| &traced.extents);
+        let inodes: BTreeSet<u64> = extents.filter_map(|extent| extent.what.inode()).collect();
         let named = |inode| NamedInode {
             inode,
             path: known.names.path(inode).unwrap_or_default(),
@@ -147,14 +147,14 @@ impl Follower {
     }
 }
 
-fn cause(operation: &Operation, pieces: &[Extent]) -> OperationCause {
+fn cause(operation: &Operation, extents: &[Extent]) -> OperationCause {
     let is_program = operation.kind == OperationKind::Program;
     if operation.comm.starts_with(UBI_THREAD) {
         let reclaims = operation.kind == OperationKind::Erase
-            || is_program && pieces.iter().all(|piece| piece.what == NodeSubject::EraseCounter);
+            || is_program && extents.iter().all(|extent| extent.what == NodeSubject::EraseCounter);
         return if reclaims { OperationCause::Reclaim } else { OperationCause::WearLevelling };
     }
-    if is_program && pieces.iter().any(|piece| piece.is_copy) {
+    if is_program && extents.iter().any(|extent| extent.is_copy) {
         return OperationCause::GarbageCollection;
     }
     OperationCause::Filesystem
@@ -241,9 +241,9 @@ mod tests {
         [program(block, 0, &counter), program(block, 512, &of_volume)]
     }
 
-    /// Kinds and lengths of the pieces of one operation.
-    fn pieces(operation: &TracedOperation) -> Vec<(NodeSubject, u32)> {
-        operation.pieces.iter().map(|piece| (piece.what, piece.length_bytes)).collect()
+    /// Kinds and lengths of the extents of one operation.
+    fn extents(operation: &TracedOperation) -> Vec<(NodeSubject, u32)> {
+        operation.extents.iter().map(|extent| (extent.what, extent.length_bytes)).collect()
     }
 
     #[test]
@@ -258,8 +258,11 @@ mod tests {
         follower.trace(vec![program(7, PAGE, first), program(7, 2 * PAGE, second)]);
         let operations = follower.tell().operations;
         let data = NodeSubject::Data { inode: 65, offset_bytes: 3 * 4096 };
-        assert_eq!(pieces(&operations[0]), [(NodeSubject::Inode { inode: 65 }, 160), (data, 1888)]);
-        assert_eq!(pieces(&operations[1]), [(data, 1112), (NodeSubject::Padding, 936)]);
+        assert_eq!(
+            extents(&operations[0]),
+            [(NodeSubject::Inode { inode: 65 }, 160), (data, 1888)]
+        );
+        assert_eq!(extents(&operations[1]), [(data, 1112), (NodeSubject::Padding, 936)]);
         assert_eq!(
             (operations[0].volume, operations[0].logical_block, operations[0].erases),
             (Some(0), Some(40), Some(9))
@@ -276,7 +279,7 @@ mod tests {
         follower.trace(vec![read]);
         let operations = follower.tell().operations;
         assert_eq!(
-            pieces(&operations[0]),
+            extents(&operations[0]),
             [(NodeSubject::Entry { inode: 1 }, 2048), (NodeSubject::Erased, 2048)]
         );
     }
@@ -291,14 +294,14 @@ mod tests {
         follower.trace(vec![program(8, PAGE, &data), operation(OperationKind::Erase, 7, 0, &[])]);
         follower.trace(vec![program(7, PAGE, &node(8, 9, 64, [0, 0]))]);
         let operations = follower.tell().operations;
-        assert_eq!(pieces(&operations[0]), [(NodeSubject::EraseCounter, 512)]);
-        assert_eq!(pieces(&operations[1]), [(NodeSubject::VolumeHeader, 512)]);
+        assert_eq!(extents(&operations[0]), [(NodeSubject::EraseCounter, 512)]);
+        assert_eq!(extents(&operations[1]), [(NodeSubject::VolumeHeader, 512)]);
         let causes: Vec<_> = operations.iter().map(|it| it.cause).collect();
         let none = OperationCause::Filesystem;
         assert_eq!(causes, [none, none, OperationCause::GarbageCollection, none, none]);
         // Nothing is left of what the block held before its erase.
         assert_eq!(
-            (pieces(&operations[4]), operations[4].volume),
+            (extents(&operations[4]), operations[4].volume),
             (vec![(NodeSubject::Reference, 64)], None)
         );
     }
@@ -329,7 +332,7 @@ mod tests {
         let bytes = [0x12; 2048];
         follower.trace([2, 3, 4].map(|block| program(block, PAGE, &bytes)).to_vec());
         let operations = follower.tell().operations;
-        let found: Vec<NodeSubject> = operations.iter().map(|it| it.pieces[0].what).collect();
+        let found: Vec<NodeSubject> = operations.iter().map(|it| it.extents[0].what).collect();
         assert_eq!(
             found,
             [NodeSubject::Properties, NodeSubject::Unknown, NodeSubject::VolumeTable]
@@ -365,7 +368,7 @@ mod tests {
         assert_eq!((of_entry.inode, of_entry.path.as_str(), of_entry.is_directory), (1, "/", true));
         assert_eq!((named.inode, named.path.as_str()), (70, format!("/{name}").as_str()));
         assert_eq!((unnamed.inode, unnamed.path.as_str()), (71, ""));
-        assert_eq!(pieces(&operations.operations[1])[0].0, NodeSubject::Entry { inode: 1 });
+        assert_eq!(extents(&operations.operations[1])[0].0, NodeSubject::Entry { inode: 1 });
     }
 
     mod any_bytes {
@@ -375,7 +378,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn pieces_add_up_whatever_was_programmed(
+            fn extents_add_up_whatever_was_programmed(
                 programs in prop::collection::vec(
                     (0_u32..16, prop::collection::vec(any::<u8>(), 0..3000), any::<bool>()), 1..12),
                 at in 0_u32..40_000,
@@ -396,10 +399,10 @@ mod tests {
                 follower.trace(vec![read]);
                 let operations = follower.tell().operations;
                 let mut next = at;
-                for piece in &operations[0].pieces {
-                    prop_assert_eq!(piece.offset_bytes, next);
-                    prop_assert!(piece.length_bytes > 0);
-                    next += piece.length_bytes;
+                for extent in &operations[0].extents {
+                    prop_assert_eq!(extent.offset_bytes, next);
+                    prop_assert!(extent.length_bytes > 0);
+                    next += extent.length_bytes;
                 }
                 prop_assert_eq!(next, at + length);
             }

@@ -11,7 +11,7 @@ use crate::byte_text;
 const HEADER_BYTES: usize = 88;
 
 /// More than any operation has.
-const PIECE_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 1 << 20;
 
 /// A kernel thread is in no call.
 const NO_CALL: u32 = u32::MAX;
@@ -79,13 +79,13 @@ impl Operation {
 pub fn read_operations(node: &Path) -> io::Result<Vec<Operation>> {
     let mut file = File::open(node)?;
     let mut operations = Vec::new();
-    let mut piece = vec![0; PIECE_BYTES];
+    let mut buffer = vec![0; READ_BYTES];
     loop {
-        let length = file.read(&mut piece)?;
+        let length = file.read(&mut buffer)?;
         if length == 0 {
             return Ok(operations);
         }
-        let mut left = &piece[..length];
+        let mut left = &buffer[..length];
         while !left.is_empty() {
             let (operation, rest) = parse(left).ok_or_else(|| {
                 io::Error::new(io::ErrorKind::InvalidData, "a damaged record of raw NAND")

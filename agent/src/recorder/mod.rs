@@ -9,7 +9,7 @@ pub mod calls;
 mod contents;
 mod decode;
 mod ebpf;
-pub mod missed;
+pub mod missed_operations;
 pub mod output;
 mod ptrace;
 mod recording;

@@ -3,7 +3,7 @@
 use super::calls::{Does, SystemCall};
 use super::contents::{self, Keeper};
 use super::decode::CallStart;
-use super::missed::Missed;
+use super::missed_operations::MissedOperations;
 use super::output::{RecordingOutput, Round};
 use super::snapshot::{self, CallPath, DatabaseBefore, FoundPath, Sight, Snapshot};
 use super::{start, words};
@@ -25,12 +25,12 @@ pub struct CallBegin<'a> {
 }
 
 /// A call whose end is waited for.
-pub struct UnderWay {
+pub struct CallUnderWay {
     begun: CallStart,
     call: &'static SystemCall,
 }
 
-impl UnderWay {
+impl CallUnderWay {
     /// The flags of a call that makes a thread; fork has none.
     pub fn clone_flags(&self) -> i64 {
         self.begun.row.flags.unwrap_or(0)
@@ -74,7 +74,7 @@ pub struct Recording {
     calls: u64,
     pub threads: Vec<RecordedThread>,
     pub descriptors: Vec<OpenDescriptor>,
-    pub missed: Missed,
+    pub missed: MissedOperations,
     /// The writer cannot write: the recording ends.
     failed: bool,
 }
@@ -90,7 +90,7 @@ impl Recording {
             calls: 0,
             threads: Vec::new(),
             descriptors: Vec::new(),
-            missed: Missed::default(),
+            missed: MissedOperations::default(),
             failed: false,
         }
     }
@@ -111,7 +111,7 @@ impl Recording {
     }
 
     /// A call begins; none if it has no end.
-    pub fn begin(&mut self, beginning: &CallBegin, sight: &dyn Sight) -> Option<UnderWay> {
+    pub fn begin(&mut self, beginning: &CallBegin, sight: &dyn Sight) -> Option<CallUnderWay> {
         let &CallBegin { thread_id, call, arguments, past } = beginning;
         let mut begun = CallStart::read(sight.memory(), call, arguments);
         self.missed.unread_arguments += begun.unread;
@@ -126,7 +126,7 @@ impl Recording {
             self.add(begun);
             return None;
         }
-        Some(UnderWay { begun, call })
+        Some(CallUnderWay { begun, call })
     }
 
     fn look_up(&mut self, sight: &dyn Sight, begun: &mut CallStart) {
@@ -145,8 +145,8 @@ impl Recording {
     }
 
     /// A call has ended.
-    pub fn end(&mut self, under_way: UnderWay, result: i64, end_ns: i64, sight: &dyn Sight) {
-        let UnderWay { mut begun, call } = under_way;
+    pub fn end(&mut self, under_way: CallUnderWay, result: i64, end_ns: i64, sight: &dyn Sight) {
+        let CallUnderWay { mut begun, call } = under_way;
         let row = &mut begun.row;
         row.end_ns = Some(end_ns);
         let gives_flags = result >= 0 && row.command.as_deref() == Some("F_GETFL");
@@ -178,7 +178,7 @@ impl Recording {
     }
 
     /// The thread of a call is gone, or is followed no longer.
-    pub fn cut_off(&mut self, under_way: UnderWay) {
+    pub fn cut_off(&mut self, under_way: CallUnderWay) {
         self.missed.unfinished_calls += 1;
         self.add(under_way.begun);
     }

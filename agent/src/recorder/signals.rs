@@ -75,7 +75,7 @@ pub fn block_here() {
 
 /// Says what waiting for threads found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waited {
+pub enum WaitResult {
     Changed {
         tid: i32,
         status: i32,
@@ -86,17 +86,17 @@ pub enum Waited {
 }
 
 /// Waits for a change of any traced thread; not at all if `now`, when Interrupted means none.
-pub fn wait(now: bool) -> io::Result<Waited> {
+pub fn wait(now: bool) -> io::Result<WaitResult> {
     let mut status = 0;
     let options = libc::__WALL | if now { libc::WNOHANG } else { 0 };
     // SAFETY: the status is ours.
     let tid = unsafe { libc::waitpid(-1, &raw mut status, options) };
     match tid {
-        1.. => Ok(Waited::Changed { tid, status }),
-        0 => Ok(Waited::Interrupted),
+        1.. => Ok(WaitResult::Changed { tid, status }),
+        0 => Ok(WaitResult::Interrupted),
         _ => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EINTR) => Ok(Waited::Interrupted),
-            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(Waited::NobodyLeft),
+            error if error.raw_os_error() == Some(libc::EINTR) => Ok(WaitResult::Interrupted),
+            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(WaitResult::NobodyLeft),
             error => Err(error),
         },
     }

@@ -154,8 +154,8 @@ impl<'a> ValueReader<'a> {
         known: &mut KnownNames<'_>,
     ) -> Result<Expression, Wrong> {
         if !self.rest().starts_with('(') {
-            if let Some(slot) = known.variables.0.iter().position(|name| name == word) {
-                return Ok(Expression::Variable(slot));
+            if let Some(variable) = known.variables.0.iter().position(|name| name == word) {
+                return Ok(Expression::Variable(variable));
             }
             if word == "key" {
                 return Ok(Expression::Key(known.keys.number("")));

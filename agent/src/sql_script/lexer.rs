@@ -31,7 +31,7 @@ fn is_directive_within(before: &str, comment: &str) -> bool {
 
 /// A part of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScriptPiece<'a> {
+pub enum ScriptItem<'a> {
     /// The text behind `--!`.
     Directive { offset: usize, text: &'a str },
     /// A statement without its semicolon.
@@ -143,13 +143,13 @@ fn is_trigger(text: &str) -> bool {
     word == "TRIGGER"
 }
 
-/// The pieces of a script, one after the other.
-pub struct ScriptPieces<'a> {
+/// The items of a script, one after the other.
+pub struct ScriptItems<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> ScriptPieces<'a> {
+impl<'a> ScriptItems<'a> {
     pub fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
@@ -158,7 +158,7 @@ impl<'a> ScriptPieces<'a> {
     ///
     /// # Errors
     /// If a string, a name or a statement does not end, or something is no SQL.
-    pub fn next(&mut self) -> Result<Option<ScriptPiece<'a>>, SqlScriptError> {
+    pub fn next(&mut self) -> Result<Option<ScriptItem<'a>>, SqlScriptError> {
         while self.at < self.text.len() {
             let offset = self.at;
             let rest = &self.text[offset..];
@@ -166,7 +166,7 @@ impl<'a> ScriptPieces<'a> {
             if kind == TokenKind::Space || kind == TokenKind::Semicolon {
                 self.at += length;
                 if let Some(text) = rest[..length].strip_prefix(DIRECTIVE) {
-                    return Ok(Some(ScriptPiece::Directive { offset, text }));
+                    return Ok(Some(ScriptItem::Directive { offset, text }));
                 }
                 continue;
             }
@@ -181,7 +181,7 @@ impl<'a> ScriptPieces<'a> {
         Ok(None)
     }
 
-    fn statement(&mut self, offset: usize) -> Result<ScriptPiece<'a>, SqlScriptError> {
+    fn statement(&mut self, offset: usize) -> Result<ScriptItem<'a>, SqlScriptError> {
         let text = &self.text[offset..];
         // Known at its first semicolon: what comes before that says what it is.
         let mut trigger = None;
@@ -216,7 +216,7 @@ impl<'a> ScriptPieces<'a> {
             at += length;
         }
         self.at = (offset + end + 1).min(self.text.len());
-        Ok(ScriptPiece::Statement { offset, text: text[..end].trim_end() })
+        Ok(ScriptItem::Statement { offset, text: text[..end].trim_end() })
     }
 
     fn error(&self, offset: usize, what: &str) -> SqlScriptError {

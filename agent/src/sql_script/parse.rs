@@ -2,7 +2,7 @@
 //! column.
 
 use super::expression::{Expression, KnownNames, ScriptNames, ValueReader, Wrong};
-use super::lexer::{DIRECTIVES, ScriptPiece, ScriptPieces, ScriptPlace, SqlScriptError};
+use super::lexer::{DIRECTIVES, ScriptItem, ScriptItems, ScriptPlace, SqlScriptError};
 use super::statement::{OpenTransaction, SqlPart, SqlScript, SqlStatement, SqlStep};
 
 /// Bytes of a statement or a directive, at most.
@@ -83,10 +83,10 @@ pub fn parse(
         statements: 0,
         before_part: 0,
     };
-    let mut pieces = ScriptPieces::new(text);
-    while let Some(piece) = pieces.next()? {
-        match piece {
-            ScriptPiece::Directive { offset, text } => {
+    let mut items = ScriptItems::new(text);
+    while let Some(item) = items.next()? {
+        match item {
+            ScriptItem::Directive { offset, text } => {
                 let place = parser.place(offset);
                 // What is wrong is told by its offset after `--!`.
                 parser.directive(text).map_err(|(wrong, what)| {
@@ -94,7 +94,7 @@ pub fn parse(
                     SqlScriptError::new(ScriptPlace { column, ..place }, what)
                 })?;
             }
-            ScriptPiece::Statement { offset, text } => {
+            ScriptItem::Statement { offset, text } => {
                 let place = parser.place(offset);
                 parser
                     .statement(place, text)
@@ -167,8 +167,8 @@ impl SqlParser<'_, '_> {
                     return Err(reader.wrong("write `--! let NAME = VALUE`"));
                 }
                 let value = reader.expression(&mut known)?;
-                let slot = self.script.variables.number(&name);
-                self.script.steps.push(SqlStep::Let { slot, value });
+                let variable = self.script.variables.number(&name);
+                self.script.steps.push(SqlStep::Let { variable, value });
             }
             "transaction" => {
                 let name = reader.word();

@@ -206,9 +206,9 @@ proptest! {
 
     #[test]
     fn statements_end_where_sqlite_ends_them(text in any_script()) {
-        let mut pieces = ScriptPieces::new(&text);
-        while let Ok(Some(piece)) = pieces.next() {
-            if let ScriptPiece::Statement { offset, text: found } = piece {
+        let mut items = ScriptItems::new(&text);
+        while let Ok(Some(item)) = items.next() {
+            if let ScriptItem::Statement { offset, text: found } = item {
                 // A comment at its end goes to the end of its line.
                 let whole = format!("{found}\n;");
                 let has_end = text[offset + found.len()..].trim_start().starts_with(';');
@@ -289,7 +289,7 @@ fn check_input(number: u64) -> usize {
                     assert!(place.line >= statement.place.line && place.column >= 1);
                 }
             }
-            SqlStep::Let { slot, .. } => assert!(*slot < script.variables.0.len()),
+            SqlStep::Let { variable, .. } => assert!(*variable < script.variables.0.len()),
             SqlStep::Database(_) => {}
         }
     }

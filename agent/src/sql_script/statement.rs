@@ -242,7 +242,7 @@ pub enum SqlStep {
         repeat: usize,
     },
     Let {
-        slot: usize,
+        variable: usize,
         value: Expression,
     },
     /// The steps that follow go to this file.

@@ -320,7 +320,7 @@ thread_local! {
 /// SQL knows its databases by.
 ///
 /// # Errors
-/// Of SQLite, and of a name with a NUL.
+/// If SQLite fails, or a name has a NUL.
 pub fn note(connection: &mut Connection, names: &[String]) -> rusqlite::Result<()> {
     let names = names.iter().map(|name| CString::new(name.as_str()));
     let names: Vec<CString> = names.collect::<Result<_, _>>().map_err(rusqlite::Error::NulError)?;

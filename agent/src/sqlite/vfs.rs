@@ -73,7 +73,7 @@ pub unsafe fn replace(name: &CStr, call: Option<Pointer>) -> bool {
 }
 
 /// One write that the kernel took.
-pub struct Written<'a> {
+pub struct FileWrite<'a> {
     pub path: &'a Path,
     /// The length of the file before.
     pub length_before: usize,
@@ -82,7 +82,7 @@ pub struct Written<'a> {
 }
 
 /// A function that is told of writes.
-type Listener = Box<dyn FnMut(Written) + Send>;
+type Listener = Box<dyn FnMut(FileWrite) + Send>;
 
 static LISTENER: Mutex<Option<Listener>> = Mutex::new(None);
 
@@ -90,7 +90,7 @@ static LISTENER: Mutex<Option<Listener>> = Mutex::new(None);
 ///
 /// # Panics
 /// If SQLite's default VFS does not know the calls: our build always does.
-pub fn listen<T>(listener: impl FnMut(Written) + Send + 'static, work: impl FnOnce() -> T) -> T {
+pub fn listen<T>(listener: impl FnMut(FileWrite) + Send + 'static, work: impl FnOnce() -> T) -> T {
     set_listener(Some(Box::new(listener)));
     replace_calls(true);
     let result = work();
@@ -177,7 +177,7 @@ unsafe fn tell(
     let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{descriptor}")) else { return };
     let mut listener = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(listener) = listener.as_mut() {
-        listener(Written { path: &path, length_before, offset, bytes });
+        listener(FileWrite { path: &path, length_before, offset, bytes });
     }
 }
 

@@ -14,7 +14,7 @@ struct CallRow<'a> {
 }
 
 /// The files that are made, by name.
-pub struct Generated {
+pub struct GeneratedFiles {
     /// Numbers as constants, and the rows of `NUMBERS`.
     pub numbers: String,
     /// A slice of (number, name, roles, does).
@@ -79,7 +79,7 @@ impl<'a> CallRow<'a> {
 }
 
 /// Makes the files of a table; panics, naming the row, if it is none.
-pub fn generate(table: &str) -> Generated {
+pub fn generate(table: &str) -> GeneratedFiles {
     let rows = parse(table);
     let mut text = String::new();
     for CallRow { name, number, .. } in &rows {
@@ -112,7 +112,7 @@ pub fn generate(table: &str) -> Generated {
         let (name, roles) = (row.name, row.roles("replayed", "ArgumentRole"));
         format!("(system_calls::SYS_{name}, {name:?}, &[{roles}]),\n")
     });
-    Generated {
+    GeneratedFiles {
         numbers: text,
         recorded: format!("&[\n{}]", recorded.collect::<String>()),
         replayed: format!("&[\n{}]", replayed.collect::<String>()),

@@ -118,8 +118,8 @@ fn read_file<Row: Table>(
 /// Return how many rows may be decoded at a time.
 ///
 /// # Errors
-/// Of what is wrong, if a column is larger than any of ours, or not in the file; None if there are
-/// more rows than may be.
+/// If a column is larger than any of ours, or not in the file, the error says so; it is None if
+/// there are more rows than may be.
 fn check_sizes(
     metadata: &ParquetMetaData,
     file_bytes: u64,

@@ -10,13 +10,13 @@ use anyhow::Context;
 use rustix::io::ReadWriteFlags;
 
 use super::log::{KnownFile, Log};
-use super::side_writes::LeftOut;
+use super::side_writes::LeftOutReason;
 use crate::workload::files::engine::{AlignedBuffer, Engine, Way};
 
 const PAGE: usize = 4096;
 
 /// Writes by Linux AIO.
-pub fn linux_aio(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+pub fn linux_aio(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let queue = match AioContext::new() {
         Ok(context) => Queue::Aio(context),
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
@@ -28,7 +28,7 @@ pub fn linux_aio(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
 }
 
 /// Writes by io_uring.
-pub fn io_uring(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+pub fn io_uring(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     match Way::new(Engine::IoUring) {
         Ok(way) => write_all(Queue::Ring(way), "ring", directory, log),
         Err(error) => Ok(Some(error.to_string())),
@@ -40,7 +40,7 @@ fn write_all(
     name: &str,
     directory: &Path,
     log: &mut Log,
-) -> anyhow::Result<LeftOut> {
+) -> anyhow::Result<LeftOutReason> {
     let is_followed = tells_of_work();
     let flags = if log.left_out.contains_key("direct") { 0 } else { libc::O_DIRECT };
     let mut buffer = AlignedBuffer::new(16 * PAGE);

@@ -48,7 +48,7 @@ pub fn check(
         let mut bytes = vec![0; stretch.length_bytes()];
         nand.read_exact_at(&mut bytes, stretch.begin).context("reading NAND")?;
         verdict.checked_bytes += bytes.len() as u64;
-        let compared = Compared { stretch, bytes, owners: &owners, log };
+        let compared = ComparedStretch { stretch, bytes, owners: &owners, log };
         compared.stamps(&mut seen, &mut verdict);
         compared.data(&mut verdict);
     }
@@ -107,14 +107,14 @@ fn stretches<'a>(last: &BTreeMap<u64, &'a PageRun>, block_bytes: u64) -> Vec<Str
 }
 
 /// A stretch as it was told, and the bytes that it holds.
-struct Compared<'a> {
+struct ComparedStretch<'a> {
     stretch: Stretch<'a>,
     bytes: Vec<u8>,
     owners: &'a [Owner<'a>],
     log: &'a Log,
 }
 
-impl Compared<'_> {
+impl ComparedStretch<'_> {
     /// Every stamp is told as data of its file.
     fn stamps(&self, seen: &mut SeenSectors, verdict: &mut Verdict) {
         let mut at = 0;
@@ -281,7 +281,7 @@ mod tests {
     const REST: i64 = 2048 - 160 - NODE;
 
     #[test]
-    fn what_is_right_is_right_and_a_node_may_be_in_two_pieces() {
+    fn what_is_right_is_right_and_a_node_may_be_in_two_parts() {
         let right = [
             ("fs-metadata", 160, None, None),
             ("data", 600, Some(0), Some(4096)),

@@ -11,7 +11,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use super::sectors::SectorVersions;
-use super::side_writes::LeftOut;
+use super::side_writes::LeftOutReason;
 use crate::device::mounts;
 
 const READ_BYTES: usize = 16 << 10;
@@ -26,7 +26,7 @@ const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 const NO_PLACE: u32 = 0x2 | 0x4 | 0x8 | 0x200 | 0x400;
 
 /// The node is read through the page cache, and past it to memory of several kinds.
-pub fn read(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOut> {
+pub fn read(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOutReason> {
     let Some(node) = node_of(directory)? else { return Ok(Some(NO_NODE.to_owned())) };
     let file = File::open(&node)?;
     file.read_exact_at(&mut [0; READ_BYTES], 0)?;
@@ -57,7 +57,7 @@ pub fn read(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<L
 }
 
 /// The bytes of a file are discarded on the node, and the file is deleted.
-pub fn discard(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOut> {
+pub fn discard(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOutReason> {
     let Some(node) = node_of(directory)? else { return Ok(Some(NO_NODE.to_owned())) };
     let path = directory.join("discarded");
     let bytes: Vec<u8> = (0..DISCARDED_BYTES).map(|at| (at / 513) as u8 | 1).collect();

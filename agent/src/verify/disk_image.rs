@@ -17,7 +17,7 @@ const HEADER_BYTES: u16 = 28;
 const CHUNK_HEADER_BYTES: u16 = 12;
 const RAW: u16 = 0xcac1;
 const DO_NOT_CARE: u16 = 0xcac3;
-const PIECE_BLOCKS: usize = 256;
+const READ_BLOCKS: usize = 256;
 
 /// The bytes that a medium reads as where nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,16 +43,16 @@ pub fn write(node: &Path, path: &Path, blank: Blank) -> anyhow::Result<()> {
 
 fn sparse(mut disk: impl Read, mut image: impl Write + Seek, blank: Blank) -> io::Result<()> {
     image.write_all(&[0; HEADER_BYTES as usize])?;
-    let mut piece = AlignedBuffer::new(PIECE_BLOCKS * BLOCK_BYTES);
-    let piece = piece.bytes();
+    let mut buffer = AlignedBuffer::new(READ_BLOCKS * BLOCK_BYTES);
+    let buffer = buffer.bytes();
     let (mut blocks, mut chunks, mut hole) = (0, 0, 0);
     loop {
-        let length = fill(&mut disk, piece)?;
+        let length = fill(&mut disk, buffer)?;
         if !length.is_multiple_of(BLOCK_BYTES) {
             return Err(io::Error::other("its length is no multiple of 4096 bytes"));
         }
         let found: Vec<(bool, &[u8])> =
-            piece[..length].chunks(BLOCK_BYTES).map(|it| (is_blank(it, blank), it)).collect();
+            buffer[..length].chunks(BLOCK_BYTES).map(|it| (is_blank(it, blank), it)).collect();
         for run in found.chunk_by(|one, other| one.0 == other.0) {
             blocks += run.len() as u32;
             if run[0].0 {
@@ -63,7 +63,7 @@ fn sparse(mut disk: impl Read, mut image: impl Write + Seek, blank: Blank) -> io
             chunks += chunk(&mut image, DO_NOT_CARE, std::mem::take(&mut hole), &[])?;
             chunks += chunk(&mut image, RAW, run.len() as u32, &content)?;
         }
-        if length < PIECE_BLOCKS * BLOCK_BYTES {
+        if length < READ_BLOCKS * BLOCK_BYTES {
             break;
         }
     }

@@ -16,7 +16,6 @@ mod log;
 mod mounts;
 mod sectors;
 mod side_writes;
-mod sqlite;
 mod throttled;
 mod workload;
 mod writers;
@@ -27,7 +26,7 @@ use log::Log;
 
 use crate::device::disk::Disk;
 use crate::device::sysfs;
-use crate::filesystem::mount::{Mounted, drop_caches};
+use crate::filesystem::mount::{MountedFilesystem, drop_caches};
 use crate::raw_nand::follower::NandWatch;
 use crate::raw_nand::ubi;
 use crate::tracer::Tracer;
@@ -39,7 +38,11 @@ pub use check::Verdict;
 ///
 /// # Errors
 /// If the writes or the tracing fail; a wrong attribution is none, but in the verdict.
-pub fn run(mounted: Mounted, nodes: &[PathBuf], tracer: &mut Tracer) -> anyhow::Result<Verdict> {
+pub fn run(
+    mounted: MountedFilesystem,
+    nodes: &[PathBuf],
+    tracer: &mut Tracer,
+) -> anyhow::Result<Verdict> {
     let disks =
         nodes.iter().map(|node| sysfs::number_of_node(node)).collect::<Result<Vec<u32>, _>>()?;
     mounted.sync()?;
@@ -56,7 +59,7 @@ pub fn run(mounted: Mounted, nodes: &[PathBuf], tracer: &mut Tracer) -> anyhow::
 /// # Errors
 /// As `run`.
 pub fn run_on_raw_nand(
-    mounted: Mounted,
+    mounted: MountedFilesystem,
     nand: &Disk,
     node: &Path,
     tracer: &mut Tracer,
@@ -80,7 +83,7 @@ pub fn run_on_raw_nand(
 
 /// Does the known writes, and unmounts.
 fn write_known(
-    mounted: Mounted,
+    mounted: MountedFilesystem,
     pause: &mut dyn FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<Log> {
     let mut log = workload::run(mounted.directory(), pause)?;

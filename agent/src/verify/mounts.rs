@@ -16,54 +16,54 @@ use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::log::{KnownFile, Log};
-use super::side_writes::LeftOut;
+use super::side_writes::LeftOutReason;
 
 const PAGE: usize = 4096;
 
 /// A folder of the filesystem: as it is reached, its path there, and itself.
-struct Reached<'a> {
+struct ReachedFolder<'a> {
     at: &'a Path,
     path: &'a str,
     folder: &'a File,
 }
 
 /// Files below a folder that is seen at a second place.
-pub fn bound(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+pub fn bound(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let [source, place] = ["bind-source", "bind-place"].map(|name| directory.join(name));
     fs::create_dir(&source)?;
     fs::create_dir(&place)?;
     let folder = File::open(&source)?;
     elsewhere(|| {
         rustix::mount::mount_bind(&source, &place).context("a bind mount")?;
-        write_and_rename(&Reached { at: &place, path: "/bind-source", folder: &folder }, log)
+        write_and_rename(&ReachedFolder { at: &place, path: "/bind-source", folder: &folder }, log)
     })?;
     Ok(None)
 }
 
 /// Write files by absolute paths below another root directory (chroot(2)).
-pub fn rooted(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+pub fn rooted(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let root = directory.join("root");
     fs::create_dir(&root)?;
     let folder = File::open(&root)?;
     elsewhere(|| {
         enter(&root)?;
-        write_and_rename(&Reached { at: Path::new("/"), path: "/root", folder: &folder }, log)
+        write_and_rename(&ReachedFolder { at: Path::new("/"), path: "/root", folder: &folder }, log)
     })?;
     Ok(None)
 }
 
 /// On an overlay whose layers are on the filesystem.
-pub fn overlaid(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+pub fn overlaid(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     on_overlay(directory, "overlay", false, log)
 }
 
 /// As in a container: the root directory is an overlay that no other process sees.
-pub fn contained(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+pub fn contained(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     on_overlay(directory, "container", true, log)
 }
 
 /// Two programs, each of which has a folder of its own at one path, with a file of one name.
-pub fn doubled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+pub fn doubled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let place = directory.join("same");
     fs::create_dir(&place)?;
     let first = log.known.len();
@@ -88,7 +88,7 @@ fn on_overlay(
     name: &str,
     is_root: bool,
     log: &mut Log,
-) -> anyhow::Result<LeftOut> {
+) -> anyhow::Result<LeftOutReason> {
     let base = directory.join(name);
     let [lower, upper, work, merged] =
         ["lower", "upper", "work", "merged"].map(|layer| base.join(layer));
@@ -122,7 +122,7 @@ fn on_overlay(
             enter(&merged)?;
         }
         let at = if is_root { Path::new("/") } else { &merged };
-        write_and_rename(&Reached { at, path: &path, folder: &folder }, log)?;
+        write_and_rename(&ReachedFolder { at, path: &path, folder: &folder }, log)?;
         // All of it: XFS and Btrfs copy up by sharing extents, whose bytes are then of two files.
         let file = OpenOptions::new().write(true).open(at.join("copied"))?;
         let changed: Vec<u8> = bytes.iter().map(|byte| byte ^ 2).collect();
@@ -140,8 +140,8 @@ fn create(path: &Path) -> anyhow::Result<File> {
 }
 
 /// A file is made, written, renamed by the path that it has here, written once more, and closed.
-fn write_and_rename(reached: &Reached, log: &mut Log) -> anyhow::Result<()> {
-    let Reached { at, path, folder } = reached;
+fn write_and_rename(reached: &ReachedFolder, log: &mut Log) -> anyhow::Result<()> {
+    let ReachedFolder { at, path, folder } = reached;
     let mut known =
         KnownFile::new(log.known.len() as u32, &format!("{path}/made"), create(&at.join("made"))?)?;
     known.inode = rustix::fs::statat(folder, "made", AtFlags::empty())?.st_ino;
@@ -204,7 +204,7 @@ pub fn has_subvolumes(directory: &Path) -> anyhow::Result<bool> {
 /// A file in a subvolume and the same in a snapshot of it (btrfs-subvolume(8)), whose inodes have
 /// number and generation in common: both are written by turns, in whole pages. A part of one would
 /// have the rest written too, which still holds what the other file was stamped with.
-pub fn snapshots(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOut> {
+pub fn snapshots(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let folder = File::open(directory)?;
     ask(&folder, SUBVOL_CREATE, 0, c"original").context("a subvolume")?;
     let mut options = OpenOptions::new();

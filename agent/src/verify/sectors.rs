@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::sqlite::vfs::{self, Written};
+use crate::sqlite::vfs::{self, FileWrite};
 
 /// Sectors are stamped one by one: a filesystem may place each block of a file elsewhere.
 pub const SECTOR: usize = 512;
@@ -133,7 +133,7 @@ fn hash(sector: &[u8]) -> u64 {
 pub fn record<T>(directory: &Path, work: impl FnOnce() -> T) -> (T, SectorVersions) {
     let recorded = Arc::new(Mutex::new(SectorVersions::default()));
     let (root, recording) = (directory.to_owned(), Arc::clone(&recorded));
-    let listener = move |written: Written| {
+    let listener = move |written: FileWrite| {
         let Ok(path) = written.path.strip_prefix(&root) else { return };
         let mut recorded = recording.lock().unwrap_or_else(PoisonError::into_inner);
         let shadow = recorded.files.entry(format!("/{}", path.display())).or_default();

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 
@@ -13,14 +13,26 @@ use super::asynchronous;
 use super::device_node;
 use super::log::{KnownFile, Log};
 use super::mounts;
-use super::sectors::SectorVersions;
-use super::side_writes::{self, LeftOut};
-use super::sqlite;
+use super::sectors::{SectorVersions, record};
+use super::side_writes::{self, LeftOutReason};
 use super::throttled::throttled;
+use crate::sqlite::databases::Databases;
+use crate::sqlite::pragmas::{JournalMode, Pragmas};
+use crate::sqlite::vfs;
+use crate::sqlite::wal::Database;
 
 const PAGE: usize = 4096;
 const WRITERS: u32 = 8;
 const ROUNDS: u64 = 10;
+const MODES: [JournalMode; 6] = [
+    JournalMode::Delete,
+    JournalMode::Truncate,
+    JournalMode::Persist,
+    JournalMode::Memory,
+    JournalMode::Wal,
+    JournalMode::Off,
+];
+const ROWS: usize = 12;
 
 /// Does all of it in `directory`, the root of a mounted filesystem, and tells what was written.
 /// `pause` is called now and then.
@@ -59,7 +71,7 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
     concurrent(directory, &mut log).context("the self-test's writes, concurrent")?;
     log.did.push("concurrent");
     pause()?;
-    log.recorded.join(sqlite::run(directory).context("the self-test's writes, SQLite")?);
+    log.recorded.join(sqlite_databases(directory).context("the self-test's writes, SQLite")?);
     log.did.push("SQLite");
     pause()?;
     let mut steps: Vec<(&'static str, FileStep)> = vec![
@@ -98,8 +110,8 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
 }
 
 type Scenario = fn(&Folder, &mut Log) -> anyhow::Result<()>;
-type SideStep = fn(&Path, &mut SectorVersions) -> anyhow::Result<LeftOut>;
-type FileStep = fn(&Path, &mut Log) -> anyhow::Result<LeftOut>;
+type SideStep = fn(&Path, &mut SectorVersions) -> anyhow::Result<LeftOutReason>;
+type FileStep = fn(&Path, &mut Log) -> anyhow::Result<LeftOutReason>;
 
 struct Folder<'a> {
     directory: &'a Path,
@@ -291,5 +303,44 @@ fn concurrent(directory: &Path, log: &mut Log) -> anyhow::Result<()> {
         joined.collect::<anyhow::Result<Vec<KnownFile>>>()
     })?;
     log.known.extend(files);
+    Ok(())
+}
+
+/// Makes a database by SQLite in every journal mode, with the same inserts, and on F2FS one by
+/// batch atomic writes too; gives what was written. The WAL stays as it is.
+fn sqlite_databases(directory: &Path) -> anyhow::Result<SectorVersions> {
+    let is_f2fs = rustix::fs::statfs(directory)?.f_type == libc::F2FS_SUPER_MAGIC;
+    let fill_all = || -> anyhow::Result<()> {
+        for mode in MODES {
+            fill(directory, mode.word(), mode).context(mode)?;
+        }
+        if is_f2fs { fill_at_once(directory) } else { Ok(()) }
+    };
+    let (result, recorded) = record(directory, fill_all);
+    result.map(|()| recorded)
+}
+
+fn fill_at_once(directory: &Path) -> anyhow::Result<()> {
+    let before = vfs::commits();
+    vfs::choose(true);
+    let filled = fill(directory, "atomic", JournalMode::Delete);
+    vfs::choose(false);
+    filled.context("batch atomic writes")?;
+    let commits = vfs::commits() - before;
+    ensure!(commits >= ROWS as i64, "F2FS took {commits} of {ROWS} commits as atomic writes");
+    Ok(())
+}
+
+fn fill(directory: &Path, name: &str, mode: JournalMode) -> anyhow::Result<()> {
+    let database = Database::new("main".into(), directory.join(format!("{name}.db")));
+    let databases = Databases::open(vec![database.clone()], &Pragmas::synced(mode), None)?;
+    databases.keep_wals()?;
+    databases.batch("CREATE TABLE t (k INTEGER PRIMARY KEY, x BLOB)", &database)?;
+    let mut insert = databases.statement("INSERT INTO t (x) VALUES (?1)", &database)?;
+    for row in 0..ROWS {
+        insert.execute([format!("{name}-{row}-").repeat(20)])?;
+    }
+    drop(insert);
+    databases.close()?;
     Ok(())
 }

@@ -27,7 +27,7 @@ use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutFindings, CutOutcome, FaultFindings};
+use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome, FaultFindings};
 
 /// Its files' directory, in the filesystem's root.
 const DIRECTORY: &str = "background";
@@ -144,7 +144,7 @@ impl Remains for RemainsOfBoth {
         self.workload.has_foreign_judge()
     }
 
-    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+    fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError> {
         let of_workload = self.workload.judge(cut)?;
         Ok(match &self.background {
             BackgroundLeft::App(app) => [of_workload, app.judge(cut.at_ns)?].into_iter().collect(),

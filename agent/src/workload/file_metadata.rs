@@ -20,7 +20,7 @@ use crate::record::{Switch, words};
 use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
 use crate::workload::files::FileTask;
-use crate::workload::ledger::Done;
+use crate::workload::ledger::LedgerEntry;
 use crate::workload::power_cut::Progress;
 use crate::workload::threads::task::Task;
 
@@ -185,7 +185,7 @@ impl MetadataTask {
 }
 
 impl Task for MetadataTask {
-    fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+    fn perform(&mut self, _: i64) -> Result<LedgerEntry, WorkloadError> {
         self.open_before()?;
         let begin_ns = now_ns();
         let file = self.change(self.index)?;
@@ -204,7 +204,12 @@ impl Task for MetadataTask {
             sync_calls += 1;
         }
         let verb = self.settings.metadata_operation.word();
-        Ok(Done { sync_calls, commit_ns, return_ns: now_ns(), ..Done::begun(verb, begin_ns) })
+        Ok(LedgerEntry {
+            sync_calls,
+            commit_ns,
+            return_ns: now_ns(),
+            ..LedgerEntry::begun(verb, begin_ns)
+        })
     }
 }
 

@@ -25,8 +25,8 @@ use crate::tables::timeline::now_ns;
 use crate::workload::draw::{below, generator};
 use crate::workload::files::stream::{INITIAL, RecordStream};
 use crate::workload::kind::Remains;
-use crate::workload::ledger::Done;
-use crate::workload::power_cut::{Cut, CutFindings};
+use crate::workload::ledger::LedgerEntry;
+use crate::workload::power_cut::{CutFindings, CutMoment};
 use crate::workload::threads::task::{Task, Worker};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FilePassesSettings>(FilePassesWorkload::WORDS);
@@ -271,7 +271,7 @@ impl Worker for PassTask<'_> {
 }
 
 impl Task for PassTask<'_> {
-    fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+    fn perform(&mut self, _: i64) -> Result<LedgerEntry, WorkloadError> {
         let Self { file, pass, begun } = self;
         let records = file.writers.len() as u64;
         let record = if pass.is_random() { below(&mut file.random, records) } else { *begun };
@@ -279,7 +279,7 @@ impl Task for PassTask<'_> {
         if !pass.is_read() {
             RecordStream::stamp(file.buffer.bytes(), file.index);
         }
-        let mut done = Done::begun(pass.verb(), now_ns());
+        let mut done = LedgerEntry::begun(pass.verb(), now_ns());
         if pass.is_read() {
             file.read(record)?;
             done.return_ns = now_ns();
@@ -322,7 +322,7 @@ impl Remains for PassedFile {
         Ok(())
     }
 
-    fn judge(&self, _: &Cut) -> Result<CutFindings, WorkloadError> {
+    fn judge(&self, _: &CutMoment) -> Result<CutFindings, WorkloadError> {
         Err(WorkloadError::refused("workload file-passes does not look for what a cut leaves"))
     }
 }

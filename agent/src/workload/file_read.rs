@@ -20,7 +20,7 @@ use crate::workload::error::failed;
 use crate::workload::files::FileTask;
 use crate::workload::files::engine::Way;
 use crate::workload::files::stream::{INITIAL, RecordStream, Shape};
-use crate::workload::ledger::Done;
+use crate::workload::ledger::LedgerEntry;
 use crate::workload::threads::task::Task;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FileReadSettings>(FileReadWorkload::WORDS);
@@ -110,7 +110,7 @@ impl ReadTask {
 
 impl Task for ReadTask {
     #[inline]
-    fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError> {
+    fn perform(&mut self, last_ns: i64) -> Result<LedgerEntry, WorkloadError> {
         let record = self.stream.draw().record;
         let offset = record * self.settings.files.record_bytes;
         let bytes = self.buffer.bytes();
@@ -118,7 +118,7 @@ impl Task for ReadTask {
         RecordStream::stamp(bytes, !INITIAL);
         let found = self.way.read(&self.file, bytes, offset);
         let found = found.map_err(failed("pread", &self.path))?;
-        let done = Done { return_ns: now_ns(), ..Done::begun("read", last_ns) };
+        let done = LedgerEntry { return_ns: now_ns(), ..LedgerEntry::begun("read", last_ns) };
         if found < bytes.len() || !RecordStream::is_stamped(bytes, INITIAL) {
             let what = format!("gave {found} bytes of record {record}, not those put there");
             return Err(WorkloadError::Contents { path: self.path.clone(), what });

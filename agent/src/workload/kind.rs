@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::WorkloadError;
 use super::ledger::is_commit;
-use super::power_cut::{Cut, CutFindings, FaultFindings};
+use super::power_cut::{CutFindings, CutMoment, FaultFindings};
 use super::threads::task::Observer;
 use crate::record::WorkloadFields;
 use crate::sqlite::vfs::Vfs;
@@ -131,7 +131,7 @@ pub trait Remains {
     ///
     /// # Errors
     /// If the files cannot be read, or hold what no operation put there.
-    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError>;
+    fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError>;
 
     /// Return the times when `judge` begins to owe something that no transaction's return promised;
     /// in any order.

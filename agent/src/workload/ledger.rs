@@ -27,7 +27,7 @@ pub fn is_commit(kind: &str) -> bool {
 
 /// One transaction or checkpoint.
 #[derive(Debug, Clone, Copy)]
-pub struct Done {
+pub struct LedgerEntry {
     /// Holds what it did, as in the transactions table.
     pub verb: &'static str,
     pub databases: u16,
@@ -39,7 +39,7 @@ pub struct Done {
     pub return_ns: i64,
 }
 
-impl Done {
+impl LedgerEntry {
     /// Says what stands where nothing has been noted yet; not all zeroes, which the kernel would
     /// lend without any page of ours.
     const NOTHING: Self = Self {
@@ -71,7 +71,7 @@ impl Done {
 pub struct Ledger {
     /// The kernel's number of the thread.
     pub tid: i64,
-    pub entries: Vec<Done>,
+    pub entries: Vec<LedgerEntry>,
     /// The number of entries of the warm-up.
     pub warmup: usize,
 }
@@ -81,7 +81,7 @@ impl Ledger {
     /// memory is written to now: a page that is first touched while they run costs a fault of the
     /// time of those that are measured, a tenth of a buffered write of 4 KiB where it was tried.
     pub fn with_room(tid: i64, transactions: u64) -> Self {
-        let mut entries = vec![Done::NOTHING; usize::try_from(transactions).unwrap_or(0)];
+        let mut entries = vec![LedgerEntry::NOTHING; usize::try_from(transactions).unwrap_or(0)];
         entries.clear();
         Self { tid, entries, warmup: 0 }
     }
@@ -138,10 +138,10 @@ fn phase(verb: &'static str, warmup: bool) -> &'static str {
 mod tests {
     use super::*;
 
-    fn done(verb: &'static str, begin_ns: i64) -> Done {
+    fn done(verb: &'static str, begin_ns: i64) -> LedgerEntry {
         let (databases, sync_calls, busy_retries, wal_frames) = (1, 2, 3, 4);
         let (commit_ns, return_ns) = (begin_ns + 1, begin_ns + 5);
-        Done {
+        LedgerEntry {
             verb,
             databases,
             sync_calls,

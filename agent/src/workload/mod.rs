@@ -69,14 +69,14 @@ pub fn read(fields: &WorkloadFields) -> Result<Box<dyn WorkloadRequest>, Workloa
 // workload runs, and all that it wrote is written back.
 
 /// A run that failed.
-pub struct Stopped {
+pub struct FailedRun {
     pub error: anyhow::Error,
     /// Closes the workload, if that can still be done: it knows what it had done until then.
     pub close: Box<dyn FnOnce() -> Result<ClosedWorkload, WorkloadError>>,
 }
 
-impl From<Stopped> for anyhow::Error {
-    fn from(stopped: Stopped) -> Self {
+impl From<FailedRun> for anyhow::Error {
+    fn from(stopped: FailedRun) -> Self {
         stopped.error
     }
 }
@@ -92,20 +92,20 @@ pub fn run(
     directory: &Path,
     observer: &mut dyn Observer,
     sync: impl FnOnce() -> anyhow::Result<()>,
-) -> Result<ClosedWorkload, Stopped> {
+) -> Result<ClosedWorkload, FailedRun> {
     let background = match perform(&mut *workload, background, directory, observer) {
         Ok(background) => background,
-        Err(error) => return Err(Stopped { error, close: Box::new(move || workload.close()) }),
+        Err(error) => return Err(FailedRun { error, close: Box::new(move || workload.close()) }),
     };
     let mut closed = match workload.close() {
         Ok(closed) => closed,
         Err(error) => {
             let none = || Err(WorkloadError::refused("it could not be closed".to_owned()));
-            return Err(Stopped { error: error.into(), close: Box::new(none) });
+            return Err(FailedRun { error: error.into(), close: Box::new(none) });
         }
     };
     if let Err(error) = sync().and_then(|()| observer.leave()) {
-        return Err(Stopped { error, close: Box::new(move || Ok(closed)) });
+        return Err(FailedRun { error, close: Box::new(move || Ok(closed)) });
     }
     let Some((did, background)) = background else { return Ok(closed) };
     closed.manifest.push(("background", did));

@@ -10,7 +10,7 @@ use crate::tables::rows::Transaction;
 
 /// A moment of a run at which the power was cut.
 #[derive(Debug, Clone, Copy)]
-pub struct Cut<'a> {
+pub struct CutMoment<'a> {
     /// Without what puts nothing into the files: checkpoints and reopenings, transactions that read
     /// and those that were rolled back.
     pub transactions: &'a [Transaction],
@@ -24,7 +24,7 @@ pub struct Progress {
     pub begun: u64,
 }
 
-impl Cut<'_> {
+impl CutMoment<'_> {
     /// Return the progress of one thread.
     pub fn progress_of_thread(&self, thread: i64) -> Progress {
         let counted = |at_ns: fn(&Transaction) -> i64| {
@@ -220,7 +220,7 @@ mod tests {
         };
         let transactions: Vec<Transaction> = (0..5_i64).map(one).collect();
         let progress = |thread, at_ns| {
-            let cut = Cut { transactions: &transactions, at_ns };
+            let cut = CutMoment { transactions: &transactions, at_ns };
             let Progress { returned, begun } = cut.progress_of_thread(thread);
             (returned, begun)
         };

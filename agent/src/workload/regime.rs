@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::WorkloadError;
-use super::ledger::{Done, REOPENING};
+use super::ledger::{LedgerEntry, REOPENING};
 use super::threads::task::Observer;
 use crate::record::words;
 use crate::sqlite::databases::{self, Databases};
@@ -63,7 +63,7 @@ impl Reopenings {
         &mut self,
         databases: &mut Databases,
         ready: impl FnOnce(&mut Databases) -> Result<(), WorkloadError>,
-    ) -> Result<Done, WorkloadError> {
+    ) -> Result<LedgerEntry, WorkloadError> {
         let (sync_calls, retries) = (sync_call::count(), databases::retries());
         let wal_frames = databases.all().iter().map(Database::frames_to_copy).sum();
         let begin_ns = now_ns();
@@ -71,13 +71,13 @@ impl Reopenings {
         ready(databases)?;
         self.count += 1;
         self.wals_due += databases.all().len() as u64;
-        Ok(Done {
+        Ok(LedgerEntry {
             databases: count(databases.all().len()),
             sync_calls: sync_call::count() - sync_calls,
             busy_retries: databases::retries() - retries,
             wal_frames,
             return_ns: now_ns(),
-            ..Done::begun(REOPENING, begin_ns)
+            ..LedgerEntry::begun(REOPENING, begin_ns)
         })
     }
 
@@ -150,7 +150,7 @@ impl<'a> Checkpoints<'a> {
     ///
     /// # Errors
     /// If SQLite fails, or leaves frames though nobody reads.
-    pub fn make(&self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
+    pub fn make(&self, at_end: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
         let due: Vec<&Database> = self.due(at_end).collect();
         if due.is_empty() {
             return Ok(None);
@@ -165,13 +165,13 @@ impl<'a> Checkpoints<'a> {
                 false => self.databases.checkpoint(database, mode)?,
             };
         }
-        Ok(Some(Done {
+        Ok(Some(LedgerEntry {
             databases: count(due.len()),
             sync_calls: sync_call::count() - sync_calls,
             busy_retries: databases::retries() - retries,
             wal_frames,
             return_ns: now_ns(),
-            ..Done::begun(CHECKPOINT, begin_ns)
+            ..LedgerEntry::begun(CHECKPOINT, begin_ns)
         }))
     }
 }
@@ -200,9 +200,15 @@ pub fn shared_wal_findings<'d>(
 }
 
 /// A checkpoint that SQLite made inside a COMMIT, as a row of its own.
-pub fn noted(made: CommitCheckpoint) -> Done {
+pub fn noted(made: CommitCheckpoint) -> LedgerEntry {
     let CommitCheckpoint { databases, wal_frames, sync_calls, begin_ns, return_ns } = made;
-    Done { databases, wal_frames, sync_calls, return_ns, ..Done::begun(CHECKPOINT, begin_ns) }
+    LedgerEntry {
+        databases,
+        wal_frames,
+        sync_calls,
+        return_ns,
+        ..LedgerEntry::begun(CHECKPOINT, begin_ns)
+    }
 }
 
 /// A length as a column has it.

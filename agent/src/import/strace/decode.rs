@@ -24,7 +24,7 @@ pub fn short(name: &str) -> &str {
 
 /// The call of a line.
 #[derive(Debug)]
-pub enum Decoded {
+pub enum DecodedCall {
     /// A call, and its duration if the line tells it.
     Recorded(Box<TracedCall>, Option<i64>),
     /// No file system call; its name.
@@ -35,25 +35,25 @@ pub enum Decoded {
 ///
 /// # Errors
 /// At the letter from which it is none.
-pub fn decode(text: &[u8]) -> Result<Decoded, Fault> {
+pub fn decode(text: &[u8]) -> Result<DecodedCall, Fault> {
     let parts = parts(text)?;
     let Some((call, shape)) = call(parts.name) else {
-        return Ok(Decoded::Other(short(parts.name).to_owned()));
+        return Ok(DecodedCall::Other(short(parts.name).to_owned()));
     };
     let outcome = values::read(parts.result)
         .map_err(|fault| Fault::new(text.len() - parts.result.len() + fault.at, fault.what))?;
     // Of an anonymous mapping there is no file; the recorder lets it pass as well.
     if call.number == system_calls::SYS_mmap && is_anonymous(&parts) {
-        return Ok(Decoded::Other(MAPPING.to_owned()));
+        return Ok(DecodedCall::Other(MAPPING.to_owned()));
     }
     let duration_ns = outcome.duration_ns;
     let mut call = arguments_of(call, shape, &parts.arguments);
     call.finish(&parts.arguments, outcome, shape);
-    Ok(Decoded::Recorded(Box::new(call), duration_ns))
+    Ok(DecodedCall::Recorded(Box::new(call), duration_ns))
 }
 
 /// Decodes what is there of a call that was never seen to end.
-pub fn decode_begun(text: &[u8]) -> Option<Decoded> {
+pub fn decode_begun(text: &[u8]) -> Option<DecodedCall> {
     let mut whole = text.trim_ascii_end().to_vec();
     if !whole.ends_with(b")") {
         whole.push(b')');

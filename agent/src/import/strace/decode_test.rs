@@ -4,8 +4,8 @@ use super::*;
 
 fn decoded(text: &str) -> TracedCall {
     match decode(text.as_bytes()).unwrap() {
-        Decoded::Recorded(call, _) => *call,
-        Decoded::Other(name) => panic!("{name} is no file system call"),
+        DecodedCall::Recorded(call, _) => *call,
+        DecodedCall::Other(name) => panic!("{name} is no file system call"),
     }
 }
 
@@ -82,10 +82,12 @@ fn what_a_trace_tells_of_files_is_kept() {
 fn what_is_left_out_is_counted_and_what_is_no_call_refused() {
     assert_eq!(decoded(r#"setxattr("a", "user.long"..., "x", 1, 0) = 0"#).unread, 1);
     assert_eq!(decoded(r#"open("a", O_NEW) = 3"#).unread, 1);
-    assert!(matches!(decode(b"brk(NULL) = 0x5").unwrap(), Decoded::Other(name) if name == "brk"));
+    assert!(
+        matches!(decode(b"brk(NULL) = 0x5").unwrap(), DecodedCall::Other(name) if name == "brk")
+    );
     let anonymous = b"mmap(NULL, 8, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f";
-    assert!(matches!(decode(anonymous).unwrap(), Decoded::Other(_)));
+    assert!(matches!(decode(anonymous).unwrap(), DecodedCall::Other(_)));
     assert_eq!(decode(b"close(3) = x").unwrap_err().at, 11);
     let begun = decode_begun(br#"openat(AT_FDCWD, "x", O_RDONLY"#).unwrap();
-    assert!(matches!(begun, Decoded::Recorded(call, _) if call.row.result.is_none()));
+    assert!(matches!(begun, DecodedCall::Recorded(call, _) if call.row.result.is_none()));
 }

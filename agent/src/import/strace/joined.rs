@@ -24,14 +24,14 @@ const COLUMNS: [&[u8]; 9] = [
     b"syscall",
 ];
 
-type Numbered = (Vec<u8>, u64);
+type NumberedLine = (Vec<u8>, u64);
 
 /// The first half of a line.
 struct FirstHalf {
     text: Vec<u8>,
     number: u64,
     /// The messages behind it.
-    messages: Vec<Numbered>,
+    messages: Vec<NumberedLine>,
 }
 
 /// A file's lines.
@@ -40,7 +40,7 @@ pub struct JoinedLines {
     /// The number of the line that was given last.
     pub number: u64,
     half: Option<FirstHalf>,
-    waiting: VecDeque<Numbered>,
+    waiting: VecDeque<NumberedLine>,
     is_in_table: bool,
 }
 

@@ -36,7 +36,7 @@ struct Source {
 }
 
 /// All files of a trace.
-pub struct Merged {
+pub struct MergedLines {
     sources: Vec<Source>,
     /// The files by their earliest lines.
     order: BinaryHeap<Reverse<(i64, usize)>>,
@@ -46,7 +46,7 @@ pub struct Merged {
     pub lines: u64,
 }
 
-impl Merged {
+impl MergedLines {
     /// Opens the files, whose forms are known.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Merged {
                 waiting,
             });
         }
-        Merged { sources, order: BinaryHeap::new(), given: None, is_begun: false, lines: 0 }
+        MergedLines { sources, order: BinaryHeap::new(), given: None, is_begun: false, lines: 0 }
     }
 
     /// The next line; it is in the place of the one before.

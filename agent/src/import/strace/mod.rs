@@ -17,12 +17,12 @@ use super::lines::BadLines;
 
 #[cfg(test)]
 pub use merge::FileForm;
-pub use merge::{Merged, Times, forms};
+pub use merge::{MergedLines, Times, forms};
 pub use threads::creations;
 
 /// The counts of a trace besides the calls that are recorded.
 #[derive(Debug, Default)]
-pub struct Read {
+pub struct ReadCounts {
     pub lines: u64,
     /// Calls that are no file system calls, by name.
     pub left_out: BTreeMap<String, u64>,
@@ -37,14 +37,18 @@ pub struct Read {
 ///
 /// # Errors
 /// If a file cannot be read, or is no trace.
-pub fn read(mut merged: Merged, book: &mut Book, bad: &mut BadLines) -> anyhow::Result<Read> {
+pub fn read(
+    mut merged: MergedLines,
+    book: &mut Book,
+    bad: &mut BadLines,
+) -> anyhow::Result<ReadCounts> {
     let mut threads = threads::Threads::new(merged.is_of_several());
     while let Some(next) = merged.next(bad)? {
         threads.line(next, book, bad)?;
     }
     threads.end(book)?;
     let times = merged.times(&threads.ends);
-    Ok(Read {
+    Ok(ReadCounts {
         lines: merged.lines,
         left_out: threads.left_out,
         times,

@@ -6,9 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
-use super::decode::{self, Decoded};
+use super::decode::{self, DecodedCall};
 use super::line::{self, LineContent, is_of_name};
-use super::merge::{Merge, Merged, Times};
+use super::merge::{Merge, MergedLines, Times};
 use super::values;
 use crate::errors::WrongUse;
 use crate::import::book::{BegunCall, Book, Impossible, ThreadCreation};
@@ -144,11 +144,11 @@ impl Threads {
     ) -> Result<Option<(usize, &'static str)>, Impossible> {
         match decode::decode(text) {
             Err(fault) => Ok(Some((fault.at, fault.what))),
-            Ok(Decoded::Other(name)) => {
+            Ok(DecodedCall::Other(name)) => {
                 self.leave_out(name);
                 Ok(None)
             }
-            Ok(Decoded::Recorded(call, duration_ns)) => {
+            Ok(DecodedCall::Recorded(call, duration_ns)) => {
                 let begun = self.begin(next.tid, call.system_call, now_ns, book);
                 let timed = duration_ns.filter(|_| next.time_ns.is_some());
                 match timed.map(|ns| now_ns.saturating_add(ns)) {
@@ -257,11 +257,11 @@ impl Threads {
         text.extend_from_slice(rest);
         match decode::decode(&text) {
             Err(fault) => Ok(Some((0, fault.what))),
-            Ok(Decoded::Other(name)) => {
+            Ok(DecodedCall::Other(name)) => {
                 self.leave_out(name);
                 Ok(None)
             }
-            Ok(Decoded::Recorded(call, duration_ns)) => {
+            Ok(DecodedCall::Recorded(call, duration_ns)) => {
                 let end_ns = match (next.time_ns, duration_ns) {
                     (Some(_), Some(duration)) => Some(begun.begin_ns.saturating_add(duration)),
                     (now, None) => now,
@@ -276,7 +276,7 @@ impl Threads {
     fn cut_off(&mut self, tid: i64, book: &mut Book) -> Result<(), Impossible> {
         let Some(Half { text, begun }) = self.take_half(tid) else { return Ok(()) };
         match decode::decode_begun(&text) {
-            Some(Decoded::Recorded(call, _)) => self.finish(begun, *call, None, book),
+            Some(DecodedCall::Recorded(call, _)) => self.finish(begun, *call, None, book),
             _ => Ok(()),
         }
     }
@@ -292,7 +292,9 @@ impl Threads {
 ///
 /// # Errors
 /// If a file cannot be read.
-pub fn creations(mut merged: Merged) -> anyhow::Result<HashMap<i64, VecDeque<ThreadCreation>>> {
+pub fn creations(
+    mut merged: MergedLines,
+) -> anyhow::Result<HashMap<i64, VecDeque<ThreadCreation>>> {
     let mut found: HashMap<i64, VecDeque<ThreadCreation>> = HashMap::new();
     let mut begun: HashMap<i64, Vec<u8>> = HashMap::new();
     // What is wrong with lines is told when they are read for good.
@@ -317,7 +319,7 @@ pub fn creations(mut merged: Merged) -> anyhow::Result<HashMap<i64, VecDeque<Thr
             },
             _ => continue,
         };
-        if let Ok(Decoded::Recorded(call, _)) = decode::decode(&whole)
+        if let Ok(DecodedCall::Recorded(call, _)) = decode::decode(&whole)
             && let Some(child) = call.child()
         {
             let flags = call.row.flags.unwrap_or(0);

@@ -112,13 +112,13 @@ fn write_to(memory: &[Cell<u8>], folder: &Path) -> Result<(), HandoutError> {
 }
 
 /// Memory that is filled from its beginning, and the CRC-32 of what it was filled with.
-struct Filled<'a> {
+struct FilledMemory<'a> {
     memory: &'a [Cell<u8>],
     length: usize,
     crc: crc32fast::Hasher,
 }
 
-impl Write for Filled<'_> {
+impl Write for FilledMemory<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let bytes = &bytes[..bytes.len().min(self.memory.len() - self.length)];
         store(&self.memory[self.length..][..bytes.len()], bytes);
@@ -152,13 +152,13 @@ fn store(memory: &[Cell<u8>], bytes: &[u8]) {
     }
 }
 
-fn archive<'a>(body: &'a [Cell<u8>], folder: &Path) -> Result<Filled<'a>, HandoutError> {
+fn archive<'a>(body: &'a [Cell<u8>], folder: &Path) -> Result<FilledMemory<'a>, HandoutError> {
     let capacity = body.len();
     let full = |error: io::Error| match error.kind() {
         io::ErrorKind::WriteZero => HandoutError::Full(capacity),
         _ => HandoutError::Read(folder.into(), error),
     };
-    let filled = Filled { memory: body, length: 0, crc: crc32fast::Hasher::new() };
+    let filled = FilledMemory { memory: body, length: 0, crc: crc32fast::Hasher::new() };
     let mut builder = tar::Builder::new(filled);
     for path in sorted_files(folder)? {
         let content = File::open(&path).map_err(|error| HandoutError::Read(path.clone(), error))?;

@@ -13,13 +13,13 @@ use serde::Serialize;
 use super::disks::{HandedDisks, MOST_PAGES};
 use crate::device::kernel_log::KernelLog;
 use crate::errors::text;
-use crate::filesystem::tools::{self, Checked};
+use crate::filesystem::tools::{self, CheckerAnswer};
 use crate::filesystem::{Checker, FilesystemError, is_recovery_message};
 use crate::lab::stand::Stand;
 use crate::sqlite::contents::commit_next;
 use crate::workload::error::{WorkloadError, failed as workload_failed};
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
+use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome};
 
 /// So many characters of the kernel's errors are kept for one state: a filesystem that
 /// cannot go on may tell of each page.
@@ -45,7 +45,7 @@ pub struct Judge<'a> {
 /// The verdict on one state.
 pub struct Judgement {
     pub findings: CutFindings,
-    pub fsck: Checked,
+    pub fsck: CheckerAnswer,
     /// Errors that the kernel told of, a line each; the last line says how many were left out.
     pub kernel_log: String,
 }
@@ -161,11 +161,11 @@ impl<'a> Judge<'a> {
     }
 
     /// Checks what is there, or hands it out to be checked.
-    fn check(&mut self) -> anyhow::Result<Checked> {
+    fn check(&mut self) -> anyhow::Result<CheckerAnswer> {
         if let Some(handed) = &mut self.handed
             && handed.hand_out()?
         {
-            return Ok(Checked::HandedOut);
+            return Ok(CheckerAnswer::HandedOut);
         }
         let journal = self.stand.journal.as_deref();
         Ok(tools::check(self.stand.filesystem, &self.stand.device, journal)?)
@@ -175,7 +175,7 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// Where this machine failed to look: that says nothing of what is there.
-    pub fn judge(&mut self, cut: &Cut) -> anyhow::Result<Judgement> {
+    pub fn judge(&mut self, cut: &CutMoment) -> anyhow::Result<Judgement> {
         self.look(cut, true, self.must_go_on)
     }
 
@@ -183,7 +183,7 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// As `judge`.
-    pub fn judge_recovery(&mut self, cut: &Cut) -> anyhow::Result<Judgement> {
+    pub fn judge_recovery(&mut self, cut: &CutMoment) -> anyhow::Result<Judgement> {
         self.look(cut, true, false)
     }
 
@@ -191,7 +191,7 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// As `judge`.
-    pub fn findings(&mut self, cut: &Cut) -> anyhow::Result<CutFindings> {
+    pub fn findings(&mut self, cut: &CutMoment) -> anyhow::Result<CutFindings> {
         Ok(self.look(cut, self.checks_all, self.must_go_on)?.findings)
     }
 
@@ -200,7 +200,7 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// As `judge`.
-    pub fn boot_findings(&mut self, cut: &Cut) -> anyhow::Result<Option<BootFindings>> {
+    pub fn boot_findings(&mut self, cut: &CutMoment) -> anyhow::Result<Option<BootFindings>> {
         let Stand { filesystem, device, journal, .. } = self.stand;
         let Some(repair) = tools::repair_at_boot(*filesystem, device, journal.as_deref())? else {
             return Ok(None);
@@ -215,11 +215,16 @@ impl<'a> Judge<'a> {
         Ok(Some(BootFindings { command, words, outcome, message }))
     }
 
-    fn look(&mut self, cut: &Cut, is_checked: bool, goes_on: bool) -> anyhow::Result<Judgement> {
+    fn look(
+        &mut self,
+        cut: &CutMoment,
+        is_checked: bool,
+        goes_on: bool,
+    ) -> anyhow::Result<Judgement> {
         self.log.lines();
         let findings = self.mounted_findings(cut, goes_on);
         self.stand.detach()?;
-        let (mut findings, mut fsck) = (findings?, Checked::NotRun);
+        let (mut findings, mut fsck) = (findings?, CheckerAnswer::NotRun);
         if is_checked && findings.outcome != CutOutcome::Unmountable {
             fsck = self.check()?;
         }
@@ -228,7 +233,7 @@ impl<'a> Judge<'a> {
         let kernel_log = bounded(errors);
         if matches!(findings.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn) {
             let complaint = match &fsck {
-                Checked::Unclean(what) => Some(format!("fsck: {what}")),
+                CheckerAnswer::Unclean(what) => Some(format!("fsck: {what}")),
                 _ if !kernel_log.is_empty() => Some(format!("kernel: {kernel_log}")),
                 _ => None,
             };
@@ -239,7 +244,7 @@ impl<'a> Judge<'a> {
         Ok(Judgement { findings, fsck, kernel_log })
     }
 
-    fn mounted_findings(&self, cut: &Cut, goes_on: bool) -> anyhow::Result<CutFindings> {
+    fn mounted_findings(&self, cut: &CutMoment, goes_on: bool) -> anyhow::Result<CutFindings> {
         let without_states =
             |outcome, error: anyhow::Error| CutFindings::without_states(outcome, text(&error));
         match self.stand.attach() {

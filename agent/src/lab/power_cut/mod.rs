@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::case::Finished;
+use super::case::FinishedCase;
 use super::owners::Owners;
 use crate::errors::WrongUse;
 use crate::lab::stand::Stand;
@@ -35,7 +35,7 @@ use crate::record::{Case, PowerCuts};
 use crate::tables::rows::Transaction;
 use crate::workload;
 use crate::workload::kind::ClosedWorkload;
-use crate::workload::power_cut::{Cut, CutFindings, CutOutcome, FaultFindings};
+use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome, FaultFindings};
 use disks::CutDisks;
 use handed_run::HandedRun;
 use judge::{BootFindings, Judge, Judgement};
@@ -49,10 +49,15 @@ use writes::{DiskContents, DurabilityModel, WrittenRun};
 ///
 /// # Errors
 /// If a step fails; what a power cut destroys is none, but in the verdict.
-pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> anyhow::Result<()> {
+pub fn run(
+    cuts: &PowerCuts,
+    case: &Case,
+    finished: FinishedCase,
+    output: &Path,
+) -> anyhow::Result<()> {
     refuse(case)?;
     let models = durability_models(case);
-    let Finished { stand, mounted, mut closed, configuration, end_ns, capture } = finished;
+    let FinishedCase { stand, mounted, mut closed, configuration, end_ns, capture } = finished;
     let sync_calls = closed.transactions.iter().map(|it| it.sync_calls).sum();
     closed.transactions = closed.remains.operations(&closed.transactions);
     closed.remains.check_oracle()?;
@@ -84,7 +89,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     let is_foreign = closed.remains.has_foreign_judge();
     let mut remount = None;
     if fault.is_some() {
-        remount = Some(judge.findings(&Cut { transactions: &[], at_ns: i64::MAX })?);
+        remount = Some(judge.findings(&CutMoment { transactions: &[], at_ns: i64::MAX })?);
     } else if is_foreign {
         prove(&mut judge, "what was left, unmounted and mounted again", i64::MAX)?;
     }
@@ -174,9 +179,9 @@ impl<'a> Judging<'a> {
     ///
     /// # Errors
     /// Where this machine failed to look: that says nothing of what is there.
-    fn judge_all(&mut self, own: &[(usize, State)]) -> anyhow::Result<Option<Vec<Judged>>> {
+    fn judge_all(&mut self, own: &[(usize, State)]) -> anyhow::Result<Option<Vec<JudgedState>>> {
         let (written, transactions) = (self.written, self.transactions);
-        let mut found: Vec<Judged> = Vec::new();
+        let mut found: Vec<JudgedState> = Vec::new();
         // Those of cuts of the run: which of `found`, and of which state.
         let mut harmful = Vec::new();
         let mut unmountable = Vec::new();
@@ -184,14 +189,14 @@ impl<'a> Judging<'a> {
         for (number, state) in own {
             walk.go_to(state.at_ns);
             self.disks.put(written, walk.contents(state.choice))?;
-            let cut = Cut { transactions, at_ns: state.at_ns };
+            let cut = CutMoment { transactions, at_ns: state.at_ns };
             let judgement = if state.has_second {
                 self.disks.record_recovery()?;
                 self.judge.judge_recovery(&cut)?
             } else {
                 self.judge.judge(&cut)?
             };
-            let judged = Judged::new(state, None, state.hash, judgement);
+            let judged = JudgedState::new(state, None, state.hash, judgement);
             let first_outcome = judged.findings.outcome;
             if self.is_shrunk(&judged) {
                 harmful.push((found.len(), state));
@@ -219,7 +224,7 @@ impl<'a> Judging<'a> {
             if self.image == Some(&hash_words(hash)) {
                 return Ok(None);
             }
-            let mut judged = Judged::new(state, Some(choice), hash, self.judge.judge(&cut)?);
+            let mut judged = JudgedState::new(state, Some(choice), hash, self.judge.judge(&cut)?);
             let outcome = judged.findings.outcome;
             if outcome == CutOutcome::Unmountable {
                 self.disks.put_second(&recovery, &contents)?;
@@ -245,13 +250,13 @@ impl<'a> Judging<'a> {
             let mut walk = Walk::new(written);
             walk.go_to(state.at_ns);
             self.disks.put(written, walk.contents(state.choice))?;
-            let cut = Cut { transactions, at_ns: state.at_ns };
+            let cut = CutMoment { transactions, at_ns: state.at_ns };
             found[number].at_boot = self.judge.boot_findings(&cut)?;
         }
         // The worst first, as there may not be judgings for all.
         harmful.sort_by_key(|(number, _)| Reverse(found[*number].badness()));
         for (number, state) in harmful {
-            let cut = Cut { transactions, at_ns: state.at_ns };
+            let cut = CutMoment { transactions, at_ns: state.at_ns };
             let harm = HarmfulState { state, cut: &cut, outcome: found[number].findings.outcome };
             let (disks, judge) = (&mut self.disks, &mut self.judge);
             found[number].smallest = self.shrinker.first(harm, disks, judge)?;
@@ -259,7 +264,7 @@ impl<'a> Judging<'a> {
         Ok(Some(found))
     }
 
-    fn is_shrunk(&self, judged: &Judged) -> bool {
+    fn is_shrunk(&self, judged: &JudgedState) -> bool {
         let is_complaint = judged.findings.message.starts_with("fsck: ");
         judged.findings.outcome != CutOutcome::Kept && (self.judge.checks_all || !is_complaint)
     }
@@ -325,7 +330,7 @@ fn disk_names(stand: &Stand) -> Vec<String> {
 /// # Errors
 /// If it finds harm there: then its verdict on others would say nothing.
 fn prove(judge: &mut Judge, state: &str, at_ns: i64) -> anyhow::Result<()> {
-    let found = judge.findings(&Cut { transactions: &[], at_ns })?;
+    let found = judge.findings(&CutMoment { transactions: &[], at_ns })?;
     if found.outcome == CutOutcome::Kept {
         return Ok(());
     }
@@ -369,7 +374,7 @@ fn most_judgings(states: &[(usize, State)]) -> usize {
 
 /// A state, and what was found there.
 #[derive(Debug, Serialize)]
-pub struct Judged {
+pub struct JudgedState {
     cut_ns: i64,
     kind: StateKind,
     /// Whether a write was torn, at the first cut or at a second.
@@ -390,7 +395,7 @@ pub struct Judged {
     at_boot: Option<BootFindings>,
 }
 
-impl Judged {
+impl JudgedState {
     /// A state of the run, or what a cut by the choice `second` while it recovered left of it.
     pub fn new(state: &State, second: Option<Choice>, hash: u64, verdict: Judgement) -> Self {
         let choices = [Some(state.choice), second];
@@ -443,7 +448,7 @@ pub struct Answer<'a> {
     pub second_draws: u64,
     /// Sentences on what was not looked at, and why.
     pub unchecked: Vec<String>,
-    pub found: Vec<Judged>,
+    pub found: Vec<JudgedState>,
 }
 
 impl Answer<'_> {

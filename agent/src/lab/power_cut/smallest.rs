@@ -15,7 +15,7 @@ use super::walk::{Choice, Walk};
 use super::writes::{DiskContents, WrittenRun};
 use crate::device::flash::SLOT_BYTES;
 use crate::lab::owners::{Owners, SlotOwner};
-use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
+use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome};
 
 /// Judgings that are spent on one second cut: its recovery's record is there only for now.
 const MOST_OF_SECOND: usize = 24;
@@ -51,7 +51,7 @@ pub struct SmallestCut {
 #[derive(Clone, Copy)]
 pub struct HarmfulState<'a> {
     pub state: &'a State,
-    pub cut: &'a Cut<'a>,
+    pub cut: &'a CutMoment<'a>,
     pub outcome: CutOutcome,
 }
 

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::writes::{DiskContents, Replaced, WHOLE, WrittenRequest, WrittenRun};
+use super::writes::{DiskContents, ReplacedContent, WHOLE, WrittenRequest, WrittenRun};
 use crate::device::flash::SECTORS;
 use crate::record::words;
 
@@ -243,7 +243,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Puts what survives of each open piece into the contents.
-    fn apply(&mut self, survivors: &[u8]) -> Vec<Replaced> {
+    fn apply(&mut self, survivors: &[u8]) -> Vec<ReplacedContent> {
         let mut survivors = survivors.iter().copied();
         let mut replaced = Vec::new();
         for request in &self.written.requests[self.first_volatile..self.issued] {

@@ -172,7 +172,7 @@ pub struct DiskContents {
 }
 
 /// The content that a change replaced.
-pub struct Replaced {
+pub struct ReplacedContent {
     slot: usize,
     sectors: Sectors,
     hash: u64,
@@ -186,11 +186,11 @@ impl DiskContents {
 
     /// Puts sectors of a piece there, of those that it wrote; where its disk cannot read a torn
     /// slot, all of these become unreadable.
-    pub fn put(&mut self, written: &WrittenRun, place: usize, sectors: u8) -> Replaced {
+    pub fn put(&mut self, written: &WrittenRun, place: usize, sectors: u8) -> ReplacedContent {
         let piece = &written.pieces[place];
         let slot = &written.slots[piece.slot];
         let there = &mut self.slots[piece.slot];
-        let replaced = Replaced { slot: piece.slot, sectors: *there, hash: self.hash };
+        let replaced = ReplacedContent { slot: piece.slot, sectors: *there, hash: self.hash };
         let survivors = piece.sectors & sectors;
         let is_torn = ![0, piece.sectors].contains(&survivors);
         let (changed, number) = match piece.is_unreadable_torn && is_torn {
@@ -211,7 +211,7 @@ impl DiskContents {
     }
 
     /// Takes the last change back that was not yet.
-    pub fn take_back(&mut self, replaced: &Replaced) {
+    pub fn take_back(&mut self, replaced: &ReplacedContent) {
         self.slots[replaced.slot] = replaced.sectors;
         self.hash = replaced.hash;
     }

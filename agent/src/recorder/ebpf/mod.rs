@@ -106,7 +106,7 @@ struct CallEnd {
 }
 
 /// A thread that is followed.
-struct Watched {
+struct WatchedThread {
     thread_id: i64,
     pending: Option<PendingCall>,
 }
@@ -115,7 +115,7 @@ struct Watched {
 pub struct WatchedProgram<'a> {
     pub recording: &'a mut Recording,
     kernel: KernelRecorder,
-    watched: HashMap<i32, Watched>,
+    watched: HashMap<i32, WatchedThread>,
     /// Holds what was read for a thread, of which no record has come yet that it belongs to.
     pieces: HashMap<i32, SeenMemory>,
     known: RefCell<KnownFiles>,
@@ -393,7 +393,7 @@ impl<'a> WatchedProgram<'a> {
     fn follow(&mut self, thread: RecordedThread) {
         let (tid, thread_id) = (thread.tid as i32, self.recording.threads.len() as i64);
         self.recording.threads.push(RecordedThread { thread_id, ..thread });
-        self.watched.insert(tid, Watched { thread_id, pending: None });
+        self.watched.insert(tid, WatchedThread { thread_id, pending: None });
     }
 
     /// Whichever thread runs another program gets the number of its process, and the others end.

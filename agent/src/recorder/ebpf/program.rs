@@ -62,7 +62,7 @@ pub fn obstacle() -> Option<&'static str> {
 }
 
 /// The calls and threads that were lost, as the ring was full.
-pub struct Lost {
+pub struct RecorderLosses {
     /// The calls that were missed, by name; `other` is calls of 32-bit programs.
     pub calls: BTreeMap<&'static str, u64>,
     /// Forks, execs and ends of threads.
@@ -162,7 +162,7 @@ impl KernelRecorder {
     }
 
     /// Return what was lost so far.
-    pub fn lost(&self) -> Lost {
+    pub fn lost(&self) -> RecorderLosses {
         let mut calls = BTreeMap::new();
         for (number, lost) in self.watch().lost_calls.iter().enumerate() {
             let lost = lost.load(Ordering::SeqCst);
@@ -175,7 +175,10 @@ impl KernelRecorder {
         // Runs that the kernel skipped are of a thread that began or ended. Where it does not say
         // how many, some may be missing.
         let skipped = self.program.skipped_runs(|_| true).unwrap_or(1);
-        Lost { calls, threads: self.watch().lost_threads.load(Ordering::SeqCst) + skipped }
+        RecorderLosses {
+            calls,
+            threads: self.watch().lost_threads.load(Ordering::SeqCst) + skipped,
+        }
     }
 }
 

@@ -9,12 +9,12 @@ use std::io;
 use stops::Stop;
 
 use super::contents::RecordedProgram;
-use super::recording::{CallBegin, Recording, UnderWay, note_exit, thread_row};
+use super::recording::{CallBegin, CallUnderWay, Recording, note_exit, thread_row};
 use super::snapshot::FoundPath;
 use super::start::Starts;
 use super::{signals, start, words};
 use crate::recorder::contents::{ProcessMemory, ProgramMemory};
-use crate::recorder::signals::{Caught, Waited};
+use crate::recorder::signals::{Caught, WaitResult};
 use crate::recorder::snapshot;
 use crate::recorder::snapshot::{CallPath, Sight};
 use crate::tables::recording::{PathState, RecordedThread};
@@ -57,9 +57,9 @@ const EVENT_STOP: i32 = 128;
 const AT_CALL: i32 = libc::SIGTRAP | 0x80;
 
 /// A thread that is followed.
-struct Followed {
+struct FollowedThread {
     thread_id: i64,
-    under_way: Option<UnderWay>,
+    under_way: Option<CallUnderWay>,
     /// Whether the begin of any call of it was seen.
     has_begun: bool,
     /// It has ended, or is followed no longer, when it stops next.
@@ -69,7 +69,7 @@ struct Followed {
 /// The threads of a program, and the rows made of their calls.
 pub struct FollowedProgram<'a> {
     pub recording: &'a mut Recording,
-    followed: HashMap<i32, Followed>,
+    followed: HashMap<i32, FollowedThread>,
     /// Threads that stand still because the call that made them has not been heard of.
     early: HashSet<i32>,
     /// Whether calls of no interest do not stop.
@@ -119,9 +119,9 @@ impl<'a> FollowedProgram<'a> {
                 }
             }
             match signals::wait(false)? {
-                Waited::Changed { tid, status } => self.changed(tid, status),
-                Waited::Interrupted => {}
-                Waited::NobodyLeft => return Ok(self.status),
+                WaitResult::Changed { tid, status } => self.changed(tid, status),
+                WaitResult::Interrupted => {}
+                WaitResult::NobodyLeft => return Ok(self.status),
             }
         }
     }
@@ -181,8 +181,12 @@ impl<'a> FollowedProgram<'a> {
             shares_directory: has(libc::CLONE_FS),
             ..thread_row(tid, pid)
         });
-        let followed =
-            Followed { thread_id, under_way: None, has_begun: false, detaching: self.detaches() };
+        let followed = FollowedThread {
+            thread_id,
+            under_way: None,
+            has_begun: false,
+            detaching: self.detaches(),
+        };
         self.followed.insert(tid, followed);
     }
 

@@ -18,7 +18,7 @@ use self::log::{COUNTERS, ProcessLog};
 use self::preload::Preload;
 use self::rows::WrittenStatements;
 use super::output::{ending, entries, unended};
-use super::signals::{self, Waited};
+use super::signals::{self, WaitResult};
 use super::{facts_of_begin, start};
 use crate::errors::WrongUse;
 use crate::messages::sentences;
@@ -140,14 +140,14 @@ pub fn check_program(name: &str) -> anyhow::Result<()> {
     }
 }
 
-struct Ended {
+struct CommandEnd {
     status: Option<i32>,
     is_abandoned: bool,
 }
 
 /// Runs a command until it and all processes that it leaves behind have ended. A signal is passed
 /// on to it; a second one kills it and ends the recording.
-fn run(command: &mut Command) -> io::Result<Ended> {
+fn run(command: &mut Command) -> io::Result<CommandEnd> {
     // Processes whose parents have ended become our children.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     signals::catch()?;
@@ -164,13 +164,13 @@ fn run(command: &mut Command) -> io::Result<Ended> {
                 unsafe { libc::kill(pid, signal) };
             }
             if !is_first {
-                return Ok(Ended { status: status.or(Some(signal)), is_abandoned: true });
+                return Ok(CommandEnd { status: status.or(Some(signal)), is_abandoned: true });
             }
         }
         match signals::wait(false)? {
-            Waited::Changed { tid, status: changed } if tid == pid => status = Some(changed),
-            Waited::Changed { .. } | Waited::Interrupted => {}
-            Waited::NobodyLeft => return Ok(Ended { status, is_abandoned: false }),
+            WaitResult::Changed { tid, status: changed } if tid == pid => status = Some(changed),
+            WaitResult::Changed { .. } | WaitResult::Interrupted => {}
+            WaitResult::NobodyLeft => return Ok(CommandEnd { status, is_abandoned: false }),
         }
     }
 }

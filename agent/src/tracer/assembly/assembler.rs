@@ -13,7 +13,7 @@ use crate::tracer::causes::Causes;
 use crate::tracer::classify::layout::Layout;
 use crate::tracer::classify::{Class, RunOwner, classify};
 use crate::tracer::files::file_kind::FileKinds;
-use crate::tracer::files::{Files, Numbered};
+use crate::tracer::files::{Files, NumberedFile};
 use crate::tracer::records::decode::CountedRuns;
 use crate::tracer::records::kernel::BLOCK_DEVICE_MAGIC;
 use crate::tracer::records::{Bio, Record, Run};
@@ -266,7 +266,8 @@ impl Assembler {
         // Calls tell more of a file than the filesystem's own entries, and earlier.
         for inode in std::mem::take(&mut self.inodes) {
             let is_directory = inode.is_directory;
-            let file = Numbered { filesystem: self.on_raw_nand, inode: inode.inode, is_directory };
+            let file =
+                NumberedFile { filesystem: self.on_raw_nand, inode: inode.inode, is_directory };
             self.files.see_numbered(file, &inode.path, first_ns);
         }
         let FinishedRows { requests, page_runs } = self.take_finished(NEVER_NS);

@@ -61,11 +61,11 @@ struct Machine {
     data_in_flight: Vec<usize>,
     flush: Flush,
     /// The steps that are left to do under its lock.
-    locked: VecDeque<Locked>,
+    locked: VecDeque<LockedStep>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Locked {
+enum LockedStep {
     /// A write is done with its stage.
     Next(usize),
     Kick,
@@ -156,7 +156,7 @@ impl World {
             Step::Complete(write) => self.complete(write),
             Step::End(write) => {
                 self.ended.retain(|&other| other != write);
-                let next = [Locked::Next(write), Locked::Kick];
+                let next = [LockedStep::Next(write), LockedStep::Kick];
                 self.machine_mut(write).locked.extend(next);
             }
             Step::IssueFlush(queue) => self.issue_flush(queue),
@@ -168,11 +168,11 @@ impl World {
                 let machine = &mut self.machines[queue];
                 machine.flush = Flush::None;
                 for write in std::mem::take(&mut machine.running) {
-                    machine.locked.extend([Locked::Next(write), Locked::Kick]);
+                    machine.locked.extend([LockedStep::Next(write), LockedStep::Kick]);
                 }
             }
             Step::Unlock(queue) => match self.machines[queue].locked.pop_front() {
-                Some(Locked::Next(write)) => self.next(write),
+                Some(LockedStep::Next(write)) => self.next(write),
                 _ => self.kick(queue, false),
             },
             Step::LoseHope(queue) => self.kick(queue, true),

@@ -34,12 +34,12 @@ pub fn queued(traced: &TracedOperation, filesystem: u32) -> (Bio, Vec<(Run, Clas
         call: operation.call,
         ..Bio::default()
     };
-    let run = |piece: &Extent| {
-        let (class, file) = class_of(piece, traced.cause);
+    let run = |extent: &Extent| {
+        let (class, file) = class_of(extent, traced.cause);
         let (inode, file_offset_bytes) = file.unwrap_or_default();
         let run = Run {
-            offset_bytes: piece.offset_bytes - operation.offset_bytes,
-            length_bytes: piece.length_bytes,
+            offset_bytes: extent.offset_bytes - operation.offset_bytes,
+            length_bytes: extent.length_bytes,
             file_offset_bytes,
             inode,
             filesystem,
@@ -48,17 +48,17 @@ pub fn queued(traced: &TracedOperation, filesystem: u32) -> (Bio, Vec<(Run, Clas
         };
         (run, class)
     };
-    (bio, traced.pieces.iter().map(run).collect())
+    (bio, traced.extents.iter().map(run).collect())
 }
 
-/// The class of a piece; the inode that it belongs to, and the offset in that file.
-fn class_of(piece: &Extent, cause: OperationCause) -> (Class, Option<(u64, u64)>) {
+/// The class of an extent; the inode that it belongs to, and the offset in that file.
+fn class_of(extent: &Extent, cause: OperationCause) -> (Class, Option<(u64, u64)>) {
     let metadata = |subtype: &'static str| Class::new(BlockType::FsMetadata, subtype);
     let of = |inode: u64, subtype: &'static str| {
         let owner = RunOwner::Number(inode);
         (Class::owned(BlockType::FsMetadata, subtype, owner), Some((inode, 0)))
     };
-    match piece.what {
+    match extent.what {
         NodeSubject::Data { inode, offset_bytes } => {
             let subtype: Word = match cause {
                 OperationCause::GarbageCollection => "garbage-collection".into(),

@@ -42,12 +42,12 @@ const CHANGES_LIMIT: usize = 16_384;
 
 /// The subject of a change: a file, or of one that was never seen its last name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Changed {
+pub enum ChangedSubject {
     File(FileKey),
     Named(String),
 }
 
-impl Changed {
+impl ChangedSubject {
     fn place(&self, bit: u32) -> Place {
         let inode = if let Self::File(key) = self { key.inode } else { u64::MAX };
         (inode, self.clone(), bit)
@@ -58,7 +58,7 @@ impl Changed {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reason {
     /// Bits of the changes, by file.
-    files: BTreeMap<Changed, u32>,
+    files: BTreeMap<ChangedSubject, u32>,
     /// Files beyond those.
     others: usize,
     /// Changes that were not kept.
@@ -67,7 +67,7 @@ pub struct Reason {
 
 impl Reason {
     /// One more file, or more changes of one that is named; whether it is named.
-    fn add(&mut self, changed: &Changed, bits: u32) -> bool {
+    fn add(&mut self, changed: &ChangedSubject, bits: u32) -> bool {
         if let Some(known) = self.files.get_mut(changed) {
             *known |= bits;
         } else if self.files.len() < FILES_NAMED {
@@ -104,10 +104,10 @@ impl Reason {
     /// As the tables have it: "a.db-journal: created, grew; a.db: times". `name` gives the path
     /// of a file.
     pub fn text<'a>(&self, name: impl Fn(FileKey) -> &'a str) -> String {
-        let one = |(changed, bits): (&Changed, &u32)| {
+        let one = |(changed, bits): (&ChangedSubject, &u32)| {
             let path = match changed {
-                Changed::File(key) => name(*key),
-                Changed::Named(name) => name,
+                ChangedSubject::File(key) => name(*key),
+                ChangedSubject::Named(name) => name,
             };
             let last = path.rsplit('/').find(|part| !part.is_empty());
             let last = last.unwrap_or(if path.is_empty() { "a file" } else { "/" });
@@ -149,11 +149,11 @@ pub enum Scope {
 }
 
 impl Scope {
-    fn holds(self, changed: &Changed) -> bool {
+    fn holds(self, changed: &ChangedSubject) -> bool {
         match (self, changed) {
             (Self::All, _) => true,
-            (Self::Inode(inode), Changed::File(key)) => key.inode == inode,
-            (Self::Inode(_), Changed::Named(_)) => false,
+            (Self::Inode(inode), ChangedSubject::File(key)) => key.inode == inode,
+            (Self::Inode(_), ChangedSubject::Named(_)) => false,
         }
     }
 }
@@ -170,7 +170,7 @@ struct Group {
 
 /// A change's place among those of its filesystem: the inode's number first, so that those of one
 /// file lie together. Of a file that was never seen it is the greatest number.
-type Place = (u64, Changed, u32);
+type Place = (u64, ChangedSubject, u32);
 
 /// One filesystem's changes that no finished commit has taken.
 #[derive(Debug, Default)]
@@ -196,7 +196,7 @@ pub struct Changes {
 
 impl Changes {
     /// A file of a filesystem was changed.
-    pub fn add(&mut self, filesystem: u32, changed: &Changed, bits: u32, time_ns: u64) {
+    pub fn add(&mut self, filesystem: u32, changed: &ChangedSubject, bits: u32, time_ns: u64) {
         let pending = self.filesystems.entry(filesystem).or_default();
         pending.newest_ns = time_ns;
         // One that is told late may be in what a commit carries.
@@ -274,7 +274,7 @@ impl Pending {
             Scope::Inode(inode) => (inode, inode),
         };
         // Before all of its inode.
-        let begin = (first, Changed::File(FileKey::default()), 0);
+        let begin = (first, ChangedSubject::File(FileKey::default()), 0);
         self.changes.range(begin..).take_while(move |((inode, _, _), _)| *inode <= last)
     }
 
@@ -330,8 +330,8 @@ mod tests {
 
     const EXT4: u32 = 7;
 
-    fn file(inode: u64) -> Changed {
-        Changed::File(FileKey { filesystem: EXT4, inode, generation: 0, subvolume: 0 })
+    fn file(inode: u64) -> ChangedSubject {
+        ChangedSubject::File(FileKey { filesystem: EXT4, inode, generation: 0, subvolume: 0 })
     }
 
     fn text(reason: &Reason) -> String {
@@ -374,7 +374,7 @@ mod tests {
         let mut changes = Changes::default();
         changes.add(EXT4, &file(1), 2, 10);
         changes.add(EXT4, &file(2), 2, 10);
-        changes.add(EXT4, &Changed::Named("x".into()), UNLINKED, 10);
+        changes.add(EXT4, &ChangedSubject::Named("x".into()), UNLINKED, 10);
         changes.reason(EXT4, Scope::Inode(1), Some(1), 20, true);
         let rest = changes.reason(EXT4, Scope::All, Some(2), 30, true);
         assert_eq!(text(&rest), "a.db-journal: grew; x: unlinked");

@@ -19,7 +19,7 @@ use crate::tracer::records::kernel::{
 use crate::tracer::records::{Bio, Change, JournalTransaction, Name, PathRecord, Run, Sync};
 use crate::tracer::surroundings::Surroundings;
 use calls::{LINK, LINKAT, RENAME, RENAMEAT, RENAMEAT2, RMDIR, TRUNCATE, UNLINK, UNLINKAT};
-use changes::{Changed, Changes, Reason, Scope};
+use changes::{ChangedSubject, Changes, Reason, Scope};
 use mounts::{FilesystemPath, Mounts};
 use names::{NameLookup, UringNames};
 use sync_calls::{Asker, SyncCalls};
@@ -127,7 +127,7 @@ impl Causes {
         let Change { filesystem, inode, generation, subvolume, .. } = *change;
         // One that the kernel's side met on the way to a name may be on any disk.
         if change.disk == 0 || self.disks.contains(&change.disk) {
-            let file = Changed::File(FileKey { filesystem, inode, generation, subvolume });
+            let file = ChangedSubject::File(FileKey { filesystem, inode, generation, subvolume });
             self.changes.add(filesystem, &file, change.changes, change.time_ns);
         }
     }
@@ -167,7 +167,7 @@ impl Causes {
             RMDIR | UNLINK | UNLINKAT => changes::UNLINKED,
             _ => changes::CREATED,
         };
-        if bits == changes::REPLACED && matches!(changed, Changed::Named(_)) {
+        if bits == changes::REPLACED && matches!(changed, ChangedSubject::Named(_)) {
             // Nothing had that name before.
             return;
         }

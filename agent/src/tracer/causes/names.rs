@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::changes::Changed;
+use super::changes::ChangedSubject;
 use super::mounts::{FilesystemPath, Mounts, normal};
 use crate::tracer::files::{Effect, FileKey, path_key};
 use crate::tracer::records::kernel::{MODE_DIRECTORY, MODE_TYPE};
@@ -108,9 +108,9 @@ impl NameLookup {
     }
 
     /// The file at a place or, if none of that path was seen, the path's last part.
-    pub fn find(&self, place: &FilesystemPath) -> Changed {
+    pub fn find(&self, place: &FilesystemPath) -> ChangedSubject {
         let last = || place.1.rsplit('/').next().unwrap_or_default().to_owned();
-        self.key(place).map_or_else(|| Changed::Named(last()), Changed::File)
+        self.key(place).map_or_else(|| ChangedSubject::Named(last()), ChangedSubject::File)
     }
 
     /// Takes the two names of a rename one after the other; after the second it gives what became

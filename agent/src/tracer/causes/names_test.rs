@@ -52,12 +52,12 @@ fn place(names: &mut NameLookup, name: &Name) -> Option<FilesystemPath> {
     names.place(name, |_| false)
 }
 
-fn changed_file(names: &mut NameLookup, name: &Name) -> Option<(u32, Changed)> {
+fn changed_file(names: &mut NameLookup, name: &Name) -> Option<(u32, ChangedSubject)> {
     let place = place(names, name)?;
     Some((place.0, names.find(&place)))
 }
 
-fn find(directory: u64, name: &str) -> Option<(u32, Changed)> {
+fn find(directory: u64, name: &str) -> Option<(u32, ChangedSubject)> {
     changed_file(&mut names(), &passed_name(directory, name))
 }
 
@@ -65,15 +65,15 @@ fn key(inode: u64) -> FileKey {
     FileKey { filesystem: FLASH, inode, generation: 0, subvolume: 0 }
 }
 
-fn file(inode: u64) -> Option<(u32, Changed)> {
-    Some((FLASH, Changed::File(key(inode))))
+fn file(inode: u64) -> Option<(u32, ChangedSubject)> {
+    Some((FLASH, ChangedSubject::File(key(inode))))
 }
 
 #[test]
 fn an_absolute_path_is_found_by_its_mount() {
     assert_eq!(find(0, "/mnt/flash/main.db-journal"), file(12));
     assert_eq!(find(0, "/mnt/flash//dir/./y/../x"), file(14));
-    let below = Some((OTHER, Changed::Named("z".into())));
+    let below = Some((OTHER, ChangedSubject::Named("z".into())));
     assert_eq!(find(0, "/mnt/with space/z"), below);
 }
 
@@ -95,7 +95,7 @@ fn a_relative_path_is_found_by_its_directory() {
     assert_eq!(find(2, "main.db-journal"), file(12));
     assert_eq!(find(13, "x"), file(14));
     assert_eq!(find(13, "../main.db-journal"), file(12));
-    assert_eq!(find(13, "new"), Some((FLASH, Changed::Named("new".into()))));
+    assert_eq!(find(13, "new"), Some((FLASH, ChangedSubject::Named("new".into()))));
     let mut names = names();
     assert_eq!(
         [99, 2].map(|folder| changed_file(&mut names, &passed_name(folder, ""))),
@@ -167,7 +167,7 @@ fn a_rename_is_followed_by_its_two_names() {
     assert_eq!(names.rename(&other, at_other), []);
     assert_eq!(names.rename(&new, at_new), [Effect::Path(key(14), "/y".to_owned())]);
     assert_eq!(changed_file(&mut names, &passed_name(2, "y")), file(14));
-    let nothing = Some((FLASH, Changed::Named("x".into())));
+    let nothing = Some((FLASH, ChangedSubject::Named("x".into())));
     assert_eq!(changed_file(&mut names, &passed_name(13, "x")), nothing);
     let never_seen = Name { second: true, ..passed_name(2, "z") };
     assert_eq!(both(&mut names, [&passed_name(2, "never seen"), &never_seen]), []);

@@ -42,7 +42,7 @@ impl FileKey {
 
 /// A file of which only the inode number is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Numbered {
+pub struct NumberedFile {
     pub filesystem: u32,
     pub inode: u64,
     pub is_directory: bool,
@@ -193,8 +193,8 @@ impl Files {
 
     /// The filesystem's own entries name a file that was read or written: it is one of the tables,
     /// and has this path where no call named it.
-    pub fn see_numbered(&mut self, file: Numbered, path: &str, time_ns: u64) {
-        let Numbered { filesystem, inode, is_directory } = file;
+    pub fn see_numbered(&mut self, file: NumberedFile, path: &str, time_ns: u64) {
+        let NumberedFile { filesystem, inode, is_directory } = file;
         let lives = FileKey::all_of(filesystem, inode..=inode);
         let known = self.stories.range(lives.clone()).next_back().map(|(key, _)| *key);
         let key = known.unwrap_or(*lives.start());

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::ops::{Deref, DerefMut};
 
-use super::control::{ControlMemory, DISKS_LIMIT, Enabled};
+use super::control::{ControlMemory, DISKS_LIMIT, TracerState};
 use crate::bpf::{BpfError, LoadPlan, Objects, PREEMPTIBLE, Program, Symbols};
 
 /// Programs for a tracepoint that not every kernel has, and the further ones where a task may lose
@@ -100,12 +100,12 @@ impl Attribution {
 
     /// The program reports no new bios, but still the requests of those already seen.
     pub fn switch_to_ending(&mut self) {
-        self.control.set_enabled(Enabled::Ending);
+        self.control.set_enabled(TracerState::Ending);
     }
 
     /// The program sends nothing more.
     pub fn switch_off(&mut self) {
-        self.control.set_enabled(Enabled::Off);
+        self.control.set_enabled(TracerState::Off);
     }
 
     /// Records that did not fit in the ring since the program was loaded; where totals alone are

@@ -22,7 +22,7 @@ const WAITING_ENDS: [&str; 3] =
 /// enum enabled of event.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Enabled {
+pub enum TracerState {
     Off = 0,
     On = 1,
     /// No new bio has records, but still the requests of those before.
@@ -105,11 +105,11 @@ impl ControlMemory {
             let session = &raw mut (*control).session;
             session.write_volatile(session.read_volatile() + 1);
         }
-        self.set_enabled(Enabled::On);
+        self.set_enabled(TracerState::On);
     }
 
     /// Set what the programs do from now on.
-    pub fn set_enabled(&mut self, enabled: Enabled) {
+    pub fn set_enabled(&mut self, enabled: TracerState) {
         // SAFETY: as in `begin`.
         unsafe { (&raw mut (*self.0.as_ptr()).enabled).write_volatile(enabled as u32) }
     }

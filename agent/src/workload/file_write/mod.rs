@@ -22,7 +22,7 @@ use crate::workload::error::failed;
 use crate::workload::files::FileTask;
 use crate::workload::files::engine::{Engine, Way};
 use crate::workload::files::stream::{Access, INITIAL, RecordOperation, RecordStream, Shape};
-use crate::workload::ledger::Done;
+use crate::workload::ledger::LedgerEntry;
 use crate::workload::threads::task::Task;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FileWriteSettings>(FileWriteWorkload::WORDS);
@@ -263,11 +263,11 @@ fn open_flags(sync_mode: SyncMode) -> OFlags {
 
 impl Task for WriteTask {
     #[inline]
-    fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError> {
+    fn perform(&mut self, last_ns: i64) -> Result<LedgerEntry, WorkloadError> {
         let RecordOperation { record, is_read } = self.stream.draw();
         let index = self.index;
         self.index += 1;
-        let mut done = Done::begun("write", last_ns);
+        let mut done = LedgerEntry::begun("write", last_ns);
         if is_read {
             self.read(record)?;
             done.verb = "read";

@@ -161,7 +161,7 @@ fn has_poll_queues(file: &File) -> bool {
 /// then the kernel may still use the entry's memory.
 ///
 /// # Safety
-/// What the entry points to must live until this returns, and be the kernel's alone.
+/// The memory that the entry points to must live until this returns, and be the kernel's alone.
 unsafe fn perform(ring: &mut IoUring, entry: &squeue::Entry) -> io::Result<usize> {
     // SAFETY: as this function asks for.
     unsafe { ring.submission().push(entry) }.map_err(io::Error::other)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::stream::{INITIAL, RecordOperation, RecordStream, Shape};
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutFindings, CutOutcome, Progress};
+use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome, Progress};
 
 /// The damage of a power cut to one thread's files.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Remains for FilesLeft {
         self.0.iter().try_for_each(|files| files.check())
     }
 
-    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+    fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError> {
         let mut all = Damage::default();
         for (thread, files) in (0..).zip(&self.0) {
             let Damage { lost, torn } = files.judge(cut.progress_of_thread(thread))?;

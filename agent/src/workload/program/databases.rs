@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sqlite::contents::{self, ContentsDigest};
 use crate::workload::error::{WorkloadError, failed};
-use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
+use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome};
 
 /// The first bytes of a database (sqlite.org/fileformat2.html).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -35,7 +35,7 @@ impl DatabaseJudge {
     ///
     /// # Errors
     /// If a database cannot be read, or is damaged; at the end of the run, if there is none.
-    pub fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+    pub fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError> {
         let there = self.rows()?;
         let Some(end) = self.end.get() else {
             if there.is_empty() {
@@ -118,7 +118,7 @@ mod tests {
         fs::write(folder.path().join("note"), "text").unwrap();
         let judge = DatabaseJudge::new(folder.path());
         let commits = [10, 20].map(|return_ns| Transaction { return_ns, ..Transaction::default() });
-        let judged = |at_ns| judge.judge(&Cut { transactions: &commits, at_ns });
+        let judged = |at_ns| judge.judge(&CutMoment { transactions: &commits, at_ns });
         assert!(judged(i64::MAX).unwrap_err().to_string().contains("no SQLite database"));
         execute(&path, "CREATE TABLE t(x); INSERT INTO t VALUES (1), (2);");
         let outcome = |at_ns| judged(at_ns).unwrap().outcome;

@@ -59,11 +59,11 @@ impl ProgramOutput {
         if !ready {
             return Ok(true);
         }
-        let mut piece = [0; 16 << 10];
-        let length = pipe.read(&mut piece)?;
+        let mut buffer = [0; 16 << 10];
+        let length = pipe.read(&mut buffer)?;
         self.bytes += length as u64;
         let room = HEAD_BYTES - self.head.len();
-        self.head.extend_from_slice(&piece[..length.min(room)]);
+        self.head.extend_from_slice(&buffer[..length.min(room)]);
         Ok(length > 0)
     }
 

@@ -37,7 +37,7 @@ use crate::tables::timeline::now_ns;
 use crate::workload::error::failed;
 use crate::workload::fault::{self, FaultFields, SyncFault};
 use crate::workload::kind::{ClosedWorkload, Remains};
-use crate::workload::power_cut::{Cut, CutFindings, FaultFindings, FaultKind};
+use crate::workload::power_cut::{CutFindings, CutMoment, FaultFindings, FaultKind};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<ProgramCase>(ProgramWorkload::WORDS);
 
@@ -411,7 +411,7 @@ impl Remains for ProgramRemains {
         Ok(())
     }
 
-    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+    fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError> {
         if self.planted_fault.as_ref().is_some_and(|it| it.free_bytes.is_some()) {
             fault::empty(&self.directory)?;
         }

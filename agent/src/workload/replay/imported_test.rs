@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use super::*;
-use crate::import::{Imported, Trace, import};
+use crate::import::{ImportCounts, Trace, import};
 use crate::tables::read::read;
 use crate::tables::recording::{RecordedCall, RecordedThread};
 use crate::workload::threads::noted_phases::NotedPhases;
@@ -12,7 +12,7 @@ use crate::workload::threads::noted_phases::NotedPhases;
 /// A trace, its recording, and the replay of that.
 pub struct ImportedTrace {
     folder: tempfile::TempDir,
-    pub imported: Imported,
+    pub imported: ImportCounts,
 }
 
 impl ImportedTrace {

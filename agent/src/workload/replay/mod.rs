@@ -4,17 +4,17 @@
 //!
 //! plan: lanes of steps -> recording: makes the plan of a recording's tables
 //! memory, schedule -> stage: makes the steps; notes: how they went; sqlite_commits: those of the
-//! recorded program; durability -> promises -> left: what must be there after a power cut
+//! recorded program; durability -> promises -> replay_remains: what must be there after a power cut
 //! prepared: the replay as a workload
 
 mod durability;
-mod left;
 mod memory;
 mod notes;
 mod plan;
 mod prepared;
 mod promises;
 mod recording;
+mod replay_remains;
 mod schedule;
 mod sqlite_commits;
 mod stage;

@@ -213,9 +213,9 @@ pub fn digest(lane: &Lane, plan: &ReplayPlan) -> Sha256 {
                     hasher.update([*from, *to].map(u32::to_le_bytes).concat())
                 });
             }
-            Action::Release(slots, mappings) => {
-                hasher.update((slots.len() as u64).to_le_bytes());
-                slots.iter().chain(mappings).for_each(|it| hasher.update(it.to_le_bytes()));
+            Action::Release(handles, mappings) => {
+                hasher.update((handles.len() as u64).to_le_bytes());
+                handles.iter().chain(mappings).for_each(|it| hasher.update(it.to_le_bytes()));
             }
         }
     }
@@ -225,8 +225,8 @@ pub fn digest(lane: &Lane, plan: &ReplayPlan) -> Sha256 {
 fn add(hasher: &mut Sha256, argument: CallArgument, plan: &ReplayPlan) {
     let (kind, number): (u8, i64) = match argument {
         CallArgument::Number(number) => (0, number),
-        CallArgument::Slot(slot) => (1, slot.into()),
-        CallArgument::SlotPath(slot) => (12, slot.into()),
+        CallArgument::Handle(handle) => (1, handle.into()),
+        CallArgument::HandlePath(handle) => (12, handle.into()),
         CallArgument::Root => (2, 0),
         CallArgument::Path(name) => {
             add_bytes(hasher, &plan.names[name as usize]);
@@ -270,9 +270,9 @@ fn add_bytes(hasher: &mut Sha256, bytes: &[u8]) -> i64 {
 fn add_effect(hasher: &mut Sha256, effect: CallEffect) {
     let (kind, numbers): (u8, [u64; 3]) = match effect {
         CallEffect::Nothing => (0, [0; 3]),
-        CallEffect::Opens(slot) => (1, [slot.into(), 0, 0]),
+        CallEffect::Opens(handle) => (1, [handle.into(), 0, 0]),
         CallEffect::Tries => (2, [0; 3]),
-        CallEffect::Closes(slot) => (3, [slot.into(), 0, 0]),
+        CallEffect::Closes(handle) => (3, [handle.into(), 0, 0]),
         CallEffect::Maps(mapping, bytes) => (4, [mapping.into(), bytes, 0]),
         CallEffect::Unmaps(mapping) => (5, [mapping.into(), 0, 0]),
         CallEffect::Dirties(mapping, offset, bytes) => (6, [mapping.into(), offset, bytes]),

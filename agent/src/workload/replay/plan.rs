@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::workload::threads::turns::Wait;
 
 /// An open file of the replay: one descriptor of one recorded process.
-pub type Slot = u32;
+pub type FileHandle = u32;
 
 /// One of the paths of the replay, relative to its directory.
 pub type Name = u32;
@@ -15,9 +15,9 @@ pub type Name = u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallArgument {
     Number(i64),
-    Slot(Slot),
-    /// Address of the path by which /proc has the file of a slot.
-    SlotPath(Slot),
+    Handle(FileHandle),
+    /// Address of the path by which /proc has the file of a handle.
+    HandlePath(FileHandle),
     /// Descriptor of the directory of the replay.
     Root,
     /// Address of a path in the directory of the replay.
@@ -51,12 +51,12 @@ pub enum CallArgument {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEffect {
     Nothing,
-    /// Its result is a descriptor: the slot's from then on.
-    Opens(Slot),
+    /// Its result is a descriptor: the handle's from then on.
+    Opens(FileHandle),
     /// It failed when it was recorded: should it give a descriptor, nobody will use it.
     Tries,
-    /// It closes the slot.
-    Closes(Slot),
+    /// It closes the handle.
+    Closes(FileHandle),
     /// It makes a mapping of so many bytes.
     Maps(u32, u64),
     /// It takes a mapping away.
@@ -77,9 +77,9 @@ pub enum Action {
     /// A system call, by its number.
     Call { number: i64, arguments: Box<[CallArgument]>, effect: CallEffect },
     /// A new process begins with copies of descriptors: from, to.
-    Inherit(Box<[(Slot, Slot)]>),
+    Inherit(Box<[(FileHandle, FileHandle)]>),
     /// A process ends, or begins another program: it closes these, and takes its mappings away.
-    Release(Box<[Slot]>, Box<[u32]>),
+    Release(Box<[FileHandle]>, Box<[u32]>),
 }
 
 /// The end of a call when it was recorded.
@@ -128,16 +128,18 @@ impl Lane {
         &self.waits[step.waits.0 as usize..step.waits.1 as usize]
     }
 
-    /// The slots of its steps, some of them several times.
-    pub fn slots(&self) -> impl Iterator<Item = Slot> {
-        let of = |step: &PlannedStep| -> Vec<Slot> {
+    /// The handles of its steps, some of them several times.
+    pub fn handles(&self) -> impl Iterator<Item = FileHandle> {
+        let of = |step: &PlannedStep| -> Vec<FileHandle> {
             match &step.action {
                 Action::Call { arguments, .. } => {
-                    let slot = |argument: &CallArgument| match argument {
-                        CallArgument::Slot(slot) | CallArgument::SlotPath(slot) => Some(*slot),
+                    let handle = |argument: &CallArgument| match argument {
+                        CallArgument::Handle(handle) | CallArgument::HandlePath(handle) => {
+                            Some(*handle)
+                        }
                         _ => None,
                     };
-                    arguments.iter().filter_map(slot).collect()
+                    arguments.iter().filter_map(handle).collect()
                 }
                 Action::Inherit(pairs) => pairs.iter().map(|(from, _)| *from).collect(),
                 Action::Release(..) => Vec::new(),
@@ -182,7 +184,7 @@ pub enum FileBefore {
 /// A descriptor that is open before the first step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenBefore {
-    pub slot: Slot,
+    pub handle: FileHandle,
     pub name: Name,
     pub flags: i32,
     pub position: i64,
@@ -249,7 +251,7 @@ pub struct ReplayPlan {
     pub locks: Vec<RecordLock>,
     /// Those that a step writes.
     pub kept: Vec<KeptPiece>,
-    pub slots: usize,
+    pub handles: usize,
     pub mappings: usize,
     /// Most bytes of memory that mappings are filled with at a time (MAP_POPULATE).
     pub most_populated_bytes: u64,

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::left::ReplayLeft;
 use super::memory::{KeptContents, Memory, needed};
 use super::notes::{self, Notes, digest};
 use super::plan::{Action, CallArgument, Lane, PlannedStep, RecordedEnd, ReplayPlan};
 use super::recording;
+use super::replay_remains::ReplayRemains;
 use super::schedule::{Schedule, Timing};
 use super::sqlite_commits::transactions_of;
 use super::stage::{self, FirstFiles, ReplayStage};
@@ -28,7 +28,7 @@ use crate::tables::timeline::now_ns;
 use crate::workload::draw::hash_of;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::{ClosedWorkload, Workload, WorkloadKind, WorkloadRequest};
-use crate::workload::ledger::{self, Done, Ledger};
+use crate::workload::ledger::{self, Ledger, LedgerEntry};
 use crate::workload::threads;
 use crate::workload::threads::task::{Length, Observer, Plan as Share, Task, Worker};
 use crate::workload::threads::turns::Turns;
@@ -265,7 +265,7 @@ impl Workload for Replay {
             operation_hash: hash_of(hashes),
             incomplete_reasons: incomplete_reasons(&plan, not_made),
             manifest: vec![("replay", facts)],
-            remains: Box::new(ReplayLeft {
+            remains: Box::new(ReplayRemains {
                 directory,
                 plan,
                 ledgers,
@@ -349,7 +349,7 @@ impl Task for Player {
         self.shared.turns.rouse();
     }
 
-    fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+    fn perform(&mut self, _: i64) -> Result<LedgerEntry, WorkloadError> {
         let Self { lane, next, due_ns, shared, memory, notes } = self;
         let step = &shared.plan.lanes[*lane as usize].steps[*next];
         *next += 1;
@@ -364,7 +364,7 @@ impl Task for Player {
         }
         shared.turns.pass(*lane);
         notes.add(step, result, return_ns - begin_ns, due_ns.map(|due_ns| begin_ns - due_ns));
-        Ok(Done {
+        Ok(LedgerEntry {
             verb: notes::verb(step.name),
             databases: 0,
             sync_calls: u32::from(notes::is_sync_call(step.name)),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::import::{Trace, import};
 use crate::tables::timeline::now_ns;
-use crate::workload::power_cut::{Cut, CutOutcome};
+use crate::workload::power_cut::{CutMoment, CutOutcome};
 use crate::workload::threads::noted_phases::NotedPhases;
 
 /// A folder with a script beside the directory of its replay.
@@ -272,7 +272,7 @@ fn the_oracle_of_power_cuts_knows_what_the_calls_left() {
     let closed = folder.run();
     closed.remains.check_oracle().unwrap();
     let at = |name: &str| folder.directory().join("d").join(name);
-    let end = Cut { transactions: &[], at_ns: i64::MAX - 1 };
+    let end = CutMoment { transactions: &[], at_ns: i64::MAX - 1 };
     let outcome = || closed.remains.judge(&end).map(|found| (found.outcome, found.lost)).ok();
     assert_eq!(outcome(), Some((CutOutcome::Kept, 0)));
     // No directory was synced: a name may be gone, and what is there must be as it was synced.

@@ -5,14 +5,15 @@
 use std::collections::BTreeMap;
 
 use super::durability::file_history::{FileHistory, FileMark, WrittenBytes};
-use super::durability::names::{DirectoryHistory, NameTree, Node, NodeNumber, ROOT};
+use super::durability::name_tree::{DirectoryHistory, NameTree, Node, NodeNumber, ROOT};
 use super::durability::{CallTime, ChangeTime};
 use super::memory::place_of;
 use super::plan::{
-    Action, CallArgument, CallEffect, FileBefore, Name, PlannedStep, RecordedEnd, ReplayPlan, Slot,
+    Action, CallArgument, CallEffect, FileBefore, FileHandle, Name, PlannedStep, RecordedEnd,
+    ReplayPlan,
 };
 use crate::system_calls;
-use crate::workload::ledger::{Done, Ledger};
+use crate::workload::ledger::{Ledger, LedgerEntry};
 
 /// F2FS_IOC_START_ATOMIC_WRITE and F2FS_IOC_ABORT_ATOMIC_WRITE (include/uapi/linux/f2fs.h).
 const F2FS_START: i64 = 0xf501;
@@ -34,13 +35,13 @@ pub fn promises_of(plan: &ReplayPlan, ledgers: &[Ledger], kept_places: &[usize])
         kept_places,
         tree: NameTree::default(),
         open: Vec::new(),
-        slots: BTreeMap::new(),
+        handles: BTreeMap::new(),
         mappings: BTreeMap::new(),
         atomic_writes: BTreeMap::new(),
     };
     teller.before();
     let of_lanes = plan.lanes.iter().zip(ledgers);
-    let mut steps: Vec<(&PlannedStep, &Done)> =
+    let mut steps: Vec<(&PlannedStep, &LedgerEntry)> =
         of_lanes.flat_map(|(lane, ledger)| lane.steps.iter().zip(&ledger.entries)).collect();
     steps.sort_by_key(|(_, done)| (done.return_ns, done.begin_ns));
     for (step, done) in steps {
@@ -49,8 +50,8 @@ pub fn promises_of(plan: &ReplayPlan, ledgers: &[Ledger], kept_places: &[usize])
             Action::Inherit(pairs) => {
                 pairs.iter().for_each(|(from, to)| teller.copy(*from, *to));
             }
-            Action::Release(slots, mappings) => {
-                teller.slots.retain(|slot, _| !slots.contains(slot));
+            Action::Release(handles, mappings) => {
+                teller.handles.retain(|handle, _| !handles.contains(handle));
                 teller.mappings.retain(|mapping, _| !mappings.contains(mapping));
             }
             Action::Call { .. } if matches!(step.ended, RecordedEnd::Failed(_)) => {}
@@ -88,9 +89,9 @@ impl SucceededCall<'_> {
         }
     }
 
-    fn slots(&self) -> impl Iterator<Item = Slot> {
+    fn handles(&self) -> impl Iterator<Item = FileHandle> {
         self.arguments.iter().filter_map(|argument| match argument {
-            CallArgument::Slot(slot) => Some(*slot),
+            CallArgument::Handle(handle) => Some(*handle),
             _ => None,
         })
     }
@@ -125,7 +126,7 @@ struct PromiseTeller<'a> {
     kept_places: &'a [usize],
     tree: NameTree,
     open: Vec<OpenDescription>,
-    slots: BTreeMap<Slot, usize>,
+    handles: BTreeMap<FileHandle, usize>,
     /// The file of each mapping, and the place in it at which the mapping begins.
     mappings: BTreeMap<u32, (NodeNumber, u64)>,
     /// The state of each file when an atomic write of F2FS began.
@@ -160,25 +161,25 @@ impl PromiseTeller<'_> {
         for open in &plan.open_before {
             if let Some(node) = self.tree.at(path(open.name)) {
                 let position = open.position.max(0).cast_unsigned();
-                self.opened(open.slot, OpenDescription { node, position, flags: open.flags });
+                self.opened(open.handle, OpenDescription { node, position, flags: open.flags });
             }
         }
     }
 
-    fn opened(&mut self, slot: Slot, file: OpenDescription) {
+    fn opened(&mut self, handle: FileHandle, file: OpenDescription) {
         self.open.push(file);
-        self.slots.insert(slot, self.open.len() - 1);
+        self.handles.insert(handle, self.open.len() - 1);
     }
 
-    fn copy(&mut self, from: Slot, to: Slot) {
-        match self.slots.get(&from).copied() {
-            Some(file) => self.slots.insert(to, file),
-            None => self.slots.remove(&to),
+    fn copy(&mut self, from: FileHandle, to: FileHandle) {
+        match self.handles.get(&from).copied() {
+            Some(file) => self.handles.insert(to, file),
+            None => self.handles.remove(&to),
         };
     }
 
-    fn open_file(&mut self, slot: Option<Slot>) -> Option<&mut OpenDescription> {
-        let number = *self.slots.get(&slot?)?;
+    fn open_file(&mut self, handle: Option<FileHandle>) -> Option<&mut OpenDescription> {
+        let number = *self.handles.get(&handle?)?;
         self.open.get_mut(number)
     }
 
@@ -189,17 +190,17 @@ impl PromiseTeller<'_> {
         {
             file.store(call.at, offset + from, bytes);
         }
-        let slot = call.slots().next();
+        let handle = call.handles().next();
         match call.effect {
-            CallEffect::Opens(to) => match slot {
+            CallEffect::Opens(to) => match handle {
                 Some(from) => self.copy(from, to),
                 None => self.open_path(call, to),
             },
-            CallEffect::Closes(slot) => {
-                self.slots.remove(&slot);
+            CallEffect::Closes(handle) => {
+                self.handles.remove(&handle);
             }
             CallEffect::Maps(mapping, _) => {
-                if let Some(file) = self.open_file(slot).copied() {
+                if let Some(file) = self.open_file(handle).copied() {
                     let offset = call.number_at(5).max(0).cast_unsigned();
                     self.mappings.insert(mapping, (file.node, offset));
                 }
@@ -207,14 +208,14 @@ impl PromiseTeller<'_> {
             CallEffect::Unmaps(mapping) => {
                 self.mappings.remove(&mapping);
             }
-            _ => self.change(call, slot),
+            _ => self.change(call, handle),
         }
     }
 
-    fn open_path(&mut self, call: &SucceededCall, to: Slot) {
+    fn open_path(&mut self, call: &SucceededCall, to: FileHandle) {
         let Some(path) = call.names().next().map(|name| self.path(name).to_vec()) else { return };
         let flags = call.number_at(2) as i32;
-        self.slots.remove(&to);
+        self.handles.remove(&to);
         let new = Node::File(FileHistory::default());
         let found = if flags & libc::O_TMPFILE == libc::O_TMPFILE {
             // The path is that of its directory.
@@ -236,7 +237,7 @@ impl PromiseTeller<'_> {
         self.opened(to, OpenDescription { node, position: 0, flags });
     }
 
-    fn change(&mut self, call: &SucceededCall, slot: Option<Slot>) {
+    fn change(&mut self, call: &SucceededCall, handle: Option<FileHandle>) {
         let at = call.at;
         let mut names = call.names().map(|name| self.path(name).to_vec()).collect::<Vec<_>>();
         let open = ChangeTime::open(at);
@@ -253,7 +254,7 @@ impl PromiseTeller<'_> {
             }
             // What it links is a descriptor's (AT_EMPTY_PATH).
             (system_calls::SYS_linkat, [to]) => {
-                if let Some(file) = self.open_file(slot).copied() {
+                if let Some(file) = self.open_file(handle).copied() {
                     self.tree.link_node(file.node, to, open);
                 }
             }
@@ -280,7 +281,7 @@ impl PromiseTeller<'_> {
                 }
             }
             (system_calls::SYS_syncfs, _) => self.tree.sync_all(at),
-            _ => self.change_open(call, slot),
+            _ => self.change_open(call, handle),
         }
     }
 
@@ -300,9 +301,9 @@ impl PromiseTeller<'_> {
     }
 
     /// Note what a call does to an open file.
-    fn change_open(&mut self, call: &SucceededCall, slot: Option<Slot>) {
+    fn change_open(&mut self, call: &SucceededCall, handle: Option<FileHandle>) {
         let at = call.at;
-        let Some(&mut OpenDescription { node, position, flags }) = self.open_file(slot) else {
+        let Some(&mut OpenDescription { node, position, flags }) = self.open_file(handle) else {
             return;
         };
         let number = |place| call.number_at(place).max(0).cast_unsigned();
@@ -331,10 +332,10 @@ impl PromiseTeller<'_> {
                 }
             }
             system_calls::SYS_read | system_calls::SYS_readv => {
-                self.moved(slot, position + call.bytes())
+                self.moved(handle, position + call.bytes())
             }
             system_calls::SYS_preadv2 if call.number_at(3) == AT_POSITION => {
-                self.moved(slot, position + call.bytes())
+                self.moved(handle, position + call.bytes())
             }
             system_calls::SYS_lseek => {
                 let size = self.tree.file(node).map_or(0, |file| file.size_bytes());
@@ -344,17 +345,17 @@ impl PromiseTeller<'_> {
                     (_, libc::SEEK_END) => size.cast_signed() + call.number_at(1),
                     _ => call.number_at(1),
                 };
-                self.moved(slot, to.max(0).cast_unsigned());
+                self.moved(handle, to.max(0).cast_unsigned());
             }
             system_calls::SYS_fcntl if call.number_at(1) == i64::from(libc::F_SETFL) => {
                 let kept = flags & (libc::O_SYNC | libc::O_DSYNC);
-                if let Some(file) = self.open_file(slot) {
+                if let Some(file) = self.open_file(handle) {
                     file.flags = call.number_at(2) as i32 | kept;
                 }
             }
             system_calls::SYS_write | system_calls::SYS_writev => {
                 let end = self.write(call, node, flags, position);
-                self.moved(slot, end);
+                self.moved(handle, end);
             }
             system_calls::SYS_pwrite64 | system_calls::SYS_pwritev | system_calls::SYS_pwritev2 => {
                 let by_flags = if call.number_at(5) & RWF_APPEND != 0 { libc::O_APPEND } else { 0 };
@@ -364,7 +365,7 @@ impl PromiseTeller<'_> {
                 let offset = if at_position { position } else { number(3) };
                 let end = self.write(call, node, flags | by_flags | synced, offset);
                 if at_position {
-                    self.moved(slot, end);
+                    self.moved(handle, end);
                 }
             }
             system_calls::SYS_sendfile => self.sent(call, node, position),
@@ -373,8 +374,8 @@ impl PromiseTeller<'_> {
         }
     }
 
-    fn moved(&mut self, slot: Option<Slot>, position: u64) {
-        if let Some(file) = self.open_file(slot) {
+    fn moved(&mut self, handle: Option<FileHandle>, position: u64) {
+        if let Some(file) = self.open_file(handle) {
             file.position = position;
         }
     }
@@ -404,13 +405,13 @@ impl PromiseTeller<'_> {
     /// The first descriptor is of the file that is written to; the other one's place moves where
     /// the call has no offset.
     fn sent(&mut self, call: &SucceededCall, node: NodeNumber, position: u64) {
-        let slots: Vec<Slot> = call.slots().collect();
+        let handles: Vec<FileHandle> = call.handles().collect();
         let has_offset = matches!(call.arguments.get(2), Some(CallArgument::Offset(_)));
-        if let (Some(from), false) = (self.open_file(slots.get(1).copied()), has_offset) {
+        if let (Some(from), false) = (self.open_file(handles.get(1).copied()), has_offset) {
             from.position += call.bytes();
         }
         self.stored(node, position, call.bytes(), call.at);
-        self.moved(slots.first().copied(), position + call.bytes());
+        self.moved(handles.first().copied(), position + call.bytes());
     }
 
     fn copied(&mut self, call: &SucceededCall) {
@@ -420,12 +421,12 @@ impl PromiseTeller<'_> {
                 _ => None,
             })
             .into();
-        let slots: Vec<Slot> = call.slots().collect();
+        let handles: Vec<FileHandle> = call.handles().collect();
         let bytes = call.bytes();
-        if let (Some(from), None) = (self.open_file(slots.first().copied()), offsets[0]) {
+        if let (Some(from), None) = (self.open_file(handles.first().copied()), offsets[0]) {
             from.position += bytes;
         }
-        let Some(to) = self.open_file(slots.get(1).copied()) else { return };
+        let Some(to) = self.open_file(handles.get(1).copied()) else { return };
         let offset = offsets[1].unwrap_or(to.position);
         let node = to.node;
         if offsets[1].is_none() {

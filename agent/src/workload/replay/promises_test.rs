@@ -12,7 +12,7 @@ use super::super::memory::{Memory, stream_of};
 use super::*;
 use crate::workload::error::WorkloadError;
 use crate::workload::power_cut::{CutFindings, CutOutcome};
-use crate::workload::replay::durability::{Expected, judge};
+use crate::workload::replay::durability::{ExpectedMoment, judge};
 use crate::workload::replay::memory::KeptContents;
 use crate::workload::replay::plan::Lane;
 use crate::workload::replay::stage::ReplayStage;
@@ -40,29 +40,29 @@ fn number(number: impl Into<i64>) -> CallArgument {
     CallArgument::Number(number.into())
 }
 
-fn open(name: Name, flags: i32, to: Slot) -> CallPlan {
+fn open(name: Name, flags: i32, to: FileHandle) -> CallPlan {
     let here = number(libc::AT_FDCWD);
     let arguments = [here, CallArgument::Path(name), number(flags), number(0o700)];
     CallPlan { effect: CallEffect::Opens(to), ..call(system_calls::SYS_openat, &arguments) }
 }
 
-fn write(slot: Slot, bytes: u32) -> CallPlan {
-    let arguments = [CallArgument::Slot(slot), CallArgument::From(bytes), number(bytes)];
+fn write(handle: FileHandle, bytes: u32) -> CallPlan {
+    let arguments = [CallArgument::Handle(handle), CallArgument::From(bytes), number(bytes)];
     call(system_calls::SYS_write, &arguments)
 }
 
-fn slot_call(number: i64, slot: Slot) -> CallPlan {
-    call(number, &[CallArgument::Slot(slot)])
+fn handle_call(number: i64, handle: FileHandle) -> CallPlan {
+    call(number, &[CallArgument::Handle(handle)])
 }
 
-fn fallocate(slot: Slot, mode: i32, offset: u32, bytes: u32) -> CallPlan {
-    let arguments = [CallArgument::Slot(slot), number(mode), number(offset), number(bytes)];
+fn fallocate(handle: FileHandle, mode: i32, offset: u32, bytes: u32) -> CallPlan {
+    let arguments = [CallArgument::Handle(handle), number(mode), number(offset), number(bytes)];
     call(system_calls::SYS_fallocate, &arguments)
 }
 
-fn link_nameless(slot: Slot, to: Name) -> CallPlan {
+fn link_nameless(handle: FileHandle, to: Name) -> CallPlan {
     let here = number(libc::AT_FDCWD);
-    let from = [CallArgument::Slot(slot), CallArgument::Text(0)];
+    let from = [CallArgument::Handle(handle), CallArgument::Text(0)];
     let arguments = [from[0], from[1], here, CallArgument::Path(to), number(libc::AT_EMPTY_PATH)];
     call(system_calls::SYS_linkat, &arguments)
 }
@@ -84,8 +84,8 @@ impl CallSequence {
             let path = folder.path().join(std::ffi::OsStr::from_bytes(name));
             CString::new(path.as_os_str().as_bytes()).unwrap()
         };
-        let slots = asked.iter().filter_map(|it| match it.effect {
-            CallEffect::Opens(slot) => Some(slot as usize + 1),
+        let handles = asked.iter().filter_map(|it| match it.effect {
+            CallEffect::Opens(handle) => Some(handle as usize + 1),
             _ => None,
         });
         let stage = ReplayStage {
@@ -94,7 +94,7 @@ impl CallSequence {
             texts: vec![CString::default()],
             locks: Vec::new(),
             kept: KeptContents::default(),
-            slots: (0..slots.max().unwrap_or(0)).map(|_| Default::default()).collect(),
+            handles: (0..handles.max().unwrap_or(0)).map(|_| Default::default()).collect(),
             mappings: (0..MAPPINGS).map(|_| Default::default()).collect(),
         };
         let mut lane = Lane::default();
@@ -130,7 +130,9 @@ impl CallSequence {
             _ => RecordedEnd::With(result),
         };
         let begin_ns = 10 * place as i64;
-        self.ledger.entries.push(Done { return_ns: begin_ns + 5, ..Done::begun("call", begin_ns) });
+        self.ledger
+            .entries
+            .push(LedgerEntry { return_ns: begin_ns + 5, ..LedgerEntry::begun("call", begin_ns) });
         result
     }
 
@@ -138,7 +140,11 @@ impl CallSequence {
         promises_of(&self.plan, std::slice::from_ref(&self.ledger), &[])
     }
 
-    fn judged(&self, directory: &Path, expected: Expected) -> Result<CutFindings, WorkloadError> {
+    fn judged(
+        &self,
+        directory: &Path,
+        expected: ExpectedMoment,
+    ) -> Result<CutFindings, WorkloadError> {
         judge::judge_files(&self.tree(), directory, &self.stream, expected)
     }
 
@@ -146,7 +152,7 @@ impl CallSequence {
     fn is_kept(&self) -> bool {
         let at_ns = self.ledger.entries.last().map_or(0, |done| done.return_ns);
         let tree = self.tree();
-        [Expected::AfterCut { at_ns }, Expected::AtTheEnd].into_iter().all(|expected| {
+        [ExpectedMoment::AfterCut { at_ns }, ExpectedMoment::AtTheEnd].into_iter().all(|expected| {
             let found = judge::judge_files(&tree, self.folder.path(), &self.stream, expected);
             let is_kept = found.as_ref().is_ok_and(|found| found.outcome == CutOutcome::Kept);
             if !is_kept {
@@ -174,10 +180,10 @@ fn a_sync_of_a_nameless_file_promises_no_name_of_its_directory() {
         open(ROOT, libc::O_TMPFILE | libc::O_RDWR, 0),
         open(0, libc::O_CREAT | libc::O_WRONLY, 1),
         write(0, 4096),
-        slot_call(system_calls::SYS_fsync, 0),
+        handle_call(system_calls::SYS_fsync, 0),
     ]);
     let empty = tempfile::tempdir().unwrap();
-    let found = made.judged(empty.path(), Expected::AfterCut { at_ns: 1000 }).unwrap();
+    let found = made.judged(empty.path(), ExpectedMoment::AfterCut { at_ns: 1000 }).unwrap();
     assert_eq!((found.outcome, found.lost), (CutOutcome::Kept, 0));
 }
 
@@ -186,14 +192,14 @@ fn a_nameless_file_that_was_given_a_name_is_promised_by_its_own_sync_and_its_dir
     let made = run_calls(&[
         open(ROOT, libc::O_TMPFILE | libc::O_RDWR, 0),
         write(0, 4096),
-        slot_call(system_calls::SYS_fsync, 0),
+        handle_call(system_calls::SYS_fsync, 0),
         link_nameless(0, 1),
         open(ROOT, libc::O_RDONLY | libc::O_DIRECTORY, 1),
-        slot_call(system_calls::SYS_fsync, 1),
+        handle_call(system_calls::SYS_fsync, 1),
     ]);
     let other = tempfile::tempdir().unwrap();
     let judged = |at_ns| {
-        let found = made.judged(other.path(), Expected::AfterCut { at_ns });
+        let found = made.judged(other.path(), ExpectedMoment::AfterCut { at_ns });
         found.map(|it| (it.outcome, it.lost)).unwrap()
     };
     assert_eq!(judged(54), (CutOutcome::Kept, 0));
@@ -216,7 +222,7 @@ fn a_directory_changes_places_with_a_file() {
 
 /// A file of 20,000 bytes, which was synced.
 fn whole() -> Vec<CallPlan> {
-    let sync = slot_call(system_calls::SYS_fsync, 0);
+    let sync = handle_call(system_calls::SYS_fsync, 0);
     vec![open(0, libc::O_CREAT | libc::O_RDWR, 0), write(0, 20_000), sync]
 }
 
@@ -229,14 +235,15 @@ fn each_mode_of_fallocate_leaves_size_and_contents_as_the_manual_says() {
         (keep, 10_000, 20_000, 20_000),
         (keep | libc::FALLOC_FL_PUNCH_HOLE, 1_000, 50_000, 20_000),
     ] {
-        let more = [fallocate(0, mode, offset, bytes), slot_call(system_calls::SYS_fsync, 0)];
+        let more = [fallocate(0, mode, offset, bytes), handle_call(system_calls::SYS_fsync, 0)];
         let made = run_calls(&[whole(), more.to_vec()].concat());
         let path = made.folder.path().join("a");
         assert_eq!(std::fs::metadata(&path).unwrap().len(), size, "{mode}");
         if mode & libc::FALLOC_FL_PUNCH_HOLE != 0 {
             // What was there before is not what was promised.
             std::fs::write(&path, &made.stream[4096..24_096]).unwrap();
-            let found = made.judged(made.folder.path(), Expected::AfterCut { at_ns: 45 }).unwrap();
+            let found =
+                made.judged(made.folder.path(), ExpectedMoment::AfterCut { at_ns: 45 }).unwrap();
             assert_eq!(found.outcome, CutOutcome::Lost);
         }
     }
@@ -255,8 +262,8 @@ fn each_mode_of_fallocate_leaves_size_and_contents_as_the_manual_says() {
 }
 
 /// As one call on an F2FS: the kernel here has none, so that what it does is played.
-fn request(slot: Slot, request: i64) -> CallPlan {
-    call(system_calls::SYS_ioctl, &[CallArgument::Slot(slot), number(request), number(0)])
+fn request(handle: FileHandle, request: i64) -> CallPlan {
+    call(system_calls::SYS_ioctl, &[CallArgument::Handle(handle), number(request), number(0)])
 }
 
 /// Return the calls that `whole` makes, and others that are said to have succeeded, as they are
@@ -280,7 +287,7 @@ fn the_request_that_commits_an_atomic_write_of_f2fs_promises_nothing() {
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 24_096);
     assert!(made.is_kept());
     std::fs::File::options().write(true).open(&path).unwrap().set_len(20_000).unwrap();
-    let found = made.judged(made.folder.path(), Expected::AfterCut { at_ns: 1000 }).unwrap();
+    let found = made.judged(made.folder.path(), ExpectedMoment::AfterCut { at_ns: 1000 }).unwrap();
     assert_eq!(found.outcome, CutOutcome::Kept);
     assert_eq!(made.tree().promise_times_ns(), [25]);
 }
@@ -303,14 +310,14 @@ fn drawn_calls() -> impl Strategy<Value = Vec<DrawnCall>> {
     prop::collection::vec(one, 1..40)
 }
 
-/// The calls, of which many fail; each descriptor has a slot of its own.
+/// The calls, of which many fail; each descriptor has a handle of its own.
 fn calls_of(drawn: &[DrawnCall]) -> Vec<CallPlan> {
     let (mut opened, mut mapped) = (0, 0);
     let mut all = Vec::new();
-    for &(kind, slot, (name, other), offset, bytes, flags) in drawn {
-        let slot = slot % opened.max(1);
+    for &(kind, handle, (name, other), offset, bytes, flags) in drawn {
+        let handle = handle % opened.max(1);
         let of = |number, arguments: &[CallArgument]| {
-            call(number, &[&[CallArgument::Slot(slot)], arguments].concat())
+            call(number, &[&[CallArgument::Handle(handle)], arguments].concat())
         };
         let path = [CallArgument::Path(name), CallArgument::Path(other)];
         let from = [CallArgument::From(bytes), number(bytes)];
@@ -329,7 +336,7 @@ fn calls_of(drawn: &[DrawnCall]) -> Vec<CallPlan> {
                 opened += 1;
                 open(name, choice(&kind), opened - 1)
             }
-            3 | 4 => write(slot, bytes),
+            3 | 4 => write(handle, bytes),
             5 => of(system_calls::SYS_pwrite64, &[&from[..], &[number(offset)]].concat()),
             6 => {
                 let flags = number(choice(&[0, libc::RWF_DSYNC, libc::RWF_APPEND]));
@@ -358,11 +365,11 @@ fn calls_of(drawn: &[DrawnCall]) -> Vec<CallPlan> {
                     libc::FALLOC_FL_INSERT_RANGE,
                 ]);
                 let page = |bytes: u32| bytes / 4096 * 4096;
-                fallocate(slot, mode, page(offset), page(bytes) + 4096)
+                fallocate(handle, mode, page(offset), page(bytes) + 4096)
             }
             14 => call(system_calls::SYS_rename, &path),
             15 => call(system_calls::SYS_link, &path),
-            16 => link_nameless(slot, name),
+            16 => link_nameless(handle, name),
             17 => call(system_calls::SYS_unlink, &path[..1]),
             18 => call(system_calls::SYS_mkdir, &[path[0], number(0o700)]),
             19 => {
@@ -372,12 +379,12 @@ fn calls_of(drawn: &[DrawnCall]) -> Vec<CallPlan> {
                 call(system_calls::SYS_renameat2, &arguments)
             }
             20 => {
-                let from = CallArgument::Slot(flags % opened);
+                let from = CallArgument::Handle(flags % opened);
                 of(system_calls::SYS_sendfile, &[from, number(0), number(bytes)])
             }
             21 => {
                 let offset = CallArgument::Offset(offset.into());
-                let to = CallArgument::Slot(flags % opened);
+                let to = CallArgument::Handle(flags % opened);
                 let arguments = [number(0), to, offset, number(bytes), number(0)];
                 of(system_calls::SYS_copy_file_range, &arguments)
             }
@@ -387,7 +394,8 @@ fn calls_of(drawn: &[DrawnCall]) -> Vec<CallPlan> {
                 let at = CallArgument::Number((offset / 4096 * 4096).into());
                 let length = CallArgument::Number(MAPPED_BYTES as i64);
                 let shared = number(libc::MAP_SHARED);
-                let arguments = [number(0), length, access, shared, CallArgument::Slot(slot), at];
+                let arguments =
+                    [number(0), length, access, shared, CallArgument::Handle(handle), at];
                 let effect = CallEffect::Maps(mapped - 1, MAPPED_BYTES);
                 CallPlan { effect, ..call(system_calls::SYS_mmap, &arguments) }
             }

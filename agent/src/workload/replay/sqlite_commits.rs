@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::plan::{
-    Action, CallArgument, CallEffect, Name, PlannedStep, RecordedEnd, ReplayPlan, Slot,
+    Action, CallArgument, CallEffect, FileHandle, Name, PlannedStep, RecordedEnd, ReplayPlan,
 };
 use crate::commits::call::{Caller, Deed, FileCall};
 use crate::commits::finder::find;
@@ -68,24 +68,25 @@ fn path(plan: &ReplayPlan, name: Name) -> String {
     format!("/{}", OsStr::from_bytes(&plan.names[name as usize]).to_string_lossy())
 }
 
-/// The path that each slot was opened by, and the flags.
-struct OpenedFiles(BTreeMap<Slot, (Name, i32)>);
+/// The path that each handle was opened by, and the flags.
+struct OpenedFiles(BTreeMap<FileHandle, (Name, i32)>);
 
 impl OpenedFiles {
     fn find(plan: &ReplayPlan) -> Self {
-        let mut files: BTreeMap<Slot, (Name, i32)> =
-            plan.open_before.iter().map(|open| (open.slot, (open.name, open.flags))).collect();
-        // Of each slot that is a copy: of which.
-        let mut copies: BTreeMap<Slot, Slot> = BTreeMap::new();
+        let mut files: BTreeMap<FileHandle, (Name, i32)> =
+            plan.open_before.iter().map(|open| (open.handle, (open.name, open.flags))).collect();
+        // Of each handle that is a copy: of which.
+        let mut copies: BTreeMap<FileHandle, FileHandle> = BTreeMap::new();
         for step in plan.lanes.iter().flat_map(|lane| &lane.steps) {
             match &step.action {
-                Action::Call { arguments, effect: CallEffect::Opens(slot), .. } => {
+                Action::Call { arguments, effect: CallEffect::Opens(handle), .. } => {
                     match **arguments {
                         [_, CallArgument::Path(name), CallArgument::Number(flags), ..] => {
-                            files.insert(*slot, (name, flags as i32));
+                            files.insert(*handle, (name, flags as i32));
                         }
-                        [CallArgument::Slot(from), ..] | [_, CallArgument::SlotPath(from), ..] => {
-                            copies.insert(*slot, from);
+                        [CallArgument::Handle(from), ..]
+                        | [_, CallArgument::HandlePath(from), ..] => {
+                            copies.insert(*handle, from);
                         }
                         _ => {}
                     }
@@ -96,10 +97,10 @@ impl OpenedFiles {
                 _ => {}
             }
         }
-        // A copy has a higher number than what it is of: slots are numbered as they are opened.
-        for (slot, from) in copies {
+        // A copy has a higher number than what it is of: handles are numbered as they are opened.
+        for (handle, from) in copies {
             if let Some(file) = files.get(&from).copied() {
-                files.insert(slot, file);
+                files.insert(handle, file);
             }
         }
         Self(files)
@@ -108,15 +109,15 @@ impl OpenedFiles {
     /// Return the deed of a step and its file; None where it is nothing to the finder.
     fn deed(&self, plan: &ReplayPlan, step: &PlannedStep) -> Option<(Option<FileKey>, Deed)> {
         let Action::Call { number, arguments, effect } = &step.action else { return None };
-        let slot = arguments.iter().find_map(|argument| match argument {
-            CallArgument::Slot(slot) => Some(*slot),
+        let handle = arguments.iter().find_map(|argument| match argument {
+            CallArgument::Handle(handle) => Some(*handle),
             _ => None,
         });
         let name = arguments.iter().find_map(|argument| match argument {
             CallArgument::Path(name) => Some(*name),
             _ => None,
         });
-        let opened = slot.and_then(|slot| self.0.get(&slot).copied());
+        let opened = handle.and_then(|handle| self.0.get(&handle).copied());
         let file = opened.map(|(name, _)| life(name));
         let value = |place: usize| match arguments.get(place) {
             Some(CallArgument::Number(number)) => number.cast_unsigned(),
@@ -221,13 +222,13 @@ mod tests {
 
     use super::*;
     use crate::system_calls;
-    use crate::workload::ledger::Done;
+    use crate::workload::ledger::LedgerEntry;
     use crate::workload::replay::plan::{Lane, PlanFacts, RecordLock};
 
     const NAMES: [&str; 5] = ["a.db", "a.db-journal", "a.db-wal", "a.db-shm", "note"];
     const PENDING: i64 = 0x4000_0000;
 
-    /// Steps one after another, 10 ns each; every name is open, by the slot of its number.
+    /// Steps one after another, 10 ns each; every name is open, by the handle of its number.
     struct Steps(Vec<PlannedStep>, Vec<RecordLock>);
 
     impl Steps {
@@ -263,18 +264,18 @@ mod tests {
             });
         }
 
-        fn write(&mut self, slot: Slot, offset: i64, bytes: u32) -> &mut Self {
+        fn write(&mut self, handle: FileHandle, offset: i64, bytes: u32) -> &mut Self {
             let number = |it: i64| CallArgument::Number(it);
             let from = CallArgument::From(bytes);
             let arguments =
-                vec![CallArgument::Slot(slot), from, number(bytes.into()), number(offset)];
+                vec![CallArgument::Handle(handle), from, number(bytes.into()), number(offset)];
             let ended = RecordedEnd::With(bytes.into());
             self.add("pwrite64", system_calls::SYS_pwrite64, arguments, CallEffect::Nothing, ended);
             self
         }
 
-        fn sync(&mut self, slot: Slot) -> &mut Self {
-            let arguments = vec![CallArgument::Slot(slot)];
+        fn sync(&mut self, handle: FileHandle) -> &mut Self {
+            let arguments = vec![CallArgument::Handle(handle)];
             let ended = RecordedEnd::With(0);
             self.add(
                 "fdatasync",
@@ -286,20 +287,20 @@ mod tests {
             self
         }
 
-        fn lock(&mut self, slot: Slot, kind: i32, start: i64, length: i64) -> &mut Self {
+        fn lock(&mut self, handle: FileHandle, kind: i32, start: i64, length: i64) -> &mut Self {
             self.1.push(RecordLock { kind: kind as i16, whence: 0, start, length });
             let lock = CallArgument::Lock(self.1.len() as u32 - 1);
             let command = CallArgument::Number(libc::F_SETLK.into());
-            let arguments = vec![CallArgument::Slot(slot), command, lock];
+            let arguments = vec![CallArgument::Handle(handle), command, lock];
             let ended = RecordedEnd::With(0);
             self.add("fcntl", system_calls::SYS_fcntl, arguments, CallEffect::Nothing, ended);
             self
         }
 
         fn transactions(self) -> FoundTransactions {
-            let done = |number: i64| Done {
+            let done = |number: i64| LedgerEntry {
                 return_ns: number * 10 + 9,
-                ..Done::begun("call", number * 10)
+                ..LedgerEntry::begun("call", number * 10)
             };
             let entries = (0..self.0.len() as i64).map(done).collect();
             let ledger = Ledger { tid: 8, entries, warmup: 0 };

@@ -18,8 +18,8 @@ use rustix::fs::{Mode, OFlags, SeekFrom};
 
 use super::memory::{CHUNK_BYTES, KeptContents, Memory};
 use super::plan::{
-    Action, CallArgument, CallEffect, FileBefore, Name, PlanText, PlannedStep, RecordedEnd,
-    ReplayPlan, Slot,
+    Action, CallArgument, CallEffect, FileBefore, FileHandle, Name, PlanText, PlannedStep,
+    RecordedEnd, ReplayPlan,
 };
 use crate::system_calls;
 use crate::workload::draw::generator;
@@ -29,7 +29,7 @@ use crate::workload::error::{WorkloadError, failed};
 const LOCK_TRIES: u32 = 10_000;
 const LOCK_REST: Duration = Duration::from_millis(1);
 
-type OpenSlot = RwLock<Option<OwnedFd>>;
+type HandleFile = RwLock<Option<OwnedFd>>;
 
 /// The things that the steps of all threads work on.
 pub struct ReplayStage {
@@ -41,7 +41,7 @@ pub struct ReplayStage {
     pub kept: KeptContents,
     /// Open files; none where one was closed, or not opened yet. A call holds it open while it
     /// runs: its number must not become another file's.
-    pub slots: Vec<OpenSlot>,
+    pub handles: Vec<HandleFile>,
     /// Address and length.
     pub mappings: Vec<Mutex<Option<(usize, u64)>>>,
 }
@@ -57,20 +57,20 @@ impl ReplayStage {
                 let results = pairs.iter().map(|(from, to)| self.copy(*from, *to));
                 results.min().unwrap_or(0)
             }
-            Action::Release(slots, mappings) => {
-                slots.iter().for_each(|slot| drop(self.write(*slot).take()));
+            Action::Release(handles, mappings) => {
+                handles.iter().for_each(|handle| drop(self.write(*handle).take()));
                 mappings.iter().for_each(|mapping| self.unmap(*mapping));
                 0
             }
         }
     }
 
-    fn read(&self, slot: Slot) -> RwLockReadGuard<'_, Option<OwnedFd>> {
-        self.slots[slot as usize].read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self, handle: FileHandle) -> RwLockReadGuard<'_, Option<OwnedFd>> {
+        self.handles[handle as usize].read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, slot: Slot) -> RwLockWriteGuard<'_, Option<OwnedFd>> {
-        self.slots[slot as usize].write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self, handle: FileHandle) -> RwLockWriteGuard<'_, Option<OwnedFd>> {
+        self.handles[handle as usize].write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn call(
@@ -81,8 +81,8 @@ impl ReplayStage {
         step: &PlannedStep,
         memory: &mut Memory,
     ) -> i64 {
-        if let CallEffect::Closes(slot) = effect {
-            let Some(file) = self.write(slot).take() else { return -i64::from(libc::EBADF) };
+        if let CallEffect::Closes(handle) = effect {
+            let Some(file) = self.write(handle).take() else { return -i64::from(libc::EBADF) };
             return system_call(number, [file.into_raw_fd().into(), 0, 0, 0, 0, 0]);
         }
         if let CallEffect::Dirties(mapping, offset, bytes) = effect
@@ -96,8 +96,8 @@ impl ReplayStage {
         for (number, argument) in numbers.iter_mut().zip(arguments) {
             *number = match *argument {
                 CallArgument::Number(number) => number,
-                CallArgument::Slot(slot) => held.descriptor(self, slot).into(),
-                CallArgument::SlotPath(slot) => memory.path_of(held.descriptor(self, slot)),
+                CallArgument::Handle(handle) => held.descriptor(self, handle).into(),
+                CallArgument::HandlePath(handle) => memory.path_of(held.descriptor(self, handle)),
                 CallArgument::Root => self.root.as_raw_fd().into(),
                 CallArgument::Path(name) => self.paths[name as usize].as_ptr() as i64,
                 CallArgument::Text(text) | CallArgument::Target(text) => {
@@ -134,7 +134,7 @@ impl ReplayStage {
 
     fn take_effect(&self, effect: CallEffect, result: i64) {
         match effect {
-            CallEffect::Opens(slot) => *self.write(slot) = opened(result),
+            CallEffect::Opens(handle) => *self.write(handle) = opened(result),
             CallEffect::Tries => drop(opened(result)),
             CallEffect::Maps(mapping, bytes) if result > 0 => {
                 *self.mapping(mapping) = Some((result as usize, bytes));
@@ -169,7 +169,7 @@ impl ReplayStage {
     }
 
     /// A process begins with a copy of another's descriptor, where that is open.
-    fn copy(&self, from: Slot, to: Slot) -> i64 {
+    fn copy(&self, from: FileHandle, to: FileHandle) -> i64 {
         let result = match &*self.read(from) {
             Some(file) => {
                 let command = i64::from(libc::F_DUPFD_CLOEXEC);
@@ -191,15 +191,15 @@ impl Drop for ReplayStage {
 
 /// The files that a call holds open while it runs.
 #[derive(Default)]
-struct FilesInUse<'a>(Vec<(Slot, RwLockReadGuard<'a, Option<OwnedFd>>)>);
+struct FilesInUse<'a>(Vec<(FileHandle, RwLockReadGuard<'a, Option<OwnedFd>>)>);
 
 impl<'a> FilesInUse<'a> {
-    /// The number of a slot's file; -1 where it is not open, of which the kernel says EBADF.
-    fn descriptor(&mut self, stage: &'a ReplayStage, slot: Slot) -> RawFd {
-        if self.0.iter().all(|(held, _)| *held != slot) {
-            self.0.push((slot, stage.read(slot)));
+    /// The number of a handle's file; -1 where it is not open, of which the kernel says EBADF.
+    fn descriptor(&mut self, stage: &'a ReplayStage, handle: FileHandle) -> RawFd {
+        if self.0.iter().all(|(held, _)| *held != handle) {
+            self.0.push((handle, stage.read(handle)));
         }
-        let found = self.0.iter().find(|(held, _)| *held == slot);
+        let found = self.0.iter().find(|(held, _)| *held == handle);
         found.and_then(|(_, file)| file.as_ref()).map_or(-1, AsRawFd::as_raw_fd)
     }
 }
@@ -291,12 +291,12 @@ pub fn make(
         texts: plan.texts.iter().map(|text| c_string(&text_of(directory, text))).collect(),
         locks: plan.locks.iter().map(lock_of).collect(),
         kept,
-        slots: (0..plan.slots).map(|_| RwLock::new(None)).collect(),
+        handles: (0..plan.handles).map(|_| RwLock::new(None)).collect(),
         mappings: (0..plan.mappings).map(|_| Mutex::new(None)).collect(),
     };
     for open in &plan.open_before {
         match open_file(&path(open.name), open.flags, open.position) {
-            Ok(file) => *stage.slots[open.slot as usize].write().expect("is ours") = Some(file),
+            Ok(file) => *stage.handles[open.handle as usize].write().expect("is ours") = Some(file),
             Err(error) if is_of_the_path(&error) => not_made += 1,
             Err(error) => return Err(failed("open", &path(open.name))(error)),
         }

@@ -178,7 +178,7 @@ impl SqlConnection<'_> {
     /// Runs a statement, and says in `effect` what it does; what goes wrong is SQLite's own error.
     ///
     /// # Errors
-    /// Of SQLite.
+    /// If SQLite fails.
     pub fn execute(
         &self,
         statement: &SqlStatement,

@@ -192,7 +192,7 @@ impl SqlScripts {
 }
 
 /// Gives each database as many free pages, and its log as many pages, as its transactions may need.
-/// What they do only the scripts say: who needs more is told so when the files have grown.
+/// Only the scripts say what they do: who needs more is told so when the files have grown.
 fn allocate_all(
     workers: &[SqlWorker],
     fields: &SqlFields,
@@ -320,8 +320,8 @@ impl Workload for SqlScripts {
         threads::run_noting(&mut self.workers, plan, &mut observer, &mut self.ledgers)
     }
 
-    /// PRAGMAs read back, what the agent itself chose, SQLite's version and build, and the scripts.
-    /// Of the first connection; the others have the same.
+    /// PRAGMAs read back, what the agent itself chose, SQLite's version and build, and the scripts;
+    /// those of the first connection, as the others have the same.
     fn configuration(&self) -> Result<Value, WorkloadError> {
         let mut configuration = self.fields.options.configuration(&self.workers[0].databases)?;
         let script = |worker: &SqlWorker| {

@@ -16,7 +16,7 @@ use crate::sqlite::{sync_call, vfs};
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::fault::{FailedTransaction, FaultNotes};
-use crate::workload::ledger::{Done, READ_ONLY, ROLLBACK};
+use crate::workload::ledger::{LedgerEntry, READ_ONLY, ROLLBACK};
 use crate::workload::regime::{Checkpoints, RegimeFields, Reopenings, count, noted};
 use crate::workload::threads::task::Task;
 use rusqlite::TransactionState;
@@ -238,7 +238,7 @@ impl<'a> ScriptPlay<'a> {
         error: WorkloadError,
         statements: usize,
         begin_ns: i64,
-    ) -> Result<Done, WorkloadError> {
+    ) -> Result<LedgerEntry, WorkloadError> {
         let commit_ns = now_ns();
         // Without an open transaction a statement is one of its own.
         let may_be_there = match self.next_role() {
@@ -255,7 +255,7 @@ impl<'a> ScriptPlay<'a> {
         self.leave_out()?;
         self.last_ns = now_ns();
         let return_ns = self.last_ns;
-        Ok(Done { commit_ns, return_ns, ..Done::begun(ROLLBACK, begin_ns) })
+        Ok(LedgerEntry { commit_ns, return_ns, ..LedgerEntry::begun(ROLLBACK, begin_ns) })
     }
 
     /// Leaves out what is left of the script's transaction.
@@ -380,7 +380,7 @@ impl Task for ScriptPlay<'_> {
         self.order.turns.rouse();
     }
 
-    fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+    fn perform(&mut self, _: i64) -> Result<LedgerEntry, WorkloadError> {
         if let Some(error) = self.undrawn.take() {
             return Err(error);
         }
@@ -421,7 +421,7 @@ impl Task for ScriptPlay<'_> {
         }
         self.autocheckpoint = self.databases.take_autocheckpoint();
         let inside = self.autocheckpoint.as_ref();
-        let done = Done {
+        let done = LedgerEntry {
             verb,
             databases: count(databases),
             sync_calls: sync_call::count() - sync_calls - inside.map_or(0, |it| it.sync_calls),
@@ -439,7 +439,7 @@ impl Task for ScriptPlay<'_> {
         self.next < self.planned.len() || self.reach == Reach::Within
     }
 
-    fn take_autocheckpoint(&mut self) -> Option<Done> {
+    fn take_autocheckpoint(&mut self) -> Option<LedgerEntry> {
         self.autocheckpoint.take().map(noted)
     }
 
@@ -450,7 +450,7 @@ impl Task for ScriptPlay<'_> {
     }
 
     /// Opens the connection again where a burst ends, which makes its checkpoint too.
-    fn checkpoint(&mut self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
+    fn checkpoint(&mut self, at_end: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
         if self.is_reopening_due(at_end) {
             self.in_burst = 0;
             let (file, kept) = (self.file, self.fields.kept);

@@ -14,7 +14,7 @@ use crate::workload::error::{WorkloadError, failed};
 use crate::workload::fault::FaultLeft;
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{
-    Cut, CutFindings, CutOutcome, DatabaseStates, FaultFindings, Progress, judge_databases,
+    CutFindings, CutMoment, CutOutcome, DatabaseStates, FaultFindings, Progress, judge_databases,
 };
 
 /// The closed databases.
@@ -75,7 +75,7 @@ impl Remains for SqlRemains {
         ))
     }
 
-    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+    fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError> {
         self.fault.make_room()?;
         self.judge_at(cut.at_ns)
     }
@@ -364,7 +364,7 @@ mod remains_tests {
         }
 
         fn judge(&self, at_ns: i64) -> CutFindings {
-            self.remains.judge(&Cut { transactions: &[], at_ns }).unwrap()
+            self.remains.judge(&CutMoment { transactions: &[], at_ns }).unwrap()
         }
     }
 

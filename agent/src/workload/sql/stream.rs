@@ -151,8 +151,8 @@ impl SqlStream {
                         }
                     }
                 }
-                SqlStep::Let { slot, value } => {
-                    self.draw.variables[*slot] = self.draw.value(value)?;
+                SqlStep::Let { variable, value } => {
+                    self.draw.variables[*variable] = self.draw.value(value)?;
                 }
             }
         }
@@ -368,7 +368,7 @@ impl ValueDraw {
                 let keys = self.keys.count(*name)?;
                 Value::Integer(self.keys.nth(*name, keys - 1 - self_similar(random, keys)))
             }
-            Expression::Variable(slot) => self.variables[*slot].clone(),
+            Expression::Variable(variable) => self.variables[*variable].clone(),
         })
     }
 

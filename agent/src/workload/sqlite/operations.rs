@@ -213,7 +213,7 @@ fn add(hasher: &mut Sha256, operation: &RowOperation) {
 /// Gives every row that a thread's databases start with, table by table.
 ///
 /// # Errors
-/// Of `take`, which gets each row.
+/// If `take`, which gets each row, fails.
 pub fn initial_rows<E>(
     settings: &SqliteSettings,
     seed: u64,

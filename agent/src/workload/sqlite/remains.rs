@@ -20,7 +20,7 @@ use crate::workload::error::WorkloadError;
 use crate::workload::fault::{FailedTransaction, FaultLeft};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{
-    Cut, CutFindings, CutOutcome, DatabaseStates, FaultFindings, Progress, judge_databases,
+    CutFindings, CutMoment, CutOutcome, DatabaseStates, FaultFindings, Progress, judge_databases,
 };
 
 /// The closed databases of a connection, or of all that shared them.
@@ -133,7 +133,7 @@ impl Remains for SqliteRemains {
         Ok(())
     }
 
-    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
+    fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError> {
         self.fault.make_room()?;
         let of_one = |left: &DatabasesLeft| {
             let progress = Progress::from_sharers(left.times.iter().copied(), cut.at_ns);
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use crate::tables::rows::Transaction;
     use crate::workload::kind::{ClosedWorkload, Remains, Workload, WorkloadRequest};
-    use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
+    use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome};
     use crate::workload::sqlite::Sqlite;
     use crate::workload::sqlite::settings::Sharing;
     use crate::workload::sqlite::settings::tests::settings;
@@ -262,7 +262,7 @@ mod tests {
 
         /// Return the verdict if the power had been cut then.
         fn judge(&self, at_ns: i64) -> Result<CutFindings, WorkloadError> {
-            self.remains.judge(&Cut { transactions: &self.transactions, at_ns })
+            self.remains.judge(&CutMoment { transactions: &self.transactions, at_ns })
         }
 
         fn change(&self, sql: &str) {
@@ -332,7 +332,7 @@ mod tests {
         let there = case.handed_remains(5, ran.remains.handed().unwrap()).unwrap();
         let middle_ns = ran.transactions[ran.transactions.len() / 2].begin_ns;
         for at_ns in [i64::MAX, middle_ns] {
-            let cut = Cut { transactions: &[], at_ns };
+            let cut = CutMoment { transactions: &[], at_ns };
             assert_eq!(there.judge(&cut).unwrap(), ran.judge(at_ns).unwrap(), "{at_ns}");
         }
         assert!(case.handed_remains(5, json!({})).is_err());
@@ -349,7 +349,7 @@ mod tests {
         handed[0]["times"].as_array_mut().unwrap().remove(place);
         handed[0]["failed"] = json!({ place.to_string(): it });
         let there = case.handed_remains(5, handed).unwrap();
-        there.judge(&Cut { transactions: &[], at_ns: i64::MAX }).unwrap().outcome
+        there.judge(&CutMoment { transactions: &[], at_ns: i64::MAX }).unwrap().outcome
     }
 
     #[test]

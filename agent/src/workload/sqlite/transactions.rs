@@ -17,7 +17,7 @@ use crate::sqlite::{sync_call, vfs};
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::fault::FaultNotes;
-use crate::workload::ledger::{Done, ROLLBACK};
+use crate::workload::ledger::{LedgerEntry, ROLLBACK};
 use crate::workload::regime::{Checkpoints, Reopenings, count, noted};
 use crate::workload::threads::task::Task;
 
@@ -139,7 +139,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Closes and opens the connection.
-    fn reopen(&mut self) -> Result<Done, WorkloadError> {
+    fn reopen(&mut self) -> Result<LedgerEntry, WorkloadError> {
         let statements = &self.statements;
         self.in_burst = 0;
         self.reopenings.reopen(self.databases, |databases| Ok(statements.prepare(databases)?))
@@ -170,7 +170,7 @@ impl Runner<'_> {
 }
 
 impl Task for Runner<'_> {
-    fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+    fn perform(&mut self, _: i64) -> Result<LedgerEntry, WorkloadError> {
         self.operations.draw(&mut self.planned)?;
         let databases = self.databases.all();
         if self.case.second_name == Switch::On {
@@ -193,7 +193,7 @@ impl Task for Runner<'_> {
         *self.batch_atomic_commits += vfs::commits() - batch_atomic_commits;
         self.autocheckpoint = self.databases.take_autocheckpoint();
         let inside = self.autocheckpoint.as_ref();
-        Ok(Done {
+        Ok(LedgerEntry {
             verb,
             databases: count(databases.len()),
             sync_calls: sync_call::count() - sync_calls - inside.map_or(0, |it| it.sync_calls),
@@ -211,7 +211,7 @@ impl Task for Runner<'_> {
         }
     }
 
-    fn take_autocheckpoint(&mut self) -> Option<Done> {
+    fn take_autocheckpoint(&mut self) -> Option<LedgerEntry> {
         self.autocheckpoint.take().map(noted)
     }
 
@@ -221,7 +221,7 @@ impl Task for Runner<'_> {
     }
 
     /// Opens the connection again where a burst ends, which makes its checkpoint too.
-    fn checkpoint(&mut self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
+    fn checkpoint(&mut self, at_end: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
         if self.case.regime.is_reopening_due(self.in_burst, at_end) {
             return self.reopen().map(Some);
         }

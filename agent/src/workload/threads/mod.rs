@@ -328,14 +328,14 @@ fn conduct_part(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::ledger::Done;
+    use crate::workload::ledger::LedgerEntry;
     use crate::workload::threads::noted_phases::NotedPhases;
 
     /// Has a checkpoint due at its end, in which it panics.
     struct Fails;
 
     impl Task for Fails {
-        fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+        fn perform(&mut self, _: i64) -> Result<LedgerEntry, WorkloadError> {
             unreachable!("there is nothing to do")
         }
 
@@ -343,7 +343,7 @@ mod tests {
             at_end
         }
 
-        fn checkpoint(&mut self, _: bool) -> Result<Option<Done>, WorkloadError> {
+        fn checkpoint(&mut self, _: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
             panic!("as a thread does that has a fault");
         }
     }
@@ -364,23 +364,23 @@ mod tests {
     }
 
     impl Task for Waits {
-        fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+        fn perform(&mut self, _: i64) -> Result<LedgerEntry, WorkloadError> {
             if let Some(told) = &self.told {
                 // So long only where nobody makes it.
                 told.recv_timeout(Duration::from_secs(60)).expect("the other made its checkpoint");
             }
             self.is_due = self.tell.is_some();
-            Ok(Done::begun("write", 0))
+            Ok(LedgerEntry::begun("write", 0))
         }
 
         fn is_checkpoint_due(&self, _: bool) -> bool {
             self.is_due
         }
 
-        fn checkpoint(&mut self, _: bool) -> Result<Option<Done>, WorkloadError> {
+        fn checkpoint(&mut self, _: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
             self.is_due = false;
             self.tell.iter().for_each(|tell| tell.send(()).unwrap());
-            Ok(Some(Done::begun(crate::workload::ledger::CHECKPOINT, 0)))
+            Ok(Some(LedgerEntry::begun(crate::workload::ledger::CHECKPOINT, 0)))
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
-use crate::workload::ledger::{Done, Ledger};
+use crate::workload::ledger::{Ledger, LedgerEntry};
 
 /// Describes what a thread does again and again.
 pub trait Task {
@@ -14,7 +14,7 @@ pub trait Task {
     ///
     /// # Errors
     /// If a step of it fails.
-    fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError>;
+    fn perform(&mut self, last_ns: i64) -> Result<LedgerEntry, WorkloadError>;
 
     /// Return whether more of what it did last is to come, which counts as one: a script's
     /// transaction that SQLite ended before the script does goes on as others.
@@ -39,7 +39,7 @@ pub trait Task {
     fn stop(&self) {}
 
     /// The checkpoint that SQLite made inside the operation just done, if any; given once.
-    fn take_autocheckpoint(&mut self) -> Option<Done> {
+    fn take_autocheckpoint(&mut self) -> Option<LedgerEntry> {
         None
     }
 
@@ -53,7 +53,7 @@ pub trait Task {
     ///
     /// # Errors
     /// If it fails, or is not whole.
-    fn checkpoint(&mut self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
+    fn checkpoint(&mut self, at_end: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
         let _ = at_end;
         Ok(None)
     }
@@ -61,7 +61,7 @@ pub trait Task {
 
 impl<T: Task> Task for &mut T {
     #[inline]
-    fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError> {
+    fn perform(&mut self, last_ns: i64) -> Result<LedgerEntry, WorkloadError> {
         (**self).perform(last_ns)
     }
     fn is_within(&self) -> bool {
@@ -79,13 +79,13 @@ impl<T: Task> Task for &mut T {
     fn stop(&self) {
         (**self).stop();
     }
-    fn take_autocheckpoint(&mut self) -> Option<Done> {
+    fn take_autocheckpoint(&mut self) -> Option<LedgerEntry> {
         (**self).take_autocheckpoint()
     }
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
         (**self).is_checkpoint_due(at_end)
     }
-    fn checkpoint(&mut self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
+    fn checkpoint(&mut self, at_end: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
         (**self).checkpoint(at_end)
     }
 }
@@ -254,7 +254,7 @@ impl<T: Task> Post<T> {
             let done = match self.task.perform(last_ns) {
                 Ok(done) => done,
                 Err(error) => {
-                    self.ledger.entries.push(Done::unreturned(last_ns));
+                    self.ledger.entries.push(LedgerEntry::unreturned(last_ns));
                     return Err(error);
                 }
             };

@@ -106,17 +106,17 @@ impl FileTask for Truncation {
     }
 
     fn close(self, _: u64) -> Box<dyn FilesOfThread> {
-        Box::new(Truncated { path: self.path, length_bytes: self.truncated_bytes })
+        Box::new(TruncatedFile { path: self.path, length_bytes: self.truncated_bytes })
     }
 }
 
 /// The state that must be left of it.
-struct Truncated {
+struct TruncatedFile {
     path: PathBuf,
     length_bytes: u64,
 }
 
-impl FilesOfThread for Truncated {
+impl FilesOfThread for TruncatedFile {
     fn check(&self) -> Result<(), WorkloadError> {
         let found = self.path.metadata().map_err(failed("stat", &self.path))?.len();
         if found == self.length_bytes {

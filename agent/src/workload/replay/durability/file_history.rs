@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::{CallTime, ChangeTime, Expected};
+use super::{CallTime, ChangeTime, ExpectedMoment};
 
 /// The period of what files are filled with before the first call.
 const FILL_BYTES: usize = 1 << 20;
@@ -198,7 +198,7 @@ impl FileHistory {
     }
 
     /// The smallest and the largest size that it may have.
-    fn sizes(&self, expected: Expected) -> (u64, u64) {
+    fn sizes(&self, expected: ExpectedMoment) -> (u64, u64) {
         let (mut least, mut most) = (self.first_bytes, self.first_bytes);
         for (time, change) in &self.changes {
             if !expected.has_begun(*time) {
@@ -225,7 +225,12 @@ impl FileHistory {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn look(&self, path: &Path, stream: &[u8], expected: Expected) -> io::Result<FileVerdict> {
+    pub fn look(
+        &self,
+        path: &Path,
+        stream: &[u8],
+        expected: ExpectedMoment,
+    ) -> io::Result<FileVerdict> {
         let found_bytes = std::fs::metadata(path)?.len();
         let (least, most) = self.sizes(expected);
         if found_bytes < least || found_bytes > most {
@@ -257,7 +262,7 @@ impl FileHistory {
         changes: &[usize],
         least: u64,
         stream: &[u8],
-        expected: Expected,
+        expected: ExpectedMoment,
     ) -> FileVerdict {
         let end = begin + page.len() as u64;
         let mut cuts: Vec<u64> = (begin..end).step_by(SECTOR_BYTES as usize).collect();
@@ -296,7 +301,7 @@ impl FileHistory {
     }
 
     /// Return the candidates for a place that changes cover whole or not at all.
-    fn candidates(&self, at_bytes: u64, changes: &[usize], expected: Expected) -> Candidates {
+    fn candidates(&self, at_bytes: u64, changes: &[usize], expected: ExpectedMoment) -> Candidates {
         let first = match at_bytes < self.first_bytes {
             true => WrittenBytes::Fill,
             false => WrittenBytes::Zeros,
@@ -352,7 +357,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         std::fs::write(&path, contents).unwrap();
-        file.look(&path, &stream(), Expected::AfterCut { at_ns }).unwrap()
+        file.look(&path, &stream(), ExpectedMoment::AfterCut { at_ns }).unwrap()
     }
 
     /// 6000 bytes at 10, synced at 20; 1000 of them again at 30, and as many more, synced at 40.

@@ -9,9 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::Expected;
+use super::ExpectedMoment;
 use super::file_history::FileVerdict;
-use super::names::{NameChange, NameTree, Node, NodeNumber, ROOT};
+use super::name_tree::{NameChange, NameTree, Node, NodeNumber, ROOT};
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::power_cut::{CutFindings, CutOutcome};
 
@@ -26,7 +26,7 @@ pub fn judge_files(
     tree: &NameTree,
     directory: &Path,
     stream: &[u8],
-    expected: Expected,
+    expected: ExpectedMoment,
 ) -> Result<CutFindings, WorkloadError> {
     let mut judge = TreeJudge { tree, stream, expected, lost: Vec::new(), found: BTreeMap::new() };
     judge.directory(ROOT, directory)?;
@@ -56,7 +56,7 @@ pub fn judge_files(
 fn last_begun(
     tree: &NameTree,
     (directory, name): &(NodeNumber, Vec<u8>),
-    expected: Expected,
+    expected: ExpectedMoment,
 ) -> Option<NameChange> {
     let Node::Directory(directory) = &tree.nodes[*directory] else { return None };
     let mut begun = directory.names.get(name)?.iter().filter(|it| expected.has_begun(it.time));
@@ -66,7 +66,7 @@ fn last_begun(
 struct TreeJudge<'a> {
     tree: &'a NameTree,
     stream: &'a [u8],
-    expected: Expected,
+    expected: ExpectedMoment,
     /// The names that are not as promised, and what of each.
     lost: Vec<String>,
     found: FoundNames,
@@ -174,7 +174,7 @@ impl TreeJudge<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::DirectoryHistory;
+    use super::super::name_tree::DirectoryHistory;
     use super::super::{CallTime, ChangeTime};
     use super::*;
     use crate::workload::replay::durability::file_history::FileHistory;
@@ -197,7 +197,7 @@ mod tests {
                 None => fs::write(path, "").unwrap(),
             }
         }
-        let found = judge_files(tree, folder.path(), &[], Expected::AfterCut { at_ns });
+        let found = judge_files(tree, folder.path(), &[], ExpectedMoment::AfterCut { at_ns });
         let found = found.unwrap_or_else(|error| {
             CutFindings::without_states(CutOutcome::Corrupt, error.to_string())
         });
@@ -237,7 +237,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a"), "").unwrap();
         fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
-        let found = judge_files(&tree, folder.path(), &[], Expected::AfterCut { at_ns: 35 });
+        let found = judge_files(&tree, folder.path(), &[], ExpectedMoment::AfterCut { at_ns: 35 });
         assert_eq!(found.unwrap().outcome, CutOutcome::Torn);
         tree.sync(ROOT, at(40));
         assert_eq!(judged(&tree, &["a"], 45), (CutOutcome::Lost, 2));
@@ -263,7 +263,7 @@ mod tests {
         let judged = |contents: &[u8], names: &[&str], at_ns| {
             let folder = tempfile::tempdir().unwrap();
             names.iter().for_each(|name| fs::write(folder.path().join(name), contents).unwrap());
-            let expected = Expected::AfterCut { at_ns };
+            let expected = ExpectedMoment::AfterCut { at_ns };
             judge_files(&tree, folder.path(), &stream, expected).map(|it| it.outcome).ok()
         };
         assert_eq!(judged(&stream[100..150], &["a"], 61), Some(CutOutcome::Kept));

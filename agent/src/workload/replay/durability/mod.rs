@@ -4,11 +4,11 @@
 //! when the sync began; the names in a directory that was synced. A rename is whole or not at all.
 //! What nobody synced may be there or not, in any part.
 //!
-//! file_history (with the bytes that calls wrote) -> names -> judge
+//! file_history (with the bytes that calls wrote) -> name_tree -> judge
 
 pub mod file_history;
 pub mod judge;
-pub mod names;
+pub mod name_tree;
 
 /// The time of what is never promised.
 pub const NEVER_NS: i64 = i64::MAX;
@@ -49,14 +49,14 @@ impl ChangeTime {
 
 /// The moment that is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedMoment {
     /// All that must be there if the power was cut at this moment.
     AfterCut { at_ns: i64 },
     /// All that was done.
     AtTheEnd,
 }
 
-impl Expected {
+impl ExpectedMoment {
     /// Return whether a change had begun.
     pub fn has_begun(self, change: ChangeTime) -> bool {
         match self {

@@ -4,14 +4,14 @@
 //! do more than work on files in the directory of the replay. Orders of arguments are those of
 //! x86_64.
 
-use super::before::add_text;
+use super::files_before::add_text;
 use super::names::{Place, ReplayNames, bytes_of};
 use super::order::Resource;
 use super::scene::{NOT_OPENED, NoStep, Scene, TOO_FAR, TOO_LONG};
 use crate::recorder::calls::{changes_names, descriptor_of_path, follows_links};
 use crate::system_calls;
 use crate::tables::recording::RecordedCall;
-use crate::workload::replay::plan::{CallArgument, CallEffect, PlanText, RecordedEnd, Slot};
+use crate::workload::replay::plan::{CallArgument, CallEffect, FileHandle, PlanText, RecordedEnd};
 
 /// Longest call whose bytes pass through memory of ours.
 const MOST_BYTES: i64 = 64 << 20;
@@ -111,11 +111,11 @@ impl CallDraft<'_> {
     }
 
     /// A descriptor of the row.
-    pub fn slot(&mut self, number: Option<i64>) -> Result<Slot, NoStep> {
-        let slot = self.scene.slot(self.row.thread_id, number)?;
-        self.scene.resources(slot, &mut self.resources);
-        self.arguments.push(CallArgument::Slot(slot));
-        Ok(slot)
+    pub fn handle(&mut self, number: Option<i64>) -> Result<FileHandle, NoStep> {
+        let handle = self.scene.handle(self.row.thread_id, number)?;
+        self.scene.resources(handle, &mut self.resources);
+        self.arguments.push(CallArgument::Handle(handle));
+        Ok(handle)
     }
 
     /// A path of the row. By /proc a program names a file that it has open, though it may have no
@@ -124,15 +124,15 @@ impl CallDraft<'_> {
         if let Some(number) = path.and_then(|path| descriptor_of_path(path, self.process))
             && follows_links(self.row)
         {
-            let slot = match self.scene.slot(self.row.thread_id, Some(number)) {
+            let handle = match self.scene.handle(self.row.thread_id, Some(number)) {
                 // It was not open when it was recorded, and is not now (proc_pid_fd(5)).
                 Err(why) if why == NOT_OPENED && self.row.error.as_deref() == Some("ENOENT") => {
                     return Err(NoStep::Carried);
                 }
-                slot => slot?,
+                handle => handle?,
             };
-            self.scene.resources(slot, &mut self.resources);
-            self.arguments.push(CallArgument::SlotPath(slot));
+            self.scene.resources(handle, &mut self.resources);
+            self.arguments.push(CallArgument::HandlePath(handle));
             return Ok(());
         }
         let name = self.scene.name(path_id)?;
@@ -155,7 +155,7 @@ impl CallDraft<'_> {
         if number == Some(libc::AT_FDCWD.into()) {
             return Err(NoStep::LeftOut("it is about the current directory itself"));
         }
-        self.slot(number)?;
+        self.handle(number)?;
         match path {
             Some(_) => self.text(PlanText::Plain(Vec::new())),
             None => self.number(0),
@@ -236,8 +236,8 @@ impl CallDraft<'_> {
     fn argument(&mut self, role: ArgumentRole) -> Result<(), NoStep> {
         let row = self.row;
         match role {
-            ArgumentRole::Descriptor => drop(self.slot(row.descriptor)?),
-            ArgumentRole::Descriptor2 => drop(self.slot(row.descriptor2)?),
+            ArgumentRole::Descriptor => drop(self.handle(row.descriptor)?),
+            ArgumentRole::Descriptor2 => drop(self.handle(row.descriptor2)?),
             ArgumentRole::Path => self.path(row.path_id, row.path.as_deref())?,
             ArgumentRole::Path2 => self.path(row.path2_id, row.path2.as_deref())?,
             ArgumentRole::At => self.at(row.directory, row.path_id, row.path.as_deref())?,

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use super::arguments::{self, CallDraft, PreparedCall, make_from_table};
 use super::names::{Place, ReplayNames};
 use super::order::{Resource, ResourceOrder, begins_and_ends, lanes, lives};
-use super::scene::{NoStep, Opened, RecordedThreads, Scene};
+use super::scene::{DescriptorTarget, NoStep, RecordedThreads, Scene};
 use super::special::{had_no_descriptor, special};
 use crate::tables::recording::{Content, RecordedCall, RecordedThread};
 use crate::workload::replay::plan::{
-    Action, CallArgument, CallEffect, KeptPiece, Lane, PlanText, PlannedStep, RecordedEnd,
-    ReplayPlan, Slot,
+    Action, CallArgument, CallEffect, FileHandle, KeptPiece, Lane, PlanText, PlannedStep,
+    RecordedEnd, ReplayPlan,
 };
 use crate::workload::threads::turns::Wait;
 
@@ -30,7 +30,7 @@ struct StepUnderWay {
     resources: Vec<Resource>,
     began: usize,
     /// The description that its result is, where that is a descriptor.
-    opened: Option<Opened>,
+    opened: Option<DescriptorTarget>,
 }
 
 /// A recording being read.
@@ -102,7 +102,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.plan.most_open = self.scene.most_open;
-        self.plan.slots = self.scene.slots();
+        self.plan.handles = self.scene.handles();
         self.plan.mappings = self.scene.mapped;
         self.plan.most_populated_bytes = self.scene.most_populated_bytes;
         true
@@ -157,19 +157,20 @@ impl<'a> Builder<'a> {
         if self.threads.shares_descriptors(child) {
             self.scene.tables.share(child, creator);
         } else {
-            let mut pairs: Vec<(Slot, Slot)> = Vec::new();
+            let mut pairs: Vec<(FileHandle, FileHandle)> = Vec::new();
             let mut tables = std::mem::take(&mut self.scene.tables);
             tables.copy(child, creator, |from| {
-                let to = self.scene.new_slot(self.scene.file_of(from));
+                let to = self.scene.new_handle(self.scene.file_of(from));
                 self.scene.note_open();
                 pairs.push((from, to));
                 to
             });
             self.scene.tables = tables;
             if !pairs.is_empty() {
-                let slots: Vec<Slot> = pairs.iter().flat_map(|(from, to)| [*from, *to]).collect();
+                let handles: Vec<FileHandle> =
+                    pairs.iter().flat_map(|(from, to)| [*from, *to]).collect();
                 let action = Action::Inherit(pairs.into_boxed_slice());
-                self.add_own(creator, now_ns, "inherit", action, &slots, &[]);
+                self.add_own(creator, now_ns, "inherit", action, &handles, &[]);
             }
         }
         if let Some(lane) = self.lanes.get(&creator) {
@@ -204,7 +205,7 @@ impl<'a> Builder<'a> {
         let why = if is_carried { NoStep::Carried } else { why };
         let counts = match why {
             NoStep::Elsewhere => {
-                under_way.opened = Some(Opened::Elsewhere);
+                under_way.opened = Some(DescriptorTarget::Elsewhere);
                 &mut self.plan.elsewhere
             }
             NoStep::Carried => &mut self.plan.carried,
@@ -218,9 +219,9 @@ impl<'a> Builder<'a> {
 
     fn add(&mut self, row: &RecordedCall, prepared: PreparedCall, under_way: &mut StepUnderWay) {
         let PreparedCall { name, number, arguments, effect, mut resources } = prepared;
-        if let CallEffect::Opens(slot) = effect {
-            under_way.opened = Some(Opened::File(slot));
-            resources.push(Resource::Slot(slot));
+        if let CallEffect::Opens(handle) = effect {
+            under_way.opened = Some(DescriptorTarget::File(handle));
+            resources.push(Resource::Handle(handle));
             self.scene.note_open();
         }
         let arguments = arguments.into_boxed_slice();
@@ -250,11 +251,11 @@ impl<'a> Builder<'a> {
         now_ns: i64,
         name: &'static str,
         action: Action,
-        slots: &[Slot],
+        handles: &[FileHandle],
         mappings: &[u32],
     ) {
         let mut resources: Vec<_> = mappings.iter().copied().map(Resource::Mapping).collect();
-        slots.iter().for_each(|slot| self.scene.resources(*slot, &mut resources));
+        handles.iter().for_each(|handle| self.scene.resources(*handle, &mut resources));
         let step = |due_ns, thread| PlannedStep {
             call: -1,
             thread,
@@ -301,20 +302,20 @@ impl<'a> Builder<'a> {
         let succeeded = row.result.is_some_and(|result| result >= 0);
         match (&*row.name, row.descriptor) {
             ("close", Some(number)) if row.error.as_deref() != Some("EBADF") => {
-                if let Some(Opened::File(_)) = tables.at(thread, number) {
+                if let Some(DescriptorTarget::File(_)) = tables.at(thread, number) {
                     self.scene.note_closed(1);
                 }
                 self.scene.tables.remove(thread, number);
             }
             ("close_range", Some(first)) if succeeded => self.close_range(row, first),
             ("exit", _) => {
-                let slots = tables.end(thread);
-                self.release(thread, row.begin_ns, slots, false);
+                let handles = tables.end(thread);
+                self.release(thread, row.begin_ns, handles, false);
             }
             ("exit_group", _) => {
                 let ended = self.threads.end_process(self.threads.process(thread));
-                let slots = ended.iter().flat_map(|it| self.scene.tables.end(*it)).collect();
-                self.release(thread, row.begin_ns, slots, true);
+                let handles = ended.iter().flat_map(|it| self.scene.tables.end(*it)).collect();
+                self.release(thread, row.begin_ns, handles, true);
             }
             _ => {}
         }
@@ -325,31 +326,33 @@ impl<'a> Builder<'a> {
         let last = row.descriptor2.filter(|last| *last >= 0).unwrap_or(i64::MAX);
         let numbers = self.scene.tables.between(row.thread_id, first, last);
         let marks = row.flags.unwrap_or(0) & i64::from(libc::CLOSE_RANGE_CLOEXEC) != 0;
-        let mut slots = Vec::new();
+        let mut handles = Vec::new();
         for number in numbers {
             if marks {
                 self.scene.tables.mark(row.thread_id, number, true);
                 continue;
             }
-            if let Some(Opened::File(slot)) = self.scene.tables.at(row.thread_id, number) {
-                slots.push(slot);
+            if let Some(DescriptorTarget::File(handle)) =
+                self.scene.tables.at(row.thread_id, number)
+            {
+                handles.push(handle);
             }
             self.scene.tables.remove(row.thread_id, number);
         }
-        self.release(row.thread_id, row.begin_ns, slots, false);
+        self.release(row.thread_id, row.begin_ns, handles, false);
     }
 
     /// Files are closed that no call closes; of a process that is over, or another program, its
     /// mappings go too.
-    fn release(&mut self, thread: i64, now_ns: i64, slots: Vec<Slot>, unmaps: bool) {
+    fn release(&mut self, thread: i64, now_ns: i64, handles: Vec<FileHandle>, unmaps: bool) {
         let process = self.threads.process(thread);
         let mappings = if unmaps { self.scene.unmap_all(process) } else { Vec::new() };
-        if slots.is_empty() && mappings.is_empty() {
+        if handles.is_empty() && mappings.is_empty() {
             return;
         }
-        self.scene.note_closed(slots.len());
-        let action = Action::Release(slots.clone().into(), mappings.clone().into());
-        self.add_own(thread, now_ns, "release", action, &slots, &mappings);
+        self.scene.note_closed(handles.len());
+        let action = Action::Release(handles.clone().into(), mappings.clone().into());
+        self.add_own(thread, now_ns, "release", action, &handles, &mappings);
     }
 
     fn end(&mut self, row: &RecordedCall, under_way: StepUnderWay) {
@@ -364,13 +367,13 @@ impl<'a> Builder<'a> {
         }
         match &*row.name {
             "execve" | "execveat" => {
-                let slots = self.scene.tables.execute(thread);
-                self.release(thread, now_ns, slots, true);
+                let handles = self.scene.tables.execute(thread);
+                self.release(thread, now_ns, handles, true);
             }
             "umask" => self.threads.set_umask(thread, row.mode),
             "pipe" | "pipe2" | "socketpair" => {
                 for number in [row.descriptor, row.descriptor2].into_iter().flatten() {
-                    self.scene.tables.set(thread, number, Opened::Elsewhere, false);
+                    self.scene.tables.set(thread, number, DescriptorTarget::Elsewhere, false);
                 }
             }
             _ if arguments::gives_descriptor(row) => self.install(row, result, under_way.opened),
@@ -379,14 +382,14 @@ impl<'a> Builder<'a> {
     }
 
     /// A descriptor is there once its call has returned.
-    fn install(&mut self, row: &RecordedCall, number: i64, opened: Option<Opened>) {
+    fn install(&mut self, row: &RecordedCall, number: i64, opened: Option<DescriptorTarget>) {
         let thread = row.thread_id;
-        if let Some(Opened::File(slot)) = self.scene.tables.at(thread, number)
+        if let Some(DescriptorTarget::File(handle)) = self.scene.tables.at(thread, number)
             && row.descriptor != Some(number)
         {
             // dup2(2) closes it; else it was closed unseen.
             self.scene.tables.remove(thread, number);
-            self.release(thread, row.end_ns.unwrap_or(row.begin_ns), vec![slot], false);
+            self.release(thread, row.end_ns.unwrap_or(row.begin_ns), vec![handle], false);
         }
         if row.name.starts_with("dup") && row.descriptor == Some(number) {
             return;

@@ -1,11 +1,11 @@
 //! Recordings of joj record (docs/recording.md) as plans of a replay: reads the tables, and finds
 //! the files, descriptors and the order behind every call.
 //!
-//! order, names -> scene -> before, arguments -> special -> build
+//! order, names -> scene -> files_before, arguments -> special -> build
 
 mod arguments;
-mod before;
 mod build;
+mod files_before;
 #[cfg(test)]
 mod fuzz_test;
 mod names;
@@ -21,7 +21,7 @@ use std::path::Path;
 
 use build::{Builder, note_contents};
 use names::{MOST_PATH_BYTES, ReplayNames, bytes_of, bytes_with_above};
-use scene::Opened;
+use scene::DescriptorTarget;
 
 use super::plan::{OpenBefore, PlanFacts, ReplayPlan};
 use crate::system_calls;
@@ -142,16 +142,16 @@ fn plan_rows(
         return Err(grown("what its calls wait for, copies of descriptors and texts", most_bytes));
     }
     let Builder { mut plan, mut scene, .. } = builder;
-    plan.before = before::before(snapshot, &mut scene.names, &mut scene.texts);
+    plan.before = files_before::files_before(snapshot, &mut scene.names, &mut scene.texts);
     // An open descriptor that nobody uses needs no file.
-    let used: BTreeSet<u32> = plan.lanes.iter().flat_map(|lane| lane.slots()).collect();
+    let used: BTreeSet<u32> = plan.lanes.iter().flat_map(|lane| lane.handles()).collect();
     let mut names = BTreeSet::new();
     for (open, row) in open_before {
-        if !used.contains(&open.slot) {
+        if !used.contains(&open.handle) {
             continue;
         }
         if names.insert(open.name) {
-            plan.before.extend(before::descriptor_file(&mut scene.names, open.name, row));
+            plan.before.extend(files_before::descriptor_file(&mut scene.names, open.name, row));
         }
         plan.open_before.push(open);
     }
@@ -183,16 +183,16 @@ fn open_before<'a>(
         let closes = row.flags & i64::from(libc::O_CLOEXEC) != 0;
         // Not a path: pipe:[1], socket:[2], anon_inode:[eventfd], no file.
         let opened = if let Some(path) = path {
-            let slot = scene.new_slot(Some((row.device, row.inode)));
+            let handle = scene.new_handle(Some((row.device, row.inode)));
             scene.note_open();
             let name = scene.names.add(path);
             let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_DIRECTORY | libc::O_PATH;
             let (flags, position) =
                 (system_calls::flags_to_kernel(row.flags) as i32 & kept, row.position_bytes.max(0));
-            found.push((OpenBefore { slot, name, flags, position }, row));
-            Opened::File(slot)
+            found.push((OpenBefore { handle, name, flags, position }, row));
+            DescriptorTarget::File(handle)
         } else {
-            Opened::Elsewhere
+            DescriptorTarget::Elsewhere
         };
         scene.tables.set(row.thread_id, row.descriptor, opened, closes);
     }

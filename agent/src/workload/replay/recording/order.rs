@@ -8,7 +8,7 @@
 //! processes takes few threads.
 
 use crate::tables::recording::RecordedCall;
-use crate::workload::replay::plan::{Name, Slot};
+use crate::workload::replay::plan::{FileHandle, Name};
 use crate::workload::threads::turns::Wait;
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ pub enum Resource {
     /// Device and inode.
     File(i64, i64),
     Name(Name),
-    Slot(Slot),
+    Handle(FileHandle),
     /// One of the plan's mappings.
     Mapping(u32),
 }

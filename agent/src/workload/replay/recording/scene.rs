@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::names::{Place, ReplayNames};
 use super::order::Resource;
 use crate::tables::recording::RecordedThread;
-use crate::workload::replay::plan::{Name, PlanText, RecordLock, Slot};
+use crate::workload::replay::plan::{FileHandle, Name, PlanText, RecordLock};
 
 /// The reason why a call is no step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct Scene {
     pub names: ReplayNames,
     pub texts: Vec<PlanText>,
     pub locks: Vec<RecordLock>,
-    /// The device and inode of each slot's file.
+    /// The device and inode of each handle's file.
     files: Vec<Option<(i64, i64)>>,
     /// The mappings of each process, by their address.
     mappings: HashMap<i64, BTreeMap<u64, Mapping>>,
@@ -66,40 +66,40 @@ impl Scene {
         Self { names, ..Self::default() }
     }
 
-    /// A slot for a file that is about to be opened.
-    pub fn new_slot(&mut self, file: Option<(i64, i64)>) -> Slot {
+    /// A handle for a file that is about to be opened.
+    pub fn new_handle(&mut self, file: Option<(i64, i64)>) -> FileHandle {
         self.files.push(file);
-        (self.files.len() - 1) as Slot
+        (self.files.len() - 1) as FileHandle
     }
 
-    pub fn slots(&self) -> usize {
+    pub fn handles(&self) -> usize {
         self.files.len()
     }
 
-    /// The file of a slot.
-    pub fn file_of(&self, slot: Slot) -> Option<(i64, i64)> {
-        self.files[slot as usize]
+    /// The file of a handle.
+    pub fn file_of(&self, handle: FileHandle) -> Option<(i64, i64)> {
+        self.files[handle as usize]
     }
 
-    /// A slot was opened.
+    /// A handle was opened.
     pub fn note_open(&mut self) {
         self.open += 1;
         self.most_open = self.most_open.max(self.open);
     }
 
-    /// So many slots were closed.
-    pub fn note_closed(&mut self, slots: usize) {
-        self.open = self.open.saturating_sub(slots);
+    /// So many handles were closed.
+    pub fn note_closed(&mut self, handles: usize) {
+        self.open = self.open.saturating_sub(handles);
     }
 
-    /// The slot of a number.
+    /// The handle of a number.
     ///
     /// # Errors
     /// If the number is of no file, or of none that is known.
-    pub fn slot(&mut self, thread: i64, number: Option<i64>) -> Result<Slot, NoStep> {
+    pub fn handle(&mut self, thread: i64, number: Option<i64>) -> Result<FileHandle, NoStep> {
         match self.tables.at(thread, number.ok_or(NOT_OPENED)?) {
-            Some(Opened::File(slot)) => Ok(slot),
-            Some(Opened::Elsewhere) => Err(NoStep::Elsewhere),
+            Some(DescriptorTarget::File(handle)) => Ok(handle),
+            Some(DescriptorTarget::Elsewhere) => Err(NoStep::Elsewhere),
             None => Err(NOT_OPENED),
         }
     }
@@ -116,10 +116,10 @@ impl Scene {
         }
     }
 
-    /// Add what a call about a slot has in common with others.
-    pub fn resources(&self, slot: Slot, resources: &mut Vec<Resource>) {
-        resources.push(Resource::Slot(slot));
-        if let Some((device, inode)) = self.file_of(slot) {
+    /// Add what a call about a handle has in common with others.
+    pub fn resources(&self, handle: FileHandle, resources: &mut Vec<Resource>) {
+        resources.push(Resource::Handle(handle));
+        if let Some((device, inode)) = self.file_of(handle) {
             resources.push(Resource::File(device, inode));
         }
     }
@@ -173,14 +173,14 @@ impl Scene {
 
 /// The thing that a descriptor's number leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opened {
-    File(Slot),
+pub enum DescriptorTarget {
+    File(FileHandle),
     Elsewhere,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct OpenNumber {
-    opened: Opened,
+    opened: DescriptorTarget,
     closes_on_exec: bool,
 }
 
@@ -220,14 +220,19 @@ impl DescriptorTables {
         self.of_thread.insert(thread, table);
     }
 
-    /// A thread begins with a copy of another's table, of slots that `copy` makes of those.
-    pub fn copy(&mut self, thread: i64, creator: i64, mut copy: impl FnMut(Slot) -> Slot) {
+    /// A thread begins with a copy of another's table, of handles that `copy` makes of those.
+    pub fn copy(
+        &mut self,
+        thread: i64,
+        creator: i64,
+        mut copy: impl FnMut(FileHandle) -> FileHandle,
+    ) {
         let mut table = self.tables[self.of_thread[&creator]].clone();
         table.users = 1;
         self.copied += table.entries.len();
         for entry in table.entries.values_mut() {
-            if let Opened::File(slot) = &mut entry.opened {
-                *slot = copy(*slot);
+            if let DescriptorTarget::File(handle) = &mut entry.opened {
+                *handle = copy(*handle);
             }
         }
         self.of_thread.insert(thread, self.tables.len());
@@ -240,12 +245,18 @@ impl DescriptorTables {
     }
 
     /// Return the thing that a number of a thread leads to.
-    pub fn at(&mut self, thread: i64, number: i64) -> Option<Opened> {
+    pub fn at(&mut self, thread: i64, number: i64) -> Option<DescriptorTarget> {
         self.table(thread).entries.get(&number).map(|entry| entry.opened)
     }
 
     /// A number leads to something from now on.
-    pub fn set(&mut self, thread: i64, number: i64, opened: Opened, closes_on_exec: bool) {
+    pub fn set(
+        &mut self,
+        thread: i64,
+        number: i64,
+        opened: DescriptorTarget,
+        closes_on_exec: bool,
+    ) {
         self.table(thread).entries.insert(number, OpenNumber { opened, closes_on_exec });
     }
 
@@ -270,11 +281,11 @@ impl DescriptorTables {
     }
 
     /// A thread runs another program: gives the files that are closed by that.
-    pub fn execute(&mut self, thread: i64) -> Vec<Slot> {
+    pub fn execute(&mut self, thread: i64) -> Vec<FileHandle> {
         let mut closed = Vec::new();
         self.table(thread).entries.retain(|_, entry| {
-            if let (Opened::File(slot), true) = (entry.opened, entry.closes_on_exec) {
-                closed.push(slot);
+            if let (DescriptorTarget::File(handle), true) = (entry.opened, entry.closes_on_exec) {
+                closed.push(handle);
             }
             !entry.closes_on_exec
         });
@@ -282,18 +293,18 @@ impl DescriptorTables {
     }
 
     /// A thread ends: gives the files that are closed by that, of the last one with its table.
-    pub fn end(&mut self, thread: i64) -> Vec<Slot> {
+    pub fn end(&mut self, thread: i64) -> Vec<FileHandle> {
         let table = self.table(thread);
         table.users = table.users.saturating_sub(1);
         if table.users > 0 {
             return Vec::new();
         }
         let closed = std::mem::take(&mut table.entries).into_values();
-        let slot = |entry: OpenNumber| match entry.opened {
-            Opened::File(slot) => Some(slot),
-            Opened::Elsewhere => None,
+        let handle = |entry: OpenNumber| match entry.opened {
+            DescriptorTarget::File(handle) => Some(handle),
+            DescriptorTarget::Elsewhere => None,
         };
-        closed.filter_map(slot).collect()
+        closed.filter_map(handle).collect()
     }
 }
 
@@ -391,12 +402,12 @@ mod tests {
     fn a_copy_is_a_table_of_its_own_and_an_execve_closes_what_is_marked() {
         let mut tables = DescriptorTables::default();
         tables.begin(0);
-        tables.set(0, 3, Opened::File(0), true);
-        tables.set(0, 4, Opened::File(1), false);
-        tables.set(0, 5, Opened::Elsewhere, false);
-        tables.copy(1, 0, |slot| slot + 10);
+        tables.set(0, 3, DescriptorTarget::File(0), true);
+        tables.set(0, 4, DescriptorTarget::File(1), false);
+        tables.set(0, 5, DescriptorTarget::Elsewhere, false);
+        tables.copy(1, 0, |handle| handle + 10);
         tables.remove(0, 4);
-        assert_eq!(tables.at(1, 4), Some(Opened::File(11)));
+        assert_eq!(tables.at(1, 4), Some(DescriptorTarget::File(11)));
         assert_eq!(tables.execute(1), [10]);
         assert_eq!(tables.at(1, 3), None);
         assert_eq!((tables.end(1), tables.end(0)), (vec![11], vec![0]));
@@ -407,7 +418,7 @@ mod tests {
         let mut tables = DescriptorTables::default();
         tables.begin(0);
         tables.share(1, 0);
-        tables.set(1, 3, Opened::File(0), false);
+        tables.set(1, 3, DescriptorTarget::File(0), false);
         assert_eq!(tables.between(0, 0, 9), [3]);
         assert!(tables.end(0).is_empty());
         assert_eq!(tables.end(1), [0]);

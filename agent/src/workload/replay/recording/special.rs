@@ -97,8 +97,11 @@ fn open(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
         draft.resources.push(Resource::File(device, inode));
     }
     let has_failed = row.result.is_some_and(|result| result < 0);
-    let effect =
-        if has_failed { CallEffect::Tries } else { CallEffect::Opens(draft.scene.new_slot(file)) };
+    let effect = if has_failed {
+        CallEffect::Tries
+    } else {
+        CallEffect::Opens(draft.scene.new_handle(file))
+    };
     // All ways of opening are one here: the path is from the root of the replay.
     let name = match &*row.name {
         "open" => "open",
@@ -110,8 +113,8 @@ fn open(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
 }
 
 fn close(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
-    let slot = draft.slot(draft.row.descriptor)?;
-    call!("close", SYS_close, CallEffect::Closes(slot))
+    let handle = draft.handle(draft.row.descriptor)?;
+    call!("close", SYS_close, CallEffect::Closes(handle))
 }
 
 fn copy(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
@@ -119,12 +122,12 @@ fn copy(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     if row.name != "dup" && row.descriptor == row.descriptor2 {
         return Err(NoStep::Carried);
     }
-    let slot = draft.slot(row.descriptor)?;
-    let file = draft.scene.file_of(slot);
+    let handle = draft.handle(row.descriptor)?;
+    let file = draft.scene.file_of(handle);
     draft.number(libc::F_DUPFD_CLOEXEC.into());
     draft.number(3);
     let effect = match row.result {
-        Some(0..) => CallEffect::Opens(draft.scene.new_slot(file)),
+        Some(0..) => CallEffect::Opens(draft.scene.new_handle(file)),
         _ => CallEffect::Tries,
     };
     let name = match &*row.name {
@@ -137,7 +140,7 @@ fn copy(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
 
 fn control(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
-    let slot = draft.slot(row.descriptor)?;
+    let handle = draft.handle(row.descriptor)?;
     let argument = row.flags.unwrap_or(0);
     let settable = i64::from(libc::O_APPEND | libc::O_DIRECT | libc::O_NOATIME | libc::O_NONBLOCK);
     let number = |draft: &mut CallDraft, command: i32, argument: i64| {
@@ -147,9 +150,9 @@ fn control(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     };
     match row.command.as_deref().unwrap_or_default() {
         "F_DUPFD" | "F_DUPFD_CLOEXEC" => {
-            let file = draft.scene.file_of(slot);
+            let file = draft.scene.file_of(handle);
             let effect = match row.result {
-                Some(0..) => CallEffect::Opens(draft.scene.new_slot(file)),
+                Some(0..) => CallEffect::Opens(draft.scene.new_handle(file)),
                 _ => CallEffect::Tries,
             };
             number(draft, libc::F_DUPFD_CLOEXEC, 3).map(|(name, call, _)| (name, call, effect))
@@ -208,7 +211,7 @@ fn record_lock(
 
 fn lock(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
-    draft.slot(row.descriptor)?;
+    draft.handle(row.descriptor)?;
     got_lock(draft)?;
     let operation = match row.command.as_deref() {
         Some("LOCK_SH") => libc::LOCK_SH,
@@ -223,7 +226,7 @@ fn lock(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
 
 fn request(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let row = draft.row;
-    draft.slot(row.descriptor)?;
+    draft.handle(row.descriptor)?;
     if arguments::sets_close_on_exec(row).is_some() {
         // Ours are closed anyway; the recorded one's is done by our own steps.
         draft.number(FIOCLEX);
@@ -271,7 +274,7 @@ fn map(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     draft.number(bytes);
     draft.number(row.mode.unwrap_or(0) & i64::from(libc::PROT_READ | libc::PROT_WRITE));
     draft.number((flags & kept).into());
-    let slot = draft.slot(row.descriptor)?;
+    let handle = draft.handle(row.descriptor)?;
     draft.number(row.offset_bytes.unwrap_or(0));
     let Some(address @ 0..) = row.result else {
         return call!("mmap", SYS_mmap, CallEffect::Nothing);
@@ -282,7 +285,7 @@ fn map(draft: &mut CallDraft) -> Result<SpecialCall, NoStep> {
     let mapping = Mapping {
         number,
         bytes: bytes.max(0).cast_unsigned(),
-        file: draft.scene.file_of(slot),
+        file: draft.scene.file_of(handle),
         is_shared: flags & libc::MAP_SHARED != 0 && writes,
         populated_bytes,
     };

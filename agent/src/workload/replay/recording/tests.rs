@@ -49,27 +49,27 @@ fn path(path_id: i64, path: &str, kind: &'static str) -> PathState {
 fn show(plan: &ReplayPlan) -> Vec<Vec<String>> {
     let lane = |lane: &super::super::plan::Lane| {
         let steps = lane.steps.iter().map(|step| {
-            let slots: Vec<u32> = match &step.action {
+            let handles: Vec<u32> = match &step.action {
                 Action::Call { arguments, effect, .. } => {
-                    let slots = arguments.iter().filter_map(|argument| match argument {
-                        CallArgument::Slot(slot) => Some(*slot),
+                    let handles = arguments.iter().filter_map(|argument| match argument {
+                        CallArgument::Handle(handle) => Some(*handle),
                         _ => None,
                     });
                     let opened = match effect {
-                        CallEffect::Opens(slot) => Some(*slot),
+                        CallEffect::Opens(handle) => Some(*handle),
                         _ => None,
                     };
-                    slots.chain(opened).collect()
+                    handles.chain(opened).collect()
                 }
                 Action::Inherit(pairs) => pairs.iter().flat_map(|(a, b)| [*a, *b]).collect(),
-                Action::Release(slots, _) => slots.to_vec(),
+                Action::Release(handles, _) => handles.to_vec(),
             };
             let waits: Vec<String> = lane
                 .waits_of(step)
                 .iter()
                 .map(|wait| format!(" after {} of {}", wait.steps, wait.lane))
                 .collect();
-            format!("{} {slots:?}{}", step.name, waits.concat())
+            format!("{} {handles:?}{}", step.name, waits.concat())
         });
         steps.collect()
     };

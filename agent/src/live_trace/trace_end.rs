@@ -29,14 +29,14 @@ pub enum End {
 }
 
 /// Whatever of these comes first.
-pub struct Until {
+pub struct TraceEnd {
     child: Option<Child>,
     /// Readable when the process has ended (pidfd_open(2)).
     process: Option<OwnedFd>,
     deadline: Option<Instant>,
 }
 
-impl Until {
+impl TraceEnd {
     /// Ends with a process that is there, or after a time, or with a signal (from now on).
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Until {
         let process = pid.map(open).transpose()?;
         catch_signals()?;
         let deadline = duration.map(|duration| Instant::now() + duration);
-        Ok(Until { child: None, process, deadline })
+        Ok(TraceEnd { child: None, process, deadline })
     }
 
     /// Starts the command whose end is the end.
@@ -139,7 +139,7 @@ fn catch_signals() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn end(mut until: Until) -> End {
+    fn end(mut until: TraceEnd) -> End {
         loop {
             if let Some(end) = until.wait(Duration::from_millis(50)).unwrap() {
                 return end;
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_command_ends_it_with_its_status() {
-        let mut until = Until::new(None, None).unwrap();
+        let mut until = TraceEnd::new(None, None).unwrap();
         until.run(&["sh".into(), "-c".into(), "exit 7".into()]).unwrap();
         let End::Command(status) = end(until) else { panic!("the command ended it") };
         assert_eq!(status.code(), Some(7));
@@ -158,17 +158,17 @@ mod tests {
     #[test]
     fn a_process_or_a_time_ends_it() {
         let mut child = Command::new("true").spawn().unwrap();
-        let until = Until::new(Some(child.id() as i32), None).unwrap();
+        let until = TraceEnd::new(Some(child.id() as i32), None).unwrap();
         assert_eq!(end(until), End::Process);
         child.wait().unwrap();
-        assert_eq!(end(Until::new(None, Some(Duration::from_millis(1))).unwrap()), End::Time);
+        assert_eq!(end(TraceEnd::new(None, Some(Duration::from_millis(1))).unwrap()), End::Time);
     }
 
     #[test]
     fn what_cannot_be_followed_is_wrong_use() {
-        assert!(Until::new(Some(-1), None).is_err_and(|error| error.is::<WrongUse>()));
-        assert!(Until::new(Some(i32::MAX), None).is_err_and(|error| error.is::<WrongUse>()));
-        let mut until = Until::new(None, None).unwrap();
+        assert!(TraceEnd::new(Some(-1), None).is_err_and(|error| error.is::<WrongUse>()));
+        assert!(TraceEnd::new(Some(i32::MAX), None).is_err_and(|error| error.is::<WrongUse>()));
+        let mut until = TraceEnd::new(None, None).unwrap();
         let error = until.run(&["/no/such/program".into()]).unwrap_err();
         assert!(error.to_string().contains("/no/such/program"), "{error}");
     }

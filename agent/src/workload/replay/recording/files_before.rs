@@ -19,7 +19,7 @@ enum KindBefore {
 }
 
 /// Lists what is there; adds the names of directories that no call names, and texts of links.
-pub fn before(
+pub fn files_before(
     snapshot: &[PathState],
     names: &mut ReplayNames,
     texts: &mut Vec<PlanText>,
@@ -221,7 +221,7 @@ mod tests {
 
     fn show(rows: &[PathState]) -> Vec<String> {
         let (mut names, mut texts) = (ReplayNames::new(rows, b"/"), Vec::new());
-        let list = before(rows, &mut names, &mut texts);
+        let list = files_before(rows, &mut names, &mut texts);
         let path = |name: Name| String::from_utf8_lossy(&names.paths[name as usize]).into_owned();
         let show = |it: FileBefore| match it {
             FileBefore::Directory(name) => format!("directory {}", path(name)),

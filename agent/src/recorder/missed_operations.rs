@@ -15,7 +15,7 @@ const POLLED: i64 = 1 << 1;
 
 /// Counts over a whole recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Missed {
+pub struct MissedOperations {
     /// Calls of 32-bit and x32 programs, which are not decoded.
     pub other_abi_calls: u64,
     /// Operations handed to io_uring and to Linux AIO, of which no call tells.
@@ -48,7 +48,7 @@ pub struct Missed {
     pub killed: bool,
 }
 
-impl Missed {
+impl MissedOperations {
     /// A call has succeeded: counts what it did of which no further call tells.
     pub fn count(&mut self, call: &SystemCall, row: &RecordedCall) {
         let handed_over = u64::try_from(row.result.unwrap_or(0)).unwrap_or(0);
@@ -139,11 +139,19 @@ mod tests {
 
     #[test]
     fn what_is_missing_makes_it_incomplete_and_what_is_odd_does_not() {
-        let odd = Missed { shared_writable_maps: 2, unfinished_calls: 1, ..Missed::default() };
+        let odd = MissedOperations {
+            shared_writable_maps: 2,
+            unfinished_calls: 1,
+            ..MissedOperations::default()
+        };
         assert!(odd.reasons(5).is_empty());
         assert_eq!(odd.notes().len(), 1);
         assert_eq!(odd.reasons(0), ["no file system call was recorded"]);
-        let missing = Missed { io_uring_operations: 3, killed: true, ..Missed::default() };
+        let missing = MissedOperations {
+            io_uring_operations: 3,
+            killed: true,
+            ..MissedOperations::default()
+        };
         assert_eq!(missing.reasons(5).len(), 2);
         assert_eq!(missing.json()["io_uring_operations"], 3);
     }

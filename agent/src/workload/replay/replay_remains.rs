@@ -4,18 +4,18 @@
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-use super::durability::names::NameTree;
-use super::durability::{Expected, judge};
+use super::durability::name_tree::NameTree;
+use super::durability::{ExpectedMoment, judge};
 use super::memory::{KeptContents, stream_of};
 use super::plan::ReplayPlan;
 use super::promises::promises_of;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
 use crate::workload::ledger::Ledger;
-use crate::workload::power_cut::{Cut, CutFindings, CutOutcome};
+use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome};
 
 /// The files that are there after the last call.
-pub struct ReplayLeft {
+pub struct ReplayRemains {
     pub directory: PathBuf,
     pub plan: ReplayPlan,
     pub ledgers: Vec<Ledger>,
@@ -26,39 +26,39 @@ pub struct ReplayLeft {
     /// Whether its transactions are commits of SQLite's that were found from its calls.
     pub has_databases: bool,
     /// Made when it is asked for: few runs are cut.
-    pub promised: OnceCell<Promised>,
+    pub promised: OnceCell<ReplayPromises>,
 }
 
 /// The promises of the calls, and the bytes that they wrote.
-pub struct Promised {
+pub struct ReplayPromises {
     tree: NameTree,
     stream: Vec<u8>,
 }
 
-impl ReplayLeft {
-    fn promised(&self) -> &Promised {
+impl ReplayRemains {
+    fn promised(&self) -> &ReplayPromises {
         self.promised.get_or_init(|| {
             let mut stream = stream_of(&self.plan.lanes, self.seed);
             let places = self.kept.places_after(stream.len());
             stream.extend_from_slice(self.kept.bytes());
-            Promised { tree: promises_of(&self.plan, &self.ledgers, &places), stream }
+            ReplayPromises { tree: promises_of(&self.plan, &self.ledgers, &places), stream }
         })
     }
 
-    fn look(&self, expected: Expected) -> Result<CutFindings, WorkloadError> {
-        let Promised { tree, stream } = self.promised();
+    fn look(&self, expected: ExpectedMoment) -> Result<CutFindings, WorkloadError> {
+        let ReplayPromises { tree, stream } = self.promised();
         judge::judge_files(tree, &self.directory, stream, expected)
     }
 }
 
-impl Remains for ReplayLeft {
+impl Remains for ReplayRemains {
     /// Checks nothing: what each call must leave is known to `check_oracle` alone.
     fn check(&self) -> Result<(), WorkloadError> {
         Ok(())
     }
 
-    fn judge(&self, cut: &Cut) -> Result<CutFindings, WorkloadError> {
-        self.look(Expected::AfterCut { at_ns: cut.at_ns })
+    fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError> {
+        self.look(ExpectedMoment::AfterCut { at_ns: cut.at_ns })
     }
 
     /// Each sync of its calls, within transactions too.
@@ -74,7 +74,7 @@ impl Remains for ReplayLeft {
                 self.otherwise_calls
             )));
         }
-        let found = match self.look(Expected::AtTheEnd) {
+        let found = match self.look(ExpectedMoment::AtTheEnd) {
             Ok(found) if found.outcome == CutOutcome::Kept => return Ok(()),
             Ok(found) => found.message,
             Err(error @ WorkloadError::Contents { .. }) => error.to_string(),
