@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from bench.bpf import timed_runs
 from bench.loop_device import MEMORY, loop_device, mounted
 from bench.process_memory import Memory, memory_of
-from bench.watchers import Watched
+from bench.watchers import WatchCost
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import fleet_files
 from jojlab.fleet.study.engines import DuckDbEngine
@@ -102,7 +102,7 @@ class NameLoad:
 
 
 @dataclass(frozen=True)
-class Written:
+class SegmentWrites:
     """A segment, and what it makes its disk write when nobody else writes there."""
 
     segments: int
@@ -140,7 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(met for _, met in goals(medians, names_load, written)) else 1
 
 
-def goals(loads: dict[int, Load], names_load: NameLoad, written: Written) -> list[tuple[str, bool]]:
+def goals(
+    loads: dict[int, Load], names_load: NameLoad, written: SegmentWrites
+) -> list[tuple[str, bool]]:
     """Each goal with what was reached, and whether it is met."""
     light = loads[RATES[0]]
     # The loads have no uploader: it is that of the names.
@@ -232,7 +234,7 @@ def _loaded(device: str, directory: Path, rate: int, seconds: float) -> Load:
         before_ns = collector.process_ns()
         time.sleep(IDLE_SECONDS)
         idle_share = (collector.process_ns() - before_ns) / IDLE_SECONDS / 1e9
-        watched = Watched(pid=collector.pid)
+        watched = WatchCost(pid=collector.pid)
         watched.begin()
         before_ns, began = collector.process_ns(), time.monotonic()
         count = _fio(directory, rate, seconds)
@@ -279,7 +281,7 @@ def _measure_names(device: str, directory: Path, count: int) -> NameLoad:
     return NameLoad(collector.memory, len(sent), lost)
 
 
-def _alone(device: str, directory: Path) -> Written:
+def _alone(device: str, directory: Path) -> SegmentWrites:
     """Segments of some seconds, each deleted when it is there, as if it had been sent."""
     spool = directory / "spool"
     with _collecting(device, spool, "--segment-seconds", str(ALONE_SECONDS)):
@@ -297,7 +299,7 @@ def _alone(device: str, directory: Path) -> Written:
             if ready and count == 1:
                 before = _disk_written(device, directory)
         after = _disk_written(device, directory)
-    return Written(count - 1, size / (count - 1), (after - before) / (count - 1))
+    return SegmentWrites(count - 1, size / (count - 1), (after - before) / (count - 1))
 
 
 def _disk_written(device: str, directory: Path) -> int:
@@ -308,7 +310,12 @@ def _disk_written(device: str, directory: Path) -> int:
 
 
 def _print(
-    loads: dict[int, Load], names_load: NameLoad, written: Written, names: int, *, as_json: bool
+    loads: dict[int, Load],
+    names_load: NameLoad,
+    written: SegmentWrites,
+    names: int,
+    *,
+    as_json: bool,
 ) -> None:
     reached = [{"goal": text, "met": met} for text, met in goals(loads, names_load, written)]
     if as_json:

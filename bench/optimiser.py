@@ -25,7 +25,7 @@ Cost = Callable[[Candidate], float]
 
 
 @dataclass(frozen=True)
-class Tried:
+class WayResult:
     """The result of a way on each matrix: cases, and the cost of what it found by the least one."""
 
     name: str
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ways["Optuna, TPE"] = _least_by_tpe
     except ImportError:
         print("left out: Optuna is not installed: pip install optuna", file=sys.stderr)
-    found = {name: Tried(name, [], []) for name in ("joj advise", *ways)}
+    found = {name: WayResult(name, [], []) for name in ("joj advise", *ways)}
     for number in range(asked.matrices):
         cost_of = cost(space, str(number))
         least = min(map(cost_of, space.candidates))

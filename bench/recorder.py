@@ -60,7 +60,7 @@ SYNCED = "4 KiB write and fsync"
 
 
 @dataclass(frozen=True)
-class Added:
+class AddedTime:
     """The time that recording adds to a synced write: medians of the turns, and the share's
     quartiles.
     """
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(row.is_met for row in rows) and (added is None or added.is_met) else 1
 
 
-def _added(out: Path, run: Callable[[Sequence[str]], tuple[float, float]], turns: int) -> Added:
+def _added(out: Path, run: Callable[[Sequence[str]], tuple[float, float]], turns: int) -> AddedTime:
     """Let the program run alone and recorded by eBPF in turns."""
     pairs = []
     for turn in range(turns):
@@ -140,10 +140,10 @@ def _added(out: Path, run: Callable[[Sequence[str]], tuple[float, float]], turns
     cpu_us, alone_us = (
         1e6 * statistics.median(each) / SYNCED_WRITES for each in zip(*pairs, strict=True)
     )
-    return Added(cpu_us, alone_us, share, (low, high))
+    return AddedTime(cpu_us, alone_us, share, (low, high))
 
 
-def _show_added(added: Added) -> None:
+def _show_added(added: AddedTime) -> None:
     low, high = added.quartiles
     print(
         f"{SYNCED}: recording by eBPF adds {added.cpu_us:.2f} us to the program's CPU time, "

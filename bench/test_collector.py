@@ -12,7 +12,7 @@ from bench.collector import (
     SEGMENT_BYTES,
     Load,
     NameLoad,
-    Written,
+    SegmentWrites,
     goals,
 )
 from bench.process_memory import Memory
@@ -25,7 +25,7 @@ def _outcomes(share: float, memory_bytes: int, disk_bytes: float) -> list[bool]:
     large = Memory(memory_bytes - (25 << 20), 0, 30 << 20, 10 << 20)
     loads[RATES[1]] = replace(loads[RATES[1]], memory=large)
     names_load = NameLoad(replace(small, uploader_bytes=uploader_bytes), segments=1, lost=0)
-    return [met for _, met in goals(loads, names_load, Written(6, 10_000.0, disk_bytes))]
+    return [met for _, met in goals(loads, names_load, SegmentWrites(6, 10_000.0, disk_bytes))]
 
 
 def test_a_goal_is_missed_by_a_little() -> None:

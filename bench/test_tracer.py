@@ -9,7 +9,7 @@ import pytest
 
 from bench.bpf import Runs, empty_programs, runs_of
 from bench.tracer import Row, Turn, goals, quartiles
-from bench.watchers import Reading, Watched
+from bench.watchers import Reading, WatchCost
 
 
 def _row(watcher: str, load: str, **figures: float) -> Row:
@@ -36,7 +36,7 @@ def test_what_goes_on_anyway_is_left_out() -> None:
     before = Reading(10.0, {"calls": Runs(50, 5000.0)})
     now = Reading(12.0, {"calls": Runs(1050, 105_000.0), "new": Runs(1, 7.0)})
     assert now.since(before) == {"calls": Runs(1000, 100_000.0), "new": Runs(1, 7.0)}
-    assert Turn(10, 5.0, Watched({"a": Runs(1, 30.0), "b": Runs(2, 70.0)}, 200.0)).bpf_ns == 10
+    assert Turn(10, 5.0, WatchCost({"a": Runs(1, 30.0), "b": Runs(2, 70.0)}, 200.0)).bpf_ns == 10
 
 
 def test_programs_that_do_nothing_are_counted() -> None:

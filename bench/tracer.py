@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from bench.bpf import Runs, timed_runs
 from bench.loop_device import MEMORY, loop_device
-from bench.watchers import WATCHERS, CannotWatchError, Watched, nobody
+from bench.watchers import WATCHERS, CannotWatchError, WatchCost, nobody
 
 DEVICE_BYTES = 512 << 20
 # CPU of the BPF programs for an I/O; of one core at LIGHT_IOPS; and what must lose nothing.
@@ -61,7 +61,7 @@ class Turn:
 
     ios: int
     iops: float
-    watched: Watched
+    watched: WatchCost
 
     @property
     def bpf_ns(self) -> float:

@@ -45,7 +45,7 @@ class Reading:
 
 
 @dataclass
-class Watched:
+class WatchCost:
     """The cost of watching a load: runs of the BPF programs by name, CPU of the process in ns (0
     for this one), and events lost.
 
@@ -89,26 +89,26 @@ class Watcher:
     """A tracer: whether it is installed, and how it watches a device, writing into a folder."""
 
     is_there: Callable[[], bool]
-    watch: Callable[[str, Path], AbstractContextManager[Watched]]
+    watch: Callable[[str, Path], AbstractContextManager[WatchCost]]
 
 
 @contextlib.contextmanager
-def nobody(_device: str, _folder: Path) -> Iterator[Watched]:
+def nobody(_device: str, _folder: Path) -> Iterator[WatchCost]:
     """The load alone."""
-    yield Watched()
+    yield WatchCost()
 
 
 @contextlib.contextmanager
-def _empty(_device: str, _folder: Path) -> Iterator[Watched]:
+def _empty(_device: str, _folder: Path) -> Iterator[WatchCost]:
     """Programs that do nothing, where ours are: the least that the kernel can count."""
     with empty_programs():
-        watched = Watched(pid=os.getpid())
+        watched = WatchCost(pid=os.getpid())
         watched.begin()
         yield watched
 
 
 @contextlib.contextmanager
-def _joj(device: str, folder: Path) -> Iterator[Watched]:
+def _joj(device: str, folder: Path) -> Iterator[WatchCost]:
     """Ours, writing its tables; ends with a process that we end."""
     with subprocess.Popen(["sleep", "3600"]) as sleeper:
         command = [str(agent_path()), "trace", "--device", device, "--pid", str(sleeper.pid)]
@@ -119,7 +119,7 @@ def _joj(device: str, folder: Path) -> Iterator[Watched]:
                 # Its programs are loaded long before it switches them on, and says so.
                 if not any(b": tracing " in line for line in agent.stderr):
                     raise CannotWatchError("it did not begin to trace")
-                watched = Watched(pid=agent.pid)
+                watched = WatchCost(pid=agent.pid)
                 watched.begin()
                 yield watched
             finally:
@@ -130,11 +130,11 @@ def _joj(device: str, folder: Path) -> Iterator[Watched]:
 
 def _biosnoop(
     command: Callable[[str], list[str]],
-) -> Callable[[str, Path], AbstractContextManager[Watched]]:
+) -> Callable[[str, Path], AbstractContextManager[WatchCost]]:
     """A script that prints a line for each I/O, which go into a file in memory."""
 
     @contextlib.contextmanager
-    def watch(device: str, folder: Path) -> Iterator[Watched]:
+    def watch(device: str, folder: Path) -> Iterator[WatchCost]:
         with (
             (folder / "out").open("wb") as out,
             (folder / "err").open("wb") as err,
@@ -142,7 +142,7 @@ def _biosnoop(
         ):
             try:
                 _wait(lambda: len(runs_of(snoop.pid)) >= 2, snoop, folder / "err")
-                watched = Watched(pid=snoop.pid)
+                watched = WatchCost(pid=snoop.pid)
                 watched.begin()
                 yield watched
             finally:
@@ -155,7 +155,7 @@ def _biosnoop(
 
 
 @contextlib.contextmanager
-def _blktrace(device: str, folder: Path) -> Iterator[Watched]:
+def _blktrace(device: str, folder: Path) -> Iterator[WatchCost]:
     """Events by relayfs, into files in memory; the kernel's part is not timed by anyone."""
     command = [*_DEBUGFS, "blktrace", "-d", device, "-D", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as tracer:
@@ -164,7 +164,7 @@ def _blktrace(device: str, folder: Path) -> Iterator[Watched]:
             if tracer.poll() is not None:
                 said = tracer.communicate()[0].decode(errors="replace").strip()
                 raise CannotWatchError(said.splitlines()[0] if said else "it ended at once")
-            watched = Watched(pid=tracer.pid)
+            watched = WatchCost(pid=tracer.pid)
             watched.begin()
             yield watched
         finally:

@@ -25,7 +25,7 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledWheel:
     """An environment with the wheel in it, and where its packages are."""
 
     python: Path
@@ -66,7 +66,7 @@ def files(folder: Path) -> set[Path]:
 
 
 @pytest.fixture(scope="module")
-def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> InstalledWheel:
     """The wheel in a new environment. Libraries are those of this one: nothing is downloaded."""
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(["make", "-s", "-C", CHECKOUT / "vfs"], check=True)
@@ -88,10 +88,10 @@ def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Install
     # is that of the checkout.
     for kind in ("packages", "kernels", "vega", "snapshots"):
         (own.root / kind).symlink_to(cache.folder(kind))
-    return Installed(python, packages, own.root)
+    return InstalledWheel(python, packages, own.root)
 
 
-def test_nothing_is_of_the_checkout(installed: Installed, tmp_path: Path) -> None:
+def test_nothing_is_of_the_checkout(installed: InstalledWheel, tmp_path: Path) -> None:
     code = "import sys, jojlab.foundation.places as p; print(p.__file__, p.EXPERIMENTS, p.DEVICES,"
     code += " p.SCHEMA, p.FLASH, *p.DEBIAN_PACKAGES, p.agent_path(), *sys.path, sep='\\n')"
     lines = installed.run("python", "-c", code, folder=tmp_path).stdout.splitlines()
@@ -100,7 +100,7 @@ def test_nothing_is_of_the_checkout(installed: Installed, tmp_path: Path) -> Non
     subprocess.run([*PIP, "--python", str(installed.python), "check"], check=True)
 
 
-def test_what_comes_with_jojlab_is_listed(installed: Installed, tmp_path: Path) -> None:
+def test_what_comes_with_jojlab_is_listed(installed: InstalledWheel, tmp_path: Path) -> None:
     shown = installed.run("joj", "list", folder=tmp_path).stdout
     assert "experiments" in shown
     listed = installed.run("joj", "list", "experiments", "--json", folder=tmp_path).stdout
@@ -118,7 +118,7 @@ def test_what_comes_with_jojlab_is_listed(installed: Installed, tmp_path: Path) 
     assert {name for name, ok in checks.items() if not ok} <= {"disk", "memory"}
 
 
-def test_the_cure_is_loaded_from_where_it_says(installed: Installed, tmp_path: Path) -> None:
+def test_the_cure_is_loaded_from_where_it_says(installed: InstalledWheel, tmp_path: Path) -> None:
     folder = installed.run("joj", "cure", "--path", folder=tmp_path).stdout.strip()
     assert folder.startswith(str(installed.packages))
     statements = "PRAGMA journal_mode = wal; CREATE TABLE t(x)"
@@ -129,7 +129,7 @@ def test_the_cure_is_loaded_from_where_it_says(installed: Installed, tmp_path: P
     assert {"lower_vfs.c", "wal_vfs.c"} <= sources
 
 
-def test_an_experiment_is_run_by_its_name(installed: Installed, tmp_path: Path) -> None:
+def test_an_experiment_is_run_by_its_name(installed: InstalledWheel, tmp_path: Path) -> None:
     before = installed.hashes()
     installed.run("joj", "run", "first-look", *SMALL, folder=tmp_path)
     run = json.loads((tmp_path / "runs" / "first-look" / "run.json").read_text())

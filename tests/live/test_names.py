@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.tracing import Bench, Traced, benched
+from tests.live.tracing import Bench, TracedTables, benched
 
 MAKE = {
     "ext4": "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 DISK",
@@ -29,7 +29,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield bench
 
 
-def histories(traced: Traced) -> dict[str, list[str]]:
+def histories(traced: TracedTables) -> dict[str, list[str]]:
     """Every name that a file had, by its last."""
     found: dict[str, list[str]] = {}
     for row in traced.files:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.loop import need_filesystem
-from tests.live.tracing import Bench, Traced, benched, run
+from tests.live.tracing import Bench, TracedTables, benched, run
 
 EXT4 = "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 DISK"
 
@@ -37,7 +37,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield bench
 
 
-def journal(traced: Traced) -> set[tuple[object, bool]]:
+def journal(traced: TracedTables) -> set[tuple[object, bool]]:
     """The askers of what the journal was written for, and whether the reason is known."""
     rows = [row for row in traced.written(block_type="fs-journal")]
     rows = [row for row in rows if row["block_subtype"] != "superblock"]

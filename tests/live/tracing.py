@@ -31,7 +31,7 @@ def run(*command: str | Path) -> str:
 
 
 @dataclass
-class Traced:
+class TracedTables:
     """The tables of one tracing, with names in place of numbers."""
 
     requests: list[Row]
@@ -102,7 +102,7 @@ class Bench:
         self.mounted = True
         run("sync")
 
-    def trace(self, work: str) -> Traced:
+    def trace(self, work: str) -> TracedTables:
         """Trace a Python program that runs in the directory; every byte must have an owner."""
         tables = self.folder / "tables"
         disks = [
@@ -134,7 +134,7 @@ def benched(folder: Path) -> Iterator[Bench]:
         bench.close()
 
 
-def read(tables: Path) -> Traced:
+def read(tables: Path) -> TracedTables:
     """Read a tracing's tables: page runs with what their request and files are."""
     files = {row["file_id"]: row["path"] for row in rows(tables, "files")}
     requests = {row["request_id"]: row for row in rows(tables, "requests")}
@@ -143,7 +143,7 @@ def read(tables: Path) -> Traced:
     runs = []
     for row in rows(tables, "page_runs"):
         runs.append(requests[row["request_id"]] | row | {"file": files.get(row["file_id"])})
-    return Traced(list(requests.values()), runs, rows(tables, "files"))
+    return TracedTables(list(requests.values()), runs, rows(tables, "files"))
 
 
 def rows(tables: Path, table: str) -> list[Row]:

@@ -41,6 +41,13 @@ AT_THE_END = _set("""
     told untold asked said made found given kept held taken shown seen behind within beside than
     ours theirs what
 """)
+# A type is a thing, and none of these alone; most participles end with -ed.
+NO_TYPE = _set("""
+    left out about after before under over until without apart cut done begun written hidden drawn
+    broken lost chosen torn sent built
+""")
+NOUNS = _set("seed speed feed need deed")
+TYPES = _set("class struct enum union trait type")
 # asyncio calls it by this name.
 GIVEN_NAMES = _set("connection_made")
 PREDICATES = _set("is are was were has have had may can be needs must")
@@ -64,11 +71,13 @@ class VagueName(NamedTuple):
         return f"{self.file}:{self.line}: {self.kind} {self.name}"
 
 
-def is_vague(name: str) -> bool:
+def is_vague(name: str, *, is_type: bool = False) -> bool:
     """Return whether a name is, begins with or ends with a word that says nothing there."""
     words = [word.lower() for word in WORDS.findall(name)]
     if not words or name in GIVEN_NAMES:
         return False
+    if is_type and all(w in NO_TYPE or (w.endswith("ed") and w not in NOUNS) for w in words):
+        return True
     if len(words) == 1:
         return words[0] in ALONE
     is_predicate = words[0] in PREDICATES
@@ -126,7 +135,11 @@ def vague_names(root: Path = ROOT) -> Iterator[VagueName]:
                     yield VagueName(file, 1, "module", name)
         read = {".py": python_names, ".rs": rust_names}.get(file.suffix)
         if read is not None:
-            yield from (VagueName(file, *each) for each in read(text) if is_vague(each[2]))
+            yield from (
+                VagueName(file, line, kind, name)
+                for line, kind, name in read(text)
+                if is_vague(name, is_type=kind in TYPES)
+            )
 
 
 def room_of(file: Path) -> str:
