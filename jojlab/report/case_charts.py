@@ -107,16 +107,16 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
 
 
 def commit_rows(trace: CommitTrace) -> tuple[list[Row], list[Row]]:
-    """Return the stretches of one commit, lane by lane, and its flushes.
+    """Return the stretches of one commit, track by track, and its flushes.
 
-    A stretch is what one request has in one lane: its page runs there, drawn as one bar.
+    A stretch is what one request has in one track: its page runs there, drawn as one bar.
     """
     stretches: dict[tuple[int, str], list[TracedRun]] = {}
     for run in trace.runs:
         if run.operation != "flush":
-            stretches.setdefault((run.request_id, _lane(run)), []).append(run)
-    rows = [_stretch_row(lane, runs) for (_, lane), runs in stretches.items()]
-    rows.sort(key=lambda row: (CLASSES.index(row["class"]), row["lane"]))
+            stretches.setdefault((run.request_id, _track_name(run)), []).append(run)
+    rows = [_stretch_row(track, runs) for (_, track), runs in stretches.items()]
+    rows.sort(key=lambda row: (CLASSES.index(row["class"]), row["track"]))
     flushes = [_times(run) | {"cause": run.cause} for run in trace.runs if run.operation == "flush"]
     return rows, flushes
 
@@ -129,13 +129,13 @@ def drawn_commit(case: CaseSummary) -> str:
     return f"transaction {case.trace.transaction_id} of seed {case.trace.seed}"
 
 
-def _lane(run: TracedRun) -> str:
+def _track_name(run: TracedRun) -> str:
     """Return the file for data, the class for what has no file of its own."""
     file = run.file.rsplit("/", 1)[-1]
     return file if run.block_type == "data" and file else class_of(run.block_type, run.file_kind)
 
 
-def _stretch_row(lane: str, runs: list[TracedRun]) -> Row:
+def _stretch_row(track: str, runs: list[TracedRun]) -> Row:
     first = runs[0]
     kib = sum(run.length_bytes for run in runs) / 1024
     kinds = Counter(run.block_subtype for run in runs if run.block_subtype)
@@ -143,7 +143,7 @@ def _stretch_row(lane: str, runs: list[TracedRun]) -> Row:
     marks += [first.operation] * (first.operation != "write")
     marks += ["preflush"] * first.preflush + ["FUA"] * first.fua
     return _times(first) | {
-        "lane": lane,
+        "track": track,
         "class": class_of(first.block_type, first.file_kind),
         "sector": first.sector,
         "kib": kib,

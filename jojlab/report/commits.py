@@ -244,24 +244,24 @@ _LATE = 0.6
 def commit_chart(rows: Rows, flushes: Rows, latency_ms: float) -> Spec:
     """Return the chart.
 
-    `rows` have lane, class, begin_ms, end_ms, sector, kib, text, cause; `flushes` begin_ms,
+    `rows` have track, class, begin_ms, end_ms, sector, kib, text, cause; `flushes` begin_ms,
     end_ms, cause.
     """
     data: Datasets = {}
-    lanes = list(dict.fromkeys(row["lane"] for row in rows))
+    tracks = list(dict.fromkeys(row["track"] for row in rows))
     drawn = []
-    for place, lane in enumerate(lanes):
-        inside = [row for row in rows if row["lane"] == lane]
-        x = _time(latency_ms, place == len(lanes) - 1)
+    for place, track in enumerate(tracks):
+        inside = [row for row in rows if row["track"] == track]
+        x = _time(latency_ms, place == len(tracks) - 1)
         layers = _flush_layers(data, flushes, x, place == 0) if flushes else []
-        layers += _lane_layers(data, inside, x, lane, latency_ms * _LATE)
+        layers += _track_layers(data, inside, x, track, latency_ms * _LATE)
         height = min(150, 26 + 16 * len({row["sector"] for row in inside}))
         drawn.append({"layer": layers, "height": height, "width": vega.WIDTH})
     return vega.finish({"vconcat": drawn, "spacing": 6}, data)
 
 
 def _time(latency_ms: float, last: bool) -> Spec:
-    """Return the axis that all lanes share; the last shows its labels."""
+    """Return the axis that all tracks share; the last shows its labels."""
     return vega.quantity(
         "begin_ms",
         "milliseconds since BEGIN" if last else None,
@@ -270,14 +270,14 @@ def _time(latency_ms: float, last: bool) -> Spec:
     )
 
 
-def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str, late_ms: float) -> list[Spec]:
+def _track_layers(data: Datasets, rows: Rows, x: Spec, track: str, late_ms: float) -> list[Spec]:
     axis = {
         "format": ",d", "minExtent": 180, "tickCount": 2, "titleAlign": "left",
         "titleAnchor": "start", "titleAngle": 0, "titleBaseline": "top", "titleX": -178,
         "titleY": 0,
     }  # fmt: skip
     scale = {"nice": False, "padding": 9, "zero": False}
-    y = vega.quantity("sector", lane, axis=axis, scale=scale)
+    y = vega.quantity("sector", track, axis=axis, scale=scale)
     source = vega.named_data(data, rows).to_dict()
     bars = {
         "data": source,
@@ -288,7 +288,9 @@ def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str, late_ms: float)
             "strokeWidth": 5,
         },
         "encoding": {
-            "tooltip": vega.tooltip("lane", "text", "sector", "kib", "begin_ms", "end_ms", "cause"),
+            "tooltip": vega.tooltip(
+                "track", "text", "sector", "kib", "begin_ms", "end_ms", "cause"
+            ),
             "x": x,
             "x2": {"field": "end_ms"},
             "y": y,

@@ -136,10 +136,10 @@ const fit = (() => {
     }
   }
 
-  // One commit: lanes below one another, their names at the left, or above where that is narrow.
+  // One commit: tracks below one another, their names at the left, or above where that is narrow.
   function commit(spec, width, narrow) {
     const room = narrow ? 76 : 190;
-    for (const lane of spec.vconcat) lane.width = width - room - 20;
+    for (const track of spec.vconcat) track.width = width - room - 20;
     if (!narrow) return;
     walk(spec, (part) => {
       if (part.minExtent) Object.assign(part, { minExtent: 66, titleX: -64, titleY: -18 });
@@ -186,7 +186,7 @@ const fit = (() => {
     const laid = JSON.stringify(own, (name, part) => name === "datasets" ? undefined : part);
     if (own.facet) histograms(own, width, narrow);
     else if (own.hconcat) (laid.includes('"xOffset"') ? grouped : halves)(own, width, narrow);
-    else if (laid.includes('"lane"')) commit(own, width, narrow);
+    else if (laid.includes('"track"')) commit(own, width, narrow);
     else byCase(own, width, narrow);
     return own;
   }
