@@ -149,14 +149,8 @@ class Experiment:
                 if self.own is not None and _identity(case) not in self.own
             ],
             "variants": [
-                {
-                    "name": variant.name,
-                    "note": variant.note,
-                    "unsafe": variant.unsafe,
-                    "fields": dict(variant.fields),
-                    "cases": [c.case_id for c in self.cases if c.variant == variant.name],
-                }
-                for variant in self.variants
+                {**vars(v), "cases": [c.case_id for c in self.cases if c.variant == v.name]}
+                for v in self.variants
             ],
             "settings": {
                 "fixed": dict(self.fixed),

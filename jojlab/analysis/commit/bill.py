@@ -256,39 +256,23 @@ def _part_json(bill: Bill, part: str) -> dict[str, Any]:
     """
     return {
         "rows": [
-            {
-                "block_type": row.block_type,
-                "file_kind": row.file_kind,
-                "file": row.file,
-                "operation": row.operation,
-                "cause": row.cause,
-                **_sums_json(bill, row),
-                "dataless_bytes": bill.per_commit(row.dataless_bytes),
-                "is_foreign": row.is_foreign,
-            }
+            {**_line_json(bill, row), "dataless_bytes": bill.per_commit(row.dataless_bytes)}
             for row in bill.part(part)
         ],
-        "reasons": [
-            {
-                "block_type": share.block_type,
-                "cause": share.cause,
-                "reason": share.reason,
-                **_sums_json(bill, share),
-            }
-            for share in bill.reasons
-            if share.part == part
-        ],
+        "reasons": [_line_json(bill, share) for share in bill.reasons if share.part == part],
         "journal_copies": [vars(share) for share in bill.homes if share.part == part],
         "shared": [vars(share) for share in bill.askers if share.part == part],
     }
 
 
-def _sums_json(bill: Bill, share: BillRow | ReasonShare) -> dict[str, float]:
+def _line_json(bill: Bill, line: BillRow | ReasonShare) -> dict[str, Any]:
+    """Return a line of one part, its sums of one commit and those of all commits."""
     return {
-        "requests": bill.per_commit(share.requests),
-        "bytes": bill.per_commit(share.bytes),
-        "total_requests": share.requests,
-        "total_bytes": share.bytes,
+        **{name: value for name, value in vars(line).items() if name != "part"},
+        "requests": bill.per_commit(line.requests),
+        "bytes": bill.per_commit(line.bytes),
+        "total_requests": line.requests,
+        "total_bytes": line.bytes,
     }
 
 
