@@ -20,12 +20,12 @@ static FILESYSTEM_COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A new filesystem; None where this machine has no tracer or no such filesystem, with the reason
 /// told. Whatever else goes wrong fails the test.
-pub fn mounted(filesystem: &str, options: &str, max_sectors_kb: u32) -> Option<Mounted> {
+pub fn mounted(filesystem: &str, options: &str, max_sectors_kb: u32) -> Option<MountedDisk> {
     if let Some(reason) = lacking(filesystem) {
         skipped(&reason);
         return None;
     }
-    Some(Mounted::new(filesystem, options, max_sectors_kb).unwrap())
+    Some(MountedDisk::new(filesystem, options, max_sectors_kb).unwrap())
 }
 
 fn lacking(filesystem: &str) -> Option<String> {
@@ -76,7 +76,7 @@ pub fn assert_complete(capture: &Value) {
 }
 
 /// A filesystem on a loop device, taken down when it is dropped.
-pub struct Mounted {
+pub struct MountedDisk {
     device: String,
     /// Settings of its queue that were changed: path and value before.
     settings: Vec<(String, String)>,
@@ -84,7 +84,7 @@ pub struct Mounted {
     pub mountpoint: PathBuf,
 }
 
-impl Mounted {
+impl MountedDisk {
     /// Makes and mounts it, or says why not. `max_sectors_kb` cuts the bios of the device, if it
     /// is not 0.
     fn new(filesystem: &str, options: &str, max_sectors_kb: u32) -> Result<Self, String> {
@@ -96,7 +96,7 @@ impl Mounted {
         file.set_len(600 << 20).map_err(|error| error.to_string())?;
         std::fs::create_dir_all(&mountpoint).map_err(|error| error.to_string())?;
         let mut mounted =
-            Mounted { device: String::new(), settings: Vec::new(), image, mountpoint };
+            MountedDisk { device: String::new(), settings: Vec::new(), image, mountpoint };
         let image = mounted.image.display().to_string();
         mounted.device = run("losetup", &["-f", "--show", &image])?.trim().to_owned();
         let force = if filesystem == "ext4" { "-F" } else { "-f" };
@@ -150,7 +150,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedDisk {
     fn drop(&mut self) {
         // What was not set up cannot be taken down; neither failure matters to the test.
         // io_uring may hold a file for a moment after its process has ended.
