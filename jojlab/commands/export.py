@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,6 +16,7 @@ from jojlab.command_line.group import PATH, argument, command, option
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError, refuse_unknown, whole_file
 from jojlab.foundation.printable import plural, printable
 from jojlab.lab.job import Options
+from jojlab.model.filesystems import filesystem_of
 from jojlab.recording import mobigen, sql_export
 from jojlab.recording.folder import Recording
 from jojlab.report.durability import boot_words, smallest_words
@@ -168,7 +171,7 @@ def repro(run: Path, state: str, case: str, out: Path | None, options: Options) 
     report.write_text(_describe_state(found, images), encoding="utf-8")
     for path in (*images, report):
         print(printable(str(path)))
-    print(_mount_command(found, images))
+    print(mount_command(found.entry.case, images))
 
 
 def _describe_state(choice: FoundState, images: list[Path]) -> str:
@@ -185,20 +188,21 @@ def _describe_state(choice: FoundState, images: list[Path]) -> str:
         *([boot_words(state.at_boot)] if state.at_boot else []),
         "",
         "The images hold what the cut left; nothing has mounted them since:",
-        f"    {_mount_command(choice, images)}",
+        f"    {mount_command(choice.entry.case, images)}",
         "",
         f"case: {fields}, seed={choice.answer.seed}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _mount_command(choice: FoundState, images: list[Path]) -> str:
+def mount_command(settings: Mapping[str, Any], images: Sequence[Path]) -> str:
     """Return the command that mounts the filesystem of the images; it recovers it."""
-    settings = choice.entry.case
     options = ["loop", *filter(None, [str(settings.get("mount_options") or "")])]
     kind, image = str(settings["filesystem"]), shlex.quote(images[0].name)
     first = ""
     if len(images) > 1:
         first = f"journal=$(losetup -f --show {shlex.quote(images[1].name)}) && "
-        options.append("journal_path=$journal" if kind == "ext4" else "logdev=$journal")
+        external = filesystem_of(settings).external_journal
+        assert external
+        options.append(external.moved_option.replace("JOURNAL_DEVICE", "$journal"))
     return f"{first}sudo mount -t {kind} -o {','.join(options)} {image} /mnt"

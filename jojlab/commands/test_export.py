@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from jojlab.cli import app
-from jojlab.commands.export import _sibling
+from jojlab.commands.export import _sibling, mount_command
 
 
 @pytest.mark.parametrize("form", ["perfetto", "mobigen"])
@@ -57,3 +57,12 @@ def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
         answer = CliRunner().invoke(app, ["export", str(tmp_path / name), "--format", "sql"])
         assert answer.exit_code == 2
         assert f"{tmp_path / name}: {words}\n" in answer.stderr
+
+
+@pytest.mark.parametrize(("filesystem", "option"), [("ext4", "journal_path"), ("xfs", "logdev")])
+def test_the_image_of_a_journal_s_device_is_mounted_with_it(filesystem: str, option: str) -> None:
+    settings = {"filesystem": filesystem, "mount_options": "noatime"}
+    assert mount_command(settings, [Path("a.img"), Path("b c.img")]) == (
+        "journal=$(losetup -f --show 'b c.img') && "
+        f"sudo mount -t {filesystem} -o loop,noatime,{option}=$journal a.img /mnt"
+    )

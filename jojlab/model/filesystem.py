@@ -32,11 +32,13 @@ class ExternalJournal:
     """The options for a journal on another device, of `smallest_bytes` at least.
 
     `prepare` is a command for the journal's device; in `mkfs_options`, {} stands for the other
-    options; `mount_option` is one more for mount -o.
+    options; `mount_option` is one more for mount -o, and `moved_option` the one for where the
+    journal's device has another number than it was made with.
     """
 
     smallest_bytes: int
     mkfs_options: str
+    moved_option: str
     prepare: str = ""
     mount_option: str = ""
 

@@ -170,6 +170,7 @@ FILESYSTEM = Filesystem(
     external_journal=ExternalJournal(
         64 * MIB,
         "-b 4096 -J device=JOURNAL_DEVICE {}",
+        "journal_path=JOURNAL_DEVICE",
         prepare="mkfs.ext4 -b 4096 -O journal_dev JOURNAL_DEVICE",
     ),
     direct_bytes=512,  # open(2), NOTES

@@ -13,6 +13,8 @@ from jojlab.model.filesystem import MIB, ExternalJournal, Filesystem, Tool
 
 _PACKAGE = "xfsprogs"
 _METADATA = ("fs-metadata",)
+# Where its log is, if not among its data (xfs(5)).
+_LOG_OPTION = "logdev=JOURNAL_DEVICE"
 # Types of blocks as blockuse names them, and of buffers as the kernel does (b_ops->name).
 _SUBTYPES = {
     "sb": ("sb",),
@@ -121,7 +123,7 @@ FILESYSTEM = Filesystem(
     modules=("xfs",),
     # The least that mkfs.xfs(8) takes for a log on a device of its own.
     external_journal=ExternalJournal(
-        64 * MIB, "{} -l logdev=JOURNAL_DEVICE", mount_option="logdev=JOURNAL_DEVICE"
+        64 * MIB, "{} -l logdev=JOURNAL_DEVICE", _LOG_OPTION, mount_option=_LOG_OPTION
     ),
     direct_bytes=512,  # open(2), NOTES
     cheaper_settings=frozenset({"vfs=wal"}),
