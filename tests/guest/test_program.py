@@ -24,6 +24,7 @@ from jojlab.model import hazards as causes
 from jojlab.trace.capture import Capture
 from tests.guest.experiments import run_experiment
 from tests.guest.jobs import run_job
+from tests.vfs.programs import SOURCE, build
 
 # Writes a database by the module sqlite3, and then tries what it may not, and says how that went.
 # The fork bomb and the endless output come last: the time limit ends them.
@@ -250,3 +251,24 @@ def test_what_guards_the_commits_of_a_program_is_seen(lab: Lab, tmp_path: Path) 
         causes.SEVERAL_WALS,
     }
     assert not case.unknowns
+
+
+# Prints how long its WAL is when it has closed its database.
+WRITER = """#!/usr/bin/python3 -I
+import os, sqlite3
+db = sqlite3.connect("app.db", isolation_level=None)
+db.execute("PRAGMA journal_mode = wal")
+db.execute("CREATE TABLE t(x)")
+db.close()
+print(os.stat("app.db-wal").st_size)
+"""
+
+
+@pytest.mark.full
+def test_a_library_before_sqlite_is_before_it_in_the_guest(lab: Lab, tmp_path: Path) -> None:
+    """An unchanged program has a WAL that is kept and filled: docs/cure.md."""
+    name = written(tmp_path, environment="LD_PRELOAD=/app/joj_wal_preload.so")
+    (tmp_path / "app.py").write_text(WRITER)
+    build(SOURCE, tmp_path / "files", "joj_wal_preload")
+    program = captured(lab, tmp_path / "run", name).manifest["program"]
+    assert (program["exit_code"], program["output"]) == (0, f"{64 << 10}\n")
