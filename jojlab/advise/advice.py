@@ -145,7 +145,7 @@ class Adviser:
         self.choose(self.search())
         if advice.answers and self._cuts:
             self._refuse_tempting(advice.answers[0])
-        advice.present = self.judged(self.space.own, "present")
+        advice.present = self.judge_choice(self.space.own, "present")
         named = {name: each.candidate for name, each in advice.choices_by_name}
         planned = self._plan(named)
         with self._step("the choices, from the cache", planned, "capture") as (campaign, watcher):
@@ -183,7 +183,7 @@ class Adviser:
         for candidate in ranked:
             if len(self.advice.answers) == self.asked.answers:
                 break
-            choice = self.judged(candidate, "answer", enough=True)
+            choice = self.judge_choice(candidate, "answer", enough=True)
             if choice.why:
                 self._refuse_unjudged(self.asked.states)
             if self._is_refused(choice):
@@ -275,7 +275,9 @@ class Adviser:
     def _refuse_tempting(self, answer: Choice) -> None:
         """Cut the power of cheaper settings that the manuals refuse, one field from the answer."""
         space = self.space
-        tempting = [near for _, near in space.near(answer.candidate) if not space.is_allowed(near)]
+        tempting = [
+            near for _, near in space.neighbours(answer.candidate) if not space.is_allowed(near)
+        ]
         new = [each for each in tempting if each not in self.scores]
         if new:
             self.measure(new)
@@ -283,7 +285,7 @@ class Adviser:
         known.sort(key=lambda each: self.scores[each].row_ns)
         for each in known[: max(0, MOST_REFUSED - len(self.advice.refused))]:
             if self.scores[each].row_ns < answer.score.row_ns:
-                self.advice.refused.append(self.judged(each, "refused"))
+                self.advice.refused.append(self.judge_choice(each, "refused"))
 
     def _choice(self, candidate: Candidate) -> Choice:
         """Return a measured candidate, its power not cut."""
@@ -299,7 +301,7 @@ class Adviser:
         """Return whether power cuts are asked for."""
         return self.space.guarantee is not Guarantee.NONE and self.asked.states > 0
 
-    def judged(self, candidate: Candidate, name: str, *, enough: bool = False) -> Choice:
+    def judge_choice(self, candidate: Candidate, name: str, *, enough: bool = False) -> Choice:
         """Cut the power of a candidate in every regime. With `enough`, that of a longer run too,
         where nothing is broken and the own one has fewer distinct states than are asked for.
         """

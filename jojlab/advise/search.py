@@ -52,7 +52,12 @@ def search(space: Space, measure: Measure, survivors: int = KEPT) -> dict[Candid
         going = _best(space, costs, max(len(going) // 2, int(gained)))
     best = _best(space, costs, 1)
     for each in best:
-        ask([space.changed(each, name, own) for name, (own, _) in space.differences(each).items()])
+        ask(
+            [
+                space.change_field(each, name, own)
+                for name, (own, _) in space.differences(each).items()
+            ]
+        )
         ask([_simplest(space, each, costs)])
     return costs
 
@@ -81,7 +86,7 @@ def neighbours(space: Space, candidate: Candidate) -> list[Candidate]:
     """Return the allowed candidates that differ in one field beside the STRUCTURE."""
     return [
         near
-        for name, near in space.near(candidate)
+        for name, near in space.neighbours(candidate)
         if name not in STRUCTURE and space.is_allowed(near)
     ]
 
@@ -117,10 +122,10 @@ def _combine_best(
         values = {own: costs[candidate]}
         for value in space.values_of(name, space.filesystem(candidate)):
             if name not in STRUCTURE:
-                values[value] = costs.get(space.changed(candidate, name, value), math.inf)
+                values[value] = costs.get(space.change_field(candidate, name, value), math.inf)
         value = min(values, key=lambda each: values[each])
         if values[value] * EQUAL < costs[candidate]:
-            result = space.changed(result, name, value)
+            result = space.change_field(result, name, value)
     return result if space.can_run(result) and space.is_allowed(result) else candidate
 
 
@@ -128,9 +133,9 @@ def _simplest(space: Space, candidate: Candidate, costs: Mapping[Candidate, floa
     """Return it without the changes that gain nothing."""
     result = candidate
     for name, (own, _) in space.differences(candidate).items():
-        without = space.changed(candidate, name, own)
+        without = space.change_field(candidate, name, own)
         if costs.get(without, math.inf) <= costs[candidate] * EQUAL and space.is_allowed(without):
-            result = space.changed(result, name, own)
+            result = space.change_field(result, name, own)
     return result if space.can_run(result) and space.is_allowed(result) else candidate
 
 

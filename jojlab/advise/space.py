@@ -137,12 +137,12 @@ class Space:
             return own, *_add_options(own, FILESYSTEMS[filesystem].cheaper_mount_options, ",")
         return self.values[name]
 
-    def near(self, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
+    def neighbours(self, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
         """Yield the candidates that differ in one field and can run, with that field's name."""
         filesystem = self.filesystem(candidate)
         for name, own in candidate:
             for value in self.values_of(name, filesystem):
-                if value != own and self.can_run(near := self.changed(candidate, name, value)):
+                if value != own and self.can_run(near := self.change_field(candidate, name, value)):
                     yield name, near
 
     def filesystem(self, candidate: Candidate) -> str:
@@ -161,7 +161,7 @@ class Space:
             if self.can_run(varied):
                 yield varied
 
-    def changed(self, candidate: Candidate, name: str, value: Value) -> Candidate:
+    def change_field(self, candidate: Candidate, name: str, value: Value) -> Candidate:
         """Return a candidate with another value of one field."""
         return self._valid(tuple((n, value if n == name else v) for n, v in candidate))
 

@@ -180,7 +180,7 @@ class ScriptSearch:
     failures: dict[str, str] = field(default_factory=dict)
     torn_blocks: Counter[TornBlock] = field(default_factory=Counter)
 
-    def harmed(self, scripts: Sequence[Steps]) -> list[CaseSummary | None]:
+    def find_harm(self, scripts: Sequence[Steps]) -> list[CaseSummary | None]:
         """Return of each script a case in which it did harm that the manuals rule out."""
         with TemporaryDirectory() as place:
             folders = [
@@ -225,7 +225,7 @@ class ScriptSearch:
         scripts = list(self.kind.scripts(count))
         for begin in range(0, count, batch):
             some = scripts[begin : begin + batch]
-            for place, case in enumerate(self.harmed(some)):
+            for place, case in enumerate(self.find_harm(some)):
                 if case is None:
                     continue
                 cases = {some[place]: case}
@@ -233,7 +233,7 @@ class ScriptSearch:
                 def is_harmed(
                     shorter: Sequence[Steps], cases: dict[Steps, CaseSummary] = cases
                 ) -> list[bool]:
-                    found = self.harmed(shorter)
+                    found = self.find_harm(shorter)
                     cases.update({each: it for each, it in zip(shorter, found, strict=True) if it})
                     return [it is not None for it in found]
 

@@ -27,11 +27,11 @@ def test_what_was_found_is_printed_with_the_lines_of_the_cheapest(
 ) -> None:
     def interrupted(adviser: Adviser, folder: Path) -> None:
         space = adviser.space
-        wal = space.changed(space.own, "journal_mode", "wal")
-        unsafe = space.changed(wal, "synchronous", "off")
+        wal = space.change_field(space.own, "journal_mode", "wal")
+        unsafe = space.change_field(wal, "synchronous", "off")
         for number, each in enumerate((unsafe, wal, space.own), 1):
             adviser.scores[each] = Score(number * 1e6, number * 1e6, 2e6, 0, 0)
-        persist = space.changed(space.own, "journal_mode", "persist")
+        persist = space.change_field(space.own, "journal_mode", "persist")
         adviser.scores[persist] = Score(5e5, 5e5, 2e6, 0, 0)
         adviser.advice.refused.append(Choice(persist, adviser.scores[persist], why="it failed"))
         raise KeyboardInterrupt

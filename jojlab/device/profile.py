@@ -148,7 +148,7 @@ class Profile:
     ranges: Mapping[str, Range]
     calibration: Calibration | None
 
-    def changed(self, values: Mapping[str, int], owner: str) -> Profile:
+    def change_values(self, values: Mapping[str, int], owner: str) -> Profile:
         """Return the profile with other values of keys of [model] or [cpu].
 
         `owner` is what the profile is called in errors. Raises UseError where a value is beyond its
@@ -434,7 +434,7 @@ def _neighbours(key: str, value: int) -> tuple[tuple[int, ...], str]:
 def _is_possible(profile: Profile, key: str, value: int) -> bool:
     """Return whether a device can have the value, with all others as they are."""
     try:
-        profile.changed({key: value}, profile.name)
+        profile.change_values({key: value}, profile.name)
     except UseError:
         return False
     return True

@@ -181,6 +181,6 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 )
 def test_raw_nand_has_rules_of_its_own(key: str, value: int, remedy: str) -> None:
     with pytest.raises(UseError) as caught:
-        read_profile("nand-slc-512mb").changed({key: value}, "device")
+        read_profile("nand-slc-512mb").change_values({key: value}, "device")
     assert key in caught.value.message
     assert remedy in caught.value.remedy

@@ -49,7 +49,7 @@ def test_every_number_is_told_and_only_those_that_may_be_wrong_are_tried() -> No
     assert found["channels"].values == (2,)
     for number in found.values():
         for value in number.values:
-            profile.changed({number.key: value}, "it")
+            profile.change_values({number.key: value}, "it")
 
 
 def test_a_stated_range_goes_before_half_and_double() -> None:

@@ -123,7 +123,7 @@ def profile_of(
     together.
     """
     profile = profiles.get(str(settings[owner]))
-    return profile.changed(device_values(settings, owner), owner) if profile else None
+    return profile.change_values(device_values(settings, owner), owner) if profile else None
 
 
 def is_on_raw_nand(settings: Mapping[str, Value]) -> bool:

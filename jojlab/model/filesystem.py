@@ -74,6 +74,8 @@ class Filesystem:
     direct_bytes: int = 0
     # Return why O_DIRECT cannot write; empty where it can.
     direct_write_refusal: Callable[[Settings], str] = lambda _: ""
+    # Say which bytes a program reads unchecked; empty where it reads none so.
+    unchecked_reads: Callable[[Settings], str] = lambda _: ""
     has_batch_atomic_write: bool = False
     # It has fallocate(2), by which the room of free_kib is taken (agent/src/workload/fault.rs).
     allocates_in_advance: bool = True

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from jojlab.analysis.run.durability import Contradiction, Durability
 from jojlab.analysis.run.summary import CaseSummary
+from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.report import hazards
 from jojlab.report.shared import text
 from jojlab.trace.power_cuts import (
@@ -81,12 +82,6 @@ NOT_MODELLED = (
     "Not modelled: bits that rot, sectors that cannot be read, a reset in the middle of garbage "
     "collection, errors in place of cuts, and faults of the device beside those that its profile "
     "names."
-)
-# UBIFS goes on after a page that cannot be corrected where the checksum of the node is right, and
-# does not look at that of data nodes (ubifs_read_node() and ubifs_check_node(), fs/ubifs/io.c).
-UNCHECKED_DATA = (
-    "UBIFS is mounted without chk_data_crc: from a page that NAND cannot correct, a program gets "
-    "wrong bytes and no error."
 )
 
 
@@ -228,14 +223,14 @@ def model_limits(case: CaseSummary, result: Durability) -> str:
     """Return what cannot happen in the model of a case, and why a reader should know."""
     absent = "" if result.model.get("second_cuts") else " No second cut comes during recovery."
     unchecked = "".join(f" Not checked: {words}." for words in result.unchecked)
-    options = str(case.case.get("mount_options") or "").split(",")
-    checks = [each for each in options if each in ("chk_data_crc", "no_chk_data_crc")]
-    is_blind = case.case.get("filesystem") == "ubifs" and checks[-1:] != ["chk_data_crc"]
+    filesystem = FILESYSTEMS.get(case.filesystem)
+    if filesystem and (words := filesystem.unchecked_reads(case.case)):
+        unchecked += f" {words}"
     modelled = NOT_MODELLED
     if any(_each(result.model.get("unreadable_tears"))):
         modelled = modelled.replace("sectors", "other sectors")
     native = f" {words}." if (words := native_words(result)) else ""
-    return modelled + absent + native + unchecked + f" {UNCHECKED_DATA}" * is_blind
+    return modelled + absent + native + unchecked
 
 
 def moments(case: CaseSummary) -> str:

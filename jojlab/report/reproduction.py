@@ -43,7 +43,7 @@ def published_line(summary: RunSummary) -> str:
     told = [line for each in verdicts(summary.parts) for line in _verdict_lines(each) if line]
     tables = [table for part in summary.parts for table in part.tables if table.measured]
     if cells := sum(len(table.measured) for table in tables):
-        near = sum(table.near for table in tables)
+        near = sum(table.near_cells for table in tables)
         told.append(f"{near} of {count(cells, 'printed change')} are within one point of ours.")
     return "; ".join(line.removesuffix(".") for line in told) + "." if told else ""
 

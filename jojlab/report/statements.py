@@ -93,19 +93,19 @@ def table_verdict(table: ComparedTable) -> str:
     """Return how many changes there are, and how far the seeds of one case lie apart."""
     if not table.measured:
         return "Not measured."
+    cells, near = len(table.measured), table.near_cells
     if table.seeds == 1:
         return (
-            f"Ours has one seed, so that nothing tells a change from noise: take more. The largest "
-            f"change of {len(table.measured)} cells is {table.largest_percent:.3f} %; {table.near} "
-            "are within one point of what was printed."
+            "Ours has one seed, so that nothing tells a change from noise: take more. The largest "
+            f"change of {cells} cells is {table.largest_percent:.3f} %; {near} are within one "
+            "point of what was printed."
         )
-    seeds = f"the {table.seeds} seeds"
     return (
-        f"Ours differs from the case that it is compared with beyond {seeds} in {table.changed} of "
-        f"{len(table.measured)} cells; the largest change is {table.largest_percent:.3f} %, and "
-        f"the seeds of one case lie up to {table.spread_percent:.3f} % apart. {table.near} cells "
-        "are within one point of what was printed. "
-        "none: the seeds of both cases overlap, so that other seeds may give another sign."
+        "Ours differs from the case that it is compared with beyond the "
+        f"{table.seeds} seeds in {table.changed_cells} of {cells} cells; the largest change is "
+        f"{table.largest_percent:.3f} %, and the seeds of one case lie up to "
+        f"{table.spread_percent:.3f} % apart. {near} cells are within one point of what was "
+        "printed. none: the seeds of both cases overlap, so that other seeds may give another sign."
     )
 
 

@@ -123,7 +123,7 @@ def test_an_app_that_sets_its_pragmas_before_it_attaches_sets_main_alone() -> No
 
 def test_the_vfs_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
     found = app_choice(journal_mode="wal")
-    candidate = found.changed(found.own, "vfs", "wal")
+    candidate = found.change_field(found.own, "vfs", "wal")
     assert found.can_run(candidate)
     assert found.is_allowed(candidate)
     assert "LD_PRELOAD=$(joj cure --path)/joj_wal_preload.so APP" in advised(candidate, found)
@@ -131,14 +131,14 @@ def test_the_vfs_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
     told = concessions(found.settings(candidate), found.differences(candidate))
     assert told == ["a library in the app's process; the WAL stays, of up to 4 MiB"]
     of_truncate = app_choice(journal_mode="truncate")
-    assert not of_truncate.can_run(of_truncate.changed(of_truncate.own, "vfs", "wal"))
+    assert not of_truncate.can_run(of_truncate.change_field(of_truncate.own, "vfs", "wal"))
 
 
 def test_settings_that_split_a_transaction_of_scripts_are_left_out(tmp_path: Path) -> None:
     found = scripts_choice(tmp_path)
     modes = {dict(each)["journal_mode"] for each in found.candidates}
     assert modes == {"delete", "truncate", "persist"}
-    wal = found.changed(found.own, "journal_mode", "wal")
+    wal = found.change_field(found.own, "journal_mode", "wal")
     assert not found.is_allowed(wal)
     told = concessions(found.settings(wal), found.differences(wal), found.observation)
     assert any("in only some of them" in each for each in told)
@@ -148,7 +148,7 @@ def test_every_mkfs_line_makes_its_filesystem(tmp_path: Path) -> None:
     found = app_choice("none")
     made = set()
     for candidate in found.structures():
-        for name, near in [("", candidate), *found.near(candidate)]:
+        for name, near in [("", candidate), *found.neighbours(candidate)]:
             told = [line for line in advised(near, found) if line.startswith("mkfs.")]
             if name in ("", "mkfs_options") and told:
                 made |= set(told)
@@ -176,14 +176,14 @@ def test_a_journal_of_its_own_is_named_in_every_line_that_needs_it() -> None:
                 "mount -t xfs -o noatime,logdev=JOURNAL_DEVICE DEVICE DIRECTORY"],
     }.items():  # fmt: skip
         found = app_choice("none", "ufs-3.1", filesystem=filesystem)
-        [moved] = [near for name, near in found.near(found.own) if name == "journal_device"]
+        [moved] = [near for name, near in found.neighbours(found.own) if name == "journal_device"]
         assert [each for each in advised(moved, found) if "DEVICE" in each][1:] == wanted
 
 
 def test_what_is_mounted_otherwise_is_not_made_anew() -> None:
     found = app_choice(filesystem="ext4")
     [lazy] = [
-        near for name, near in found.near(found.own)
+        near for name, near in found.neighbours(found.own)
         if name == "mount_options" and "lazytime" in str(dict(near)[name])
     ]  # fmt: skip
     told = advised(lazy, found)
@@ -198,7 +198,7 @@ def test_what_a_power_cut_may_do_now_is_given_up() -> None:
         ("mount_options", "noatime,nobarrier", "corrupt the database and the filesystem"),
         ("synchronous", "off", "can lose commits and corrupt the database"),
     ):
-        near = found.changed(found.own, name, value)
+        near = found.change_field(found.own, name, value)
         told = concessions(found.settings(near), found.differences(near))
         assert any(wanted in each for each in told)
         # What the present settings risk already is not given up.

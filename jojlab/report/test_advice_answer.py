@@ -30,7 +30,7 @@ def request_of(
 def test_a_change_its_gain_and_its_conditions() -> None:
     asked = request_of(most_rows=2)
     own = asked.space.own
-    better = asked.space.changed(own, "statements", 2)
+    better = asked.space.change_field(own, "statements", 2)
     assert advice_lines(Advice(Choice(own, SLOW), [Choice(better, FAST)]), asked) == (
         "Change statements to 2 (now 1).",
         "One COMMIT then takes 10 ms on average in place of 20 ms: 4 times as fast by the row.",
@@ -44,7 +44,7 @@ def test_a_change_its_gain_and_its_conditions() -> None:
 def test_its_numbers_are_those_of_json() -> None:
     asked = replace(request_of(), notes=("settings of app/settings.toml: none",))
     own = asked.space.own
-    wal = asked.space.changed(own, "journal_mode", "wal")
+    wal = asked.space.change_field(own, "journal_mode", "wal")
     answer = Score(3.403e6, 3.403e6, 15.07e6, 9513, 46162)
     found = advice_json(Advice(Choice(own, SLOW), [Choice(wal, answer)]), asked, {})
     assert found["notes"] == list(asked.notes)
@@ -97,7 +97,7 @@ def test_a_dearer_answer_says_what_the_present_settings_lose() -> None:
     ):
         asked = request_of(journal_mode="wal", synchronous=synchronous)
         own = asked.space.own
-        full = asked.space.changed(own, "synchronous", "full")
+        full = asked.space.change_field(own, "synchronous", "full")
         dear = Score(2e8, 2e8, 3e8, 8192, 9000)
         present = Choice(own, SLOW, manual_refuses=True)
         _, why, takes, *_ = advice_lines(Advice(present, [Choice(full, dear)]), asked)
@@ -131,7 +131,7 @@ def test_an_advice_s_answer_fits_and_names_incomplete_choices() -> None:
     for name, value in (("synchronous", "full"), ("page_size_bytes", 16384),
                         ("wal_autocheckpoint_pages", 4000), ("locking_mode", "exclusive"),
                         ("vfs", "wal")):  # fmt: skip
-        candidate = asked.space.changed(candidate, name, value)
+        candidate = asked.space.change_field(candidate, name, value)
     lacking = Choice(candidate, Score(2e8, 2e8, 3e8, 8192, 9000), incomplete=("a", "b"))
     lines = advice_lines(Advice(Choice(own, SLOW, manual_refuses=True), [lacking]), asked)
     assert len(lines) == MOST_LINES

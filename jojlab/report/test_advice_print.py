@@ -16,8 +16,8 @@ def test_choices_fit_on_a_terminal() -> None:
     limits = Limits(commits_a_day=20_000)
     asked = advice_request({"filesystem": "ext4"}, set(), "durable", limits=limits)
     own = asked.space.own
-    wal = asked.space.changed(own, "journal_mode", "wal")
-    off = asked.space.changed(wal, "synchronous", "off")
+    wal = asked.space.change_field(own, "journal_mode", "wal")
+    off = asked.space.change_field(wal, "synchronous", "off")
     cost = Score(25.28e6, 25.28e6, 126.75e6, 92_890, 1_325_200)
     failed = "68 statements failed: no such table: u (first: transaction.sql, line 3)"
     advice = Advice(

@@ -12,9 +12,9 @@ from jojlab.analysis.run.durability import summarise_power_cuts
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.experiment.cases import complete
+from jojlab.model.filesystems.ubifs import UNCHECKED_DATA
 from jojlab.model.hazards import ModeCounts, Observation
 from jojlab.report.durability import (
-    UNCHECKED_DATA,
     boot_sentence,
     case_mark,
     cause_sentences,

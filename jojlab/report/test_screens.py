@@ -53,8 +53,8 @@ def print_traffic(console: Console, summary: RunSummary, run: RunFolder) -> None
 def print_search(console: Console) -> None:
     asked = advice_request({"filesystem": "ext4", "transactions": 20}, {"filesystem"}, "durable")
     own = asked.space.own
-    wal = asked.space.changed(own, "journal_mode", "wal")
-    off = asked.space.changed(wal, "synchronous", "off")
+    wal = asked.space.change_field(own, "journal_mode", "wal")
+    off = asked.space.change_field(wal, "synchronous", "off")
     present = Choice(own, Score(25.28e6, 25.28e6, 26.75e6, 95_027, 333_005))
     answer = Choice(wal, Score(3.403e6, 3.403e6, 15.07e6, 9513, 46_162))
     refused = Choice(off, Score(6.6e4, 6.6e4, 1.185e6, 1853, 3031), manual_refuses=True)

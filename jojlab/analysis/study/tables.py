@@ -68,12 +68,12 @@ class ComparedTable:
         return tuple(cell for cell in cells if cell.measured_change is not None)
 
     @property
-    def changed(self) -> int:
+    def changed_cells(self) -> int:
         """Return how many of them are changes beyond the seeds."""
         return sum(not cell.is_none for cell in self.measured)
 
     @property
-    def near(self) -> int:
+    def near_cells(self) -> int:
         """Return how many of them lie within one point of what was printed."""
         return sum(
             abs((cell.measured_change or 0.0) - cell.published_change) <= 1

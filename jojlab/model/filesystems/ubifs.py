@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.model.disk_map import DiskMap, Fact, Stretches, ToolError
-from jojlab.model.filesystem import MIB, Filesystem
+from jojlab.model.field import Settings
+from jojlab.model.filesystem import MIB, Filesystem, mount_words
 
 UNIT_BYTES = 8  # nodes begin at multiples of it
 
@@ -211,6 +212,19 @@ def _add(exact: Stretches, nand: _Nand, place: tuple[int, int], fact: Fact, leng
         exact.add_bytes(begin + at, UNIT_BYTES, fact)
 
 
+# UBIFS goes on after a page that cannot be corrected where the checksum of the node is right, and
+# does not look at that of data nodes (ubifs_read_node() and ubifs_check_node(), fs/ubifs/io.c).
+UNCHECKED_DATA = (
+    "UBIFS is mounted without chk_data_crc: from a page that NAND cannot correct, a program gets "
+    "wrong bytes and no error."
+)
+
+
+def _unchecked_reads(settings: Settings) -> str:
+    checks = [each for each in mount_words(settings) if each in ("chk_data_crc", "no_chk_data_crc")]
+    return "" if checks[-1:] == ["chk_data_crc"] else UNCHECKED_DATA
+
+
 FILESYSTEM = Filesystem(
     name="ubifs",
     rank=6,
@@ -228,4 +242,5 @@ FILESYSTEM = Filesystem(
     allocates_in_advance=False,
     # What is compressed cannot be compared with what was written.
     self_test_mount_options="compr=none",
+    unchecked_reads=_unchecked_reads,
 )
