@@ -25,6 +25,7 @@ from jojlab.report.shared.short_answer import (
     duration,
     fit_lines,
     number,
+    percent,
     print_answer,
     sentence,
     size,
@@ -32,6 +33,7 @@ from jojlab.report.shared.short_answer import (
 from jojlab.report.shared.template import Section
 
 _ALL = "joj diff --json"
+_SHORT_CHANGE = 0.01
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -84,10 +86,17 @@ def _largest_change(
         return ""
     most = max(found, key=lambda each: abs(each.change) if each.change is not None else math.inf)
     words = f"{begin} {written(most.new)}, before {written(most.old)}"
-    words += f" ({text.change(most.change)})"
+    words += f" ({_change_in_short(most.change)})"
     if len(found) > 1:
         words += f" in {most.label}; in {count(len(found) - 1, 'other case')} less changed"
     return f"{words}."
+
+
+def _change_in_short(share: float | None) -> str:
+    # What would be 0 in three digits keeps its own.
+    if share is None or abs(share) < _SHORT_CHANGE:
+        return text.change(share)
+    return f"{'-' if share < 0 else '+'}{percent(abs(share))}"
 
 
 def _usual_movers(changes: Sequence[FigureChange]) -> str:
@@ -96,8 +105,10 @@ def _usual_movers(changes: Sequence[FigureChange]) -> str:
         return ""
     part, _ = movers.most_common(1)[0]
     others = sum(movers.values()) - movers[part]
-    known = f"Moved by {part}" if part else "What moved them, the runs do not tell"
-    return f"{known}{f'; {others:,} changes by others' if others else ''}."
+    if not part:
+        more = f"; {others:,} changes by others" if others else ""
+        return f"What moved them, the runs do not tell{more}."
+    return f"{part} moved {f'{movers[part]:,}; others moved {others:,}' if others else 'them'}."
 
 
 def _cut_changes(comparison: Comparison) -> str:

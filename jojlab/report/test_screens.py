@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -11,17 +12,23 @@ from rich.console import Console
 from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.request import advice_request
 from jojlab.advise.search import Score
+from jojlab.analysis.run.compare import compare
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.analysis.traffic.characterisation import characterisations
+from jojlab.gate.budgets import accept, read_accepted, read_budgets, write_accepted
+from jojlab.gate.check import check
 from jojlab.report.advice import print_advice
 from jojlab.report.answer import answer_lines
 from jojlab.report.commits import print_story
+from jojlab.report.comparison import print_comparison
+from jojlab.report.gate import print_gate
+from jojlab.report.live_trace import print_live_trace
 from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.summary import print_case, print_live, print_summary
 from jojlab.report.traffic import print_kinds
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from tests.captures import make_run
+from tests.captures import live_capture, make_run, run_of, truncate_capture, wal_capture
 from tests.screens import check_screen, each_width
 
 WAL = "filesystem=ext4,journal_mode=wal"
@@ -68,7 +75,7 @@ PRINTERS: dict[str, Callable[[Console, RunSummary, RunFolder], None]] = {
     "bill-figures": lambda console, summary, _: print_one(console, summary, figures=True),
     "bench": lambda console, summary, _: print_live(console, summary.only(WAL)),
     "explain": lambda console, summary, _: print_story(console, summary.only(WAL).cases[0]),
-    "trace": print_traffic,
+    "characterise": print_traffic,
     "advise": lambda console, *_: print_search(console),
 }
 
@@ -79,3 +86,38 @@ def test_a_screen_is_as_it_was(
     command: str, width: int, run: RunFolder, summary: RunSummary
 ) -> None:
     check_screen(command, width, lambda console: PRINTERS[command](console, summary, run))
+
+
+@each_width
+def test_the_screen_of_a_live_trace_is_as_it_was(width: int, tmp_path: Path) -> None:
+    builder = live_capture()
+    place = {"filesystem": "ext4", "mount": "/dev/sda / ext4 rw"}
+    builder.more_manifest["configuration"] = place
+    for request in builder.tables["requests"]:
+        request["reason"] = "test.db-wal: grew, times"
+    summary = summarise(run_of(tmp_path, builder))
+
+    def show(console: Console) -> None:
+        print_answer(console, answer_lines(summary))
+        print_live_trace(console, summary.cases[0])
+
+    check_screen("trace", width, show)
+
+
+@each_width
+def test_the_screens_of_what_changed_are_as_they_were(width: int, tmp_path: Path) -> None:
+    """The screens are those of `joj diff`, and of `joj gate` where a budget is broken."""
+    case = {"filesystem": "ext4", "journal_mode": "wal"}
+    old, new = (
+        summarise(run_of(tmp_path / name, capture({**case, "journal_mode": name}, 1, 10)))
+        for name, capture in (("wal", wal_capture), ("truncate", truncate_capture))
+    )
+    check_screen("diff", width, lambda console: print_comparison(console, compare(old, new)))
+    path = tmp_path / "budgets.toml"
+    path.write_text(
+        '[[budget]]\nlimits = ["bytes_per_commit <= 30 KiB", "latency_ns_p99 <= 1 s"]\n'
+    )
+    budgets = read_budgets(path)
+    write_accepted(budgets.accepted_path, accept(old))
+    verdicts = check(new, budgets.budgets, read_accepted(budgets.accepted_path))
+    check_screen("gate", width, lambda console: print_gate(console, verdicts))

@@ -186,7 +186,7 @@ def test_a_comparison_says_first_what_a_commit_costs_now(summary: RunSummary) ->
     told = comparison_lines(compare(summary, replace(summary, cases=(dearer, *others))))
     assert told[0].startswith("1 of 72 figures changed")
     assert told[1] == (
-        f"One commit takes {duration(2 * p50_ns)}, before {duration(p50_ns)} (+100.00 %)."
+        f"One commit takes {duration(2 * p50_ns)}, before {duration(p50_ns)} (+100 %)."
     )
     assert told[2] == "What moved them, the runs do not tell."
 

@@ -14,49 +14,9 @@ from jojlab.report.commits import print_story
 from jojlab.report.page import report_html
 from jojlab.report.shared.console import QuietConsole
 from jojlab.trace.dataset import Dataset
-from tests.captures import CaptureBuilder, run_of, wal_capture
+from tests.captures import live_capture, run_of, wal_capture
 
 KIB = 1024
-
-
-def live_capture(commits: int = 10) -> CaptureBuilder:
-    """Ten commits of 36 KiB of an app, or so many, beside what others and nobody known wrote."""
-    builder = wal_capture({"workload": "program", "command": "/bin/app -x"}, 1, commits)
-    for request in builder.tables["requests"]:
-        request["phase"] = "commit"
-    builder.phase, builder.transaction_id = "other", None
-    log = builder.file("/log", "other")
-    builder.request([("data", "", log, 8 * KIB)], submitter_comm="kworker/u8:1")
-    builder.phase = "trace"
-    builder.request([("fs-metadata", "", None, 4 * KIB)], submitter_comm="kworker/u8:1")
-    builder.tables["writers"] = [
-        {"file_id": file_id, "pid": pid, "process": process, "is_watched": is_watched}
-        | {"write_calls": 10, "write_bytes": length, "dirtied": 3}
-        for file_id, pid, process, is_watched, length in (
-            (1, 7, "app", True, 40 * KIB),
-            (None, 7, "app", True, 2 * KIB),
-            (log, 9, "logger", False, 8 * KIB),
-        )
-    ]
-    counted = {"phase": "trace", "source": "device", "name": "write_bytes", "value": 400 * KIB}
-    builder.tables["counters"].append(counted)
-    mode = {"commits": 10, "end_unsynced": 0, "journal_exposed": 0, "database_unsynced": 0}
-    database = {"path": "/srv/app.db", "device": "8:1", "inode": 12, "generation": 3}
-    builder.more_manifest |= {
-        "traced_ns": 20_000_000_000,
-        "clock": "wall",
-        "watch": {
-            "command": ["/bin/app", "-x"], "scope": "program", "commits": commits, "checkpoints": 0,
-            "rollbacks": 0, "syncs": 0, "databases": 1, "lost_calls": 0,
-            "journal_modes": {"wal": {**mode, "several_databases": 0}},
-            "sync_calls": {"fdatasync": 10},
-            "database_files": [
-                database | {"commits": 10, "checkpoints": 0, "journal_modes": {"wal": 10}}
-                | {"write_bytes": 41_000}
-            ],
-        },
-    }  # fmt: skip
-    return builder
 
 
 def test_each_request_is_of_the_program_of_another_or_of_nobody_that_is_known(
