@@ -72,12 +72,12 @@ def doubt_sentences(unknowns: Iterable[Unknown]) -> tuple[str, ...]:
 def manuals(case: CaseSummary, has_room: bool = False) -> str:
     """Return what the manuals say of a case as a table shows it: what is at risk, that too little
     is known, or that they warn of nothing. Where there is room, how many commits are at risk is
-    said, if that is one number: ": 1 of 52 commits (DELETE)".
+    said, if that is one number: " in 1 of 52 commits (DELETE)".
     """
     risk = risk_words(case.hazards)
     if has_room:
         shares = {each.value if each.cause in SEEN_IN_COMMITS else "" for each in case.hazards}
-        risk += f": {shares.pop()}" if len(shares) == 1 and all(shares) else ""
+        risk += f" in {shares.pop()}" if len(shares) == 1 and all(shares) else ""
     if case.unknowns:
         return f"{risk}; else {NOT_KNOWN}" if risk else NOT_KNOWN
     return risk or NONE

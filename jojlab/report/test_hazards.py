@@ -107,10 +107,10 @@ def test_what_a_commit_lacks_is_told_with_its_journal_mode() -> None:
         "just after such a commit may undo it",
     )
     assert manuals(case) == "last commits"
-    assert manuals(case, has_room=True) == "last commits: 2 of 52 commits (DELETE)"
+    assert manuals(case, has_room=True) == "last commits in 2 of 52 commits (DELETE)"
     one = Observation(modes={"delete": ModeCounts(1, end_unsynced=1)}, found_databases=1)
     alone = manuals(program_words(one), has_room=True)
-    assert alone == "last commits: 1 of 1 commit (DELETE)"
+    assert alone == "last commits in 1 of 1 commit (DELETE)"
 
 
 def test_one_number_alone_is_told_of_the_commits_at_risk() -> None:
