@@ -116,7 +116,6 @@ static __always_inline bool may_wait(const struct pt_regs *registers, __u64 numb
 	case CALL_FDATASYNC:
 	case CALL_SYNC:
 	case CALL_SYNCFS:
-	case CALL_SYNC_FILE_RANGE:
 	case CALL_MSYNC:
 	case CALL_UNLINK:
 	case CALL_UNLINKAT:

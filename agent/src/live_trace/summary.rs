@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::trace_end::End;
+use crate::messages::plural;
 use crate::tracer::{Files, FinishedRows, Gaps, Totals};
 
 /// Lines that are kept; the rest is one line.
@@ -141,20 +142,22 @@ impl Summary {
             .collect();
         let mut lines = vec![
             format!(
-                "{} requests; the tracer's own: {} of them, {} bytes",
-                self.requests, self.own_requests, self.own_bytes
+                "{}; the tracer's own: {} of them, {}",
+                plural(self.requests, "request"),
+                self.own_requests,
+                plural(self.own_bytes, "byte")
             ),
             format!(
                 "{lost_events} events lost, {} bytes unattributed{further}",
                 gaps.unattributed_bytes
             ),
         ];
-        lines
-            .extend(gaps.untimed().map(|untimed| format!("{untimed}: their complete_ns is empty")));
+        lines.extend(gaps.untimed().map(|untimed| format!("{untimed}: complete_ns is empty")));
         if gaps.edge_requests > 0 {
             let count = gaps.edge_requests;
             lines.push(format!(
-                "{count} requests queued before the begin or after the end: left out"
+                "{}, queued before the begin or after the end: left out",
+                plural(count, "request")
             ));
         }
         lines.extend(gaps.notes());

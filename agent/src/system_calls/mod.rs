@@ -29,6 +29,7 @@ pub enum CommitRole {
     Truncate,
     TruncatePath,
     Unlink,
+    /// It makes something durable: sync_file_range(2) does not, which flushes no cache of a disk.
     Sync,
     /// An ioctl, if it is the one that commits an atomic write of F2FS.
     CommitAtomicWrite,

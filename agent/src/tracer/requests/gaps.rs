@@ -46,8 +46,9 @@ impl Gaps {
         let counts = [
             (
                 self.unmatched_names,
-                "changed names were not followed: their processes have another root directory or \
-                 other mounts, or their folders are not known",
+                "changes of names, on any disk, were not followed: their processes have another \
+                 root directory or other mounts, or their folders are not known; no byte has \
+                 another owner for it",
             ),
             (self.dropped_changes, "changes to files are counted in reasons, but not named"),
             (
