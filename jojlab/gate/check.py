@@ -115,7 +115,7 @@ def _guarantee_verdict(case: CaseSummary, limit: Limit) -> LimitVerdict:
         return LimitVerdict(case, limit, LimitOutcome.NOT_MEASURED, why=why)
     if broken_states(found, limit.guarantee):
         return LimitVerdict(case, limit, LimitOutcome.BROKEN, durability=found)
-    if case.case.get("workload") == "replay" and (case.hazards or case.unknowns):
+    if case.judge == "syncs" and (case.hazards or case.unknowns):
         why = "a replay is judged by its syncs: what its commits lose is not known"
         return LimitVerdict(case, limit, LimitOutcome.NOT_MEASURED, durability=found, why=why)
     return LimitVerdict(case, limit, LimitOutcome.KEPT, durability=found)

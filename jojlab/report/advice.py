@@ -23,6 +23,7 @@ from jojlab.analysis.commit.bill import LineDelta
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.model.fields import BY_NAME
 from jojlab.model.hazards import Harm
+from jojlab.model.workloads import workload_of
 from jojlab.report import durability, hazards
 from jojlab.report.gate import amounts, owner
 from jojlab.report.settings import concessions, lines_to_paste, settings_label
@@ -324,7 +325,7 @@ def _safety(first: Choice, request: AdviceRequest) -> str:
         return "A power cut may do anything (--guarantee none)."
     if not request.states:
         return f"{guarantee.capitalize()} by the manuals alone: no power cut was asked for."
-    if request.space.present["workload"] == "replay":
+    if workload_of(request.space.present).judges_syncs:
         return sentence(
             [
                 "By the manuals, what its syncs promised survives",

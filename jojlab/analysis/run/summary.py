@@ -45,7 +45,8 @@ from jojlab.foundation.cache import Cache
 from jojlab.model.figures import PASSES, pass_figure
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.hazards import Hazard, ModeCounts, Observation, Unknown
-from jojlab.model.workloads.program import PROGRAM, SQLITE_CHECK
+from jojlab.model.workloads import WORKLOADS
+from jojlab.model.workloads.program import SQLITE_CHECK
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.memory_counts import CaseMemory, MemoryModel, read_memory_models
 from jojlab.trace.run_folder import CaseEntry, RunFolder
@@ -172,8 +173,11 @@ class CaseSummary:
         """Return what is judged after a power cut: operations, what syncs promised, what a check of
         the user's looks at, or databases of which the last rows alone are known.
         """
-        by_workload = {"replay": "syncs", PROGRAM: "check" if self.has_own_check else "databases"}
-        return by_workload.get(str(self.case.get("workload")), "operations")
+        workload = WORKLOADS.get(str(self.case.get("workload")))
+        if workload and workload.judges_syncs:
+            return "syncs"
+        databases = "check" if self.has_own_check else "databases"
+        return databases if workload and workload.finds_commits else "operations"
 
     @property
     def is_refuted(self) -> bool:
