@@ -14,7 +14,7 @@ use super::error::{WorkloadError, failed};
 use super::files::remains::{Damage, FilesOfThread, own_name};
 use super::files::{FileTask, FileThreads};
 use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
-use super::ledger::Done;
+use super::ledger::LedgerEntry;
 use super::power_cut::Progress;
 use super::threads::task::{Plan, Task};
 use crate::record::words;
@@ -77,11 +77,11 @@ struct Truncation {
 }
 
 impl Task for Truncation {
-    fn perform(&mut self, begin_ns: i64) -> Result<Done, WorkloadError> {
+    fn perform(&mut self, begin_ns: i64) -> Result<LedgerEntry, WorkloadError> {
         self.file.write_all(LINE).map_err(failed("write", &self.path))?;
         let commit_ns = now_ns();
         self.file.set_len(self.truncated_bytes).map_err(failed("ftruncate", &self.path))?;
-        Ok(Done {
+        Ok(LedgerEntry {
             verb: "truncate",
             databases: 0,
             sync_calls: 0,
