@@ -72,6 +72,12 @@ pub fn choose(call: SyncChoice, dropped: DroppedSync) {
     DROPPED.store(dropped as u8, Ordering::Relaxed);
 }
 
+/// Return whether this is the call that was chosen.
+#[cfg(test)]
+pub fn is_chosen(call: SyncChoice) -> bool {
+    CHOICE.load(Ordering::Relaxed) == call as u8
+}
+
 /// Has every later sync of this process made by `witness`, one after the other; None: by nobody.
 pub fn watch(witness: Option<Witness>) {
     IS_WATCHED.store(witness.is_some(), Ordering::Relaxed);

@@ -91,7 +91,8 @@ pub struct SqliteRemains {
 }
 
 impl SqliteRemains {
-    /// Make them of what another machine handed out.
+    /// Make them of what another machine handed out. SQLite recovers and goes on here as there: by
+    /// the case's sync call, and without batch atomic writes where the case has none.
     ///
     /// # Errors
     /// If that is not of such a workload.
@@ -101,6 +102,7 @@ impl SqliteRemains {
         handed: Value,
     ) -> Result<Self, WorkloadError> {
         let wrong = |error| WorkloadError::refused(format!("remains of SQLite: {error}"));
+        settings.options.apply(seed);
         let (left, fault) = (serde_json::from_value(handed).map_err(wrong)?, FaultLeft::default());
         Ok(Self { left, settings, seed, fault })
     }
@@ -234,6 +236,7 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
+    use crate::sqlite::sync_call::{self, DroppedSync, SyncChoice};
     use crate::tables::rows::Transaction;
     use crate::workload::kind::{ClosedWorkload, Remains, Workload, WorkloadRequest};
     use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome};
@@ -336,6 +339,19 @@ mod tests {
             assert_eq!(there.judge(&cut).unwrap(), ran.judge(at_ns).unwrap(), "{at_ns}");
         }
         assert!(case.handed_remains(5, json!({})).is_err());
+    }
+
+    #[test]
+    fn what_is_handed_out_is_judged_by_the_cases_sync_call() {
+        let mut case = fields(SqliteWorkload::Update);
+        case.options.sync_call = SyncChoice::Fdatasync;
+        // Other tests choose theirs meanwhile; between the two choices few fit in.
+        let is_chosen = |_| {
+            sync_call::choose(SyncChoice::Fsync, DroppedSync::None);
+            case.handed_remains(5, json!([])).unwrap();
+            sync_call::is_chosen(SyncChoice::Fdatasync)
+        };
+        assert!((0..100).any(is_chosen));
     }
 
     /// The outcome of what is there where the transaction of a place failed, and did not return.
