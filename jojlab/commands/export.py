@@ -37,7 +37,7 @@ def export(run: Path, format_name: str, case: str, seed: int | None, out: Path |
     A capture becomes a Perfetto trace or fio's I/O log; a recording, a script of MobiGen's, or
     scripts of SQL.
 
-    perfetto: one track per slot of a device's queue, and per thread its transactions and the calls
+    perfetto: one track per place in a device's queue, and per thread its transactions and calls
     that waited. Arrows link a call to its requests. Open the file in Perfetto's viewer.
 
     iolog: fio replays it on another device, with the timing of the capture. What fio has no word

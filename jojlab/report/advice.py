@@ -137,10 +137,10 @@ def over_limits(advice: Advice, request: AdviceRequest) -> str:
     return f"{words}; the closest, with {cost}: {settings_label(request.space.settings(candidate))}"
 
 
-def saved_lines(gone: tuple[LineDelta, ...], most: int = 4) -> list[str]:
+def saved_lines(gone: tuple[LineDelta, ...]) -> list[str]:
     """Return the lines of the present bill that are smaller or gone."""
     lines = []
-    for each in gone[:most]:
+    for each in gone[:_MOST_SAVED]:
         now, answer = each.line, each.before
         left = (
             "none" if answer is None or not (answer.requests or answer.bytes) else amounts(answer)
@@ -336,6 +336,8 @@ def _safety(first: Choice, request: AdviceRequest) -> str:
     return f"{guarantee.capitalize()} by the manuals; after power cuts: {durability_words(first)}."
 
 
+# Lines of the present bill that are named as saved.
+_MOST_SAVED = 4
 # Of an interrupted search: settings whose power was not cut.
 _MOST_FOUND = 5
 

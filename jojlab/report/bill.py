@@ -159,7 +159,7 @@ COMMITS_A_DAY = 10_000
 _SPELLED_OWNERS = 4
 
 
-def life_sentences(bill: Bill, commits_a_day: float = COMMITS_A_DAY) -> Iterator[str]:
+def life_sentences(bill: Bill) -> Iterator[str]:
     """Yield what was programmed and why, to whom it is charged, and how long the flash lasts."""
     life = bill.life
     if life is None or not life.programmed_bytes:
@@ -186,10 +186,10 @@ def life_sentences(bill: Bill, commits_a_day: float = COMMITS_A_DAY) -> Iterator
     if len(life.charged) > _SPELLED_OWNERS:
         shares.append(f"{len(life.charged) - _SPELLED_OWNERS} more")
     yield f"charged to: {', '.join(shares)}"
-    lasts = years(whole, commits_a_day, life.flash_bytes)
+    lasts = years(whole, COMMITS_A_DAY, life.flash_bytes)
     if not math.isinf(lasts):
         yield (
-            f"life: {text.digits(lasts)} years at {commits_a_day:,.0f} commits a day, if the "
+            f"life: {text.digits(lasts)} years at {COMMITS_A_DAY:,} commits a day, if the "
             f"{text.digits(life.flash_bytes / 1024**3)} GiB of the profile endure {CYCLES:,} "
             "erases and are worn evenly"
         )

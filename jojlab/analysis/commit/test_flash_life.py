@@ -77,7 +77,7 @@ def test_flash_lasts_for_its_cycles_at_so_many_commits_a_day() -> None:
 
 def test_the_flash_s_share_of_a_bill_is_told_in_sentences_and_as_json(tmp_path: Path) -> None:
     bill = bill_of(tmp_path, COUNTERS, 1 << 30)
-    flash, charged, life = life_sentences(bill, 1000)
+    flash, charged, life = life_sentences(bill)
     assert flash == (
         "on the flash, with warm-up and settling: 120 KiB programmed for 68.4 KiB that were sent: "
         "68.4 KiB data, 32 KiB mapping table, 8 KiB garbage collection, 11.6 KiB padding; 0.2 "
@@ -85,7 +85,7 @@ def test_the_flash_s_share_of_a_bill_is_told_in_sentences_and_as_json(tmp_path: 
     )
     assert charged.startswith("charged to: ")
     assert "to flush, fdatasync of test.db" in charged
-    assert life.startswith("life: 71.77 years at 1,000 commits a day, if the 1 GiB")
+    assert life.startswith("life: 7.177 years at 10,000 commits a day, if the 1 GiB")
     found = bill_json(bill)["flash"]
     assert sum(found["programmed_bytes"].values()) == 120 * KIB
     assert sum(each["bytes"] for each in found["charged"]) == pytest.approx(120 * KIB)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from jojlab.fleet.study.dataset import (
     losses_json,
 )
 from jojlab.foundation.errors import DataError, UseError
-from jojlab.foundation.printable import nearest
+from jojlab.foundation.printable import nearest, public_fields
 
 DAY_NS = 86_400_000_000_000
 
@@ -148,19 +148,9 @@ def _databases(row: Row) -> list[str]:
 
 def device_day_json(day: DeviceDay) -> dict[str, Any]:
     """Return the day as a script reads it."""
-    return {
-        "device": day.device,
-        "day": day.day,
-        "utc_offset_s": day.utc_offset_s,
+    return public_fields(day, commits="by_ten_minutes", io="writes_by_ten_minutes") | {
         "commits": day.commit_count,
         "multi_file_transactions": day.multi_file,
         "unbilled_commits": day.unbilled,
         "losses": losses_json(day.losses),
-        "left_out": [asdict(each) for each in day.left_out],
-        "segments": list(day.segments),
-        "by_ten_minutes": list(day.commits),
-        "dearest": [asdict(each) for each in day.dearest],
-        "databases": list(day.databases),
-        "files": list(day.files),
-        "writes_by_ten_minutes": list(day.io),
     }

@@ -15,7 +15,7 @@ commits: what they change, and how much, is not known of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -323,31 +323,16 @@ def fleet_study(engine: FleetEngine, amplification: float = 1.0) -> FleetStudy:
 
 def fleet_json(study: FleetStudy) -> dict[str, Any]:
     """Return all answers as a script reads them."""
-    return {
+    names = {"amplification": "write_amplification", "silent": "silent_devices"}
+    return public_fields(study, **names, ahead="clocks_ahead") | {
         "devices": len(study.coverage),
         "device_days": study.device_days,
         "daily_commits": study.daily_commits,
         "daily_write_bytes": study.daily_write_bytes,
         "written_shares": dict(study.written_shares),
         "multi_file_transactions": study.multi_file,
-        "write_amplification": study.amplification,
-        "losses": losses_json(study.losses),
-        "left_out": [asdict(each) for each in study.left_out],
-        "reasons": list(study.reasons),
         "unbilled_commits": study.unbilled,
         "unseen_write_bytes": study.unseen_bytes,
-        "silent_devices": list(study.silent),
-        "clocks_ahead": list(study.ahead),
-        "coverage": list(study.coverage),
-        "users": list(study.users),
-        "multi_file_apps": list(study.multi_file_apps),
-        "io_mix": list(study.io_mix),
-        "shares": [asdict(each) for each in study.shares],
-        "hours": list(study.hours),
-        "apps": [asdict(each) for each in study.apps],
-        "files": list(study.files),
+        "losses": losses_json(study.losses),
         "ages": [public_fields(each, aged="of_known_age") for each in study.ages],
-        "commits": list(study.commits),
-        "databases": list(study.databases),
-        "settings": [asdict(each) for each in study.settings],
     }

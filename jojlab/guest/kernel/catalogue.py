@@ -151,11 +151,9 @@ def read_named(name: str, kernels: Path = KERNELS) -> NamedKernel:
     return check_document(read_toml(path, FORM)[1], NamedKernel, str(path), FORM)
 
 
-def named_kernel(
-    cache: Cache, name: str, architecture: Architecture = X86_64, kernels: Path = KERNELS
-) -> ArchiveKernel:
+def named_kernel(cache: Cache, name: str, architecture: Architecture = X86_64) -> ArchiveKernel:
     """Return a file's kernel, downloaded once; UseError or MachineError where there is none."""
-    choice = read_named(name, kernels)
+    choice = read_named(name)
     pattern = choice.pattern(architecture)
     key = sha256(msgspec.json.encode([choice.suite, pattern]))[:16]
 
