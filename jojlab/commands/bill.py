@@ -108,7 +108,7 @@ def bill(
     fixed = {**recorded, **fixed}
     notes = (note,) if note else ()
     if like is not None:
-        found, taken = case_like(inspect_target(like))
+        found, taken = case_like(inspect_target(like), {**fixed, **by_set})
         fixed, notes = {**found, **fixed}, (*taken, *notes)
     experiment = Experiment(
         "bill", "What does one commit cost?", (seed,), fixed, {}, notes=notes, where=where

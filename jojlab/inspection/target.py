@@ -7,7 +7,7 @@ import stat
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,8 +133,12 @@ def median_sync_ns(folder: Path) -> int:
     return round(statistics.median(times[1:]))
 
 
-def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
-    """Return the fields of a case like a target, and notes of what was taken and what was not."""
+def case_like(
+    target: Target, fields_by_option: Container[str] = ()
+) -> tuple[dict[str, Value], tuple[str, ...]]:
+    """Return the fields of a case like a target, but for those that an option gives, and notes of
+    what was taken and what was not.
+    """
     fields: dict[str, Value] = {}
     notes = []
     filesystem = FILESYSTEMS.get(target.mount.filesystem)
@@ -151,10 +155,12 @@ def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
         fields["page_size_bytes"] = target.database.page_bytes
         if target.database.auto_vacuum != "none":
             fields["auto_vacuum"] = target.database.auto_vacuum
-        if note := _ASSUMED_MODES.get(target.database.journal_mode):
+        note = _ASSUMED_MODES.get(target.database.journal_mode)
+        if note and "journal_mode" not in fields_by_option:
             notes.append(note)
     elif not target.path.is_dir():
         notes.append("it has no header of SQLite: journal mode and page size are the defaults")
+    fields = {name: value for name, value in fields.items() if name not in fields_by_option}
     taken = ", ".join(f"{name}={value}" for name, value in fields.items())
     notes.insert(0, f"as {target.path}: {taken or 'nothing'}")
     if filesystem and target.block_bytes not in (0, _LAB_BLOCK_BYTES):
@@ -173,10 +179,19 @@ def case_like(target: Target) -> tuple[dict[str, Value], tuple[str, ...]]:
         notes.append(
             f"mount options that a case cannot have are left out: {printable(','.join(left))}"
         )
-    notes.append(
-        "no file tells synchronous, the sync call and the device: give them, or defaults hold"
-    )
+    if unknown := [
+        words for name, words in _UNKNOWN_FIELDS.items() if name not in fields_by_option
+    ]:
+        listed = " and ".join(filter(None, (", ".join(unknown[:-1]), unknown[-1])))
+        which = "them, or defaults hold" if len(unknown) > 1 else "it, or the default holds"
+        notes.append(f"no file tells {listed}: give {which}")
     return fields, tuple(notes)
+
+
+# What lies in no file, by the field of a case.
+_UNKNOWN_FIELDS = {
+    "synchronous": "synchronous", "sync_call": "the sync call", "device": "the device",
+}  # fmt: skip
 
 
 def _is_taken(filesystem: str, option: str) -> bool:

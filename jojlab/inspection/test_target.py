@@ -61,6 +61,21 @@ def test_what_a_case_does_not_take_is_named(
     assert all(note.startswith(words) for note, words in zip(notes[1:], left_out, strict=False))
 
 
+def test_what_is_given_is_not_told_to_be_the_files(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE phone_book (name)")
+    target = target_of(path, "ext4")
+    _, [taken, assumed, unknown] = case_like(target)
+    assert "journal_mode=delete" in taken
+    assert "is assumed" in assumed
+    assert unknown.startswith("no file tells synchronous, the sync call and the device: give them")
+    given = {"journal_mode": "wal", "synchronous": "full", "sync_call": "fdatasync"}
+    fields, [taken, unknown] = case_like(target, given)
+    assert not any("journal_mode" in words for words in (*fields, taken))
+    assert unknown == "no file tells the device: give it, or the default holds"
+
+
 @pytest.mark.parametrize("value", ["FULL", "INCREMENTAL"])
 def test_a_case_like_a_database_has_its_auto_vacuum(tmp_path: Path, value: str) -> None:
     with sqlite3.connect(tmp_path / "app.db", isolation_level=None) as connection:

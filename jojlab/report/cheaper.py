@@ -40,7 +40,10 @@ def cheaper_command(summary: RunSummary) -> str:
     """
     result = answer(summary)
     program: Mapping[str, Any] = next(iter(summary.cases[0].programs.values()), {})
-    fields = _lab_changes(result, program).values() if result else ()
+    fields = list(_lab_changes(result, program).values()) if result else []
+    # No file tells it, and the lab's own is fsync.
+    if fields and _usual_settings(program)[1] == "fdatasync":
+        fields.append("sync_call=fdatasync")
     settings = "".join(f" --set {field}" for field in fields)
     databases = program.get("database_files") or ()
     most = max(databases, key=lambda each: int(each["commits"]), default=None)

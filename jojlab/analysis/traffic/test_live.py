@@ -279,7 +279,7 @@ def test_pages_longer_than_blocks_are_named_where_the_lab_measured_them(tmp_path
 
     assert cheaper("long", "wal", 65536, 4096) == [
         "Cheaper in the lab: pages of 4 KiB for 64 KiB; not measured here (joj bill --like FILE).",
-        "joj bill --like FILE --set page_size_bytes=4096",
+        "joj bill --like FILE --set page_size_bytes=4096 --set sync_call=fdatasync",
     ]
     nothing = ["Cheaper: most commits were wal, with fdatasync; joj advise searches.", ""]
     assert cheaper("short", "wal", 4096, 4096) == nothing
