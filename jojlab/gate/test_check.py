@@ -186,11 +186,12 @@ def test_the_forms_for_others_say_the_same(tmp_path: Path) -> None:
     assert suites.attrib == {"name": "budgets.toml", "tests": "4", "failures": "1", "errors": "2"}
     failure = suites.find(".//failure")
     assert failure is not None
-    assert "flushes_per_commit <= 1: broken, 2" in failure.attrib["message"]
+    assert failure.attrib["message"] == "broken: truncate: flushes_per_commit <= 1: 2"
     assert failure.text
     assert "dear line: flush" in failure.text
     text = markdown(verdicts, "budgets.toml")
     assert "| truncate | flushes\\_per\\_commit \\<= 1 | **broken** | 2 |  |" in text
+    assert "**broken**: truncate: flushes\\_per\\_commit \\<= 1: 2\n" in text
     assert "- dear line: flush, fdatasync of test.db" in text
 
 

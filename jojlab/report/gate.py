@@ -44,8 +44,8 @@ def amount(limit: Limit, number: Number) -> str:
 
 
 def headline(verdict: LimitVerdict) -> str:
-    """Return one sentence on a limit."""
-    words = f"{verdict.label}: {verdict.limit.text}: {verdict.outcome}, {measured_value(verdict)}"
+    """Return one sentence on a limit, without its outcome."""
+    words = f"{verdict.label}: {verdict.limit.text}: {measured_value(verdict)}"
     if verdict.why:
         words += f" ({verdict.why})"
     if verdict.outcome is LimitOutcome.BROKEN and verdict.before is not None:
@@ -230,7 +230,8 @@ def junit(verdicts: Sequence[LimitVerdict], name: str) -> str:
                 suite, "testcase", classname=printable(case_id), name=printable(each.limit.text)
             )
             if each.outcome in _ENDS:
-                ended = SubElement(test, _ENDS[each.outcome], message=printable(headline(each)))
+                message = printable(f"{each.outcome}: {headline(each)}")
+                ended = SubElement(test, _ENDS[each.outcome], message=message)
                 ended.text = printable("\n".join(details(each)))
     indent(root)
     return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
