@@ -71,4 +71,4 @@ def test_the_bad_change_fails_with_the_line_that_grew(lab: Lab) -> None:
     git(folder, "apply", "unseen.patch")
     unseen = run_gate(lab, folder)
     assert unseen.returncode == 1, unseen.stderr
-    assert "flushes_per_commit <= 1.28: broken" in unseen.stdout
+    assert "broken case: flushes_per_commit <= 1.28: " in unseen.stdout
