@@ -16,6 +16,7 @@ from jojlab.foundation.printable import printable, printable_name
 from jojlab.report.answer import live_subject
 from jojlab.report.shared import text
 from jojlab.report.shared.console import left, print_table, right
+from jojlab.report.shared.short_answer import number
 from jojlab.report.shared.template import Section
 
 _MOST_PROCESSES = _MOST_DATABASES = 8
@@ -29,8 +30,11 @@ def print_live_trace(console: Console, case: CaseSummary) -> None:
         return
     program = _program(case)
     columns = [*left(*_PROCESS_COLUMNS[:1]), *right(*_PROCESS_COLUMNS[1:])]
-    rows = _process_rows(case.live, live_subject(program))
+    subject = live_subject(program)
+    rows = _process_rows(case.live, subject)
     print_table(console, columns, (map(escape, row) for row in rows))
+    if pace := _pace(case.live, subject):
+        console.print(escape(pace))
     if databases := _database_rows(program):
         # A path may be long: it stands last.
         database, mode, *numbers = _DATABASE_COLUMNS
@@ -55,6 +59,7 @@ def live_section(summary: RunSummary, run: str) -> Section | None:
         "live_trace",
         columns=_PROCESS_COLUMNS,
         rows=_process_rows(case.live, live_subject(program)),
+        pace=_pace(case.live, live_subject(program)),
         database_columns=_DATABASE_COLUMNS,
         databases=_database_rows(program),
         further=_further_words(program),
@@ -65,6 +70,13 @@ def live_section(summary: RunSummary, run: str) -> Section | None:
 def _program(case: CaseSummary) -> Mapping[str, Any]:
     """Return what the manifest says of the traced program."""
     return next(iter(case.programs.values()), {})
+
+
+def _pace(live: LiveTrace, subject: str) -> str:
+    """Return how many commits and flushes a second there were; empty of a trace of no time."""
+    rates = ((live.commits_a_second, "commits"), (live.flushes_a_second, "flushes"))
+    told = [f"{number(rate)} {name} a second" for rate, name in rates if rate is not None]
+    return f"{subject} made {' and '.join(told)}" if told else ""
 
 
 def _process_rows(live: LiveTrace, subject: str) -> list[list[str]]:

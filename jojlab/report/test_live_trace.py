@@ -47,20 +47,24 @@ def test_processes_of_a_live_trace_have_a_row_where_they_moved_data(
 ) -> None:
     assert EVERYBODY not in command
     names = [line.split("  ")[0] for line in printed(live_case(command=command))]
-    assert names == ["process", "app", others, "not known whose"]
+    pace = f"{'app' if command else EVERYBODY} made 0 flushes a second"
+    assert names == ["process", "app", others, "not known whose", pace]
 
 
 def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
     databases = [database("/a<b.db", 2, wal=2), database("/x.db", 3, delete=1, wal=2)]
     databases += [database(f"/{number}.db", 1, none=1) for number in range(8)]
     case = live_case(command=["app"], database_files=databases)
+    assert case.live
+    case = replace(case, live=replace(case.live, commits=2, traced_ns=500_000_000))
     lines = printed(case)
-    assert lines[4:7] == [
+    assert lines[4] == "app made 4 commits a second and 0 flushes a second"
+    assert lines[5:8] == [
         "commits  journal mode  pages  write calls  database",
         "3  wal 2, delete 1  1 KiB  4 KiB  /x.db",
         "2  wal  1 KiB  4 KiB  /a<b.db",
     ]
-    assert lines[7] == "1  no file  not seen  4 KiB  /0.db"
+    assert lines[8] == "1  no file  not seen  4 KiB  /0.db"
     assert lines[-1] == "2 commits more in 2 further databases"
     summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=2))
     assert 'id="processes"' not in report_html(summary, "run")
@@ -68,5 +72,6 @@ def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
     for row in (["app", "8 KiB", "2", "0 KiB", "0"], ["/a&lt;b.db", "wal", "2", "1 KiB", "4 KiB"]):
         cells = [f">{cell}</td>" for cell in row]
         assert re.search("".join(f"<td[^>]*{re.escape(cell)}" for cell in cells), page)
+    assert '<p class="soft">app made 4 commits a second and 0 flushes a second.</p>' in page
     assert '<p class="soft">2 commits more in 2 further databases.</p>' in page
     assert '<a href="#processes">Processes</a>' in page

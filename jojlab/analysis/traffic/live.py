@@ -43,7 +43,8 @@ EVERYBODY = "everybody"
 
 @dataclass(frozen=True)
 class LiveTrace:
-    """A live trace as a whole: `write_bytes` in `write_calls` is what its program handed to write
+    """A live trace as a whole: `commits` is how many were seen of its program, None where they were
+    not looked for, `write_bytes` in `write_calls` is what its program handed to write
     calls, `counted_bytes` what the kernel counted of the disks as written, by everybody, and
     `lifetime_bytes` what those that tell it (NVMe) counted themselves; None where they do not.
     """
@@ -54,6 +55,7 @@ class LiveTrace:
     counted_bytes: int | None
     lifetime_bytes: int | None
     processes: tuple[ProcessIo, ...]
+    commits: int | None = None
 
     @property
     def program_io(self) -> ProcessIo:
@@ -71,6 +73,19 @@ class LiveTrace:
         """Return the I/O of which it is not known whose it was."""
         unknown = (each for each in self.processes if not each.is_watched and not each.process)
         return ProcessIo.total(unknown)
+
+    @property
+    def commits_a_second(self) -> float | None:
+        """Return how many commits of the program there were in a second of the trace."""
+        return None if self.commits is None else self._a_second(self.commits)
+
+    @property
+    def flushes_a_second(self) -> float | None:
+        """Return how many flushes were sent in a second of the trace that count for the program."""
+        return self._a_second(self.program_io.flushes)
+
+    def _a_second(self, number: int) -> float | None:
+        return number / self.traced_ns * 1e9 if self.traced_ns else None
 
     def bytes_a_year(self) -> float:
         """Return what the program would write in a year at the pace of the trace."""
@@ -99,5 +114,7 @@ def live_json(live: LiveTrace) -> dict[str, Any]:
         "counted_write_bytes": live.counted_bytes,
         "lifetime_write_bytes": live.lifetime_bytes,
         "bytes_a_year": live.bytes_a_year(),
+        "commits_a_second": live.commits_a_second,
+        "flushes_a_second": live.flushes_a_second,
         "processes": [vars(each) for each in live.processes],
     }

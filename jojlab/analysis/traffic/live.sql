@@ -1,5 +1,6 @@
--- How long was a live trace, what did its program hand to write calls, and what did the disks
--- themselves count? Times in ns; null where a disk does not count. (io statistics:
+-- How long was a live trace, how many commits were seen in it, what did its program hand to write
+-- calls, and what did the disks themselves count? Times in ns; null where a disk does not count, or
+-- commits were not looked for. (io statistics:
 -- Documentation/admin-guide/iostats.rst of Linux; lifetime_bytes: NVMe's log page of health, in
 -- units of 512,000 bytes.)
 WITH handed AS (
@@ -21,16 +22,18 @@ counted AS (
 )
 SELECT
     case_id,
-    CAST(value AS BIGINT) AS traced_ns,
+    CAST(manifest.value AS BIGINT) AS traced_ns,
+    CAST(json_extract(watch.value, '$.commits') AS BIGINT) AS commits,
     coalesce(write_calls, 0) AS write_calls,
     coalesce(write_bytes, 0) AS write_bytes,
     counted_bytes,
     lifetime_bytes
 FROM manifest
 JOIN captures ON manifest.capture = captures.capture
+LEFT JOIN manifest AS watch ON manifest.capture = watch.capture AND watch.key = 'watch'
 LEFT JOIN handed ON manifest.capture = handed.capture
 LEFT JOIN counted ON manifest.capture = counted.capture
-WHERE key = 'traced_ns'
+WHERE manifest.key = 'traced_ns'
     AND manifest.capture IN (
         SELECT capture FROM capture_tables WHERE table_name = 'writers'
     )

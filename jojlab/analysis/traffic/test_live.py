@@ -34,7 +34,17 @@ def test_each_request_is_of_the_program_of_another_or_of_nobody_that_is_known(
     assert live.counted_bytes == 400 * KIB
     seconds = 365 * 86400 / 20
     assert live.bytes_a_year() == live.program_io.write_bytes * seconds
-    assert live_json(live)["device_write_bytes"] == live.program_io.write_bytes
+    told = live_json(live)
+    assert told["device_write_bytes"] == live.program_io.write_bytes
+    # Ten commits in 20 s, and the flush of one checkpoint.
+    assert (told["commits_a_second"], told["flushes_a_second"]) == (0.5, 0.05)
+
+
+def test_a_pace_of_commits_that_were_not_looked_for_is_not_known(tmp_path: Path) -> None:
+    builder = live_capture()
+    del builder.more_manifest["watch"]
+    told = live_json(live_traces(Dataset.from_runs(run_of(tmp_path, builder)))["a"])
+    assert (told["commits_a_second"], told["flushes_a_second"]) == (None, 0.05)
 
 
 def test_data_of_others_that_a_commit_wrote_is_not_of_its_database(tmp_path: Path) -> None:
