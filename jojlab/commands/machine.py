@@ -4,7 +4,6 @@ for SQLite is, and what lies under a database or a directory.
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,15 +15,13 @@ from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseError
 from jojlab.foundation.places import cure_folder
-from jojlab.foundation.printable import json_text, printable
+from jojlab.foundation.printable import json_text
 from jojlab.inspection.database import DEFAULT_LIBRARY
 from jojlab.inspection.target import inspect_target
 from jojlab.live.abilities import abilities, checks, packages
 from jojlab.model.fields import BY_NAME
-from jojlab.report.inspection import answer, facts, table
+from jojlab.report.inspection import answer, print_inspection
 from jojlab.report.shared.console import terminal
-
-_COLUMNS = 100
 
 
 @command()
@@ -162,22 +159,7 @@ def inspect(path: Path, library: str, try_sync: bool, as_json: bool) -> None:
     Exit code 2 for what is no file or folder.
     """
     target = inspect_target(path, library, try_sync=try_sync, find_databases=True)
-    lines = answer(target)
     if as_json:
-        print(json_text({"in_short": lines, **asdict(target)}, default=str))
+        print(json_text({"in_short": answer(target), **asdict(target)}, default=str))
         return
-    columns = min(_COLUMNS, terminal().width)
-    for line in lines:
-        print("\n".join(textwrap.wrap(line, columns, subsequent_indent="  ")))
-    print()
-    for line in table(target.folder) if target.folder else ():
-        print("\n".join(textwrap.wrap(line, columns, subsequent_indent=" " * 46)))
-    if target.folder and target.folder.databases:
-        print()
-    for fact in facts(target):
-        words = f"{fact.name:<14} {printable(fact.value)}"
-        if fact.meaning:
-            words += f": {printable(fact.meaning)}"
-        if fact.command:
-            words += f" ({fact.command})"
-        print("\n".join(textwrap.wrap(words, columns, subsequent_indent=" " * 15)))
+    print_inspection(terminal(), target)

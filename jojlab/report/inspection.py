@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import itertools
 import shlex
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from rich.console import Console
+
 from jojlab.analysis.run.risks import hazards
 from jojlab.experiment.cases import complete
-from jojlab.foundation.printable import printable_name
+from jojlab.foundation.printable import printable, printable_name
 from jojlab.inspection.database import (
     MOST_DATABASES,
     MOST_DEPTH,
@@ -26,7 +29,7 @@ from jojlab.model.filesystem import mount_words
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.hazards import Hazard
 from jojlab.report.hazards import hazard_sentences, risk_words
-from jojlab.report.shared.short_answer import MOST_LINES
+from jojlab.report.shared.short_answer import MOST_COLUMNS, MOST_LINES
 from jojlab.report.shared.short_answer import size as short_size
 from jojlab.report.shared.text import count, duration, integer, size
 
@@ -308,6 +311,30 @@ def table(folder: FolderContents) -> Iterator[str]:
             f"{_SHORT_MODES[each.journal_mode]:<14} {size(each.page_bytes):>7} "
             f"{short_size(each.file_bytes):>10} {wal:>10}  {path}"
         )
+
+
+def print_inspection(console: Console, target: Target) -> None:
+    """Print the answer, the databases of a folder, and what each fact means."""
+
+    def show(line: str, indent: int) -> None:
+        columns = min(MOST_COLUMNS, console.width)
+        lines = textwrap.wrap(line, columns, subsequent_indent=" " * indent)
+        console.print("\n".join(lines), markup=False, emoji=False, soft_wrap=True)
+
+    for line in answer(target):
+        show(line, 2)
+    console.print()
+    for line in table(target.folder) if target.folder else ():
+        show(line, 46)
+    if target.folder and target.folder.databases:
+        console.print()
+    for fact in facts(target):
+        words = f"{fact.name:<14} {printable(fact.value)}"
+        if fact.meaning:
+            words += f": {printable(fact.meaning)}"
+        if fact.command:
+            words += f" ({fact.command})"
+        show(words, 15)
 
 
 def _mount_facts(target: Target) -> Iterator[Reading]:

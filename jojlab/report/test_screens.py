@@ -12,17 +12,24 @@ from rich.console import Console
 from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.request import advice_request
 from jojlab.advise.search import Score
+from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.run.compare import compare
+from jojlab.analysis.run.replay_result import CallSum, ReplayResult
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.analysis.traffic.characterisation import characterisations
 from jojlab.gate.budgets import accept, read_accepted, read_budgets, write_accepted
 from jojlab.gate.check import check
+from jojlab.inspection.database import Database, JournalMode
+from jojlab.inspection.storage import BlockDevice, Mount
+from jojlab.inspection.target import Target
 from jojlab.report.advice import print_advice
 from jojlab.report.answer import answer_lines
 from jojlab.report.commits import print_story
 from jojlab.report.comparison import print_comparison
 from jojlab.report.gate import print_gate
+from jojlab.report.inspection import print_inspection
 from jojlab.report.live_trace import print_live_trace
+from jojlab.report.replay import print_replay
 from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.summary import print_case, print_live, print_summary
 from jojlab.report.traffic import print_kinds
@@ -121,3 +128,65 @@ def test_the_screens_of_what_changed_are_as_they_were(width: int, tmp_path: Path
     write_accepted(budgets.accepted_path, accept(old))
     verdicts = check(new, budgets.budgets, read_accepted(budgets.accepted_path))
     check_screen("gate", width, lambda console: print_gate(console, verdicts))
+
+
+@each_width
+def test_the_screen_of_a_replay_is_as_it_was(width: int, summary: RunSummary) -> None:
+    """A replay whose files were on another machine, and which left out a call."""
+    found = ReplayResult(
+        recorded_calls=60,
+        calls=57,
+        calls_without_end=1,
+        fidelity=0.9821,
+        call_sums=(CallSum("fsync", 2, 5_030_000, 0), CallSum("pwrite64", 55, 410_000, 1)),
+        thread_sums=(CallSum("7", 50, 5_000_000, 1), CallSum("8", 7, 440_000, 0)),
+        idle_threads=(9,),
+        first_otherwise={"pwrite64": 31},
+        left_out=(("write", "its descriptor was closed by an earlier call", 3),),
+        elsewhere={"write": 4, "read": 12},
+        carried={"openat": 2},
+        read_bytes=0,
+        written_bytes=225_280,
+        kept_writes=0,
+        seeded_writes=55,
+        copied_bytes=0,
+        start_error_ns={"p50": 61_000, "p99": 1_900_000, "max": 2_350_000},
+        databases_before=("/srv/app/phone-book.db",),
+        recorded_architecture="aarch64",
+        architecture="x86_64",
+        incomplete_reasons=("3 calls of write were left out: its descriptor was closed",),
+    )
+
+    # A replay on a disk of this machine is timed, and not traced.
+    [case] = summary.only(WAL).cases
+    timed = CaseFigures(seeds=(1,), median={"io_time_ns": 5_440_000})
+    replayed = replace(case, case={"workload": "replay"}, figures=timed, traffic=None)
+
+    def show(console: Console) -> None:
+        print_answer(console, answer_lines(replace(summary, cases=(replayed,))))
+        print_replay(console, found)
+
+    check_screen("replay", width, show)
+
+
+@each_width
+def test_the_screen_of_what_lies_under_a_database_is_as_it_was(width: int) -> None:
+    path = Path("/srv/app/phone-book.db")
+    database = Database(
+        path,
+        file_bytes=286_720,
+        page_bytes=4096,
+        pages=70,
+        journal_mode=JournalMode.WAL,
+        auto_vacuum="none",
+        application_id=0,
+        user_version=3,
+        writer_version=3_050_000,
+        wal_bytes=41_232,
+        journal_bytes=None,
+        is_hot=False,
+    )
+    device = BlockDevice("mmcblk0", True, True, False, 512, 12 << 30, 480_200, "0x02 0x01", ())
+    mount = Mount(Path("/srv"), "ext4", "/dev/mmcblk0p1", ("rw", "noatime", "commit=60"), (179, 1))
+    target = Target(path, database, mount, device, None, 1_850_000, block_bytes=4096)
+    check_screen("inspect", width, lambda console: print_inspection(console, target))
