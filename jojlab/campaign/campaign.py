@@ -20,6 +20,7 @@ from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan, runs_by_wall_clock
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, MachineError, UseError
+from jojlab.guest.run import host
 from jojlab.lab.job import Options
 from jojlab.lab.lab import Lab
 from jojlab.lab.outcome import FailedJob, Outcome
@@ -83,8 +84,6 @@ class Campaign:
         experiment = self.planned.experiment
         fingerprint = self.images.fingerprint
         if runs_by_wall_clock(experiment.cases):
-            from jojlab.guest.run import host  # loads asyncio
-
             fingerprint["host"] = host()
         run = RunFolder.create(
             out,

@@ -6,7 +6,6 @@ import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jojlab.analysis.figures.case_figures import capture_figures
 from jojlab.command_line import options as common
@@ -20,17 +19,14 @@ from jojlab.fleet.study.dataset import (
     fleet_files,
 )
 from jojlab.fleet.study.engines import DuckDbEngine
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.lazy import pa
+from jojlab.foundation.printable import CsvStream, json_text
 from jojlab.model.figures import FIGURES
 from jojlab.report.shared.console import print_rows, terminal
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.sql import query as run_query
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
-from jojlab.foundation.printable import CsvStream, json_text
 
 
 @command()

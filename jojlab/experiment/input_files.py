@@ -20,6 +20,7 @@ from jojlab.model.fields import BY_NAME
 from jojlab.model.workloads import with_group
 from jojlab.model.workloads.sqlite import SCRIPTS, SQL_RECORDED
 from jojlab.recording import sql_settings
+from jojlab.recording.folder import Recording
 
 
 def refuse_outside(name: str, value: Value, where: str) -> None:
@@ -88,8 +89,6 @@ def check_inputs(case: Case, where: str) -> None:
 
 
 def _check_recording(folder: Path, where: str) -> None:
-    from jojlab.recording.folder import Recording
-
     Recording.open(folder).refuse_sql(where)
 
 

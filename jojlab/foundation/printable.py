@@ -12,6 +12,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
+from jojlab.foundation.lazy import msgspec
+
 _KEPT = "\n\t"
 # Control characters have pictures of their own at U+2400; those of 8 bits and of direction none.
 _SHOWN = {
@@ -74,6 +76,4 @@ def public_fields(record: object, **names: str) -> dict[str, Any]:
     """Return the fields of a record as scripts read them: by their own names, or those given; what
     they hold is plain.
     """
-    import msgspec  # here, as joj --help needs none of it
-
     return {names.get(name, name): value for name, value in msgspec.to_builtins(record).items()}

@@ -14,9 +14,11 @@ from typing import Protocol
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError
+from jojlab.foundation.lazy import duckdb, load, pa
 from jojlab.foundation.signals import held_signals
 from jojlab.lab.job import Job, Options
 from jojlab.lab.outcome import FailedJob, Outcome, failure, is_transient
+from jojlab.lab.workers import cluster, threads
 from jojlab.trace.checksums import program
 
 _DEFAULT = Options()
@@ -104,11 +106,7 @@ class Lab:
 
     def _executor(self, progress: JobProgress) -> contextlib.AbstractContextManager[Executor]:
         if self.options.cluster:
-            from jojlab.lab.workers import cluster
-
             return cluster(self.options, progress.stage)
-        from jojlab.lab.workers import threads  # loads asyncio, which kept results do not need
-
         return threads(self.cache, self.options, progress.stage)
 
     def _look_up(self, job: Job) -> Outcome | None:
@@ -135,8 +133,7 @@ class Lab:
 
 def _load_readers() -> None:
     """Load DuckDB and Arrow, and hash what computes answers: a sixth of a second, once."""
-    import jojlab.trace.sql  # noqa: F401
-
+    load(duckdb, pa)
     program()
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 import msgspec
 
 from jojlab.foundation.errors import MachineError
+from jojlab.foundation.lazy import pq
 from jojlab.guest.memory_model import COUNTS, Core, WatchedBuffer
 from jojlab.lab.job import FOLDED, Job, Kind, canonical
 from jojlab.lab.outcome import Outcome
@@ -34,8 +35,6 @@ def modelled_job(case: Job, plain: Outcome, core: Core) -> Job:
 
 
 def _buffers(plain: Outcome) -> tuple[WatchedBuffer, ...]:
-    import pyarrow.parquet as pq  # here, as it takes a while to load
-
     rows = pq.read_table(io.BytesIO(plain.files[Kind.CASE.answer])).to_pylist()
     [configuration] = [row["value"] for row in rows if row["key"] == "configuration"]
     return tuple(

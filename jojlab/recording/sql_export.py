@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.lazy import duckdb
 from jojlab.recording import sql_settings, sql_text
 from jojlab.recording.attached import DatabaseNames
 from jojlab.recording.folder import Recording, Row, path_bytes
@@ -331,8 +332,6 @@ def _table(recording: Recording, name: str) -> str:
 
 
 def _rows(recording: Recording, question: str) -> Iterator[Row]:
-    import duckdb
-
     try:
         with duckdb.connect() as connection:
             cursor = connection.execute(question)

@@ -13,7 +13,7 @@ from rich.table import Table
 from jojlab.campaign.device_studies import Effect, Sensitivity
 from jojlab.device.profile import INTERFACES, Origin, Profile, TriedNumber
 from jojlab.foundation.errors import writable
-from jojlab.foundation.lazy import alt
+from jojlab.foundation.lazy import alt, vl_convert
 from jojlab.report.shared import vega
 from jojlab.report.shared.console import left, new_table, right, terminal
 from jojlab.report.shared.vega import Datasets
@@ -92,8 +92,6 @@ _COLOURS = ("#0072B2", "#E69F00")
 
 def tornado_svg(result: Sensitivity) -> str:
     """Return the picture as SVG, on white: it stands in pages that this project does not style."""
-    import vl_convert
-
     shown = {
         number.key: number.value
         for number in result.numbers_by_effect()[:MOST_NUMBERS]

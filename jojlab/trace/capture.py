@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from jojlab.foundation.cache import Cache, Sources, sha256
 from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import DataError
-from jojlab.foundation.lazy import np, pa, pc
+from jojlab.foundation.lazy import np, pa, pc, pq
 from jojlab.trace.checksums import check, hashes_of, program, read_checksums
 from jojlab.trace.manifest import Manifest
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
@@ -198,8 +198,6 @@ def _paths(folder: Path, table: str) -> list[Path]:
 @contextmanager
 def _open_table(path: Path) -> Iterator[Any]:
     """Open a Parquet file; what is wrong with it is a DataError."""
-    import pyarrow.parquet as pq  # here, as figures that are kept need none of it
-
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -52,8 +53,6 @@ def hashes_of(folder: Path) -> dict[Path, str]:
     sizes = {path: path.stat().st_size for path in paths}
     if sum(sizes.values()) < LARGE_BYTES:
         return {path: sha256_file(path) for path in paths}
-    from concurrent.futures import ThreadPoolExecutor  # here, as small runs do without it
-
     largest_first = sorted(paths, key=lambda path: -sizes[path])
     with held_signals(), ThreadPoolExecutor(os.cpu_count()) as pool:
         found = dict(zip(largest_first, pool.map(sha256_file, largest_first), strict=True))

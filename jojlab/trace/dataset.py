@@ -15,16 +15,14 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from jojlab.foundation.cache import Cache, Sources, sha256
 from jojlab.foundation.errors import DataError
 from jojlab.trace.capture import NamedCapture
 from jojlab.trace.checksums import LARGE_BYTES, files_of, program
-
-if TYPE_CHECKING:
-    from jojlab.trace.run_folder import RunFolder
-    from jojlab.trace.sql import Engine
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.sql import Engine
 
 Row = dict[str, Any]
 Answer = TypeVar("Answer")
@@ -94,8 +92,6 @@ class Dataset:
     @cached_property
     def engine(self) -> Engine:
         """The engine that runs SQL over the captures, which it checks."""
-        from jojlab.trace.sql import Engine  # loads DuckDB, which kept figures do not need
-
         return Engine(self.captured)
 
 

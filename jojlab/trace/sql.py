@@ -25,10 +25,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import duckdb
-import pyarrow as pa
-
 from jojlab.foundation.errors import DataError, UseError
+from jojlab.foundation.lazy import duckdb, pa
 from jojlab.foundation.signals import interruptible
 from jojlab.trace.capture import Capture, NamedCapture
 from jojlab.trace.run_folder import CaseEntry, RunFolder

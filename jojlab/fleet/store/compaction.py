@@ -28,6 +28,7 @@ from jojlab.fleet.store.dataset import (
 )
 from jojlab.fleet.store.objects import Store
 from jojlab.foundation.errors import DataError
+from jojlab.foundation.lazy import pa, pq
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
 # A day is compacted when it has so many units, and once more when it is over.
@@ -117,8 +118,6 @@ def _compact_units(store: Store, units: list[Unit]) -> int:
 
 
 def _begin_ns(store: Store, unit: Unit) -> int:
-    import pyarrow.parquet as pq
-
     path = store.path(unit.key(SEGMENTS))
     begins = pq.read_table(path, columns=["begin_unix_ns"], filesystem=store.filesystem)
     return int(min(begins["begin_unix_ns"].to_pylist()))
@@ -128,9 +127,6 @@ def _merge(
     store: Store, keys: Iterable[str], table: str, path: Path, metadata: Mapping[bytes, str]
 ) -> int:
     """Write the rows of these files into one; return how many. Holds one group in memory."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     columns = table_schema(f"fleet/{table}")
     schema = columns.arrow()
     rows = 0

@@ -22,6 +22,7 @@ from pathlib import Path
 from jojlab.fleet.store.objects import Store
 from jojlab.fleet.store.segment import CheckedSegment
 from jojlab.foundation.errors import DataError
+from jojlab.foundation.lazy import pa, pq
 from jojlab.trace.schema import FLEET_TABLES
 
 SEGMENTS = "segments"
@@ -134,9 +135,6 @@ def segment_hashes(store: Store, unit: Unit) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _compacted_hashes(store: Store, unit: Unit) -> frozenset[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = store.path(unit.key(SEGMENTS))
     if not store.has(unit.key(SEGMENTS)):
         raise FileNotFoundError(path)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.foundation.errors import DataError, MachineError, UseError
+from jojlab.foundation.lazy import fs
 
 _INCOMING = ".incoming"  # in a folder: what is not put yet; on the same filesystem as the rest
 _FOLDERS_REMEMBERED = 100_000
@@ -134,8 +135,6 @@ class Store:
         if self.folder is not None:
             yield from _files(self.folder, prefix, [] if odd is None else odd)
             return
-        from pyarrow import fs
-
         selector = fs.FileSelector(self.path(prefix), allow_not_found=True, recursive=True)
         for info in self.filesystem.get_file_info(selector):
             if info.type == fs.FileType.File:
@@ -200,8 +199,6 @@ def open_store(url: str, *, create: bool = False) -> Store:
     """
     if "://" in url:
         return _open_bucket(url)
-    from pyarrow import fs
-
     folder = Path(url).absolute()
     if create and not folder.exists():
         _make_folder(folder)
@@ -211,8 +208,6 @@ def open_store(url: str, *, create: bool = False) -> Store:
 
 
 def _open_bucket(url: str) -> Store:
-    from pyarrow import fs
-
     scheme, _, place = url.partition("://")
     bucket = place.strip("/")
     if scheme != "s3" or not bucket:

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from jojlab.foundation.lazy import pa
+from jojlab.foundation.lazy import pa, pc, pq
 from jojlab.trace.schema import FLEET_SCHEMA_VERSION, FLEET_TABLES, Column, table_schema
 
 SEGMENT_LIMIT_BYTES = 16 << 20
@@ -168,8 +168,6 @@ def check_stored(path: Path, table: str) -> None:
 
     Its size has no bound, as it may hold many.
     """
-    import pyarrow.parquet as pq
-
     contract = _contract(table)
     try:
         with pq.ParquetFile(path, read_dictionary=contract.texts) as file:
@@ -187,8 +185,6 @@ def check_stored(path: Path, table: str) -> None:
 
 def _check_table(contents: memoryview, table: str, path: Path) -> _TableFacts:
     """Check schema, sizes and every value of a table, and write it anew to `path`."""
-    import pyarrow.parquet as pq
-
     contract = _contract(table)
     limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "thrift_container_size_limit": 1 << 16}
     source = pa.py_buffer(contents)
@@ -270,8 +266,6 @@ def _writer(out: Any, contract: _Contract, rows: int) -> Any:
     numbers have a dictionary only where many repeat; and what compresses better than Snappy waits
     for compaction (bench/README.md has the sizes and times).
     """
-    import pyarrow.parquet as pq
-
     return pq.ParquetWriter(
         out, contract.stored, compression="snappy", store_schema=False, write_statistics=False,
         use_dictionary=contract.texts if rows < _DICTIONARY_ROWS else contract.repeating,
@@ -328,8 +322,6 @@ def _check_batch(batch: Any, contract: _Contract) -> tuple[int, int]:
 
 def _check_texts(texts: Any, place: str, name: str) -> Any:
     """Return how many bytes each text has."""
-    import pyarrow.compute as pc
-
     lengths = pc.binary_length(texts)
     lengths = (lengths.fill_null(0) if texts.null_count else lengths).to_numpy()
     limit = _TEXT_LIMIT_BYTES.get(name, _TEXT_BYTES)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.fleet.store.segment import MACHINE_ERRORS, TOO_LARGE, BadSegment, take_out
+from jojlab.foundation.lazy import load, pa, pc, pq
 
 # Beyond what libraries have mapped when the first segment comes. One of the limits of segment.py
 # takes some 300 MB decoded; a page of Parquet may claim up to 2 GiB.
@@ -50,10 +51,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _load() -> None:
-    import pyarrow as pa
-    import pyarrow.compute
-    import pyarrow.parquet
-
+    load(pa, pc, pq)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
 

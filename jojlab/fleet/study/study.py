@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.commit.flash_life import CYCLES, DAYS_A_YEAR
+from jojlab.analysis.run.summary import summarise
 from jojlab.fleet.study.dataset import (
     FleetEngine,
     LeftOutFile,
@@ -29,7 +30,9 @@ from jojlab.fleet.study.dataset import (
     losses,
     losses_json,
 )
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.printable import public_fields
+from jojlab.trace.run_folder import RunFolder
 
 # The power of two that is next above a second, in milliseconds.
 _SECOND_MS = 1024
@@ -188,10 +191,6 @@ class SettingCost:
 
 def setting_costs(run: Path, daily_commits: float) -> list[SettingCost]:
     """Return every case of the run in its order; raises UseError where there is no run."""
-    from jojlab.analysis.run.summary import summarise
-    from jojlab.foundation.cache import Cache
-    from jojlab.trace.run_folder import RunFolder
-
     summary = summarise(RunFolder.open(run), cache=Cache.default())
     return [
         SettingCost(

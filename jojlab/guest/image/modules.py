@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
+from jojlab.foundation.lazy import pa
 from jojlab.foundation.places import RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
 from jojlab.guest.kernel.kernel import Kernel
@@ -119,9 +120,8 @@ def _unpack_module(module: Path) -> Path:
 
 
 def _zstd(packed: bytes) -> bytes:
-    import pyarrow  # of what is installed for Parquet; loaded where an image is made
-
-    with pyarrow.input_stream(pyarrow.py_buffer(packed), compression="zstd") as unpacked:
+    # Of what is installed for Parquet.
+    with pa.input_stream(pa.py_buffer(packed), compression="zstd") as unpacked:
         return bytes(unpacked.read())
 
 

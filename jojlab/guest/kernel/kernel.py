@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from jojlab.foundation.errors import MachineError
+from jojlab.foundation.lazy import pa
 from jojlab.foundation.tools import run_tool
 from jojlab.model.architecture import Architecture
 
@@ -161,12 +162,10 @@ def _decompress(kind: str, payload: bytes, remedy: str) -> bytes:
             xz = lzma.LZMADecompressor()
             image, whole = xz.decompress(payload), xz.eof
         elif kind.startswith("zstd"):
-            import pyarrow  # of what is installed for Parquet; loaded where an image is made
-
             (length_bytes,) = struct.unpack("<I", payload[-4:])
             if length_bytes > _MOST_BYTES:
                 raise OSError(f"{length_bytes} bytes")
-            unpacked = pyarrow.decompress(payload[:-4], length_bytes, codec="zstd", asbytes=True)
+            unpacked = pa.decompress(payload[:-4], length_bytes, codec="zstd", asbytes=True)
             image = bytes(unpacked)
         else:
             raise MachineError(f"the kernel is packed with {kind}, not xz, gzip or zstd", remedy)

@@ -14,16 +14,14 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import whole_file
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from jojlab.foundation.lazy import jinja2, vl_convert
 
 # The charts (Vega-Lite) or pictures of a page, by the name of their place.
 Specs = dict[str, dict[str, Any]]
@@ -73,14 +71,11 @@ def render(template: str, **values: Any) -> Markup:
 
 
 @cache
-def _environment() -> Environment:
-    # Long to load: a terminal needs no templates.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("jojlab", ""),
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("jojlab", ""),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -110,8 +105,6 @@ def vega_script() -> str:
 
     Bundling takes longer than the rest of a report: it is done once for a version of the package.
     """
-
-    import vl_convert  # long to load: only a page needs it
 
     def bundle(folder: Path) -> None:
         script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
