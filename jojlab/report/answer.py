@@ -185,14 +185,20 @@ def _handed_bytes(case: CaseSummary, live: LiveTrace) -> str:
     words = f"Write calls gave {size(given)}, the device got {size(sent)}"
     if not sent or sent < given:
         return f"{words} meanwhile."
-    # What a program wrote before the trace is sent within it, some half a minute later.
-    if not case.case.get("command") and live.traced_ns < _LONG_NS:
+    if may_be_from_before(case, live):
         return f"{words}, which may be in part from before the trace."
     if given:
         words += f", {number(sent / given)} times that"
     if live.traced_ns < _SHORT_NS:
         return f"{words}."
     return f"{words}: {number(live.bytes_a_year() / 1e12)} TB a year, extrapolated."
+
+
+def may_be_from_before(case: CaseSummary, live: LiveTrace) -> bool:
+    """Return whether what was sent may be what a program wrote before the trace: that is sent some
+    half a minute later.
+    """
+    return not case.case.get("command") and live.traced_ns < _LONG_NS
 
 
 def _owners(live: LiveTrace, subject: str) -> str:

@@ -1,5 +1,5 @@
-"""The tables of a live trace: whose its I/O was, and the settings that its databases were seen
-with; of as many rows in the terminal as on the page.
+"""The tables of a live trace: whose its I/O was, what of each file's write calls the device got,
+and the settings that its databases were seen with; of as many rows in the terminal as on the page.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from rich.markup import escape
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
 from jojlab.foundation.printable import printable, printable_name
-from jojlab.report.answer import live_subject
+from jojlab.report.answer import live_subject, may_be_from_before
 from jojlab.report.shared import text
 from jojlab.report.shared.console import left, print_table, right
 from jojlab.report.shared.short_answer import number
 from jojlab.report.shared.template import Section
 
-_MOST_PROCESSES = _MOST_DATABASES = 8
+_MOST_PROCESSES = _MOST_DATABASES = _MOST_FILES = 8
 _PROCESS_COLUMNS = ("process", "written", "writes", "read", "flushes")
+_FILE_COLUMNS = ("file", "written by calls", "sent", "ratio")
 _DATABASE_COLUMNS = ("database", "journal mode", "commits", "pages", "write calls")
 
 
 def print_live_trace(console: Console, case: CaseSummary) -> None:
-    """Print both tables; nothing of a case that is no live trace that saw calls."""
+    """Print the tables; nothing of a case that is no live trace that saw calls."""
     if not case.live:
         return
     program = _program(case)
@@ -35,6 +36,10 @@ def print_live_trace(console: Console, case: CaseSummary) -> None:
     print_table(console, columns, (map(escape, row) for row in rows))
     if pace := _pace(case.live, subject):
         console.print(escape(pace))
+    if files := _file_rows(case, case.live):
+        file, *numbers = _FILE_COLUMNS
+        last = ([*map(escape, sizes), escape(path)] for path, *sizes in files)
+        print_table(console, [*right(*numbers), *left(file)], last)
     if databases := _database_rows(program):
         # A path may be long: it stands last.
         database, mode, *numbers = _DATABASE_COLUMNS
@@ -49,7 +54,7 @@ def print_live_trace(console: Console, case: CaseSummary) -> None:
 
 
 def live_section(summary: RunSummary, run: str) -> Section | None:
-    """Return the section of both tables; None where the run is no live trace that saw calls."""
+    """Return the section of the tables; None where the run is no live trace that saw calls."""
     [case, *_] = summary.cases
     if not case.live:
         return None
@@ -60,6 +65,8 @@ def live_section(summary: RunSummary, run: str) -> Section | None:
         columns=_PROCESS_COLUMNS,
         rows=_process_rows(case.live, live_subject(program)),
         pace=_pace(case.live, live_subject(program)),
+        file_columns=_FILE_COLUMNS,
+        files=_file_rows(case, case.live),
         database_columns=_DATABASE_COLUMNS,
         databases=_database_rows(program),
         further=_further_words(program),
@@ -103,6 +110,25 @@ def _process_rows(live: LiveTrace, subject: str) -> list[list[str]]:
         ]
         for name, io in rows
     ]
+
+
+def _file_rows(case: CaseSummary, live: LiveTrace) -> list[list[str]]:
+    """Return what the program wrote to each file, those of most bytes first."""
+    has_ratio = not may_be_from_before(case, live)
+    rows = [
+        [
+            "files without I/O" if each.path is None else printable_name(each.path or "no name"),
+            *(
+                "not known" if length is None else text.size(length)
+                for length in (each.given_bytes, each.sent_bytes)
+            ),
+            number(each.times) if each.times and has_ratio else "not known",
+        ]
+        for each in live.files[:_MOST_FILES]
+    ]
+    if (further := len(live.files) - _MOST_FILES) > 0:
+        rows.append([text.integer(further, "further file"), *[""] * 3])
+    return rows
 
 
 def _database_rows(program: Mapping[str, Any]) -> list[list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jojlab.analysis.run.summary import CaseSummary, summarise
-from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
+from jojlab.analysis.traffic.live import EVERYBODY, FileWrites, LiveTrace, ProcessIo
 from jojlab.report.live_trace import print_live_trace
 from jojlab.report.page import report_html
 from jojlab.report.shared.console import QuietConsole
@@ -57,14 +57,23 @@ def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
     case = live_case(command=["app"], database_files=databases)
     assert case.live
     case = replace(case, live=replace(case.live, commits=2, traced_ns=500_000_000))
+    written = (FileWrites("/a<b", 4096, 8192), FileWrites("/mapped", None, 4096))
+    assert case.live
+    case = replace(case, case={"command": "app"}, live=replace(case.live, files=written))
     lines = printed(case)
     assert lines[4] == "app made 4 commits a second and 0 flushes a second"
     assert lines[5:8] == [
+        "written by calls  sent  ratio  file",
+        "4 KiB  8 KiB  2  /a<b",
+        "not known  4 KiB  not known  /mapped",
+    ]
+    assert "4 KiB  8 KiB  not known  /a<b" in printed(replace(case, case={}))
+    assert lines[8:11] == [
         "commits  journal mode  pages  write calls  database",
         "3  wal 2, delete 1  1 KiB  4 KiB  /x.db",
         "2  wal  1 KiB  4 KiB  /a<b.db",
     ]
-    assert lines[8] == "1  no file  not seen  4 KiB  /0.db"
+    assert lines[11] == "1  no file  not seen  4 KiB  /0.db"
     assert lines[-1] == "2 commits more in 2 further databases"
     summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=2))
     assert 'id="processes"' not in report_html(summary, "run")
@@ -72,6 +81,7 @@ def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
     for row in (["app", "8 KiB", "2", "0 KiB", "0"], ["/a&lt;b.db", "wal", "2", "1 KiB", "4 KiB"]):
         cells = [f">{cell}</td>" for cell in row]
         assert re.search("".join(f"<td[^>]*{re.escape(cell)}" for cell in cells), page)
+    assert re.search("/mapped.*not known.*4 KiB.*not known", page, re.DOTALL)
     assert '<p class="soft">app made 4 commits a second and 0 flushes a second.</p>' in page
     assert '<p class="soft">2 commits more in 2 further databases.</p>' in page
     assert '<a href="#processes">Processes</a>' in page

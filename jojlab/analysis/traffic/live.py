@@ -37,6 +37,27 @@ class ProcessIo:
         return cls("", any(part.is_watched for part in parts), **sums)
 
 
+@dataclass(frozen=True)
+class FileWrites:
+    """The bytes that the program of a live trace handed to write calls on the files of one path,
+    and those of these files that the device got; None of either is not known. A path of None: files
+    without I/O.
+    """
+
+    path: str | None
+    given_bytes: int | None
+    sent_bytes: int | None
+
+    @property
+    def times(self) -> float | None:
+        """Return how many times of what was given was sent; None where that is not known, and where
+        less was sent: the rest was in memory at the end, or never had to be sent.
+        """
+        if not self.given_bytes or self.sent_bytes is None or self.sent_bytes < self.given_bytes:
+            return None
+        return self.sent_bytes / self.given_bytes
+
+
 # The subject of a trace without a command and a process: all but the tracer.
 EVERYBODY = "everybody"
 
@@ -56,6 +77,7 @@ class LiveTrace:
     lifetime_bytes: int | None
     processes: tuple[ProcessIo, ...]
     commits: int | None = None
+    files: tuple[FileWrites, ...] = ()
 
     @property
     def program_io(self) -> ProcessIo:
@@ -95,8 +117,11 @@ class LiveTrace:
 def live_traces(data: Dataset) -> dict[str, LiveTrace]:
     """Return those of the live traces of `data` that saw calls, by case_id."""
     processes = ask_by_case(data, "traffic/owners", ProcessIo)
+    files = ask_by_case(data, "traffic/live_files", FileWrites)
     return {
-        case_id: LiveTrace(**row, processes=processes.get(case_id, ()))
+        case_id: LiveTrace(
+            **row, processes=processes.get(case_id, ()), files=files.get(case_id, ())
+        )
         for row in ask(data, "traffic/live")
         for case_id in [row.pop("case_id")]
     }
@@ -117,4 +142,5 @@ def live_json(live: LiveTrace) -> dict[str, Any]:
         "commits_a_second": live.commits_a_second,
         "flushes_a_second": live.flushes_a_second,
         "processes": [vars(each) for each in live.processes],
+        "files": [{**vars(each), "times": each.times} for each in live.files],
     }

@@ -40,6 +40,34 @@ def test_each_request_is_of_the_program_of_another_or_of_nobody_that_is_known(
     assert (told["commits_a_second"], told["flushes_a_second"]) == (0.5, 0.05)
 
 
+def test_each_file_has_what_was_given_and_sent_where_both_are_known(tmp_path: Path) -> None:
+    builder = live_capture()
+    shared = next(row["file_id"] for row in builder.tables["files"] if row["path"] == "/log")
+    [wal, _, others] = builder.tables["writers"]
+    mapped, again = builder.file("/mapped", "other"), builder.file("/test.db-wal", "wal")
+    builder.phase = "commit"
+    for file_id, length in ((mapped, 8 * KIB), (again, 20 * KIB)):
+        builder.request([("data", "", file_id, length)])
+    # One request has the data of two files.
+    builder.request([("data", "", mapped, 4 * KIB), ("data", "", again, 4 * KIB)])
+    builder.tables["writers"] += [
+        wal | {"file_id": mapped, "write_calls": 0, "write_bytes": 0},
+        wal | {"file_id": again, "write_bytes": 12 * KIB},
+        wal | {"file_id": shared, "write_bytes": 3 * KIB},
+        others | {"file_id": 0},
+    ]
+    live = live_traces(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
+    found = {each.path: (each.given_bytes, each.sent_bytes, each.times) for each in live.files}
+    assert found == {
+        # Both files of this name, one after the other.
+        "/test.db-wal": (52 * KIB, 104 * KIB, 2.0),
+        "/mapped": (None, 12 * KIB, None),
+        "/log": (3 * KIB, None, None),
+        None: (2 * KIB, 0, None),
+    }
+    assert live_json(live)["files"][0]["times"] == 2.0
+
+
 def test_a_pace_of_commits_that_were_not_looked_for_is_not_known(tmp_path: Path) -> None:
     builder = live_capture()
     del builder.more_manifest["watch"]
