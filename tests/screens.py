@@ -1,7 +1,8 @@
 """The whole output of commands on terminals of 80, 100 and 160 columns, as files of
 jojlab/report/screens: a change of words is then a difference to read.
 
-JOJ_WRITE_SCREENS=1 .venv/bin/pytest jojlab/report/test_screens.py jojlab/fleet/report writes them.
+JOJ_WRITE_SCREENS=1 .venv/bin/pytest jojlab/report/test_screens.py jojlab/fleet/report writes them,
+and with tests/live/test_record.py -k screen that of joj record.
 """
 
 from __future__ import annotations

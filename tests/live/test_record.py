@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from tests.live.recordings import (
     recorded_calls,
     strace_calls,
 )
+from tests.screens import check_screen, each_width
 
 pytestmark = pytest.mark.skipif(
     shutil.which("strace") is None, reason="strace is not installed: apt-get install strace"
@@ -314,6 +316,17 @@ def test_nobody_but_root_is_needed(here: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [row["path"] for row in Recording(folder, 0).calls("openat")][-1] == "f"
     assert (here / "f").stat().st_uid == 65534
+
+
+@each_width
+def test_the_screen_of_a_recording_is_as_it_was(width: int, here: Path, tmp_path: Path) -> None:
+    """The number of calls is each machine's own, and stands as 0."""
+    command = [*command_of(tmp_path / "r"), "--", "sh", "-c", "echo x > f"]
+    environment = {**ENVIRONMENT, "COLUMNS": str(width)}
+    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+    told = re.sub(r"\d+ calls", "0 calls", done.stderr.replace(f"{tmp_path}/", ""))
+    check_screen("record", width, lambda console: console.print(told, soft_wrap=True, end=""))
 
 
 def test_joj_passes_code_and_output_on(here: Path, tmp_path: Path) -> None:
