@@ -81,7 +81,8 @@ int find_name(const struct redo_log *log, struct file_id file, char *name)
 
 /*
  * By its inode, which a rename keeps; else by its name, where the folder was copied. Which of the
- * two it is shows its header, which the caller looks at.
+ * two it is shows its header, which the caller looks at. A log that somebody made may name the
+ * log's own files: no database is there.
  */
 int database_fd(struct redo_log *log, unsigned int number, int *fd)
 {
@@ -90,6 +91,8 @@ int database_fd(struct redo_log *log, unsigned int number, int *fd)
 	if (log->fds[number] < 0) {
 		if (!has_name(log, entry->file, entry->name))
 			find_name(log, entry->file, entry->name);
+		if (strcmp(entry->name, LOG_NAME) == 0 || strcmp(entry->name, SHARED_NAME) == 0)
+			return ENOENT;
 		log->fds[number] = openat(log->folder_fd, entry->name,
 					  O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	}

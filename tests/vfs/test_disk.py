@@ -185,6 +185,12 @@ def test_no_bytes_of_a_log_or_a_mark_do_harm(tmp_path: Path, inputs: str) -> Non
     print(*(line for line in done.stderr.splitlines() if "number_of_executed_units" in line))
 
 
+def test_log_that_names_the_file_of_its_own_memory_changes_nothing_there(tmp_path: Path) -> None:
+    """The file is an input that libFuzzer found: it wrote over the count of databases."""
+    done = fuzz(SOURCE, tmp_path, str(Path(__file__).parent / "log_of_own_memory"))
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
 BELIEFS = {
     "how long an item is": ("redo_format.c", "item->length_bytes > MAX_PAYLOAD_BYTES ||", ""),
     "how many ids were lost": ("redo_format.c", "header->lost_count <= MAX_LOST &&", ""),
