@@ -95,7 +95,8 @@ def test_settings_of_the_scripts_are_named_in_json_too(bench: Bench, tmp_path: P
     (tmp_path / "schema.sql").write_text("CREATE TABLE t(a);\n")
     (tmp_path / "transaction.sql").write_text("INSERT INTO t VALUES (1);\n")
     scripts = ("sql", bench.directory, *SMALL, "--workload=sql", "--scripts", tmp_path)
-    note = f"settings of {tmp_path}/settings.toml: journal_mode=wal"
+    taken = "sync_call is not recorded: fsync is taken (joj inspect says what SQLite has)"
+    note = f"settings of {tmp_path}/settings.toml: journal_mode=wal; {taken}"
     assert note in bench.run(*scripts).stdout.splitlines()
     assert json.loads(bench.run(*scripts, "--json").stdout)["notes"] == [note]
 

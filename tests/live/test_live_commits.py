@@ -296,7 +296,12 @@ def test_the_disk_counts_from_when_requests_have_rows(loop: Loop, tmp_path: Path
             assert process.stdout
             assert process.stdout.readline() == b"ready\n"
         beside.enter_context(neighbour(loop))
-        subprocess.run([*trace, "--duration", "1"], timeout=HANG_S, check=True, capture_output=True)
+        done = subprocess.run(
+            [*trace, "--duration", "1"], timeout=HANG_S, capture_output=True, text=True, check=False
+        )
+    # What the neighbour has under way when the trace ends may complete later.
+    under_way = done.returncode == 4 and "requests were never seen to complete" in done.stderr
+    assert done.returncode == 0 or under_way, done.stderr
     writes = [row for row in rows(tables, "requests") if row["operation"] == "write"]
     seen = sum(row["length_bytes"] for row in writes)
     [counted] = [row["value"] for row in rows(tables, "counters") if row["name"] == "write_bytes"]
