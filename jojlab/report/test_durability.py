@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from jojlab.analysis.run.durability import summarise_power_cuts
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import CaseSummary
+from jojlab.campaign.generated import SQL
 from jojlab.experiment.cases import complete
 from jojlab.model.filesystems.ubifs import UNCHECKED_DATA
 from jojlab.model.hazards import ModeCounts, Observation
+from jojlab.report import generated
 from jojlab.report.durability import (
     boot_sentence,
     case_mark,
@@ -31,7 +34,7 @@ from jojlab.report.durability import (
     worst_sentence,
 )
 from jojlab.report.shared import text
-from jojlab.trace.power_cuts import PowerCuts
+from jojlab.trace.power_cuts import PowerCuts, TornBlock
 from tests.cuts import (
     COMMIT_BLOCK_LOG,
     SUPERBLOCK_LOG,
@@ -378,3 +381,13 @@ def test_a_replay_with_commits_costs_by_commit_and_is_judged_by_operation() -> N
     assert names == ["operation", "COMMIT", "COMMIT"]
     assert "commit" in outcome_words(cut)
     assert "commit" not in outcome_words(with_sqlite)
+
+
+def test_no_harm_of_drawn_scripts_is_said_of_what_was_judged() -> None:
+    torn = Counter({TornBlock.SUPERBLOCK: 2})
+    assert generated.short_lines(SQL, 9, 50, None, None, torn, 3) == (
+        "No harm against the manuals in 9 scripts, up to 50 states each; that proves nothing safe.",
+        "Not counted: a torn superblock in 2 states; no script avoids it.",
+        "Failed, and so not judged: 3 cases.",
+    )
+    assert len(generated.short_lines(SQL, 1000, 1000, None, None, Counter(), 0)) == 1

@@ -7,6 +7,9 @@ from __future__ import annotations
 import re
 import tomllib
 
+from jojlab.model import hazards
+from jojlab.model.filesystems import ext4, f2fs, nilfs2
+from jojlab.model.hazards import Cause
 from tests.tidy.test_tidy import ROOT, tracked
 
 # A path may begin at the top, or at the zone that its text is about.
@@ -39,6 +42,13 @@ def test_files_that_comments_name_are_there() -> None:
         if not (ROOT / name).exists()
     ]
     assert not faults, "\n".join(faults)
+
+
+def test_the_page_of_every_cause_of_harm_is_there() -> None:
+    known = [vars(module).values() for module in (hazards, ext4, f2fs, nilfs2)]
+    causes = [each for values in known for each in values if isinstance(each, Cause)]
+    assert causes
+    assert not [cause for cause in causes if not (ROOT / cause.page).is_file()]
 
 
 def test_links_lead_somewhere() -> None:
