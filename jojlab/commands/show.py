@@ -20,6 +20,7 @@ from jojlab.foundation.printable import json_text
 from jojlab.report.answer import answer_json, answer_lines
 from jojlab.report.commits import print_story, without_requests
 from jojlab.report.comparison import comparison_lines, print_comparison
+from jojlab.report.live_trace import print_live_trace
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.summary import (
@@ -173,6 +174,7 @@ def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> Non
         return
     print_answer(terminal(READABLE), lines)
     for case in cases:
+        print_live_trace(terminal(READABLE), case)
         print_kinds(terminal(), case.label, found[case.case_id])
         print()
     print_warnings(terminal(READABLE), summary)

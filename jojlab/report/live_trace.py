@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.analysis.traffic.live import EVERYBODY, LiveTrace, ProcessIo
+from jojlab.analysis.traffic.live import EVERYBODY, FileWrites, LiveTrace, ProcessIo
 from jojlab.foundation.printable import printable, printable_name
 from jojlab.report.answer import live_subject, may_be_from_before
 from jojlab.report.shared import text
@@ -113,22 +113,39 @@ def _process_rows(live: LiveTrace, subject: str) -> list[list[str]]:
 
 
 def _file_rows(case: CaseSummary, live: LiveTrace) -> list[list[str]]:
-    """Return what the program wrote to each file, those of most bytes first."""
+    """Return what the program wrote to each file, those of most bytes first; what is of no file;
+    and all of it.
+    """
+    files = [each for each in live.files if each.owner == "file"]
+    rows = [(printable_name(each.path or "no name"), each) for each in files[:_MOST_FILES]]
+    if further := files[_MOST_FILES:]:
+        name = text.integer(len(further), "further file")
+        rows.append((name, FileWrites.total(further, "file")))
+    rows += [(_owner_words(case, each), each) for each in live.files if each.owner != "file"]
+    if len(rows) > 1:
+        whole = FileWrites("files", None, live.write_bytes, live.program_io.write_bytes)
+        rows.append(("in all", whole))
     has_ratio = not may_be_from_before(case, live)
-    rows = [
-        [
-            "files without I/O" if each.path is None else printable_name(each.path or "no name"),
-            *(
-                "not known" if length is None else text.size(length)
-                for length in (each.given_bytes, each.sent_bytes)
-            ),
-            number(each.times) if each.times and has_ratio else "not known",
-        ]
-        for each in live.files[:_MOST_FILES]
-    ]
-    if (further := len(live.files) - _MOST_FILES) > 0:
-        rows.append([text.integer(further, "further file"), *[""] * 3])
-    return rows
+    lines = []
+    for name, each in rows:
+        # Of blocks that are of no file there is no call.
+        unknown = "not known" if each.owner.startswith("file") else "–"
+        given = unknown if each.given_bytes is None else text.size(each.given_bytes)
+        times = number(each.times) if each.times and has_ratio else unknown
+        lines.append([name, given, text.size(each.sent_bytes), times])
+    return lines
+
+
+def _owner_words(case: CaseSummary, each: FileWrites) -> str:
+    """Return the name of what is of no file."""
+    own = f"{case.filesystem}'s" if case.filesystem else "the filesystem's"
+    return {
+        "file without I/O": "files without I/O",
+        "fs-journal": f"{own} journal",
+        "fs-metadata": f"{own} metadata",
+        "data": "no file",
+        "swap": "swap",
+    }.get(each.owner, "an unknown owner")
 
 
 def _database_rows(program: Mapping[str, Any]) -> list[list[str]]:

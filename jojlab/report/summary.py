@@ -23,6 +23,7 @@ from jojlab.model.figures import FIGURES
 from jojlab.report import durability, hazards
 from jojlab.report.answer import answer_lines
 from jojlab.report.bill import apart_words, print_bill, program_output, program_sentence
+from jojlab.report.live_trace import print_live_trace
 from jojlab.report.memory_model import print_memory_models
 from jojlab.report.overview import CaseTable, case_table, case_title, overview_columns, paying_note
 from jojlab.report.shared import text
@@ -210,7 +211,10 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
 
 
 def print_case(console: Console, case: CaseSummary, *, figures: bool = False) -> None:
-    """Print a case: its bill, its risks, and with `figures`, or without a bill, every figure."""
+    """Print a case: whose the I/O of a live trace was, its bill, its risks, and with `figures`, or
+    without a bill, every figure.
+    """
+    print_live_trace(console, case)
     if case.bill:
         name = text.transaction_name([case]).lower()
         print_bill(console, case.bill, name, is_whole=figures)

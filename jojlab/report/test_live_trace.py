@@ -57,23 +57,29 @@ def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
     case = live_case(command=["app"], database_files=databases)
     assert case.live
     case = replace(case, live=replace(case.live, commits=2, traced_ns=500_000_000))
-    written = (FileWrites("/a<b", 4096, 8192), FileWrites("/mapped", None, 4096))
+    written = (
+        FileWrites("file", "/a<b", 2048, 4096),
+        FileWrites("file", "/mapped", None, 2048),
+        FileWrites("fs-journal", None, None, 2048),
+    )
     assert case.live
     case = replace(case, case={"command": "app"}, live=replace(case.live, files=written))
     lines = printed(case)
     assert lines[4] == "app made 4 commits a second and 0 flushes a second"
-    assert lines[5:8] == [
+    assert lines[5:10] == [
         "written by calls  sent  ratio  file",
-        "4 KiB  8 KiB  2  /a<b",
-        "not known  4 KiB  not known  /mapped",
+        "2 KiB  4 KiB  2  /a<b",
+        "not known  2 KiB  not known  /mapped",
+        "–  2 KiB  –  the filesystem's journal",
+        "8 KiB  8 KiB  1  in all",
     ]
-    assert "4 KiB  8 KiB  not known  /a<b" in printed(replace(case, case={}))
-    assert lines[8:11] == [
+    assert "2 KiB  4 KiB  not known  /a<b" in printed(replace(case, case={}))
+    assert lines[10:13] == [
         "commits  journal mode  pages  write calls  database",
         "3  wal 2, delete 1  1 KiB  4 KiB  /x.db",
         "2  wal  1 KiB  4 KiB  /a<b.db",
     ]
-    assert lines[11] == "1  no file  not seen  4 KiB  /0.db"
+    assert lines[13] == "1  no file  not seen  4 KiB  /0.db"
     assert lines[-1] == "2 commits more in 2 further databases"
     summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=2))
     assert 'id="processes"' not in report_html(summary, "run")
@@ -81,7 +87,7 @@ def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
     for row in (["app", "8 KiB", "2", "0 KiB", "0"], ["/a&lt;b.db", "wal", "2", "1 KiB", "4 KiB"]):
         cells = [f">{cell}</td>" for cell in row]
         assert re.search("".join(f"<td[^>]*{re.escape(cell)}" for cell in cells), page)
-    assert re.search("/mapped.*not known.*4 KiB.*not known", page, re.DOTALL)
+    assert re.search("/mapped.*not known.*2 KiB.*not known", page, re.DOTALL)
     assert '<p class="soft">app made 4 commits a second and 0 flushes a second.</p>' in page
     assert '<p class="soft">2 commits more in 2 further databases.</p>' in page
     assert '<a href="#processes">Processes</a>' in page

@@ -96,7 +96,8 @@ def test_a_screen_is_as_it_was(
 
 
 @each_width
-def test_the_screen_of_a_live_trace_is_as_it_was(width: int, tmp_path: Path) -> None:
+def test_the_screens_of_a_live_trace_are_as_they_were(width: int, tmp_path: Path) -> None:
+    """The screens are those of `joj trace` and of `joj show`."""
     builder = live_capture()
     place = {"filesystem": "ext4", "mount": "/dev/sda / ext4 rw"}
     builder.more_manifest["configuration"] = place
@@ -108,7 +109,12 @@ def test_the_screen_of_a_live_trace_is_as_it_was(width: int, tmp_path: Path) -> 
         print_answer(console, answer_lines(summary))
         print_live_trace(console, summary.cases[0])
 
+    def show_again(console: Console) -> None:
+        print_answer(console, answer_lines(summary))
+        print_case(console, summary.cases[0])
+
     check_screen("trace", width, show)
+    check_screen("show-live", width, show_again)
 
 
 @each_width

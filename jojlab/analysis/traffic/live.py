@@ -39,23 +39,35 @@ class ProcessIo:
 
 @dataclass(frozen=True)
 class FileWrites:
-    """The bytes that the program of a live trace handed to write calls on the files of one path,
-    and those of these files that the device got; None of either is not known. A path of None: files
-    without I/O.
+    """The bytes that the program of a live trace handed to write calls on what has one owner, None
+    where there was no such call, and those that the device got for it.
+
+    `owner`: "file", of files of one path; "file without I/O"; else the block type of what is of no
+    file. `is_shared`: another process wrote to the file too.
     """
 
+    owner: str
     path: str | None
     given_bytes: int | None
-    sent_bytes: int | None
+    sent_bytes: int
+    is_shared: bool = False
 
     @property
     def times(self) -> float | None:
         """Return how many times of what was given was sent; None where that is not known, and where
         less was sent: the rest was in memory at the end, or never had to be sent.
         """
-        if not self.given_bytes or self.sent_bytes is None or self.sent_bytes < self.given_bytes:
+        if not self.given_bytes or self.is_shared or self.sent_bytes < self.given_bytes:
             return None
         return self.sent_bytes / self.given_bytes
+
+    @classmethod
+    def total(cls, parts: Iterable[FileWrites], owner: str) -> FileWrites:
+        """Return several as one."""
+        parts = tuple(parts)
+        given = [part.given_bytes for part in parts if part.given_bytes is not None]
+        sent, is_shared = sum(part.sent_bytes for part in parts), any(p.is_shared for p in parts)
+        return cls(owner, None, sum(given) if given else None, sent, is_shared)
 
 
 # The subject of a trace without a command and a process: all but the tracer.

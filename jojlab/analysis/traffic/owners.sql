@@ -1,42 +1,8 @@
--- Whose was the I/O of a live trace? By the process that a request served, or else by the one that
--- submitted it; what a kernel thread wrote is of the one process that wrote the file. Data of a
--- file that only the program or only others wrote is theirs, whichever call it was sent for: ext4
--- sends the data of all files that a commit of its journal holds. `process` is empty where it is
--- not known whose. What counts for the program that is traced is of a process `is_watched`.
-WITH watched AS (
-    SELECT capture FROM capture_tables WHERE table_name = 'writers'
-),
-sides AS (
-    SELECT
-        capture, file_id,
-        CASE WHEN count(DISTINCT pid) = 1 THEN min(process) END AS process,
-        CASE WHEN bool_and(is_watched) THEN 'commit' ELSE 'other' END AS phase
-    FROM writers
-    WHERE file_id IS NOT NULL
-    GROUP BY capture, file_id
-    HAVING bool_and(is_watched) OR NOT bool_or(is_watched)
-),
-owned AS (
-    SELECT
-        requests.*, sides.process AS writer,
-        CASE
-            WHEN requests.phase <> 'trace' AND operation = 'write' AND block_type = 'data'
-                THEN coalesce(sides.phase, requests.phase)
-            ELSE requests.phase
-        END AS whose
-    FROM requests
-    JOIN watched ON requests.capture = watched.capture
-    LEFT JOIN sides ON requests.capture = sides.capture AND requests.file_id = sides.file_id
-)
+-- Whose was the I/O of a live trace, by process?
 SELECT
     case_id,
-    CASE
-        WHEN whose = 'trace' THEN ''
-        WHEN whose = owned.phase AND asker_comm IS NOT NULL THEN asker_comm
-        WHEN whose = owned.phase AND submitter_call IS NOT NULL THEN submitter_comm
-        ELSE coalesce(writer, '(a kernel thread)')
-    END AS process,
-    whose = 'commit' AS is_watched,
+    process,
+    is_watched,
     CAST(sum(CASE WHEN operation = 'write' THEN length_bytes ELSE 0 END) AS BIGINT) AS write_bytes,
     count(*) FILTER (WHERE operation = 'write') AS writes,
     CAST(sum(CASE WHEN operation = 'read' THEN length_bytes ELSE 0 END) AS BIGINT) AS read_bytes,
@@ -45,7 +11,7 @@ SELECT
     CAST(
         sum(CASE WHEN operation = 'discard' THEN length_bytes ELSE 0 END) AS BIGINT
     ) AS discard_bytes
-FROM owned
-JOIN captures ON owned.capture = captures.capture
+FROM owned_requests
+JOIN captures ON owned_requests.capture = captures.capture
 GROUP BY ALL
 ORDER BY case_id, is_watched DESC, write_bytes DESC, process

@@ -57,14 +57,22 @@ def test_each_file_has_what_was_given_and_sent_where_both_are_known(tmp_path: Pa
         others | {"file_id": 0},
     ]
     live = live_traces(Dataset.from_runs(run_of(tmp_path, builder)))["a"]
-    found = {each.path: (each.given_bytes, each.sent_bytes, each.times) for each in live.files}
+    found = {
+        each.path or each.owner: (each.given_bytes, each.sent_bytes, each.times)
+        for each in live.files
+    }
     assert found == {
         # Both files of this name, one after the other.
         "/test.db-wal": (52 * KIB, 104 * KIB, 2.0),
         "/mapped": (None, 12 * KIB, None),
-        "/log": (3 * KIB, None, None),
-        None: (2 * KIB, 0, None),
+        # Others wrote to it too, and what was sent of it is theirs.
+        "/log": (3 * KIB, 0, None),
+        "file without I/O": (2 * KIB, 0, None),
+        "fs-journal": (None, 200 * KIB, None),
+        "fs-metadata": (None, 4 * KIB, None),
     }
+    assert sum(each.sent_bytes for each in live.files) == live.program_io.write_bytes
+    assert sum(each.given_bytes or 0 for each in live.files) == live.write_bytes
     assert live_json(live)["files"][0]["times"] == 2.0
 
 
