@@ -30,7 +30,7 @@ if command -v cargo gcc; then exit 9; fi
 apt-get -q update
 apt-get -q install -y --no-install-recommends pipx
 cd /root
-pipx install jojlab-*.whl
+pipx install ./jojlab-*.whl
 sh -c "$(joj doctor --install-line)"
 joj run first-look
 """
