@@ -25,6 +25,9 @@ grep -q . "$notes" || fail "CHANGELOG.md has no section \"## $version\""
 section Unreleased | grep -q . &&
 	echo "setup: the notes do not tell what CHANGELOG.md has under Unreleased" >&2
 
+grep -q '^Source = ' pyproject.toml ||
+	echo "setup: the wheel's README has no links: [project.urls] has no Source" >&2
+
 libraries="vfs/build/joj_wal.so vfs/build/arm64/joj_wal.so"
 for file in joj-agent joj-agent-arm64 licences.txt $libraries; do
 	.venv/bin/python -m zipfile -l dist/jojlab-*.whl | grep -q "^jojlab/data/$file " ||

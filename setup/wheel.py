@@ -1,16 +1,19 @@
-"""Puts what jojlab needs beside its Python into a wheel, as package data in jojlab/data.
+"""Puts what jojlab needs beside its Python into a wheel, as package data in jojlab/data, and the
+README into its metadata, for package indexes.
 
-Hatchling runs it (pyproject.toml). jojlab/foundation/places.py finds the files. An editable
+Hatchling runs both hooks (pyproject.toml). jojlab/foundation/places.py finds the files. An editable
 installation holds none of them: it uses those of its checkout.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 # The folder is the same in the checkout and in jojlab/data.
 FILES = (
@@ -41,6 +44,36 @@ FILES = (
 )
 AGENT = "x86_64-unknown-linux-gnu/release/joj-agent"
 ARM64_AGENT = "aarch64-unknown-linux-gnu/release/joj-agent"
+# A link or an image of Markdown whose target is a file of the checkout.
+RELATIVE = re.compile(r"(!?)\[([^]\n]*)\]\((?!#|[a-z]+:)([^)\s]+)\)")
+
+
+def index_readme(text: str, source: str | None, version: str) -> str:
+    """Return a README whose links work on a package index, which has no other file of the checkout.
+
+    They lead to the tag of the version at the address `source`. Where that is None, a link becomes
+    its words and its path, and an image is left out.
+    """
+
+    def absolute(link: re.Match[str]) -> str:
+        image, words, path = link.groups()
+        if source is None:
+            return "" if image else words if words == path else f"{words}, {path}"
+        where = f"{source.rstrip('/')}/{'raw' if image else 'blob'}/v{version}/{path}"
+        return f"{image}[{words}]({where})"
+
+    return RELATIVE.sub(absolute, text)
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Adds the README, with links to `Source` of [project.urls]."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Fill the field `readme`."""
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        source = metadata.get("urls", {}).get("Source")
+        text = index_readme(text, source, metadata["version"])
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class CustomBuildHook(BuildHookInterface):

@@ -1,10 +1,12 @@
-"""setup/packages.sh without root: the one line to run, and exit code 3."""
+"""setup/packages.sh without root: the one line to run, and exit code 3. The README of a wheel."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,3 +62,29 @@ def test_of_two_names_one_is_enough_and_the_archives_is_installed(setup: Path) -
     apt_cache.chmod(0o755)
     answer = packages(setup, "jojlab-no-such | jojlab-nor-this\n", setup.parent)
     assert "--no-install-recommends jojlab-nor-this'" in answer.stderr
+
+
+def index_readme(folder: Path, urls: str) -> str:
+    """Return the README that a package index shows, where pyproject.toml has these addresses."""
+    (folder / "setup").mkdir()
+    for name in ("README.md", "setup/wheel.py", "LICENSE"):
+        shutil.copy(CHECKOUT / name, folder / name)
+    project = (CHECKOUT / "pyproject.toml").read_text()
+    project = project.replace("[project.scripts]", f"{urls}[project.scripts]")
+    (folder / "pyproject.toml").write_text(project)
+    shown = (sys.executable, "-m", "hatchling", "metadata", "readme")
+    return subprocess.run(shown, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def test_an_index_shows_no_link_that_leads_nowhere(tmp_path: Path) -> None:
+    urls = '[project.urls]\nSource = "https://example.org/a/jojlab/"\n'
+    at = "https://example.org/a/jojlab/{}/v0.1.0/"
+    (tmp_path / "with").mkdir()
+    shown = index_readme(tmp_path / "with", urls)
+    assert f"![The report of first-look]({at.format('raw')}docs/first-look.png)" in shown
+    links = re.findall(r"\]\(([^)]*)\)", shown)
+    assert len(links) > 20
+    own = [link.removeprefix(at.format("blob")) for link in links if "first-look.png" not in link]
+    assert all((CHECKOUT / path).is_file() for path in own)
+    (tmp_path / "without").mkdir()
+    assert "](" not in index_readme(tmp_path / "without", "")
