@@ -22,7 +22,7 @@ from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import nearest, plural
 from jojlab.model.field import Value
 from jojlab.model.fields import field_named
-from jojlab.model.filesystems import with_external_journal
+from jojlab.model.filesystems import BLOCK_FILESYSTEMS, with_external_journal
 from jojlab.model.workloads import with_group, workload_of
 from jojlab.model.workloads.program import SQLITE_CHECK
 from jojlab.model.workloads.sqlite import ROWS, SQLITE
@@ -57,7 +57,7 @@ def given_fields(texts: list[str]) -> dict[str, Value]:
     for each in texts:
         name, equals, text = each.partition("=")
         if not equals:
-            raise UseError(f"{each}: no value", "KEY=VALUE, as filesystem=ext4")
+            raise UseError(f"{each}: no value", f"KEY=VALUE, as filesystem={BLOCK_FILESYSTEMS[0]}")
         if name in settings:
             raise UseError(f"{each}: {name} is given twice", "give it once")
         try:

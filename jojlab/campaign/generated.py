@@ -1,6 +1,5 @@
-"""Scripts that are drawn from a grammar: transactions of SQL, as folders that the workload
-sql-recorded plays, or calls on files, as recordings that the workload replay plays; and the fewest
-steps of one that still do what it did.
+"""Scripts that are drawn from a grammar: transactions of SQL, as folders of scripts, or calls on
+files, as recordings; and the fewest steps of one that still do what it did.
 
 Each step can be made where it stands, so that no run of a script is incomplete.
 """
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jojlab.foundation.errors import MachineError
+from jojlab.model.workloads import WORKLOADS, workloads_that_need
 from jojlab.recording.folder import import_files
 
 # The steps of a script. One of SQL is a transaction: its statements, with BEGIN and COMMIT where
@@ -212,17 +212,22 @@ def _write_recording(folder: Path, steps: Steps) -> None:
 
 @dataclass(frozen=True)
 class ScriptKind:
-    """One kind of scripts: the workload that plays them, its field, the folder that the field names
-    in a script's own, and what a step is called.
+    """One kind of scripts: the field that names the folder `subfolder` of a script's own, for the
+    workload that plays it, and what a step is called.
     """
 
-    workload: str
     field: str
     subfolder: str
     step: str
     draw: Callable[[random.Random, int], Steps]
     is_valid: Callable[[Steps], bool]
     write_into: Callable[[Path, Steps], None]
+
+    @property
+    def workload(self) -> str:
+        """Return the workload that plays what the field names as it is, and draws nothing."""
+        needing = workloads_that_need(self.field)
+        return next(name for name in needing if not WORKLOADS[name].is_drawn)
 
     def scripts(self, count: int) -> Iterator[Steps]:
         """Yield so many scripts, the shortest first; the same each time."""
@@ -251,9 +256,7 @@ class ScriptKind:
             steps = found
 
 
-SQL = ScriptKind(
-    "sql-recorded", "scripts", "", "transaction", _sql_script, _is_valid_sql, _write_sql
-)
+SQL = ScriptKind("scripts", "", "transaction", _sql_script, _is_valid_sql, _write_sql)
 FILES = ScriptKind(
-    "replay", "recording", "recording", "step", _file_script, _is_valid_on_files, _write_recording
+    "recording", "recording", "step", _file_script, _is_valid_on_files, _write_recording
 )

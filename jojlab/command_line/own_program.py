@@ -18,6 +18,7 @@ from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import printable
 from jojlab.model.fields import FIELDS
 from jojlab.model.filesystems import BLOCK_FILESYSTEMS
+from jojlab.model.workloads import workloads_that_need
 
 _own = partial(option, heading="A program of your own")
 _text = partial(_own, default="")
@@ -97,7 +98,8 @@ def program_experiment(
     settings: Sequence[str],
 ) -> Experiment:
     """Return the experiment of one program on every filesystem, or on those of `--set`."""
-    own = {"program": program, "arguments": shlex.join(arguments), "workload": "program"}
+    [workload] = workloads_that_need("program")
+    own = {"program": program, "arguments": shlex.join(arguments), "workload": workload}
     fixed = common.field_values(
         FIELDS, {**own, **{name: text for name, text in fields.items() if text}}, where
     )

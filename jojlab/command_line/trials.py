@@ -34,11 +34,12 @@ from jojlab.experiment.read import Experiment, apply
 from jojlab.foundation.document import conform
 from jojlab.foundation.signals import SignalReceived
 from jojlab.lab.job import Options
+from jojlab.model.filesystem import TornBlock
 from jojlab.report import faults as fault_words
 from jojlab.report import sync_needs
 from jojlab.report.generated import HarmedScript
 from jojlab.report.progress import run_progress
-from jojlab.trace.power_cuts import FaultKind, PowerCuts, TornBlock
+from jojlab.trace.power_cuts import FaultKind, PowerCuts
 
 # By case_id, what power cuts left of each seed.
 Answers = dict[str, list[Any]]

@@ -28,6 +28,7 @@ from jojlab.foundation.printable import json_text, printable
 from jojlab.inspection.target import case_like, inspect_target
 from jojlab.lab.job import Options
 from jojlab.model.fields import FIELDS, MAX_SEED
+from jojlab.model.workloads import workloads_that_need
 from jojlab.report import bill as program
 from jojlab.report.answer import answer_lines
 from jojlab.report.shared.console import READABLE, terminal
@@ -95,8 +96,10 @@ def bill(
     --durability 1 if a power cut did harm that the manuals rule out.
     """
     where = "joj bill"
-    if fields.get("program") is not None and fields.get("workload") is None:
-        fields["workload"] = "program"
+    given = [name for name, value in fields.items() if value is not None]
+    needing = [each for name in given for each in workloads_that_need(name)]
+    if len(needing) == 1 and "workload" not in given:
+        fields["workload"] = needing[0]
     if argument and fields.get("arguments") is not None:
         raise UseError(f"{where}: --argument and --arguments", "give one of them")
     if argument:

@@ -18,6 +18,7 @@ from jojlab.foundation.places import agent_path
 from jojlab.foundation.printable import json_text
 from jojlab.live.agent import attend, option_words
 from jojlab.live.runner import Bench, live_settings
+from jojlab.model.workloads import workloads_that_need
 from jojlab.recording.folder import Recording
 from jojlab.report.answer import answer_lines
 from jojlab.report.page import write_report
@@ -152,7 +153,8 @@ def replay(
     """
     if not recording.exists():
         raise UseError(f"{WHERE}: {recording}: not there", "name what joj record wrote")
-    fields = {"workload": "replay", "recording": str(recording.resolve()), **_timing(timing)}
+    [workload] = workloads_that_need("recording")
+    fields = {"workload": workload, "recording": str(recording.resolve()), **_timing(timing)}
     fields["recorded_root"] = recorded_root
     if recording.is_dir():
         Recording.open(recording).refuse_sql(WHERE)

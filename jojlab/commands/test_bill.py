@@ -82,6 +82,21 @@ def test_settings_beside_scripts_are_read_however_the_scripts_are_named(
     assert "settings.toml: journal_mode" in answer.stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "error"),
+    [
+        ("recording", "no-such-file is no file or folder"),
+        ("program", "no-such-file"),
+        # Two workloads need it: which one is meant, is not said.
+        ("scripts", "sqlite-insert has no field scripts"),
+    ],
+)
+def test_a_field_that_one_workload_needs_chooses_it(option: str, error: str) -> None:
+    answer = CliRunner().invoke(app, ["bill", f"--{option}", "./no-such-file"])
+    assert answer.exit_code == 2
+    assert error in answer.stderr
+
+
 @pytest.mark.parametrize("words", ["bill", "run first-look"])
 def test_native_judging_is_of_power_cuts(words: str) -> None:
     answer = CliRunner().invoke(app, [*words.split(), "--native"])

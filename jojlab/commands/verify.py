@@ -388,7 +388,8 @@ def _generate(count: int, search: ScriptSearch, *, as_json: bool) -> int:
     )
     if as_json:
         row = script_words.harm_json(search.kind, found, folder) if found and folder else None
-        rest = {"torn_blocks": search.torn_blocks, "failed": search.failures}
+        torn_blocks = {block.name: count for block, count in search.torn_blocks.items()}
+        rest = {"torn_blocks": torn_blocks, "failed": search.failures}
         print(json_text({"in_short": lines, "harm": row, **rest}))
     else:
         print_answer(terminal(READABLE), lines)

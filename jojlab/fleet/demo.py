@@ -26,9 +26,11 @@ from jojlab.fleet.store.devices import enrol
 from jojlab.fleet.store.objects import open_store
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import agent_path
+from jojlab.model.filesystems import FILESYSTEMS
 
 _DISK_BYTES = 256 << 20
-_TOOLS = ("mkfs.ext4", "mount", "umount", "openssl")
+_MKFS = next(each.mkfs for each in FILESYSTEMS.values() if each.mkfs)
+_TOOLS = (_MKFS.name, "mount", "umount", "openssl")
 
 
 def check_machine() -> None:
@@ -40,7 +42,8 @@ def check_machine() -> None:
         )
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     if missing := [tool for tool in _TOOLS if not shutil.which(tool, path=path)]:
-        raise MachineError(f"no {', '.join(missing)}", "apt-get install e2fsprogs mount openssl")
+        remedy = f"apt-get install {_MKFS.package} mount openssl"
+        raise MachineError(f"no {', '.join(missing)}", remedy)
     uploader = agent_path().with_name("joj-uploader")
     if not uploader.is_file():
         raise MachineError(f"no uploader at {uploader}", "make collector, in a checkout")
@@ -48,11 +51,11 @@ def check_machine() -> None:
 
 @contextmanager
 def mounted_disk(folder: Path, name: str) -> Iterator[Path]:
-    """Make a disk with ext4 of a file in `folder`, and mount it; at the end both are gone."""
+    """Make a disk of a file in `folder`, and mount it; at the end both are gone."""
     image, directory = folder / f"{name}.img", folder / name
     with image.open("wb") as file:
         file.truncate(_DISK_BYTES)
-    _run("mkfs.ext4", "-q", str(image))
+    _run(_MKFS.name, "-q", str(image))
     directory.mkdir()
     _run("mount", "-o", "loop", str(image), str(directory))
     try:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from jojlab.foundation.errors import UseError
 from jojlab.model.field import Value
+from jojlab.model.workload import Workload
+from jojlab.model.workloads import mobibench_workload
 
 WHERE = "joj bench mobibench"
 _FLAGS = "p:f:r:a:y:t:d:n:j:s:g:i:hqL:k:v:T:D:R:"
@@ -33,7 +35,6 @@ _NUMBERS = {
     "D": (1, 1, 10),
 }
 _ACCESS = ("sequential", "shuffled", "sequential", "shuffled", "append")
-_READS = (2, 3)
 _SYNC_MODES = (
     "none", "o_sync", "fsync", "o_direct", "o_direct_sync", "mmap", "mmap_async", "mmap_sync",
     "fdatasync",
@@ -42,7 +43,6 @@ _SYNC_MODES = (
 _READ_MODES = {
     0: "buffered", 1: "buffered", 2: "buffered", 3: "o_direct", 4: "o_direct", 8: "buffered"
 }  # fmt: skip
-_WORKLOADS = ("sqlite-insert", "sqlite-update", "sqlite-delete")
 _JOURNAL_MODES = ("delete", "truncate", "persist", "wal", "memory", "off")
 _SYNCHRONOUS = ("off", "normal", "full")
 # Bytes of the value that Mobibench inserts.
@@ -65,14 +65,25 @@ class MobibenchFlags:
     @property
     def settings(self) -> dict[str, Value]:
         """The fields of the case; the others have their defaults."""
+        return {"workload": self.workload.name, **self._own_settings()}
+
+    @property
+    def workload(self) -> Workload:
+        """The workload that the flags name: a script, else a database, else a file."""
         if self.script:
-            return _replay(self.script)
-        return _database(self) if self.is_database else _file(self)
+            return mobibench_workload("-g")
+        letter = "d" if self.is_database else "a"
+        return mobibench_workload(f"-{letter} {self.numbers[letter]}")
 
     @property
     def reads(self) -> bool:
         """Return whether a file is read."""
-        return not self.is_database and self.numbers["a"] in _READS
+        return self.workload.reads_only({})
+
+    def _own_settings(self) -> dict[str, Value]:
+        if self.script:
+            return _script_settings(self.script)
+        return _database_settings(self) if self.is_database else _file_settings(self)
 
 
 def read_flags(arguments: Sequence[str]) -> MobibenchFlags | None:
@@ -154,10 +165,9 @@ def _records(numbers: Mapping[str, int]) -> int:
     return numbers["f"] // numbers["t"] // numbers["r"]
 
 
-def _replay(script: Path) -> dict[str, Value]:
+def _script_settings(script: Path) -> dict[str, Value]:
     # Fields of the lab have no part in it: the script says all.
     return {
-        "workload": "replay",
         "recording": str(script.resolve()),
         "recorded_root": "/",
         "timing": "recorded",
@@ -166,11 +176,10 @@ def _replay(script: Path) -> dict[str, Value]:
     }
 
 
-def _database(flags: MobibenchFlags) -> dict[str, Value]:
+def _database_settings(flags: MobibenchFlags) -> dict[str, Value]:
     numbers = flags.numbers
     in_order = numbers["d"] == 0 and not flags.random_keys
     return {
-        "workload": _WORKLOADS[numbers["d"]],
         "transactions": numbers["n"],
         "warmup_transactions": 0,
         "connections": numbers["t"],
@@ -188,7 +197,7 @@ def _database(flags: MobibenchFlags) -> dict[str, Value]:
     }
 
 
-def _file(flags: MobibenchFlags) -> dict[str, Value]:
+def _file_settings(flags: MobibenchFlags) -> dict[str, Value]:
     numbers = flags.numbers
     record_bytes = numbers["r"] * 1024
     access = _ACCESS[numbers["a"]]
@@ -203,5 +212,5 @@ def _file(flags: MobibenchFlags) -> dict[str, Value]:
     if access == "shuffled":
         settings["overlap_percent"] = numbers["v"]
     if flags.reads:
-        return {"workload": "file-read", "read_mode": _READ_MODES[numbers["y"]], **settings}
-    return {"workload": "file-write", "sync_mode": _SYNC_MODES[numbers["y"]], **settings}
+        return {"read_mode": _READ_MODES[numbers["y"]], **settings}
+    return {"sync_mode": _SYNC_MODES[numbers["y"]], **settings}

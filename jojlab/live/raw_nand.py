@@ -13,13 +13,12 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import KERNEL
 from jojlab.foundation.tools import need_tool, run_tool
-from jojlab.guest.image.chosen_buffers import FOLDER, chosen_buffer_modules
+from jojlab.guest.image.chosen_buffers import FOLDER, MODULES, chosen_buffer_modules
 from jojlab.guest.kernel.installed import installed_kernel
 
 _MTD = Path("/sys/class/mtd")
-_MODULES = Path("/sys/module")
+_SYSTEM_MODULES = Path("/sys/module")
 _TYPES = ("nand", "mlc-nand")
-_OWN = ("ubi", "ubifs")
 
 
 def refuse_nand(node: Path | None, *, may_destroy: bool, mtd: Path = _MTD) -> None:
@@ -63,16 +62,17 @@ def load_ubifs(cache: Cache, *, chosen_buffers: bool) -> None:
     """
     modprobe = str(need_tool("modprobe", "kmod"))
     if not chosen_buffers:
-        run_tool([modprobe, "ubifs"], "load UBIFS")
+        run_tool([modprobe, MODULES[-1]], "load UBIFS")
         return
-    loaded = [name for name in _OWN if (_MODULES / name).exists()]
-    if all((_MODULES / name / "parameters" / "allocator").exists() for name in _OWN):
+    loaded = [name for name in MODULES if (_SYSTEM_MODULES / name).exists()]
+    if all((_SYSTEM_MODULES / name / "parameters" / "allocator").exists() for name in MODULES):
         return
     if loaded:
         raise MachineError(
             f"{' and '.join(loaded)} in this kernel cannot choose the allocator of their buffers",
-            "unload them (modprobe -r ubifs ubi), so that our own build takes their place; where "
-            "they are built in, build them as modules by kernel/ubi (docs/raw-nand.md)",
+            f"unload them (modprobe -r {' '.join(reversed(MODULES))}), so that our own build takes "
+            "their place; where they are built in, build them as modules by kernel/ubi "
+            "(docs/raw-nand.md)",
         )
     kernel = installed_kernel(cache)
     if kernel.release != platform.release():
@@ -92,6 +92,6 @@ def load_ubifs(cache: Cache, *, chosen_buffers: bool) -> None:
 
 def _needed_modules(modprobe: str) -> list[str]:
     """Return what UBI and UBIFS need, in the order in which it is to be loaded."""
-    lines = run_tool([modprobe, "--show-depends", "ubifs"], "look UBIFS up").splitlines()
+    lines = run_tool([modprobe, "--show-depends", MODULES[-1]], "look UBIFS up").splitlines()
     names = [Path(line.split()[1]).name.partition(".")[0] for line in lines if "insmod" in line]
-    return [name for name in names if name not in _OWN]
+    return [name for name in names if name not in MODULES]

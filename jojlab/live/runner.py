@@ -26,6 +26,7 @@ from jojlab.foundation.signals import SignalReceived
 from jojlab.live.agent import LivePlace, run_agent
 from jojlab.model.field import Field, FieldKind, Value
 from jojlab.model.fields import BY_NAME, FIELDS
+from jojlab.model.filesystems import RAW_NAND_FILESYSTEMS
 from jojlab.model.workload import FAULTS
 from jojlab.model.workloads import WORKLOADS
 from jojlab.model.workloads.sqlite import BUNDLED
@@ -147,7 +148,8 @@ def refuse_cases(experiment: Experiment) -> None:
         raise UseError(
             f"{experiment.where}: --clock wall is for filesystems on raw NAND, and not for "
             f"{', '.join(sorted(others))}",
-            "add --set filesystem=ubifs; on a disk of this machine, use joj bench",
+            f"add --set filesystem={','.join(RAW_NAND_FILESYSTEMS)}; on a disk of this machine, "
+            "use joj bench",
         )
     if any(each.get("sqlite", BUNDLED) != BUNDLED for each in settings):
         raise UseError(

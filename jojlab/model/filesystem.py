@@ -43,6 +43,21 @@ class ExternalJournal:
     mount_option: str = ""
 
 
+@dataclass(frozen=True)
+class TornBlock:
+    """A block of the filesystem's own for which a mount is refused, once a cut has torn its write.
+    Every setting on the filesystem and device risks it: docs/findings.
+
+    `log` is a pattern of the kernel's line that refuses the mount; `words` name the block, and
+    `repair` says what mends it, empty where that is not known.
+    """
+
+    name: str
+    log: str
+    words: str
+    repair: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Filesystem:
     """One filesystem, named as the kernel and the field `filesystem` name it.
@@ -80,6 +95,7 @@ class Filesystem:
     # It has fallocate(2), by which the room of free_kib is taken (agent/src/workload/fault.rs).
     allocates_in_advance: bool = True
     barrier_off: tuple[str, ...] = ()
+    torn_blocks: tuple[TornBlock, ...] = ()
     # Yield the hazards that this filesystem alone has, besides those of barrier_off.
     hazards: Callable[[Settings, Stakes], Iterable[Hazard]] = lambda _settings, _stakes: ()
     # Return the mkfs options that a mount shows, by the lines of the driver's file `options` in

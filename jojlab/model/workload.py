@@ -26,6 +26,8 @@ class Workload:
     are found in its calls. `judges_syncs`: after a power cut its syncs are judged, and no commits.
     `is_of_this_machine`: it runs programs of this machine, whose architecture the guest must have.
     `is_judged_anywhere`: what a power cut leaves of it can be judged outside the guest that ran it.
+    `has_measured_pages`: joj run page-size measured which pages make its commits cheaper.
+    `mobibench_flags` are the flags of Mobibench 1.0.9 that run it.
     """
 
     name: str
@@ -38,6 +40,8 @@ class Workload:
     judges_syncs: bool = False
     is_of_this_machine: bool = False
     is_judged_anywhere: bool = False
+    has_measured_pages: bool = False
+    mobibench_flags: tuple[str, ...] = ()
     # Return why a case cannot be run; empty where it can.
     refusal: Callable[[Settings], str] = lambda _: ""
     # Return why its power cannot be cut; empty where it can.

@@ -19,6 +19,7 @@ from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 from jojlab.foundation.lazy import pa, pc, pq
 from jojlab.foundation.places import agent_path
 from jojlab.foundation.printable import json_text, plural, printable
+from jojlab.model.workloads.sqlite import SQL_RECORDED
 
 VERSION = 1
 
@@ -85,7 +86,7 @@ class Recording:
             raise UseError(
                 f"{where}: {self.folder}: a recording of SQL, which has no system calls",
                 f"joj export {self.folder} --format sql -o SCRIPTS, which joj bench sql and "
-                "--workload sql-recorded --scripts SCRIPTS play",
+                f"--workload {SQL_RECORDED} --scripts SCRIPTS play",
             )
 
     @property

@@ -12,6 +12,7 @@ from functools import cache
 
 from jojlab.foundation.places import PRAGMAS
 from jojlab.model.fields import BY_NAME
+from jojlab.model.workloads.sqlite import SQL_RECORDED
 
 
 @cache
@@ -114,7 +115,7 @@ def lines(connections: Sequence[ConnectionSettings]) -> Iterator[str]:
     }
     yield "# The settings of SQLite that the recorded program had, as fields of a case. joj bill,"
     yield "# joj bench sql and joj advise read them here; an option that is given wins."
-    yield 'workload = "sql-recorded"'
+    yield f'workload = "{SQL_RECORDED}"'
     for name, (case_field, _, _) in _FIELDS.items():
         found: Counter[tuple[str, str]] = Counter()
         for it in connections:

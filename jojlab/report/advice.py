@@ -22,6 +22,7 @@ from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.commit.bill import LineDelta
 from jojlab.analysis.run.risks import Guarantee
 from jojlab.model.fields import BY_NAME
+from jojlab.model.filesystems import TORN_BLOCKS
 from jojlab.model.hazards import Harm
 from jojlab.model.workloads import workload_of
 from jojlab.report import durability, hazards
@@ -61,7 +62,7 @@ def durability_words(choice: Choice) -> str:
         (Counter(each.torn_blocks) for each in choice.durability_by_regime.values()), Counter()
     )
     if harmful and harmful == torn.total():
-        what = " or ".join(words for each, words in durability.TORN_BLOCKS.items() if torn[each])
+        what = " or ".join(each.words for each in TORN_BLOCKS if torn[each])
         return f"{what} in {harmful:,} of {text.integer(states, 'state')}"
     if harmful and harmful == sum(
         each.outcomes["lost"] for each in choice.durability_by_regime.values()

@@ -58,7 +58,8 @@ def shorter_pages(case: CaseSummary) -> str:
     filesystem = FILESYSTEMS.get(case.filesystem)
     fields = case.case
     # A script or a program may choose other pages; other blocks were not measured.
-    if not filesystem or fields.get("workload") != "sqlite-insert" or fields.get("mkfs_options"):
+    is_measured = case.workload is not None and case.workload.has_measured_pages
+    if not filesystem or not is_measured or fields.get("mkfs_options"):
         return ""
     page_bytes = int(fields.get("page_size_bytes", 0))
     mode = str(fields.get("journal_mode", ""))

@@ -20,7 +20,6 @@ from jojlab.trace.power_cuts import (
     DamagedSlot,
     JudgedState,
     SmallestCut,
-    TornBlock,
 )
 
 NOT_TESTED = "not tested"
@@ -56,11 +55,6 @@ BOUND = (
     "them harmful, S draws would have met one with a probability of 95 %. It is not the "
     "probability that a power cut does harm: real ones do not come as these draws do."
 )
-TORN_BLOCKS = {
-    TornBlock.SUPERBLOCK: "a torn superblock",
-    TornBlock.COMMIT_BLOCK: "a torn commit block of ext4's journal",
-    TornBlock.XFS_METADATA: "a torn metadata block of XFS",
-}
 _AFTER_BOOT = {
     "kept": "mounted, and kept",
     "lost": "mounted, and lost",
@@ -69,13 +63,6 @@ _AFTER_BOOT = {
     "unmountable": "still not mounted",
 }
 _OF_EVERY_SETTING = "every setting on this filesystem and device risks it"
-# jbd2_commit_block_csum_verify_partial(), fs/jbd2/recovery.c.
-_MENDED = {
-    TornBlock.SUPERBLOCK: "",
-    TornBlock.COMMIT_BLOCK: ", e2fsck -p repairs it, and kernels that have "
-    "jbd2_commit_block_csum_verify_partial() mount it",
-    TornBlock.XFS_METADATA: ", xfs_repair -L repairs it, but loses what only the log has",
-}
 UNREADABLE_TEARS = "torn slots unreadable until they are written"
 # What no state of a model has, whatever its device.
 NOT_MODELLED = (
@@ -108,7 +95,7 @@ def short_lines(cases: Sequence[CaseSummary]) -> tuple[str, ...]:
         f"{name} {outcome_words(case)}{ruled_out}.",
         f"{_known_needs(found)}." if found.shrunk else "",
         *(
-            f"In {count:,} of them it is {TORN_BLOCKS[block]}, which any setting here risks."
+            f"In {count:,} of them it is {block.words}, which any setting here risks."
             for block, count in found.torn_blocks.items()
         ),
         boot_sentence(case),
@@ -352,7 +339,8 @@ def state_words(case: CaseSummary, state: JudgedState) -> str:
         what = _as_after(state.transactions)
     torn = ""
     if block := state.torn_block:
-        torn = f"; {TORN_BLOCKS[block]}: {_OF_EVERY_SETTING}{_MENDED[block]} (docs/findings)"
+        repair = f", {block.repair}" if block.repair else ""
+        torn = f"; {block.words}: {_OF_EVERY_SETTING}{repair} (docs/findings)"
     takes = ""
     if state.smallest:
         least = "the least that does it" if state.smallest.is_minimal else "less does it too"

@@ -10,10 +10,11 @@ from typing import Any
 from jojlab.analysis.run.durability import durability_json
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.campaign.generated import ScriptKind
+from jojlab.model.filesystem import TornBlock
+from jojlab.model.filesystems import TORN_BLOCKS
 from jojlab.report import durability
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import fit_lines
-from jojlab.trace.power_cuts import TornBlock
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ def short_lines(
     """
     unjudged = f"Failed, and so not judged: {text.integer(failed, 'case')}." if failed else ""
     torn = [
-        (1, f"Not counted: {words} in {text.integer(met, 'state')}; no script avoids it.")
-        for block, words in durability.TORN_BLOCKS.items()
+        (1, f"Not counted: {block.words} in {text.integer(met, 'state')}; no script avoids it.")
+        for block in TORN_BLOCKS
         if (met := torn_blocks[block])
     ]
     if harmed is None:

@@ -228,7 +228,7 @@ def _modes(target: Target) -> tuple[JournalMode, ...]:
 def _hazards(target: Target, modes: Iterable[str], levels: Iterable[str]) -> list[Hazard]:
     """Return what the manuals say that settings risk there, by level and mode; each once."""
     fields, _ = case_like(target)
-    case = complete({**fields, "workload": "sqlite-insert"})
+    case = complete(fields)
     found = (
         hazard
         for level, mode in itertools.product(levels, modes)

@@ -14,6 +14,7 @@ from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.campaign.generated import SQL
 from jojlab.experiment.cases import complete
+from jojlab.model.filesystems import SUPERBLOCK
 from jojlab.model.filesystems.ubifs import UNCHECKED_DATA
 from jojlab.model.hazards import ModeCounts, Observation
 from jojlab.report import generated
@@ -34,7 +35,7 @@ from jojlab.report.durability import (
     worst_sentence,
 )
 from jojlab.report.shared import text
-from jojlab.trace.power_cuts import PowerCuts, TornBlock
+from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import (
     COMMIT_BLOCK_LOG,
     SUPERBLOCK_LOG,
@@ -384,7 +385,7 @@ def test_a_replay_with_commits_costs_by_commit_and_is_judged_by_operation() -> N
 
 
 def test_no_harm_of_drawn_scripts_is_said_of_what_was_judged() -> None:
-    torn = Counter({TornBlock.SUPERBLOCK: 2})
+    torn = Counter({SUPERBLOCK: 2})
     assert generated.short_lines(SQL, 9, 50, None, None, torn, 3) == (
         "No harm against the manuals in 9 scripts, up to 50 states each; that proves nothing safe.",
         "Not counted: a torn superblock in 2 states; no script avoids it.",

@@ -8,7 +8,6 @@ states are one.
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,6 +16,8 @@ from msgspec import Struct, field
 
 from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import DataError
+from jojlab.model.filesystem import TornBlock
+from jojlab.model.filesystems import TORN_BLOCKS
 from jojlab.trace.checksums import read_checksums
 
 CUTS = "power_cuts.json"
@@ -31,26 +32,6 @@ StateKind = Literal[
 KINDS: tuple[StateKind, ...] = get_args(StateKind)
 # Those that are enumerated; the others are drawn.
 BOUNDARIES = ("boundary-none", "boundary-all")
-
-
-class TornBlock(StrEnum):
-    """A block of the filesystem's own for which a mount is refused, once a cut has torn its write.
-    Every setting on the filesystem and device risks it: docs/findings.
-    """
-
-    SUPERBLOCK = "superblock"
-    COMMIT_BLOCK = "commit-block"
-    XFS_METADATA = "xfs-metadata"
-
-
-# What the kernel's log has of each: ext4's "invalid superblock checksum", Btrfs's "superblock
-# checksum mismatch", and jbd2_journal_load()'s line (fs/jbd2/journal.c, Linux 6.1) where the
-# checksum of a commit block is wrong; and XFS's xfs_verifier_error() (fs/xfs/xfs_error.c).
-_REFUSALS = {
-    TornBlock.SUPERBLOCK: re.compile(r"superblock checksum"),
-    TornBlock.COMMIT_BLOCK: re.compile(r"JBD2: journal transaction \d+ on \S+ is corrupt"),
-    TornBlock.XFS_METADATA: re.compile(r"XFS \(\S+\): Metadata CRC error detected"),
-}
 
 
 class SlotOwner(Struct, frozen=True, kw_only=True):
@@ -158,7 +139,7 @@ class JudgedState(Struct, kw_only=True):
         """Return the block for which the filesystem was refused, as a write of it was torn."""
         if self.outcome != "unmountable" or not (self.is_torn or self.kind == "torn"):
             return None
-        return next((it for it, log in _REFUSALS.items() if log.search(self.kernel_log)), None)
+        return next((it for it in TORN_BLOCKS if re.search(it.log, self.kernel_log)), None)
 
 
 FaultKind = Literal["sync-error", "no-space"]

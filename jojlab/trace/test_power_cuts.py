@@ -9,7 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from jojlab.trace.power_cuts import JudgedState, TornBlock
+from jojlab.model.filesystem import TornBlock
+from jojlab.model.filesystems import SUPERBLOCK
+from jojlab.model.filesystems.ext4 import COMMIT_BLOCK
+from jojlab.model.filesystems.xfs import METADATA_BLOCK
+from jojlab.trace.power_cuts import JudgedState
 from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, XFS_LOG, state
 
 
@@ -20,10 +24,10 @@ def torn_block(log: str, *place: str, **more: Any) -> TornBlock | None:
 @pytest.mark.parametrize(
     ("log", "block"),
     [
-        (SUPERBLOCK_LOG, TornBlock.SUPERBLOCK),
-        ("BTRFS error (device flash0): superblock checksum mismatch", TornBlock.SUPERBLOCK),
-        (COMMIT_BLOCK_LOG, TornBlock.COMMIT_BLOCK),
-        (XFS_LOG, TornBlock.XFS_METADATA),
+        (SUPERBLOCK_LOG, SUPERBLOCK),
+        ("BTRFS error (device flash0): superblock checksum mismatch", SUPERBLOCK),
+        (COMMIT_BLOCK_LOG, COMMIT_BLOCK),
+        (XFS_LOG, METADATA_BLOCK),
         ("XFS (flash0): log mount/recovery failed: error -74", None),
         # What jbd2 logs of other faults.
         ("JBD2: Invalid checksum recovering block 7 in log\nEXT4-fs: error loading journal", None),

@@ -15,16 +15,10 @@ from typing import Any
 
 import msgspec
 
+from jojlab.model.filesystem import TornBlock
+from jojlab.model.filesystems import TORN_BLOCKS
 from jojlab.model.hazards import Harm, Hazard
-from jojlab.trace.power_cuts import (
-    KINDS,
-    NATIVE,
-    OUTCOMES,
-    JudgedState,
-    PowerCuts,
-    SmallestCut,
-    TornBlock,
-)
+from jojlab.trace.power_cuts import KINDS, NATIVE, OUTCOMES, JudgedState, PowerCuts, SmallestCut
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 # Stretches of a run that are told apart.
@@ -249,7 +243,7 @@ def durability_json(
             for cause in durability.causes
         ],
         "torn_block_states": {
-            each.value: durability.torn_blocks.get(each, 0) for each in TornBlock
+            each.name: durability.torn_blocks.get(each, 0) for each in TORN_BLOCKS
         },
         "unmountable_after_boot": {
             name: durability.booted[name] for name in OUTCOMES if name in durability.booted

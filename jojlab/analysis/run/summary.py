@@ -45,6 +45,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.model.figures import PASSES, pass_figure
 from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.hazards import Hazard, ModeCounts, Observation, Unknown
+from jojlab.model.workload import Workload
 from jojlab.model.workloads import WORKLOADS
 from jojlab.model.workloads.program import SQLITE_CHECK
 from jojlab.trace.dataset import Dataset
@@ -164,6 +165,11 @@ class CaseSummary:
         return str(place_of(self.case, self.configuration).get("filesystem", ""))
 
     @property
+    def workload(self) -> Workload | None:
+        """Return the workload of the case; None where jojlab does not know it."""
+        return WORKLOADS.get(str(self.case.get("workload")))
+
+    @property
     def has_own_check(self) -> bool:
         """Return whether a check of the user's judges what a power cut left."""
         return str(self.case.get("check", SQLITE_CHECK)) != SQLITE_CHECK
@@ -173,11 +179,10 @@ class CaseSummary:
         """Return what is judged after a power cut: operations, what syncs promised, what a check of
         the user's looks at, or databases of which the last rows alone are known.
         """
-        workload = WORKLOADS.get(str(self.case.get("workload")))
-        if workload and workload.judges_syncs:
+        if self.workload and self.workload.judges_syncs:
             return "syncs"
         databases = "check" if self.has_own_check else "databases"
-        return databases if workload and workload.finds_commits else "operations"
+        return databases if self.workload and self.workload.finds_commits else "operations"
 
     @property
     def is_refuted(self) -> bool:

@@ -18,7 +18,9 @@ from jojlab.analysis.run.durability import (
 )
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import summarise, summary_json
-from jojlab.trace.power_cuts import PowerCuts, TornBlock
+from jojlab.model.filesystems import SUPERBLOCK
+from jojlab.model.filesystems.ext4 import COMMIT_BLOCK
+from jojlab.trace.power_cuts import PowerCuts
 from tests.captures import make_run
 from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, cut, slot, smallest, state, states
 
@@ -67,7 +69,7 @@ def test_torn_blocks_are_counted_apart() -> None:
     for number in (2, 3):
         torn.append(state(number, "torn", "unmountable", kernel_log=COMMIT_BLOCK_LOG))
     found = judged_durability([*torn, state(4, "torn", "unmountable"), state(5)])
-    assert found.torn_blocks == {TornBlock.SUPERBLOCK: 1, TornBlock.COMMIT_BLOCK: 2}
+    assert found.torn_blocks == {SUPERBLOCK: 1, COMMIT_BLOCK: 2}
     said = durability_json(found, None, "")
     assert said["torn_block_states"] == {"superblock": 1, "commit-block": 2, "xfs-metadata": 0}
     said = durability_json(judged_durability(states(harmless=4)), None, "")

@@ -22,6 +22,7 @@ from jojlab.foundation.places import RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
 from jojlab.guest.image.modules import STRIP, strip
 from jojlab.guest.kernel.kernel import Kernel, source_archive
+from jojlab.model.filesystems.ubifs import BUFFER_SOURCES
 
 
 def source_parts(cache: Cache, kernel: Kernel, folders: Sequence[str]) -> Path:
@@ -68,8 +69,8 @@ def unpack_parts(archive: Path, folders: Sequence[str], out: Path) -> None:
 
 FOLDER = "ubi"
 PACKAGE = "coccinelle"
-# The folders of the kernel's source, and the buffers that the patch has to find there.
-_PARTS = {"drivers/mtd/ubi": ("peb_buf",), "fs/ubifs": ("ileb_buf", "lpt_buf", "orph_buf", "sbuf")}
+# The names of the modules, in the order in which they are loaded.
+MODULES = tuple(Path(part).name for part in BUFFER_SOURCES)
 _PATCH = "chosen_buffers.cocci"
 _SOURCES = ("chosen_buffers.c", "chosen_buffers.h")
 _CHOSEN = re.compile(r"\bchosen_buffer\((\w+), ")
@@ -97,10 +98,10 @@ def chosen_buffer_modules(cache: Cache, kernel: Kernel, folder: Path) -> list[Pa
         digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
 
     def build(out: Path) -> None:
-        source = source_parts(cache, kernel, tuple(_PARTS))
+        source = source_parts(cache, kernel, tuple(BUFFER_SOURCES))
         with cache.work_dir() as work, cache.work_dir() as unpacked:
             headers = kernel.headers(unpacked)
-            for part, names in _PARTS.items():
+            for part, names in BUFFER_SOURCES.items():
                 module = work / Path(part).name
                 shutil.copytree(source / part, module)
                 patch(module, folder, names)
@@ -112,7 +113,7 @@ def chosen_buffer_modules(cache: Cache, kernel: Kernel, folder: Path) -> list[Pa
                 strip(module / f"{module.name}.ko", out / f"{module.name}.ko")
 
     entry = cache.entry("modules", digest.hexdigest(), build)
-    return [entry / f"{Path(part).name}.ko" for part in _PARTS]
+    return [entry / f"{module}.ko" for module in MODULES]
 
 
 def patch(module: Path, folder: Path, buffers: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from jojlab.model.filesystem import NO_DEVICE, Filesystem
+from jojlab.model.filesystem import NO_DEVICE, Filesystem, TornBlock
 
 
 def _filesystems() -> list[Filesystem]:
@@ -27,6 +27,9 @@ FILESYSTEMS: Mapping[str, Filesystem] = MappingProxyType(
 )
 BLOCK_FILESYSTEMS = tuple(each.name for each in FILESYSTEMS.values() if not each.is_on_raw_nand)
 RAW_NAND_FILESYSTEMS = tuple(each.name for each in FILESYSTEMS.values() if each.is_on_raw_nand)
+# ext4's "invalid superblock checksum", and Btrfs's "superblock checksum mismatch".
+SUPERBLOCK = TornBlock("superblock", r"superblock checksum", "a torn superblock")
+TORN_BLOCKS = (SUPERBLOCK, *(block for each in FILESYSTEMS.values() for block in each.torn_blocks))
 
 
 def filesystem_of(settings: Mapping[str, Any]) -> Filesystem:

@@ -10,7 +10,15 @@ from pathlib import Path
 
 from jojlab.model.disk_map import DiskMap, Fact, Stretches, read_number, tool_output
 from jojlab.model.field import Settings
-from jojlab.model.filesystem import MIB, NO_DEVICE, ExternalJournal, Filesystem, Tool, mount_words
+from jojlab.model.filesystem import (
+    MIB,
+    NO_DEVICE,
+    ExternalJournal,
+    Filesystem,
+    Tool,
+    TornBlock,
+    mount_words,
+)
 from jojlab.model.hazards import Cause, Harm, Hazard, Stakes
 
 _PACKAGE = "e2fsprogs"
@@ -115,6 +123,14 @@ NO_JOURNAL = Cause(
     "until e2fsck has mended them it may give blocks of one file to another",
 )
 _WITHOUT_JOURNAL = "-O ^has_journal"
+# Where its checksum is wrong: jbd2_journal_load(), fs/jbd2/journal.c, Linux 6.1. Newer kernels have
+# jbd2_commit_block_csum_verify_partial(), fs/jbd2/recovery.c.
+COMMIT_BLOCK = TornBlock(
+    "commit-block",
+    r"JBD2: journal transaction \d+ on \S+ is corrupt",
+    "a torn commit block of ext4's journal",
+    "e2fsck -p repairs it, and kernels that have jbd2_commit_block_csum_verify_partial() mount it",
+)
 
 
 def _has_no_journal(settings: Settings) -> bool:
@@ -176,6 +192,7 @@ FILESYSTEM = Filesystem(
     direct_bytes=512,  # open(2), NOTES
     direct_write_refusal=_direct_write_refusal,
     barrier_off=("nobarrier", "barrier=0"),
+    torn_blocks=(COMMIT_BLOCK,),
     hazards=_hazards,
     mkfs_options_of=_mkfs_options_of,
     cheaper_mkfs_options=("-O fast_commit",),

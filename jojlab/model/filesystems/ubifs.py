@@ -20,6 +20,12 @@ from jojlab.model.filesystem import MIB, Filesystem, mount_words
 
 UNIT_BYTES = 8  # nodes begin at multiples of it
 
+# The folders of the kernel's source of which kernel/ubi changes the buffers, and these.
+BUFFER_SOURCES = {
+    "drivers/mtd/ubi": ("peb_buf",),
+    "fs/ubifs": ("ileb_buf", "lpt_buf", "orph_buf", "sbuf"),
+}
+
 _METADATA = ("fs-metadata",)
 _JOURNAL = ("fs-journal",)
 _FIRST_BLOCK_BYTES = 1 << 14

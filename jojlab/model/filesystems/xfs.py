@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jojlab.model.disk_map import DiskMap, Fact, Stretches, ToolError, read_number, tool_output
-from jojlab.model.filesystem import MIB, ExternalJournal, Filesystem, Tool
+from jojlab.model.filesystem import MIB, ExternalJournal, Filesystem, Tool, TornBlock
 
 _PACKAGE = "xfsprogs"
 _METADATA = ("fs-metadata",)
@@ -109,6 +109,13 @@ def _add_files(
                 exact.add_bytes(position(int(start)), int(count) * unit, fact)
 
 
+# xfs_verifier_error(), fs/xfs/xfs_error.c.
+METADATA_BLOCK = TornBlock(
+    "xfs-metadata",
+    r"XFS \(\S+\): Metadata CRC error detected",
+    "a torn metadata block of XFS",
+    "xfs_repair -L repairs it, but loses what only the log has",
+)
 FILESYSTEM = Filesystem(
     name="xfs",
     rank=2,
@@ -126,6 +133,7 @@ FILESYSTEM = Filesystem(
         64 * MIB, "{} -l logdev=JOURNAL_DEVICE", _LOG_OPTION, mount_option=_LOG_OPTION
     ),
     direct_bytes=512,  # open(2), NOTES
+    torn_blocks=(METADATA_BLOCK,),
     cheaper_settings=frozenset({"vfs=wal"}),
     # Linux 3.0 gave every eMMC blocks of 512 bytes, physical ones too (mmc_blk_alloc(),
     # drivers/mmc/card/block.c), and mkfs.xfs takes the log's unit from there. Checksums of metadata

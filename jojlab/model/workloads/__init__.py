@@ -40,6 +40,16 @@ def with_group(group: str) -> tuple[str, ...]:
     return tuple(name for name, workload in WORKLOADS.items() if workload.has(group))
 
 
+def workloads_that_need(field: str) -> tuple[str, ...]:
+    """Return the names of the workloads that must be given a field."""
+    return tuple(name for name, workload in WORKLOADS.items() if workload.needs == field)
+
+
+def mobibench_workload(flag: str) -> Workload:
+    """Return the workload that a flag of Mobibench runs."""
+    return next(each for each in WORKLOADS.values() if flag in each.mobibench_flags)
+
+
 def bench_workloads(bench: str) -> tuple[str, ...]:
     """Return the names of the workloads that `joj bench BENCH` runs."""
     return tuple(name for name, workload in WORKLOADS.items() if workload.bench == bench)

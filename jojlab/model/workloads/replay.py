@@ -13,7 +13,14 @@ REPLAY = "replay"
 
 
 WORKLOADS = (
-    Workload(name=REPLAY, harm=Harm.WRITES, needs="recording", is_foreign=True, judges_syncs=True),
+    Workload(
+        name=REPLAY,
+        harm=Harm.WRITES,
+        needs="recording",
+        is_foreign=True,
+        judges_syncs=True,
+        mobibench_flags=("-g",),
+    ),
 )
 
 _replay_field = partial(Field, group=REPLAY)

@@ -427,7 +427,9 @@ _script_workload = partial(
     Workload, harm=Harm.COMMITS, bench="sql", needs="scripts", refusal=_script_refusal
 )
 WORKLOADS = (
-    *(_row_workload(name=name) for name in (INSERT, UPDATE, DELETE)),
+    _row_workload(name=INSERT, has_measured_pages=True, mobibench_flags=("-d 0",)),
+    _row_workload(name=UPDATE, mobibench_flags=("-d 1",)),
+    _row_workload(name=DELETE, mobibench_flags=("-d 2",)),
     _script_workload(name=SQL, groups=(DRAWN, SQLITE, SCRIPTS, FAULTS)),
     _script_workload(name=SQL_RECORDED, groups=(SQLITE, SCRIPTS, FAULTS)),
 )
