@@ -32,7 +32,7 @@ def test_a_goal_is_missed_by_a_little() -> None:
     assert "300 ns" in goals(rows)[0][0]
 
 
-def test_what_goes_on_anyway_is_left_out() -> None:
+def test_programs_of_bpf_that_ran_before_are_left_out_of_the_cost() -> None:
     before = Reading(10.0, {"calls": Runs(50, 5000.0)})
     now = Reading(12.0, {"calls": Runs(1050, 105_000.0), "new": Runs(1, 7.0)})
     assert now.since(before) == {"calls": Runs(1000, 100_000.0), "new": Runs(1, 7.0)}

@@ -23,12 +23,12 @@ def start(text: str) -> subprocess.Popen[str]:
     )
 
 
-def test_what_ends_is_returned() -> None:
+def test_output_of_a_process_that_ends_is_returned() -> None:
     with start("import sys; print(1); print(2, file=sys.stderr)") as process:
         assert ended(process) == ("1\n", "2\n")
 
 
-def test_what_waits_without_end_is_shown() -> None:
+def test_a_process_that_waits_without_end_is_shown() -> None:
     with start(WAITS) as process:
         assert process.stdout
         assert process.stdout.readline() == "begun\n"

@@ -96,13 +96,13 @@ def test_the_present_settings_are_measured_though_they_are_not_allowed() -> None
     assert found.own not in ranking(found, costs)
 
 
-def test_of_equal_costs_the_fewest_changes_come_first() -> None:
+def test_the_ranking_prefers_fewer_changes_at_equal_cost() -> None:
     found = insert_space(Guarantee.DURABLE)
     costs = search(found, lambda candidates: dict.fromkeys(candidates, 1.0))
     assert ranking(found, costs)[0] == found.own
 
 
-def test_what_cannot_be_measured_is_no_answer() -> None:
+def test_unmeasured_candidates_are_not_ranked() -> None:
     found = insert_space(Guarantee.DURABLE)
     ext4 = [each for each in found.candidates if dict(each)["filesystem"] == "ext4"]
     costs = search(found, lambda asked: {each: 1.0 for each in asked if each in ext4})

@@ -87,13 +87,13 @@ def test_a_file_may_name_keys(tmp_path: Path, more: str) -> None:
         ("journal_device.icount_shift=1", "unknown field"),
     ],
 )
-def test_what_a_device_cannot_be_is_refused(tmp_path: Path, settings: str, words: str) -> None:
+def test_impossible_device_keys_are_refused(tmp_path: Path, settings: str, words: str) -> None:
     with pytest.raises(UseError) as caught:
         read_experiment(tmp_path, *settings.split())
     assert words in str(caught.value)
 
 
-def test_what_does_not_go_together_is_one_skipped_point_of_an_axis(tmp_path: Path) -> None:
+def test_contradictory_device_keys_skip_one_point_of_an_axis(tmp_path: Path) -> None:
     planned = read_experiment(tmp_path, "device.cache_bytes=0,4096")
     assert [bool(case.skip) for case in planned.cases] == [False, True] * 2
 

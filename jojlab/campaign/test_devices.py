@@ -49,7 +49,9 @@ def test_two_clocks_are_not_in_one_experiment() -> None:
         ({"workload": "file-write", "file_bytes": 256 << 20, "threads": 4}, "three quarters"),
     ],
 )
-def test_what_an_emulated_device_cannot_is_told(fields: dict[str, Value], words: str) -> None:
+def test_a_case_that_an_emulated_device_cannot_run_is_refused(
+    fields: dict[str, Value], words: str
+) -> None:
     with pytest.raises(UseError, match=f"here: .*{words}"):
         plan(make_experiment({}, device="qemu-nvme", **fields))
 
@@ -63,7 +65,7 @@ def test_polling_is_for_devices_with_queues_for_it() -> None:
         assert "qemu-nvme" in skipped[name]
 
 
-def test_what_no_guest_has_memory_for_is_told() -> None:
+def test_a_case_larger_than_a_guests_memory_is_refused() -> None:
     fields: dict[str, Value] = {
         "workload": "file-write",
         "threads": 4,

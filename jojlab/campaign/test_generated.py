@@ -24,7 +24,7 @@ def test_a_script_of_a_missing_table_is_not_valid() -> None:
     assert not SQL.is_valid(("INSERT INTO main.t9 (a, b) VALUES (1, 2);",))
 
 
-def test_what_has_no_part_in_the_harm_is_left_out() -> None:
+def test_shrinking_a_script_keeps_the_steps_that_harm_needs() -> None:
     script = (
         "CREATE TABLE main.t1 (a INTEGER PRIMARY KEY, b);",
         "INSERT INTO main.t0 (a, b) VALUES (1, 'x');",

@@ -99,7 +99,9 @@ def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
     assert campaign.judged_guests(4000) == (18, 18)
 
 
-def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Path) -> None:
+def test_a_failed_judging_is_marked_and_tried_by_the_next_run(
+    kitchen: Kitchen, tmp_path: Path
+) -> None:
     kitchen.put_answer(0, kitchen.tables, harmless=8)
     run = kitchen.run(tmp_path / "run")
     campaign = kitchen.campaign
@@ -139,7 +141,7 @@ def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
     assert second.durability.worst_outcome == "corrupt"
 
 
-def test_what_user_mode_linux_cannot_judge_says_why() -> None:
+def test_native_judging_is_refused_with_the_field_that_forbids_it() -> None:
     assert not native_refusal(SAFE)
     for field, value in (
         ("workload", "replay"),
@@ -154,7 +156,7 @@ def test_what_user_mode_linux_cannot_judge_says_why() -> None:
         assert field in native_refusal(case)
 
 
-def test_what_cannot_be_cut_says_why() -> None:
+def test_a_case_whose_power_cannot_be_cut_says_why() -> None:
     assert not exclusion_reason(SAFE)
     assert not exclusion_reason(Case("case", {**SAFE.settings, "workload": "replay"}))
     for workload in ("file-write", "file-metadata", "program"):

@@ -39,7 +39,7 @@ def test_a_journal_on_such_a_device_changes_with_it_but_the_processor_is_one() -
         )
 
 
-def test_what_moves_most_comes_first() -> None:
+def test_numbers_are_sorted_by_their_largest_effect() -> None:
     numbers_ = tuple(
         TriedNumber(key, 2, Origin.ASSUMPTION, "assumption: so", values, "half and double")
         for key, values in (("a", (1, 4)), ("b", (1, 4)), ("c", ()))

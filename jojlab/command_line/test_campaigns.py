@@ -26,7 +26,7 @@ from tests.captures import make_run
         (False, True, "qemu-nvme", "the same command with --out {} goes on"),
     ],
 )
-def test_how_a_run_goes_on(
+def test_an_interruption_says_how_the_run_goes_on(
     is_named: bool, use_cache: bool, device: str, way: str, tmp_path: Path
 ) -> None:
     folder = make_run(tmp_path / "run", seeds=[1], transactions=2).path
@@ -36,7 +36,7 @@ def test_how_a_run_goes_on(
     assert way.format(folder) in str(error)
 
 
-def test_where_nothing_was_finished_nothing_is_kept(tmp_path: Path) -> None:
+def test_an_interruption_before_the_first_result_keeps_nothing(tmp_path: Path) -> None:
     error = interruption(
         KeyboardInterrupt(), tmp_path / "run", None, campaign_on("emmc-5.1", Lab(Cache(tmp_path)))
     )

@@ -22,7 +22,7 @@ def test_no_table_is_printed_of_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert "what was measured is in the cache" in answer.stderr
 
 
-def test_what_was_found_is_printed_with_the_lines_of_the_cheapest(
+def test_an_interrupted_search_prints_its_answers_and_lines_to_paste(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(adviser: Adviser, folder: Path) -> None:

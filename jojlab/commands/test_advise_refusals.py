@@ -27,7 +27,7 @@ from tests.inside import joj
         (["--set", "workload=sql", "--set", "scripts=nowhere"], "nowhere is no folder"),
     ],
 )  # fmt: skip
-def test_what_no_search_can_answer_is_refused_at_once(
+def test_requests_that_no_search_can_answer_are_refused(
     tmp_path: Path, arguments: list[str], told: str
 ) -> None:
     answer = joj("advise", *arguments, folder=tmp_path)

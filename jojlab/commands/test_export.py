@@ -20,7 +20,7 @@ def test_a_directory_that_is_not_there_is_named(form: str, tmp_path: Path) -> No
     assert (answer.exit_code, f"{out.parent} is no directory" in answer.stderr) == (2, True)
 
 
-def test_beside_a_recording_that_is_the_working_directory(
+def test_an_export_lies_beside_its_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder := tmp_path / "recording").mkdir()
@@ -52,7 +52,7 @@ def test_a_recording_has_no_cases(words: str, sql_recording: Path) -> None:
     assert (answer.exit_code, "leave out --case and --seed" in answer.stderr) == (2, True)
 
 
-def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
+def test_export_of_no_recording_is_refused(tmp_path: Path) -> None:
     for name, words in ((".", "no recording"), ("none", "no such folder")):
         answer = CliRunner().invoke(app, ["export", str(tmp_path / name), "--format", "sql"])
         assert answer.exit_code == 2

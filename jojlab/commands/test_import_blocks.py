@@ -47,7 +47,7 @@ def test_a_line_that_cannot_be_read_is_counted(tmp_path: Path) -> None:
     assert [run.name for run in (tmp_path / "runs").iterdir()] == ["sda"]
 
 
-def test_what_the_format_tells_and_the_trace_lacks_is_incomplete(tmp_path: Path) -> None:
+def test_an_import_without_completions_is_incomplete(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text("".join(TRACE.splitlines(keepends=True)[:2]))
     answer = joj("import", "blocks", "sda.txt", folder=tmp_path)
     assert answer.returncode == 4

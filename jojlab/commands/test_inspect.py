@@ -42,7 +42,7 @@ def test_no_line_is_wider_than_the_terminal(
     assert max(len(line) for line in answer.stdout.splitlines()) <= 80
 
 
-def test_what_lies_under_an_overlay_is_called_so(database: Path) -> None:
+def test_a_database_below_an_overlay_is_called_so(database: Path) -> None:
     found = target(database)
     lines = inspection.answer(replace(found, mount=replace(found.mount, is_upper=True)))
     assert lines[0].startswith("app.db is on ext4 (/dev/mmcblk0p1), below an overlay; ")
@@ -170,7 +170,7 @@ def test_delete_is_not_taken_for_granted_where_memory_and_off_look_alike(databas
     )
 
 
-def test_of_what_is_in_memory_no_power_cut_is_spoken(database: Path) -> None:
+def test_a_database_in_memory_has_no_line_of_power_cuts(database: Path) -> None:
     mount = Mount(Path("/dev/shm"), "tmpfs", "tmpfs", ("rw",), (0, 31))
     lines = inspection.answer(replace(target(database), mount=mount))
     assert lines[1:] == ("It is in memory: nothing there survives the end of power.",)
@@ -191,7 +191,7 @@ def test_a_transaction_that_was_left_is_in_the_answer(database: Path) -> None:
 
 
 @pytest.mark.parametrize(("wear", "is_told"), [("life_time 0x00 0x02", True), (None, False)])
-def test_what_a_device_says_of_its_wear_has_its_scale(
+def test_the_wear_of_a_device_is_told_with_its_scale(
     database: Path, wear: str | None, is_told: bool
 ) -> None:
     found = target(database)

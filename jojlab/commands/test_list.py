@@ -60,7 +60,7 @@ def test_the_table_has_the_same_names(capsys: pytest.CaptureFixture[str]) -> Non
     assert [row["name"] for row in listed(capsys, "figures")] == list(FIGURES)
 
 
-def test_without_a_word_what_can_be_listed_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_without_a_word_names_its_lists(capsys: pytest.CaptureFixture[str]) -> None:
     names = [str(row["name"]) for row in listed(capsys, "")]
     assert names == ["experiments", "devices", "kernels", "fields", "figures"]
     assert all(listed(capsys, name) for name in names)
@@ -75,7 +75,7 @@ def test_without_a_word_what_can_be_listed_is(capsys: pytest.CaptureFixture[str]
         ("fields", "file-wriet", "did you mean 'file-write'"),
     ],
 )
-def test_what_is_not_there_is_told(what: str, of: str, words: str) -> None:
+def test_list_of_an_unknown_word_is_refused(what: str, of: str, words: str) -> None:
     with pytest.raises(UseError) as caught:
         run_list(what, "--of", of)
     assert words in str(caught.value)

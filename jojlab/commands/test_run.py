@@ -52,7 +52,7 @@ def test_a_program_runs_on_every_filesystem_or_on_those_that_are_set() -> None:
         (("first-look", "--check", "sh"), "--check: of which program?"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(arguments: tuple[str, ...], words: str) -> None:
+def test_contradictory_options_of_run_are_refused(arguments: tuple[str, ...], words: str) -> None:
     answer = CliRunner().invoke(app, ["run", *arguments])
     assert answer.exit_code == 2, answer.stdout
     assert words in answer.stderr

@@ -22,7 +22,7 @@ def answer(operations: int = 1000) -> dict[str, object]:
     return {"jobs": [{"write": {"clat_ns": times(10)}, "sync": {"lat_ns": times(20)}}]}
 
 
-def test_of_a_flush_the_flush_is_read_and_not_its_write() -> None:
+def test_the_answer_to_a_flush_is_that_of_the_sync_and_not_its_write() -> None:
     text = "note: of fio's\n" + json.dumps(answer())
     flush, plain = (read_answer(text, 4096, kind, 0) for kind in ("flush", "plain"))
     assert (flush.median_ns, plain.median_ns) == (1000, 500)
@@ -39,7 +39,7 @@ def test_few_operations_have_no_tail() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"jobs": []}', '{"jobs": [{"write": {}}]}'])
-def test_what_fio_does_not_print_is_refused(text: str) -> None:
+def test_a_malformed_answer_of_fio_is_refused(text: str) -> None:
     with pytest.raises(MachineError, match="fio's answer"):
         read_answer(text, 4096, "plain", 0)
 

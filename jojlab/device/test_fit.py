@@ -86,7 +86,7 @@ def test_writes_are_measured_where_they_are_asked_for(tmp_path: Path) -> None:
     assert path.stat().st_size == 2 << 20
 
 
-def test_what_is_no_device_is_refused(tmp_path: Path) -> None:
+def test_a_probe_of_a_folder_or_no_device_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing", Path("/dev/null")):
         with pytest.raises(UseError):
             Probe(path, write=False, effort=QUICK)

@@ -32,7 +32,7 @@ def test_the_record_of_the_guest_does_not_say_its_machine() -> None:
         ({"workload": "program", "program": "/bin/true"}, "programs of this machine"),
     ],
 )
-def test_what_a_guest_of_arm64_lacks_is_said(settings: dict[str, Value], words: str) -> None:
+def test_a_case_that_arm64_cannot_run_says_why(settings: dict[str, Value], words: str) -> None:
     assert words in impossible(complete({**settings, "machine": "arm64"}))
     assert not impossible(complete(settings))
 

@@ -43,7 +43,7 @@ def test_a_script_lies_beneath_the_experiment(
     assert not {"transactions", "duration_ms", "warmup_transactions"} & case.settings.keys()
 
 
-def test_on_the_command_line_it_may_lie_anywhere(
+def test_an_input_of_the_command_line_may_lie_anywhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
@@ -200,7 +200,7 @@ def test_scripts_that_go_round_have_a_length_and_recorded_ones_have_none(tmp_pat
         ('scripts = "app"\nvalue_bytes = 7\n', "sql has no field value_bytes"),
     ],
 )
-def test_what_cannot_run_is_told(tmp_path: Path, more: str, words: str) -> None:
+def test_unusable_scripts_are_refused(tmp_path: Path, more: str, words: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UseError, match=words):
         plan_sql_scripts(tmp_path, "sql", more)

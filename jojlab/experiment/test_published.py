@@ -124,7 +124,7 @@ def altered(folder: Path, *settings: str) -> list[str]:
     return found
 
 
-def test_what_was_published_speaks_of_the_cases_of_the_file_alone(tmp_path: Path) -> None:
+def test_published_values_are_compared_with_unaltered_cases_alone(tmp_path: Path) -> None:
     assert altered(tmp_path) == []
     assert altered(tmp_path, "filesystem=ext4", "variant=stock", "seeds=3") == []
     assert len(altered(tmp_path, "transactions=7")) == 8

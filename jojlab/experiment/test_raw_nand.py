@@ -44,5 +44,7 @@ def test_ubifs_has_a_device_of_its_own_unless_one_is_named() -> None:
         ({"filesystem": "ext4", "device.page_bytes": 4096}, "block and has no page_bytes"),
     ],
 )
-def test_what_does_not_fit_is_refused(settings: dict[str, Value], words: str) -> None:
+def test_settings_that_do_not_fit_raw_nand_are_refused(
+    settings: dict[str, Value], words: str
+) -> None:
     assert words in refused(**settings)

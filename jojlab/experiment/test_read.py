@@ -128,7 +128,7 @@ def test_the_tables_of_an_older_form_are_told_how_to_be_written(
     assert f"asked.toml: {table.split()[0]} is no table" in message
 
 
-def test_what_one_filesystem_cannot_do_is_skipped_in_a_matrix(tmp_path: Path) -> None:
+def test_an_option_of_another_filesystem_skips_its_cases_of_a_matrix(tmp_path: Path) -> None:
     text = GOOD.replace('mount_options = ""', 'mount_options = "data=journal"')
     cases = read(write(tmp_path, text)).cases
     assert [bool(case.skip) for case in cases] == [False] * 3 + [True] * 3
@@ -136,7 +136,7 @@ def test_what_one_filesystem_cannot_do_is_skipped_in_a_matrix(tmp_path: Path) ->
     assert "no mount option" in refused(tmp_path, text, "filesystem=f2fs")
 
 
-def test_only_ext4_and_xfs_have_an_external_journal(tmp_path: Path) -> None:
+def test_an_external_journal_is_for_ext4_and_xfs_alone(tmp_path: Path) -> None:
     text = GOOD.replace("[case]", '[case]\njournal_device = "sd-card"')
     cases = read(write(tmp_path, text)).cases
     assert [bool(case.skip) for case in cases] == [False] * 3 + [True] * 3
@@ -243,7 +243,9 @@ def test_a_case_of_files_has_their_fields_alone(tmp_path: Path) -> None:
         ("file_bytes=9999999999", "file_bytes cannot be 9999999999"),
     ],
 )
-def test_what_files_cannot_do_is_refused(tmp_path: Path, settings: str, error: str) -> None:
+def test_contradictory_fields_of_workloads_are_refused(
+    tmp_path: Path, settings: str, error: str
+) -> None:
     assert error in refused(tmp_path, FILE, *settings.split())
 
 
@@ -273,7 +275,7 @@ def test_connections_that_share_delete_from_rows_enough_for_each() -> None:
     assert (shared["initial_rows"], own["initial_rows"]) == (20, 5)
 
 
-def test_what_is_too_deep_or_too_long_is_refused(tmp_path: Path) -> None:
+def test_an_experiment_nested_too_deep_or_with_huge_numbers_is_refused(tmp_path: Path) -> None:
     deep = "x = " + "[" * 5000 + "]" * 5000
     assert "asked.toml: not TOML: tables or lists are nested too deep" in refused(tmp_path, deep)
     digits = "9" * 5000

@@ -72,7 +72,7 @@ def test_an_update_of_2012_makes_no_rollback_journal() -> None:
     assert [case.settings["journal_mode"] for case in cases] == ["off", "wal"]
 
 
-def test_only_the_sync_of_a_truncated_journal_was_missing() -> None:
+def test_old_sqlite_drops_the_sync_of_a_truncated_journal_alone() -> None:
     """Other modes truncate none, and PERSIST synced what a super-journal made it truncate."""
     for mode in ("delete", "persist", "wal", "off"):
         assert "dropped_sync" not in changed(journal_mode=mode)

@@ -35,7 +35,7 @@ def test_default_place_follows_the_environment(monkeypatch: pytest.MonkeyPatch) 
     assert Cache.default().root == Path("/c/.cache/jojlab")
 
 
-def test_what_is_stored_is_found(own: Cache) -> None:
+def test_a_stored_entry_is_found(own: Cache) -> None:
     assert own.lookup("key") is None
     own.store("key", FILES)
     own.store("key", FILES)
@@ -178,7 +178,7 @@ def test_a_kind_may_be_linked_in_from_another_filesystem(
     assert list(elsewhere.iterdir()) == [] == list((own.root / "work").iterdir())
 
 
-def test_what_is_gone_is_not_in_use(own: Cache, tmp_path: Path) -> None:
+def test_a_removed_entry_is_not_in_use(own: Cache, tmp_path: Path) -> None:
     with (
         cache.entry_unused(tmp_path / "gone") as free,
         cache.entry_locked(tmp_path / "gone") as there,

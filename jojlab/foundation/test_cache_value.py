@@ -80,14 +80,16 @@ def test_a_change_is_seen(maker: Maker, tmp_path: Path, change: Callable[[Path],
     assert maker.count == 2
 
 
-def test_what_changed_just_before_is_not_trusted(maker: Maker, tmp_path: Path) -> None:
+def test_a_source_that_has_just_changed_is_not_trusted(maker: Maker, tmp_path: Path) -> None:
     for count in (1, 2):
         Cache(tmp_path / "cache").value("seen", "key", list[str], maker)
         assert maker.count == count
 
 
 @pytest.mark.usefixtures("later")
-def test_what_changes_meanwhile_is_not_remembered(maker: Maker, tmp_path: Path) -> None:
+def test_a_value_whose_source_changes_meanwhile_is_not_remembered(
+    maker: Maker, tmp_path: Path
+) -> None:
     def meanwhile(sources: Sources) -> list[str]:
         found = maker(sources)
         (maker.folder / "a").write_text("C of another length")

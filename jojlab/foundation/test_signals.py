@@ -53,7 +53,7 @@ def test_the_first_of_two_signals_counts_and_its_own_handler_is_called(
         signal.signal(signal.SIGTERM, before)
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_an_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with held_signals() as held:
@@ -63,7 +63,7 @@ def test_what_is_ignored_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_in_another_thread_nothing_is_held() -> None:
+def test_another_thread_holds_no_signals() -> None:
     before = _handlers()
     inside: list[object] = []
 

@@ -82,7 +82,7 @@ def test_the_lines_that_grew_are_told_against_the_accepted_bill(tmp_path: Path) 
     ]
 
 
-def test_what_is_deferred_breaks_a_limit_too(tmp_path: Path) -> None:
+def test_deferred_bytes_break_a_limit_too(tmp_path: Path) -> None:
     """Commits that send nothing while they run, as in WAL mode without a sync of their own."""
     builder = CaptureBuilder(EXT4_WAL, 1)
     database = builder.file("/test.db", "db")
@@ -109,7 +109,7 @@ def test_a_case_without_a_commit_keeps_no_limit(tmp_path: Path, rollbacks: int) 
     assert (verdict.outcome, verdict.why) == (LimitOutcome.NOT_MEASURED, "no commit was measured")
 
 
-def test_without_an_accepted_bill_the_dearest_lines_are_told(tmp_path: Path) -> None:
+def test_a_broken_limit_without_accepted_bill_names_the_dearest_lines(tmp_path: Path) -> None:
     summary = summary_of_one(tmp_path, wal_capture(EXT4_WAL, 1, 10))
     (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 1 KiB"]')
     assert gate.details(verdict)[0] == (
@@ -132,7 +132,7 @@ def test_a_halved_batch_shows_by_the_row(tmp_path: Path) -> None:
     assert told[1].startswith("grown line: fs-journal, fdatasync of test.db-wal: 0.2 requests, 2 ")
 
 
-def test_what_was_not_measured_is_not_kept(tmp_path: Path) -> None:
+def test_unmeasured_limits_are_not_called_kept(tmp_path: Path) -> None:
     builder = wal_capture(EXT4_WAL, 1, 10)
     builder.lost_events = 3
     entry = 'limits = ["bytes_per_commit <= 30 KiB", "bytes_per_row <= 1 B", "guarantee = durable"]'

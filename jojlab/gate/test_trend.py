@@ -41,7 +41,7 @@ def test_a_trend_shows_the_commit_that_changed_a_value_last(tmp_path: Path) -> N
     assert "| ▃▅▅ █ | 2 | 4 | ddddddd |" in trend_markdown(trend_lines((*points, last), [now]))
 
 
-def test_what_was_not_measured_is_no_point(tmp_path: Path) -> None:
+def test_an_unmeasured_limit_adds_no_point_to_the_trend(tmp_path: Path) -> None:
     assert trend_point([verdict(tmp_path, None)], tmp_path) == TrendPoint("", ())
     assert trend_lines((), [verdict(tmp_path / "again", None)]) == ()
 

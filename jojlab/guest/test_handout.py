@@ -77,7 +77,7 @@ def test_names_that_are_not_plain_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
 )
-def test_only_regular_files_are_taken(kind: bytes) -> None:
+def test_members_that_are_no_regular_files_are_refused(kind: bytes) -> None:
     with pytest.raises(GuestError, match="plain file"):
         read(archive(special("a", kind, "outcome.json")))
 

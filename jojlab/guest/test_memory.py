@@ -67,7 +67,7 @@ def run_smallest(folder: Path) -> dict[str, bytes]:
     )
 
 
-def test_what_does_not_fit_is_run_with_more_memory(
+def test_a_case_that_does_not_fit_gets_more_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []

@@ -81,7 +81,7 @@ def test_a_first_line_that_names_no_interpreter_is_told(
         needs(script)
 
 
-def test_what_may_not_be_run_is_told_before_a_guest(tmp_path: Path) -> None:
+def test_a_script_that_is_not_executable_is_refused_before_a_guest(tmp_path: Path) -> None:
     script = tmp_path / "a script"
     script.write_text("#!/bin/sh\nexit 0\n")
     script.chmod(0o644)
@@ -110,7 +110,7 @@ def test_an_object_file_is_no_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(60), b"text"])
-def test_what_is_no_program_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_program_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "app"
     path.write_bytes(content)
     with pytest.raises(UseError, match=r"neither an ELF program nor a script|64-bit x86"):

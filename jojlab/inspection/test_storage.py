@@ -78,7 +78,7 @@ def test_a_loop_device_is_made_of_a_file(tmp_path: Path) -> None:
     assert device.below == ("/var/app.img",)
 
 
-def test_what_the_kernel_does_not_say_is_not_known(tmp_path: Path) -> None:
+def test_device_facts_that_sysfs_lacks_are_unknown(tmp_path: Path) -> None:
     make_disk(tmp_path, {"stat": "1 2 3"})
     _, card = read_mounts(TABLE)
     device = device_under(card, tmp_path)

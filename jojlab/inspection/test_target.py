@@ -51,7 +51,7 @@ def test_a_case_like_a_database_has_its_fields(tmp_path: Path) -> None:
         (0, True, ("an overlay is above it",)),
     ],
 )
-def test_what_a_case_does_not_take_is_named(
+def test_settings_that_a_case_leaves_out_are_noted(
     tmp_path: Path, block_bytes: int, is_upper: bool, left_out: tuple[str, ...]
 ) -> None:
     target = target_of(wal_database(tmp_path), "ext4", "rw")
@@ -61,7 +61,7 @@ def test_what_a_case_does_not_take_is_named(
     assert all(note.startswith(words) for note, words in zip(notes[1:], left_out, strict=False))
 
 
-def test_what_is_given_is_not_told_to_be_the_files(tmp_path: Path) -> None:
+def test_given_fields_are_not_called_the_files(tmp_path: Path) -> None:
     path = tmp_path / "app.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("CREATE TABLE phone_book (name)")

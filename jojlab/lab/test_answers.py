@@ -38,12 +38,12 @@ def test_a_whole_answer_is_as_it_was_written() -> None:
         ([], "must be a table"),
     ],
 )
-def test_what_is_wrong_is_named(answer: Any, words: str) -> None:
+def test_a_malformed_answer_is_refused_with_its_field(answer: Any, words: str) -> None:
     with pytest.raises(MachineError, match=rf"power_cuts\.json: .*{words}"):
         read_answer(Kind.POWER_CUTS, json.dumps(answer))
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff", b"{", b"[" * 100_000])
-def test_what_is_no_json_is_told(raw: bytes) -> None:
+def test_an_answer_that_is_no_json_is_refused(raw: bytes) -> None:
     with pytest.raises(MachineError, match=r"verification\.json"):
         read_answer(Kind.SELF_TEST, raw)

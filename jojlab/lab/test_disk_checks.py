@@ -101,7 +101,7 @@ def test_each_state_is_checked_by_the_images_own_checker(tmp_path: Path, image: 
         ("states", [[]] * 3),
     ],
 )
-def test_what_is_no_state_of_disks_is_refused(
+def test_malformed_states_of_disks_are_refused(
     tmp_path: Path, image: Image, name: str, value: object
 ) -> None:
     files = _handed(tmp_path)

@@ -111,7 +111,7 @@ def test_a_name_that_the_agent_would_refuse_is_none(name: str) -> None:
         GuestInput(b"{}", {name: b""})
 
 
-def test_what_a_guest_is_given_are_items_of_qemu(tmp_path: Path) -> None:
+def test_guest_input_becomes_items_of_fw_cfg(tmp_path: Path) -> None:
     arguments = GuestInput(b"{}", {"script": b"x"}).write(tmp_path)
     assert arguments == [
         "-fw_cfg", "name=opt/jojlab/case,file=item-0",

@@ -56,7 +56,7 @@ def worker_threads() -> list[str]:
     return [name for name in names if name.startswith("job")]
 
 
-def test_what_is_cached_needs_no_thread(lab: Lab) -> None:
+def test_cached_jobs_start_no_thread(lab: Lab) -> None:
     jobs, heard = [job(lab, 1), job(lab, 2)], RecordingProgress()
     for each in jobs:
         lab.cache.store(each.key, FILES)
@@ -93,7 +93,7 @@ def test_a_damaged_image_has_no_outcome_and_no_snapshot(lab: Lab) -> None:
     assert list(lab.cache.folder("snapshots").iterdir()) == []
 
 
-def test_what_waits_is_dropped_when_the_caller_leaves(lab: Lab) -> None:
+def test_waiting_jobs_are_dropped_when_the_caller_leaves(lab: Lab) -> None:
     jobs, heard = [job(lab, number) for number in range(50)], RecordingProgress()
     lab.cache.store(jobs[0].key, FILES)
     with contextlib.closing(lab.run(jobs, heard)) as outcomes:

@@ -79,7 +79,7 @@ def test_verdicts_of_user_mode_linux_say_so_and_count() -> None:
     assert whole["draws"] == draws + 2
 
 
-def test_what_only_the_checker_finds_is_shrunk_by_a_judging_that_has_it() -> None:
+def test_complaints_of_the_checker_alone_are_shrunk_by_a_second_judging() -> None:
     def harmed(at: int, kind: str, content: str, message: str, **more: Any) -> dict[str, Any]:
         one = state(at, kind, content.zfill(16), "corrupt")
         return {**one, "message": message, "smallest": None, **more}

@@ -48,7 +48,7 @@ def test_folders_of_named_members_are_made(tree: Path) -> None:
         assert archive.getnames() == ["usr", "usr/bin", "usr/bin/run"]
 
 
-def test_of_a_shared_tree_everybody_may_read_and_run_what_the_owner_may(tree: Path) -> None:
+def test_a_shared_tree_gives_everybody_the_owners_rights(tree: Path) -> None:
     (tree / "a/data").write_text("1")
     (tree / "a/data").chmod(0o600)
     packed = pack(members_of(tree), is_shared=True)
@@ -57,7 +57,7 @@ def test_of_a_shared_tree_everybody_may_read_and_run_what_the_owner_may(tree: Pa
         assert archive.getmember("a/data").mode == 0o644
 
 
-def test_what_is_no_file_or_leads_out_is_refused(tree: Path) -> None:
+def test_pipes_and_links_that_leave_the_tree_are_refused(tree: Path) -> None:
     (tree / "out").symlink_to("/etc")
     with pytest.raises(UseError, match="out: a link to /etc"):
         pack(members_of(tree))

@@ -14,7 +14,7 @@ GONE = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/cache/work/x
 
 
 @pytest.mark.parametrize("error", [GONE, GuestError("QEMU did not start")])
-def test_what_may_be_the_machines_is_tried_once_more(error: Exception) -> None:
+def test_a_fault_of_the_machine_is_transient(error: Exception) -> None:
     assert is_transient(error)
 
 

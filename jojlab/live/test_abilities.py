@@ -32,7 +32,7 @@ def test_an_old_kernel_and_one_without_btf_cannot_be_traced(
     assert ability("trace").reason == "Linux 4.19.0-21-amd64 is older than 5.10"
 
 
-def test_only_root_can_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_tracing_needs_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "vmlinux").touch()
     monkeypatch.setattr(module, "_BTF", tmp_path / "vmlinux")
     monkeypatch.setattr("os.geteuid", lambda: 1000)

@@ -39,7 +39,7 @@ def test_a_small_file_that_stands_for_too_much_is_refused(tmp_path: Path) -> Non
         list(opened.rows("snapshot"))
 
 
-def test_what_is_no_table_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_an_unreadable_table_is_refused_by_its_name(tmp_path: Path) -> None:
     opened = recording(tmp_path)
     (tmp_path / "threads.parquet").write_bytes(b"PAR1" + bytes(range(256)) + b"PAR1")
     with pytest.raises(UseError, match=r"threads\.parquet: not readable"):

@@ -130,7 +130,7 @@ def test_processes_and_copies_have_files_of_their_own(tmp_path: Path) -> None:
     assert exported.left_out == {"fork": 1, "execve": 1, "fsync": 1, "exit_group": 1}
 
 
-def test_what_a_line_cannot_hold_is_counted(tmp_path: Path) -> None:
+def test_calls_that_mobigen_cannot_express_are_counted(tmp_path: Path) -> None:
     recording = HandMadeRecording()
     recording.thread()
     recording.call(0, "stat", 0, path='/a" b')

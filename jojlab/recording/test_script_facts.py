@@ -61,7 +61,7 @@ def test_a_statement_that_writes_the_time_or_a_random_number_is_named(
         "/* random() */ UPDATE t SET x = 1",
     ],
 )
-def test_what_is_written_the_same_again_is_no_fault(tmp_path: Path, statement: str) -> None:
+def test_repeatable_statements_are_not_faults(tmp_path: Path, statement: str) -> None:
     assert facts_of(tmp_path, f"{statement};\n") == ([], [])
 
 
@@ -78,7 +78,7 @@ def test_what_is_written_the_same_again_is_no_fault(tmp_path: Path, statement: s
         "INSERT INTO t SELECT x FROM u WHERE at < datetime('now')",
     ],
 )
-def test_what_may_be_written_otherwise_again_is_told_apart(tmp_path: Path, statement: str) -> None:
+def test_doubtful_statements_are_told_apart_from_faults(tmp_path: Path, statement: str) -> None:
     certain, doubtful = facts_of(tmp_path, f"{statement};\nSELECT 1;\n", "schema.sql")
     assert not certain
     assert len(doubtful) == 1

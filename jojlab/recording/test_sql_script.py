@@ -41,7 +41,7 @@ def test_a_statement_ends_whatever_stands_behind_it() -> None:
     assert list(counts.lines()) == ["left out: openings of blobs, which are no statements (1)"]
 
 
-def test_what_a_script_does_not_take_is_counted_and_stands_there_as_a_comment() -> None:
+def test_statements_that_no_script_takes_become_comments_and_are_counted() -> None:
     counts, lines = script(
         "PRAGMA journal_mode=WAL", "PRAGMA main.journal_mode", "pragma foreign_keys = on;",
         "DETACH a", "VACUUM INTO 'x'", "PRAGMA wal_checkpoint", 'PRAGMA "main".mmap_size',
@@ -65,7 +65,7 @@ def test_a_name_that_is_bound_is_that_of_a_file() -> None:
     assert lines[1:] == ["--! attach it_s.db AS b"]
 
 
-def test_what_needs_a_database_that_no_script_attaches_is_left_out_and_counted() -> None:
+def test_statements_of_unattached_databases_are_left_out_and_counted() -> None:
     counts, lines = script(
         "ATTACH 'archive-01.db' AS archive",
         "CREATE TABLE IF NOT EXISTS archive.row(id INTEGER PRIMARY KEY, v)",

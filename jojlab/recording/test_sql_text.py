@@ -81,7 +81,7 @@ def test_a_statement_is_looked_at_once_however_long(unit: str) -> None:
     assert work(8000) <= work(80) + 20
 
 
-def test_what_does_not_end_is_told_with_its_line() -> None:
+def test_an_unterminated_text_is_refused_with_its_line() -> None:
     for text, what in (("SELECT 1;\nSELECT 'a", "string"), ("\n\nSELECT [a", "quoted name")):
         line = text.count("\n") + 1
         with pytest.raises(UseError, match=rf"it:{line}: a {what} that does not end"):
@@ -98,7 +98,7 @@ def test_parameters_are_counted_as_sqlite_does() -> None:
             sqlite3.connect(":memory:").execute(text, (None,) * count)
 
 
-def test_only_comments_that_look_like_directives_are_changed() -> None:
+def test_comments_that_look_like_directives_are_changed() -> None:
     text = "SELECT '--! bind 1', 1 --! bind 2\n, 2 --! no directive\n--!end\n"
     assert without_directives(text) == (
         "SELECT '--! bind 1', 1 -- ! bind 2\n, 2 --! no directive\n-- !end\n"

@@ -180,7 +180,7 @@ def test_a_journal_of_its_own_is_named_in_every_line_that_needs_it() -> None:
         assert [each for each in advised(moved, found) if "DEVICE" in each][1:] == wanted
 
 
-def test_what_is_mounted_otherwise_is_not_made_anew() -> None:
+def test_a_changed_mount_option_needs_no_mkfs() -> None:
     found = app_choice(filesystem="ext4")
     [lazy] = [
         near for name, near in found.neighbours(found.own)
@@ -192,7 +192,7 @@ def test_what_is_mounted_otherwise_is_not_made_anew() -> None:
     assert not re.search("mkfs|VACUUM", "\n".join(told))
 
 
-def test_what_a_power_cut_may_do_now_is_given_up() -> None:
+def test_risks_that_a_change_adds_are_told_as_given_up() -> None:
     found = app_choice("none", filesystem="ext4", journal_mode="delete", synchronous="full")
     for name, value, wanted in (
         ("mount_options", "noatime,nobarrier", "corrupt the database and the filesystem"),
@@ -206,7 +206,7 @@ def test_what_a_power_cut_may_do_now_is_given_up() -> None:
     assert not concessions(found.settings(found.own), {})
 
 
-def test_how_many_states_of_which_run_were_judged() -> None:
+def test_advice_says_how_many_states_of_which_run_were_judged() -> None:
     def judged(regime: str, native: int = 0, **fields: Value) -> dict[str, CaseSummary]:
         settings = complete({"regime": regime, **fields})
         judges = [NATIVE] * native + ["guest"] * (40 - native)
@@ -255,7 +255,7 @@ def test_a_torn_block_is_no_fault_of_settings_on_the_same_filesystem() -> None:
         assert choice.breaks(Guarantee.DURABLE, but_torn_blocks=False)
 
 
-def test_what_the_manuals_refuse_is_not_shown_as_safe() -> None:
+def test_settings_that_the_manuals_refuse_are_not_shown_as_safe() -> None:
     cuts = summarise_power_cuts(
         [msgspec.convert(answer(states(harmless=40), {"a": "b"}), PowerCuts)]
     )
@@ -264,7 +264,7 @@ def test_what_the_manuals_refuse_is_not_shown_as_safe() -> None:
     assert durability_words(off) == "nothing lost in 40 states; refused by the manuals"
 
 
-def test_what_is_lost_alone_is_not_called_harm() -> None:
+def test_lost_work_alone_is_not_called_harm() -> None:
     found = answer([*states(harmless=40), state(41, outcome="lost")], {"a": "b"})
     cuts = summarise_power_cuts([msgspec.convert(found, PowerCuts)])
     case = CaseSummary("case", "case", complete({}), "ok", "", durability=cuts)
@@ -272,7 +272,7 @@ def test_what_is_lost_alone_is_not_called_harm() -> None:
     assert durability_words(normal) == "acknowledged work lost in 1 of 41 states, nothing corrupt"
 
 
-def test_what_comes_closest_to_limits_is_named() -> None:
+def test_the_candidate_closest_to_the_limits_is_named() -> None:
     limits = Limits(p99_ns=1e6, years=50, commits_a_day=10_000)
     asked = advice_request({"filesystem": "ext4"}, {"filesystem"}, "durable", limits=limits)
     own = asked.space.own
@@ -284,7 +284,7 @@ def test_what_comes_closest_to_limits_is_named() -> None:
     assert told.endswith("26.91 years: ext4, truncate, full, fsync, pages of 4 KiB, noatime")
 
 
-def test_what_does_not_count_in_full_is_told_with_the_choices_that_it_is_of() -> None:
+def test_incomplete_reasons_are_told_with_their_choices() -> None:
     failed, grew = "3 statements failed", "app.db grew in the measured part"
     cost = Score(1, 1, 1, 1, 1)
     advice = Advice(

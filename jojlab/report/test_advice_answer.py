@@ -81,7 +81,7 @@ def test_nothing_to_change_and_no_answer() -> None:
     assert not any("COMMIT" in line for line in none)
 
 
-def test_what_was_not_tested_is_said() -> None:
+def test_advice_without_power_cuts_says_so() -> None:
     for asked, words in (
         (request_of(states=0), "Durable by the manuals alone: no power cut was asked for."),
         (request_of("none"), "A power cut may do anything (--guarantee none)."),

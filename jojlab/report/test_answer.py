@@ -156,7 +156,7 @@ def test_an_answer_has_at_most_six_lines_that_fit(summary: RunSummary) -> None:
     assert not any("…" in line for line in lines)
 
 
-def test_what_is_missing_is_in_the_answer(summary: RunSummary) -> None:
+def test_missing_data_is_the_last_line_of_the_answer(summary: RunSummary) -> None:
     one = summary.only(WAL)
     lossy = replace(one.cases[0], missing=Completeness(lost_events=7))
     assert answer_lines(replace(one, cases=(lossy,)))[-1] == (
@@ -238,7 +238,7 @@ def test_bytes_that_are_read_are_not_called_written(tmp_path: Path) -> None:
     assert "25 % of the bytes are read." in lines
 
 
-def test_what_is_not_known_is_not_called_safe(summary: RunSummary) -> None:
+def test_a_program_without_observed_commits_is_not_called_safe(summary: RunSummary) -> None:
     case = {"workload": "program", "filesystem": "ext4"}
 
     def safety(observation: Observation) -> str:

@@ -9,7 +9,7 @@ CLEAN = {name: 0 for name in COLUMNS if name != "filesystem" and not name.starts
 CLEAN |= {"checked_bytes": 4096, "checked_requests": 3}
 
 
-def test_only_what_was_compared_is_called_right() -> None:
+def test_the_answer_calls_only_compared_bytes_right() -> None:
     missing = Addresses(missing="no tool lists them")
     assert short_lines([Verdict("xfs", CLEAN)], []) == (
         "Right in all steps that were done: xfs.",
@@ -23,7 +23,7 @@ def test_only_what_was_compared_is_called_right() -> None:
     )
 
 
-def test_what_is_not_right_is_said_of_each_filesystem() -> None:
+def test_the_answer_names_the_faults_of_each_filesystem() -> None:
     wrong = Verdict("ext4", {**CLEAN, "misattributed_bytes": 512, "lost_events": 3})
     lines = short_lines([Verdict("xfs", CLEAN), wrong], ["f2fs"])
     assert "ext4: 512 B of the wrong file or place; 3 events lost." in lines

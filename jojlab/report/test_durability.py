@@ -68,7 +68,7 @@ TORN = state(1, "torn", "corrupt")
 SECOND = state(2, "second", "corrupt")
 
 
-def test_what_was_not_tested_is_neither_blank_nor_zero() -> None:
+def test_an_untested_case_says_that_it_was_not_tested() -> None:
     assert (
         outcome_words(case(None))
         == verdict_sentence(case(None))
@@ -78,7 +78,7 @@ def test_what_was_not_tested_is_neither_blank_nor_zero() -> None:
     assert risk(case(None)) == case_mark(case(None)) == contradiction(case(None)) == ""
 
 
-def test_what_a_device_keeps_whole_is_part_of_the_model() -> None:
+def test_the_verdict_names_the_modelled_cache_and_tears() -> None:
     told = {"volatile_cache": [True, False], "fua": [True, False], "torn_bytes": [4096, 512]}
     assert (
         "[volatile cache, FUA, slots of 4 KiB kept whole, writes torn at 512 bytes, "
@@ -107,7 +107,7 @@ def test_torn_slots_that_cannot_be_read_are_part_of_the_model() -> None:
     assert "other sectors that cannot be read" in model_limits(judged, judged.durability)
 
 
-def test_what_a_boot_makes_of_an_unmountable_state_is_told() -> None:
+def test_unmountable_states_are_told_with_what_a_boot_makes_of_them() -> None:
     refused = {
         "command": "e2fsck -p",
         "words": "exit status: 4: flash0: UNEXPECTED INCONSISTENCY;\nRUN fsck MANUALLY.",
@@ -232,7 +232,7 @@ def test_databases_that_differ_are_told_in_words(found: list[int | None], words:
     assert worst_sentence(case([torn])).endswith(f"{words}.")
 
 
-def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
+def test_a_risk_mark_names_manuals_and_power_cuts() -> None:
     lazy = {"journal_mode": "wal", "synchronous": "normal"}
     assert risk(case([state(1, outcome="lost")], lazy)) == (
         "last commits; loses the last commit: 1 of 1 state"

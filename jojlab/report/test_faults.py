@@ -59,7 +59,7 @@ def test_the_answer_says_what_was_promised_after_the_error() -> None:
     assert short_lines([CaseFaults(CASE, [early], [])])[1] == f"fsync log 3: {words} 2 states."
 
 
-def test_of_sqlite_commits_are_counted_and_failures_told_by_its_words() -> None:
+def test_faults_of_sqlite_count_commits_and_quote_its_error() -> None:
     case = CaseSummary("rows", "rows", complete({"journal_mode": "wal"}), "ok", "")
     one = outcome(FaultVerdict.KEPT, ended="1 transaction failed", last_line="SQLite: I/O error")
     more: dict[str, Any] = {"ended": "3 transactions failed", "acknowledged": 2}

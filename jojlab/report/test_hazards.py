@@ -99,7 +99,7 @@ def test_too_little_is_not_called_safe() -> None:
     assert (manuals(whole), risk_mark(whole)) == ("no warning", "")
 
 
-def test_what_a_commit_lacks_is_told_with_its_journal_mode() -> None:
+def test_a_lacking_sync_is_told_with_its_journal_mode() -> None:
     modes = {"delete": ModeCounts(3, end_unsynced=2), "wal": ModeCounts(49)}
     case = program_words(Observation(modes=modes, found_databases=1))
     assert hazard_sentences(case.hazards) == (

@@ -98,7 +98,7 @@ def test_a_complete_run_has_no_banner(page: str) -> None:
     assert 'class="banner' not in page
 
 
-def test_what_is_missing_is_loud(tmp_path: Path) -> None:
+def test_a_failed_case_is_told_on_the_page(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     run.mark(WAL, "failed", "the guest <b>panicked</b>")
     shown = text_of(report_html(summarise(run), "run"))
@@ -234,7 +234,7 @@ def test_a_risk_is_said_once_and_marked_where_it_holds(summary: RunSummary) -> N
     assert "at risk: last commits" in shown.split('id="overview"')[1]
 
 
-def test_what_a_memory_model_counted_is_named(tmp_path: Path) -> None:
+def test_the_page_shows_the_counts_of_a_memory_model(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     assert "memory-model" not in report_html(summarise(run), "run")
     counts: dict[str, float] = {
@@ -259,7 +259,7 @@ def test_what_a_memory_model_counted_is_named(tmp_path: Path) -> None:
         summarise(run)
 
 
-def test_what_has_no_commit_is_not_said_to_have_one(summary: RunSummary) -> None:
+def test_the_page_of_file_writes_speaks_of_operations(summary: RunSummary) -> None:
     cases = tuple(replace(case, case={"workload": "file-write"}) for case in summary.cases)
     page = report_html(replace(summary, cases=cases), "run")
     assert "One operation takes" in text_of(page)
@@ -267,7 +267,7 @@ def test_what_has_no_commit_is_not_said_to_have_one(summary: RunSummary) -> None
     assert "of one operation with its sync" in json.dumps(charts_of(page)["histogram-chart"])
 
 
-def test_what_survives_is_told_with_when(tmp_path: Path) -> None:
+def test_the_page_shows_survival_by_the_moment_of_the_cut(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     untested = text_of(report_html(summarise(run), "run"))
     assert "power cuts were not tested (--durability)" in untested

@@ -128,9 +128,7 @@ def test_notes_of_several_experiments_stand_with_each(summary: RunSummary) -> No
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_on_a_narrow_terminal_the_overview_is_several_tables(
-    summary: RunSummary, width: int
-) -> None:
+def test_the_overview_is_split_on_a_narrow_terminal(summary: RunSummary, width: int) -> None:
     whole, wide = console()
     print_summary(whole, summary, figures=True)
     printed = io.StringIO()
@@ -191,7 +189,7 @@ def test_a_comparison_says_first_what_a_commit_costs_now(summary: RunSummary) ->
     assert told[2] == "What moved them, the runs do not tell."
 
 
-def test_what_a_case_puts_at_risk_stands_in_its_line_and_below(summary: RunSummary) -> None:
+def test_a_case_at_risk_is_marked_in_its_row_and_below(summary: RunSummary) -> None:
     out, printed = console(width=240)
     risky = hazards({"journal_mode": "wal", "synchronous": "normal", "databases": 2})
     cases = tuple(

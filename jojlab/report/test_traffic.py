@@ -50,7 +50,7 @@ FLUSHES = st.lists(st.tuples(st.integers(0, 1 << 50), st.integers(0, 1 << 40)), 
 
 
 @given(POINTS, FLUSHES)
-def test_what_is_packed_can_be_unpacked(points: list[Any], flushes: list[Any]) -> None:
+def test_packed_points_of_a_picture_can_be_unpacked(points: list[Any], flushes: list[Any]) -> None:
     columns = {name: [point[i] for point in points] for i, name in enumerate(COLUMNS)}
     beside = {name: [f[i] for f in flushes] for i, name in enumerate(("begin_us", "service_us"))}
     picture = LbaPicture("a", 1, "d", 0, 9, (), (), (), len(points), False, columns, beside)

@@ -44,7 +44,7 @@ def test_the_kernel_says_which_block_was_torn(log: str, block: TornBlock | None)
 
 
 @pytest.mark.parametrize("log", [SUPERBLOCK_LOG, COMMIT_BLOCK_LOG, XFS_LOG])
-def test_without_a_tear_or_with_a_mount_it_is_another_harm(log: str) -> None:
+def test_a_torn_block_needs_a_torn_write_and_a_refused_mount(log: str) -> None:
     assert (
         torn_block(log, "second", "unmountable") is torn_block(log, "subset", "unmountable") is None
     )

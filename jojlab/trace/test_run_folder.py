@@ -252,7 +252,7 @@ def test_every_flipped_bit_is_found_by_its_file(tmp_path: Path) -> None:
     assert len(list(RunFolder.open(run.path).captures())) == 2
 
 
-def test_what_power_cuts_left_goes_with_the_run(tmp_path: Path) -> None:
+def test_a_copied_run_folder_has_its_power_cuts(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     cut(run, TRUNCATE, states(harmless=3, lost=1))
     shutil.copytree(run.path, tmp_path / "shared")
@@ -262,7 +262,7 @@ def test_what_power_cuts_left_goes_with_the_run(tmp_path: Path) -> None:
     assert shared.case(TRUNCATE).without_power_cuts == ()
 
 
-def test_what_power_cuts_left_of_another_run_or_damaged_is_refused(tmp_path: Path) -> None:
+def test_power_cuts_of_another_run_or_damaged_are_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     wrong = answer(states(harmless=1), {"requests.parquet": "0" * 64})
     with pytest.raises(DataError, match=r"requests\.parquet of the run that was cut is not that"):

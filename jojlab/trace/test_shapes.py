@@ -52,7 +52,7 @@ def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | 
     return [*([path] if path else []), *below]
 
 
-def test_what_is_written_is_of_the_shape(tmp_path: Path) -> None:
+def test_a_written_run_file_has_its_declared_shape(tmp_path: Path) -> None:
     run = open_with(tmp_path, ("seeds",), [1, 2])
     assert run.seeds == [1, 2]
     assert run.experiment == DOCUMENT["experiment"]

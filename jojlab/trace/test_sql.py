@@ -60,7 +60,7 @@ def test_a_field_named_like_a_column_gets_a_prefix(tmp_path: Path) -> None:
         "INSTALL httpfs",
     ],
 )
-def test_only_one_reading_statement(run: RunFolder, sql: str) -> None:
+def test_a_query_must_be_one_statement_that_reads(run: RunFolder, sql: str) -> None:
     with pytest.raises(UseError, match="one statement that reads"):
         query(run, sql)
 

@@ -29,7 +29,7 @@ def compare_writers(*writers: dict[str, Any]) -> Addresses:
 TABLE = {"block_type": "fs-metadata", "inode": None, "file_offset_bytes": None}
 
 
-def test_what_agrees_is_counted() -> None:
+def test_agreeing_bytes_are_counted() -> None:
     table = writer(32, 8, block_subtype="inode-table", **TABLE)
     free = writer(64, 8, inode=99, file_offset_bytes=None)
     outside = writer(1 << 20, 2)
@@ -75,7 +75,7 @@ def test_a_clean_verdict_is_neither_wrong_nor_incomplete() -> None:
     assert verdict.row()["bytes"] == 8192
 
 
-def test_what_was_done_and_left_out_is_told() -> None:
+def test_a_verdict_names_steps_that_were_done_and_left_out() -> None:
     refused = {"swapped": "swapon: Invalid argument (os error 22)"}
     verdict = Verdict.from_answer("nilfs2", {**FOUND, "left_out": refused})
     assert verdict.row()["did"] == ("buffered", "direct")

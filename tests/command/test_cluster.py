@@ -133,7 +133,7 @@ def await_guests(caches: tuple[Path, Path], wanted: int) -> None:
         time.sleep(0.1)
 
 
-def test_what_cannot_run_there_is_refused(lab: Lab) -> None:
+def test_cases_that_cannot_run_on_a_cluster_are_refused(lab: Lab) -> None:
     nowhere = lab.inside(*ASKED, "--cluster=tcp://127.0.0.1:1")
     assert nowhere.returncode == 3
     assert "no scheduler of Dask answers" in nowhere.stderr

@@ -17,7 +17,7 @@ ASKED = (
 )  # fmt: skip
 
 
-def test_what_was_finished_is_kept(lab: Lab) -> None:
+def test_an_interrupted_run_keeps_its_finished_cases(lab: Lab) -> None:
     with lab.start(*ASKED) as joj:
         said = read_until("[1/2]", joj)
         os.killpg(joj.pid, signal.SIGINT)

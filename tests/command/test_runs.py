@@ -60,7 +60,7 @@ def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished: Path) -
     assert list(lab.folder.iterdir()) == []  # it leaves no run folder
 
 
-def test_what_one_filesystem_cannot_do_is_skipped_and_shown(lab: Lab) -> None:
+def test_a_case_that_its_filesystem_cannot_run_is_skipped_and_shown(lab: Lab) -> None:
     matrix = ["--set=filesystem=ext4,f2fs", "--set=batch_atomic_write=on"]
     asked = ["--set=journal_mode=truncate", "--set=transactions=7", "--set=seeds=1"]
     asked += ["--set=regime=fresh", "--set=sync_call=fsync"]

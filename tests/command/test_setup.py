@@ -53,7 +53,7 @@ def test_nothing_missing_is_nothing_to_do(setup: Path) -> None:
     assert "all there" in answer.stdout
 
 
-def test_of_two_names_one_is_enough_and_the_archives_is_installed(setup: Path) -> None:
+def test_one_of_two_package_names_is_enough_and_the_archives_is_installed(setup: Path) -> None:
     assert packages(setup, "jojlab-no-such | dpkg # one is there\n").returncode == 0
     answer = packages(setup, "jojlab-no-such | jojlab-nor-this\n")
     assert "--no-install-recommends jojlab-no-such'" in answer.stderr

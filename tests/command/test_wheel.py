@@ -100,7 +100,9 @@ def test_nothing_is_of_the_checkout(installed: InstalledWheel, tmp_path: Path) -
     subprocess.run([*PIP, "--python", str(installed.python), "check"], check=True)
 
 
-def test_what_comes_with_jojlab_is_listed(installed: InstalledWheel, tmp_path: Path) -> None:
+def test_an_installed_wheel_lists_experiments_and_devices(
+    installed: InstalledWheel, tmp_path: Path
+) -> None:
     shown = installed.run("joj", "list", folder=tmp_path).stdout
     assert "experiments" in shown
     listed = installed.run("joj", "list", "experiments", "--json", folder=tmp_path).stdout

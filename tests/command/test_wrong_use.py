@@ -72,7 +72,7 @@ def test_an_experiment_file_is_refused_by_its_name(lab: Lab, text: str, words: s
     assert "mine.toml" in answer.stderr
 
 
-def test_what_the_filesystem_cannot_do_is_refused_alone(lab: Lab) -> None:
+def test_a_single_case_that_its_filesystem_cannot_run_is_refused(lab: Lab) -> None:
     answer = lab.inside("bill", "--filesystem", "ext4", "--batch-atomic-write", "on")
     assert answer.returncode == 2
     assert "ext4 has no batch atomic write" in answer.stderr

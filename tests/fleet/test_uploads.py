@@ -165,7 +165,7 @@ def test_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
         (lambda: tar(members(commits=commits_of_databases("/a.db"))), "bad-value"),
     ],
 )
-def test_what_is_no_segment_is_kept_apart(
+def test_an_upload_that_is_no_segment_is_kept_apart(
     server: Serving, data: str, token: str, segment: Callable[[], bytes], reason: str
 ) -> None:
     before = server.refused(reason)

@@ -49,7 +49,7 @@ def test_a_second_cut_undoes_a_sync(cache: Cache, tmp_path: Path) -> None:
     assert {(one["kind"], one["outcome"]) for one in harmful} == {("second", "lost")}, harmful
 
 
-def test_with_two_logs_nothing_is_lost(cache: Cache, tmp_path: Path) -> None:
+def test_recovery_with_two_logs_loses_nothing(cache: Cache, tmp_path: Path) -> None:
     found = replayed(cache, tmp_path, "noatime,active_logs=2")
     assert found["by_kind"]["second"]["kept"] > 10
     assert set(found["outcomes"]) == {"kept"}, found["outcomes"]

@@ -76,7 +76,7 @@ def spool(tmp_path: Path) -> Spool:
     return found
 
 
-def test_what_was_refused_is_kept_and_can_be_sent_once_more(spool: Spool, tmp_path: Path) -> None:
+def test_a_refused_segment_is_kept_and_can_be_sent_once_more(spool: Spool, tmp_path: Path) -> None:
     spool.put(b"no segment")
     data = str(tmp_path / "data")
     with Serving(data) as server:

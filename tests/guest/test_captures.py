@@ -271,7 +271,7 @@ def test_the_manifest_says_what_was_measured(cache: Cache, image: Image, tmp_pat
     assert manifest["kernel"]["release"] == image.manifest["kernel_release"]
 
 
-def test_what_sqlite_refuses_is_the_user_s_error(
+def test_settings_that_sqlite_refuses_are_the_users_error(
     cache: Cache, image: Image, tmp_path: Path
 ) -> None:
     case = json.loads(real_case())

@@ -54,7 +54,7 @@ def test_nothing_is_lost_in_any_way(captures: dict[str, Path]) -> None:
     assert len(hashes) == 1
 
 
-def test_who_waits_is_who_is_counted(captures: dict[str, Path]) -> None:
+def test_counters_follow_the_thread_that_waits_for_completions(captures: dict[str, Path]) -> None:
     counts = {way: counted(path) for way, path in captures.items()}
     requests = len(Capture.open(captures["interrupt"]).read("requests"))
     direct, interrupt, polling = (counts[way] for way in WAYS)

@@ -129,7 +129,7 @@ def test_every_change_of_names_is_complete(lab: Lab, tmp_path: Path) -> None:
         assert row["n"] == 17
 
 
-def test_what_cannot_be_is_refused_by_the_agent_too(
+def test_the_agent_refuses_a_file_larger_than_its_device_too(
     cache: Cache, image: Image, tmp_path: Path
 ) -> None:
     case = json.loads(real_case(workload="file-write"))

@@ -116,7 +116,7 @@ def assert_harm(answer: dict[str, Any], allowed: set[str], needed: set[str]) -> 
         )
     ],
 )
-def test_what_the_manuals_warn_of_is_found(
+def test_power_cuts_find_the_harm_that_manuals_warn_of(
     cache: Cache, image: Image, settings: dict[str, Value], allowed: set[str], needed: set[str]
 ) -> None:
     assert_harm(judged(cache, image, **settings), allowed, needed)
@@ -182,7 +182,7 @@ def test_a_device_that_lies_about_flushes_is_found(
 
 
 @pytest.mark.full
-def test_what_a_boot_makes_of_a_filesystem_that_is_not_mounted_is_told() -> None:
+def test_an_unmountable_filesystem_is_told_with_what_a_boot_makes_of_it() -> None:
     done = joj(
         *("verify", "durability", "power-cut", "--json", "--states", "24"),
         *("--set", "filesystem=ext4", "--set", "journal_mode=truncate"),

@@ -101,7 +101,9 @@ def test_a_promise_that_comes_before_its_sync_is_lost(lab: Lab, tmp_path: Path) 
 
 
 @pytest.mark.full
-def test_what_is_not_acknowledged_is_judged_for_soundness_alone(lab: Lab, tmp_path: Path) -> None:
+def test_a_program_that_acknowledges_nothing_is_judged_for_soundness_alone(
+    lab: Lab, tmp_path: Path
+) -> None:
     [answer] = answers(lab, own(tmp_path, "3 if len(there) == 3 else 0")).values()
     assert "acknowledged nothing" in answer["unchecked"][0]
     broken = [state for state in answer["states"] if state["outcome"] == "corrupt"]
@@ -126,7 +128,7 @@ for number in range(4):
 
 @pytest.mark.full
 @pytest.mark.parametrize("remains", [False, True])
-def test_who_cannot_go_on_after_a_cut_is_harmed_unless_no_cut_is_why(
+def test_a_program_that_cannot_go_on_after_a_cut_is_harmed(
     lab: Lab, tmp_path: Path, *, remains: bool
 ) -> None:
     name = own(tmp_path, "0")

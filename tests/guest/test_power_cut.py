@@ -97,7 +97,7 @@ def test_delete_loses_its_last_commit_and_extra_keeps_it(cache: Cache, image: Im
 
 
 @pytest.mark.full
-def test_without_a_journal_half_a_transaction_may_stay(cache: Cache, image: Image) -> None:
+def test_a_transaction_without_a_journal_may_stay_by_half(cache: Cache, image: Image) -> None:
     found = cut(cache, image, filesystem="f2fs", journal_mode="off")
     assert outcomes(found) == {"kept", "corrupt"}
 
@@ -130,7 +130,7 @@ def judged(answer: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.full
-def test_without_flushes_what_returned_is_lost(cache: Cache, image: Image) -> None:
+def test_returned_commits_are_lost_without_flushes(cache: Cache, image: Image) -> None:
     found = cut(cache, image, filesystem="ext4", journal_mode="truncate", mount_options="nobarrier")
     harmful = [one for one in found["states"] if one["outcome"] != "kept"]
     assert harmful

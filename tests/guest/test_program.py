@@ -179,7 +179,7 @@ def test_every_commit_of_six_journal_modes_is_found(
 
 @pytest.mark.full
 @pytest.mark.parametrize("taken_by", ["contents", "processes"])
-def test_what_took_all_memory_of_a_guest_is_told(
+def test_the_error_names_what_took_all_memory_of_a_guest(
     taken_by: str, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = written(tmp_path, arguments=taken_by)
@@ -224,7 +224,7 @@ for number in range(3):
 
 
 @pytest.mark.full
-def test_what_guards_the_commits_of_a_program_is_seen(lab: Lab, tmp_path: Path) -> None:
+def test_syncs_that_a_programs_commits_lack_are_seen(lab: Lab, tmp_path: Path) -> None:
     """Each setting leaves its lack in the calls, and no other: docs/commits.md."""
     name = written(tmp_path)
     (tmp_path / "app.py").write_text(GUARDS)

@@ -92,7 +92,7 @@ def test_bad_blocks_and_flipping_bits_lose_nothing(
     assert counted["uncorrectable_reads"] == counted["failed_programs"] == 0
 
 
-def test_what_reading_disturbs_is_moved_and_every_operation_takes_its_time(
+def test_read_disturbed_blocks_are_moved_and_operations_take_their_time(
     cache: Cache, nand_image: Image, tmp_path: Path
 ) -> None:
     changes = {"capacity_bytes": 16 << 20, "read_disturb_reads": 150, "error_seed": 7}
@@ -163,7 +163,7 @@ def test_a_part_that_wears_out_says_so_and_has_what_had_returned(
         pytest.param("no_chk_data_crc", "other bytes", marks=pytest.mark.full),
     ],
 )
-def test_what_cannot_be_corrected_is_an_error_where_ubifs_looks_at_its_checksums(
+def test_uncorrectable_pages_are_errors_where_ubifs_checks_data(
     cache: Cache, nand_image: Image, tmp_path: Path, option: str, told: str
 ) -> None:
     # Two bits of each page flip long before UBI has moved the block, and the code corrects one.

@@ -32,7 +32,7 @@ FAULTS = {"factory_bad_blocks": 2, "read_disturb_reads": 250, "error_seed": 7}
         pytest.param(FAULTS, "compr=none,chk_data_crc", id="faults"),
     ],
 )
-def test_what_was_written_is_there_after_an_unmount_and_a_mount(
+def test_written_files_are_there_after_a_remount(
     cache: Cache, tmp_path: Path, faults: dict[str, int], options: str
 ) -> None:
     profile = read_profile(RAW_NAND_DEVICE)

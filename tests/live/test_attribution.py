@@ -138,7 +138,7 @@ def test_every_way_to_wait_is_named(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("command", [f"{EXT4} DISK", "mkfs.xfs -q -f DISK"])
-def test_what_an_unmount_writes_serves_it(bench: Bench, command: str) -> None:
+def test_writes_at_an_unmount_are_asked_by_umount(bench: Bench, command: str) -> None:
     traced = filesystem_on(bench, command).trace("""
         import subprocess
         f = os.open("a", os.O_CREAT | os.O_RDWR); os.write(f, b"x" * 20000); os.close(f)
@@ -175,7 +175,7 @@ def test_a_swap_file_is_swap_and_not_the_file_s_data(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("name", ["ext4", "xfs", "btrfs"])
-def test_what_is_discarded_is_nobody_s_data(bench: Bench, name: str) -> None:
+def test_discards_are_metadata_and_no_files_data(bench: Bench, name: str) -> None:
     command = {"ext4": f"{EXT4} DISK", "btrfs": "mkfs.btrfs -q -f DISK"}
     option = "discard=sync" if name == "btrfs" else "discard"
     filesystem_on(bench, command.get(name, "mkfs.xfs -q -f DISK"), option)

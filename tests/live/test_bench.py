@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_operations_here_and_anywhere(bench: Bench)
         (("sql", "HERE", "--scripts=/nowhere"), "scripts = '/nowhere': no such folder"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_left(
+def test_impossible_options_of_bench_are_refused_and_leave_nothing(
     bench: Bench, tmp_path: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     asked = [str(bench.directory) if word == "HERE" else word for word in arguments]

@@ -96,7 +96,7 @@ def test_a_workload_that_is_killed_leaves_nothing_behind(bench: Bench) -> None:
     assert bench.left() == []
 
 
-def test_what_an_agent_that_is_killed_leaves_is_named_by_the_next(bench: Bench) -> None:
+def test_a_bench_names_the_folder_that_a_killed_one_left(bench: Bench) -> None:
     with bench.start("sqlite", bench.directory, *LONG) as joj:
         left = wait_for_database(bench).parent
         os.kill(child_of(joj.pid), signal.SIGKILL)

@@ -46,7 +46,7 @@ def zram(tmp_path: Path) -> Iterator[Bench]:
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
-def test_where_a_driver_takes_bios_each_is_a_request(zram: Bench, filesystem: str) -> None:
+def test_each_bio_of_a_driver_that_takes_bios_is_a_request(zram: Bench, filesystem: str) -> None:
     zram.make(EXT4 if filesystem == "ext4" else f"mkfs.{filesystem} -q -f DISK")
     traced = zram.trace(WRITES)
     assert traced.bytes(block_type="data", file="/a") == 20480

@@ -117,7 +117,7 @@ def test_a_recording_has_the_calls_that_strace_sees(name: str, tmp_path: Path) -
     assert sum(map(len, said)) > 50
 
 
-def test_what_was_there_before_is_told(here: Path, tmp_path: Path) -> None:
+def test_the_snapshot_has_files_as_they_were_before(here: Path, tmp_path: Path) -> None:
     (here / "old").write_text("12345")
     script = "mv old new; mkdir d; echo x > d/f; mv d e; cat e/f new none"
     recording = recorded(here, tmp_path / "r", "sh", "-c", script)
@@ -373,7 +373,7 @@ int main(int argc, char **argv)
 """
 
 
-def test_what_cannot_be_recorded_is_counted(here: Path, tmp_path: Path) -> None:
+def test_unrecordable_calls_are_counted(here: Path, tmp_path: Path) -> None:
     source, program = tmp_path / "program.c", str(tmp_path / "program")
     source.write_text(UNRECORDABLE)
     subprocess.run(["gcc", "-o", program, str(source)], check=True)

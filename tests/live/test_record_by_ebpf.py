@@ -92,7 +92,7 @@ def threads(recording: Recording, here: Path) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", [*PROGRAMS, "forks"])
-def test_both_ways_make_the_same_recording(name: str, tmp_path: Path) -> None:
+def test_ptrace_and_ebpf_make_the_same_recording(name: str, tmp_path: Path) -> None:
     program = PROGRAMS.get(name, ("sh", "-c", FORKS))
     recordings, places = [], []
     for number, by in enumerate(("warm", "ptrace", "ebpf")):
@@ -140,7 +140,9 @@ os.close(os.open("made", os.O_WRONLY | os.O_CREAT)); os.mkdir("d"); os.rmdir("d"
 """
 
 
-def test_what_was_there_before_it_changed_is_told(here: Path, tmp_path: Path) -> None:
+def test_the_snapshot_has_files_as_they_were_before_their_change(
+    here: Path, tmp_path: Path
+) -> None:
     """The calls are over when the recorder looks."""
     sizes = {"removed": 1, "moved": 2, "over": 3, "cut": 4, "emptied": 5, "kept": 6}
     for name, size in sizes.items():
@@ -174,9 +176,7 @@ libc.syscall(322, -100, place + 0xF00, words(b"true"), words(b"X=" + b"x" * 8000
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the place is that of x86_64's stacks")
-def test_what_execveat_was_given_is_not_read_in_the_next_program(
-    here: Path, tmp_path: Path
-) -> None:
+def test_arguments_of_execveat_are_not_read_in_the_next_program(here: Path, tmp_path: Path) -> None:
     recording = recorded(here, tmp_path / "r", *PYTHON, ELSEWHERE, options=("--by", "ebpf"))
     assert (recording.code, recording.manifest["incomplete"]) == (0, False)
     [executed] = recording.calls("execveat")
@@ -190,7 +190,7 @@ for record in range(int(sys.argv[1])): os.pwrite(file, b"x", record)
 """
 
 
-def test_what_finds_no_room_is_counted(here: Path, tmp_path: Path) -> None:
+def test_calls_without_room_in_the_ring_are_counted(here: Path, tmp_path: Path) -> None:
     """The recorder stands still until the program, of 100,000 calls, has ended."""
     folder = tmp_path / "r"
     begin = [*command_of(folder, "--by", "ebpf", "--ring-mib", "1"), "--", "sh", "-c"]

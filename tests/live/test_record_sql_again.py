@@ -80,7 +80,7 @@ def contents(folder: Path) -> dict[str, list[str]]:
     ("seed", "threads"),
     [(2, 2), *(pytest.param(*each, marks=pytest.mark.full) for each in ((1, 1), (6, 4)))],
 )
-def test_what_is_recorded_is_played_with_the_same_rows(
+def test_played_scripts_of_a_recording_leave_the_same_rows(
     tmp_path: Path, seed: int, threads: int
 ) -> None:
     here = tmp_path / "here"

@@ -211,7 +211,7 @@ def test_a_hostile_recording_stays_in_its_directory(tmp_path: Path) -> None:
     assert list(again.iterdir()) == []
 
 
-def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+def test_replay_of_no_recording_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "manifest.parquet").write_bytes(b"PAR1\0rubbish")
     for name, words in (("folder", "folder: no recording: "), ("none", "not there")):

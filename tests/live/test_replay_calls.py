@@ -62,7 +62,7 @@ def test_the_lines_of_a_replay_and_its_files(bench: Bench, tmp_path: Path) -> No
     assert bench.left() == []
 
 
-def test_what_is_left_out_makes_the_run_incomplete(bench: Bench, tmp_path: Path) -> None:
+def test_calls_that_are_left_out_make_a_replay_incomplete(bench: Bench, tmp_path: Path) -> None:
     script = written(tmp_path, SCRIPT + LEFT_OUT)
     answer = bench.run("mobibench", "-p", bench.directory, "-q", "-g", script)
     assert answer.returncode == 4

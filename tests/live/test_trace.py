@@ -247,7 +247,7 @@ def test_a_device_that_goes_away_is_told(tmp_path: Path) -> None:
         (("--device", "/dev/null", "--directory", "/", "--", "true"), 2, "exclude each other"),
     ],
 )
-def test_what_cannot_be_traced_is_refused_and_nothing_is_left(
+def test_a_trace_that_cannot_begin_is_refused_and_leaves_nothing(
     loop: Loop, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     answer = trace(loop, "-o", tmp_path / "run", *arguments)
@@ -255,7 +255,7 @@ def test_what_cannot_be_traced_is_refused_and_nothing_is_left(
     assert not (tmp_path / "run").exists()
 
 
-def test_without_root_or_btf_it_says_what_is_missing(loop: Loop, tmp_path: Path) -> None:
+def test_a_trace_without_root_or_btf_says_what_is_missing(loop: Loop, tmp_path: Path) -> None:
     powerless = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
     answer = trace(loop, "-o", tmp_path / "run", "--", "true", before=powerless)
     assert answer.returncode == 3, answer.stderr

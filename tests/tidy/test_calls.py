@@ -103,7 +103,7 @@ def test_numbers_of_32_bit_programs_of_arm_in_the_table_are_those_of_the_headers
     assert rows == {name: sorted(calls[name]) for name in rows}
 
 
-def test_what_the_tracer_follows_has_its_numbers_for_every_program() -> None:
+def test_traced_calls_have_their_numbers_for_every_processor() -> None:
     """Without the number of a processor, its programs' call would be of no name and no role."""
     traced = [name for name, row in call_rows().items() if "traced" in row]
     assert len(traced) > 60

@@ -52,7 +52,7 @@ def run(suite: Path, **changes: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("changes", [{"CI": "true"}, {"JOJ_SKIPS": "listed"}], ids=str)
-def test_only_a_listed_skip_may_occur(suite: Path, changes: dict[str, str]) -> None:
+def test_skips_that_are_not_listed_fail(suite: Path, changes: dict[str, str]) -> None:
     answer = run(suite, **changes)
     assert answer.returncode == 1
     for reason in ("losetup: failed", "mkfs: failed", "no fio here"):

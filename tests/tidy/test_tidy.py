@@ -57,7 +57,7 @@ def test_files_are_found_at_all() -> None:
         assert tracked(suffix, under=zone), f"no {suffix} files under {zone}"
 
 
-def test_what_is_built_is_ignored_by_git() -> None:
+def test_built_programs_are_ignored_by_git() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -111,7 +111,7 @@ def test_the_flash_model_includes_no_kernel_header() -> None:
     assert not matching_lines(model, r"#\s*include\s*<(linux|asm|uapi)/")
 
 
-def test_only_the_guest_package_starts_qemu() -> None:
+def test_qemu_is_started_by_the_guest_package_alone() -> None:
     outside = [
         path
         for path in tracked(".py", under="jojlab")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.test_tidy import ROOT, tracked
-from tests.tidy.words import is_vague, python_names, rust_names, vague_names
+from tests.tidy.words import has_no_subject, is_vague, python_names, rust_names, vague_names
 
 # Languages give these names.
 EVERYWHERE = {"__init__.py", "__main__.py", "mod.rs", "main.rs", "conftest.py", "README.md"}
@@ -53,9 +53,17 @@ def test_nouns_verbs_and_predicates_are_no_vague_names(name: str) -> None:
 
 def test_definitions_of_both_languages_are_read() -> None:
     python = "class Told:\n    asked: int\ndef made(given): ...\ndef test_told(kept): ...\n"
-    assert [name for _, _, name in python_names(python)] == ["Told", "asked", "made", "given"]
+    names = [(kind, name) for _, kind, name in python_names(python)]
+    assert names[:2] == [("class", "Told"), ("field", "asked")]
+    assert names[2:] == [("function", "made"), ("parameter", "given"), ("test", "test_told")]
     rust = 'struct Told;\n// fn said\n#[test]\nfn told() { let s = "fn of"; }\nfn take() {}\n'
-    assert [name for _, _, name in rust_names(rust)] == ["Told", "take"]
+    assert list(rust_names(rust)) == [(4, "test", "told"), (1, "struct", "Told"), (5, "fn", "take")]
+
+
+@pytest.mark.parametrize("name", ["test_what_is_kept", "who_waits_stops", "of_many_the_last_stays"])
+def test_a_tests_name_begins_with_its_subject(name: str) -> None:
+    assert has_no_subject(name)
+    assert not has_no_subject("test_a_link_that_leads_out_is_refused")
 
 
 def test_a_basename_is_in_three_places_at_most() -> None:

@@ -4,7 +4,7 @@
 `jojlab/guest agent/src/lab`, it lists their places. A thing is a noun (`DiskMap`), an action is a
 verb (`read_disk_map`); CONTRIBUTING.md has examples. In Python all names of modules, classes,
 functions, parameters and fields are read; in Rust those of files, and of items with a keyword
-before them; in C those of files. Names of tests are sentences, and free.
+before them; in C those of files. Names of tests are sentences, which begin with a subject.
 """
 
 from __future__ import annotations
@@ -52,8 +52,13 @@ TYPES = _set("class struct enum union trait type")
 GIVEN_NAMES = _set("connection_made")
 PREDICATES = _set("is are was were has have had may can be needs must")
 
+# A test's name begins with its subject, and no relative clause is one: `what_is_written_...`.
+NO_SUBJECT = _set("""
+    what who whose where which how nor so of by on in at as than with without behind within beside
+""")
+
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-RUST_TEST = re.compile(r"#\[(?:\w+::)?test\]\s*(?:#\[[^\]]*\]\s*)*(?:async\s+)?fn\s+\w+")
+RUST_TEST = re.compile(r"#\[(?:\w+::)?test\]\s*(?:#\[[^\]]*\]\s*)*(?:async\s+)?fn\s+(\w+)")
 RUST_ITEM = re.compile(r"\b(fn|struct|enum|union|mod|trait|const|static|type)\s+(\w+)")
 # Comments and strings hold no names.
 RUST_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|\bb?r(#*)".*?"\1|b?"(?:\\.|[^"\\])*"', re.DOTALL)
@@ -84,14 +89,24 @@ def is_vague(name: str, *, is_type: bool = False) -> bool:
     return words[0] in AT_THE_BEGIN or (words[-1] in AT_THE_END and not is_predicate)
 
 
+def has_no_subject(name: str) -> bool:
+    """Return whether a test's name begins as no sentence does."""
+    return name.removeprefix("test_").partition("_")[0] in NO_SUBJECT
+
+
+def is_fault(kind: str, name: str) -> bool:
+    """Return whether the name of a test has no subject, or another's says nothing."""
+    return has_no_subject(name) if kind == "test" else is_vague(name, is_type=kind in TYPES)
+
+
 def python_names(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield line, kind and name of what a Python file defines."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if not node.name.startswith("test_"):
-                yield node.lineno, "function", node.name
+            is_test = node.name.startswith("test_")
+            yield node.lineno, "test" if is_test else "function", node.name
             # The parameters of a test are fixtures, functions that are read where they stand.
-            if not node.name.startswith("test_"):
+            if not is_test:
                 for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
                     yield each.lineno, "parameter", each.arg
         elif isinstance(node, ast.ClassDef):
@@ -102,12 +117,15 @@ def python_names(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def rust_names(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield line, kind and name of the items that a Rust file defines, but of its tests."""
+    """Yield line, kind and name of the items that a Rust file defines, and of its tests."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0])
 
-    code = RUST_TEST.sub(blank, RUST_TEXT.sub(blank, text))
+    code = RUST_TEXT.sub(blank, text)
+    for item in RUST_TEST.finditer(code):
+        yield code.count("\n", 0, item.start(1)) + 1, "test", item[1]
+    code = RUST_TEST.sub(blank, code)
     for item in RUST_ITEM.finditer(code):
         yield code.count("\n", 0, item.start()) + 1, item[1], item[2]
 
@@ -138,7 +156,7 @@ def vague_names(root: Path = ROOT) -> Iterator[VagueName]:
             yield from (
                 VagueName(file, line, kind, name)
                 for line, kind, name in read(text)
-                if is_vague(name, is_type=kind in TYPES)
+                if is_fault(kind, name)
             )
 
 

@@ -270,7 +270,7 @@ def test_other_journal_modes_pass_through(library: str, disk: Path, mode: str) -
     ]  # fmt: skip
 
 
-def test_only_in_wal_mode_no_file_is_made(library: str, disk: Path) -> None:
+def test_the_redo_vfs_makes_no_file_in_wal_mode(library: str, disk: Path) -> None:
     play(None, disk, ["PRAGMA journal_mode = wal", "CREATE TABLE t(x)"])
     play(library, disk, [*insert(3), "SELECT * FROM t"])
     assert [path.name for path in disk.iterdir()] == ["a.db"]

@@ -349,7 +349,7 @@ mod tests {
         /// Whatever the sizes, and however often it is read: every record that found room comes
         /// out once, in order, through many rounds of the ring.
         #[test]
-        fn what_goes_in_comes_out(
+        fn published_records_are_read_in_order(
             sizes in prop::collection::vec((1..4300_usize, 0..60_u32), 1..900),
         ) {
             let mut writer = Writer::new(2);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_path_that_is_too_long_the_end_stays() {
+    fn a_path_that_is_too_long_keeps_its_end() {
         let long = format!("/{}/name.db", "é".repeat(4000));
         let path = privacy(PrivacyLevel::Names).path(&long).unwrap();
         assert!(path.len() <= MOST_BYTES && path.ends_with("/name.db"));

@@ -114,7 +114,7 @@ fn guarded(synced: &str, end: &(u64, Deed), sync_of_end: (u64, Deed)) -> ModeCou
 }
 
 #[test]
-fn which_syncs_guard_a_commit_with_a_rollback_journal_is_seen() {
+fn syncs_that_guard_a_rollback_commit_are_counted() {
     let directory = Deed::Sync { name: "fsync", is_directory: true };
     let ends = [
         ((JOURNAL, unlink()), (30, directory)),
@@ -186,7 +186,7 @@ fn a_journal_that_was_played_back_or_came_to_nothing_is_a_rollback() {
 }
 
 #[test]
-fn without_a_journal_file_the_databases_sync_is_the_commit() {
+fn a_commit_without_a_journal_file_is_the_databases_sync() {
     let deeds = [
         (DB, lock(PENDING)),
         (DB, write(0, 4096, b"SQLite format 3\0")),
@@ -230,7 +230,7 @@ fn a_wal_commits_with_the_frame_that_has_the_databases_size() {
 }
 
 #[test]
-fn of_other_files_a_sync_is_a_transaction_since_the_last() {
+fn a_sync_of_another_file_is_a_transaction_since_its_last() {
     let saved = Deed::Write { offset_bytes: 0, length_bytes: 9, head: vec![], is_synced: true };
     let deeds =
         [(OTHER, write(0, 5, &[])), (OTHER, sync()), (OTHER, saved), (OTHER, write(0, 7, &[]))];

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_stays_and_there_are_never_too_many() {
+    fn a_recent_map_keeps_what_is_asked_for_and_stays_small() {
         let mut map = RecentMap::<u32, u32, 10>::default();
         let mut forgotten = 0;
         for number in 0..1000 {

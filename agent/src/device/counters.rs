@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_follows_the_settings_of_the_queue() {
+    fn counting_follows_the_settings_of_the_queue() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("queue")).unwrap();
         let set = |name: &str, text| std::fs::write(folder.path().join("queue").join(name), text);

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_block_device_is_named() {
+    fn a_path_that_is_no_block_device_is_named() {
         for path in ["/dev/null", "/no/such/node"] {
             let error = Disks::from_devices(&[PathBuf::from(path)]).unwrap_err();
             assert!(error.is::<WrongUse>() && error.to_string().starts_with(path), "{error}");

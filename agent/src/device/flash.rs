@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_is_written_in_the_modules_layout() {
+    fn chosen_slots_are_written_in_the_modules_layout() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("flash_power_cut"), "").unwrap();
         let chosen = vec![ChosenSlot { slot: 5, pieces: [1, 1, 1, 1, 0, 0, 0, 2] }; 200];

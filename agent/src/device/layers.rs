@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_others_and_what_is_made_of_others_says_so() {
+    fn a_device_below_or_above_others_has_a_note() {
         let folder = tempfile::tempdir().unwrap();
         let files = [("mq/0/nr_tags", ""), ("sda1/partition", "1"), ("sda1/holders/dm-0", "")];
         let note = layer(folder.path(), &files).note().unwrap();

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_filesystem_is_not_clean() {
+    fn a_device_without_a_filesystem_is_not_clean() {
         let folder = tempfile::tempdir().unwrap();
         let device = folder.path().join("device");
         std::fs::write(&device, vec![0; 1 << 20]).unwrap();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_last_is_kept() {
+    fn the_end_of_a_long_output_is_kept() {
         let long = format!("{}\u{e9}{}\n", "x".repeat(500), "y".repeat(399));
         assert_eq!(end_of(&long), format!("\u{e9}{}", "y".repeat(399)));
         assert_eq!(end_of(" short\n"), "short");

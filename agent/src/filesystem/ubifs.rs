@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_a_torn_page_while_it_is_recovered_is_no_error() {
+    fn a_message_of_a_torn_page_in_recovery_is_no_error() {
         for (text, expected) in [
             ("ubi0 error: ubi_io_read [ubi]: error -74 (ECC error) while reading 2048 bytes", true),
             ("UBIFS error (ubi0:0 pid 1): ubifs_scan [ubifs]: bad node", true),

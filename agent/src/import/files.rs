@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_follows_from_the_first_calls() {
+    fn files_of_before_follow_from_the_first_calls() {
         let mut names = Names::default();
         names.note_absent(b"/no", 0);
         let old = names.note_present(b"/old", 1);
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_is_told_from_what_was_written() {
+    fn old_content_is_told_from_written_content() {
         let mut file = TracedFile::new_or_old();
         file.note_size(0);
         file.note_written_end(4096);

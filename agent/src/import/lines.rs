@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_text_as_it_stands_is_named() {
+    fn files_that_are_no_plain_text_are_refused_by_their_kind() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
         for (bytes, says) in [

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_refused_by_line_and_field() {
+    fn a_malformed_line_is_refused_by_line_and_field() {
         assert_eq!(error("1 0 close 3\nx 1 close 3"), r#"line 2, thread: "x" is no whole number"#);
         let cases = [
             ("-1 0 close 3", "thread: -1 is not 0 to"),

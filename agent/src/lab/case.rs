@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_workload_left_out_makes_the_capture_incomplete() {
+    fn left_out_calls_of_a_workload_make_the_capture_incomplete() {
         let (case, closed) = (small_case(), replayed());
         let mut capture = Capture { lost_events: 2, ..Capture::default() };
         let reasons = incomplete_reasons(&[], &capture, &[], &closed);

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_hold_it_is_named() {
+    fn a_path_that_cannot_hold_the_directory_is_named() {
         for (path, reason) in [("/nowhere/at/all", "No such file"), ("/proc/self/stat", "Not a")] {
             let error = PrivateDirectory::create(Path::new(path)).err().unwrap();
             assert!(error.is::<WrongUse>());

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_mtd_device_is_refused() {
+    fn a_node_that_is_no_mtd_device_is_refused() {
         for node in ["/dev/null", "/dev/mtdx", "/dev/mtd999", "mtd0ro"] {
             let error = described(Path::new(node)).unwrap_err();
             assert!(error.is::<WrongUse>() && error.to_string().contains(node), "{error}");

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_wrong_use() {
+    fn an_unknown_process_or_program_to_follow_is_wrong_use() {
         assert!(TraceEnd::new(Some(-1), None).is_err_and(|error| error.is::<WrongUse>()));
         assert!(TraceEnd::new(Some(i32::MAX), None).is_err_and(|error| error.is::<WrongUse>()));
         let mut until = TraceEnd::new(None, None).unwrap();

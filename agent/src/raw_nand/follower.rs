@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_programmed_before_the_trace_is_known_when_it_is_read() {
+    fn pages_of_before_the_trace_have_an_owner_when_they_are_read() {
         let mut follower = Follower::default();
         follower.remember(headers(7, 0, 40).to_vec());
         follower.remember(vec![program(7, PAGE, &node(2, 5, 2048, [1, 0]))]);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ubis_thread_does_is_its_own() {
+    fn operations_of_ubis_thread_have_causes_of_ubi() {
         let mut follower = Follower::default();
         let by_thread = |operation| Operation { comm: "ubi_bgt0d".into(), ..operation };
         let [counter, of_volume] = headers(7, 0, 40);

@@ -135,7 +135,7 @@ mod tests {
         assert!(Job::parse(b"{").is_err());
     }
     #[test]
-    fn what_comes_afterwards_is_nothing_or_a_part_of_power_cuts() {
+    fn the_record_of_afterwards_is_empty_or_a_part_of_power_cuts() {
         let parse = |record: Value| {
             Afterwards::parse(record.to_string().as_bytes()).map_err(|error| error.to_string())
         };

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arguments_point_to_is_read() {
+    fn the_memory_that_arguments_point_to_is_read() {
         let lock = libc::flock {
             l_type: libc::F_WRLCK as i16,
             l_whence: 0,

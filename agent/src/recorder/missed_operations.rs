@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_makes_it_incomplete_and_what_is_odd_does_not() {
+    fn missed_operations_make_a_recording_incomplete_and_odd_ones_do_not() {
         let odd = MissedOperations {
             shared_writable_maps: 2,
             unfinished_calls: 1,

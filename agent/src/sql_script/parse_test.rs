@@ -102,7 +102,7 @@ fn text_that_no_line_holds_is_read_from_its_bytes() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn a_fault_of_a_script_is_told_with_its_place() {
     for (text, place, words) in [
         ("SELECT 1;\n  SELECT :oops;", "line 2, column 10", "\"oops\" is neither a value of"),
         ("SELECT :int(3,1);", "line 1, column 13", "3 to 1 is no range"),

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_state_answers_is_of_this_machine_only_where_that_is_shown() {
+    fn an_error_of_a_state_is_the_machines_where_a_lack_is_shown() {
         let (always, never): (&[_], &[_]) = (&Lack::ALL, &[]);
         for (code, of_machine_with) in [
             (ffi::SQLITE_NOMEM, None),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_corruption_is_not_called_so() {
+    fn errors_other_than_corruption_are_not_called_so() {
         for (code, name) in [
             (ffi::SQLITE_CORRUPT_INDEX, "corruption"),
             (ffi::SQLITE_NOTADB, "corruption"),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_may_not_have_it_lacks() {
+    fn a_resource_below_its_limit_is_no_lack() {
         assert!(is_there_without(Resource::Nofile, Lack::Descriptor));
         assert!(is_there_without(Resource::As, Lack::Mapping));
         assert!(!is_there_without(Resource::Core, Lack::Descriptor));

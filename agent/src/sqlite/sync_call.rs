@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_truncated_journal_alone_the_sync_may_be_left_out() {
+    fn the_sync_of_a_truncated_journal_alone_may_be_left_out() {
         let only = DroppedSync::TruncatedJournal as u8;
         assert!(is_left_out(only, DroppedSync::Journal, true));
         assert!(!is_left_out(only, DroppedSync::Journal, false));

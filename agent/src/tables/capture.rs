@@ -211,7 +211,7 @@ mod tests {
     use crate::device::counters::Reading;
 
     #[test]
-    fn what_is_declared_is_what_is_written() {
+    fn the_manifest_declares_the_written_tables() {
         let directory = tempfile::tempdir().unwrap();
         let tables = Tables { transactions: Some(&[]), counters: Some(&[]), ..Tables::default() };
         assert_eq!(tables.names(), ["transactions", "counters"]);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_traced_is_not_declared_and_counts_nothing() {
+    fn an_untraced_capture_declares_no_requests_and_counts_none() {
         let rows = manifest().rows(&["transactions"], None, &[]);
         assert_eq!(value(&rows, "tables"), Some("[\"transactions\",\"manifest\"]"));
         assert_eq!(value(&rows, "lost_events"), None);

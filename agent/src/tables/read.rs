@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_told_with_its_file() {
+    fn an_unreadable_table_is_told_with_its_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("calls.parquet");
         fs::write(&path, b"PAR1 or not").unwrap();

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_within_a_sync_is_asked_for_by_it() {
+    fn a_request_within_a_sync_is_asked_for_by_it() {
         let mut known = KnownFile::new(0, "/a", tempfile::tempfile().unwrap()).unwrap();
         known.syncs.push(KnownSync { tid: 5, begin_ns: 100, end_ns: 200 });
         let mut other = KnownFile::new(1, "/b", tempfile::tempfile().unwrap()).unwrap();

@@ -281,7 +281,7 @@ mod tests {
     const REST: i64 = 2048 - 160 - NODE;
 
     #[test]
-    fn what_is_right_is_right_and_a_node_may_be_in_two_parts() {
+    fn a_right_map_has_no_fault_and_a_node_may_be_in_two_parts() {
         let right = [
             ("fs-metadata", 160, None, None),
             ("data", 600, Some(0), Some(4096)),

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn a_step_that_is_left_out_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let mut recorded = SectorVersions::default();
         let left_out = swapped(folder.path(), &mut recorded).unwrap();

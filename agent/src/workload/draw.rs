@@ -125,7 +125,7 @@ mod tests {
         }
 
         #[test]
-        fn without_repeats_each_number_comes_once_a_round(limit in 1..50_u32, seed: u64) {
+        fn a_shuffle_without_repeats_draws_each_number_once_a_round(limit in 1..50_u32, seed: u64) {
             let (mut random, mut shuffle) = (generator(seed, 0), Shuffle::new(limit, 0));
             for _ in 0..3 {
                 let round: BTreeSet<u64> = (0..limit).map(|_| shuffle.draw(&mut random)).collect();

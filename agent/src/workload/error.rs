@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_back_is_named_by_the_reason() {
+    fn a_file_that_cannot_be_read_back_is_named_by_the_reason() {
         let of = |code| error(std::io::Error::from_raw_os_error(code)).kind_words();
         assert_eq!(of(libc::ENOSPC), "full filesystem");
         assert_eq!(of(libc::EROFS), "read-only filesystem");

@@ -351,7 +351,7 @@ mod names_left_tests {
     }
 
     #[test]
-    fn what_was_made_is_there_once_that_returned() {
+    fn a_created_file_is_there_once_its_call_returned() {
         let found = |indexes: &[u64], counts| {
             let names: Vec<String> = indexes.iter().map(|&index| name(index)).collect();
             judge(MetadataOperation::Create, &names, counts)
@@ -364,7 +364,7 @@ mod names_left_tests {
     }
 
     #[test]
-    fn what_was_unlinked_is_gone_once_that_returned() {
+    fn an_unlinked_file_is_gone_once_its_call_returned() {
         let found = |names: Vec<String>, counts| judge(MetadataOperation::Unlink, &names, counts);
         assert_eq!(found(old([2, 3]), (2, 3)), Some((0, 0)));
         assert_eq!(found(old([3]), (2, 3)), Some((0, 0)));
@@ -434,7 +434,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_a_time_may_outlast_is_refused() {
+    fn a_duration_for_unlink_or_rename_is_refused() {
         let (transactions, duration_ms) = (0, 60_000);
         for metadata_operation in [MetadataOperation::Unlink, MetadataOperation::Rename] {
             let settings = FileMetadataSettings {

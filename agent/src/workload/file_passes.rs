@@ -386,7 +386,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_would_write_nothing_is_refused() {
+    fn a_record_larger_than_the_file_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let large = FilePassesSettings { record_bytes: 1 << 20, ..passes_settings() };
         assert!(refusal(large.prepare(directory.path(), 1)).contains("raise file_bytes"));

@@ -190,7 +190,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn reading_with_access_append_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let files = FileSettings { access: Access::Append, ..file_settings() };
         let append = FileReadSettings { files, ..read_settings() };

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_is_what_the_record_asks_for() {
+    fn the_space_needed_follows_from_the_record() {
         let space = |record: &Value, changed: &[(&str, u64)]| {
             let mut fields = record.as_object().unwrap().clone();
             fields.extend(changed.iter().map(|(name, value)| ((*name).to_owned(), json!(value))));

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_transaction_left_as_it_was_tells_nothing() {
+    fn a_transaction_that_changed_nothing_is_not_missed() {
         let states = |digests| DatabaseStates { digests, ..DatabaseStates::default() };
         let (one, other) = (states(vec![0, 1, 1, 1, 4]), states(vec![0, 0, 2, 2, 2]));
         let measured = |found: (u64, u64), returned| {

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_database_that_nobody_shares_nothing_is_told() {
+    fn a_database_that_nobody_shares_has_no_findings_of_its_wal() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::new("main".into(), folder.path().join("a.db"));
         let (alone, _) = open(vec![database], Autocheckpoint::Sqlite);

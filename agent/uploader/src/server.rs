@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_means() {
+    fn the_status_and_body_of_an_answer_decide_its_meaning() {
         let is = |status, body: &str| match meaning("", status, body, None) {
             Answer::Stored => 's',
             Answer::Garbled(_) => 'g',

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_is_in_the_file() {
+    fn changes_of_the_status_are_in_its_file() {
         let spool = tempfile::tempdir().unwrap();
         let mut told = Status::new(spool.path(), "https://fleet.example");
         let file = || fs::read_to_string(spool.path().join("uploader.json")).unwrap();

@@ -331,7 +331,7 @@ def test_the_lines_of_a_figure_dearest_first(figure: str, lines: tuple[BillLine,
     assert tuple(found.line for found in grown_lines(figure, LINES, None)) == lines
 
 
-def test_only_what_grew_is_told() -> None:
+def test_lines_that_did_not_grow_are_not_told() -> None:
     more = replace(JOURNAL, bytes=12288)
     [found] = grown_lines("bytes_per_commit", (more, DATA, LATER), LINES)
     assert (found.line, found.before) == (more, JOURNAL)

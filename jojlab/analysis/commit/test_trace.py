@@ -38,7 +38,7 @@ def test_the_typical_commit_is_nearest_to_the_medians(tmp_path: Path) -> None:
     assert [r.length_bytes for r in trace.runs] == [8192]
 
 
-def test_where_commits_send_nothing_the_checkpoint_is_typical(tmp_path: Path) -> None:
+def test_a_checkpoint_is_traced_if_commits_send_nothing(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
     for length_bytes in (4096, 8192, 65536):
         builder.transaction(lambda: None)
@@ -50,7 +50,7 @@ def test_where_commits_send_nothing_the_checkpoint_is_typical(tmp_path: Path) ->
     assert [r.length_bytes for r in trace.runs] == [8192]
 
 
-def test_where_nothing_is_sent_at_all_it_is_a_commit(tmp_path: Path) -> None:
+def test_a_commit_is_traced_if_nothing_is_sent_at_all(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
     builder.transaction(lambda: None)
     builder.transaction(lambda: None, kind="checkpoint")

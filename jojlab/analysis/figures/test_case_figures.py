@@ -261,7 +261,7 @@ def test_a_checkpoint_counts_with_its_own_thread(tmp_path: Path) -> None:
     assert [median[f"latency_ns_{p}"] for p in ("p50", "max")] == [20, 110]
 
 
-def test_what_reads_or_is_rolled_back_is_no_commit_and_timed_apart(tmp_path: Path) -> None:
+def test_reads_and_rollbacks_are_no_commits_and_timed_apart(tmp_path: Path) -> None:
     run = run_of_transactions(
         tmp_path,
         [
@@ -286,7 +286,7 @@ def test_what_reads_or_is_rolled_back_is_no_commit_and_timed_apart(tmp_path: Pat
     )
 
 
-def test_only_what_no_commit_overlaps_is_taken_from_the_time_of_commits(tmp_path: Path) -> None:
+def test_throughput_subtracts_only_times_that_no_commit_overlaps(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
     for thread, kind, begin_ns, return_ns in (
         (0, "write", 0, 100),

@@ -16,7 +16,7 @@ def test_the_first_write_into_the_journal_of_each_commit(tmp_path: Path) -> None
         assert median["first_journal_write_bytes"] == first
 
 
-def test_without_a_journal_there_is_none(tmp_path: Path) -> None:
+def test_the_first_journal_write_is_zero_without_a_journal(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "off"}, 1)
     builder.transaction(lambda: builder.request([("data", "", None, 4096)]))
     median = case_figures(Dataset.from_runs(run_of(tmp_path, builder)))["a"].median

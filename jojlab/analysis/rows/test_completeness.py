@@ -43,7 +43,7 @@ def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:
     assert missing.reasons == missing.in_words == (reason,)
 
 
-def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(
+def test_notes_of_a_capture_do_not_make_it_incomplete(
     tmp_path: Path,
 ) -> None:
     case = {"journal_mode": "wal"}

@@ -15,7 +15,7 @@ def without(folder: Path, *absent: str) -> RunFolder:
     return run_of(folder, builder)
 
 
-def test_what_was_not_traced_has_times_and_no_bill(tmp_path: Path) -> None:
+def test_a_capture_without_requests_has_times_and_no_bill(tmp_path: Path) -> None:
     [case] = summarise(without(tmp_path, "requests", "page_runs", "files")).cases
     assert case.figures.median["transactions"] == 3
     assert case.bill is None
@@ -23,7 +23,7 @@ def test_what_was_not_traced_has_times_and_no_bill(tmp_path: Path) -> None:
     assert [note.split(":")[0] for note in case.missing.notes] == ["no table of requests"]
 
 
-def test_what_has_no_transactions_has_traffic_and_no_figure(tmp_path: Path) -> None:
+def test_a_capture_without_transactions_has_traffic_and_no_figure(tmp_path: Path) -> None:
     [case] = summarise(without(tmp_path, "transactions"), with_traffic=True).cases
     assert not case.figures.seeds
     assert case.bill is None

@@ -73,7 +73,7 @@ def test_a_key_of_the_device_is_a_means_and_the_workload_none() -> None:
     assert not same_work({"value_bytes"})
 
 
-def test_what_risks_no_more_comes_before_what_does(tmp_path: Path) -> None:
+def test_cheaper_cases_of_no_more_risk_come_first(tmp_path: Path) -> None:
     """The fastest of three cases is at risk: it stands last, and is said to risk more."""
     made = make_run(tmp_path / "run", seeds=[1], transactions=5)
     [truncate, wal, off] = made.cases

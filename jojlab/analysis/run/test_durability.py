@@ -113,7 +113,7 @@ def test_harm_that_the_settings_rule_out_is_a_contradiction(
     assert found.contradicts(hazards(settings)) is expected
 
 
-def test_what_was_not_tested_is_told_beside_what_was(tmp_path: Path) -> None:
+def test_json_says_which_cases_were_tested_and_which_not(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     cut(run, WAL, states(harmless=40))
     said = {case["case_id"]: case["durability"] for case in summary_json(summarise(run))["cases"]}

@@ -49,7 +49,7 @@ def entry_of(cache: Cache) -> Path:
 
 
 @pytest.mark.parametrize("depth", Depth)
-def test_what_is_kept_is_what_was_computed(
+def test_cached_findings_equal_the_computed_ones(
     run: RunFolder, computed_depths: list[Depth], tmp_path: Path, depth: Depth
 ) -> None:
     cache = Cache(tmp_path / "cache")

@@ -28,7 +28,7 @@ def test_the_commits_of_all_seeds_are_counted_together() -> None:
     assert lost.lost_calls
 
 
-def test_what_an_older_capture_does_not_tell_is_not_known() -> None:
+def test_an_older_captures_commits_are_not_known() -> None:
     assert (
         observation_of("a", Manifests(programs={"a": {1: {"databases": 1}}}), WHOLE).modes is None
     )

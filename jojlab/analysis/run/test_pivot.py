@@ -73,7 +73,9 @@ def test_a_figure_that_a_case_lacks_is_no_zero() -> None:
         ([""], "throughput_tps", "no field of a case"),
     ],
 )
-def test_what_is_no_field_or_figure_is_told(by: list[str], figure: str, words: str) -> None:
+def test_a_pivot_of_an_unknown_field_or_figure_is_refused(
+    by: list[str], figure: str, words: str
+) -> None:
     with pytest.raises(UseError) as caught:
         pivot(summary("filesystem"), by, figure)
     assert words in str(caught.value)

@@ -112,7 +112,7 @@ def test_a_batch_that_was_committed_may_be_lost() -> None:
     assert not risked(synchronous="off")
 
 
-def test_what_an_author_says_joins_what_the_settings_say() -> None:
+def test_a_stated_risk_joins_those_of_the_settings() -> None:
     case = complete({"journal_mode": "wal", "synchronous": "normal"})
     found = hazards(case, "it may burn")
     assert [(each.kind, each.value) for each in found] == [
@@ -151,7 +151,7 @@ def test_passes_over_a_file_lose_writes_alone() -> None:
     assert on_f2fs == (Hazard(Harm.WRITES, f2fs.ROLL_FORWARD),)
 
 
-def test_what_no_rule_is_made_for_is_not_known() -> None:
+def test_risks_of_unknown_workloads_and_filesystems_are_not_known() -> None:
     assert unknowns({}) == (Unknown(Doubt.NO_SETTINGS),)
     case = complete({"workload": "file-write"})
     assert unknowns({**case, "workload": "file-append"}) == (Unknown(Doubt.NO_RULE, "file-append"),)
@@ -186,7 +186,7 @@ GUARDED = ModeCounts(commits=9)
          {Doubt.LOST_CALLS}),
     ],
 )  # fmt: skip
-def test_what_was_seen_of_a_program_decides(
+def test_observed_commits_decide_a_programs_risks(
     workload: str, observation: Observation, kinds: set[Harm], doubts: set[Doubt]
 ) -> None:
     case = complete({"workload": workload})

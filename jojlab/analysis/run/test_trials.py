@@ -57,7 +57,7 @@ def test_a_sync_protects_from_harm_that_is_seen_without_it_alone() -> None:
     ],
     ids=["no-harm", "harm-in-both", "a-block-that-every-setting-risks"],
 )
-def test_what_is_no_proof_is_not_called_one(
+def test_harm_that_any_setting_has_proves_no_need_of_a_sync(
     with_all: list[dict[str, Any]], without: list[dict[str, Any]], verdict: SyncVerdict
 ) -> None:
     found = need(cuts(*with_all), cuts(*without))
@@ -75,7 +75,7 @@ def test_a_run_that_makes_no_such_call_says_nothing() -> None:
     assert (fewer.verdict, fewer.calls) == (SyncVerdict.PROTECTS, 5)
 
 
-def test_what_cannot_be_left_out_is_of_the_run_as_it_is() -> None:
+def test_a_sync_that_cannot_be_left_out_is_counted_in_the_run_as_it_is() -> None:
     fixed = {"call": "RWF_DSYNC", "file": "log", "calls": 5, "is_fixed": True}
     usual = {"call": "fsync", "file": "log", "calls": 2}
     [found] = fixed_syncs([cuts(state(1), sync_sites=[usual, fixed])])

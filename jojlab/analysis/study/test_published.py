@@ -60,7 +60,7 @@ def test_a_change_compares_cases_that_are_equal_otherwise() -> None:
     assert times.points[1].error == 0
 
 
-def test_what_against_names_may_be_several_axes() -> None:
+def test_a_statement_may_be_against_several_axes() -> None:
     found = make_statement(
         value=275,
         unit="%",
@@ -103,7 +103,7 @@ def test_a_bound_of_changes_compares_them() -> None:
     assert (found.verdict, found.bound_counts) == ("reproduced", (2, 2))
 
 
-def test_what_was_not_measured_is_not_guessed() -> None:
+def test_an_unmeasured_statement_has_no_verdict() -> None:
     gone = {"filesystem": ["xfs", "f2fs"]}
     assert make_statement(value=3, case=gone).verdict == "not measured"
     assert make_statement(value=3, case=gone).points[0].label == "filesystem = xfs or f2fs"

@@ -91,7 +91,7 @@ def test_one_block_far_away_takes_no_room_from_the_rest(tmp_path: Path) -> None:
     assert picture.zones == ((0, 800), (20_000, 20_008), (1_000_000, 1_001_600))
 
 
-def test_at_most_five_zones(tmp_path: Path) -> None:
+def test_a_picture_has_at_most_five_zones(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
     for place in range(12):
         builder.request([("data", "", None, 4 * KIB)], sector=8 * place + (1 << 3 * place))

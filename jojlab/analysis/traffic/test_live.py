@@ -99,7 +99,7 @@ def test_data_of_others_that_a_commit_wrote_is_not_of_its_database(tmp_path: Pat
     assert found == {"joj-agent": 296, "app": 5, "logger": 308, "": 4}
 
 
-def test_what_a_kernel_thread_wrote_of_several_others_is_theirs(tmp_path: Path) -> None:
+def test_bytes_that_a_kernel_thread_wrote_for_others_are_theirs(tmp_path: Path) -> None:
     builder = live_capture()
     log = builder.tables["writers"][-1]
     builder.tables["writers"].append(log | {"pid": 10, "process": "rotate"})
@@ -217,7 +217,7 @@ def test_a_count_that_is_less_than_its_parts_is_not_of_all(tmp_path: Path) -> No
     assert "Others wrote 8 KiB to it; the writer of 4 KiB is not known." in lines
 
 
-def test_what_a_device_did_not_get_by_the_end_is_not_made_a_pace(tmp_path: Path) -> None:
+def test_a_device_that_got_less_than_was_written_has_no_yearly_pace(tmp_path: Path) -> None:
     builder = live_capture()
     builder.tables["writers"][0]["write_bytes"] = 900 * KIB
     lines = answer_lines(summarise(run_of(tmp_path, builder)))
@@ -225,7 +225,7 @@ def test_what_a_device_did_not_get_by_the_end_is_not_made_a_pace(tmp_path: Path)
     assert "a year" not in " ".join(lines)
 
 
-def test_what_a_program_wrote_before_the_trace_is_made_no_pace(tmp_path: Path) -> None:
+def test_a_trace_of_a_running_program_has_no_yearly_pace(tmp_path: Path) -> None:
     builder = live_capture()
     builder.case["command"] = ""
     lines = answer_lines(summarise(run_of(tmp_path, builder)))

@@ -73,7 +73,7 @@ def test_terminal_json_and_page_say_the_same(data: Path, tmp_path: Path) -> None
     assert all(f"<p>{escape(line)}</p>" in out.read_text() for line in lines)
 
 
-def test_what_is_missing_and_what_settings_cost_are_never_spared(study: FleetStudy) -> None:
+def test_the_fleet_answer_always_has_losses_and_costs_of_settings(study: FleetStudy) -> None:
     losses = replace(study.losses, missing_segments=2, lost_events=1)
     settings = [SettingCost("truncate", 9e9, None, None), SettingCost("wal", 2e9, None, None)]
     whole = replace(

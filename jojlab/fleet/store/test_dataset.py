@@ -66,7 +66,9 @@ def store(tmp_path: Path) -> Store:
     return open_store(str(tmp_path / "data"), create=True)
 
 
-def test_what_is_acknowledged_is_synced(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_acknowledged_segment_is_synced_with_its_folders(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every file, and all folders above it; also what one that was killed had put."""
     synced: set[Path] = set()
     fsync = os.fsync
@@ -104,7 +106,7 @@ def test_a_compaction_changes_no_row(store: Store) -> None:
     assert not is_known(store, Unit(DAY, "b", names[1]))
 
 
-def test_what_comes_later_is_compacted_with_the_rest(store: Store) -> None:
+def test_later_segments_are_compacted_with_the_rest(store: Store) -> None:
     stored(store, 1)
     stored(store, 2)
     compact_all(store)
@@ -116,7 +118,7 @@ def test_what_comes_later_is_compacted_with_the_rest(store: Store) -> None:
     assert compact_all(store, grace_s=-1e12) == (0, 0, 20)
 
 
-def test_what_was_held_long_is_deleted_though_its_holder_is_held(store: Store) -> None:
+def test_units_held_for_long_are_deleted_though_their_holder_is_held(store: Store) -> None:
     stored(store, 1)
     stored(store, 2)
     compact_all(store)

@@ -160,7 +160,7 @@ def tar_of(files: dict[str, bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("tenth", range(10))
-def test_what_is_accepted_of_mutated_tables_the_reports_engine_reads(
+def test_mutated_segments_that_are_accepted_can_be_read(
     tables: dict[str, pa.Table], tmp_path: Path, tenth: int
 ) -> None:
     good = pack(tables)[1]
@@ -170,7 +170,9 @@ def test_what_is_accepted_of_mutated_tables_the_reports_engine_reads(
 
 @pytest.mark.full
 @pytest.mark.parametrize("part", range(8))
-def test_none_of_3200_is_accepted_that_cannot_be_read(tmp_path: Path, part: int) -> None:
+def test_mutated_segments_by_thousands_that_are_accepted_can_be_read(
+    tmp_path: Path, part: int
+) -> None:
     drawn = np.random.default_rng(part)
     good = pack(next(day_tables("b" * 32, date(2026, 1, 1), 0, 8, 96, drawn)))[1]
     first = 1000 + 400 * part

@@ -153,7 +153,7 @@ def changed(folder: Path, change: Change, number: int = 1, table: str = "segment
         ({"sequence": 0}, "1 segment has another's number"),
     ],
 )
-def test_what_is_missing_is_said(tmp_path: Path, change: dict[str, Any], line: str) -> None:
+def test_losses_of_a_fleet_are_told(tmp_path: Path, change: dict[str, Any], line: str) -> None:
     for _ in write_fleet(SimulatedFleet(devices=1, days=1, segments_a_day=3), tmp_path):
         pass
     places = {row["sequence"]: place for place, row in enumerate(rows_of(tmp_path, "segments"))}
@@ -286,7 +286,9 @@ def test_names_cannot_become_html(fleet_folder: Path) -> None:
     ("device", "day", "said"),
     [("made-0003", "", "no such device"), ("made-0001", "2025-01-01", "nothing was observed")],
 )
-def test_what_is_not_there_is_said(fleet_folder: Path, device: str, day: str, said: str) -> None:
+def test_an_unknown_device_or_day_is_refused(
+    fleet_folder: Path, device: str, day: str, said: str
+) -> None:
     with pytest.raises(UseError, match=said):
         device_day(engine(fleet_folder), device, day)
 
@@ -416,7 +418,7 @@ def test_a_file_that_cannot_be_read_is_left_out_and_named(
     ]
 
 
-def test_only_the_device_of_a_bad_file_is_without_it(tmp_path: Path) -> None:
+def test_a_bad_file_harms_its_own_device_alone(tmp_path: Path) -> None:
     cut(fleet_of_two(tmp_path)["segments"])
     assert "Incomplete" not in run_joj("fleet", "device", "made-0001", "--data", tmp_path, code=0)
     shown = run_joj("fleet", "device", "made-0002", "--data", tmp_path, code=4)

@@ -41,7 +41,7 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def test_what_a_program_names_comes_with_it(tree: Path) -> None:
+def test_libraries_that_a_program_names_come_with_it(tree: Path) -> None:
     files: dict[str, bytes] = {}
     packages = UnpackedPackages(tree, TRIPLET)
     packages.add_needs(packages.program("mkfs.some", "some"), files)

@@ -53,7 +53,7 @@ def test_xz_gzip_and_zstd_are_unpacked(pack: Callable[[bytes], bytes], setup_sec
         (image(lzma.compress(ELF)[:20] + bytes(200)), "damaged"),
     ],
 )
-def test_what_cannot_be_unpacked_is_told(damaged: bytes, words: str) -> None:
+def test_a_kernel_that_cannot_be_unpacked_is_refused(damaged: bytes, words: str) -> None:
     with pytest.raises(MachineError, match=words):
         unpack_elf(damaged)
 
@@ -92,6 +92,6 @@ def test_an_image_is_found_however_it_is_packed(packed: bytes) -> None:
         (zboot(b"gzip", b"")[:40], "cut off"),
     ],
 )
-def test_what_is_no_image_is_refused(packed: bytes, words: str) -> None:
+def test_a_file_that_is_no_image_of_arm64_is_refused(packed: bytes, words: str) -> None:
     with pytest.raises(MachineError, match=words):
         unpack_image(packed)

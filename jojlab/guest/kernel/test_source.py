@@ -34,7 +34,9 @@ def test_parts_are_unpacked_under_their_paths(tmp_path: Path) -> None:
     assert found[1].read_text() == "l/fs/b/deep/y.c"
 
 
-def test_what_is_missing_is_named_and_nothing_leaves_the_folder(tmp_path: Path) -> None:
+def test_missing_folders_of_a_kernel_source_are_named_and_none_leaves_its_own(
+    tmp_path: Path,
+) -> None:
     names = ["l/drivers/a/../../../outside.c", "l/drivers/a/x.c"]
     with pytest.raises(MachineError, match="no fs/b"):
         unpack_parts(archive(tmp_path, names), ["drivers/a", "fs/b"], tmp_path / "out")

@@ -21,7 +21,7 @@ FAILED = "2 statements failed: UNIQUE constraint failed: notes.id (first: transa
         (["x" * 99, LOST], "Incomplete: 2 reasons, too long for this line."),
     ],
 )
-def test_what_is_missing_is_named_or_counted(missing: list[str], line: str) -> None:
+def test_the_incomplete_line_names_or_counts_its_reasons(missing: list[str], line: str) -> None:
     assert incomplete_line(missing) == line
     assert len(line) <= MOST_COLUMNS
 

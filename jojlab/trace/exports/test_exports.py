@@ -256,7 +256,7 @@ def test_fio_reads_its_log(tmp_path: Path) -> None:
     assert written_kib == TRANSACTIONS * 68 + 4
 
 
-def test_without_a_tracer_there_is_nothing_to_write(tmp_path: Path) -> None:
+def test_export_of_a_capture_without_requests_is_refused(tmp_path: Path) -> None:
     capture = truncated(tmp_path)
     bare = replace(capture, manifest={**capture.manifest, "tables": ["manifest"]})
     with pytest.raises(UseError, match="no table of requests") as caught:
@@ -265,7 +265,7 @@ def test_without_a_tracer_there_is_nothing_to_write(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*x"))
 
 
-def test_what_is_meant_must_be_clear(tmp_path: Path) -> None:
+def test_an_ambiguous_case_or_unusable_place_of_an_export_is_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[3, 4], transactions=2)
     wal = "filesystem=ext4,journal_mode=wal"
     with pytest.raises(UseError, match="which case"):

@@ -272,7 +272,7 @@ def test_a_zone_append_is_complete_where_the_device_put_it() -> None:
     assert not lacking(joiner)
 
 
-def test_what_has_no_partner_is_counted() -> None:
+def test_events_without_a_partner_are_counted() -> None:
     requests, joiner = joined(
         [
             event(1, "C", 0, 8),
@@ -341,7 +341,7 @@ def test_whatever_comes_every_issue_is_a_request(events: list[Event]) -> None:
 
 
 @pytest.mark.parametrize("name", LACKS)
-def test_what_is_missing_is_counted_in_its_number(name: str) -> None:
+def test_a_lack_is_told_in_singular_or_plural(name: str) -> None:
     one, two = lack_sentence(name, 1), lack_sentence(name, 2)
     noun = LACKS[name][0]
     assert one.startswith(f"1 {noun} ")

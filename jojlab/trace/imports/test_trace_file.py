@@ -91,7 +91,7 @@ def test_blkparse_text_becomes_requests(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_imported_stands_in_the_manifest(tmp_path: Path) -> None:
+def test_the_manifest_names_the_imported_file(tmp_path: Path) -> None:
     run, counted = import_trace(written(tmp_path / "sda.txt", BLKPARSE), tmp_path / "run")
     [(entry, seed, capture)] = list(run.captures())
     assert (entry.case_id, entry.case["source"], seed) == ("trace", "sda.txt", 0)
@@ -348,7 +348,7 @@ COMMANDS = """\
         (ONE_WRITE + COMMANDS, ["write"], []),
     ],
 )
-def test_what_is_no_event_ends_nothing(
+def test_lines_without_an_event_end_no_request(
     tmp_path: Path, text: str, operations: list[str], reasons: list[str]
 ) -> None:
     rows, counted = imported(tmp_path, text)

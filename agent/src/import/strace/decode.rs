@@ -522,7 +522,7 @@ mod arguments_tests {
     }
 
     #[test]
-    fn what_is_no_call_is_told_by_its_column() {
+    fn a_malformed_call_is_told_by_its_column() {
         let fault = |text: &str| parts(text.as_bytes()).unwrap_err();
         assert_eq!(fault("hello world").at, 5);
         assert_eq!(fault(r#"open("x"#).at, 5);

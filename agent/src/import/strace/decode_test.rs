@@ -64,7 +64,7 @@ fn threads_and_programs_are_decoded() {
 }
 
 #[test]
-fn what_a_trace_tells_of_files_is_kept() {
+fn facts_of_files_in_a_trace_are_kept() {
     let found =
         decoded(r#"newfstatat(3, "", {st_mode=S_IFREG|0644, st_size=5, ...}, AT_EMPTY_PATH) = 0"#);
     let stat = FileStat { mode: Some(0o100_644), size_bytes: Some(5), links: None };
@@ -79,7 +79,7 @@ fn what_a_trace_tells_of_files_is_kept() {
 }
 
 #[test]
-fn what_is_left_out_is_counted_and_what_is_no_call_refused() {
+fn left_out_parts_are_counted_and_malformed_calls_refused() {
     assert_eq!(decoded(r#"setxattr("a", "user.long"..., "x", 1, 0) = 0"#).unread, 1);
     assert_eq!(decoded(r#"open("a", O_NEW) = 3"#).unread, 1);
     assert!(

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_a_tar_behind_a_true_header() {
+    fn a_handout_is_a_tar_behind_a_true_header() {
         let folder = Folder::new("handout");
         fs::write(folder.0.join("b.json"), b"{}").unwrap();
         fs::write(folder.0.join("a.parquet"), vec![7; 1000]).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_what_was_given_at_any_place() {
+    fn bytes_are_stored_unchanged_at_any_alignment() {
         let bytes: Vec<u8> = (1..=40).collect();
         for (begin, length) in (0..16).flat_map(|begin| (0..24).map(move |it| (begin, it))) {
             let mut memory = [0; 64];

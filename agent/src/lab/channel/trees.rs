@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_or_is_no_file_is_refused() {
+    fn members_that_lead_out_of_a_tree_or_are_no_files_are_refused() {
         for (member, words) in [
             (("../x", Is::Regular, "x"), "no path beneath"),
             (("/x", Is::Regular, "x"), "no path beneath"),

@@ -178,7 +178,7 @@ mod tests {
     proptest! {
         /// Harm that takes certain pieces, some of them torn, is shrunk to them and nothing else.
         #[test]
-        fn what_is_needed_is_found_whatever_is_lost_beside_it(
+        fn shrinking_finds_the_needed_damages(
             all in damaged(), chosen in prop::collection::vec(any::<prop::sample::Index>(), 0..5)
         ) {
             let needed: BTreeSet<PieceDamage> = if all.is_empty() { BTreeSet::new() } else {
@@ -212,7 +212,7 @@ mod tests {
 
         /// Whatever the predicate, the shrunk damage does the harm, and is less than there was.
         #[test]
-        fn what_is_given_does_the_harm(
+        fn a_shrunk_cut_still_does_the_harm(
             all in damaged(), seed in any::<u64>(), most in 0_usize..40
         ) {
             let does_harm = |damages: &[PieceDamage]| {

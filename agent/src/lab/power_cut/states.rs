@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_judged_before_and_after_a_promise_that_is_no_return() {
+    fn a_state_is_judged_before_and_after_a_promise_that_is_no_return() {
         // Written, flushed and promised by an inner sync, then again, and then it returns.
         let requests = [(Some(1), 10, 20, 5), (None, 30, 40, 0), (Some(2), 60, 70, 6)];
         let (written, transaction) = (

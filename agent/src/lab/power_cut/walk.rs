@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_durable_stays_and_what_was_not_issued_is_never_there() {
+    fn durable_writes_stay_and_unissued_ones_are_never_there() {
         assert_eq!(slots(9, Choice::ALL), [0, 0]);
         assert_eq!(slots(25, Choice::NONE), [0, 0]);
         assert_eq!(slots(25, Choice::ALL), [1, 0]);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_completed_into_a_volatile_cache_is_torn_until_it_is_flushed() {
+    fn a_completed_write_in_a_volatile_cache_is_torn_until_a_flush() {
         let set = |of: &[u32]| of.iter().copied().collect::<BTreeSet<u32>>();
         // At 90 all has completed, and the flush at 30 covered the first write alone.
         let found = torn(&run(), 90);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_durable_when_it_completes_is_torn_under_way_alone() {
+    fn a_write_that_is_durable_at_completion_is_torn_under_way_alone() {
         let direct = DurabilityModel { is_volatile: false, ..CACHED };
         let run = WrittenRun::from_records(vec![record_of(direct, &[(Some(1), 10, 20, 5)])]);
         assert_eq!(torn(&run, 15).len(), 1);

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_an_error() {
+    fn bytes_that_are_no_record_are_an_error() {
         assert_eq!(decode_all(&framed(&[5, 77, 9, 0])), Err(UnknownRecord { kind: 5, length: 16 }));
         assert_eq!(decode_all(&framed(&[1])), Err(UnknownRecord { kind: 0, length: 4 }));
         assert!(decode_all(&[200, 0, 0, 0, 1]).is_err());

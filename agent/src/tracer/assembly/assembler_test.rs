@@ -241,7 +241,7 @@ fn a_flush_nobody_asked_for_is_counted() {
 }
 
 #[test]
-fn what_was_not_seen_is_unknown_and_counted() {
+fn lost_bios_and_runs_are_unknown_and_counted() {
     // A lost bio; a bio with a lost run; a run with a lost bio.
     let capture = capture(vec![
         issue(1, 800, 4096, WRITE, 2000),
@@ -321,7 +321,7 @@ fn rows_are_taken_when_they_are_complete_and_in_order() {
 }
 
 #[test]
-fn what_was_queued_before_the_tracing_or_after_it_is_no_part_of_it() {
+fn bios_from_before_or_after_the_trace_are_no_part_of_it() {
     let mut assembler = assembler(1500);
     let mut feed = |record| assembler.feed(record, &Symbols::default());
     feed(issue(1, 800, 4096, WRITE, 1200));
@@ -362,7 +362,7 @@ fn end(device: u32, address: u64, error: u32, time_ns: u64) -> Record {
 }
 
 #[test]
-fn where_a_driver_takes_bios_each_is_a_request() {
+fn each_bio_of_a_driver_that_takes_bios_is_a_request() {
     let capture = capture(vec![
         fsync(5, 12),
         run(0, 0, 4096, 12),

@@ -226,7 +226,7 @@ damaged line",
     }
 
     #[test]
-    fn what_is_on_an_overlay_is_in_its_upper_directory() {
+    fn a_file_of_an_overlay_is_in_its_upper_directory() {
         let mut mounts = mounts();
         for (path, place) in [("/merged/x", "/sub/up,per/x"), ("/bound/x", "/sub/up,per/in/x")] {
             assert_eq!(mounts.place(path), Some((SUB, place.to_owned())));

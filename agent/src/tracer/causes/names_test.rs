@@ -78,7 +78,7 @@ fn an_absolute_path_is_found_by_its_mount() {
 }
 
 #[test]
-fn what_is_on_no_traced_disk_is_left_out_and_not_counted() {
+fn names_on_no_traced_disk_are_left_out_and_not_counted() {
     let mut names = names();
     let elsewhere = ["/tmp/main.db-journal", "/mnt/flashy/x", "/mnt/flash/over/x"];
     for name in elsewhere {
@@ -194,7 +194,7 @@ fn at(inode: u64, path: &str) -> Effect {
 }
 
 #[test]
-fn what_is_below_a_renamed_directory_moves_with_it() {
+fn files_below_a_renamed_directory_move_with_it() {
     let mut names = names();
     names.see_path(&directory(15, "/dirt"));
     let moved = [at(14, "/new/x"), at(13, "/new")];

@@ -329,7 +329,7 @@ mod tests {
 
     /// A commit serves whoever waits; the next one is for who came after.
     #[test]
-    fn who_was_served_does_not_ask_again() {
+    fn a_call_that_was_served_does_not_ask_again() {
         let mut calls = calls();
         calls.begin(call(1, 74, 11, DISK));
         calls.begin(call(2, 74, 12, DISK));
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_msync_writes_tells_its_file() {
+    fn a_write_within_msync_tells_its_file() {
         let mut calls = calls();
         calls.learn(DISK);
         calls.begin(call(1, MSYNC, 0, 0));

@@ -264,7 +264,7 @@ fn swap_and_raw_devices_have_no_file() {
 }
 
 #[test]
-fn what_no_rule_knows_is_unknown() {
+fn a_bio_that_no_rule_knows_is_unknown() {
     assert_eq!(class_words(&write(0), &Run::default()), is("unknown", "", RunOwner::None));
     assert_eq!(class_words(&write(0), &no_pages_of_anybody()), is("unknown", "", RunOwner::None));
     let odd = Bio { flags: 13, ..write(0) };
@@ -272,7 +272,7 @@ fn what_no_rule_knows_is_unknown() {
 }
 
 #[test]
-fn what_a_layer_above_made_of_it_is_unknown_whose_ever_the_pages_are() {
+fn a_bio_that_a_layer_above_made_is_unknown() {
     for end_io in [0xd, 0xe] {
         for run in [file(EXT4, 12, REGULAR), device_page()] {
             assert_eq!(class_words(&write(end_io), &run), is("unknown", "", RunOwner::None));
@@ -281,7 +281,7 @@ fn what_a_layer_above_made_of_it_is_unknown_whose_ever_the_pages_are() {
 }
 
 #[test]
-fn what_a_strange_filesystem_reads_within_a_call_is_unknown() {
+fn a_read_by_a_strange_filesystem_within_a_call_is_unknown() {
     let flags = records::RUN_UNMAPPED;
     let run = Run { flags, ..file(0x7371_7368, 12, REGULAR) };
     let read = |holder: &str| Bio { flags: 0, holder: holder.to_owned(), ..write(6) };

@@ -99,7 +99,7 @@ fn a_file_is_unlinked_with_its_last_name_and_a_directory_with_its_only_one() {
 }
 
 #[test]
-fn what_is_only_heard_of_is_in_no_table_until_its_filesystem_is() {
+fn a_file_is_in_no_table_until_its_filesystem_is_seen() {
     let mut files = Files::default();
     files.see_path(&path(5, 0, 10, "/a"));
     let sync = Sync { filesystem: 7, inode: 6, time_ns: 20, ..Sync::default() };
@@ -124,7 +124,7 @@ fn the_files_heard_of_last_stay_and_the_others_become_rows() {
 }
 
 #[test]
-fn of_many_names_the_first_and_the_last_are_kept_and_the_others_counted() {
+fn the_first_and_last_of_many_names_are_kept_and_the_others_counted() {
     let mut files = Files::default();
     (0..1000).for_each(|time| see(&mut files, &path(5, 0, time, &format!("/{time}"))));
     let row = &files.rows()[0];

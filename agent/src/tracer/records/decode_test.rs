@@ -97,7 +97,7 @@ fn names_come_from_the_file_up() {
 }
 
 #[test]
-fn what_is_too_short_or_unknown_is_an_error() {
+fn a_record_too_short_or_of_an_unknown_kind_is_an_error() {
     let short = DecodeError::Short { kind: 1, actual: BIO_BYTES - 1, expected: BIO_BYTES };
     assert_eq!(decode(&bytes(1, BIO_BYTES, &[])[..BIO_BYTES - 1]), Err(short));
     assert_eq!(decode(&bytes(15, 64, &[])), Err(DecodeError::UnknownKind(15)));
@@ -241,7 +241,7 @@ fn a_key_is_decoded_by_the_offsets_of_event_h() {
 }
 
 #[test]
-fn what_decides_on_a_tree_or_an_area_is_kept() {
+fn counted_runs_keep_the_tree_of_btrfs_and_the_area_of_f2fs() {
     let of = |magic| CountedRuns::decode(&key(&[(32, 3)], &[(88, magic)]), 1, 1).run;
     assert_eq!((of(BTRFS_MAGIC).detail, of(BTRFS_MAGIC).file_offset_bytes), (3, 0));
     assert_eq!((of(F2FS_MAGIC).detail, of(F2FS_MAGIC).file_offset_bytes), (0, 6 << 20));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_completes_while_counters_are_read_is_in_doubt() {
+    fn a_completion_while_counters_are_read_is_in_doubt() {
         let mut completions = Completions::new(0);
         completions.begin((100, 110));
         for time_ns in [90, 105, 111, 200] {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_witness_says_is_complete_is_in_the_sum() {
+    fn completions_of_another_witness_are_in_the_sum() {
         let mut completions = Completions::new(0);
         completions.begin((100, 110));
         completions.count_unseen(DISK, Direction::Write, 4096, 105);

@@ -97,7 +97,7 @@ fn a_write_that_is_lost_is_noticed() {
 }
 
 #[test]
-fn what_would_measure_something_else_is_refused() {
+fn contradictory_sync_modes_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let refusal = |settings: FileWriteSettings| refusal(settings.prepare(directory.path(), 1));
     let direct = FileWriteSettings { sync_mode: SyncMode::ODirect, ..write_settings() };
@@ -265,7 +265,7 @@ fn a_time_ends_each_thread_s_operations() {
 }
 
 #[test]
-fn what_a_time_may_outlast_ends_in_an_error() {
+fn appending_beyond_the_file_within_a_duration_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let (transactions, duration_ms) = (0, 60_000);
     let access = Access::Append;

@@ -448,7 +448,7 @@ mod engine_tests {
     }
 
     #[test]
-    fn what_cannot_be_polled_is_refused_in_the_kernels_words() {
+    fn a_file_that_cannot_be_polled_is_refused_in_the_kernels_words() {
         let path = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
         let mut way = Way::new(Engine::IoUringPolled).unwrap();
         let refusal = way.refuse_unpolled(path.as_file(), &mut [0; 512]).unwrap_err();

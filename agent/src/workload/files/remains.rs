@@ -272,7 +272,7 @@ mod tests {
     use crate::workload::files::stream::{Access, Shape};
 
     #[test]
-    fn what_is_lost_is_counted() {
+    fn lost_records_are_counted() {
         let found = file_findings(Damage { lost: 2, torn: 0 });
         assert_eq!((found.outcome, found.lost), (CutOutcome::Lost, 2));
         assert_eq!(file_findings(Damage { lost: 2, torn: 1 }).outcome, CutOutcome::Torn);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_appended_may_be_missing_or_zero_until_it_returned() {
+    fn an_appended_record_may_be_missing_or_zero_until_it_returned() {
         let stream = stream(Access::Append);
         let whole = records(&stream, &[0, 1, 2]);
         let length = RECORD_BYTES as usize;

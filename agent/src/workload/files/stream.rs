@@ -260,7 +260,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn contradictory_shapes_of_records_are_refused() {
         let refusal = |shape| RecordStream::new(shape, 1, 0).unwrap_err().to_string();
         assert!(refusal(Shape { record_bytes: 70_000, ..shape() }).contains("does not fit"));
         assert!(refusal(Shape { record_bytes: 0, ..shape() }).contains("does not fit"));

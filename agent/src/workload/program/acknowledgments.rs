@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_and_what_is_too_long_is_told() {
+    fn acknowledgments_without_an_end_or_too_long_are_told() {
         assert!(acknowledged(&[(1, "a\nb")]).fault().unwrap().contains("no end"));
         let mut found = acknowledged(&[(1, "a\n")]);
         found.add(2, &vec![b'\n'; MOST_BYTES]);
@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_many_lines_are_there_as_have_ended_by_then(
+        fn acknowledged_lines_are_those_that_had_ended_by_then(
             pieces in prop::collection::vec("[a\n]{0,6}", 0..12), at_ns in 0_i64..14
         ) {
             let mut found = Acknowledgments::default();

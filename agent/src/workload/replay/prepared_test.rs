@@ -120,7 +120,7 @@ fn the_same_script_has_the_same_hash() {
 }
 
 #[test]
-fn what_is_left_out_or_goes_otherwise_is_told() {
+fn calls_that_are_left_out_or_go_otherwise_are_told() {
     let folder = Folder::new(
         b"1 0 open \"/a\" O_RDWR|O_CREAT|O_EXCL 5\n1 1 open \"/a\" O_RDWR|O_CREAT|O_EXCL 6\n\
           1 2 write 6 10\n1 3 ioctl 6 1\n1 4 fsync 77\n1 5 access \"/a\" -1\n2 6 fsync 77\n",

@@ -416,7 +416,7 @@ fn calls_of(drawn: &[DrawnCall]) -> Vec<CallPlan> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn what_nothing_took_is_kept(drawn in drawn_calls()) {
+    fn files_without_a_power_cut_keep_every_promise(drawn in drawn_calls()) {
         let asked = calls_of(&drawn);
         let mut made = CallSequence::new(&asked);
         for number in 0..asked.len() {

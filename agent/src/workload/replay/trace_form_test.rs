@@ -144,7 +144,7 @@ fn input(number_of_input: u64) -> usize {
 }
 
 #[test]
-fn what_is_imported_is_replayed_with_the_same_bytes_and_syncs() {
+fn an_imported_trace_is_replayed_with_the_same_bytes_and_syncs() {
     // Input 698 reads behind what it has appended after a seek.
     assert!((0..40).chain([698]).map(input).sum::<usize>() > 1000);
 }

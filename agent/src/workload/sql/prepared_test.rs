@@ -162,7 +162,7 @@ fn a_recording_is_played_once_with_its_databases_and_pauses() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_line_and_column() {
+fn a_fault_of_scripts_is_told_with_file_line_and_column() {
     for (files, words) in [
         (vec![("schema.sql", "SELECT 1;")], "holds no transaction.sql"),
         (vec![("transaction.sql", "SELECT 1;"), ("x.sql", "")], "x.sql is none of schema.sql"),
@@ -337,7 +337,7 @@ fn a_dump_plays_as_the_shell_plays_it() {
 }
 
 #[test]
-fn what_an_app_has_of_its_own_is_told_before_what_follows_from_it() {
+fn a_missing_collation_is_told_before_its_consequences() {
     let script = "CREATE TABLE place(title TEXT COLLATE unicase);\n\
         CREATE UNIQUE INDEX a ON place(title);\nINSERT INTO place VALUES (1);\n\
         INSERT INTO place VALUES (2);\nCREATE INDEX b ON place(mirrored(title));\n";
@@ -412,7 +412,7 @@ fn only_what_changed_a_database_and_committed_is_a_commit() {
 }
 
 #[test]
-fn what_follows_an_automatic_rollback_is_a_transaction_of_its_own() {
+fn statements_after_an_automatic_rollback_are_a_transaction() {
     let script = "BEGIN IMMEDIATE;\nINSERT INTO log (what) VALUES ('first');\n\
         --! may_fail\nINSERT INTO item (name) VALUES ('dup');\n\
         INSERT INTO log (what) VALUES ('after the rollback');\n--! may_fail\nCOMMIT;\n\

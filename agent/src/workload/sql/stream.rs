@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_gives_a_statement_is_refused() {
+    fn a_script_that_never_gives_a_statement_is_refused() {
         let text = "--! repeat int(0,0)\nSELECT 1;\n--! end\n";
         let error = stream(text, Course::RoundAndRound).next().unwrap_err();
         assert!(error.is_wrong_use(), "{error}");

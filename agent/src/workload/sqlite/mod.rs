@@ -296,7 +296,7 @@ mod regime_test {
     }
 
     #[test]
-    fn in_the_steady_regime_no_file_grows_whatever_is_done() {
+    fn the_steady_regime_lets_no_file_grow() {
         use JournalMode::{Delete, Off, Persist, Truncate, Wal};
         for journal_mode in [Delete, Truncate, Persist, Wal, Off] {
             for workload in [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete]
@@ -356,7 +356,7 @@ mod regime_test {
     }
 
     #[test]
-    fn what_grew_was_not_steady() {
+    fn a_run_whose_files_grew_was_not_steady() {
         // A run that only says that it is steady.
         let directory = tempfile::tempdir().unwrap();
         let fresh = many(JournalMode::Wal, Regime::Fresh);

@@ -233,7 +233,7 @@ fn persist_keeps_its_journals_only_within_one_database() {
 }
 
 #[test]
-fn without_syncs_there_is_no_super_journal() {
+fn a_transaction_without_syncs_makes_no_super_journal() {
     let synchronous = Synchronous::Off;
     let settings = SqliteSettings {
         options: SqliteOptions { journal_mode: JournalMode::Persist, synchronous, ..options() },

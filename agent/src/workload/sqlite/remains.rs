@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_out_judges_as_what_was_left() {
+    fn handed_remains_judge_as_those_that_were_left() {
         let case = fields(SqliteWorkload::Update);
         let ran = Ran::new(&case, 5);
         let there = case.handed_remains(5, ran.remains.handed().unwrap()).unwrap();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_out_is_judged_by_the_cases_sync_call() {
+    fn handed_remains_judge_with_the_cases_sync_call() {
         let mut case = fields(SqliteWorkload::Update);
         case.options.sync_call = SyncChoice::Fdatasync;
         // Other tests choose theirs meanwhile; between the two choices few fit in.

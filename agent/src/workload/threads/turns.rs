@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_one_that_has_stopped_stops_too() {
+    fn a_thread_that_waits_for_a_stopped_one_stops_too() {
         let (turns, stop) = (Turns::new(1), AtomicBool::new(false));
         let shall_stop = || stop.load(Ordering::Relaxed);
         thread::scope(|scope| {

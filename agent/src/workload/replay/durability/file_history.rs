@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_is_there_and_what_was_not_may_be_in_any_part() {
+    fn synced_bytes_must_be_there_and_others_may_be_in_any_part() {
         let (stream, file) = (stream(), history());
         let old = stream[..6000].to_vec();
         let new = [&stream[..5500], &stream[9000..10500]].concat();

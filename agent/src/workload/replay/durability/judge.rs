@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_renamed_has_one_name() {
+    fn a_renamed_file_has_one_of_its_names() {
         let mut tree = NameTree::default();
         tree.make(b"a", file(), open(10));
         tree.sync(ROOT, at(20));

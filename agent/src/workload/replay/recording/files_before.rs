@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_recording_made_is_not_there_before() {
+    fn files_that_the_recording_made_are_not_there_before() {
         let mut made = row(0, "/d/f", "file", 1);
         made.made_by_recording = Some(true);
         assert_eq!(

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_below_the_root_is_elsewhere() {
+    fn a_path_not_below_the_root_is_elsewhere() {
         let rows = [
             row(0, "/home/app", "directory"),
             row(1, "/home/app/../app/a.db", "file"),

@@ -159,7 +159,7 @@ fn calls_on_one_file_wait_and_others_do_not() {
 }
 
 #[test]
-fn what_would_lead_out_is_not_made_or_leads_inside() {
+fn links_that_would_lead_out_are_not_made_or_lead_inside() {
     let link = RecordedCall {
         path_id: Some(0),
         path: Some("x".into()),
@@ -233,7 +233,7 @@ pub fn check(plan: &ReplayPlan, calls: usize) {
 }
 
 #[test]
-fn what_grows_faster_than_the_calls_is_refused() {
+fn a_recording_that_grows_faster_than_its_calls_is_refused() {
     let most = 100_000;
     let refused = |calls: &[RecordedCall], threads: &[RecordedThread], snapshot: &[PathState]| {
         plan_all(calls, threads, snapshot, &[], most).unwrap_err()
@@ -264,7 +264,7 @@ fn what_grows_faster_than_the_calls_is_refused() {
 
 /// Each end of a process takes as long as the process is large, not the recording.
 #[test]
-fn as_many_processes_as_calls_are_planned_at_once() {
+fn a_recording_of_as_many_processes_as_calls_is_planned() {
     let (first, count) = (1, 100_000);
     let calls: Vec<_> = (first..=count).map(|id| call(id, id, "exit_group", 0)).collect();
     let threads: Vec<_> = (first..=count).map(|id| thread(id, None, false)).collect();
