@@ -130,6 +130,7 @@ def test_a_halved_batch_shows_by_the_row(tmp_path: Path) -> None:
     told = gate.details(row)
     assert told[0] == "changed: statements: 10 → 5"
     assert told[1].startswith("grown line: fs-journal, fdatasync of test.db-wal: 0.2 requests, 2 ")
+    assert gate.details(replace(row, lines=row.lines[:1] * 4))[-1] == "1 more line"
 
 
 def test_unmeasured_limits_are_not_called_kept(tmp_path: Path) -> None:

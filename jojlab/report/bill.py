@@ -130,7 +130,7 @@ def reason_sentences(bill: Bill, part: str) -> Iterator[str]:
             for share in islice(ours, _SPELLED)
         ]
         if len(ours) > _SPELLED:
-            spelled.append(f"{len(ours) - _SPELLED} more reasons")
+            spelled.append(plural(len(ours) - _SPELLED, "more reason"))
         whole = sum(row.bytes for row in bill.part(part) if row.block_type == block_type)
         yield f"{text.kib(bill.per_commit(whole))} KiB of {block_type}: {', '.join(spelled)}"
 
@@ -144,7 +144,7 @@ def journal_sentences(bill: Bill, part: str) -> Iterator[str]:
             for share in homes[:_SPELLED]
         ]
         if len(homes) > _SPELLED:
-            spelled.append(f"{len(homes) - _SPELLED} more places")
+            spelled.append(plural(len(homes) - _SPELLED, "more place"))
         yield f"copies in the journal: {', '.join(spelled)}"
     askers = [share for share in bill.askers if share.part == part]
     for share in askers[:_SPELLED]:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from jojlab.analysis.commit.bill import BillLine, LineDelta
-from jojlab.foundation.printable import printable
+from jojlab.foundation.printable import plural, printable
 from jojlab.gate.budgets import Limit
 from jojlab.gate.check import LimitOutcome, LimitVerdict
 from jojlab.gate.trend import TrendPoint
@@ -58,7 +58,7 @@ def details(verdict: LimitVerdict) -> list[str]:
     lines = [f"changed: {name}: {old} → {new}" for name, old, new in verdict.changed]
     lines += [grown_line_words(each) for each in verdict.lines[:SPELLED]]
     if len(verdict.lines) > SPELLED:
-        lines.append(f"{len(verdict.lines) - SPELLED} more lines")
+        lines.append(plural(len(verdict.lines) - SPELLED, "more line"))
     worst = verdict.durability and verdict.durability.worst
     if worst and verdict.outcome is LimitOutcome.BROKEN:
         lines.append(durability.state_words(verdict.case, worst))
