@@ -167,6 +167,6 @@ def _print_summary(run: RunFolder, sums: Mapping[str, Any], as_json: bool) -> No
         click.echo(err=True)
     print_live_trace(console, case)
     if cheaper := cheaper_command(summary):
-        click.echo(f"to measure what is cheaper in the lab: {cheaper}", err=True)
+        click.echo(f"to measure what is cheaper in the lab:\n  {cheaper}", err=True)
     for line in sums.get("details", ()):
         console.print(line, markup=False)

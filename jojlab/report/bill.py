@@ -103,6 +103,14 @@ def no_bill(
     )
 
 
+def program_lines(case: CaseSummary) -> list[tuple[str, str]]:
+    """Return a sentence on the program of each seed, and its output; a live trace has no seeds."""
+    return [
+        (f"{'' if case.live else f'seed {seed}: '}{program_sentence(ended)}", program_output(ended))
+        for seed, ended in case.programs.items()
+    ]
+
+
 def program_output(program: Mapping[str, Any]) -> str:
     """Return the beginning of what it wrote; empty of a live trace, which does not read it."""
     if "output" not in program:
@@ -301,10 +309,7 @@ def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
         f"{text.kib(bill.per_commit(total.bytes))} KiB, over {plural(bill.transactions, unit)}",
         "risk": hazards.risk_mark(case),
         "durability": durability.verdict_sentence(case),
-        "programs": [
-            (f"seed {seed}: {program_sentence(ended)}", program_output(ended))
-            for seed, ended in case.programs.items()
-        ],
+        "programs": program_lines(case),
         "told": [*filter(None, (deferred_words(bill), apart_words(bill.apart)))],
         "commit": _part(bill, "commit"),
         "later": [

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from jojlab.analysis.run.compare import flatten
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.study.parts import Part
+from jojlab.foundation.printable import plural
 from jojlab.report import experiment
 from jojlab.report.answer import answer_section
 from jojlab.report.bill import bill_section, statements_section
@@ -114,7 +115,12 @@ SECTIONS = (
     SectionKind(
         "overview",
         "At a glance",
-        lambda page: overview(page.summary, page.run) if page.has_overview else None,
+        # Of one case the answer has said it.
+        lambda page: (
+            overview(page.summary, page.run)
+            if page.has_overview and len(page.summary.cases) > 1
+            else None
+        ),
     ),
     SectionKind("safety", "Is it safe?", lambda page: safety(page.summary, page.run)),
     SectionKind(
@@ -185,18 +191,14 @@ def report_html(summary: RunSummary, run: str) -> str:
     body = [section for section in sections if section]
     own = [(_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     script = "\n".join([vega_script(), *own])
-    seeds = len(summary.seeds)
     # Markup is what must not be escaped: files of jojlab, its policy, JSON that ends no element.
     return render(
         "report/page.html",
         policy=page_policy(script),
         title=summary.question or summary.name,
         name=summary.name,
+        lead=_lead(summary),
         style=Markup((_FOLDER / "page.css").read_text(encoding="utf-8")),
-        shown=sum(bool(case.figures.seeds or case.traffic) for case in summary.cases),
-        cases=len(summary.cases),
-        each=f", {seeds} seed{'s' if seeds != 1 else ''} each" if summary.measured else "",
-        clocks=text.clocks(summary.clocks),
         index=_index(summary, body),
         warnings=warnings(summary),
         sections=body,
@@ -205,6 +207,17 @@ def report_html(summary: RunSummary, run: str) -> str:
         pictures=script_json(page.pictures),
         script=Markup(script),
     )
+
+
+def _lead(summary: RunSummary) -> str:
+    """Return what was measured, and by which clock; a live trace is of no cases and no seeds."""
+    clocks = text.clocks(summary.clocks)
+    if any(case.live for case in summary.cases):
+        return clocks
+    shown = sum(bool(case.figures.seeds or case.traffic) for case in summary.cases)
+    words = f"{summary.name}: {shown} of {plural(len(summary.cases), 'case')}"
+    words += f", {plural(len(summary.seeds), 'seed')} each" if summary.measured else ""
+    return f"{words}. {clocks}"
 
 
 def _index(summary: RunSummary, sections: list[Section]) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ from jojlab.foundation.printable import CsvStream
 from jojlab.model.figures import FIGURES
 from jojlab.report import durability, hazards
 from jojlab.report.answer import answer_lines
-from jojlab.report.bill import apart_words, print_bill, program_output, program_sentence
+from jojlab.report.bill import apart_words, print_bill, program_lines
 from jojlab.report.live_trace import print_live_trace
 from jojlab.report.memory_model import print_memory_models
 from jojlab.report.overview import CaseTable, case_table, case_title, overview_columns, paying_note
@@ -233,10 +233,8 @@ def print_case(console: Console, case: CaseSummary, *, figures: bool = False) ->
         console.print(escape(f"background of seed {seed}: {load.get('kind')}: {did}"))
     if not case.bill and (told := apart_words(case.apart)):
         console.print(escape(told))
-    for seed, ended in case.programs.items():
-        console.print(escape(f"seed {seed}: {program_sentence(ended)}"))
-        if output := program_output(ended):
-            console.print(escape(output))
+    for words in filter(None, (line for lines in program_lines(case) for line in lines)):
+        console.print(escape(words))
 
 
 def _print_every_figure(console: Console, case: CaseSummary) -> None:

@@ -13,7 +13,8 @@ from jojlab.analysis.traffic.live import EVERYBODY, FileWrites, LiveTrace, Proce
 from jojlab.report.live_trace import print_live_trace
 from jojlab.report.page import report_html
 from jojlab.report.shared.console import QuietConsole
-from tests.captures import make_run
+from tests.browser import needs_browser, title_in_browser
+from tests.captures import live_capture, make_run, run_of
 
 PROCESSES = (
     ProcessIo("app", True, write_bytes=8192, writes=2),
@@ -91,3 +92,26 @@ def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
     assert '<p class="soft">app made 4 commits a second and 0 flushes a second.</p>' in page
     assert '<p class="soft">2 commits more in 2 further databases.</p>' in page
     assert '<a href="#processes">Processes</a>' in page
+
+
+def test_the_page_of_a_live_trace_has_no_seeds_and_no_table_of_its_one_case(tmp_path: Path) -> None:
+    page = report_html(summarise(run_of(tmp_path, live_capture())), "run")
+    assert '<p class="lead">Live: real time on real hardware.</p>' in page
+    assert 'id="overview"' not in page
+    assert "/bin/app: 10 commits of SQLite" in page
+    assert "seed 1: " not in page.split('<script type="application/json"')[0]
+
+
+@needs_browser
+def test_the_tables_of_a_live_trace_fit_a_phone(tmp_path: Path) -> None:
+    script = """
+      setTimeout(() => {
+        const wide = [...document.querySelectorAll("#processes .scroll")]
+          .filter((part) => part.scrollWidth > part.clientWidth)
+          .map((part) => part.textContent.trim().slice(0, 20));
+        document.title = `${innerWidth}|${wide.join("; ")}`;
+        document.body.textContent = "";
+      }, 1000);
+    """
+    page = report_html(summarise(run_of(tmp_path, live_capture())), "run")
+    assert title_in_browser(tmp_path, page, script, 390) == "390|"

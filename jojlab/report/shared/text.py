@@ -16,7 +16,7 @@ LATER_PARTS = {
     "background": "background load",
     "read-only": "reading, by transactions that changed nothing",
     "rollback": "transactions that were rolled back",
-    "program": "reading the program",
+    "program": "reading what is no database",
 }
 
 _AXIS_UNITS: dict[str, tuple[str, float]] = {
