@@ -36,7 +36,7 @@ from jojlab.fleet.study.engines import DuckDbEngine, fleet_engine
 from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study, setting_costs
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError, UseError
 from jojlab.foundation.printable import json_text
-from jojlab.report.shared.console import left, print_table, right, terminal
+from jojlab.report.shared.console import READABLE, left, print_table, right, terminal
 from jojlab.report.shared.template import write_page
 
 
@@ -277,7 +277,7 @@ def report(
     if as_json:
         print(json_text({"in_short": list(fleet_lines(study)), **fleet_json(study)}))
     else:
-        print_study(terminal(), study)
+        print_study(terminal(READABLE), study)
         if out is not None:
             print(out)
     return INCOMPLETE if study.is_incomplete else FINE
@@ -324,7 +324,7 @@ def device(
     if as_json:
         print(json_text(device_day_json(found)))
     else:
-        print_day(terminal(), found)
+        print_day(terminal(READABLE), found)
         if out is not None:
             print(out)
     return INCOMPLETE if found.is_incomplete else FINE

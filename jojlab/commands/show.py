@@ -175,7 +175,7 @@ def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> Non
     print_answer(terminal(READABLE), lines)
     for case in cases:
         print_live_trace(terminal(READABLE), case)
-        print_kinds(terminal(), case.label, found[case.case_id])
+        print_kinds(terminal(READABLE), case.label, found[case.case_id])
         print()
     print_warnings(terminal(READABLE), summary)
 
@@ -276,7 +276,7 @@ def diff(run_a: Path, run_b: Path, through: tuple[Path, ...], as_json: bool) -> 
         in_short = list(comparison_lines(comparison))
         print(json_text({"in_short": in_short, **comparison_json(comparison)}))
     else:
-        print_comparison(terminal(), comparison)
+        print_comparison(terminal(READABLE), comparison)
     if comparison.incomplete and (comparison.same or comparison.nothing):
         return INCOMPLETE
     return FINE if comparison.same else EXPECTATION_FAILED

@@ -343,9 +343,9 @@ def print_live(console: Console, summary: RunSummary) -> None:
     """Print the short answer, and every case of a live run in full."""
     print_answer(console, answer_lines(summary))
     for case in summary.cases:
-        print_configuration(console, case)
         print_case(console, case)
         print_latencies(console, case)
+        print_configuration(console, case)
     print_warnings(console, summary)
     console.print(f"[dim]{escape(text.clocks(summary.clocks))}[/dim]")
 
