@@ -56,6 +56,8 @@ def test_wal_databases_connections_and_inserts_add_up() -> None:
     assert files_bytes(one | {"databases": 2, "connections": 3}) == 6 * alone
     assert files_bytes(one | {"connections": 3, "sharing": "shared"}) == alone
     assert files_bytes(one | {"journal_mode": "wal"}) == alone + 80 * MIB
+    filled = one | {"journal_mode": "wal"} | {"wal_prefill_bytes": 100 * MIB}
+    assert files_bytes(filled) == alone + 100 * MIB
     assert files_bytes(one | {"transactions": 110_000}) == alone
     more = one | {"workload": "sqlite-insert", "transactions": 110_000}
     assert files_bytes(more) > 2 * alone

@@ -32,6 +32,8 @@ pub struct SqliteOptions {
     pub auto_vacuum: AutoVacuum,
     pub temp_store: TempStore,
     pub attached_settings: AttachedSettings,
+    pub wal_kept: Switch,
+    pub wal_prefill_bytes: u64,
     pub vfs: Vfs,
 }
 
@@ -74,6 +76,8 @@ impl SqliteOptions {
             secure_delete: self.secure_delete,
             temp_store: self.temp_store,
             attached: self.attached_settings,
+            wal_kept: self.wal_kept,
+            wal_prefill_bytes: self.wal_prefill_bytes,
         }
     }
 
@@ -93,6 +97,8 @@ impl SqliteOptions {
         configuration["sync_call"] = self.sync_call.word().into();
         configuration["dropped_sync"] = self.dropped_sync.word().into();
         configuration["batch_atomic_write"] = self.batch_atomic_write.word().into();
+        configuration["wal_kept"] = self.wal_kept.word().into();
+        configuration["wal_prefill_bytes"] = self.wal_prefill_bytes.into();
         configuration["vfs"] = self.vfs.word().into();
         Ok(configuration)
     }
@@ -119,6 +125,8 @@ pub mod tests {
             auto_vacuum: AutoVacuum::None,
             temp_store: TempStore::Default,
             attached_settings: AttachedSettings::Set,
+            wal_kept: Switch::Off,
+            wal_prefill_bytes: 0,
             vfs: Vfs::None,
         }
     }

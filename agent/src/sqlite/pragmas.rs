@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::error::{SqliteError, failed};
 use super::vfs::Vfs;
-use super::wal::Database;
+use super::wal::{self, Database};
 use crate::errors::WrongUse;
-use crate::record::words;
+use crate::record::{Switch, words};
 
 /// PRAGMAs read back into the configuration, whether set or left at SQLite's default.
 const READ_BACK: [&str; 9] = [
@@ -35,6 +35,8 @@ pub struct Pragmas {
     pub secure_delete: SecureDelete,
     pub temp_store: TempStore,
     pub attached: AttachedSettings,
+    pub wal_kept: Switch,
+    pub wal_prefill_bytes: u64,
 }
 
 words! {
@@ -58,6 +60,8 @@ impl Pragmas {
             secure_delete: SecureDelete::Off,
             temp_store: TempStore::Default,
             attached: AttachedSettings::Set,
+            wal_kept: Switch::Off,
+            wal_prefill_bytes: 0,
         }
     }
 
@@ -93,6 +97,12 @@ impl Pragmas {
                     database.path.display()
                 ))));
             }
+        }
+        if self.journal_mode == JournalMode::Wal {
+            if self.wal_kept == Switch::On {
+                wal::keep(connection, database)?;
+            }
+            wal::fill(connection, database, self.wal_prefill_bytes)?;
         }
         Ok(())
     }

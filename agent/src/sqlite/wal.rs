@@ -1,7 +1,7 @@
 //! A database: its files, its write-ahead log and how long that is, and its checkpoints.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::{Connection, ffi};
 use serde::Serialize;
 
-use super::error::SqliteError;
+use super::error::{SqliteError, failed};
 use super::sync_call;
 use crate::tables::timeline::now_ns;
 
@@ -218,6 +218,94 @@ unsafe extern "C" fn wal_grew(
         checkpoint.return_ns = now_ns();
     }
     ffi::SQLITE_OK
+}
+
+/// Has SQLite leave a database's WAL where it is when its last connection is closed
+/// (SQLITE_FCNTL_PERSIST_WAL in sqlite.org/c3ref/c_fcntl_begin_atomic_write.html).
+///
+/// # Errors
+/// If SQLite fails.
+pub fn keep(connection: &Connection, database: &Database) -> Result<(), SqliteError> {
+    let mut on: c_int = 1;
+    // SAFETY: this control takes an int.
+    unsafe { control(connection, database, ffi::SQLITE_FCNTL_PERSIST_WAL, &mut on) }
+        .map_err(failed("SQLITE_FCNTL_PERSIST_WAL", &database.path))
+}
+
+/// Makes a database's WAL so long at least, by zeros behind what it has, and syncs it. To SQLite
+/// zeros are no frames, as their salts are not those of the WAL's header.
+///
+/// # Errors
+/// If SQLite fails.
+pub fn fill(
+    connection: &Connection,
+    database: &Database,
+    length_bytes: u64,
+) -> Result<(), SqliteError> {
+    if length_bytes == 0 {
+        return Ok(());
+    }
+    let step = failed("filling the WAL", &database.path);
+    // It opens the WAL, and nobody appends to that meanwhile.
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(&step)?;
+    let filled = fill_locked(connection, database, length_bytes);
+    connection.execute_batch("ROLLBACK").map_err(&step)?;
+    filled.map_err(step)
+}
+
+fn fill_locked(
+    connection: &Connection,
+    database: &Database,
+    length_bytes: u64,
+) -> rusqlite::Result<()> {
+    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
+    let (mut length, end) = (0, length_bytes.cast_signed());
+    // SAFETY: this control gives a file, in WAL mode the WAL, which stays open; every open file has
+    // these methods.
+    unsafe {
+        control(connection, database, ffi::SQLITE_FCNTL_JOURNAL_POINTER, &mut file)?;
+        let methods = &*(*file).pMethods;
+        let (Some(size), Some(write), Some(sync)) =
+            (methods.xFileSize, methods.xWrite, methods.xSync)
+        else {
+            return answer(ffi::SQLITE_MISUSE);
+        };
+        answer(size(file, &mut length))?;
+        if length >= end {
+            return Ok(());
+        }
+        while length < end {
+            let count = c_int::try_from(end - length).unwrap_or(c_int::MAX);
+            let count = count.min(ZEROS.len() as c_int);
+            answer(write(file, ZEROS.as_ptr().cast(), count, length))?;
+            length += i64::from(count);
+        }
+        answer(sync(file, ffi::SQLITE_SYNC_NORMAL))
+    }
+}
+
+/// Calls sqlite3_file_control() for a database.
+///
+/// # Safety
+/// `argument` must have the type that the control takes.
+unsafe fn control<T>(
+    connection: &Connection,
+    database: &Database,
+    code: c_int,
+    argument: &mut T,
+) -> rusqlite::Result<()> {
+    let name = CString::new(database.name.as_str()).map_err(rusqlite::Error::NulError)?;
+    let argument = std::ptr::from_mut(argument).cast();
+    // SAFETY: the handle is open, the name ends with a NUL; the rest is our caller's promise.
+    answer(unsafe { ffi::sqlite3_file_control(connection.handle(), name.as_ptr(), code, argument) })
+}
+
+fn answer(code: c_int) -> rusqlite::Result<()> {
+    match code {
+        ffi::SQLITE_OK => Ok(()),
+        code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
+    }
 }
 
 /// The suffixes of a database's files: none, rollback journal, WAL, its index.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::error::WorkloadError;
 use super::ledger::{LedgerEntry, REOPENING};
 use super::threads::task::Observer;
-use crate::record::words;
+use crate::record::{Switch, words};
 use crate::sqlite::databases::{self, Databases};
 use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
 use crate::sqlite::pragmas::JournalMode;
@@ -109,7 +109,7 @@ pub fn missed(
 ) -> Vec<String> {
     let has_wal = options.journal_mode == JournalMode::Wal;
     // One of vfs/ keeps a WAL, but where zeros save nothing.
-    let is_deleted = has_wal && options.vfs != Vfs::Wal;
+    let is_deleted = has_wal && options.vfs != Vfs::Wal && options.wal_kept == Switch::Off;
     match regime {
         Regime::Fresh => Vec::new(),
         Regime::Steady => grown.not_steady(has_wal),

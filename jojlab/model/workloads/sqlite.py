@@ -210,6 +210,19 @@ FIELDS: tuple[Field, ...] = (
         group=SQLITE,
     ),
     _setting(
+        "wal_kept",
+        "on: SQLITE_FCNTL_PERSIST_WAL, by which SQLite deletes no WAL when a database is closed",
+        "off",
+        ("off", "on"),
+    ),
+    _setting(
+        "wal_prefill_bytes",
+        "bytes that a WAL has at least when its database was opened: zeros are written behind what "
+        "it has, and synced, before the first transaction",
+        0,
+        limits=(0, 1 << 30),
+    ),
+    _setting(
         "vfs",
         "what stands between SQLite and its own VFS. wal: joj_wal, which fills a WAL with zeros as "
         "it grows, keeps it when the database is closed, and syncs it by fdatasync on ext4 and "
@@ -375,6 +388,7 @@ def _databases_bytes(settings: Settings, initial_rows: int) -> tuple[int, int]:
     wal = 0
     if settings["journal_mode"] == "wal":
         wal = min(database, _WAL_PORTION_BYTES * 5 // 4)
+        wal = max(wal, int(settings["wal_prefill_bytes"]))
     if settings["regime"] == "steady":
         allocated = _allocated_bytes(settings, transactions)
         database += allocated

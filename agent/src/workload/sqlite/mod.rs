@@ -251,6 +251,7 @@ mod regime_test {
 
     use super::settings::tests::settings;
     use super::settings::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
+    use crate::record::Switch;
     use crate::sqlite::options::tests::options;
     use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
     use crate::sqlite::pragmas::{JournalMode, SecureDelete, Synchronous};
@@ -410,6 +411,33 @@ mod regime_test {
         settings.regime.regime = Regime::Fresh;
         // 100 frames and those of one transaction more: the fourth step.
         assert_eq!(sizes(&run(&settings), "-wal").unwrap().1, 512 << 10);
+    }
+
+    #[test]
+    fn a_wal_is_kept_and_filled_without_a_vfs() {
+        let mut settings = many(JournalMode::Wal, Regime::Reopened);
+        settings.options.wal_kept = Switch::On;
+        // Each connection writes behind the frames that it finds: to 1.2 MB.
+        settings.options.wal_prefill_bytes = 2_000_000;
+        let closed = run(&settings);
+        assert!(closed.incomplete_reasons.is_empty(), "{}", regime_entry(&closed));
+        assert_eq!(regime_entry(&closed)["wals_deleted"], 0);
+        assert_eq!(sizes(&closed, "-wal"), Some((2_000_000, 2_000_000)));
+
+        let syncs_of_reopenings = |closed: &ClosedWorkload| -> i64 {
+            let reopenings = closed.transactions.iter().filter(|row| row.kind == "reopening");
+            reopenings.map(|row| row.sync_calls).sum()
+        };
+        settings.options.wal_kept = Switch::Off;
+        settings.options.wal_prefill_bytes = 100_000;
+        let filled = run(&settings);
+        assert_eq!(sizes(&filled, "-wal"), Some((100_000, 100_000)));
+        settings.options.wal_prefill_bytes = 0;
+        let stock = run(&settings);
+        for closed in [&filled, &stock] {
+            assert_eq!(regime_entry(closed)["wals_deleted"], 213);
+        }
+        assert!(syncs_of_reopenings(&filled) >= syncs_of_reopenings(&stock) + 213);
     }
 
     #[test]

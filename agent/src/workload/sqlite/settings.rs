@@ -73,7 +73,7 @@ impl SqliteSettings {
         }
     }
 
-    /// The bytes of all rows, and the databases' files.
+    /// The bytes of all rows and of filled WALs, and the databases' files.
     pub fn space(&self) -> Space {
         let sets = self.connections.get() / self.sharers();
         let databases = sets.saturating_mul(self.databases.get());
@@ -86,7 +86,9 @@ impl SqliteSettings {
         let inserted =
             inserted.saturating_mul(self.statements.get()).saturating_mul(self.databases.get());
         let rows = initial.saturating_add(inserted);
-        Space { bytes: rows.saturating_mul(self.value_bytes + ROW_BYTES), files: databases }
+        let filled = self.options.wal_prefill_bytes.saturating_mul(databases);
+        let bytes = rows.saturating_mul(self.value_bytes + ROW_BYTES).saturating_add(filled);
+        Space { bytes, files: databases }
     }
 
     /// Pages of each database, and frames of its WAL or pages of its journal, with which no
