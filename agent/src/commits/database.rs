@@ -210,15 +210,18 @@ pub const FRAME_HEADER_BYTES: u64 = 24;
 
 /// The beginning of every database that is not empty (section 1.3).
 pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// The versions of the format, in the header of a database without a WAL.
+/// The versions of the format, in the header of a database without a WAL, and of one whose commits
+/// are in a redo log (vfs/redo_format.h).
 const ROLLBACK_VERSION: u8 = 1;
+const MARK_VERSION: u8 = 3;
 const PAGE_BYTES: std::ops::RangeInclusive<u64> = 512..=65_536;
 
-/// The pages of each database, and the frames in the WAL of those that have one, by the numbers of
-/// databases.
+/// The pages of each database, the frames in the WAL of those that have one, and those that have
+/// the mark of a redo log, by the numbers of databases.
 #[derive(Debug, Default)]
 pub struct DatabasePages {
     in_wal: BTreeSet<usize>,
+    marked: BTreeSet<usize>,
     page_bytes: BTreeMap<usize, u64>,
 }
 
@@ -243,7 +246,13 @@ impl DatabasePages {
             let page = u16::from_be_bytes([high, low]);
             self.learn(database, if page == 1 { 65_536 } else { page.into() });
         }
-        header.get(18..20) == Some(&[ROLLBACK_VERSION; 2])
+        let versions = header.get(18..20);
+        match versions {
+            Some(&[MARK_VERSION, MARK_VERSION]) => drop(self.marked.insert(database)),
+            Some(_) => drop(self.marked.remove(&database)),
+            None => {}
+        }
+        versions == Some(&[ROLLBACK_VERSION; 2])
     }
 
     /// The header of a WAL was written, whose first bytes these are.
@@ -278,6 +287,11 @@ impl DatabasePages {
         self.in_wal.contains(&database)
     }
 
+    /// Return whether its commits are in a redo log, as far as was seen.
+    pub fn has_mark(&self, database: usize) -> bool {
+        self.marked.contains(&database)
+    }
+
     /// The number of the frame that begins there, from 1.
     pub fn number(&self, database: usize, offset_bytes: u64) -> i64 {
         let frame = self.page_bytes(database).map_or(u64::MAX, |page| page + FRAME_HEADER_BYTES);
@@ -287,6 +301,7 @@ impl DatabasePages {
     /// Forgets those of all other databases.
     pub fn keep(&mut self, databases: &BTreeSet<usize>) {
         self.in_wal.retain(|number| databases.contains(number));
+        self.marked.retain(|number| databases.contains(number));
         self.page_bytes.retain(|number, _| databases.contains(number));
     }
 }

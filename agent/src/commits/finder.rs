@@ -164,8 +164,14 @@ impl CommitFinder {
                 }
             }
             Deed::Write { .. } | Deed::Truncate { .. } => {
+                let had_mark = self.pages.has_mark(database);
                 self.see_version(call, database);
+                let is_logged = had_mark || self.pages.has_mark(database);
                 let unit = self.begun(call, database);
+                // A copy of what a redo log has, or its mark: no commit.
+                if is_logged {
+                    return;
+                }
                 if unit.checkpoint.is_some() || (unit.frames == 0 && self.is_wal(call, database)) {
                     self.checkpointed(call, database, true);
                     return;

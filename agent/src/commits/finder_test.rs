@@ -198,6 +198,26 @@ fn a_commit_without_a_journal_file_is_the_databases_sync() {
 }
 
 #[test]
+fn a_copy_from_a_redo_log_is_no_commit_without_a_journal() {
+    let header = |version| {
+        let mut head = *b"SQLite format 3\0\x10\0\0\0";
+        head[18..].fill(version);
+        (DB, write(0, 100, &head))
+    };
+    let record = [(OTHER, write(8192, 8192, &[])), (OTHER, sync())];
+    let copied = (DB, write(4096, 4096, &[]));
+    let marked = [(DB, lock(PENDING)), header(3), (DB, sync())];
+    let checkpoint = [(DB, sync()), (OTHER, sync())];
+    let unmarked = [header(1), (DB, sync()), (DB, unlock(0))];
+    let in_log = [&marked[..], &record, &[copied], &checkpoint, &unmarked].concat();
+    let totals = find_in(&in_log);
+    assert_eq!((totals.commits, totals.checkpoints, totals.syncs), (0, 0, 2), "{totals:?}");
+    // Without the mark it commits as before.
+    let without = [(DB, lock(PENDING)), (DB, write(4096, 4096, &[])), (DB, sync())];
+    assert_eq!(find_in(&[in_log, without.to_vec()].concat()).commits, 1);
+}
+
+#[test]
 fn a_wal_commits_with_the_frame_that_has_the_databases_size() {
     let mut header = [0; 32];
     header[8..12].copy_from_slice(&4096_u32.to_be_bytes());
