@@ -333,7 +333,8 @@ def state_words(case: CaseSummary, state: JudgedState) -> str:
     """Return what one state was, and what was found in it, in a line."""
     when = _after_return(case) if state.after_return else "in between"
     what = " ".join(state.message.split())
-    if state.outcome == "lost" and state.lost:
+    # Of a program's databases the message names which, as its other syncs are acknowledged too.
+    if state.outcome == "lost" and state.lost and case.judge != "databases":
         what = f"{state.lost} of {state.acknowledged} acknowledged {_commit(case)}s lost"
     elif state.outcome == "torn" and not what:
         what = _as_after(state.transactions)
@@ -400,7 +401,7 @@ def nothing_lost(case: CaseSummary) -> str:
     """Return what was found where no state did harm."""
     if case.has_own_check:
         return "the check found no harm"
-    # Of its databases the last rows alone are known: an earlier commit that is lost is not seen.
+    # Of some database the last rows alone may be known: what is not checked says so.
     known = {
         "syncs": "nothing that a sync promised was lost",
         "databases": "no harm was found in its databases",
@@ -413,8 +414,7 @@ def _judge_words(case: CaseSummary) -> str:
     words = {
         "syncs": "what its syncs promised, not by its commits",
         "check": f"the check {case.case.get('check')} and by the filesystem",
-        "databases": "opening its SQLite databases: integrity_check, and from the return of the "
-        "last commit on their rows",
+        "databases": "its SQLite databases: integrity_check, and the rows after each commit",
     }
     judge = f"; judged by {words[case.judge]}" if case.judge in words else ""
     schedule = case.case.get("schedule")

@@ -111,6 +111,41 @@ def test_a_program_that_acknowledges_nothing_is_judged_for_soundness_alone(
     assert all("cannot be read (exit code 3): 3 of 0" in state["message"] for state in broken)
 
 
+# In WAL mode with NORMAL no commit is synced. It ends without closing, so that nothing is copied.
+UNSYNCED = """#!/usr/bin/python3 -I
+import os, sqlite3
+base = sqlite3.connect("app.db", isolation_level=None)
+base.execute("PRAGMA journal_mode = %s").fetchone()
+base.execute("PRAGMA synchronous = %s")
+base.execute("CREATE TABLE record(number, value)")
+for number in range(8):
+    base.execute("INSERT INTO record VALUES (?, ?)", (number, "x" * 300))
+    with open(f"note-{number}", "w") as note:
+        os.fsync(note.fileno())
+os._exit(0)
+"""
+
+
+def test_the_rows_of_a_program_s_database_are_compared_with_those_after_each_commit(
+    lab: Lab, tmp_path: Path
+) -> None:
+    name = own(tmp_path, "0")
+    (tmp_path / "experiment.toml").write_text(CASE.replace("./check.py", "sqlite"))
+    for mode, synchronous in (("wal", "normal"), ("truncate", "full")):
+        (tmp_path / "app.py").write_text(UNSYNCED % (mode, synchronous))
+        [answer] = answers(lab, name, "filesystem=ext4").values()
+        assert answer["unchecked"] == ["files that are no SQLite database"]
+        last = max(state["acknowledged"] for state in answer["states"])
+        lost = [it for it in answer["states"] if it["outcome"] == "lost"]
+        if mode == "truncate":
+            assert set(answer["outcomes"]) <= {"kept", "unmountable"}, answer["outcomes"]
+        else:
+            # Before the last commit had returned too, of which alone the end tells the rows.
+            assert any(it["acknowledged"] < last and it["lost"] > 0 for it in lost), answer[
+                "states"
+            ]
+
+
 # While its folder has the name of the file that is made after each cut, nobody can go on there.
 STUCK = """#!/usr/bin/python3 -IS
 import os

@@ -31,12 +31,11 @@ const UNITS_LIMIT: usize = 16_384;
 /// Finds what there is in calls that are in the order of their ends.
 pub fn find(calls: &[FileCall]) -> FoundTransactions {
     let files = DatabaseFiles::from_calls(calls);
-    let databases = files.count() as u64;
     let rows = TransactionRows::with_all_calls();
     let mut finder = CommitFinder { files, rows, ..CommitFinder::default() };
     calls.iter().for_each(|call| finder.see(call));
     finder.end_all(i64::MAX);
-    finder.rows.finish(calls, databases)
+    finder.rows.finish(calls, &finder.files)
 }
 
 /// Finds them as calls come, for as long as they do: its memory has a bound.

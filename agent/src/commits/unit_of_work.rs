@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::call::{Caller, Deed, FileCall};
+use super::database::DatabaseFiles;
 use crate::tables::rows::Transaction;
 
 /// A transaction that was made, and what its row does not have.
@@ -102,6 +103,9 @@ pub struct FoundTransactions {
     /// Written after the last transaction, so that no call waits for it.
     pub writes_after: u64,
     pub bytes_after: u64,
+    /// The commits and checkpoints of each database, in the order of their ends, by its name;
+    /// those of several databases stand with each.
+    pub by_database: BTreeMap<String, Vec<DetectedTransaction>>,
 }
 
 impl FoundTransactions {
@@ -338,9 +342,16 @@ impl TransactionRows {
         self.rows.extract_if(.., |transaction| transaction.row.return_ns < before_ns).collect()
     }
 
-    /// All rows in order, with the counts.
-    pub fn finish(self, calls: &[FileCall], databases: u64) -> FoundTransactions {
+    /// All rows in order, with the counts; of databases that are among `files`.
+    pub fn finish(self, calls: &[FileCall], files: &DatabaseFiles) -> FoundTransactions {
+        let databases = files.count() as u64;
         let mut totals = FoundTransactions { databases, ..self.totals };
+        for transaction in &self.rows {
+            for database in &transaction.databases {
+                let own = totals.by_database.entry(files.name(*database)).or_default();
+                own.push(transaction.clone());
+            }
+        }
         for transaction in self.rows.iter().filter(|transaction| transaction.row.kind == COMMIT) {
             totals.modes.entry(transaction.journal_mode).or_default().add(transaction.guards);
         }

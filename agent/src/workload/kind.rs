@@ -139,6 +139,19 @@ pub trait Remains {
         Vec::new()
     }
 
+    /// Return the moments at which `learn` wants to see all that had been issued; in any order.
+    fn history_times_ns(&self) -> Vec<i64> {
+        Vec::new()
+    }
+
+    /// Looks at what was there at such a moment, from which `judge` knows what it owes later.
+    ///
+    /// # Errors
+    /// If this machine fails to look.
+    fn learn(&self, _at_ns: i64) -> Result<(), WorkloadError> {
+        Ok(())
+    }
+
     /// Return what makes the same of it on another machine, beside the workload's settings and
     /// seed; none where it is judged only where it ran.
     fn handed(&self) -> Option<Value> {

@@ -153,6 +153,29 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Has the workload learn from what the disks hold, which is all that had been issued at a
+    /// moment; it learns nothing where that cannot be mounted.
+    ///
+    /// # Errors
+    /// If this machine fails to look.
+    pub fn teach(&self, at_ns: i64) -> anyhow::Result<()> {
+        match self.stand.attach() {
+            Err(error) if is_attach_failure_of_machine(&error) => return Err(error),
+            Err(_) => return self.stand.detach(),
+            Ok(()) => {}
+        }
+        match self.stand.mount() {
+            Err(error) if is_failure_of_machine(&error) => return Err(error.into()),
+            Err(_) => {}
+            Ok(mounted) => {
+                let learned = self.remains.learn(at_ns);
+                mounted.unmount()?;
+                learned?;
+            }
+        }
+        self.stand.detach()
+    }
+
     /// Writes as an app that goes on does: a file, and one more commit to each database.
     fn go_on(&self, directory: &Path) -> Result<(), WorkloadError> {
         write_next_file(directory)?;

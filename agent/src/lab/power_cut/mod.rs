@@ -17,7 +17,7 @@ mod walk;
 mod writes;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -93,15 +93,21 @@ pub fn run(
     } else if is_foreign {
         prove(&mut judge, "what was left, unmounted and mounted again", i64::MAX)?;
     }
-    let mut unchecked = closed.remains.unchecked();
     let refusal = judge.refusal_to_go_on()?;
     let must_go_on = refusal.is_none();
-    if let Some(reason) = refusal {
-        unchecked.push(format!("whether one can go on: without a power cut neither: {reason}"));
-    }
     if is_foreign {
         disks.put(&written, DiskContents::before(&written))?;
         prove(&mut judge, "what was there before the program began", whole.start() - 1)?;
+    }
+    let mut walk = Walk::new(&written);
+    for at_ns in BTreeSet::from_iter(closed.remains.history_times_ns()) {
+        walk.go_to(at_ns);
+        disks.put(&written, walk.contents(Choice::ALL))?;
+        judge.teach(at_ns)?;
+    }
+    let mut unchecked = closed.remains.unchecked();
+    if let Some(reason) = refusal {
+        unchecked.push(format!("whether one can go on: without a power cut neither: {reason}"));
     }
     let own = states.chosen.iter().copied().enumerate();
     let own: Vec<(usize, State)> =

@@ -102,6 +102,7 @@ const RING_BYTES: u32 = 8 << 20;
 const LOOK: Duration = Duration::from_millis(10);
 /// Outside of the program's root.
 const STATUS: &str = "/program-status";
+const SCRATCH: &str = "/program-databases";
 
 /// A program that is ready to be started.
 pub struct PreparedProgram {
@@ -334,7 +335,7 @@ impl Workload for PreparedProgram {
         Ok(())
     }
 
-    fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
+    fn close(mut self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
         let mut reasons: Vec<String> = self.fault().into_iter().collect();
         if self.output.is_too_long() {
             let (name, bytes) = (&self.confined.command[0], self.output.bytes);
@@ -367,7 +368,15 @@ impl Workload for PreparedProgram {
             Some((root, environment)) => {
                 ProgramJudge::Own(Check::prepare(&root, directory, &environment, limit_ms)?)
             }
-            None => ProgramJudge::Databases(DatabaseJudge::new(directory)),
+            None => {
+                let mut by_database = std::mem::take(&mut self.found.by_database);
+                if planted_fault.is_some() {
+                    // Rows that SQLite refused to commit may be there or not.
+                    by_database.clear();
+                }
+                let scratch = Path::new(SCRATCH);
+                ProgramJudge::Databases(DatabaseJudge::new(directory, scratch, &by_database))
+            }
         };
         Ok(ClosedWorkload {
             // What it did is what it was given and what it said.
@@ -430,6 +439,20 @@ impl Remains for ProgramRemains {
         }
     }
 
+    fn history_times_ns(&self) -> Vec<i64> {
+        match &self.judge {
+            ProgramJudge::Own(_) => Vec::new(),
+            ProgramJudge::Databases(judge) => judge.history_times_ns(),
+        }
+    }
+
+    fn learn(&self, at_ns: i64) -> Result<(), WorkloadError> {
+        match &self.judge {
+            ProgramJudge::Own(_) => Ok(()),
+            ProgramJudge::Databases(judge) => judge.learn(at_ns),
+        }
+    }
+
     /// Return the begin of the program: what was there before is owed from then on.
     fn promise_times_ns(&self) -> Vec<i64> {
         vec![self.start_ns]
@@ -459,16 +482,15 @@ impl Remains for ProgramRemains {
     }
 
     fn unchecked(&self) -> Vec<String> {
-        let words = match self.judge {
-            ProgramJudge::Databases(_) => Some(
-                "files that are no SQLite database, and rows before the last commit had returned: \
-                 until then databases are judged by integrity_check alone",
-            ),
-            ProgramJudge::Own(_) => self.acknowledged.times_ns().is_empty().then_some(
+        let words = match &self.judge {
+            ProgramJudge::Databases(judge) => judge.unchecked(),
+            ProgramJudge::Own(_) if self.acknowledged.times_ns().is_empty() => vec![
                 "promises: the program acknowledged nothing, so that the check could judge only \
-                 whether what is there is sound",
-            ),
+                 whether what is there is sound"
+                    .to_owned(),
+            ],
+            ProgramJudge::Own(_) => Vec::new(),
         };
-        words.map(str::to_owned).into_iter().chain(self.unmade.clone()).collect()
+        words.into_iter().chain(self.unmade.clone()).collect()
     }
 }
