@@ -345,9 +345,20 @@ def state_words(case: CaseSummary, state: JudgedState) -> str:
     takes = ""
     if state.smallest:
         least = "the least that does it" if state.smallest.is_minimal else "less does it too"
-        takes = f"; {least}: {smallest_words(state.smallest)}"
+        takes = f"; {least}: {smallest_words(state.smallest)}{_kept_words(state)}"
     boot = f"; {boot_words(state.at_boot)}" if state.at_boot else ""
     return f"cut {when}, {_LEFT[state.kind]}: {what or state.outcome}{takes}{torn}{boot}"
+
+
+def _kept_words(state: JudgedState) -> str:
+    """Return which flush kept what is not lost, the last one before the cut; empty without one."""
+    flush = state.smallest.kept_flush if state.smallest else None
+    if flush is None:
+        return ""
+    of = f" of {flush.call}" if flush.call else ""
+    of += f"({flush.call_file})" if flush.call and flush.call_file else ""
+    before = text.duration(state.cut_ns - flush.issue_ns, 3)
+    return f"; kept: what the flush{of} found completed, {before} before the cut"
 
 
 def boot_words(findings: BootFindings) -> str:

@@ -277,6 +277,11 @@ def test_the_smallest_cut_names_file_kind_place_and_call() -> None:
     words = "lost: 4 KiB of data of /a.db-wal at 12,288, by fsync(/a.db-wal)"
     assert f"acknowledged commits lost; the least that does it: {words}" in worst_sentence(shrunk)
     assert cause_sentences(shrunk) == [f"1 state lost: {words}"]
+    flush = {"issue_ns": 3000 - 1500, "call": "fdatasync", "call_file": "/a.db-wal"}
+    kept = state(3, "subset", "lost", cut_ns=3000, smallest=LOST_PAGE | {"kept_flush": flush})
+    flushed = "kept: what the flush of fdatasync(/a.db-wal) found completed, 1.50 µs before the cut"
+    assert f"{words}; {flushed}" in worst_sentence(case([kept]))
+    assert cause_sentences(case([kept])) == cause_sentences(shrunk)
     twice = state(4, "second", "corrupt", smallest=smallest(slot(0, 1, 7), first_slots=2))
     assert cause_sentences(case([twice])) == [
         "1 state corrupt: by a second cut, after a first that took 2 slots (not shrunk): torn: "

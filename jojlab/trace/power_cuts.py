@@ -60,18 +60,30 @@ class DamagedSlot(Struct, frozen=True, kw_only=True):
     owners: tuple[SlotOwner, ...]
 
 
+class KeptFlush(Struct, frozen=True, kw_only=True):
+    """The last flush of a run that kept anything before a cut, and the call that it was made in;
+    empty where the trace does not say.
+    """
+
+    issue_ns: int
+    call: str
+    call_file: str
+
+
 class SmallestCut(Struct, frozen=True, kw_only=True):
     """The fewest slots that a cut must take for the harm of a state, all others surviving.
 
     Of a harm that takes a second cut, `slots` are of what the recovery had written, and
     `first_slots` counts those that the first cut took, which was not shrunk. `is_minimal`: it was
     tried that no slot can be left out, and that none that is torn could be lost instead.
+    `kept_flush`: of what had completed when it was issued nothing is lost; None of a second cut.
     """
 
     slots: tuple[DamagedSlot, ...]
     first_slots: int | None
     is_minimal: bool
     message: str
+    kept_flush: KeptFlush | None = None
 
     @property
     def needs_tear(self) -> bool:

@@ -36,11 +36,22 @@ struct OwnedWrite {
     owner: SlotOwner,
 }
 
-/// The owners of all that a run wrote.
+/// A flush, as the table requests has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnedFlush {
+    issue_ns: i64,
+    /// The call that waited for it, or that it was submitted in; empty where none is known.
+    pub call: Word,
+    /// The file of that call.
+    pub call_file: String,
+}
+
+/// The owners of all that a run wrote, and of its flushes.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct Owners {
     /// In the order of issue.
     writes: Vec<OwnedWrite>,
+    flushes: Vec<OwnedFlush>,
 }
 
 impl Owners {
@@ -57,9 +68,21 @@ impl Owners {
             .filter(|request| is_write(request))
             .map(|request| (request.request_id, request))
             .collect();
+        let call = |request: &Request| {
+            let call = request.asker_call.clone().or_else(|| request.submitter_call.clone());
+            (call.unwrap_or_default(), path(request.asker_file_id))
+        };
+        let flush = |request: &Request| {
+            let (call, call_file) = call(request);
+            OwnedFlush { issue_ns: request.issue_ns, call, call_file }
+        };
+        let is_flush = |request: &&Request| request.operation == "flush";
+        let mut flushes: Vec<OwnedFlush> =
+            capture.requests.iter().filter(is_flush).map(flush).collect();
+        flushes.sort_by_key(|it| it.issue_ns);
         let described = |run: &PageRun| {
             let request = requests.get(&run.request_id)?;
-            let call = request.asker_call.clone().or_else(|| request.submitter_call.clone());
+            let (call, call_file) = call(request);
             Some(OwnedWrite {
                 device: request.device.clone(),
                 issue_ns: request.issue_ns,
@@ -71,14 +94,20 @@ impl Owners {
                     file_kind: run.file_kind.clone(),
                     file: path(run.file_id),
                     file_offset_bytes: run.file_offset_bytes,
-                    call: call.unwrap_or_default(),
-                    call_file: path(request.asker_file_id),
+                    call,
+                    call_file,
                 },
             })
         };
         let mut writes: Vec<OwnedWrite> = capture.page_runs.iter().filter_map(described).collect();
         writes.sort_by_key(|write| write.issue_ns);
-        Self { writes }
+        Self { writes, flushes }
+    }
+
+    /// The last flush that the driver had got by a time.
+    pub fn flush(&self, at_ns: i64) -> Option<OwnedFlush> {
+        let known = self.flushes.partition_point(|flush| flush.issue_ns <= at_ns);
+        self.flushes[..known].last().cloned()
     }
 
     /// The owners of a slot by the last write that the driver had got by a time; none where the
@@ -140,6 +169,7 @@ mod tests {
                 request(0, 10, "write"),
                 request(1, 20, "write"),
                 request(2, 30, "read"),
+                request(3, 40, "flush"),
             ],
             page_runs: vec![
                 run(0, 80, 3 * 4096, "data"),
@@ -163,6 +193,9 @@ mod tests {
         assert_eq!(at(11, 99), both);
         assert_eq!((at(11, 9), at(13, 99)), (Vec::new(), Vec::new()));
         assert!(owners.find("flash1", 10, 99).is_empty());
+        assert_eq!(owners.flush(39), None);
+        let flush = OwnedFlush { issue_ns: 40, call: "fsync".into(), call_file: "/log".into() };
+        assert_eq!(owners.flush(99), Some(flush));
         let [owner] = &owners.find("flash0", 10, 99)[..] else { panic!("one owner") };
         assert_eq!((&*owner.file, &*owner.call, &*owner.call_file), ("/log", "fsync", "/log"));
     }

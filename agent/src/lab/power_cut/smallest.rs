@@ -33,6 +33,15 @@ pub struct DamagedSlot {
     pub owners: Vec<SlotOwner>,
 }
 
+/// The last flush that kept anything: all that had completed when it was issued.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct KeptFlush {
+    pub issue_ns: i64,
+    /// The call that it was made in, and that call's file; empty where the trace does not say.
+    pub call: String,
+    pub call_file: String,
+}
+
 /// The smallest cut that was found to do a state's harm.
 #[derive(Debug, Serialize)]
 pub struct SmallestCut {
@@ -40,6 +49,8 @@ pub struct SmallestCut {
     pub slots: Vec<DamagedSlot>,
     /// Slots that the first cut damaged, where the harm takes a second one: these were not shrunk.
     pub first_slots: Option<usize>,
+    /// None where no flush had kept anything, and of a second cut.
+    pub kept_flush: Option<KeptFlush>,
     /// Whether no slot can be left out, and no tear be a loss; otherwise that was not tried to the
     /// end.
     pub is_minimal: bool,
@@ -123,7 +134,8 @@ impl<'a> Shrinker<'a> {
         }
         let slots = damages.iter().map(|it| self.slot(written, open[it.place], *it, false));
         let slots = slots.collect();
-        Ok(Some(SmallestCut { slots, first_slots: None, is_minimal, message }))
+        let kept_flush = self.kept_flush(harm.state.at_ns);
+        Ok(Some(SmallestCut { slots, first_slots: None, kept_flush, is_minimal, message }))
     }
 
     /// Shrinks a cut of what recovered from a state, which is recorded.
@@ -151,7 +163,8 @@ impl<'a> Shrinker<'a> {
         Ok(found.map(|(damages, is_minimal, message)| {
             let slots = damages.iter().map(|it| self.slot(recovery, open[it.place], *it, true));
             let slots = slots.collect();
-            SmallestCut { slots, first_slots: Some(first_slots), is_minimal, message }
+            let (first_slots, kept_flush) = (Some(first_slots), None);
+            SmallestCut { slots, first_slots, kept_flush, is_minimal, message }
         }))
     }
 
@@ -193,6 +206,15 @@ impl<'a> Shrinker<'a> {
         let (key, _) = key(walk, &found.damages);
         let message = self.known.get(&key).map(|(_, message)| message.clone()).unwrap_or_default();
         Ok(Some((found.damages, found.is_minimal, message)))
+    }
+
+    /// Return the last flush of the run that made a write durable before a cut.
+    fn kept_flush(&self, at_ns: i64) -> Option<KeptFlush> {
+        let issue_ns = self.written.last_kept_flush(at_ns)?;
+        let owner = self.owners.flush(issue_ns);
+        let (call, call_file) = owner.map(|it| (it.call.to_string(), it.call_file)).unzip();
+        let (call, call_file) = (call.unwrap_or_default(), call_file.unwrap_or_default());
+        Some(KeptFlush { issue_ns, call, call_file })
     }
 
     /// Names what is damaged. Whose a write of the recovery was, nobody traced: it is given the

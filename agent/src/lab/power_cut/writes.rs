@@ -151,6 +151,16 @@ impl WrittenRun {
         written.requests.sort_by_key(|request| request.issue_ns);
         written
     }
+
+    /// Return when the last flush was issued by which a write was durable at a time.
+    pub fn last_kept_flush(&self, at_ns: i64) -> Option<i64> {
+        let by_flush = self.requests.iter().filter(|it| {
+            !it.pieces.is_empty() && it.durable_ns > it.completion_ns && it.durable_ns <= at_ns
+        });
+        let done_ns = by_flush.map(|it| it.durable_ns).max()?;
+        let is_it = |it: &&WrittenRequest| it.pieces.is_empty() && it.completion_ns == done_ns;
+        self.requests.iter().rev().find(is_it).map(|it| it.issue_ns)
+    }
 }
 
 /// The piece of each sector of a slot: its place plus one, 0 for what was before the run, or
@@ -305,6 +315,26 @@ pub(super) mod tests {
         assert_eq!(durable_ns(direct, &all)[..2], [200, 220]);
         let liar = DurabilityModel { lies_about_flushes: true, ..CACHED };
         assert_eq!(durable_ns(liar, &all)[..2], [NEVER_NS, NEVER_NS]);
+    }
+
+    #[test]
+    fn the_last_flush_that_kept_a_write_is_told_from_one_that_kept_nothing() {
+        let all = written(&[
+            (Some(7), 1, 2, 5),
+            (None, 10, 20, 0),
+            (None, 30, 40, 0),
+            (Some(8), 50, 60, 6),
+            (None, 70, 80, 0),
+        ]);
+        assert_eq!(
+            [19, 20, 79].map(|at_ns| all.last_kept_flush(at_ns)),
+            [None, Some(10), Some(10)]
+        );
+        assert_eq!(all.last_kept_flush(80), Some(70));
+        let direct = DurabilityModel { is_volatile: false, ..CACHED };
+        let requests = [(Some(7), 1, 2, 5), (None, 10, 20, 0)];
+        let direct = WrittenRun::from_records(vec![record_of(direct, &requests)]);
+        assert_eq!(direct.last_kept_flush(99), None);
     }
 
     #[test]
