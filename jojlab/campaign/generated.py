@@ -33,6 +33,8 @@ _TRIAL_SCHEMA = (
     "CREATE TABLE main.t0 (a INTEGER PRIMARY KEY, b);"
     "CREATE TABLE second.t0 (a INTEGER PRIMARY KEY, b);"
 )
+# Those that a database survives a power cut in; what each may lose besides, the manuals say.
+_JOURNAL_MODES = ("delete", "persist", "truncate", "wal")
 # In a row, in a page, on several pages.
 _VALUE_BYTES = (10, 300, 3000, 20_000)
 
@@ -45,6 +47,12 @@ class _SqlGrammar:
     tables: list[str] = field(default_factory=lambda: ["main.t0", f"{_SECOND}.t0"])
     keys: int = 0
     names: int = 0
+    # Two in each script: one that has no DELETE is not excused by what DELETE may lose.
+    modes: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Draw the journal modes that it changes to."""
+        self.modes = self.draw.sample(_JOURNAL_MODES, 2)
 
     def transaction(self) -> str:
         """Return the next transaction."""
@@ -58,6 +66,7 @@ class _SqlGrammar:
             (1, self._new_column),
             (1, self._dropped_table),
             (1, lambda: "VACUUM;"),
+            (2, self._journal_mode),
         )
         weights = [weight for weight, _ in choices]
         [(_, made)] = self.draw.choices(choices, weights)
@@ -105,6 +114,10 @@ class _SqlGrammar:
 
     def _new_column(self) -> str:
         return f"ALTER TABLE {self.draw.choice(self.tables)} ADD COLUMN {self._name('c')};"
+
+    def _journal_mode(self) -> str:
+        schema = self.draw.choice(("main", _SECOND))
+        return f"PRAGMA {schema}.journal_mode = {self.draw.choice(self.modes)};"
 
     def _dropped_table(self) -> str:
         if len(self.tables) == 2:

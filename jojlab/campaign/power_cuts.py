@@ -101,9 +101,14 @@ def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> 
 
 
 def observation_before_run(case: Case) -> Observation:
-    """Return what is known of a case before it runs: which databases its scripts attach."""
+    """Return what is known of a case before it runs: which databases its scripts attach, and which
+    journal modes they change to.
+    """
     scripts = case.inputs.get("scripts")
-    return Observation(databases=script_facts(scripts).databases) if scripts else Observation()
+    if not scripts:
+        return Observation()
+    facts = script_facts(scripts)
+    return Observation(databases=facts.databases, journal_modes=facts.journal_modes)
 
 
 def requests(

@@ -16,8 +16,27 @@ def test_scripts_are_valid_the_shortest_first_and_the_same_again() -> None:
     assert len(set(scripts)) > 190
     assert scripts == list(SQL.scripts(200))
     words = "\n".join("\n".join(script) for script in scripts)
-    for word in ("SAVEPOINT", "ROLLBACK;", "VACUUM", "DROP TABLE", "ALTER TABLE", "second.t0"):
+    for word in (
+        "SAVEPOINT",
+        "ROLLBACK;",
+        "VACUUM",
+        "DROP TABLE",
+        "ALTER TABLE",
+        "second.t0",
+        "PRAGMA",
+    ):
         assert word in words, word
+
+
+def test_a_script_changes_to_two_journal_modes_and_what_it_needs_none_of_is_left_out() -> None:
+    changes = [[step for step in script if "journal_mode" in step] for script in SQL.scripts(200)]
+    assert all(len({step.split()[-1] for step in steps}) <= 2 for steps in changes)
+    modes = {step.split(" = ")[1] for steps in changes for step in steps}
+    assert modes == {"delete;", "persist;", "truncate;", "wal;"}
+    script = ("PRAGMA main.journal_mode = wal;", "VACUUM;", "PRAGMA main.journal_mode = delete;")
+    assert SQL.is_valid(script)
+    shorter = SQL.fewest(script, lambda scripts: ["VACUUM;" in each for each in scripts])
+    assert shorter == ("VACUUM;",)
 
 
 def test_a_script_of_a_missing_table_is_not_valid() -> None:

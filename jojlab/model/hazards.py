@@ -186,12 +186,14 @@ class ModeCounts:
 class Observation:
     """The facts that are known of a case besides its fields.
 
-    `databases` is how many a connection of its scripts has open. Of a program or a replay, `modes`
+    `databases` is how many a connection of its scripts has open, `journal_modes` are those that its
+    scripts change to. Of a program or a replay, `modes`
     are its commits by journal mode, None where nobody looked; `found_databases` counts the
     databases that it had; `lost_calls` says that not all its calls were seen.
     """
 
     databases: int = 1
+    journal_modes: tuple[str, ...] = ()
     modes: Mapping[str, ModeCounts] | None = None
     found_databases: int = 0
     lost_calls: bool = False

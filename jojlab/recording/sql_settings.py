@@ -35,9 +35,9 @@ def refusal(words: Sequence[str]) -> str:
     """Return why no script has a PRAGMA, of which these are the first tokens; empty if one may."""
     name, value = name_and_value(words)
     may = _list().get(name)
-    if may == "any" or (may in ("read", "field") and value is None):
+    if may == "any" or (may in ("read", "field", "change") and value is None):
         return ""
-    if may == "field":
+    if may in ("field", "change"):
         return f"PRAGMA {name} with a value: a field of the case"
     if may == "read":
         return f"PRAGMA {name} with a value, which no script may set"

@@ -173,6 +173,7 @@ def _is_closed(quoted: str, closing: str) -> bool:
 _MOST_BYTES = 256 << 20
 _SHOWN = 60
 _ATTACH = re.compile(r"^--![ \t]*attach[ \t]+\S+[ \t]+AS[ \t]+(\S+)", re.IGNORECASE | re.MULTILINE)
+_JOURNAL_MODE = re.compile(r"PRAGMA (?:\S+ \. )?journal_mode [=(] (\w+)", re.IGNORECASE)
 _RANDOM = frozenset({"random", "randomblob"})
 # Of what the time is read to the second, or finer: a day seldom ends within a run.
 _CLOCKS = frozenset({"datetime", "time", "julianday", "unixepoch"})
@@ -198,20 +199,21 @@ class Unrepeatable:
 @dataclass(frozen=True)
 class ScriptFacts:
     """`databases` is how many a connection has open, at most; `attached` are the names of those
-    beside main. `unrepeatable` statements write the time or a random number; `doubtful` ones
-    may: defaults and triggers, which no statement may need, and conditions, which may choose the
-    same rows.
+    beside main, `journal_modes` those that a PRAGMA changes to. `unrepeatable` statements write
+    the time or a random number; `doubtful` ones may: defaults and triggers, which no statement may
+    need, and conditions, which may choose the same rows.
     """
 
     databases: int = 1
     attached: tuple[str, ...] = ()
+    journal_modes: tuple[str, ...] = ()
     unrepeatable: tuple[Unrepeatable, ...] = ()
     doubtful: tuple[Unrepeatable, ...] = ()
 
 
 def script_facts(folder: Path) -> ScriptFacts:
     """Return what the scripts of a folder say; what cannot be read says nothing."""
-    databases, attached = 1, dict[str, str]()
+    databases, attached, modes = 1, dict[str, str](), set[str]()
     certain: list[Unrepeatable] = []
     doubtful: list[Unrepeatable] = []
     for path in sorted(folder.glob("*.sql")):
@@ -219,11 +221,15 @@ def script_facts(folder: Path) -> ScriptFacts:
         names = {found[1].lower(): found[1] for found in _ATTACH.finditer(text)}
         databases, attached = max(databases, 1 + len(names)), attached | names
         for line, parts in _statements(text):
+            if found := _JOURNAL_MODE.match(" ".join(token.text for token in parts[:7])):
+                modes.add(found[1].lower())
             if reader := _clock_or_dice(_written_part(parts)):
                 certain.append(_unrepeatable(path, line, parts, reader))
             elif reader := _clock_or_dice(parts if _may_write(parts) else []):
                 doubtful.append(_unrepeatable(path, line, parts, reader))
-    return ScriptFacts(databases, tuple(attached.values()), tuple(certain), tuple(doubtful))
+    return ScriptFacts(
+        databases, tuple(attached.values()), tuple(sorted(modes)), tuple(certain), tuple(doubtful)
+    )
 
 
 def _text(path: Path) -> str:

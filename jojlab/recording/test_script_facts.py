@@ -26,6 +26,15 @@ def test_the_databases_that_a_connection_has_open_are_counted(tmp_path: Path) ->
     assert script_facts(tmp_path / "nowhere").databases == 1
 
 
+def test_the_journal_modes_that_a_script_changes_to_are_known(tmp_path: Path) -> None:
+    text = (
+        "PRAGMA main.journal_mode = WAL;\nPRAGMA b . journal_mode(delete); PRAGMA journal_mode;"
+        "\n/* x */ pragma journal_mode=persist; SELECT 'PRAGMA journal_mode = off';"
+    )
+    (tmp_path / "transaction.sql").write_text(text)
+    assert script_facts(tmp_path).journal_modes == ("delete", "persist", "wal")
+
+
 @pytest.mark.parametrize(
     ("statement", "by"),
     [

@@ -119,7 +119,7 @@ fn a_fault_of_a_script_is_told_with_its_place() {
         ("-- nothing", "line 1, column 1", "there is no statement"),
         ("ATTACH '/etc/passwd' AS x;", "line 1, column 1", "--! attach"),
         ("VACUUM main INTO 'x';", "line 1, column 1", "writes another file"),
-        ("PRAGMA main.journal_mode = wal;", "line 1, column 13", "the case's field journal_mode"),
+        ("PRAGMA main.synchronous = off;", "line 1, column 13", "the case's field synchronous"),
         ("PRAGMA no_such(1);", "line 1, column 8", "none of those that a script may"),
         ("PRAGMA wal_checkpoint;", "line 1, column 8", "is for no script"),
         ("PRAGMA mmap_size = 5;", "line 1, column 8", "read by a script, and not set"),

@@ -81,6 +81,18 @@ impl SqlStatement {
         self.prepared.as_deref().unwrap_or(&self.written)
     }
 
+    /// Return the journal mode that it sets, as it is written; none where it sets none.
+    pub fn journal_mode(&self) -> Option<String> {
+        let words: Vec<String> =
+            tokens(&self.written).map(|(_, _, word)| word.to_ascii_lowercase()).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["pragma", "journal_mode", "=" | "(", mode, ..]
+            | ["pragma", _, ".", "journal_mode", "=" | "(", mode, ..] => Some((*mode).to_owned()),
+            _ => None,
+        }
+    }
+
     /// Return the place in the script of a byte of the prepared text.
     pub fn place_of(&self, prepared_offset: usize) -> ScriptPlace {
         let before = self.replaced.iter().take_while(|(_, _, end)| *end <= prepared_offset);
@@ -135,7 +147,7 @@ pub fn check_pragma(name: &str, sets: bool) -> Result<(), String> {
     let mut rows = PRAGMAS.lines().map(str::split_ascii_whitespace);
     let mut may = rows.find_map(|mut words| (words.next() == Some(&*name)).then_some(words));
     match may.as_mut().and_then(Iterator::next) {
-        Some("any") => Ok(()),
+        Some("any" | "change") => Ok(()),
         Some("read" | "field") if !sets => Ok(()),
         Some("field") => {
             let field = may.as_mut().and_then(Iterator::next).unwrap_or_default();

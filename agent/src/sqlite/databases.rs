@@ -181,8 +181,9 @@ impl Databases {
             let (path, copied, frames) = (database.path.clone(), made.copied, made.in_log);
             return Err(SqliteError::FramesLeft { path, sql, copied, frames });
         }
-        // Not `copied`: TRUNCATE reads back 0 of 0.
-        Ok(database.take_frames())
+        // Not `copied`: TRUNCATE reads back 0 of 0. Who has left WAL mode has nothing to copy.
+        let frames = database.take_frames();
+        Ok(if made.in_log < 0 { 0 } else { frames })
     }
 
     /// Copies as much of the WAL of `database` back into it as the other connections let it;

@@ -40,7 +40,7 @@ def hazards(
     ]
     if stated:
         found.append(Hazard(Harm.STATED, causes.VARIANT, stated))
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def unknowns(case: Mapping[str, Any], observation: Observation = _NOTHING) -> tuple[Unknown, ...]:
@@ -154,16 +154,24 @@ def _rollback_journal_hazards(counts: ModeCounts, share: str) -> Iterator[Hazard
 
 
 def _sqlite_hazards(case: Mapping[str, Any], observation: Observation) -> Iterator[Hazard]:
-    """Hazards by sqlite.org/pragma.html on journal_mode and synchronous."""
-    journal, synchronous = case.get("journal_mode"), case.get("synchronous")
-    if journal is None:
-        return
+    """Hazards by sqlite.org/pragma.html on journal_mode and synchronous: of each journal mode that
+    there is on the way.
+    """
+    if case.get("journal_mode") is not None:
+        for journal in (str(case["journal_mode"]), *observation.journal_modes):
+            yield from _mode_hazards(case, journal, observation)
+
+
+def _mode_hazards(
+    case: Mapping[str, Any], journal: str, observation: Observation
+) -> Iterator[Hazard]:
+    synchronous = case.get("synchronous")
     # With OFF, SQLite writes no batches: it does so in place of a journal in memory (bBatch in
     # sqlite3PagerCommitPhaseOne(), pager.c).
     batch = journal == "memory" and case.get("batch_atomic_write") == "on"
     if journal in ("off", "memory") and not batch:
         for harm in (Harm.DATABASE_BY_CRASH, Harm.DATABASE):
-            yield Hazard(harm, causes.NO_JOURNAL, str(journal))
+            yield Hazard(harm, causes.NO_JOURNAL, journal)
     if synchronous == "off":
         yield Hazard(Harm.COMMITS, causes.SYNCHRONOUS_OFF)
         yield Hazard(Harm.DATABASE, causes.SYNCHRONOUS_OFF)

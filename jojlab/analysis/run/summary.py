@@ -56,8 +56,8 @@ _COUNTS = tuple(each.name for each in fields(ModeCounts))
 
 
 def observation_of(case_id: str, manifests: Manifests, missing: Completeness) -> Observation:
-    """Return what is known of a case: its scripts' databases, and a program's or replay's commits,
-    those of all seeds together.
+    """Return what is known of a case: its scripts' databases and journal modes, and a
+    program's or replay's commits, those of all seeds together.
     """
     programs = list(manifests.programs.get(case_id, {}).values())
     replays = list(manifests.replays.get(case_id, {}).values())
@@ -66,6 +66,9 @@ def observation_of(case_id: str, manifests: Manifests, missing: Completeness) ->
     return Observation(
         # Those that a connection of some script has open, at most.
         databases=max((1 + len(each.get("attached") or ()) for each in scripts), default=1),
+        journal_modes=tuple(
+            sorted({mode for each in scripts for mode in each.get("journal_modes") or ()})
+        ),
         modes=_modes(found),
         found_databases=sum(int(each.get("databases", 0)) for each in found),
         lost_calls=any(each.get("lost_calls") for each in programs)

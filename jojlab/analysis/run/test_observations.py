@@ -43,9 +43,12 @@ def test_a_replay_that_is_incomplete_has_not_shown_all() -> None:
 
 
 def test_the_databases_of_scripts_are_those_of_the_connection_with_most() -> None:
-    scripts = [{"attached": []}, {"attached": [["b.db", "b"], ["c.db", "c"]]}]
+    scripts = [
+        {"attached": [], "journal_modes": ["wal"]},
+        {"attached": [["b.db", "b"], ["c.db", "c"]], "journal_modes": ["delete", "wal"]},
+    ]
     found = observation_of("a", Manifests(configurations={"a": {"scripts": scripts}}), WHOLE)
-    assert found == Observation(databases=3)
+    assert found == Observation(databases=3, journal_modes=("delete", "wal"))
 
 
 def test_a_run_in_a_directory_has_the_filesystem_of_its_mount() -> None:

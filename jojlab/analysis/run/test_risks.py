@@ -112,6 +112,17 @@ def test_a_batch_that_was_committed_may_be_lost() -> None:
     assert not risked(synchronous="off")
 
 
+def test_journal_modes_of_a_script_are_each_at_risk() -> None:
+    def kinds(mode: str, *changed: str, databases: int = 1) -> set[Harm]:
+        case = complete({"workload": "sql-recorded", "journal_mode": mode, "synchronous": "full"})
+        seen = Observation(databases=databases, journal_modes=changed)
+        return {each.kind for each in hazards(case, observation=seen)}
+
+    assert kinds("truncate", "persist") == kinds("wal", "truncate") == set()
+    assert kinds("truncate", "delete") == {COMMITS}
+    assert kinds("truncate", "wal", databases=2) == {TRANSACTION}
+
+
 def test_a_stated_risk_joins_those_of_the_settings() -> None:
     case = complete({"journal_mode": "wal", "synchronous": "normal"})
     found = hazards(case, "it may burn")

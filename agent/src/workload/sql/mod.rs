@@ -252,6 +252,15 @@ impl PlayAgain for ScriptsAgain {
     }
 }
 
+/// Return the journal modes that a script changes to.
+fn journal_modes(file: &ScriptFile) -> BTreeSet<String> {
+    let mode = |step: &SqlStep| match step {
+        SqlStep::Statement(statement) => statement.journal_mode(),
+        _ => None,
+    };
+    file.script.steps.iter().filter_map(mode).collect()
+}
+
 /// Return whether a script makes or drops tables: its statements can be prepared only as they come.
 fn changes_schema(file: &ScriptFile) -> bool {
     let changes = |step: &SqlStep| match step {
@@ -332,6 +341,7 @@ impl Workload for SqlScripts {
                 "connection": script.connection,
                 "database": script.database,
                 "attached": attached.collect::<Vec<_>>(),
+                "journal_modes": journal_modes(&worker.file),
             })
         };
         configuration["scripts"] = self.workers.iter().map(script).collect();

@@ -239,6 +239,32 @@ fn vacuum_and_sql_of_the_schema_go_through() {
     assert_eq!(closed.incomplete_reasons, Vec::<String>::new());
 }
 
+#[test]
+fn a_script_changes_the_journal_mode_on_its_way_and_its_rows_are_known() {
+    let write = "INSERT INTO note VALUES (NULL, 'x');";
+    let script = format!(
+        "{write}\nPRAGMA main.journal_mode = wal;\n{write}\nPRAGMA journal_mode=Delete;\n{write}\n\
+         PRAGMA journal_mode(persist);\n{write}\nPRAGMA main.journal_mode = TRUNCATE;\n{write}\n"
+    );
+    for journal_mode in [JournalMode::Truncate, JournalMode::Wal] {
+        let schema = ("schema.sql", "CREATE TABLE note (k INTEGER PRIMARY KEY, v);");
+        let folders = Folders::new(&[schema, ("transaction.sql", &script)]);
+        let mut settings = folders.replayed();
+        settings.sql.options.journal_mode = journal_mode;
+        let prepared = settings.prepare(&folders.directory(), 5).unwrap();
+        let modes = json!(["delete", "persist", "truncate", "wal"]);
+        assert_eq!(prepared.configuration().unwrap()["scripts"][0]["journal_modes"], modes);
+        drop(prepared);
+        std::fs::remove_dir_all(folders.directory()).unwrap();
+        std::fs::create_dir(folders.directory()).unwrap();
+        let (_, closed) = folders.run(&settings);
+        assert_eq!(closed.incomplete_reasons, Vec::<String>::new());
+        let inserts = closed.transactions.iter().filter(|it| it.kind == "write").count();
+        assert!(inserts >= 5, "{inserts}");
+        closed.remains.check_oracle().unwrap();
+    }
+}
+
 /// The manifest's entry of a regime, and why it was not reached.
 fn regime_entry(settings: &SqlSettings) -> (Value, Vec<String>) {
     let folders = Folders::new(&[SCHEMA, SET_UP, ("transaction.sql", WRITE)]);
