@@ -59,6 +59,8 @@ LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "atomic_slots": (0, 1),
         "torn_slots_max": (0, 65536),
         "unreadable_torn_slots": (0, 1),
+        "stale_mapping_flushes": (0, 1024),
+        "early_erase": (0, 1),
         "flush_drains_queue": (0, 1),
         "flush_tail_permille": (0, 1000),
         "flush_tail_ns": (0, 10**9),

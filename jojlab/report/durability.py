@@ -36,6 +36,7 @@ _LEFT = {
     "prefix": "the first writes of what was in flight survived",
     "subset": "some of what was in flight survived",
     "torn": "some of what was in flight survived, some of it in part",
+    "stale-mapping": "a part of the device's mapping was as before an earlier flush",
     "second": "the power was cut again during recovery",
 }
 _CONTRADICTIONS = {
@@ -64,11 +65,12 @@ _AFTER_BOOT = {
 }
 _OF_EVERY_SETTING = "every setting on this filesystem and device risks it"
 UNREADABLE_TEARS = "torn slots unreadable until they are written"
+EARLY_ERASE = "slots lost that garbage collection moved out of erased rows"
+_OWN_WORK = "a reset in the middle of garbage collection"
 # What no state of a model has, whatever its device.
 NOT_MODELLED = (
-    "Not modelled: bits that rot, sectors that cannot be read, a reset in the middle of garbage "
-    "collection, errors in place of cuts, and faults of the device beside those that its profile "
-    "names."
+    f"Not modelled: bits that rot, sectors that cannot be read, {_OWN_WORK}, errors in place of "
+    "cuts, and faults of the device beside those that its profile names."
 )
 
 
@@ -181,6 +183,7 @@ def model(result: Durability) -> str:
         _each(known.get(name)) for name in ("volatile_cache", "fua", "flush_lies", "torn_bytes")
     )
     several = max(int(str(each or 1)) for each in _each(known.get("torn_slots_max")))
+    stale = max(int(str(each or 0)) for each in _each(known.get("stale_mapping_flushes")))
     fsck = known.get("fsck")
     words = [
         "volatile cache" if any(caches) else "no volatile cache",
@@ -189,6 +192,8 @@ def model(result: Durability) -> str:
         *dict.fromkeys(_torn(each) for each in torn if not known.get("torn_pages")),
         f"up to {several} slots torn at once" if several > 1 and 512 in torn else "",
         UNREADABLE_TEARS if any(_each(known.get("unreadable_tears"))) else "",
+        f"mapping stale by up to {text.integer(stale, 'flush', 'flushes')}" if stale else "",
+        EARLY_ERASE if any(_each(known.get("early_erase"))) else "",
         "torn pages of NAND, which cannot be read" if known.get("torn_pages") else "",
         "second cuts during recovery" if known.get("second_cuts") else "no second cuts",
         f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
@@ -216,6 +221,8 @@ def model_limits(case: CaseSummary, result: Durability) -> str:
     modelled = NOT_MODELLED
     if any(_each(result.model.get("unreadable_tears"))):
         modelled = modelled.replace("sectors", "other sectors")
+    if any(_each(result.model.get("early_erase"))):
+        modelled = modelled.replace(f"{_OWN_WORK}, ", "")
     native = f" {words}." if (words := native_words(result)) else ""
     return modelled + absent + native + unchecked
 

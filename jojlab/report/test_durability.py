@@ -107,6 +107,24 @@ def test_torn_slots_that_cannot_be_read_are_part_of_the_model() -> None:
     assert "other sectors that cannot be read" in model_limits(judged, judged.durability)
 
 
+def test_a_cut_of_the_devices_own_work_is_part_of_the_model() -> None:
+    told = {"volatile_cache": True, "torn_bytes": 512}
+    own = {"stale_mapping_flushes": [0, 2], "early_erase": [False, True]}
+    judged = case([state(1, "stale-mapping", "lost")], model={**told, **own})
+    words = (
+        "torn at 512 bytes, mapping stale by up to 2 flushes, slots lost that garbage collection "
+        "moved out of erased rows, no second cuts"
+    )
+    assert words in verdict_sentence(judged)
+    assert "a part of the device's mapping was as before an earlier flush" in worst_sentence(judged)
+    assert judged.durability
+    assert "garbage" not in model_limits(judged, judged.durability)
+    sound = case(states(harmless=4), model={**told, "stale_mapping_flushes": 0})
+    assert "stale" not in verdict_sentence(sound)
+    assert sound.durability
+    assert "in the middle of garbage collection" in model_limits(sound, sound.durability)
+
+
 def test_unmountable_states_are_told_with_what_a_boot_makes_of_them() -> None:
     refused = {
         "command": "e2fsck -p",

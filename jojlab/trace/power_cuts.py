@@ -27,7 +27,14 @@ CutOutcome = Literal["kept", "lost", "torn", "corrupt", "unmountable"]
 OUTCOMES: tuple[CutOutcome, ...] = get_args(CutOutcome)
 
 StateKind = Literal[
-    "boundary-none", "boundary-all", "drop-one", "prefix", "subset", "torn", "second"
+    "boundary-none",
+    "boundary-all",
+    "drop-one",
+    "prefix",
+    "subset",
+    "torn",
+    "stale-mapping",
+    "second",
 ]
 KINDS: tuple[StateKind, ...] = get_args(StateKind)
 # Those that are enumerated; the others are drawn.
@@ -76,7 +83,8 @@ class SmallestCut(Struct, frozen=True, kw_only=True):
     Of a harm that takes a second cut, `slots` are of what the recovery had written, and
     `first_slots` counts those that the first cut took, which was not shrunk. `is_minimal`: it was
     tried that no slot can be left out, and that none that is torn could be lost instead.
-    `kept_flush`: of what had completed when it was issued nothing is lost; None of a second cut.
+    `kept_flush`: of what had completed when it was issued nothing is lost; None where something is,
+    by a device that is not sound, and of a second cut.
     """
 
     slots: tuple[DamagedSlot, ...]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The files of a disk in /sys/block/flashN: flash_statistics, flash_record_requests,
- * flash_record_pieces, flash_changes and flash_contents, to be read; flash_age, flash_record and
- * flash_power_cut, to be written; flash_fault, both.
+ * flash_record_pieces, flash_record_moves, flash_changes and flash_contents, to be read; flash_age,
+ * flash_record and flash_power_cut, to be written; flash_fault, both.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -156,6 +156,14 @@ static ssize_t flash_record_pieces_read(struct file *file, struct kobject *kobje
 }
 static BIN_ATTR_RO(flash_record_pieces, 0);
 
+static ssize_t flash_record_moves_read(struct file *file, struct kobject *kobject,
+				       flash_bin_attribute *attribute, char *buffer,
+				       loff_t offset, size_t length)
+{
+	return flash_power_cut_moves(flash_of(kobject), buffer, offset, length);
+}
+static BIN_ATTR_RO(flash_record_moves, 0);
+
 static ssize_t flash_power_cut_write(struct file *file, struct kobject *kobject,
 				     flash_bin_attribute *attribute, char *buffer,
 				     loff_t offset, size_t length)
@@ -191,6 +199,7 @@ static struct attribute *flash_attrs[] = {
 static flash_bin_attribute *flash_bin_attrs[] = {
 	&bin_attr_flash_record_requests,
 	&bin_attr_flash_record_pieces,
+	&bin_attr_flash_record_moves,
 	&bin_attr_flash_power_cut,
 	&bin_attr_flash_changes,
 	&bin_attr_flash_contents,

@@ -19,6 +19,7 @@ struct flash {
 	struct gendisk *disk;
 	struct flash_store store;
 	struct flash_records records;
+	struct flash_observer moves;	/* adds to them, with early_erase */
 	struct xarray unreadable;	/* by slot: words of model/unreadable.h */
 	struct flash_room room;
 	struct flash_dispatch dispatch;

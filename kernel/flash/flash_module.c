@@ -23,6 +23,7 @@
 #include "disk.h"
 #include "dispatch.h"
 #include "parameters.h"
+#include "record.h"
 #include "room.h"
 
 /*
@@ -137,6 +138,8 @@ static int flash_init_model(struct flash *flash)
 		return -ENOMEM;
 	}
 	flash_model_init(&flash->model, &flash->config, flash->tables);
+	if (flash->config.early_erase)
+		flash_record_observe(flash);
 	return 0;
 }
 

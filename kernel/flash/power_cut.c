@@ -172,6 +172,11 @@ ssize_t flash_power_cut_pieces(struct flash *flash, char *buffer, loff_t offset,
 	return flash_records_pieces(&flash->records, flash->store.top, buffer, offset, length);
 }
 
+ssize_t flash_power_cut_moves(struct flash *flash, char *buffer, loff_t offset, size_t length)
+{
+	return flash_records_moves(&flash->records, flash->store.top, buffer, offset, length);
+}
+
 ssize_t flash_power_cut_choose(struct flash *flash, const char *buffer, size_t length)
 {
 	if (disk_openers(flash->disk))

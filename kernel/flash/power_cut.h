@@ -25,9 +25,10 @@ extern const struct flash_versions flash_disk_versions;
  */
 int flash_power_cut_command(struct flash *flash, const char *text);
 
-/* Requests and pieces of the record that lies below the top layer; whole ones from an offset on. */
+/* What the record that lies below the top layer holds; whole items from an offset on. */
 ssize_t flash_power_cut_requests(struct flash *flash, char *buffer, loff_t offset, size_t length);
 ssize_t flash_power_cut_pieces(struct flash *flash, char *buffer, loff_t offset, size_t length);
+ssize_t flash_power_cut_moves(struct flash *flash, char *buffer, loff_t offset, size_t length);
 
 /* Chooses what slots hold, after clear or restore. */
 ssize_t flash_power_cut_choose(struct flash *flash, const char *buffer, size_t length);

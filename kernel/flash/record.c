@@ -73,3 +73,39 @@ void flash_record_command(struct flash *flash, const struct flash_command *comma
 overflow:
 	flash_records_give_up(&flash->records, record);
 }
+
+static void accepted(const struct flash_observer *observer, flash_u32 logical)
+{
+}
+
+/*
+ * A newer version that is still in the cache hides the copy, and takes its place when it is
+ * programmed: there is no saying what is left of either, and nothing is said.
+ */
+static void programmed(const struct flash_observer *observer, flash_u32 logical,
+		       flash_u32 physical, enum flash_cause cause, flash_u64 end_ns)
+{
+	struct flash *flash = container_of(observer, struct flash, moves);
+	struct flash_record *record = flash_records_running(&flash->records);
+
+	if (record && (cause == FLASH_FOR_GC || cause == FLASH_FOR_WEAR) &&
+	    logical < flash->model.geometry.disk_slots &&
+	    flash_mapping_in_cache(&flash->model, logical) == FLASH_NONE)
+		flash_record_move(record, logical);
+}
+
+/* One row is emptied at a time, so that all moves since the last erase were out of this one. */
+static void erased(const struct flash_observer *observer, flash_u32 row, flash_u64 begin_ns)
+{
+	struct flash *flash = container_of(observer, struct flash, moves);
+	struct flash_record *record = flash_records_running(&flash->records);
+
+	if (record)
+		flash_record_erase(record, begin_ns);
+}
+
+void flash_record_observe(struct flash *flash)
+{
+	flash->moves = (struct flash_observer) { accepted, programmed, erased };
+	flash->model.observer = &flash->moves;
+}

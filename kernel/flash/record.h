@@ -18,4 +18,7 @@ u8 flash_sectors_between(u64 slot, u64 offset_bytes, u64 end_bytes);
 void flash_record_command(struct flash *flash, const struct flash_command *command, u64 issue_ns,
 			  u64 completion_ns);
 
+/* Has the model tell what it moves, of a disk of which a power cut may lose that. */
+void flash_record_observe(struct flash *flash);
+
 #endif

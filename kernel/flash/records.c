@@ -17,7 +17,8 @@ void flash_records_init(struct flash_records *records, const struct flash_versio
 
 		flash_paged_list_init(&record->requests, sizeof(struct flash_recorded_request));
 		flash_paged_list_init(&record->pieces, sizeof(struct flash_piece));
-		record->running = record->overflown = false;
+		flash_paged_list_init(&record->moves, sizeof(struct flash_recorded_move));
+		record->running = record->overflown = record->lost_move = false;
 	}
 }
 
@@ -33,7 +34,9 @@ static void empty(struct flash_records *records, struct flash_record *record)
 	}
 	flash_paged_list_free(&record->pieces);
 	flash_paged_list_free(&record->requests);
-	record->running = record->overflown = false;
+	flash_paged_list_free(&record->moves);
+	record->erased_moves = 0;
+	record->running = record->overflown = record->lost_move = false;
 }
 
 void flash_records_drop(struct flash_records *records, unsigned int first)
@@ -79,6 +82,28 @@ struct flash_recorded_request *flash_record_add(struct flash_record *record, u64
 	return request;
 }
 
+void flash_record_move(struct flash_record *record, u64 slot)
+{
+	struct flash_recorded_move *move = flash_paged_list_add(&record->moves);
+
+	if (!move) {
+		record->lost_move = true;
+		return;
+	}
+	move->slot = slot;
+	move->request = record->requests.count;
+}
+
+void flash_record_erase(struct flash_record *record, u64 erase_ns)
+{
+	for (; record->erased_moves < record->moves.count; record->erased_moves++) {
+		struct flash_recorded_move *move =
+			flash_paged_list_at(&record->moves, record->erased_moves);
+
+		move->erase_ns = erase_ns;
+	}
+}
+
 void flash_records_give_up(struct flash_records *records, struct flash_record *record)
 {
 	empty(records, record);
@@ -101,23 +126,39 @@ static int top_record(struct flash_records *records, unsigned int top, loff_t of
 	return offset % row_bytes ? -EINVAL : 0;
 }
 
+/* Copies items of a list, from an offset on. */
+static ssize_t copy_items(const struct flash_paged_list *list, char *buffer, loff_t offset,
+			  size_t length)
+{
+	unsigned long number = offset / list->item_bytes;
+	size_t done = 0;
+
+	for (; number < list->count && done + list->item_bytes <= length; number++) {
+		memcpy(buffer + done, flash_paged_list_at(list, number), list->item_bytes);
+		done += list->item_bytes;
+	}
+	return done;
+}
+
 ssize_t flash_records_requests(struct flash_records *records, unsigned int top, char *buffer,
 			       loff_t offset, size_t length)
 {
-	struct flash_recorded_request *row = (struct flash_recorded_request *)buffer;
-	unsigned long number = offset / sizeof(*row);
 	const struct flash_record *record;
-	size_t done = 0;
-	int error = top_record(records, top, offset, sizeof(*row), &record);
+	int error = top_record(records, top, offset, sizeof(struct flash_recorded_request),
+			       &record);
 
-	if (error)
-		return error;
-	while (number < record->requests.count && done + sizeof(*row) <= length) {
-		*row++ = *(struct flash_recorded_request *)
-			flash_paged_list_at(&record->requests, number++);
-		done += sizeof(*row);
-	}
-	return done;
+	return error ?: copy_items(&record->requests, buffer, offset, length);
+}
+
+ssize_t flash_records_moves(struct flash_records *records, unsigned int top, char *buffer,
+			    loff_t offset, size_t length)
+{
+	const struct flash_record *record;
+	int error = top_record(records, top, offset, sizeof(struct flash_recorded_move), &record);
+
+	if (!error && record->lost_move)
+		error = -EOVERFLOW;
+	return error ?: copy_items(&record->moves, buffer, offset, length);
 }
 
 ssize_t flash_records_pieces(struct flash_records *records, unsigned int top, char *buffer,

@@ -39,6 +39,13 @@ struct flash_piece {
 	u8 parts;		/* those that it wrote, a bit each */
 };
 
+/* A copy of a slot that the device made to erase the row it was in; as it is read. */
+struct flash_recorded_move {
+	u64 slot;
+	u64 request;		/* the one that was served meanwhile, or else the next */
+	u64 erase_ns;		/* begin of the erase; 0: not in the record's time */
+};
+
 /* A piece as it is read: hashes of its parts, and of what was there before the record began. */
 struct flash_piece_hashes {
 	u64 slot;
@@ -60,8 +67,11 @@ struct flash_chosen_slot {
 struct flash_record {
 	struct flash_paged_list requests;
 	struct flash_paged_list pieces;
+	struct flash_paged_list moves;
+	unsigned long erased_moves;	/* those whose row was erased: the first ones */
 	bool running;
 	bool overflown;		/* memory ran out: there is no saying what was written */
+	bool lost_move;		/* memory ran out for a move */
 };
 
 struct flash_records;
@@ -130,6 +140,10 @@ struct flash_record *flash_records_running(struct flash_records *records);
 struct flash_recorded_request *flash_record_add(struct flash_record *record, u64 issue_ns,
 						u64 completion_ns);
 
+/* Adds a copy of a slot that is beside the next request; its row is erased at erase_ns. */
+void flash_record_move(struct flash_record *record, u64 slot);
+void flash_record_erase(struct flash_record *record, u64 erase_ns);
+
 /* Gives up a running record, and with it the layers: the run goes on as if there were none. */
 void flash_records_give_up(struct flash_records *records, struct flash_record *record);
 
@@ -138,13 +152,15 @@ struct flash_piece *flash_records_piece(const struct flash_records *records, uns
 					u32 number);
 
 /*
- * Read requests and pieces of the record that lies below the top layer, whole ones from an offset
- * on; choose what slots hold, after clear or restore.
+ * Read requests, pieces and moves of the record that lies below the top layer, whole ones from an
+ * offset on; choose what slots hold, after clear or restore.
  */
 ssize_t flash_records_requests(struct flash_records *records, unsigned int top, char *buffer,
 			       loff_t offset, size_t length);
 ssize_t flash_records_pieces(struct flash_records *records, unsigned int top, char *buffer,
 			     loff_t offset, size_t length);
+ssize_t flash_records_moves(struct flash_records *records, unsigned int top, char *buffer,
+			    loff_t offset, size_t length);
 ssize_t flash_records_choose(struct flash_records *records, unsigned int top, const char *buffer,
 			     size_t length);
 

@@ -214,6 +214,44 @@ def test_a_torn_slot_that_cannot_be_read_is_harm_that_takes_the_tear(
     assert all(any(slot["survivors"] for slot in slots) for slots in needed)
 
 
+@pytest.mark.full
+def test_a_mapping_that_a_cut_leaves_stale_loses_what_a_flush_had_promised(
+    cache: Cache, image: Image
+) -> None:
+    """The database is whole without it, and no smaller cut than older durable pages does it."""
+    stale: dict[str, Value] = {"device.stale_mapping_flushes": 4, "device.atomic_slots": 1}
+    answer = judged(cache, image, 100, journal_mode="wal", **stale)
+    assert answer["model"]["stale_mapping_flushes"] == 4
+    assert_harm(answer, HARMS, {"lost", "corrupt"})
+    first = [one for one in answer["states"] if one["kind"] != "second"]
+    harmful = {one["kind"] for one in first if one["outcome"] != "kept"}
+    assert harmful == {"stale-mapping"}, harmful
+    sound = judged(cache, image, 100, journal_mode="wal", **{"device.atomic_slots": 1})
+    assert set(sound["outcomes"]) == {"kept"}, sound["outcomes"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("early_erase", [1, 0])
+def test_moved_slots_are_lost_where_their_row_is_erased_early(
+    cache: Cache, image: Image, early_erase: int
+) -> None:
+    """Rows of 256 KiB on a full disk of 64 MiB, of which the run fills some anew."""
+    small: dict[str, Value] = {
+        "device.capacity_bytes": 64 << 20,
+        "device.units_per_erase_block": 8,
+        "device.preload_percent": 90,
+        "device.overwrite_percent": 100,
+        "device.atomic_slots": 1,
+        "device.early_erase": early_erase,
+    }
+    answer = judged(cache, image, 100, journal_mode="wal", **small)
+    if not early_erase:
+        assert set(answer["outcomes"]) == {"kept"}, answer["outcomes"]
+        return
+    assert not answer["unchecked"]
+    assert_harm(answer, HARMS, {"corrupt", "unmountable"})
+
+
 @pytest.mark.parametrize(
     "settings",
     [

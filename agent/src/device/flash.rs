@@ -105,6 +105,7 @@ const PAGE_BYTES: usize = 4096;
 const REQUEST_BYTES: usize = 32;
 const PIECE_BYTES: usize = 16 + 16 * SECTORS;
 const CHOSEN_BYTES: usize = 8 + 4 * SECTORS;
+const MOVE_BYTES: usize = 24;
 
 /// The reason why there is no record, or no such state.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +162,28 @@ pub struct RecordedPiece {
     pub before: [u64; SECTORS],
 }
 
+/// A copy of a slot that the device made for itself, to erase the row that it was in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedMove {
+    pub slot: u64,
+    /// The place of the request that the device served meanwhile, or of the next one if that is
+    /// not recorded.
+    pub request: usize,
+    /// The begin of the erase; none where the row was not erased in the record's time.
+    pub erase_ns: Option<i64>,
+}
+
+/// All that a device recorded.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct DiskRecord {
+    /// In the order of issue.
+    pub requests: Vec<RecordedRequest>,
+    pub pieces: Vec<RecordedPiece>,
+    /// The moves of a device whose profile says that a cut may lose them, in the order of
+    /// programming.
+    pub moves: Vec<RecordedMove>,
+}
+
 /// The choice of a sector that cannot be read until it is written (FLASH_UNREADABLE_PART).
 pub const UNREADABLE: u32 = u32::MAX;
 
@@ -188,11 +211,21 @@ pub fn write_command(folder: &Path, command: RecordCommand) -> Result<(), FlashR
     fs::write(&path, &what).map_err(|source| FlashRecordError::Refused { what, path, source })
 }
 
+/// Reads the record of the device with this folder, and of one that `has_moves` those.
+///
+/// # Errors
+/// If there is none, or it is not whole as memory ran out.
+pub fn read_record(folder: &Path, has_moves: bool) -> Result<DiskRecord, FlashRecordError> {
+    let (requests, pieces) = (read_requests(folder)?, read_pieces(folder)?);
+    let moves = if has_moves { read_moves(folder)? } else { Vec::new() };
+    Ok(DiskRecord { requests, pieces, moves })
+}
+
 /// The requests of the record, in the order of issue.
 ///
 /// # Errors
 /// If there is none, or it is not whole as memory ran out.
-pub fn read_requests(folder: &Path) -> Result<Vec<RecordedRequest>, FlashRecordError> {
+fn read_requests(folder: &Path) -> Result<Vec<RecordedRequest>, FlashRecordError> {
     let path = folder.join("flash_record_requests");
     read_all(path, REQUEST_BYTES, |item| {
         Some(RecordedRequest {
@@ -210,7 +243,7 @@ pub fn read_requests(folder: &Path) -> Result<Vec<RecordedRequest>, FlashRecordE
 ///
 /// # Errors
 /// As `requests`.
-pub fn read_pieces(folder: &Path) -> Result<Vec<RecordedPiece>, FlashRecordError> {
+fn read_pieces(folder: &Path) -> Result<Vec<RecordedPiece>, FlashRecordError> {
     let path = folder.join("flash_record_pieces");
     read_all(path, PIECE_BYTES, |item| {
         Some(RecordedPiece {
@@ -218,6 +251,22 @@ pub fn read_pieces(folder: &Path) -> Result<Vec<RecordedPiece>, FlashRecordError
             sectors: u8::try_from(word(item, 1)).ok()?,
             after: std::array::from_fn(|sector| word(item, 2 + sector)),
             before: std::array::from_fn(|sector| word(item, 2 + SECTORS + sector)),
+        })
+    })
+}
+
+/// The moves of the record.
+///
+/// # Errors
+/// As `requests`.
+fn read_moves(folder: &Path) -> Result<Vec<RecordedMove>, FlashRecordError> {
+    let path = folder.join("flash_record_moves");
+    read_all(path, MOVE_BYTES, |item| {
+        let erase_ns = i64::try_from(word(item, 2)).ok()?;
+        Some(RecordedMove {
+            slot: word(item, 0),
+            request: usize::try_from(word(item, 1)).ok()?,
+            erase_ns: (erase_ns != 0).then_some(erase_ns),
         })
     })
 }

@@ -52,6 +52,8 @@
 	P(atomic_slots,                      0,             1) \
 	P(torn_slots_max,                    0,         65536) \
 	P(unreadable_torn_slots,             0,             1) \
+	P(stale_mapping_flushes,             0,          1024) \
+	P(early_erase,                       0,             1) \
 	P(flush_drains_queue,                0,             1) \
 	P(flush_tail_permille,               0,          1000) \
 	P(flush_tail_ns,                     0,    1000000000) \

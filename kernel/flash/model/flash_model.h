@@ -54,7 +54,7 @@ struct flash_request {
 	flash_u64 offset_bytes;		/* range within the disk; of a flush: 0, 0 */
 };
 
-/* Told what happens to data, for tests that keep the data themselves. */
+/* Told what happens to data: for tests that keep the data themselves, and for ../record.c. */
 struct flash_observer {
 	/* The host's data of a slot are in the cache, or on their way past it. */
 	void (*accepted)(const struct flash_observer *observer, flash_u32 logical);
@@ -69,7 +69,7 @@ struct flash_model {
 	struct flash_geometry geometry;
 	struct flash_statistics statistics;
 	struct flash_statistics before_ageing;
-	const struct flash_observer *observer;	/* null but in tests */
+	const struct flash_observer *observer;	/* null but in tests and with early_erase */
 
 	flash_u64 controller_free_ns;
 	flash_u64 link_used_ns[2];	/* to the host, from it; half duplex: the first alone */

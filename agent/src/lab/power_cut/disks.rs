@@ -50,9 +50,8 @@ impl<'a> CutDisks<'a> {
     pub fn record(&self) -> anyhow::Result<WrittenRun> {
         let mut records = Vec::new();
         for (disk, model) in self.disks.iter().zip(self.models) {
-            let requests = flash::read_requests(disk.folder()).map_err(user_error)?;
-            let pieces = flash::read_pieces(disk.folder()).map_err(user_error)?;
-            records.push((*model, requests, pieces));
+            let record = flash::read_record(disk.folder(), model.erases_early);
+            records.push((*model, record.map_err(user_error)?));
         }
         Ok(WrittenRun::from_records(records))
     }

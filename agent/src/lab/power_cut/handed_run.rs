@@ -18,10 +18,10 @@ use serde_json::Value;
 
 use super::disks::{MOST_PAGES, until_free};
 use super::states::State;
+use super::writes::DurabilityModel;
 use crate::device::disk::Disk;
 use crate::device::flash::{
-    self, ChosenSlot, RecordCommand, RecordedPiece, RecordedRequest, SECTORS, SLOT_BYTES,
-    SlotContents,
+    self, ChosenSlot, DiskRecord, RecordCommand, SECTORS, SLOT_BYTES, SlotContents,
 };
 use crate::errors::WrongUse;
 use crate::lab::owners::Owners;
@@ -55,8 +55,7 @@ pub struct HandedRun {
 /// The record of a disk.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HandedDisk {
-    requests: Vec<RecordedRequest>,
-    pieces: Vec<RecordedPiece>,
+    record: DiskRecord,
     /// The slots that were not zeroes before the run.
     slots: Vec<u64>,
 }
@@ -71,13 +70,17 @@ impl HandedRun {
     ///
     /// # Errors
     /// If they cannot be read, or hold more than there is room for.
-    pub fn hand_out(mut self, disks: &[Disk], output: &Path) -> anyhow::Result<()> {
+    pub fn hand_out(
+        mut self,
+        disks: &[Disk],
+        models: &[DurabilityModel],
+        output: &Path,
+    ) -> anyhow::Result<()> {
         let mut pages = BufWriter::new(File::create(output.join(PAGES)).context(PAGES)?);
         let mut room = MOST_PAGES;
-        for disk in disks {
+        for (disk, model) in disks.iter().zip(models) {
             let folder = disk.folder();
-            let requests = flash::read_requests(folder)?;
-            let pieces = flash::read_pieces(folder)?;
+            let record = flash::read_record(folder, model.erases_early)?;
             for command in [RecordCommand::Clear(0), RecordCommand::Follow] {
                 until_free(|| flash::write_command(folder, command))?;
             }
@@ -91,8 +94,8 @@ impl HandedRun {
                     slots.push(slot);
                 }
             }
-            room = room.checked_sub(pieces.len()).ok_or_else(too_much)?;
-            for (piece, number) in pieces.iter().zip(1..) {
+            room = room.checked_sub(record.pieces.len()).ok_or_else(too_much)?;
+            for (piece, number) in record.pieces.iter().zip(1..) {
                 let has = |sector: usize| piece.sectors & (1 << sector) != 0;
                 let chosen = std::array::from_fn(|sector| if has(sector) { number } else { 0 });
                 let chosen = [ChosenSlot { slot: piece.slot, pieces: chosen }];
@@ -102,7 +105,7 @@ impl HandedRun {
             for command in [RecordCommand::Clear(0), RecordCommand::Follow] {
                 until_free(|| flash::write_command(folder, command))?;
             }
-            self.disks.push(HandedDisk { requests, pieces, slots });
+            self.disks.push(HandedDisk { record, slots });
         }
         pages.flush().context(PAGES)?;
         fs::write(output.join(RUN), serde_json::to_vec(&self)?).context(RUN)
@@ -135,23 +138,23 @@ impl HandedRun {
             };
             handed.slots.iter().try_for_each(|slot| write(*slot, u8::MAX))?;
             disk.begin_record()?;
-            handed.pieces.iter().try_for_each(|piece| write(piece.slot, piece.sectors))?;
+            handed.record.pieces.iter().try_for_each(|piece| write(piece.slot, piece.sectors))?;
             disk.end_record()?;
-            let there = flash::read_pieces(disk.folder())?;
+            let there = flash::read_record(disk.folder(), false)?.pieces;
             anyhow::ensure!(
-                there == handed.pieces,
+                there == handed.record.pieces,
                 "{}: it recorded another run than the guest's: {} pieces for {}",
                 disk.name(),
                 there.len(),
-                handed.pieces.len()
+                handed.record.pieces.len()
             );
         }
         Ok(run)
     }
 
     /// Return the guest's record of each disk.
-    pub fn take_records(&mut self) -> Vec<(Vec<RecordedRequest>, Vec<RecordedPiece>)> {
-        self.disks.drain(..).map(|disk| (disk.requests, disk.pieces)).collect()
+    pub fn take_records(&mut self) -> Vec<DiskRecord> {
+        self.disks.drain(..).map(|disk| disk.record).collect()
     }
 }
 

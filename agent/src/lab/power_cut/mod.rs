@@ -106,6 +106,9 @@ pub fn run(
         judge.teach(at_ns)?;
     }
     let mut unchecked = closed.remains.unchecked();
+    if models.iter().any(|model| model.erases_early) && !written.has_moves() {
+        unchecked.push(NOTHING_MOVED.to_owned());
+    }
     if let Some(reason) = refusal {
         unchecked.push(format!("whether one can go on: without a power cut neither: {reason}"));
     }
@@ -120,7 +123,7 @@ pub fn run(
         let checks_all = false;
         let run =
             HandedRun { states: own, known, image, remains, must_go_on, checks_all, owners, disks };
-        run.hand_out(&stand.disks, output)?;
+        run.hand_out(&stand.disks, &models, output)?;
         judge.finish()?;
         (Vec::new(), 0)
     } else {
@@ -220,7 +223,7 @@ impl<'a> Judging<'a> {
             let (at_ns, choice) = draw_second(&recovery, self.seed, *number as u64);
             let mut second = Walk::new(&recovery);
             second.go_to(at_ns);
-            let choice = second.without_impossible_tear(choice);
+            let choice = second.possible(choice);
             let contents = second.contents(choice);
             let hash = state.hash ^ contents.hash;
             if !self.known.insert((hash, state.promises)) {
@@ -292,8 +295,7 @@ pub fn run_handed(
     let mut handed = HandedRun::take_in(place, &stand.disks)?;
     let request = workload::read(&case.case.workload)?;
     let remains = request.handed_remains(case.seed, handed.remains.take())?;
-    let records = models.iter().zip(handed.take_records());
-    let records = records.map(|(model, (requests, pieces))| (*model, requests, pieces));
+    let records = models.iter().copied().zip(handed.take_records());
     let written = WrittenRun::from_records(records.collect());
     let mut judge = Judge::new(&stand, &*remains, output, handed.checks_all)?;
     let refusal = judge.refusal_to_go_on()?;
@@ -364,6 +366,9 @@ fn refuse(case: &Case) -> anyhow::Result<()> {
 
 const NOT_HANDED: &str = "power cuts: only the databases of joj's own SQLite workloads, without a \
                           background load, are judged outside the guest; leave --native out";
+const NOTHING_MOVED: &str = "cuts in the middle of garbage collection: in the run no slot that it \
+                             moved was at risk; device.preload_percent and \
+                             device.overwrite_percent give the device a past";
 const NAME: &str = "power_cuts.json";
 
 fn write(output: &Path, answer: &Value) -> anyhow::Result<()> {
@@ -511,6 +516,8 @@ impl Answer<'_> {
             "torn_bytes": each(|promise| promise.torn_bytes.into()),
             "torn_slots_max": each(|promise| promise.torn_slots_max.into()),
             "unreadable_tears": each(|promise| promise.has_unreadable_tears.into()),
+            "stale_mapping_flushes": each(|promise| promise.stale_mapping_flushes.into()),
+            "early_erase": each(|promise| promise.erases_early.into()),
             "torn_pages": self.case.case.filesystem.is_on_raw_nand(),
             "second_cuts": true,
             "fsck": crate::filesystem::tools::checker_words(self.case.case.filesystem),

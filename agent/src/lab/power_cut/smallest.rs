@@ -49,7 +49,8 @@ pub struct SmallestCut {
     pub slots: Vec<DamagedSlot>,
     /// Slots that the first cut damaged, where the harm takes a second one: these were not shrunk.
     pub first_slots: Option<usize>,
-    /// None where no flush had kept anything, and of a second cut.
+    /// None where no flush had kept anything, where the cut takes what one had kept, and of a
+    /// second cut.
     pub kept_flush: Option<KeptFlush>,
     /// Whether no slot can be left out, and no tear be a loss; otherwise that was not tried to the
     /// end.
@@ -107,7 +108,7 @@ impl<'a> Shrinker<'a> {
         let written = self.written;
         let mut walk = Walk::new(written);
         walk.go_to(harm.state.at_ns);
-        let open = walk.open_pieces();
+        let open = walk.unsafe_pieces();
         let mut number_by_place = HashMap::new();
         open.iter().enumerate().for_each(|(number, (place, _))| {
             number_by_place.insert(*place, number);
@@ -134,7 +135,9 @@ impl<'a> Shrinker<'a> {
         }
         let slots = damages.iter().map(|it| self.slot(written, open[it.place], *it, false));
         let slots = slots.collect();
-        let kept_flush = self.kept_flush(harm.state.at_ns);
+        let at_ns = harm.state.at_ns;
+        let is_kept = |it: &PieceDamage| written.was_durable(open[it.place].0, at_ns);
+        let kept_flush = if damages.iter().any(is_kept) { None } else { self.kept_flush(at_ns) };
         Ok(Some(SmallestCut { slots, first_slots: None, kept_flush, is_minimal, message }))
     }
 
@@ -153,7 +156,7 @@ impl<'a> Shrinker<'a> {
         let (recovery, at_ns, choice) = recovery;
         let mut walk = Walk::new(recovery);
         walk.go_to(at_ns);
-        let open = walk.open_pieces();
+        let open = walk.unsafe_pieces();
         let look = |contents: DiskContents| {
             disks.put_second(recovery, &contents)?;
             judge.findings(harm.cut)
@@ -179,7 +182,7 @@ impl<'a> Shrinker<'a> {
         (hints, limit): (&[Vec<PieceDamage>], usize),
         mut look: impl FnMut(DiskContents) -> anyhow::Result<CutFindings>,
     ) -> anyhow::Result<Option<(Vec<PieceDamage>, bool, String)>> {
-        let count = walk.open_pieces().len();
+        let count = walk.unsafe_pieces().len();
         let all = damages(&walk.survivors(choice));
         let mut left = limit;
         let key = |walk: &mut Walk, damages: &[PieceDamage]| {

@@ -187,7 +187,7 @@ impl Chooser<'_> {
             let mut walk = Walk::new(self.written);
             for (at_ns, choice) in tried {
                 walk.go_to(at_ns);
-                let choice = walk.without_impossible_tear(choice);
+                let choice = walk.possible(choice);
                 let state = self.times.state(at_ns, choice, walk.hash(choice));
                 if known.insert((state.hash, state.promises)) {
                     found.push(state);
@@ -212,7 +212,7 @@ fn open_moments(written: &WrittenRun, moments: &[i64]) -> Vec<i64> {
     let mut walk = Walk::new(written);
     let mut is_open = |at_ns: &i64| {
         walk.go_to(*at_ns);
-        walk.is_open()
+        walk.has_open()
     };
     moments.iter().copied().filter(|at_ns| is_open(at_ns)).collect()
 }

@@ -5,18 +5,24 @@
 //! A device with a volatile cache owes the host what a flush that completed before the cut found
 //! completed, and completed FUA writes (JESD84-B51, 6.6.34; Documentation/block/
 //! writeback_cache_control.rst). One without owes every completed write. One that lies about
-//! flushes owes nothing.
+//! flushes owes nothing. What a cut in the middle of the device's own work takes beyond that, the
+//! profile says: `stale_mapping_flushes`, `early_erase` (devices/README.md).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::device::flash::{self, RecordedPiece, RecordedRequest, SECTORS, UNREADABLE};
+use crate::device::flash::{
+    self, DiskRecord, RecordedMove, RecordedPiece, RecordedRequest, SECTORS, UNREADABLE,
+};
 use crate::record::DeviceModel;
 
 /// The time of a write that nothing makes durable.
 pub const NEVER_NS: i64 = i64::MAX;
 /// Bytes of a slot of the record.
 const SLOT_BYTES: i64 = flash::SLOT_BYTES as i64;
+/// Slots whose places one part of a device's mapping table holds: 4 bytes each, in 4 KiB
+/// (kernel/flash/model/mapping.h).
+const MAPPING_PART_SLOTS: u64 = 1024;
 
 /// The rules by which a disk keeps what it has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,20 +37,34 @@ pub struct DurabilityModel {
     pub torn_slots_max: usize,
     /// Whether what was written to a torn slot cannot be read until it is written again.
     pub has_unreadable_tears: bool,
+    /// The most flushes that one cut takes back of a part of the mapping that is programmed.
+    pub stale_mapping_flushes: usize,
+    /// Whether a cut takes what was moved out of a row that is erased, until a flush ends.
+    pub erases_early: bool,
 }
 
 impl DurabilityModel {
     /// As the device's profile says (devices/README.md).
     pub fn from_profile(model: &DeviceModel) -> Self {
         let value = |name| model.get(name).copied().unwrap_or(0);
+        let is_protected = value("power_loss_protection") != 0;
+        let unprotected = |name| if is_protected { 0 } else { value(name) };
         Self {
-            is_volatile: value("cache_bytes") != 0 && value("power_loss_protection") == 0,
+            is_volatile: value("cache_bytes") != 0 && !is_protected,
             has_fua: value("fua") != 0,
             lies_about_flushes: value("flush_lies") != 0,
             torn_bytes: if value("atomic_slots") == 0 { 512 } else { SLOT_BYTES },
             torn_slots_max: usize::try_from(value("torn_slots_max")).unwrap_or(1).max(1),
             has_unreadable_tears: value("unreadable_torn_slots") != 0,
+            stale_mapping_flushes: usize::try_from(unprotected("stale_mapping_flushes"))
+                .unwrap_or(0),
+            erases_early: unprotected("early_erase") != 0,
         }
+    }
+
+    /// Return whether the device makes its mapping durable before the request is done.
+    fn is_mapping_flush(self, request: &RecordedRequest) -> bool {
+        !self.lies_about_flushes && (request.is_flush || request.is_fua || !self.is_volatile)
     }
 
     /// Return how many slots one cut may tear.
@@ -76,9 +96,21 @@ impl DurabilityModel {
 /// A write, a discard, a write of zeroes, or a flush.
 #[derive(Debug, Clone)]
 pub struct WrittenRequest {
+    pub disk: usize,
     pub issue_ns: i64,
+    /// The end of its service; of a move, the begin of the erase of the row that the slots had been
+    /// in, before which no cut takes them.
     pub completion_ns: i64,
     pub durable_ns: i64,
+    /// The moment from which on not even a cut takes it that comes while the mapping is programmed.
+    pub safe_ns: i64,
+    /// The number of the disk's mapping flushes that had ended when it was durable, that one
+    /// included.
+    pub flushes: usize,
+    /// Whether the device programs its mapping before it is done.
+    pub is_mapping_flush: bool,
+    /// Whether it is the device's own move of slots.
+    pub is_move: bool,
     /// The most slots of its disk of which one cut may leave a part, until they are durable.
     pub torn_slots_max: usize,
     /// The part of `WrittenRun::pieces` that it made; empty for a flush.
@@ -97,6 +129,8 @@ pub struct WrittenPiece {
     pub number: u32,
     /// Whether none of its sectors can be read where only some survive.
     pub is_unreadable_torn: bool,
+    /// Whether the slot is moved and not changed, and cannot be read where that is lost.
+    pub is_move: bool,
 }
 
 /// A slot that was written to.
@@ -106,6 +140,13 @@ pub struct Slot {
     /// Its number on the disk.
     pub number: u64,
     pub before: [u64; SECTORS],
+}
+
+impl Slot {
+    /// Return its part of the mapping, among those of all disks.
+    pub fn mapping_part(&self) -> (usize, u64) {
+        (self.disk, self.number / MAPPING_PART_SLOTS)
+    }
 }
 
 /// All of a run.
@@ -118,20 +159,35 @@ pub struct WrittenRun {
 }
 
 impl WrittenRun {
+    /// Return whether some cut takes what the devices moved.
+    pub fn has_moves(&self) -> bool {
+        self.requests.iter().any(|request| request.is_move)
+    }
+
     /// Read the records of the disks, each with its promise.
-    pub fn from_records(
-        records: Vec<(DurabilityModel, Vec<RecordedRequest>, Vec<RecordedPiece>)>,
-    ) -> Self {
+    pub fn from_records(records: Vec<(DurabilityModel, DiskRecord)>) -> Self {
         let mut written = Self::default();
         let mut known = BTreeMap::new();
-        for (disk, (promise, requests, pieces)) in records.into_iter().enumerate() {
+        for (disk, (promise, record)) in records.into_iter().enumerate() {
+            let DiskRecord { requests, pieces, moves } = record;
             let base = written.pieces.len();
+            let ends_ns = mapping_flush_ends(promise, &requests);
             for (request, durable_ns) in requests.iter().zip(promise.durable_ns(&requests)) {
                 let begin = base + request.first_piece;
+                let flushes = ends_ns.partition_point(|end_ns| *end_ns <= durable_ns);
+                let safe_ns = match promise.stale_mapping_flushes {
+                    0 => durable_ns,
+                    most => ends_ns.get(flushes + most - 1).copied().unwrap_or(NEVER_NS),
+                };
                 written.requests.push(WrittenRequest {
+                    disk,
                     issue_ns: request.issue_ns,
                     completion_ns: request.completion_ns,
                     durable_ns,
+                    safe_ns,
+                    flushes,
+                    is_mapping_flush: promise.is_mapping_flush(request),
+                    is_move: false,
                     torn_slots_max: promise.tearable_slots(),
                     pieces: begin..begin + request.piece_count,
                 });
@@ -143,24 +199,102 @@ impl WrittenRun {
                     written.slots.len() - 1
                 });
                 let RecordedPiece { sectors, after, .. } = piece;
-                let is_unreadable_torn = promise.has_unreadable_tears;
-                let piece = WrittenPiece { slot, sectors, after, number, is_unreadable_torn };
+                let (is_unreadable_torn, is_move) = (promise.has_unreadable_tears, false);
+                let piece =
+                    WrittenPiece { slot, sectors, after, number, is_unreadable_torn, is_move };
                 written.pieces.push(piece);
             }
+            for (request, slots) in moves_at_risk(promise, &requests, &moves) {
+                let begin = written.pieces.len();
+                for number in slots {
+                    let slot = *known.entry((disk, number)).or_insert_with(|| {
+                        // It is in no other piece: its contents are the same in all states.
+                        written.slots.push(Slot { disk, number, before: [0; SECTORS] });
+                        written.slots.len() - 1
+                    });
+                    written.pieces.push(WrittenPiece::new_move(slot));
+                }
+                let pieces = begin..written.pieces.len();
+                written.requests.push(WrittenRequest { disk, pieces, ..request });
+            }
         }
-        written.requests.sort_by_key(|request| request.issue_ns);
+        // A move comes before the request beside it, which may be a newer write of its slots.
+        written.requests.sort_by_key(|request| (request.issue_ns, !request.is_move));
         written
+    }
+
+    /// Return whether a flush had kept what a piece holds at a time.
+    pub fn was_durable(&self, place: usize, at_ns: i64) -> bool {
+        let request = self.requests.iter().find(|request| request.pieces.contains(&place));
+        request.is_some_and(|request| request.is_move || request.durable_ns <= at_ns)
     }
 
     /// Return when the last flush was issued by which a write was durable at a time.
     pub fn last_kept_flush(&self, at_ns: i64) -> Option<i64> {
         let by_flush = self.requests.iter().filter(|it| {
-            !it.pieces.is_empty() && it.durable_ns > it.completion_ns && it.durable_ns <= at_ns
+            let is_write = !it.pieces.is_empty() && !it.is_move;
+            is_write && it.durable_ns > it.completion_ns && it.durable_ns <= at_ns
         });
         let done_ns = by_flush.map(|it| it.durable_ns).max()?;
         let is_it = |it: &&WrittenRequest| it.pieces.is_empty() && it.completion_ns == done_ns;
         self.requests.iter().rev().find(is_it).map(|it| it.issue_ns)
     }
+}
+
+impl WrittenPiece {
+    fn new_move(slot: usize) -> Self {
+        let (after, number) = ([0; SECTORS], 0);
+        Self { slot, sectors: WHOLE, after, number, is_unreadable_torn: false, is_move: true }
+    }
+}
+
+/// Return when the requests end that make the mapping durable, in order.
+fn mapping_flush_ends(promise: DurabilityModel, requests: &[RecordedRequest]) -> Vec<i64> {
+    let flushes = requests.iter().filter(|request| promise.is_mapping_flush(request));
+    let mut ends_ns: Vec<i64> = flushes.map(|request| request.completion_ns).collect();
+    ends_ns.sort_unstable();
+    ends_ns
+}
+
+/// Return the moves that a cut takes at some moment, those of one row beside one request together,
+/// each as a request without pieces, and the numbers of the slots.
+fn moves_at_risk(
+    promise: DurabilityModel,
+    requests: &[RecordedRequest],
+    moves: &[RecordedMove],
+) -> Vec<(WrittenRequest, Vec<u64>)> {
+    // Of the requests from each one on that make the mapping durable, the first to end.
+    let mut ends_ns = vec![NEVER_NS; requests.len() + 1];
+    for (place, request) in requests.iter().enumerate().rev() {
+        let is_flush = promise.is_mapping_flush(request);
+        let end_ns = if is_flush { request.completion_ns } else { NEVER_NS };
+        ends_ns[place] = end_ns.min(ends_ns[place + 1]);
+    }
+    let mut found: Vec<(WrittenRequest, Vec<u64>)> = Vec::new();
+    for part in
+        moves.chunk_by(|one, next| (one.request, one.erase_ns) == (next.request, next.erase_ns))
+    {
+        let RecordedMove { request: place, erase_ns, .. } = part[0];
+        let place = place.min(requests.len());
+        let (Some(erase_ns), durable_ns) = (erase_ns, ends_ns[place]) else { continue };
+        if !promise.erases_early || durable_ns <= erase_ns {
+            continue;
+        }
+        let request = WrittenRequest {
+            disk: 0,
+            issue_ns: requests.get(place).map_or(erase_ns, |it| it.issue_ns.min(erase_ns)),
+            completion_ns: erase_ns,
+            durable_ns,
+            safe_ns: durable_ns,
+            flushes: 0,
+            is_mapping_flush: false,
+            is_move: true,
+            torn_slots_max: 0,
+            pieces: 0..0,
+        };
+        found.push((request, part.iter().map(|it| it.slot).collect()));
+    }
+    found
 }
 
 /// The piece of each sector of a slot: its place plus one, 0 for what was before the run, or
@@ -195,7 +329,7 @@ impl DiskContents {
     }
 
     /// Puts sectors of a piece there, of those that it wrote; where its disk cannot read a torn
-    /// slot, all of these become unreadable.
+    /// slot, all of these become unreadable, and so does what is lost of a move.
     pub fn put(&mut self, written: &WrittenRun, place: usize, sectors: u8) -> ReplacedContent {
         let piece = &written.pieces[place];
         let slot = &written.slots[piece.slot];
@@ -203,9 +337,10 @@ impl DiskContents {
         let replaced = ReplacedContent { slot: piece.slot, sectors: *there, hash: self.hash };
         let survivors = piece.sectors & sectors;
         let is_torn = ![0, piece.sectors].contains(&survivors);
-        let (changed, number) = match piece.is_unreadable_torn && is_torn {
-            true => (piece.sectors, UNREADABLE),
-            false => (survivors, place as u32 + 1),
+        let (changed, number) = match piece {
+            WrittenPiece { is_move: true, .. } => (piece.sectors & !sectors, UNREADABLE),
+            WrittenPiece { is_unreadable_torn: true, .. } if is_torn => (piece.sectors, UNREADABLE),
+            _ => (survivors, place as u32 + 1),
         };
         let content = |sector: usize, number: u32| match number {
             0 => slot.before[sector],
@@ -251,6 +386,8 @@ pub(super) mod tests {
         torn_bytes: 512,
         torn_slots_max: 1,
         has_unreadable_tears: false,
+        stale_mapping_flushes: 0,
+        erases_early: false,
     };
 
     fn request(issue_ns: i64, completion_ns: i64, word: &str) -> RecordedRequest {
@@ -276,7 +413,7 @@ pub(super) mod tests {
     pub fn record_of(
         promise: DurabilityModel,
         requests: &[SlotRequest],
-    ) -> (DurabilityModel, Vec<RecordedRequest>, Vec<RecordedPiece>) {
+    ) -> (DurabilityModel, DiskRecord) {
         let mut pieces = Vec::new();
         let mut record = |&(slot, issue_ns, completion_ns, content): &SlotRequest| {
             let word = if slot.is_some() { "write" } else { "flush" };
@@ -292,7 +429,7 @@ pub(super) mod tests {
             made
         };
         let requests = requests.iter().map(&mut record).collect();
-        (promise, requests, pieces)
+        (promise, DiskRecord { requests, pieces, moves: Vec::new() })
     }
 
     #[test]
@@ -335,6 +472,7 @@ pub(super) mod tests {
         let requests = [(Some(7), 1, 2, 5), (None, 10, 20, 0)];
         let direct = WrittenRun::from_records(vec![record_of(direct, &requests)]);
         assert_eq!(direct.last_kept_flush(99), None);
+        assert_eq!([19, 20].map(|at_ns| all.was_durable(0, at_ns)), [false, true]);
     }
 
     #[test]
@@ -352,6 +490,55 @@ pub(super) mod tests {
         let slots = [0, 8].map(|most| of(&[("torn_slots_max", most)]).torn_slots_max);
         assert_eq!(slots, [1, 8]);
         assert!(of(&[("unreadable_torn_slots", 1)]).has_unreadable_tears);
+        let own = [("stale_mapping_flushes", 3), ("early_erase", 1)];
+        let of_own = |model: DurabilityModel| (model.stale_mapping_flushes, model.erases_early);
+        assert_eq!(of_own(of(&own)), (3, true));
+        assert_eq!(of_own(of(&[own[0], own[1], ("power_loss_protection", 1)])), (0, false));
+    }
+
+    #[test]
+    fn a_durable_write_is_safe_from_a_stale_mapping_after_so_many_flushes_more() {
+        let all = [(Some(1), 10, 20, 5), (None, 30, 40, 0), (None, 50, 60, 0), (None, 70, 80, 0)];
+        let times = |stale_mapping_flushes| {
+            let disk = DurabilityModel { stale_mapping_flushes, ..CACHED };
+            let write = WrittenRun::from_records(vec![record_of(disk, &all)]).requests.remove(0);
+            (write.durable_ns, write.safe_ns)
+        };
+        assert_eq!([0, 1, 2, 3].map(times), [(40, 40), (40, 60), (40, 80), (40, NEVER_NS)]);
+    }
+
+    #[test]
+    fn a_move_is_at_risk_from_the_erase_until_a_flush_that_knows_of_it_ends() {
+        let disk = DurabilityModel { erases_early: true, ..CACHED };
+        let requests =
+            [(Some(1), 10, 20, 5), (None, 30, 40, 0), (Some(2), 50, 60, 6), (None, 70, 80, 0)];
+        let (_, mut record) = record_of(disk, &requests);
+        let each = |slot, request, erase_ns| RecordedMove { slot, request, erase_ns };
+        record.moves = vec![
+            each(7, 0, Some(25)),
+            each(8, 0, Some(25)),
+            // That flush was computed with the move, and ended before the row was erased.
+            each(9, 1, Some(45)),
+            each(5, 2, Some(55)),
+            each(2, 4, Some(90)),
+            each(6, 4, None),
+        ];
+        let found = |disk| {
+            let record = DiskRecord { moves: record.moves.clone(), ..record_of(disk, &requests).1 };
+            let written = WrittenRun::from_records(vec![(disk, record)]);
+            let moves = written.requests.iter().filter(|it| it.is_move);
+            let slot = |place: usize| written.slots[written.pieces[place].slot].number;
+            moves
+                .map(|it| {
+                    let slots: Vec<u64> = it.pieces.clone().map(slot).collect();
+                    (slots, it.issue_ns, it.completion_ns, it.durable_ns)
+                })
+                .collect::<Vec<_>>()
+        };
+        let expected =
+            [(vec![7, 8], 10, 25, 40), (vec![5], 50, 55, 80), (vec![2], 90, 90, NEVER_NS)];
+        assert_eq!(found(disk), expected);
+        assert_eq!(found(CACHED), []);
     }
 
     #[test]
