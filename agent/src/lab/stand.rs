@@ -20,7 +20,7 @@ use crate::workload;
 use crate::workload::kind::Workload;
 
 /// The mount point of the filesystem.
-const MOUNT_POINT: &str = "/mnt/flash";
+pub const MOUNT_POINT: &str = "/mnt/flash";
 
 /// Longest wait before the measured part: two periods of the kernel's timer tick (CONFIG_HZ=250).
 /// A seed so meets another phase of tick and timers: deterministic is not free of noise.

@@ -197,8 +197,11 @@ pub fn commit_next(path: &Path, vfs: Vfs) -> Result<(), SqliteError> {
         .map_err(failed("cannot go on: checkpoint", path))?;
     connection.close().map_err(|(_, error)| failed("cannot go on: close", path)(error))?;
     let sql = format!("SELECT length(content) FROM {NEXT_TABLE}");
-    open_unchecked(path, Vfs::None)?
-        .query_row(&sql, [], |row| row.get::<_, i64>(0))
+    let plain = open_unchecked(path, Vfs::None)?;
+    // Schema and row are read in one transaction, as in `open_by`.
+    plain
+        .execute_batch("BEGIN")
+        .and_then(|()| plain.query_row(&sql, [], |row| row.get::<_, i64>(0)))
         .map(drop)
         .map_err(failed("cannot go on: read the next commit of", path))
 }

@@ -30,8 +30,9 @@ use sha2::{Digest, Sha256};
 use super::case::FinishedCase;
 use super::owners::Owners;
 use crate::errors::WrongUse;
-use crate::lab::stand::Stand;
+use crate::lab::stand::{MOUNT_POINT, Stand};
 use crate::record::{Case, PowerCuts};
+use crate::sqlite::vfs::leave_known_answers_out;
 use crate::tables::rows::Transaction;
 use crate::workload;
 use crate::workload::kind::ClosedWorkload;
@@ -291,6 +292,7 @@ pub fn run_handed(
     output: &Path,
 ) -> anyhow::Result<()> {
     let models = durability_models(case);
+    leave_known_answers_out(Path::new(MOUNT_POINT));
     let stand = Stand::for_case(case, flash_module)?;
     let mut handed = HandedRun::take_in(place, &stand.disks)?;
     let request = workload::read(&case.case.workload)?;
