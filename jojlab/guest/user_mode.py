@@ -62,6 +62,7 @@ _BUILD_NAME = (
 )
 _TOOLS = (("make", "make"), ("gcc", "gcc"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"))
 _LINUX, _MODULE, _IMAGE = "linux", "flash.ko", "initramfs"
+_CHECKER = "checker"
 _MEMORY = "mem=1G"
 # 2020-01-02, a day after the guests' clocks begin, so that nothing there is of the future.
 _BEGIN_NS = 1_577_923_200 * 10**9
@@ -120,6 +121,21 @@ def build(cache: Cache, kernel_name: str, key: str) -> None:
             strip(source / _LINUX, out / _LINUX)
 
     cache.entry(_KIND, key, fill)
+
+
+def checker_library(cache: Cache) -> Path:
+    """Return what a filesystem's checker loads to start once for many checks: _CHECKER, built.
+
+    Raises MachineError where the compiler is missing, or complains.
+    """
+    source = USER_MODE / f"{_CHECKER}.c"
+    key = hashlib.sha256(package_version("gcc").encode() + source.read_bytes()).hexdigest()[:16]
+
+    def fill(out: Path) -> None:
+        compiler = [str(need_tool("gcc", "gcc")), "-O2", "-shared", "-fPIC"]
+        run_tool([*compiler, "-o", str(out / _CHECKER), str(source)], f"build {source.name}")
+
+    return cache.entry(_CHECKER, key, fill) / _CHECKER
 
 
 def _own_source() -> Path:

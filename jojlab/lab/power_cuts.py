@@ -15,17 +15,20 @@ verdicts go into the answer.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import resource
 import signal
+import socket
+import struct
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any, Self
 
 import msgspec
 
@@ -196,6 +199,8 @@ _MOST_DISK_BYTES = 1 << 40
 _CHECKER_LIMIT_S = (120, 130)
 # As agent/src/filesystem/tools.rs keeps.
 _MOST_CHARACTERS = 400
+# The end of a check, as kernel/user_mode/checker.c answers.
+_STATUS = struct.Struct("=i")
 _HANDED_OUT, _CLEAN = "handed out", "clean"
 
 
@@ -213,8 +218,11 @@ class _DiskStates(msgspec.Struct, forbid_unknown_fields=True):
     states: list[list[list[tuple[int, int]]]]
 
 
-def check_handed_disks(cache: Cache, image: Image, files: dict[str, bytes]) -> None:
-    """Take the disks out of what a guest of power cuts handed out, and complete its answer.
+def check_handed_disks(
+    cache: Cache, image: Image, files: dict[str, bytes], library: Path | None = None
+) -> None:
+    """Take the disks out of what a guest of power cuts handed out, and complete its answer; by a
+    checker that starts once, where there is the `library` of user_mode for it.
 
     Raises GuestError when they are damaged, MachineError when this machine's disk is full.
     """
@@ -230,8 +238,11 @@ def check_handed_disks(cache: Cache, image: Image, files: dict[str, bytes]) -> N
     waiting = [state for state in answer["states"] if state["fsck"] == _HANDED_OUT]
     if len(waiting) != len(states.states):
         raise GuestError(f"{len(states.states)} states of disks for {len(waiting)} that wait")
-    with cache.work_dir() as work, disk_errors(work):
-        checker = _Checker.from_image(image, states, work)
+    with (
+        cache.work_dir() as work,
+        disk_errors(work),
+        _Checker.from_image(image, states, work, library) as checker,
+    ):
         for state, _ in zip(waiting, _put(states, pages or b"", work), strict=True):
             _judge(state, checker.complaint(), states.program)
     answer["outcomes"] = _outcomes(answer["states"])
@@ -285,15 +296,22 @@ def _put(states: _DiskStates, pages: bytes, work: Path) -> Iterator[None]:
             os.close(disk)
 
 
-@dataclass(frozen=True)
 class _Checker:
-    """The checker of an image or of its version, in a folder with the files that it looks at."""
+    """The checker of an image or of its version, in a folder with the files that it looks at.
 
-    command: Sequence[str]
-    folder: Path
+    A context: it may have started, and then does once for all checks.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path, *, starts_once: bool = False) -> None:
+        self._command, self._folder, self._starts_once = command, folder, starts_once
+        self._ends = contextlib.ExitStack()
+        self._printed: list[IO[bytes]] = []
+        self._asked: socket.socket | None = None
 
     @classmethod
-    def from_image(cls, image: Image, states: _DiskStates, work: Path) -> _Checker:
+    def from_image(
+        cls, image: Image, states: _DiskStates, work: Path, library: Path | None
+    ) -> _Checker:
         """Take it out of the image, with all libraries that are there, if it runs on this machine.
 
         Raises MachineError when it does not, and this machine has another version.
@@ -317,33 +335,61 @@ class _Checker:
         if loader is None or not program.is_file():
             raise GuestError(f"the image has no {states.program} that this machine can run")
         folders = {str(path.parent) for path in root.rglob("*.so*")}
-        run = [str(loader), "--library-path", ":".join(sorted(folders)), str(program)]
-        return cls([*run, *asked], work)
+        run = [str(loader), "--library-path", ":".join(sorted(folders))]
+        if library:
+            run += ["--preload", str(library)]
+        return cls([*run, str(program), *asked], work, starts_once=library is not None)
+
+    def __enter__(self) -> Self:
+        """Begin: what the checks print goes to files, as pipes cost more."""
+        for _ in ("out", "err"):
+            file = TemporaryFile("a+b", dir=self._folder)
+            self._printed.append(self._ends.enter_context(file))
+        if self._starts_once:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self._ends.enter_context(self._start(theirs.fileno()))
+            self._asked = self._ends.enter_context(ours)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it, where it started once."""
+        self._ends.close()
 
     def complaint(self) -> str | None:
         """Run it: return how it ended and the end of what it printed, None where all is well.
 
-        It starts without a program between that limits it, and without pipes: of a check of some
-        milliseconds two were that (bench/README.md, "States after power cuts").
+        It starts without a program between that limits it, if it has to start: of a check of some
+        milliseconds all of that were half (bench/README.md, "States after power cuts").
         """
-        with TemporaryFile(dir=self.folder) as out, TemporaryFile(dir=self.folder) as err:
-            with subprocess.Popen(
-                self.command,
-                cwd=self.folder,
-                env={},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-            ) as child:
-                resource.prlimit(child.pid, resource.RLIMIT_CPU, _CHECKER_LIMIT_S)
-            if child.returncode == 0:
-                return None
-            texts = []
-            for file in (out, err):
-                file.seek(0)
-                texts.append(file.read())
+        for file in self._printed:
+            file.truncate(0)
+        if self._asked:
+            self._asked.send(b"\0")
+            status = self._asked.recv(_STATUS.size)
+            if not status:
+                raise GuestError(f"{self._command[0]} ended before its check did")
+            code = os.waitstatus_to_exitcode(*_STATUS.unpack(status))
+        else:
+            with self._start(subprocess.DEVNULL) as child:
+                pass
+            code = child.returncode
+        if code == 0:
+            return None
+        texts = []
+        for file in self._printed:
+            file.seek(0)
+            texts.append(file.read())
         printed = b"".join(texts).decode(errors="replace").strip()
-        return f"({_ending(child.returncode)}): {printed[-_MOST_CHARACTERS:]}"
+        return f"({_ending(code)}): {printed[-_MOST_CHARACTERS:]}"
+
+    def _start(self, stdin: int) -> subprocess.Popen[bytes]:
+        out, err = self._printed
+        child = subprocess.Popen(
+            self._command, cwd=self._folder, env={}, stdin=stdin, stdout=out, stderr=err
+        )
+        resource.prlimit(child.pid, resource.RLIMIT_CPU, _CHECKER_LIMIT_S)
+        return child
 
 
 def _local_checker(image: Image, program: str) -> Path:

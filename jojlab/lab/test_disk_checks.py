@@ -12,6 +12,7 @@ from jojlab.foundation.errors import GuestError, MachineError
 from jojlab.foundation.tools import need_tool, package_version
 from jojlab.guest.image.build import Image, shared_libraries
 from jojlab.guest.image.initramfs import Initramfs
+from jojlab.guest.user_mode import checker_library
 from jojlab.lab.power_cuts import check_handed_disks
 
 _SLOT_BYTES = 4096
@@ -77,9 +78,13 @@ def test_disks_of_arm64_are_checked_by_this_machine_if_it_has_that_version(tmp_p
     assert outcomes == ["kept", "unmountable", "corrupt", "lost"]
 
 
-def test_each_state_is_checked_by_the_images_own_checker(tmp_path: Path, image: Image) -> None:
-    files = _handed(tmp_path)
-    check_handed_disks(Cache(tmp_path / "cache"), image, files)
+@pytest.mark.parametrize("starts_once", [False, True])
+def test_each_state_is_checked_by_the_images_own_checker(
+    tmp_path: Path, image: Image, starts_once: bool
+) -> None:
+    files, cache = _handed(tmp_path), Cache(tmp_path / "cache")
+    library = checker_library(cache) if starts_once else None
+    check_handed_disks(cache, image, files, library)
     assert list(files) == ["power_cuts.json"]
     answer = json.loads(files["power_cuts.json"])
     states = answer["states"]

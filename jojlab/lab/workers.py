@@ -79,7 +79,7 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
         found = user_mode.judge(cache, build, job.image, job.record, run, timeout_s)
         _check(found.pop(_OUTCOME, None))
         if job.kind is Kind.POWER_CUTS:
-            check_handed_disks(cache, job.image, found)
+            check_handed_disks(cache, job.image, found, user_mode.checker_library(cache))
             if fewer := run_of_complaints(found, run["run.json"]):
                 run["run.json"] = fewer
                 checked = user_mode.judge(cache, build, job.image, job.record, run, timeout_s)
