@@ -1,6 +1,7 @@
 import json
 import os
 import pkgutil
+import re
 import signal
 import subprocess
 import sys
@@ -104,6 +105,21 @@ def test_lost_events_end_with_4(tmp_path: Path) -> None:
         [case] = found.get("cases", [found])
         assert (case["lost_events"], case["incomplete_reasons"]) == (5, ["a disk went away"]), view
     assert "Incomplete" in (run.path / "report.html").read_text()
+
+
+def test_show_has_the_memory_model_of_a_run_of_one_case(tmp_path: Path) -> None:
+    run = run_of(tmp_path, wal_capture({"journal_mode": "wal"}, 1, transactions=2))
+    names = ("loads", "stores", "bytes", "micro_tlb_misses", "walk_levels", "l1_misses")
+    counts = dict.fromkeys((*names, "l2_misses", "added_ns"), 7)
+    part = {"all": counts, "buffers": {}, "functions": {}}
+    cases = [{"case_id": "a", "seeds": {"1": {"commit": part}}}]
+    model = {"core": "arm11", "title": "A core", "sources": ["a manual"], "cases": cases}
+    (run.path / "memory-model-arm11.json").write_text(json.dumps(model))
+    answer = joj("show", run.path)
+    assert "Memory model: A core; while transactions ran, one seed" in answer.stdout
+    [head, row] = re.findall("^(?:case|a) .*", answer.stdout, re.MULTILINE)[-2:]
+    assert head.split()[-2:] == ["added", "time"]
+    assert row.split()[:2] == ["a", "7"]
 
 
 def test_a_damaged_table_ends_with_4_and_its_name(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from jojlab.live.runner import Bench, run_bench
 from jojlab.report.memory_model import print_memory_models
 from jojlab.report.page import write_report
 from jojlab.report.progress import bench_progress, run_progress
-from jojlab.report.shared.console import terminal
+from jojlab.report.shared.console import READABLE, terminal
 from jojlab.trace.run_folder import RunFolder
 
 
@@ -169,7 +169,7 @@ def show_memory_model(name: str, campaign: Campaign, folder: Path, *, silent: bo
     summary = summarise(RunFolder.open(folder), with_traffic=True, cache=campaign.lab.cache)
     write_report(folder / "report.html", summary, str(folder))
     if not silent:
-        print_memory_models(terminal(), summary)
+        print_memory_models(terminal(READABLE), summary)
 
 
 def bench_with_progress(bench: Bench, folder: Path) -> RunFolder:

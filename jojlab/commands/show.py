@@ -21,6 +21,7 @@ from jojlab.report.answer import answer_json, answer_lines
 from jojlab.report.commits import print_story, without_requests
 from jojlab.report.comparison import comparison_lines, print_comparison
 from jojlab.report.live_trace import print_live_trace
+from jojlab.report.memory_model import print_memory_models
 from jojlab.report.shared.console import READABLE, terminal
 from jojlab.report.shared.short_answer import print_answer
 from jojlab.report.summary import (
@@ -115,6 +116,7 @@ def show(
     elif len(summary.cases) == 1:
         print_answer(terminal(READABLE), answer_lines(summary))
         print_case(terminal(READABLE), summary.cases[0], figures=figures)
+        print_memory_models(terminal(READABLE), summary)
         print_warnings(terminal(READABLE), summary)
         print_fingerprint(terminal(READABLE), summary)
     else:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import fill
 
 from rich.console import Console
 from rich.markup import escape
 
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.report.experiment import table_rows
-from jojlab.report.shared.console import left, print_table, right
+from jojlab.report.shared.console import left, print_table, print_wide_table, right
 from jojlab.report.shared.template import Section
 from jojlab.report.statements import print_tables
 from jojlab.trace.memory_counts import MemoryModel
 
 COLUMNS = ("case", "loads", "stores", "micro TLB misses", "levels walked", "L1 misses",
            "L2 misses", "added", "of its time")  # fmt: skip
+_TITLE = 10  # letters of a column's title in one line
 _COUNTS = ("loads", "stores", "micro_tlb_misses", "walk_levels", "l1_misses", "l2_misses")
 TOUCHES = (
     "Loads and stores in each buffer, in each part of the runs; the fewest and the most of any "
@@ -79,9 +81,9 @@ def print_memory_models(console: Console, summary: RunSummary) -> None:
         console.print(f"\n[bold]Memory model: {escape(model_title(model))}[/bold]")
         for source in model.sources:
             console.print(f"[dim]{escape(source)}[/dim]")
-        columns = (*left(*COLUMNS[:1]), *right(*COLUMNS[1:]))
-        rows = case_rows(summary, model)
-        print_table(console, columns, (map(escape, row) for row in rows))
+        titles = (fill(title, _TITLE, break_long_words=False) for title in COLUMNS[1:])
+        rows = ([*map(escape, row)] for row in case_rows(summary, model))
+        print_wide_table(console, [*left(COLUMNS[0]), *right(*titles)], rows)
         if touches := list(touch_rows(model)):
             console.print(TOUCHES)
             print_table(console, (*left("buffer"), *right(*model.parts)), touches)
