@@ -182,6 +182,8 @@ class Manifest(Struct):
     incomplete: bool = False
     incomplete_reasons: list[str] = []
     untimed_requests: int = 0
+    under_way_requests: int = 0
+    waiting_bios: int = 0
     totals: Totals | UnsetType = UNSET
     phases: list[Phase] = []
     failed_statements: dict[str, FailedStatements] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -195,6 +196,57 @@ def test_the_end_of_a_process_or_a_time_ends_a_trace(loop: Loop, tmp_path: Path)
     assert answer.returncode == 0, answer.stderr
     answer = trace(loop, "-o", tmp_path / "b", "--device", loop.device, "--duration", "0.2")
     assert answer.returncode == 0, answer.stderr
+
+
+# Writes three pages of a file past the page cache, from a thread each, once it is told to.
+DIRECT_WRITER = """
+import mmap, os, sys, threading
+PAGES, PAGE = 3, 4096
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+page = mmap.mmap(-1, PAGE)
+for place in range(2 * PAGES):
+    os.pwrite(file, page, place * PAGE)
+os.fsync(file)
+print("ready", flush=True)
+sys.stdin.readline()
+for place in range(PAGES):
+    threading.Thread(target=os.pwrite, args=(file, page, 2 * place * PAGE)).start()
+"""
+
+
+def test_requests_that_are_under_way_at_the_end_are_no_loss(tmp_path: Path) -> None:
+    """The disk is a file of a filesystem that is frozen: it does nothing until that is thawed."""
+    (tmp_path / "below").mkdir()
+    with mounted("ext4", tmp_path / "below") as below:
+        folder = below.directory / "disk"
+        folder.mkdir()
+        with mounted("ext4", folder) as loop, contextlib.ExitStack() as undo:
+            pipe = subprocess.PIPE
+            command = [sys.executable, "-c", DIRECT_WRITER, str(loop.directory / "file")]
+            writer = undo.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe))
+            assert writer.stdin
+            assert writer.stdout
+            assert writer.stdout.readline() == b"ready\n"
+            frozen = str(below.directory)
+            subprocess.run(["fsfreeze", "--freeze", frozen], check=True, timeout=HANG_S)
+            # Before anything else ends: nothing on the disk can.
+            undo.callback(subprocess.run, ["fsfreeze", "--unfreeze", frozen], check=True)
+            where = ("-o", tmp_path / "run", "--device", loop.device)
+            process = undo.enter_context(
+                start(Loop("", tmp_path), *where, "--duration", "2", "--json")
+            )
+            assert process.stderr
+            assert "tracing" in process.stderr.readline()
+            writer.stdin.write(b"write\n")
+            writer.stdin.flush()
+            out, err = process.communicate(timeout=HANG_S)
+    assert process.returncode == 0, err
+    found = json.loads(out)
+    assert (found["under_way_requests"], found["incomplete_reasons"]) == (3, [])
+    words = "3 requests were under way at the end: their times are not known"
+    assert words in found["details"]
+    missing = completeness(Dataset.from_runs(RunFolder.open(tmp_path / "run")))["trace"]
+    assert (missing.incomplete, missing.notes) == (False, (words,))
 
 
 @pytest.mark.full

@@ -126,6 +126,13 @@ pub fn is_at_rest(folder: &Path) -> bool {
     is_on(folder, "iostats") && read_iostats(folder).is_ok_and(|it| it.get("in_flight") == Some(&0))
 }
 
+/// Return how many requests the disk has, flushes aside; of a driver that takes bios, how many bios
+/// (Documentation/ABI/stable/sysfs-block, inflight). 0 where it is not counted.
+pub fn in_flight(folder: &Path) -> usize {
+    let text = fs::read_to_string(folder.join("inflight")).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse::<usize>().ok()).sum()
+}
+
 /// The block layer counts every request of the disk, and nothing else: not what drivers are asked
 /// past it (Documentation/ABI/stable/sysfs-block, iostats and iostats_passthrough).
 pub fn counts_all(folder: &Path) -> bool {
@@ -220,6 +227,14 @@ mod tests {
         assert!(!is_at_rest("1\n", 3));
         assert!(!is_at_rest("0\n", 0));
         assert!(!super::is_at_rest(Path::new("/sys/no/such/disk")));
+    }
+
+    #[test]
+    fn reads_and_writes_in_flight_are_added_up() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(in_flight(folder.path()), 0);
+        std::fs::write(folder.path().join("inflight"), "       2        9\n").unwrap();
+        assert_eq!(in_flight(folder.path()), 11);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! And whether the disks are still those that they were at the begin.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::output::PHASE;
 use crate::device::layers::Layer;
@@ -85,6 +85,12 @@ impl DiskCounts {
             *sums.entry(name.as_str()).or_default() += value;
         }
         sums
+    }
+
+    /// The disks whose counters can be compared with the trace.
+    pub fn comparable(&self) -> BTreeSet<u32> {
+        let comparable = self.disks.iter().filter(|(_, disk)| disk.is_comparable);
+        comparable.map(|(number, _)| *number).collect()
     }
 
     /// Says, in words, where the disks counted other bytes since `before` than the tracer saw them

@@ -105,6 +105,8 @@ impl TraceOutput {
         manifest.note("skipped_runs", gaps.skipped_runs);
         manifest.note("edge_requests", gaps.edge_requests);
         manifest.note("untimed_requests", gaps.untimed_requests);
+        manifest.note("under_way_requests", gaps.under_way_requests);
+        manifest.note("waiting_bios", gaps.waiting_bios);
         manifest.note("unmatched_names", gaps.unmatched_names);
         manifest.note("dropped_changes", gaps.dropped_changes);
         manifest.note("forgotten_files", gaps.forgotten_files);

@@ -1,7 +1,7 @@
 //! A live trace from begin to end: loads the tracer, switches it on, makes rows of what comes until
 //! the end does, and writes them with what is missing from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -98,9 +98,11 @@ impl LiveTrace {
         let traced = begin.elapsed();
         session.catch_up()?;
         session.tracer.rest()?;
-        let differences = session.count(&numbers, &counted)?;
+        let (differences, comparable) = session.count(&numbers, &counted)?;
         let mut reasons = lives.changes();
         let is_whole = !self.totals_alone && session.tracer.missing()?.0 == 0;
+        let agrees = is_whole && differences.is_empty();
+        session.tracer.leave_under_way(if agrees { comparable } else { BTreeSet::new() })?;
         reasons.extend(differences.into_iter().filter(|_| is_whole));
         session.finish(end, reasons, (&command, traced), self.folder)
     }
@@ -154,8 +156,13 @@ impl Session {
         Ok(counted)
     }
 
-    /// Keeps what the disks counted since `before`; gives where that is not what was traced.
-    fn count(&mut self, disks: &[u32], before: &DiskCounts) -> anyhow::Result<Vec<String>> {
+    /// Keeps what the disks counted since `before`; gives where that is not what was traced, and
+    /// the disks whose counters can be compared.
+    fn count(
+        &mut self,
+        disks: &[u32],
+        before: &DiskCounts,
+    ) -> anyhow::Result<(Vec<String>, BTreeSet<u32>)> {
         let begin = Instant::now();
         loop {
             let counted = DiskCounts::now(disks);
@@ -165,7 +172,7 @@ impl Session {
             if found.is_empty() || begin.elapsed() > AGREE {
                 let counters = counted.since(before);
                 self.output.iter().try_for_each(|output| output.counters(&counters))?;
-                return Ok(found);
+                return Ok((found, counted.comparable()));
             }
             std::thread::sleep(SETTLE);
         }

@@ -153,6 +153,7 @@ impl Summary {
             ),
         ];
         lines.extend(gaps.untimed().map(|untimed| format!("{untimed}: complete_ns is empty")));
+        lines.extend(gaps.unended());
         if gaps.edge_requests > 0 {
             let count = gaps.edge_requests;
             lines.push(format!(
@@ -189,6 +190,8 @@ impl Summary {
             "unissued_bios": gaps.unissued_bios,
             "incomplete_requests": gaps.incomplete_requests,
             "untimed_requests": gaps.untimed_requests,
+            "under_way_requests": gaps.under_way_requests,
+            "waiting_bios": gaps.waiting_bios,
             "failed_requests": gaps.failed_requests,
             "edge_requests": gaps.edge_requests,
             "unmatched_names": gaps.unmatched_names,

@@ -5,7 +5,7 @@
 //! Load early: on an emulated processor the verifier and the search through BTF take seconds. The
 //! programs are attached at once and send nothing until `start`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -42,6 +42,9 @@ const REST: Duration = Duration::from_secs(2);
 
 /// The part of `REST` after which what is not complete is asked about too.
 const OVERDUE_PART: Duration = Duration::from_millis(50);
+
+/// The time within which a disk must say that it has what was not seen to complete.
+const UNDER_WAY: Duration = Duration::from_millis(100);
 
 /// Pieces of records, a MiB each, that `digest` ties up at a time at most: some 20,000 requests.
 const PIECES: usize = 8;
@@ -314,6 +317,33 @@ impl Tracer {
         self.assembler.iter_mut().for_each(|it| it.joiner().completions().end(read));
         self.feed_all()?;
         Ok(self.assembler.as_mut().map(|it| &*it.joiner().completions()))
+    }
+
+    /// Tells what is under way at the end from what was lost, after the disks' counters were read
+    /// again; `agreeing` are disks that counted just what was seen to complete.
+    ///
+    /// # Errors
+    /// As `digest`.
+    pub fn leave_under_way(&mut self, agreeing: BTreeSet<u32>) -> Result<(), TracerError> {
+        let begin = Instant::now();
+        loop {
+            self.ask(now_ns() as u64)?;
+            let Some(assembler) = &mut self.assembler else { return Ok(()) };
+            let in_flight = |disk: u32| (disk, counters::in_flight(&sysfs::device_folder(disk)));
+            let disks: Vec<_> =
+                assembler.joiner().busy_disks().into_iter().map(in_flight).collect();
+            // What was complete when they were counted is told by now.
+            self.feed_all()?;
+            let Some(assembler) = &mut self.assembler else { return Ok(()) };
+            let joiner = assembler.joiner();
+            disks.iter().for_each(|&(disk, count)| joiner.leave_under_way(disk, count));
+            if joiner.busy_disks().is_empty() || begin.elapsed() > UNDER_WAY {
+                joiner.leave_waiting(&agreeing);
+                return Ok(());
+            }
+            // A request leaves the count a moment before its completion is told.
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Wait no longer for what is still under way: the next `take_finished` takes everything.

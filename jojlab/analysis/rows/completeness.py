@@ -92,6 +92,20 @@ def _untimed_notes(requests: int) -> Iterator[str]:
         yield f"{plural(requests, 'request')} completed at an unknown time"
 
 
+def _under_way_notes(requests: int) -> Iterator[str]:
+    """Say what a live tracing did not wait for (docs/live-tracing.md), in the agent's words."""
+    was, its = ("was", "its") if requests == 1 else ("were", "their")
+    if requests:
+        what = plural(requests, "request")
+        yield f"{what} {was} under way at the end: {its} times are not known"
+
+
+def _waiting_notes(bios: int) -> Iterator[str]:
+    was, has = ("was", "it has") if bios == 1 else ("were", "they have")
+    if bios:
+        yield f"{plural(bios, 'bio')} {was} in no request at the end: {has} no rows"
+
+
 def _failed_statement_notes(failures: Mapping[str, FailedStatements]) -> Iterator[str]:
     """Say which statements of scripts failed that may (docs/own-sql.md)."""
     for error, failed in failures.items():
@@ -146,6 +160,8 @@ _ABSENT = {
 # By key of the manifest: its type, and what is said of it.
 _NOTES: Mapping[str, tuple[Any, Callable[[Any], Iterator[str]]]] = {
     "untimed_requests": (int, _untimed_notes),
+    "under_way_requests": (int, _under_way_notes),
+    "waiting_bios": (int, _waiting_notes),
     "failed_statements": (dict[str, FailedStatements], _failed_statement_notes),
     "open_at_end": (int, _open_transaction_notes),
     "replay": (ReplayedCalls, _replay_notes),

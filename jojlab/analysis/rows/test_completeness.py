@@ -64,7 +64,8 @@ def test_notes_of_a_capture_do_not_make_it_incomplete(
         "otherwise": {"read": {"calls": 2, "first_call": 17}},
     }  # fmt: skip
     builder.more_manifest = {
-        "untimed_requests": 3, "open_at_end": 2, "totals": totals,
+        "untimed_requests": 3, "under_way_requests": 1, "waiting_bios": 2,
+        "open_at_end": 2, "totals": totals,
         "failed_statements": failed, "replay": replay,
         "shared_wal": {"checkpoints": 9, "left_frames": 7, "found_longer": 8,
                        "longest_frames": 40, "longest_bytes": 164800},
@@ -72,7 +73,11 @@ def test_notes_of_a_capture_do_not_make_it_incomplete(
     run.add_capture("a", 1, builder.write(tmp_path / "made"))
     missing = completeness(Dataset.from_runs(run))["a"]
     assert not missing.incomplete
-    failures, open_at_end, otherwise, wal, rows, of_type, untimed = missing.notes
+    failures, open_at_end, otherwise, wal, rows, of_type, under_way, untimed, waiting = (
+        missing.notes
+    )
+    assert under_way == "1 request was under way at the end: its times are not known"
+    assert waiting == "2 bios were in no request at the end: they have no rows"
     assert open_at_end == "2 transactions without an end in the scripts: rolled back"
     assert wal == (
         "other connections kept the WAL from being begun anew: 8 of 9 checkpoints found it longer "

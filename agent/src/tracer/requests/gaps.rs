@@ -1,6 +1,6 @@
 //! The gaps of a trace, in numbers and in words.
 
-use crate::messages::plural;
+use crate::messages::{plural, sentences};
 
 /// The counts of what was seen but not tied up.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,12 @@ pub struct Gaps {
     pub incomplete_requests: u64,
     /// Requests that are complete according to another witness, at an unknown time.
     pub untimed_requests: u64,
+    /// Requests that the block layer still held at the end of the trace, and as many as the disk
+    /// said that it had: their times are not known.
+    pub under_way_requests: u64,
+    /// Bios that no request had taken at the end of the trace, of disks whose own counters agree
+    /// with it: they have no rows.
+    pub waiting_bios: u64,
     /// Requests that the device refused.
     pub failed_requests: u64,
     /// The lost events that are programs which the kernel did not run, within themselves.
@@ -39,6 +45,22 @@ impl Gaps {
     pub fn untimed(&self) -> Option<String> {
         let count = self.untimed_requests;
         (count > 0).then(|| format!("{} completed at an unknown time", plural(count, "request")))
+    }
+
+    /// Return what was not over at the end of the trace; empty where all was.
+    pub fn unended(&self) -> Vec<String> {
+        sentences(&[
+            (
+                self.under_way_requests,
+                "request{s} {was|were} under way at the end: {its|their} times are not \
+                 known",
+            ),
+            (
+                self.waiting_bios,
+                "bio{s} {was|were} in no request at the end: {it has|they have} no \
+                 rows",
+            ),
+        ])
     }
 
     /// Return what is missing of names and reasons; empty where nothing is.
@@ -76,9 +98,4 @@ impl Gaps {
         ];
         sentences(&counts)
     }
-}
-
-fn sentences(counts: &[(u64, &str)]) -> Vec<String> {
-    let missing = counts.iter().filter(|(count, _)| *count > 0);
-    missing.map(|(count, what)| format!("{count} {what}")).collect()
 }

@@ -136,7 +136,7 @@ impl Joiner {
             return;
         };
         self.bios.remove(&number);
-        self.pieces.forget(number);
+        self.pieces.forget(|bio| bio == number);
         // Of an asynchronous call that shall not wait: it sends another bio when it can.
         self.gaps.failed_requests += u64::from(end.error != STATUS_AGAIN);
     }
@@ -190,6 +190,7 @@ impl Joiner {
             && !parts.iter().any(|part| matches!(part, RequestPart::Known(_)))
         {
             self.gaps.edge_requests += 1;
+            self.use_again(request.request);
             self.completions.leave_out(request);
             return;
         }
@@ -206,6 +207,7 @@ impl Joiner {
         if asker.is_none() {
             if self.is_of_others(request) {
                 self.gaps.edge_requests += 1;
+                self.use_again(request.request);
                 return;
             }
             self.gaps.unattributed_flushes += 1;
@@ -256,9 +258,13 @@ impl Joiner {
         let reasons = bios.iter().filter_map(|queued| queued.cause.reason.clone()).collect();
         self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: false });
         self.completions.use_again(request.request);
-        let open = OpenRequest::new(request_id, request);
-        if let Some(done) = self.open.insert(request.request, open) {
-            // Its address was used again: the completion in between was not seen.
+        self.use_again(request.request);
+        self.open.insert(request.request, OpenRequest::new(request_id, request));
+    }
+
+    /// An address is used again: the completion of the request that was there was not seen.
+    fn use_again(&mut self, address: u64) {
+        if let Some(done) = self.open.remove(&address) {
             self.end_untimed(&done);
         }
     }
@@ -309,6 +315,33 @@ impl Joiner {
         let addresses: Vec<u64> = self.open.iter().filter(is_there).map(|(key, _)| *key).collect();
         let of_disk = addresses.into_iter().filter_map(|address| self.open.remove(&address));
         of_disk.collect::<Vec<_>>().iter().for_each(|open| self.end_untimed(open));
+    }
+
+    /// The trace is over, and nobody says of what is open on a disk that it is complete: it is
+    /// under way, and not lost, where the disk says that it has as many requests. A flush is none
+    /// of those that it counts. Where it says less, all stays open.
+    pub fn leave_under_way(&mut self, device: u32, in_flight: usize) {
+        let of_disk = |open: &&OpenRequest| open.device == device;
+        if self.open.values().filter(of_disk).filter(|it| it.left_bytes > 0).count() > in_flight {
+            return;
+        }
+        for open in self.open.values().filter(of_disk) {
+            if let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize) {
+                draft.done = true;
+                self.gaps.under_way_requests += 1;
+            }
+        }
+        self.open.retain(|_, open| open.device != device);
+    }
+
+    /// The trace is over, and these disks counted just what was seen to complete: the bios that no
+    /// request of theirs took still wait, and no request was lost.
+    pub fn leave_waiting(&mut self, agreeing: &BTreeSet<u32>) {
+        let before = self.bios.len();
+        self.bios.retain(|_, waiting| !agreeing.contains(&waiting.queued.bio.device));
+        self.gaps.waiting_bios += (before - self.bios.len()) as u64;
+        let left = &self.bios;
+        self.pieces.forget(|bio| !left.contains_key(&bio));
     }
 
     /// The disks that have requests under way, as far as was seen.
@@ -373,7 +406,7 @@ impl Joiner {
             self.gaps.unissued_bios += 1;
         }
         if let Some(last) = forgotten {
-            self.pieces.forget_before(last + 1);
+            self.pieces.forget(|bio| bio <= last);
         }
     }
 

@@ -118,19 +118,10 @@ impl Pieces {
         self.waiting.is_empty()
     }
 
-    /// Forgets what waits of one bio.
-    pub fn forget(&mut self, bio: usize) {
-        self.keep(|piece| piece.bio != bio);
-    }
-
-    /// Forgets what waits of the bios before one.
-    pub fn forget_before(&mut self, bio: usize) {
-        self.keep(|piece| piece.bio >= bio);
-    }
-
-    fn keep(&mut self, stays: impl Fn(&Piece) -> bool) {
+    /// Forgets what waits of some bios.
+    pub fn forget(&mut self, is_gone: impl Fn(usize) -> bool) {
         self.waiting.retain(|(lane, ..), piece| {
-            let stays = stays(piece);
+            let stays = !is_gone(piece.bio);
             if !stays {
                 Self::shorten(&mut self.lanes, *lane, piece.sectors);
             }
@@ -232,7 +223,7 @@ mod tests {
         pieces.add(WRITES, piece(0, 0, 8, 8));
         pieces.add((8, 1), piece(1, 0, 8, 8));
         assert_eq!(bios(&pieces.take_parts((8, 1), 8, 8)), [(Some(1), 8, 8)]);
-        pieces.forget_before(1);
+        pieces.forget(|bio| bio < 1);
         assert!(pieces.is_empty());
     }
 
@@ -257,9 +248,9 @@ mod tests {
         assert_eq!(pieces.lanes[&READS].reach_sectors(), u64::MAX);
         assert_eq!(pieces.take_parts(WRITES, 0, 1 << 22).len(), 1);
         assert_eq!(pieces.lanes[&WRITES].reach_sectors(), 15);
-        pieces.forget(1);
+        pieces.forget(|bio| bio == 1);
         assert_eq!(pieces.lanes.keys().collect::<Vec<_>>(), [&READS]);
-        pieces.forget_before(3);
+        pieces.forget(|bio| bio < 3);
         assert!(pieces.lanes.is_empty() && pieces.is_empty());
     }
 

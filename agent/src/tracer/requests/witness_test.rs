@@ -82,6 +82,55 @@ fn a_request_that_the_kernel_says_is_free_is_complete_and_holds_up_no_row() {
     assert!(!joiner.is_idle());
 }
 
+/// A joiner whose disk has two requests, and a bio that no request took.
+fn busy_joiner() -> Joiner {
+    let mut joiner = joiner();
+    for sector in [8, 16, 24] {
+        queue(&mut joiner, DISK, sector);
+    }
+    for (address, sector) in [(1, 8), (2, 16)] {
+        joiner.issue(&request(address, sector, 0, 1000));
+    }
+    joiner
+}
+
+#[test]
+fn requests_that_the_disk_says_it_has_at_the_end_are_not_lost() {
+    let mut joiner = busy_joiner();
+    joiner.leave_under_way(DISK, 2);
+    joiner.leave_waiting(&BTreeSet::from([DISK]));
+    assert_eq!(times(&joiner.take_drafts(u64::MAX >> 1)), [None, None]);
+    let gaps = Gaps { under_way_requests: 2, waiting_bios: 1, ..Gaps::default() };
+    assert_eq!((joiner.gaps(), joiner.is_idle()), (gaps, true));
+    assert_eq!(gaps.reasons(0), Vec::<String>::new());
+    let words = [
+        "2 requests were under way at the end: their times are not known",
+        "1 bio was in no request at the end: it has no rows",
+    ];
+    assert_eq!(gaps.unended(), words);
+}
+
+#[test]
+fn more_requests_than_the_disk_has_at_the_end_are_lost_and_so_are_bios_it_does_not_vouch_for() {
+    let mut joiner = busy_joiner();
+    joiner.leave_under_way(DISK, 1);
+    joiner.leave_waiting(&BTreeSet::from([MAPPED]));
+    joiner.take_drafts(u64::MAX >> 1);
+    let gaps = Gaps { incomplete_requests: 2, unissued_bios: 1, ..Gaps::default() };
+    assert_eq!(joiner.gaps(), gaps);
+    let words = ["1 bios were queued and never issued", "2 requests were never seen to complete"];
+    assert_eq!(gaps.reasons(0), words);
+}
+
+#[test]
+fn the_address_of_a_request_that_began_after_the_end_is_used_again_too() {
+    let mut joiner = busy_joiner();
+    joiner.end(2000);
+    joiner.issue(&request(1, 80, 1500, 3000));
+    let gaps = Gaps { untimed_requests: 1, edge_requests: 1, ..Gaps::default() };
+    assert_eq!(joiner.gaps(), gaps);
+}
+
 #[test]
 fn a_disk_at_rest_is_done_with_its_requests_alone() {
     let mut joiner = joiner();
