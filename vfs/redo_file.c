@@ -456,20 +456,22 @@ static int file_fetch(sqlite3_file *base, sqlite3_int64 offset, int length_bytes
 	return LOWER(file, xFetch, offset, length_bytes, memory);
 }
 
-int begin_file(struct redo_file *file, const char *path, char *folder)
+int begin_file(struct redo_file *file, const char *path)
 {
 	sqlite3_io_methods *methods = &file->upper.methods;
+	int folder_bytes = (int)(strrchr(path, '/') - path), rc;
 	unsigned int names;
-	int rc;
 
 	file->path = path;
 	file->name = strrchr(path, '/') + 1;
+	file->folder = sqlite3_mprintf("%.*s", folder_bytes > 0 ? folder_bytes : 1, path);
 	/* A file without a name, or of another kind, can have no mark. */
 	read_file_id(AT_FDCWD, path, &file->file, &names);
-	file->folder = folder;
-	rc = join_at_open(file);
-	if (rc != SQLITE_OK)
+	rc = file->folder != NULL ? join_at_open(file) : SQLITE_NOMEM;
+	if (rc != SQLITE_OK) {
+		sqlite3_free(file->folder);
 		return rc;
+	}
 	methods->xClose = file_close;
 	methods->xRead = file_read;
 	methods->xWrite = file_write;

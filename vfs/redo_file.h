@@ -37,7 +37,8 @@ struct super_journal {
 	struct super_journal *next;
 	char *path;
 	struct spool names;
-	/* Its writer, and the databases whose journals name it, until each is unlocked. */
+	/* Those who have it open, and the databases whose journals name it, until each is unlocked.
+	 */
 	unsigned int users;
 	/* It is on the disk too: a database that is not ours takes part. */
 	int is_file;
@@ -125,8 +126,8 @@ void discard_transaction(struct redo_file *file);
 
 /* The databases and the super-journals that this process has open: redo_file.c. */
 
-/* Begin to be a database, whose lower file is open; the folder is the file's own from here on. */
-int begin_file(struct redo_file *file, const char *path, char *folder);
+/* Begin to be a database, whose lower file is open. */
+int begin_file(struct redo_file *file, const char *path);
 /* Empty the log of a database that has a mark, and take it away. */
 int leave_log(struct redo_file *file);
 /* The open database with this journal that has begun to write; NULL where there is none. */
@@ -164,8 +165,6 @@ struct journal_file {
 	/* Of one of the two. */
 	struct redo_file *database;
 	struct super_journal *super;
-	/* It writes the super-journal, and does not read it. */
-	int is_writer;
 };
 
 /* Be the journal of a database, or a super-journal. */

@@ -38,7 +38,7 @@ static int journal_close(sqlite3_file *file)
 
 	if (database != NULL && !database->is_in_transaction)
 		spool_free(&database->journal);
-	if (journal->is_writer)
+	if (journal->super != NULL)
 		drop_super(journal->super);
 	return SQLITE_OK;
 }
@@ -161,11 +161,10 @@ void begin_journal(sqlite3_file *file, struct redo_file *database, const char *p
 
 int begin_super(sqlite3_file *file, const char *path)
 {
-	struct journal_file *journal = begin_file_in_memory(file);
+	struct super_journal *super = add_super(path);
 
-	journal->super = add_super(path);
-	journal->is_writer = journal->super != NULL;
-	return journal->is_writer ? SQLITE_OK : SQLITE_NOMEM;
+	begin_file_in_memory(file)->super = super;
+	return super != NULL ? SQLITE_OK : SQLITE_NOMEM;
 }
 
 int open_super(sqlite3_file *file, const char *path)
@@ -178,6 +177,7 @@ int open_super(sqlite3_file *file, const char *path)
 	 * deletes it then if it finds no other: these are no files (pager_delsuper(), pager.c).
 	 */
 	super->is_rolled_back = 1;
+	super->users++;
 	begin_file_in_memory(file)->super = super;
 	return SQLITE_OK;
 }

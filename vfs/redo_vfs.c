@@ -36,11 +36,11 @@ void report(const char *format, ...)
 /* Whether the locks, the map and the order of writes that a log needs are known to hold: on the
  * filesystems of this machine whose power cuts were tried, and in memory.
  */
-static int is_sound(const char *folder)
+static int is_sound(const char *path)
 {
 	struct statfs filesystem;
 
-	if (statfs(folder, &filesystem) != 0)
+	if (statfs(path, &filesystem) != 0)
 		return 0;
 	switch ((unsigned int)filesystem.f_type) {
 	case EXT4_SUPER_MAGIC:
@@ -57,28 +57,21 @@ static int is_sound(const char *folder)
 static int open_database(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int flags,
 			 int *out)
 {
-	int folder_bytes = (int)(strrchr(path, '/') - path), rc;
-	char *folder = sqlite3_mprintf("%.*s", folder_bytes > 0 ? folder_bytes : 1, path);
+	int rc = open_lower(vfs, path, base, flags, out);
 
-	if (folder == NULL)
-		return SQLITE_NOMEM;
-	if (!is_sound(folder)) {
+	if (rc != SQLITE_OK)
+		return rc;
+	if (!is_sound(path)) {
 		report("%s stays as without this VFS: its filesystem is none of ext4, XFS, F2FS, "
 		       "Btrfs and tmpfs", path);
-		rc = lower_vfs(vfs)->xOpen(lower_vfs(vfs), path, base, flags, out);
-		sqlite3_free(folder);
-		return rc;
+		return SQLITE_OK;
 	}
-	rc = open_lower(vfs, path, base, flags, out);
-	if (rc == SQLITE_OK) {
-		rc = begin_file(upper_of(vfs, base), path, folder);
-		if (rc == SQLITE_OK)
-			return rc;
+	rc = begin_file(upper_of(vfs, base), path);
+	if (rc != SQLITE_OK) {
 		/* SQLite would close it, a VFS above this one, as SQLite's quota, does not. */
 		base->pMethods->xClose(base);
 		base->pMethods = NULL;
 	}
-	sqlite3_free(folder);
 	return rc;
 }
 

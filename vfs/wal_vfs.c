@@ -76,7 +76,7 @@ struct wal_file {
 struct database_file {
 	struct upper_file upper;
 	const char *path;
-	struct database_file *next, *previous;
+	struct database_file *next;
 	/* SQLite deleted the WAL of this connection, and an empty one was left. */
 	int has_empty_wal;
 };
@@ -383,15 +383,12 @@ static int database_truncate(sqlite3_file *base, sqlite3_int64 size_bytes)
 static int database_close(sqlite3_file *base)
 {
 	sqlite3_mutex *mutex = lock_databases();
-	struct database_file *database = upper_of(&wal_vfs, base);
+	struct database_file *database = upper_of(&wal_vfs, base), **at;
 
 	empty_wals -= database->has_empty_wal;
-	if (database->next != NULL)
-		database->next->previous = database->previous;
-	if (database->previous != NULL)
-		database->previous->next = database->next;
-	else
-		databases = database->next;
+	for (at = &databases; *at != database; at = &(*at)->next)
+		;
+	*at = database->next;
 	sqlite3_mutex_leave(mutex);
 	return LOWER(database, xClose);
 }
@@ -402,8 +399,6 @@ static void begin_database(struct database_file *database, const char *path)
 
 	database->path = path;
 	database->next = databases;
-	if (databases != NULL)
-		databases->previous = database;
 	databases = database;
 	database->upper.methods.xClose = database_close;
 	database->upper.methods.xWrite = database_write;
