@@ -53,6 +53,14 @@ KNOWN = {
         ),
     ),
     "external_journal": (("ext4",), False, ()),
+    "nilfs2_lost_block": (
+        ("nilfs2",),
+        True,
+        (
+            "the mount is taken, and 0 blocks are free",
+            "a file is removed, and 18446744073709551600 blocks are free",
+        ),
+    ),
     "wal_databases": ((), True, ("ended at sync 17: main has [0, 1], media has [0]",)),
 }
 
