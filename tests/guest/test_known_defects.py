@@ -134,6 +134,20 @@ def test_ext4_with_an_external_journal_returns_before_the_data_are_flushed(
     assert_harm(judged(cache, image, **external, **AGED), HARMS, HARMS - {"kept"})
 
 
+@pytest.mark.full
+def test_f2fs_returns_before_the_first_node_after_a_checkpoint(cache: Cache, image: Image) -> None:
+    """do_checkpoint() counts syncs from 0 again, and f2fs_wait_on_node_pages_writeback() takes 0
+    for no sync. With TRUNCATE that of the journal's end is the first one after a checkpoint.
+    """
+    first: dict[str, Value] = {"filesystem": "f2fs", "journal_mode": "truncate"}
+    without_cache: dict[str, Value] = {
+        "device": "emmc-galaxy-s3-no-cache",
+        "sync_call": "fdatasync",
+    }
+    answer = judged(cache, image, **first, **without_cache)
+    assert_harm(answer, {"kept", "lost", "corrupt"}, {"lost"})
+
+
 @pytest.mark.full  # it takes 240 states to see it
 def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
     cache: Cache, image: Image
