@@ -6,7 +6,7 @@ Gets a part of a run with its statements evaluated; computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -395,14 +395,6 @@ def _variant_names(part: Part) -> list[tuple[str, str]]:
     ]
 
 
-class Card(NamedTuple):
-    """One answer: a question, the answer in large, and a line about it."""
-
-    title: str
-    big: str
-    line: str
-
-
 def verdict_section(summary: RunSummary) -> Section | None:
     """Return the section, or None where no part has a published statement."""
     columns = verdicts(summary.parts)
@@ -411,7 +403,7 @@ def verdict_section(summary: RunSummary) -> Section | None:
     return Section.render(
         "answer",
         "verdict",
-        cards=[card for each in columns for card in _cards(each)],
+        fits=[*map(fit_words, columns)],
         columns=[_software_words(each) for each in columns],
         parts=[_row(part.name, columns) for part in summary.parts],
         lines=answer_lines(summary),
@@ -423,28 +415,20 @@ def _software_words(result: Verdicts) -> str:
     return f", software of {result.software}" if result.software else ""
 
 
-def _cards(result: Verdicts) -> Iterator[Card]:
-    of, whole, middle = _software_words(result), result.whole, result.whole.median_error
-    if whole.orderings:
-        yield Card(
-            f"Does its ranking hold{of}?",
-            f"{whole.reproduced} of {whole.orderings} orderings",
-            "of the paper are reproduced in every case that they cover",
-        )
-    if middle is not None:
-        yield Card(
-            f"Are its numbers reproduced{of}?",
-            f"median error {text.percent(middle)}",
-            f"{len(whole.errors)} predictions, none of them fitted: {result.close} within "
-            f"10 %, half within {text.percent(middle)}; numbers of the paper that are not "
-            f"available: {result.missing}",
-        )
-    for fitted, point in result.anchors:
-        yield Card(
-            f"What the device is fitted to{of}",
-            f"{measured_value(fitted, point)} for {published_value(fitted)}",
-            f"{title(fitted)}: the only fitted number ({error(point)})",
-        )
+def fit_words(result: Verdicts) -> str:
+    """Say of one software how near the predictions are, and what the device is fitted to."""
+    sentences = []
+    if predictions := len(result.whole.errors):
+        verb = "is" if result.close == 1 else "are"
+        words = f"{result.close} of {predictions} predictions {verb} within 10 %"
+        sentences.append(f"{words}; {result.missing} numbers of the paper could not be had.")
+    sentences += [
+        f"The device is fitted to one number, {title(fitted)}: {measured_value(fitted, point)} "
+        f"for {published_value(fitted)} ({error(point)})."
+        for fitted, point in result.anchors
+    ]
+    software = f"Software of {result.software}: " if result.software else ""
+    return software + " ".join(sentences)
 
 
 def _row(name: str, columns: Sequence[Verdicts]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Grouped bars: with panels and without."""
+"""Grouped bars, with panels and without, and the first screen of a study."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from jojlab.analysis.run.summary import summarise
-from jojlab.report.experiment import grouped_chart, grouped_rows
+from jojlab.analysis.study.parts import PartVerdict, Verdicts
+from jojlab.report.experiment import fit_words, grouped_chart, grouped_rows
 from jojlab.report.shared.template import render
 from tests.captures import make_run
 
@@ -61,3 +62,17 @@ def test_ours_and_theirs_are_in_one_unit(tmp_path: Path) -> None:
 def test_notes_have_a_heading_once(names: list[tuple[str, str]], headings: int) -> None:
     page = render("report/figure.html", charts={"drawn": [], "note": ""}, names=names, notes=["a"])
     assert page.count("Notes</h") == headings
+
+
+def test_a_study_opens_with_the_answer_as_a_case_does() -> None:
+    empty: dict[str, list[str]] = {"columns": [], "parts": [], "notes": []}
+    page = render("report/verdict.html", lines=["10 of 17"], fits=["near"], **empty)
+    assert "<p>10 of 17</p>" in page.split('class="answer"')[1].split("</div>")[0]
+    assert page.index("10 of 17") < page.index("near")
+
+
+def test_the_fit_of_a_study_is_told_for_each_software() -> None:
+    whole = PartVerdict("", orderings=17, reproduced=10, errors=(0.05, -0.2))
+    told = fit_words(Verdicts("2012", (), whole, (), missing=4))
+    near = "1 of 2 predictions is within 10 %; 4 numbers of the paper could not be had."
+    assert told == f"Software of 2012: {near}"
