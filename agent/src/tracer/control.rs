@@ -301,6 +301,12 @@ impl Tracer {
             }
         }
         self.assembler.iter_mut().for_each(believe_disks);
+        if self.assembler.as_ref().is_some_and(Assembler::is_idle) {
+            // What is written may yet be flushed; later the address of its bio is another's.
+            std::thread::sleep(Duration::from_millis(5));
+            self.feed_all()?;
+            self.assembler.iter_mut().for_each(|it| it.joiner().forget_flush_askers());
+        }
         self.end_skipping()
     }
 

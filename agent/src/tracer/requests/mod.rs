@@ -371,6 +371,12 @@ impl Joiner {
         self.ending_ns.get_or_insert(time_ns);
     }
 
+    /// The trace is over, and nothing is under way: a flush that is issued from now on is for a bio
+    /// that was queued after the end, though one that was seen may have been at its address.
+    pub fn forget_flush_askers(&mut self) {
+        self.flush_askers = FlushAskers::default();
+    }
+
     /// Every bio seen was issued, and every request is complete.
     pub fn is_idle(&self) -> bool {
         self.pieces.is_empty() && self.open.is_empty()

@@ -123,6 +123,25 @@ fn more_requests_than_the_disk_has_at_the_end_are_lost_and_so_are_bios_it_does_n
 }
 
 #[test]
+fn a_flush_of_a_bio_at_an_address_that_was_seen_is_left_out_once_the_trace_is_at_rest() {
+    let mut joiner = joiner();
+    let bio = Bio { device: DISK, flags: WRITE | FLAG_PREFLUSH, address: 7, ..Bio::default() };
+    let flush = |time_ns| RequestRecord {
+        flags: OPERATION_FLUSH,
+        length_bytes: 0,
+        ..request(5, 0, 7, time_ns)
+    };
+    joiner.queue(bio, Vec::new(), Cause::default());
+    joiner.issue(&flush(1000));
+    joiner.complete(&flush(1100));
+    joiner.end(2000);
+    joiner.forget_flush_askers();
+    joiner.issue(&flush(3000));
+    assert_eq!(times(&joiner.take_drafts(0)), [Some(1100)]);
+    assert_eq!(joiner.gaps(), Gaps { edge_requests: 1, ..Gaps::default() });
+}
+
+#[test]
 fn the_address_of_a_request_that_began_after_the_end_is_used_again_too() {
     let mut joiner = busy_joiner();
     joiner.end(2000);
