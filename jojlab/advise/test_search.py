@@ -46,7 +46,7 @@ def cost(space: Space, salt: str) -> Callable[[Candidate], float]:
     return row_cost
 
 
-def measured(
+def cost_function(
     cost_ns: Callable[[Candidate], float],
 ) -> Callable[[Sequence[Candidate]], Mapping[Candidate, float]]:
     return lambda asked: {each: cost_ns(each) for each in asked}
@@ -82,7 +82,7 @@ def test_a_search_of_a_small_matrix_asks_for_a_fifth_too() -> None:
     found = space(present, names, Guarantee.DURABLE)
     assert len(found.candidates) == 96
     for known in (cost(found, str(number)) for number in range(10)):
-        costs = search(found, measured(known))
+        costs = search(found, cost_function(known))
         best = min(known(each) for each in found.candidates)
         assert known(ranking(found, costs)[0]) <= 1.05 * best
         assert len(costs) <= 96 / 5

@@ -61,7 +61,7 @@ class Bench:
         self.lab = Lab(Cache(folder / "cache"))
 
     @property
-    def planned(self) -> Plan:
+    def plan_of_cases(self) -> Plan:
         return Plan(self.asked, self.profiles)
 
     def name(self, number: int, case_id: str) -> None:
@@ -73,7 +73,7 @@ class Bench:
     def put_result(self, number: int, seed: int, *, cut_bytes: int = 0) -> None:
         """Put the result of a case into the cache; its requests may be cut short."""
         case = self.asked.cases[number]
-        jobs = jobs_of(self.planned, self.images, self.lab.cache)
+        jobs = jobs_of(self.plan_of_cases, self.images, self.lab.cache)
         [job] = [each.job for each in jobs if (case, seed) in each.answers]
         made = wal_capture({"journal_mode": "wal"}, seed, 3).write(
             self.folder / f"made-{number}-{seed}"
@@ -84,7 +84,7 @@ class Bench:
         self.lab.cache.store(job.key, files)
 
     def run(self, watcher: RecordingProgress) -> RunFolder:
-        run = Campaign(self.planned, self.images, self.lab).run(self.folder / "run", watcher)
+        run = Campaign(self.plan_of_cases, self.images, self.lab).run(self.folder / "run", watcher)
         assert RunFolder.open(run.path) == run  # what is on disk is what was returned
         return run
 
@@ -133,12 +133,12 @@ def test_the_contents_of_input_files_are_noted_and_stay_those_of_a_run(tmp_path:
 def test_the_estimate_counts_guests_that_are_not_cached(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert Campaign(bench.planned, bench.images, bench.lab).estimate() == ""
+    assert Campaign(bench.plan_of_cases, bench.images, bench.lab).estimate() == ""
     monkeypatch.setattr(campaign, "USUAL_CASE_S", 60.0)
-    words = Campaign(bench.planned, bench.images, bench.lab).estimate()
+    words = Campaign(bench.plan_of_cases, bench.images, bench.lab).estimate()
     assert words.startswith("4 guests to run, 1 at a time: some 4 min, by 60 s"), words
     bench.put_result(0, 1)
-    words = Campaign(bench.planned, bench.images, bench.lab).estimate()
+    words = Campaign(bench.plan_of_cases, bench.images, bench.lab).estimate()
     assert words.startswith("3 guests to run"), words
 
 

@@ -6,13 +6,13 @@ from jojlab.experiment.read import find, read
 NAME = "emmc-galaxy-s3"
 
 
-def tried(*keys: str) -> list[TriedNumber]:
+def tried_numbers(*keys: str) -> list[TriedNumber]:
     return [number for number in numbers(read_profile(NAME)) if number.key in keys]
 
 
 def test_each_case_is_made_once_more_for_each_value_one_number_at_a_time() -> None:
     asked = read(find("headlines"))
-    cases = vary_numbers(asked, NAME, tried("drain_delay_ns", "gc_policy")).cases
+    cases = vary_numbers(asked, NAME, tried_numbers("drain_delay_ns", "gc_policy")).cases
     assert len(cases) == len(asked.cases) * (1 + 2 + 1)
     assert len({case.case_id for case in cases}) == len(cases)
     added = [
@@ -23,13 +23,14 @@ def test_each_case_is_made_once_more_for_each_value_one_number_at_a_time() -> No
     assert added[0] == {("device.gc_policy", 1)}
     assert added[-1] == {("device.drain_delay_ns", 10_000_000)}
     assert not any(
-        case.skip for case in plan(vary_numbers(asked, NAME, tried("channels"))).experiment.cases
+        case.skip
+        for case in plan(vary_numbers(asked, NAME, tried_numbers("channels"))).experiment.cases
     )
 
 
 def test_a_journal_on_such_a_device_changes_with_it_but_the_processor_is_one() -> None:
     asked = read(find("combined"), ["filesystem=ext4", "journal_mode=wal"])
-    cases = vary_numbers(asked, NAME, tried("drain_delay_ns", "icount_shift")).cases
+    cases = vary_numbers(asked, NAME, tried_numbers("drain_delay_ns", "icount_shift")).cases
     external = [case.settings for case in cases if case.settings["journal_device"] == NAME]
     assert any("journal_device.drain_delay_ns" in settings for settings in external)
     assert not any("journal_device.icount_shift" in settings for settings in external)

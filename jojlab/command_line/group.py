@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-Function = Callable[..., int | None]
 Decorator = Callable[[Any], Any]
 PATH = click.Path(path_type=Path)
 

@@ -180,7 +180,7 @@ def report(run: Path, out: Path | None) -> int:
     path = out or run / "report.html"
     write_report(path, summary, str(run))
     print(path)
-    return INCOMPLETE if summary.incomplete or summary.unfinished else FINE
+    return INCOMPLETE if summary.incomplete or summary.unfinished_cases else FINE
 
 
 def is_by_wall_clock(clock: str, *, has_own_option: bool, refused: dict[str, bool]) -> bool:

@@ -109,7 +109,7 @@ def show(
         _show_pivots(summary, fields.split(","), figure.split(","), as_csv=as_csv, as_json=as_json)
     elif as_csv:
         write_cases(sys.stdout, summary.cases)
-    elif captured and (characterise or not (summary.measured or as_json)):
+    elif captured and (characterise or not (summary.measured_cases or as_json)):
         _show_kinds(folder, summary, as_json=as_json)
     elif as_json:
         print(json_text(answer_json(summary)))
@@ -121,7 +121,7 @@ def show(
         print_fingerprint(terminal(READABLE), summary)
     else:
         print_summary(terminal(READABLE), summary, figures=figures)
-    return INCOMPLETE if summary.incomplete or summary.unfinished else FINE
+    return INCOMPLETE if summary.incomplete or summary.unfinished_cases else FINE
 
 
 def _refuse(views: dict[str, str | bool], forms: dict[str, bool]) -> None:
@@ -140,7 +140,7 @@ def _show_pivots(
 ) -> None:
     """Print each figure by the fields."""
 
-    if not summary.measured:
+    if not summary.measured_cases:
         raise DataError("no case of this run has figures", "see the reasons: joj show RUN")
     found = [pivot(summary, axes, figure) for figure in figures]
     if as_json:
@@ -262,13 +262,13 @@ def diff(run_a: Path, run_b: Path, through: tuple[Path, ...], as_json: bool) -> 
         summarise(RunFolder.open(run), figures_only=True, cache=cache)
         for run in (run_a, *(through or ()), run_b)
     ]
-    case_ids = {case.case_id for end in (runs[0], runs[-1]) for case in end.measured}
+    case_ids = {case.case_id for end in (runs[0], runs[-1]) for case in end.measured_cases}
     for path, between in zip(through or (), runs[1:-1], strict=True):
         if between.clocks != runs[0].clocks:
             raise UseError(
                 f"--through {path}: its clock is another", "name a run of the same clock"
             )
-        if case_ids.isdisjoint(case.case_id for case in between.measured):
+        if case_ids.isdisjoint(case.case_id for case in between.measured_cases):
             raise UseError(
                 f"--through {path}: it measured no case of the two runs",
                 "run the same experiment with the same settings",

@@ -12,10 +12,10 @@ from tests.inside import joj
 
 
 def test_no_table_is_printed_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(adviser: Adviser, folder: Path) -> None:
+    def interrupt_search(adviser: Adviser, folder: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Adviser, "find", interrupted)
+    monkeypatch.setattr(Adviser, "find", interrupt_search)
     answer = joj("advise", "--fixed", "filesystem=ext4", folder=tmp_path)
     assert answer.returncode == 130
     assert answer.stdout == ""
@@ -25,7 +25,7 @@ def test_no_table_is_printed_of_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 def test_an_interrupted_search_prints_its_answers_and_lines_to_paste(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(adviser: Adviser, folder: Path) -> None:
+    def interrupt_search(adviser: Adviser, folder: Path) -> None:
         space = adviser.space
         wal = space.change_field(space.own, "journal_mode", "wal")
         unsafe = space.change_field(wal, "synchronous", "off")
@@ -36,7 +36,7 @@ def test_an_interrupted_search_prints_its_answers_and_lines_to_paste(
         adviser.advice.refused.append(Choice(persist, adviser.scores[persist], why="it failed"))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Adviser, "find", interrupted)
+    monkeypatch.setattr(Adviser, "find", interrupt_search)
     answer = joj("advise", "--fixed", "filesystem=ext4", folder=tmp_path)
     assert answer.returncode == 130
     table, lines = answer.stdout.split("\nthe first ")

@@ -59,7 +59,7 @@ def make_disk(tmp_path: Path, size_bytes: int) -> Path:
     return path
 
 
-def probed(path: Path, *, write: bool) -> Probe:
+def probe_of(path: Path, *, write: bool) -> Probe:
     try:
         return Probe(path, write=write, effort=QUICK)
     except MachineError as error:
@@ -69,7 +69,7 @@ def probed(path: Path, *, write: bool) -> Probe:
 def test_measuring_reads_changes_nothing_on_the_disk(tmp_path: Path) -> None:
     path = make_disk(tmp_path, 2 << 20)
     before = path.read_bytes()
-    with probed(path, write=False) as probe:
+    with probe_of(path, write=False) as probe:
         figures = probe.reads()
     assert set(figures) < set(KNOBS)
     assert all(value > 0 for value in figures.values())
@@ -79,7 +79,7 @@ def test_measuring_reads_changes_nothing_on_the_disk(tmp_path: Path) -> None:
 def test_writes_are_measured_where_they_are_asked_for(tmp_path: Path) -> None:
     path = make_disk(tmp_path, 2 << 20)
     before = path.read_bytes()
-    with probed(path, write=True) as probe:
+    with probe_of(path, write=True) as probe:
         figures = probe.reads() | probe.writes()
     assert set(figures) == set(KNOBS)
     assert path.read_bytes() != before
@@ -91,4 +91,4 @@ def test_a_probe_of_a_folder_or_no_device_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UseError):
             Probe(path, write=False, effort=QUICK)
     with pytest.raises(UseError, match="1 MiB"):
-        probed(make_disk(tmp_path, 4096), write=False)
+        probe_of(make_disk(tmp_path, 4096), write=False)

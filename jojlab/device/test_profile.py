@@ -12,7 +12,7 @@ PROFILES = sorted(DEVICES.glob("*.toml"))
 GOOD = (DEVICES / "emmc-galaxy-s3.toml").read_text()
 
 
-def changed(tmp_path: Path, old: str, new: str) -> Path:
+def changed_profile(tmp_path: Path, old: str, new: str) -> Path:
     assert old in GOOD
     path = tmp_path / "emmc-galaxy-s3.toml"
     path.write_text(GOOD.replace(old, new, 1))
@@ -41,7 +41,7 @@ def test_a_mechanism_is_off_where_it_is_left_out_and_needs_a_source_where_it_is_
     tmp_path: Path,
 ) -> None:
     assert not any(read_profile("emmc-galaxy-s3").model[key] for key in MECHANISMS)
-    path = changed(tmp_path, "ageing_seed = 1\n", "ageing_seed = 1\nflush_lies = 1\n")
+    path = changed_profile(tmp_path, "ageing_seed = 1\n", "ageing_seed = 1\nflush_lies = 1\n")
     with pytest.raises(UseError, match="sources lacks flush_lies"):
         read_profile(path)
     told = path.read_text().replace('zeroes_ns = "', 'flush_lies = "planted"\nzeroes_ns = "', 1)
@@ -145,7 +145,7 @@ def test_every_key_is_described() -> None:
 def test_bad_profiles_are_refused(
     tmp_path: Path, old: str, new: str, message: str, remedy: str
 ) -> None:
-    path = changed(tmp_path, old, new)
+    path = changed_profile(tmp_path, old, new)
     with pytest.raises(UseError) as caught:
         read_profile(path)
     assert str(path) in caught.value.message

@@ -117,7 +117,7 @@ def test_bad_charts_are_refused(tmp_path: Path, old: str, new: str, words: str) 
     assert words in str(caught.value)
 
 
-def altered(folder: Path, *settings: str) -> list[str]:
+def altered_cases(folder: Path, *settings: str) -> list[str]:
     path = folder / "asked.toml"
     path.write_text(HEAD + GOOD)
     found: list[str] = read(path, settings).record()["altered"]
@@ -125,18 +125,18 @@ def altered(folder: Path, *settings: str) -> list[str]:
 
 
 def test_published_values_are_compared_with_unaltered_cases_alone(tmp_path: Path) -> None:
-    assert altered(tmp_path) == []
-    assert altered(tmp_path, "filesystem=ext4", "variant=stock", "seeds=3") == []
-    assert len(altered(tmp_path, "transactions=7")) == 8
-    assert altered(tmp_path, "filesystem=ext4,f2fs", "workload=sqlite-insert") == [
+    assert altered_cases(tmp_path) == []
+    assert altered_cases(tmp_path, "filesystem=ext4", "variant=stock", "seeds=3") == []
+    assert len(altered_cases(tmp_path, "transactions=7")) == 8
+    assert altered_cases(tmp_path, "filesystem=ext4,f2fs", "workload=sqlite-insert") == [
         "stock-f2fs", "fdatasync-f2fs",
     ]  # fmt: skip
     # The same record under another variant's name is another case.
-    assert altered(
+    assert altered_cases(
         tmp_path, "filesystem=ext4", "sync_call=fdatasync", "workload=sqlite-insert"
     ) == ["stock"]
     # A key of the profile is a field as others are, though it says what the profile says.
-    assert len(altered(tmp_path, "filesystem=ext4", "device.mapping_program_ns=1122526")) == 4
+    assert len(altered_cases(tmp_path, "filesystem=ext4", "device.mapping_program_ns=1122526")) == 4
 
 
 def test_a_part_remembers_its_own_cases(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from jojlab.model.fields import RAW_NAND_DEVICE
 PROFILES = {name: read_profile(name) for name in (RAW_NAND_DEVICE, "emmc-galaxy-s3")}
 
 
-def refused(**settings: Value) -> str:
+def refusal(**settings: Value) -> str:
     record = complete(settings)
     return impossible(record) or refuse_devices(record, PROFILES)
 
@@ -23,7 +23,7 @@ def test_ubifs_has_a_device_of_its_own_unless_one_is_named() -> None:
     assert complete({"filesystem": "ext4"})["device"] == "emmc-galaxy-s3"
     named = complete({"filesystem": "ubifs", "device": "./mine.toml"})
     assert named["device"] == "./mine.toml"
-    assert not refused(filesystem="ubifs")
+    assert not refusal(filesystem="ubifs")
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_ubifs_has_a_device_of_its_own_unless_one_is_named() -> None:
 def test_settings_that_do_not_fit_raw_nand_are_refused(
     settings: dict[str, Value], words: str
 ) -> None:
-    assert words in refused(**settings)
+    assert words in refusal(**settings)

@@ -40,7 +40,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def refused(folder: Path, text: str, *settings: str) -> str:
+def refusal(folder: Path, text: str, *settings: str) -> str:
     with pytest.raises(UseError) as caught:
         read(write(folder, text), settings)
     return str(caught.value)
@@ -73,16 +73,16 @@ def test_set_fixes_a_field_or_makes_an_axis(tmp_path: Path) -> None:
 
 
 def test_unknown_words_are_refused_with_the_nearest_known(tmp_path: Path) -> None:
-    assert "did you mean 'question'" in refused(tmp_path, GOOD.replace("question", "qestion"))
-    message = refused(tmp_path, GOOD.replace("journal_mode", "jurnal_mode"))
+    assert "did you mean 'question'" in refusal(tmp_path, GOOD.replace("question", "qestion"))
+    message = refusal(tmp_path, GOOD.replace("journal_mode", "jurnal_mode"))
     assert "did you mean 'journal_mode'" in message
     assert "asked.toml" in message
-    assert "did you mean 'truncate'" in refused(tmp_path, GOOD.replace('"off"', '"trunkate"'))
-    assert "did you mean 'transactions'" in refused(
+    assert "did you mean 'truncate'" in refusal(tmp_path, GOOD.replace('"off"', '"trunkate"'))
+    assert "did you mean 'transactions'" in refusal(
         tmp_path, GOOD.replace("transactions =", "transaction =")
     )
-    assert "did you mean 'device'" in refused(tmp_path, GOOD.replace("device", "devise"))
-    assert "did you mean 'sync_call'" in refused(tmp_path, GOOD, "sync_cal=fsync")
+    assert "did you mean 'device'" in refusal(tmp_path, GOOD.replace("device", "devise"))
+    assert "did you mean 'sync_call'" in refusal(tmp_path, GOOD, "sync_cal=fsync")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_unknown_words_are_refused_with_the_nearest_known(tmp_path: Path) -> Non
 )
 def test_bad_values_are_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert old in GOOD
-    assert words in refused(tmp_path, GOOD.replace(old, new, 1))
+    assert words in refusal(tmp_path, GOOD.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_bad_values_are_refused(tmp_path: Path, old: str, new: str, words: str) 
 def test_the_tables_of_an_older_form_are_told_how_to_be_written(
     tmp_path: Path, table: str, words: str
 ) -> None:
-    message = refused(tmp_path, f'question = "?"\n{table}\n')
+    message = refusal(tmp_path, f'question = "?"\n{table}\n')
     assert words in message
     assert f"asked.toml: {table.split()[0]} is no table" in message
 
@@ -133,7 +133,7 @@ def test_an_option_of_another_filesystem_skips_its_cases_of_a_matrix(tmp_path: P
     cases = read(write(tmp_path, text)).cases
     assert [bool(case.skip) for case in cases] == [False] * 3 + [True] * 3
     assert cases[5].skip == "f2fs has no mount option 'data=journal'"
-    assert "no mount option" in refused(tmp_path, text, "filesystem=f2fs")
+    assert "no mount option" in refusal(tmp_path, text, "filesystem=f2fs")
 
 
 def test_an_external_journal_is_for_ext4_and_xfs_alone(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_an_external_journal_is_for_ext4_and_xfs_alone(tmp_path: Path) -> None:
     cases = read(write(tmp_path, text)).cases
     assert [bool(case.skip) for case in cases] == [False] * 3 + [True] * 3
     assert cases[3].skip.startswith("f2fs has no journal that could be on another device")
-    assert "on another device" in refused(tmp_path, text, "filesystem=f2fs")
+    assert "on another device" in refusal(tmp_path, text, "filesystem=f2fs")
 
 
 def test_a_journal_device_too_small_is_refused() -> None:
@@ -209,7 +209,7 @@ def test_a_case_of_files_has_their_fields_alone(tmp_path: Path) -> None:
     assert record["file_bytes"] == 16 << 20
     assert "journal_mode" not in record
     assert "read_mode" not in record
-    assert "no field journal_mode" in refused(tmp_path, FILE, "journal_mode=wal")
+    assert "no field journal_mode" in refusal(tmp_path, FILE, "journal_mode=wal")
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_case_of_files_has_their_fields_alone(tmp_path: Path) -> None:
 def test_contradictory_fields_of_workloads_are_refused(
     tmp_path: Path, settings: str, error: str
 ) -> None:
-    assert error in refused(tmp_path, FILE, *settings.split())
+    assert error in refusal(tmp_path, FILE, *settings.split())
 
 
 def test_a_file_larger_than_three_quarters_of_the_device_is_refused() -> None:
@@ -277,17 +277,17 @@ def test_connections_that_share_delete_from_rows_enough_for_each() -> None:
 
 def test_an_experiment_nested_too_deep_or_with_huge_numbers_is_refused(tmp_path: Path) -> None:
     deep = "x = " + "[" * 5000 + "]" * 5000
-    assert "asked.toml: not TOML: tables or lists are nested too deep" in refused(tmp_path, deep)
+    assert "asked.toml: not TOML: tables or lists are nested too deep" in refusal(tmp_path, deep)
     digits = "9" * 5000
     long = GOOD.replace("seed = 7", f"seed = {digits}")
-    assert "asked.toml: a number has more than 4300 digits" in refused(tmp_path, long)
+    assert "asked.toml: a number has more than 4300 digits" in refusal(tmp_path, long)
     for setting in (f"seed={digits}", f"seeds={digits}", "seed=²", f"transactions={digits}"):
-        assert "must be a whole number" in refused(tmp_path, GOOD, setting)
+        assert "must be a whole number" in refusal(tmp_path, GOOD, setting)
 
 
 def test_a_part_that_names_itself_is_refused(tmp_path: Path) -> None:
     text = f'question = "What?"\n[[part]]\nexperiment = "{tmp_path}/asked.toml"\n'
-    said = refused(tmp_path, text)
+    said = refusal(tmp_path, text)
     assert "[[part]] number 1: asked has parts itself" in said
     assert "name those instead" in said
 
@@ -299,7 +299,7 @@ def test_a_part_is_changed_as_by_set(tmp_path: Path) -> None:
     assert [case.settings["software"] for case in asked.cases] == 2 * ["2012", "today"]
     # They are the cases of this file: what was published applies to them.
     assert asked.record()["parts"][0]["altered"] == []
-    said = refused(tmp_path, f'question = "What?"\n{part}["filesystem=ext"]\n')
+    said = refusal(tmp_path, f'question = "What?"\n{part}["filesystem=ext"]\n')
     assert "[[part]] number 1: --set filesystem=ext" in said
 
 

@@ -11,7 +11,7 @@ from jojlab.model.filesystems import FILESYSTEMS
 from jojlab.model.software import SET_FIELDS
 
 
-def changed(**settings: Value) -> dict[str, Value]:
+def changed_fields(**settings: Value) -> dict[str, Value]:
     """Return what software = 2012 changes of a case of these settings."""
     today = complete(settings)
     study = complete({**settings, "software": "2012"})
@@ -20,7 +20,7 @@ def changed(**settings: Value) -> dict[str, Value]:
 
 def test_software_of_2012_sets_what_a_case_does_not_name() -> None:
     """An INSERT on ext4: SQLite's syncs, Mobibench's count, and the eMMC without its cache."""
-    assert changed() == {
+    assert changed_fields() == {
         "software": "2012",
         "device": "emmc-galaxy-s3-no-cache",
         "transactions": 10,
@@ -34,12 +34,12 @@ def test_a_named_field_keeps_its_value() -> None:
     named: dict[str, Value] = {
         "device": "ufs-3.1", "transactions": 200, "warmup_transactions": 5, "dropped_sync": "none",
     }  # fmt: skip
-    assert changed(**named) == {"software": "2012"}
+    assert changed_fields(**named) == {"software": "2012"}
 
 
 def test_f2fs_of_2012_writes_out_of_place() -> None:
     """Updates in place for small syncs came later."""
-    assert changed(filesystem="f2fs")["mount_options"] == "noatime,mode=lfs"
+    assert changed_fields(filesystem="f2fs")["mount_options"] == "noatime,mode=lfs"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_fdatasync_of_2012_means_what_it_did(filesystem: str, call: str, meant: 
 
 def test_xfs_of_2012_has_sectors_of_512_bytes_and_no_checksums() -> None:
     """The phone's eMMC had such blocks; checksums of metadata came later."""
-    assert changed(filesystem="xfs")["mkfs_options"] == "-s size=512 -m crc=0"
+    assert changed_fields(filesystem="xfs")["mkfs_options"] == "-s size=512 -m crc=0"
 
 
 def test_an_update_of_2012_makes_no_rollback_journal() -> None:
@@ -75,9 +75,9 @@ def test_an_update_of_2012_makes_no_rollback_journal() -> None:
 def test_old_sqlite_drops_the_sync_of_a_truncated_journal_alone() -> None:
     """Other modes truncate none, and PERSIST synced what a super-journal made it truncate."""
     for mode in ("delete", "persist", "wal", "off"):
-        assert "dropped_sync" not in changed(journal_mode=mode)
-    assert "dropped_sync" not in changed(journal_mode="persist", databases=3)
-    assert "dropped_sync" not in changed(workload="sqlite-update")
+        assert "dropped_sync" not in changed_fields(journal_mode=mode)
+    assert "dropped_sync" not in changed_fields(journal_mode="persist", databases=3)
+    assert "dropped_sync" not in changed_fields(workload="sqlite-update")
 
 
 def test_a_time_of_measurement_keeps_transactions_at_zero() -> None:

@@ -33,7 +33,7 @@ def write(folder: Path, text: str, name: str = "asked") -> Path:
     return path
 
 
-def refused(path: Path, *settings: str) -> str:
+def refusal(path: Path, *settings: str) -> str:
     with pytest.raises(UseError) as caught:
         read(path, settings)
     return str(caught.value)
@@ -59,8 +59,8 @@ def test_set_chooses_among_variants_and_overrides_their_numbers(tmp_path: Path) 
     assert [c.case_id for c in read(path, ["filesystem=ext4"]).cases] == ["stock"]
     assert [c.case_id for c in read(path, ["variant=quick"]).cases] == ["quick"]
     assert {c.settings["transactions"] for c in read(path, ["transactions=3"]).cases} == {3}
-    assert "did you mean 'quick'" in refused(path, "variant=quik")
-    assert "no variant is left" in refused(path, "variant=quick", "filesystem=ext4")
+    assert "did you mean 'quick'" in refusal(path, "variant=quik")
+    assert "no variant is left" in refusal(path, "variant=quick", "filesystem=ext4")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_set_chooses_among_variants_and_overrides_their_numbers(tmp_path: Path) 
 )
 def test_bad_variants_are_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert old in TEXT
-    assert words in refused(write(tmp_path, TEXT.replace(old, new, 1)))
+    assert words in refusal(write(tmp_path, TEXT.replace(old, new, 1)))
 
 
 def test_parts_run_as_one_and_name_their_cases(tmp_path: Path) -> None:
@@ -99,11 +99,11 @@ def test_parts_run_as_one_and_name_their_cases(tmp_path: Path) -> None:
 def test_bad_parts_are_refused(tmp_path: Path) -> None:
     one = write(tmp_path, TEXT, "one")
     part = f'[[part]]\nexperiment = "{one}"\n'
-    assert "named twice" in refused(write(tmp_path, f'question = "?"\n{part}{part}'))
-    assert "matrix beside [[part]]" in refused(write(tmp_path, f'question = "?"\n[matrix]\n{part}'))
+    assert "named twice" in refusal(write(tmp_path, f'question = "?"\n{part}{part}'))
+    assert "matrix beside [[part]]" in refusal(write(tmp_path, f'question = "?"\n[matrix]\n{part}'))
     nested = write(tmp_path, f'question = "?"\n{part}', "nested")
     again = f'question = "?"\n[[part]]\nexperiment = "{nested}"\n'
-    assert "has parts itself" in refused(write(tmp_path, again))
-    assert "did you mean 'first-look'" in refused(
+    assert "has parts itself" in refusal(write(tmp_path, again))
+    assert "did you mean 'first-look'" in refusal(
         write(tmp_path, 'question = "?"\n[[part]]\nexperiment = "first-lok"\n')
     )

@@ -222,7 +222,7 @@ def accept(summary: RunSummary) -> AcceptedBill:
             case.case_id: AcceptedCase(
                 dict(case.case), dict(case.figures.median), list(lines_of(case.bill))
             )
-            for case in summary.measured
+            for case in summary.measured_cases
             if case.bill
         },
     )

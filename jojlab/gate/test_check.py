@@ -28,7 +28,7 @@ def budgets_of(folder: Path, *entries: str) -> Path:
     return path
 
 
-def checked(folder: Path, summary: RunSummary, *entries: str) -> tuple[LimitVerdict, ...]:
+def verdicts_of(folder: Path, summary: RunSummary, *entries: str) -> tuple[LimitVerdict, ...]:
     asked = read_budgets(budgets_of(folder, *entries))
     return check(summary, asked.budgets, read_accepted(asked.accepted_path))
 
@@ -39,7 +39,7 @@ def summary_of_one(folder: Path, builder: CaptureBuilder) -> RunSummary:
 
 def test_a_budget_chooses_cases_by_their_fields(tmp_path: Path) -> None:
     summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=10))
-    verdicts = checked(
+    verdicts = verdicts_of(
         tmp_path,
         summary,
         'case = { journal_mode = "wal" }\nlimits = ["bytes_per_commit <= 30 KiB"]',
@@ -53,7 +53,7 @@ def test_a_budget_chooses_cases_by_their_fields(tmp_path: Path) -> None:
         ("wal", LimitOutcome.KEPT),
     ]
     with pytest.raises(UseError, match=r"number 1: case = .*is no case of this run"):
-        checked(
+        verdicts_of(
             tmp_path,
             summary,
             'case = { filesystem = "xfs" }\nlimits = ["requests_per_commit <= 1"]',
@@ -63,10 +63,10 @@ def test_a_budget_chooses_cases_by_their_fields(tmp_path: Path) -> None:
 def test_the_lines_that_grew_are_told_against_the_accepted_bill(tmp_path: Path) -> None:
     budget = 'limits = ["bytes_per_commit <= 30 KiB", "requests_per_commit <= 10"]'
     before = summary_of_one(tmp_path / "before", wal_capture(EXT4_WAL, 1, 10))
-    assert {each.outcome for each in checked(tmp_path, before, budget)} == {LimitOutcome.KEPT}
+    assert {each.outcome for each in verdicts_of(tmp_path, before, budget)} == {LimitOutcome.KEPT}
     write_accepted(tmp_path / "budgets.accepted.json", accept(before))
     case = {"filesystem": "ext4", "journal_mode": "truncate"}
-    size, requests = checked(
+    size, requests = verdicts_of(
         tmp_path, summary_of_one(tmp_path / "after", truncate_capture(case, 1, 10)), budget
     )
     assert requests.outcome is LimitOutcome.KEPT
@@ -93,7 +93,7 @@ def test_deferred_bytes_break_a_limit_too(tmp_path: Path) -> None:
         lambda: builder.request([("data", "", database, 350 * 1024)]), kind="checkpoint"
     )
     summary = summary_of_one(tmp_path, builder)
-    (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 2 KiB"]')
+    (verdict,) = verdicts_of(tmp_path, summary, 'limits = ["bytes_per_commit <= 2 KiB"]')
     assert (verdict.outcome, verdict.value) == (LimitOutcome.BROKEN, 35 * 1024)
     assert gate.details(verdict) == ["dear line: deferred: data, /test.db, by joj-agent: "
                                      "0.1 requests, 35 KiB"]  # fmt: skip
@@ -105,13 +105,13 @@ def test_a_case_without_a_commit_keeps_no_limit(tmp_path: Path, rollbacks: int) 
     for _ in range(rollbacks):
         builder.add_transaction("rollback", "rollback", 0, 5, 10)
     summary = summary_of_one(tmp_path, builder)
-    (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 2 KiB"]')
+    (verdict,) = verdicts_of(tmp_path, summary, 'limits = ["bytes_per_commit <= 2 KiB"]')
     assert (verdict.outcome, verdict.why) == (LimitOutcome.NOT_MEASURED, "no commit was measured")
 
 
 def test_a_broken_limit_without_accepted_bill_names_the_dearest_lines(tmp_path: Path) -> None:
     summary = summary_of_one(tmp_path, wal_capture(EXT4_WAL, 1, 10))
-    (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 1 KiB"]')
+    (verdict,) = verdicts_of(tmp_path, summary, 'limits = ["bytes_per_commit <= 1 KiB"]')
     assert gate.details(verdict)[0] == (
         "dear line: fs-journal, fdatasync of test.db-wal: 2 requests, 20 KiB"
     )
@@ -123,7 +123,7 @@ def test_a_halved_batch_shows_by_the_row(tmp_path: Path) -> None:
     before = summary_of_one(tmp_path / "before", wal_capture({**EXT4_WAL, **rows}, 1, 10))
     write_accepted(tmp_path / "budgets.accepted.json", accept(before))
     halved = wal_capture({**EXT4_WAL, **rows, "statements": 5}, 1, 10)
-    row, commit = checked(tmp_path, summary_of_one(tmp_path / "after", halved), budget)
+    row, commit = verdicts_of(tmp_path, summary_of_one(tmp_path / "after", halved), budget)
     assert commit.outcome is LimitOutcome.KEPT
     assert row.outcome is LimitOutcome.BROKEN
     assert row.value == 2 * (row.before or 0)
@@ -137,7 +137,7 @@ def test_unmeasured_limits_are_not_called_kept(tmp_path: Path) -> None:
     builder = wal_capture(EXT4_WAL, 1, 10)
     builder.lost_events = 3
     entry = 'limits = ["bytes_per_commit <= 30 KiB", "bytes_per_row <= 1 B", "guarantee = durable"]'
-    verdicts = checked(tmp_path, summary_of_one(tmp_path, builder), entry)
+    verdicts = verdicts_of(tmp_path, summary_of_one(tmp_path, builder), entry)
     assert [each.outcome for each in verdicts] == [LimitOutcome.NOT_MEASURED] * 3
     assert [each.why for each in verdicts] == [
         "the capture is incomplete",
@@ -149,7 +149,7 @@ def test_unmeasured_limits_are_not_called_kept(tmp_path: Path) -> None:
 def test_guarantees_are_held_against_power_cuts(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=10)
     cut(run, WAL, states(harmless=40, lost=2))
-    durable, consistent = checked(
+    durable, consistent = verdicts_of(
         tmp_path,
         summarise(run),
         'case = { journal_mode = "wal" }\n'
@@ -171,7 +171,7 @@ def test_the_power_cuts_of_a_replay_keep_no_commits(tmp_path: Path) -> None:
         ((), LimitOutcome.KEPT),
     ):
         case = replace(replayed, unknowns=unknown)
-        (verdict,) = checked(
+        (verdict,) = verdicts_of(
             tmp_path, replace(summary, cases=(case,)), 'limits = ["guarantee = durable"]'
         )
         assert verdict.outcome is kept
@@ -180,7 +180,7 @@ def test_the_power_cuts_of_a_replay_keep_no_commits(tmp_path: Path) -> None:
 
 def test_the_forms_for_others_say_the_same(tmp_path: Path) -> None:
     summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=10))
-    verdicts = checked(
+    verdicts = verdicts_of(
         tmp_path, summary, 'limits = ["flushes_per_commit <= 1", "guarantee = durable"]'
     )
     suites = fromstring(junit(verdicts, "budgets.toml"))

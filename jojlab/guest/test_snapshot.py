@@ -23,7 +23,7 @@ from jojlab.guest.snapshot import (
 HEADER = b"\x05\x0ctimer/icount\0\0\0\x01"
 
 
-def saved(bias_ns: int, instructions: int) -> bytes:
+def saved_state(bias_ns: int, instructions: int) -> bytes:
     return b"RAM " + HEADER + struct.pack(">qq", bias_ns, instructions) + b" rest"
 
 
@@ -32,16 +32,16 @@ def test_the_count_begins_at_zero_and_the_clock_stays(tmp_path: Path, shift: int
     """2^31 instructions and more are a negative int to QEMU's record mode, which then aborts."""
     state = tmp_path / "state"
     instructions = (1 << 31) + 5
-    state.write_bytes(saved(7, instructions))
+    state.write_bytes(saved_state(7, instructions))
     begin_count(state, shift)
-    assert state.read_bytes() == saved(7 + (instructions << shift), 0)
+    assert state.read_bytes() == saved_state(7 + (instructions << shift), 0)
 
 
 def test_the_memory_of_the_guest_is_left_alone(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    state.write_bytes(saved(1, 2) + saved(3, 4))
+    state.write_bytes(saved_state(1, 2) + saved_state(3, 4))
     begin_count(state, 1)
-    assert state.read_bytes() == saved(1, 2) + saved(3 + 8, 0)
+    assert state.read_bytes() == saved_state(1, 2) + saved_state(3 + 8, 0)
 
 
 @pytest.mark.parametrize("content", [b"nothing of the sort", HEADER + b"cut off"])

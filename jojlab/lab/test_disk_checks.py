@@ -31,7 +31,7 @@ def image(tmp_path: Path) -> Image:
     return Image("", Path(), tmp_path / "initramfs", {})
 
 
-def _handed(tmp_path: Path) -> dict[str, bytes]:
+def _disk_files(tmp_path: Path) -> dict[str, bytes]:
     """An ext4, the same with zeroes for its block bitmaps, and as it was again."""
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(_DISK_BYTES))
@@ -70,7 +70,7 @@ def _arm64_image(version: str) -> Image:
 
 
 def test_disks_of_arm64_are_checked_by_this_machine_if_it_has_that_version(tmp_path: Path) -> None:
-    files, here = _handed(tmp_path), package_version("e2fsprogs").partition("+b")[0]
+    files, here = _disk_files(tmp_path), package_version("e2fsprogs").partition("+b")[0]
     with pytest.raises(MachineError, match=r"the guest has e2fsprogs 0\.1, this machine"):
         check_handed_disks(Cache(tmp_path / "cache"), _arm64_image("0.1"), dict(files))
     check_handed_disks(Cache(tmp_path / "cache"), _arm64_image(f"{here}+b7"), files)
@@ -82,7 +82,7 @@ def test_disks_of_arm64_are_checked_by_this_machine_if_it_has_that_version(tmp_p
 def test_each_state_is_checked_by_the_images_own_checker(
     tmp_path: Path, image: Image, starts_once: bool
 ) -> None:
-    files, cache = _handed(tmp_path), Cache(tmp_path / "cache")
+    files, cache = _disk_files(tmp_path), Cache(tmp_path / "cache")
     library = checker_library(cache) if starts_once else None
     check_handed_disks(cache, image, files, library)
     assert list(files) == ["power_cuts.json"]
@@ -109,7 +109,7 @@ def test_each_state_is_checked_by_the_images_own_checker(
 def test_malformed_states_of_disks_are_refused(
     tmp_path: Path, image: Image, name: str, value: object
 ) -> None:
-    files = _handed(tmp_path)
+    files = _disk_files(tmp_path)
     states = {**json.loads(files["disk_states.json"]), name: value}
     files["disk_states.json"] = json.dumps(states).encode()
     with pytest.raises(GuestError):

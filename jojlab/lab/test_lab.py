@@ -103,7 +103,7 @@ def test_waiting_jobs_are_dropped_when_the_caller_leaves(lab: Lab) -> None:
 
 
 def test_a_signal_while_it_waits_ends_the_run(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(futures: Collection[Future[object]], *options: Any, **named: Any) -> object:
+    def interrupt(futures: Collection[Future[object]], *options: Any, **named: Any) -> object:
         # What wait() does too: locks that are never released if the signal is raised here.
         for future in futures:
             future._condition.acquire()
@@ -112,7 +112,7 @@ def test_a_signal_while_it_waits_ends_the_run(lab: Lab, monkeypatch: pytest.Monk
             future._condition.release()
         return wait(futures, *options, **named)
 
-    monkeypatch.setattr("jojlab.lab.lab.wait", interrupted)
+    monkeypatch.setattr("jojlab.lab.lab.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
         list(lab.run([job(lab, seed) for seed in range(4)], RecordingProgress()))
     assert worker_threads() == []

@@ -80,16 +80,18 @@ def test_verdicts_of_user_mode_linux_say_so_and_count() -> None:
 
 
 def test_complaints_of_the_checker_alone_are_shrunk_by_a_second_judging() -> None:
-    def harmed(at: int, kind: str, content: str, message: str, **more: Any) -> dict[str, Any]:
+    def harmful_state(
+        at: int, kind: str, content: str, message: str, **more: Any
+    ) -> dict[str, Any]:
         one = state(at, kind, content.zfill(16), "corrupt")
         return {**one, "message": message, "smallest": None, **more}
 
     name = Kind.POWER_CUTS.answer
     states = [
-        harmed(5, "torn", "0a", "fsck: 255"),
-        harmed(6, "torn", "0b", "SQLite", smallest={"slots": [1]}),
+        harmful_state(5, "torn", "0a", "fsck: 255"),
+        harmful_state(6, "torn", "0b", "SQLite", smallest={"slots": [1]}),
         state(7, "subset", "0c".zfill(16)),
-        harmed(7, "second", "0d", "fsck: 255"),
+        harmful_state(7, "second", "0d", "fsck: 255"),
     ]
     found = {name: msgspec.json.encode({"states": states})}
     run = {"states": [(at, {"hash": at, "promises": 3}) for at in (9, 10, 11, 12)], "image": None}

@@ -138,7 +138,7 @@ def test_text_of_any_bytes_fits_on_a_line() -> None:
     assert drawn_integer(2) == "int(128,32767)"
 
 
-def imported(tmp_path: Path, text: str | bytes) -> list[str]:
+def import_statements(tmp_path: Path, text: str | bytes) -> list[str]:
     path = tmp_path / "app.sql"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return list(sql_import.statements(path))
@@ -147,18 +147,18 @@ def imported(tmp_path: Path, text: str | bytes) -> list[str]:
 @pytest.mark.parametrize("head", ["connection 0", "database a.db"])
 def test_a_script_of_our_own_is_not_imported_without_its_values(head: str, tmp_path: Path) -> None:
     with pytest.raises(UseError, match="already a script of joj"):
-        imported(tmp_path, f"--! {head}\n--! bind 1\nINSERT INTO t VALUES (?);\n")
+        import_statements(tmp_path, f"--! {head}\n--! bind 1\nINSERT INTO t VALUES (?);\n")
 
 
 def test_lines_are_statements_where_semicolons_are_missing(tmp_path: Path) -> None:
     text = "BEGIN EXCLUSIVE;\nINSERT INTO t VALUES('a;b')\nselect 1\nCOMMIT;\n"
-    assert imported(tmp_path, text) == text.splitlines()
+    assert import_statements(tmp_path, text) == text.splitlines()
 
 
 def test_statements_go_over_lines_and_share_them(tmp_path: Path) -> None:
     trigger = "CREATE TRIGGER r AFTER INSERT ON t BEGIN\n DELETE FROM t; SELECT 1;\nEND;"
     text = f"-- begin\nSELECT 1; SELECT ';';\n{trigger}\nINSERT INTO t VALUES('a\nb')"
-    assert imported(tmp_path, text) == [
+    assert import_statements(tmp_path, text) == [
         "SELECT 1", "SELECT ';'", trigger[:-1], "INSERT INTO t VALUES('a\nb')",
     ]  # fmt: skip
 
@@ -173,18 +173,20 @@ WITH last AS (SELECT max(at) AS at FROM archive)
 SELECT * FROM last;
 COMMIT;
 """
-    assert [found.split()[0] for found in imported(tmp_path, text)] == [
+    assert [found.split()[0] for found in import_statements(tmp_path, text)] == [
         "BEGIN", "INSERT", "INSERT", "WITH", "COMMIT",
     ]  # fmt: skip
     with pytest.raises(UseError, match=r"app\.sql:2: no statement of SQL"):
-        imported(tmp_path, "BEGIN;\nSELECT 1\nSELECT 2 FROM t WHERE\nUPDATE t SET a = 1;\n")
+        import_statements(
+            tmp_path, "BEGIN;\nSELECT 1\nSELECT 2 FROM t WHERE\nUPDATE t SET a = 1;\n"
+        )
 
 
 def test_text_of_every_encoding_is_read_or_refused_with_its_line(tmp_path: Path) -> None:
     text = "CREATE TABLE t(v TEXT);\r\nINSERT INTO t VALUES ('x\r\ny\u00e9');\r\n"
     wanted = ["CREATE TABLE t(v TEXT)", "INSERT INTO t VALUES ('x\r\ny\u00e9')"]
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
-        assert imported(tmp_path, text.encode(encoding)) == wanted, encoding
+        assert import_statements(tmp_path, text.encode(encoding)) == wanted, encoding
     for data, what in (
         (
             text.encode("utf-16-le"),
@@ -194,7 +196,7 @@ def test_text_of_every_encoding_is_read_or_refused_with_its_line(tmp_path: Path)
         (b"SELECT 1;\nSELECT '\xff';", "app\\.sql:2: byte 18 is no UTF-8"),
     ):
         with pytest.raises(UseError, match=what):
-            imported(tmp_path, data)
+            import_statements(tmp_path, data)
 
 
 def test_parameters_of_a_script_are_null(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_parameters_of_a_script_are_null(tmp_path: Path) -> None:
 
 def test_text_that_is_no_sql_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(UseError, match=r"app\.sql:2: no statement of SQL: 'nonsense'"):
-        imported(tmp_path, "SELECT 1;\nnonsense;\n")
+        import_statements(tmp_path, "SELECT 1;\nnonsense;\n")
 
 
 def test_a_script_without_a_statement_is_refused(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from jojlab.report import durability, hazards
 from jojlab.report.bill import apart_kind, dearest_statement
 from jojlab.report.cheaper import cheaper_settings, shorter_pages
 from jojlab.report.commits import CHANGES
-from jojlab.report.reproduction import published_line, study_lines
 from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import (
     MOST_COLUMNS,
@@ -38,6 +37,7 @@ from jojlab.report.shared.short_answer import (
 )
 from jojlab.report.shared.template import Section
 from jojlab.report.shared.vega import COLOURS
+from jojlab.report.reproduction import published_line, study_lines
 
 # Of the bytes of commits, a share of reads below which they are not told.
 _TOLD_READS = 0.01
@@ -58,10 +58,10 @@ def answer_lines(
     """
     incomplete = _incomplete(summary)
     if summary.is_composed:
-        safety = _safety(summary.measured) if summary.measured else ""
+        safety = _safety(summary.measured_cases) if summary.measured_cases else ""
         lines = [*study_lines(summary), (0, safety)]
     elif result := answer(summary):
-        lines = _cases_lines(result) if len(result.measured) > 1 else _case_lines(result)
+        lines = _cases_lines(result) if len(result.measured_cases) > 1 else _case_lines(result)
     elif summary.cases[0].live:
         lines = [*_idle_lines(summary.cases[0], summary.cases[0].live)]
     else:
@@ -78,7 +78,7 @@ def answer_json(summary: RunSummary) -> dict[str, Any]:
 
 def answer_section(summary: RunSummary, run: str) -> Section:
     """Return the page's first section: the lines, and the bytes of a case alone as a bar."""
-    result = None if summary.is_composed or len(summary.measured) > 1 else answer(summary)
+    result = None if summary.is_composed or len(summary.measured_cases) > 1 else answer(summary)
     moved = [share for share in result.classes if share.bytes] if result else []
     whole = sum(share.bytes for share in moved)
     return Section.render(
@@ -107,7 +107,7 @@ def _case_lines(result: Answer) -> list[RankedLine]:
         (1, _where(result)),
         (1, _reads_and_discards(result)),
         (3, _time(result)),
-        (0, _safety(result.measured)),
+        (0, _safety(result.measured_cases)),
         (1, _nothing_compared(result)),
     ]
 
@@ -122,7 +122,7 @@ def _live_lines(result: Answer, live: LiveTrace) -> list[RankedLine]:
         (1, _handed_bytes(result.case, live)),
         (2, _owners(live, live_subject(program))),
         (3, _time(result)),
-        (0, _safety(result.measured, ", as far as its commits were seen")),
+        (0, _safety(result.measured_cases, ", as far as its commits were seen")),
         (1, cheaper_settings(result, program)),
     ]
 
@@ -332,16 +332,16 @@ def _cases_lines(result: Answer) -> list[RankedLine]:
         (3, _then(others)),
         (2, _where_of_several(result)),
         (1, _cheapest(result)),
-        (0, _safety(result.measured)),
+        (0, _safety(result.measured_cases)),
     ]
 
 
 def _range(result: Answer) -> str:
     ends = result.ends("latency_ns_p50")
     assert ends
-    name = text.transaction_name(result.measured)
+    name = text.transaction_name(result.measured_cases)
     words = f"One {name} takes {range_words(ends, duration)}"
-    cases = f"{len(result.measured)} cases."
+    cases = f"{len(result.measured_cases)} cases."
     sent = result.ends("bytes_per_commit")
     if not sent:
         return f"{words} in {cases} Their I/O was not traced."
@@ -471,7 +471,9 @@ def _traffic_lines(
     known = {case.case_id: case.traffic.kinds for case in summary.cases if case.traffic}
     result = list({**known, **kinds}.values())
     took = [
-        c.figures.median["io_time_ns"] for c in summary.measured if "io_time_ns" in c.figures.median
+        c.figures.median["io_time_ns"]
+        for c in summary.measured_cases
+        if "io_time_ns" in c.figures.median
     ]
     if took:
         yield (

@@ -269,16 +269,16 @@ def bill_section(summary: RunSummary, run: str) -> Section:
         "bill",
         "bill",
         classes=_class_table(summary),
-        bills=[_full_bill(case, case.bill, run) for case in summary.measured if case.bill],
-        bills_are_open=len(summary.measured) == 1,
+        bills=[_full_bill(case, case.bill, run) for case in summary.measured_cases if case.bill],
+        bills_are_open=len(summary.measured_cases) == 1,
     )
 
 
 def _class_table(summary: RunSummary) -> dict[str, Any]:
-    shares = {case.case_id: class_shares(case.bill) for case in summary.measured if case.bill}
+    shares = {case.case_id: class_shares(case.bill) for case in summary.measured_cases if case.bill}
     classes = [n for n in CLASSES if any(s.name == n for part in shares.values() for s in part)]
     rows: list[list[Cell]] = []
-    for case in summary.measured:
+    for case in summary.measured_cases:
         found = {(share.part, share.name): share for share in shares.get(case.case_id, ())}
         cells: list[Cell] = []
         for name in classes:
@@ -289,7 +289,7 @@ def _class_table(summary: RunSummary) -> dict[str, Any]:
         rows.append([name_of(summary, case), *cells])
     heads = ["flushes" if name == "flush" else f"{name}, KiB" for name in classes]
     columns = [case_title(summary), *heads]
-    return {"columns": columns, "rows": rows, "ids": case_ids(summary.measured)}
+    return {"columns": columns, "rows": rows, "ids": case_ids(summary.measured_cases)}
 
 
 def _class_cell(name: str, share: Any) -> str:

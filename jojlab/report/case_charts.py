@@ -39,7 +39,7 @@ def throughput_rows(summary: RunSummary) -> list[Row]:
             "high": case.figures.spread["throughput_tps"][1],
             "with checkpoints": case.figures.median["throughput_with_checkpoints_tps"],
         }
-        for case in summary.measured
+        for case in summary.measured_cases
     ]
 
 
@@ -73,7 +73,7 @@ def latency_rows(summary: RunSummary) -> list[Row]:
             "percentile": shown,
             "ms": case.figures.median[f"latency_ns_{name}"] / 1e6,
         }
-        for case in summary.measured
+        for case in summary.measured_cases
         for name, shown in PERCENTILE_NAMES.items()
     ]
 
@@ -84,7 +84,7 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
     The greatest comes first, so that what is drawn last, over the others, is the median.
     """
     rows: list[Row] = []
-    for case in summary.measured:
+    for case in summary.measured_cases:
         whole = sum(found.count for found in case.latencies)
         rows += [
             {
@@ -328,7 +328,7 @@ _DIGITS = 3
 
 def multiples_section(summary: RunSummary) -> Section | None:
     """Return the chart, or None where fewer than two cases have a p50 and bytes."""
-    cases = [c for c in summary.measured if c.figures.median.get("latency_ns_p50") and c.bill]
+    cases = [c for c in summary.measured_cases if c.figures.median.get("latency_ns_p50") and c.bill]
     if len(cases) < 2 or len(summary.parts) != 1:
         return None
     [part] = summary.parts

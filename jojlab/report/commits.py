@@ -339,8 +339,8 @@ def commits_section(summary: RunSummary, run: str, specs: Specs) -> Section:
     found, untold = [], []
     answered = answer(summary)
     cheapest = answered.cheaper[0].case.case_id if answered and answered.cheaper else ""
-    first = [case for case in summary.measured if case.case_id == cheapest]
-    others = [case for case in summary.measured if case.case_id != cheapest]
+    first = [case for case in summary.measured_cases if case.case_id == cheapest]
+    others = [case for case in summary.measured_cases if case.case_id != cheapest]
     # The first case, beside it the cheapest that does the same work, then all others.
     for place, case in enumerate([*others[:1], *first, *others[1:]]):
         if not case.trace or not case.trace.runs:

@@ -221,9 +221,9 @@ _PARTS = {"commit": "One commit", **text.LATER_PARTS}
 
 def compare_section(summary: RunSummary) -> Section | None:
     """Return the section, or None where there are no two cases with figures."""
-    if summary.is_composed or len(summary.measured) < 2:
+    if summary.is_composed or len(summary.measured_cases) < 2:
         return None
-    cases = [(case.case_id, case.label) for case in summary.measured]
+    cases = [(case.case_id, case.label) for case in summary.measured_cases]
     return Section.render("compare", "comparison", cases=cases)
 
 

@@ -91,7 +91,7 @@ def short_lines(cases: Sequence[CaseSummary]) -> tuple[str, ...]:
         return (f"{line}.",)
     case, found, _ = max(unsafe, key=lambda each: each[2].badness)
     name = "The case" if len(tested) == 1 else f"The worst, {case.case_id},"
-    ruled_out = "; the manuals rule that out" * (found.worst_outcome in case.unpromised)
+    ruled_out = "; the manuals rule that out" * (found.worst_outcome in case.unpromised_outcomes)
     return (
         f"{line}.",
         f"{name} {outcome_words(case)}{ruled_out}.",
@@ -160,7 +160,7 @@ def case_mark(case: CaseSummary) -> str:
 def contradiction(case: CaseSummary) -> str:
     """Return how power cuts and manuals disagree about a case; empty where they do not."""
     words = _CONTRADICTIONS[case.contradiction] if case.contradiction else ""
-    which = _counts(case.durability, case.unpromised)
+    which = _counts(case.durability, case.unpromised_outcomes)
     return f"{words} ({which})" if which else words
 
 
@@ -189,7 +189,7 @@ def model(result: Durability) -> str:
         "volatile cache" if any(caches) else "no volatile cache",
         ("FUA" if any(fua) else "no FUA") if any(caches) else "",
         "flushes that do nothing" if any(lies) else "",
-        *dict.fromkeys(_torn(each) for each in torn if not known.get("torn_pages")),
+        *dict.fromkeys(_tear_words(each) for each in torn if not known.get("torn_pages")),
         f"up to {several} slots torn at once" if several > 1 and 512 in torn else "",
         UNREADABLE_TEARS if any(_each(known.get("unreadable_tears"))) else "",
         f"mapping stale by up to {text.integer(stale, 'flush', 'flushes')}" if stale else "",
@@ -257,7 +257,7 @@ def _known_needs(result: Durability) -> str:
     """Return what harm takes in the states that were shrunk."""
     unneeded = sum(cause.states for cause in result.causes if not cause.smallest.slots)
     ways = (
-        (result.torn, "a torn write"),
+        (result.torn_states, "a torn write"),
         (result.cut_twice, "a second cut"),
         (unneeded, "no lost write"),
     )
@@ -468,7 +468,7 @@ def _bound(result: Durability) -> str:
     return f"; of states drawn like these at most {share} do harm (95 %, 3/{result.sampled_states})"
 
 
-def _torn(torn_bytes: object) -> str:
+def _tear_words(torn_bytes: object) -> str:
     """Return what a power cut leaves of a write that is under way, as a disk's profile says."""
     return (
         "slots of 4 KiB kept whole" if torn_bytes == 4096 else f"writes torn at {torn_bytes} bytes"

@@ -43,7 +43,7 @@ _FEW = 4  # cases whose strips stand open
 
 def safety(summary: RunSummary, run: str) -> Section | None:
     """Return the section on risks and power cuts, or None where there is neither."""
-    cases = summary.measured
+    cases = summary.measured_cases
     cut = [(case, case.durability) for case in cases if case.durability]
     risks = [
         (sentence, where if len(cases) > 1 else "")

@@ -247,7 +247,9 @@ def experiment_section(part: Part, summary: RunSummary, run: str, specs: Specs) 
         charts=_charts(part, summary, specs),
         statements=_statements(part),
         tables=table_rows(part.tables),
-        risks=[f"{it} ({where})" for it, where in hazards.cases_by_sentence(own.measured).items()],
+        risks=[
+            f"{it} ({where})" for it, where in hazards.cases_by_sentence(own.measured_cases).items()
+        ],
         names=_variant_names(part),
         notes=part.notes,
         cases=len(own.cases),

@@ -114,7 +114,7 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         }
     rows = [
         [name_of(summary, case), *(spread_cell(case, n) for n in columns)]
-        for case in summary.measured
+        for case in summary.measured_cases
     ]
     return Section.render(
         "throughput",
@@ -123,21 +123,21 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         has_checkpoints=_checkpoints(summary),
         columns=[case_title(summary), *columns.values()],
         rows=rows,
-        ids=case_ids(summary.measured),
+        ids=case_ids(summary.measured_cases),
         run=run,
     )
 
 
 def _checkpoints(summary: RunSummary) -> bool:
     """Return whether any case made a checkpoint."""
-    return any(case.figures.median.get("checkpoints") for case in summary.measured)
+    return any(case.figures.median.get("checkpoints") for case in summary.measured_cases)
 
 
 def latency_section(summary: RunSummary, run: str, specs: Specs) -> Section:
     """Return percentiles by case, of the transaction and, where there is one, its COMMIT."""
-    many = len(summary.measured) > _FEW
-    axis = f"milliseconds {text.latency_interval(summary.measured)} (log)"
-    sql = text.has_commit(summary.measured)
+    many = len(summary.measured_cases) > _FEW
+    axis = f"milliseconds {text.latency_interval(summary.measured_cases)} (log)"
+    sql = text.has_commit(summary.measured_cases)
     if many:
         specs["latency-chart"] = case_charts.latency_chart(
             case_charts.latency_rows(summary), case_charts.chart_labels(summary), axis
@@ -150,16 +150,16 @@ def latency_section(summary: RunSummary, run: str, specs: Specs) -> Section:
             *(spread_cell(case, f"latency_ns_{name}") for name in names),
             *([text.duration(case.figures.median["commit_latency_ns_p50"])] if sql else []),
         ]
-        for case in summary.measured
+        for case in summary.measured_cases
     ]
     return Section.render(
         "latency",
         "latency",
-        cases=len(summary.measured) if many else 0,
+        cases=len(summary.measured_cases) if many else 0,
         at_risk=risk_note(summary, "Dashed, in the histograms hatched"),
         has_checkpoints=_checkpoints(summary),
         columns=[case_title(summary), *names.values(), *(["COMMIT alone, p50"] if sql else [])],
         rows=rows,
-        ids=case_ids(summary.measured),
+        ids=case_ids(summary.measured_cases),
         run=run,
     )

@@ -61,7 +61,7 @@ class CaseTable(NamedTuple):
 
 def case_table(summary: RunSummary) -> CaseTable:
     """Return the cases with the six figures that answer most, as far as any case has them."""
-    known = set().union(*(case.figures.median for case in summary.measured))
+    known = set().union(*(case.figures.median for case in summary.measured_cases))
     columns = [column for column in _FEW if column[1] in known]
     is_timed = "latency_ns_p50" in known
     times = times_as_fast(summary)
@@ -80,7 +80,7 @@ def case_table(summary: RunSummary) -> CaseTable:
         rows.append((case, values, tuple(cells)))
     heads = [title for title, _ in columns]
     if is_timed:
-        heads[0] = f"{text.transaction_name(summary.measured).lower()} p50"
+        heads[0] = f"{text.transaction_name(summary.measured_cases).lower()} p50"
         heads.insert(2, "times as fast")
     return CaseTable(titles or ("case",), tuple(heads), tuple(rows))
 
@@ -109,7 +109,7 @@ def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
     Where a checkpoint was made, the rates without and with its time are both there, and say which
     they are; so is what those waited who paid for one, and what it costs each if shared out evenly.
     """
-    if any(case.figures.median.get("checkpoints") for case in summary.measured):
+    if any(case.figures.median.get("checkpoints") for case in summary.measured_cases):
         titles = {"throughput_tps": "transactions/s without checkpoints"}
         titles["throughput_with_checkpoints_tps"] = "with checkpoints"
         left_out = {"latency_ns_max"}  # as long as the longest that pays
@@ -120,7 +120,8 @@ def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
         (titles.get(figure, title), figure)
         for title, figure in OVERVIEW
         if figure not in left_out
-        if not summary.measured or any(figure in c.figures.median for c in summary.measured)
+        if not summary.measured_cases
+        or any(figure in c.figures.median for c in summary.measured_cases)
     ]
 
 
@@ -128,7 +129,7 @@ def paying_note(summary: RunSummary) -> str:
     """Say of how many commits that paid for a checkpoint the percentiles are; empty of none."""
     counts = [
         int(case.figures.median["checkpoints"])
-        for case in summary.measured
+        for case in summary.measured_cases
         if case.figures.median.get("paying_latency_ns_p50") is not None
     ]
     if not counts:
@@ -149,7 +150,7 @@ def warnings(summary: RunSummary) -> Markup:
     )
     lines = [
         (summary.partial(case), f"{case.label}: {case.status}. {case.reason}")
-        for case in summary.unfinished
+        for case in summary.unfinished_cases
     ]
     failed = [words for partial, words in lines if not partial]
     lacking = [f"{words} ({partial})" for partial, words in lines if partial]
@@ -239,7 +240,7 @@ def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
 
 def risk_note(summary: RunSummary, style: str = "Hatched") -> str:
     """Return what a chart's note says of the cases that are marked so; nothing where none is."""
-    if not any(durability.risk(case) for case in summary.measured):
+    if not any(durability.risk(case) for case in summary.measured_cases):
         return ""
     return f" {style}: at risk; the table shows the risk below the name."
 

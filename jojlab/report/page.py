@@ -54,7 +54,7 @@ def method_section(summary: RunSummary, run: str) -> Section:
         clocks=text.clocks(summary.clocks),
         configurations=[
             (case.label, _flat(case.configuration))
-            for case in summary.measured
+            for case in summary.measured_cases
             if case.configuration
         ],
         absent=[(c.label, f"{c.status}: {c.reason}") for c in summary.cases if c.status != "ok"],
@@ -86,12 +86,12 @@ class ReportPage(NamedTuple):
         """Return whether there are figures to glance at: an imported trace has none."""
         cases = self.summary.cases
         shown = any(case.figures.seeds or case.traffic for case in cases)
-        return bool(self.summary.measured) or not shown
+        return bool(self.summary.measured_cases) or not shown
 
     @property
     def has_bill(self) -> bool:
         """Return whether a bill of some case is known."""
-        return any(case.bill for case in self.summary.measured)
+        return any(case.bill for case in self.summary.measured_cases)
 
 
 class SectionKind(NamedTuple):
@@ -140,12 +140,12 @@ SECTIONS = (
     SectionKind(
         "throughput",
         "Throughput",
-        lambda page: throughput_section(*page[:3]) if page.summary.measured else None,
+        lambda page: throughput_section(*page[:3]) if page.summary.measured_cases else None,
     ),
     SectionKind(
         "latency",
         "Latency",
-        lambda page: latency_section(*page[:3]) if page.summary.measured else None,
+        lambda page: latency_section(*page[:3]) if page.summary.measured_cases else None,
     ),
     SectionKind(
         "bill", "The bill", lambda page: bill_section(*page[:2]) if page.has_bill else None
@@ -153,7 +153,9 @@ SECTIONS = (
     SectionKind(
         "figures",
         "All figures",
-        lambda page: figures_section(page.summary, page.run) if page.summary.measured else None,
+        lambda page: (
+            figures_section(page.summary, page.run) if page.summary.measured_cases else None
+        ),
     ),
     SectionKind(
         "statements", "Statements", lambda page: statements_section(page.summary, page.run)
@@ -216,7 +218,7 @@ def _lead(summary: RunSummary) -> str:
         return clocks
     shown = sum(bool(case.figures.seeds or case.traffic) for case in summary.cases)
     words = f"{summary.name}: {shown} of {plural(len(summary.cases), 'case')}"
-    words += f", {plural(len(summary.seeds), 'seed')} each" if summary.measured else ""
+    words += f", {plural(len(summary.seeds), 'seed')} each" if summary.measured_cases else ""
     return f"{words}. {clocks}"
 
 

@@ -41,8 +41,8 @@ def study_lines(summary: RunSummary) -> list[RankedLine]:
 def published_line(summary: RunSummary) -> str:
     """Return how far one experiment's run reproduces what was printed; empty where nothing was."""
     told = [line for each in verdicts(summary.parts) for line in _verdict_lines(each) if line]
-    tables = [table for part in summary.parts for table in part.tables if table.measured]
-    if cells := sum(len(table.measured) for table in tables):
+    tables = [table for part in summary.parts for table in part.tables if table.measured_cells]
+    if cells := sum(len(table.measured_cells) for table in tables):
         near = sum(table.near_cells for table in tables)
         told.append(f"{near} of {count(cells, 'printed change')} are within one point of ours.")
     return "; ".join(line.removesuffix(".") for line in told) + "." if told else ""

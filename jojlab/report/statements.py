@@ -91,9 +91,9 @@ def measured_cell(result: TableCell) -> str:
 
 def table_verdict(table: ComparedTable) -> str:
     """Return how many changes there are, and how far the seeds of one case lie apart."""
-    if not table.measured:
+    if not table.measured_cells:
         return "Not measured."
-    cells, near = len(table.measured), table.near_cells
+    cells, near = len(table.measured_cells), table.near_cells
     if table.seeds == 1:
         return (
             "Ours has one seed, so that nothing tells a change from noise: take more. The largest "
@@ -207,7 +207,7 @@ def _bound_row(result: Statement) -> tuple[str, ...]:
 def print_tables(console: Console, tables: Iterable[ComparedTable]) -> None:
     """Print the measured rows of each table, the means of its groups, and what they amount to."""
     for result in tables:
-        if not result.measured:
+        if not result.measured_cells:
             console.print(f"[dim]{escape(f'{result.title} ({result.source}): not measured')}[/dim]")
             continue
         both = (f"{name}, {whose}" for name in result.columns for whose in ("theirs", "ours"))

@@ -68,7 +68,9 @@ def print_summary(console: Console, summary: RunSummary, *, figures: bool = Fals
     else:
         note += "; all figures: --figures"
     console.print(f"[dim]{escape(note)}[/dim]")
-    if found := sorted(filter(None, {text.regime_meaning(case) for case in summary.measured})):
+    if found := sorted(
+        filter(None, {text.regime_meaning(case) for case in summary.measured_cases})
+    ):
         console.print(f"[dim]regime {escape('; '.join(found))}[/dim]")
     if figures and (paying := paying_note(summary)):
         console.print(f"[dim]{escape(paying)}[/dim]")
@@ -165,9 +167,9 @@ def _wrap_title(title: str, width: int) -> str:
 
 def _print_risks(console: Console, summary: RunSummary) -> None:
     """Print what the marks of cases mean, once for all, and where power cuts showed otherwise."""
-    for sentence, where in hazards.cases_by_sentence(summary.measured).items():
+    for sentence, where in hazards.cases_by_sentence(summary.measured_cases).items():
         console.print(f"[yellow]! at risk[/yellow] {escape(f'{sentence} ({where})')}")
-    for case in summary.measured:
+    for case in summary.measured_cases:
         if words := durability.contradiction(case):
             line = f"{case.label}: {words}; {durability.verdict_sentence(case)}"
             console.print(f"[bold yellow]power cuts[/bold yellow] {escape(line)}")

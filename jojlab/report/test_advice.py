@@ -29,7 +29,7 @@ GIB = 1 << 30
 PAGE = "PRAGMA page_size"
 
 
-def advised(candidate: Candidate, space: Space) -> list[str]:
+def lines_of(candidate: Candidate, space: Space) -> list[str]:
     return lines_to_paste(space.settings(candidate), space.differences(candidate), space.schemas)
 
 
@@ -53,7 +53,7 @@ def test_sqlite_takes_the_settings_of_a_database_that_is_there(tmp_path: Path, o
         before.execute("CREATE TABLE t (x)")
         before.executemany("INSERT INTO t VALUES (?)", [("x" * 100,)] * 50)
     before.close()
-    told = advised(candidate, found)
+    told = lines_of(candidate, found)
     database = sqlite3.connect(path, isolation_level=None)
     database.executescript(sql(told))
     names = ("page_size", "journal_mode", "synchronous", "wal_autocheckpoint")
@@ -85,7 +85,7 @@ def test_every_attached_database_gets_the_settings_that_were_tested(tmp_path: Pa
         "locking_mode": "exclusive",
     }  # fmt: skip
     candidate = tuple((name, wanted.get(name, value)) for name, value in found.own)
-    told = advised(candidate, found)
+    told = lines_of(candidate, found)
     once, _, whenever = "\n".join(told).partition("-- SQL, whenever the database is opened")
     assert "after ATTACH" in once
     assert whenever.startswith(", after ATTACH\n")
@@ -94,15 +94,15 @@ def test_every_attached_database_gets_the_settings_that_were_tested(tmp_path: Pa
             before.execute("CREATE TABLE t (x)")
         before.close()
 
-    def opened() -> sqlite3.Connection:
+    def open_databases() -> sqlite3.Connection:
         database = sqlite3.connect(tmp_path / "shop.db", isolation_level=None)
         database.execute("ATTACH ? AS media", (str(tmp_path / "media.db"),))
         return database
 
-    database = opened()
+    database = open_databases()
     database.executescript(sql(once.splitlines()))
     database.close()
-    database = opened()
+    database = open_databases()
     database.executescript(sql(whenever.splitlines()))
     names = ("journal_mode", "synchronous", "page_size", "locking_mode")
     for schema in found.schemas:
@@ -114,11 +114,11 @@ def test_every_attached_database_gets_the_settings_that_were_tested(tmp_path: Pa
 def test_an_app_that_sets_its_pragmas_before_it_attaches_sets_main_alone() -> None:
     found = app_choice("none", databases=2, attached_settings="sqlite")
     assert found.schemas == ("main", "db2")
-    told = advised(found.own, found)
+    told = lines_of(found.own, found)
     assert "PRAGMA journal_mode = TRUNCATE;" in told
     assert not any("db2" in each for each in told)
     of_both = app_choice("none", databases=2)
-    assert "PRAGMA db2.synchronous = FULL;" in advised(of_both.own, of_both)
+    assert "PRAGMA db2.synchronous = FULL;" in lines_of(of_both.own, of_both)
 
 
 def test_the_vfs_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
@@ -126,8 +126,8 @@ def test_the_vfs_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
     candidate = found.change_field(found.own, "vfs", "wal")
     assert found.can_run(candidate)
     assert found.is_allowed(candidate)
-    assert "LD_PRELOAD=$(joj cure --path)/joj_wal_preload.so APP" in advised(candidate, found)
-    assert "LD_PRELOAD" not in "".join(advised(found.own, found))
+    assert "LD_PRELOAD=$(joj cure --path)/joj_wal_preload.so APP" in lines_of(candidate, found)
+    assert "LD_PRELOAD" not in "".join(lines_of(found.own, found))
     told = concessions(found.settings(candidate), found.differences(candidate))
     assert told == ["a library in the app's process; the WAL stays, of up to 4 MiB"]
     of_truncate = app_choice(journal_mode="truncate")
@@ -149,7 +149,7 @@ def test_every_mkfs_line_makes_its_filesystem(tmp_path: Path) -> None:
     made = set()
     for candidate in found.structures():
         for name, near in [("", candidate), *found.neighbours(candidate)]:
-            told = [line for line in advised(near, found) if line.startswith("mkfs.")]
+            told = [line for line in lines_of(near, found) if line.startswith("mkfs.")]
             if name in ("", "mkfs_options") and told:
                 made |= set(told)
     assert {line.split()[0] for line in made} == {
@@ -177,7 +177,7 @@ def test_a_journal_of_its_own_is_named_in_every_line_that_needs_it() -> None:
     }.items():  # fmt: skip
         found = app_choice("none", "ufs-3.1", filesystem=filesystem)
         [moved] = [near for name, near in found.neighbours(found.own) if name == "journal_device"]
-        assert [each for each in advised(moved, found) if "DEVICE" in each][1:] == wanted
+        assert [each for each in lines_of(moved, found) if "DEVICE" in each][1:] == wanted
 
 
 def test_a_changed_mount_option_needs_no_mkfs() -> None:
@@ -186,7 +186,7 @@ def test_a_changed_mount_option_needs_no_mkfs() -> None:
         near for name, near in found.neighbours(found.own)
         if name == "mount_options" and "lazytime" in str(dict(near)[name])
     ]  # fmt: skip
-    told = advised(lazy, found)
+    told = lines_of(lazy, found)
     assert told[-2:] == ["# as root", "mount -t ext4 -o noatime,lazytime DEVICE DIRECTORY"]
     assert not concessions(found.settings(lazy), found.differences(lazy))
     assert not re.search("mkfs|VACUUM", "\n".join(told))
@@ -207,7 +207,7 @@ def test_risks_that_a_change_adds_are_told_as_given_up() -> None:
 
 
 def test_advice_says_how_many_states_of_which_run_were_judged() -> None:
-    def judged(regime: str, native: int = 0, **fields: Value) -> dict[str, CaseSummary]:
+    def judged_cases(regime: str, native: int = 0, **fields: Value) -> dict[str, CaseSummary]:
         settings = complete({"regime": regime, **fields})
         judges = [NATIVE] * native + ["guest"] * (40 - native)
         each = [
@@ -219,16 +219,18 @@ def test_advice_says_how_many_states_of_which_run_were_judged() -> None:
         return {regime: CaseSummary("case", "case", settings, "ok", "", durability=cuts)}
 
     cost = Score(1, 1, 1, 1, 1)
-    inserts = Choice((), cost, judged("steady", transactions=90))
+    inserts = Choice((), cost, judged_cases("steady", transactions=90))
     assert states_judged(inserts, 40) == "steady: 40 distinct states of a run of 90 transactions"
-    recorded = Choice((), cost, judged("reopened", workload="sql-recorded", scripts="app-sql"))
+    recorded = Choice(
+        (), cost, judged_cases("reopened", workload="sql-recorded", scripts="app-sql")
+    )
     assert states_judged(recorded) == "reopened: 40 distinct states of the run"
     told = "reopened: all 40 distinct states that 9000 draws found of the run"
     assert states_judged(recorded, 41) == told
     assert states_judged(Choice((), cost)) == ""
     some = "(User Mode Linux judged 30 of 40 states, and the guest the others)"
-    assert states_judged(Choice((), cost, judged("steady", 30))).endswith(some)
-    every = states_judged(Choice((), cost, judged("steady", 40)))
+    assert states_judged(Choice((), cost, judged_cases("steady", 30))).endswith(some)
+    every = states_judged(Choice((), cost, judged_cases("steady", 40)))
     assert every.endswith("(User Mode Linux judged all 40 states)")
 
 

@@ -37,7 +37,7 @@ def summary(folder: Path) -> RunSummary:
     return summarise(RunFolder.open(folder))
 
 
-def printed(*arguments: str) -> str:
+def run_joj(*arguments: str) -> str:
     found = CliRunner().invoke(app, list(arguments))
     assert found.exit_code == 0, found.output
     return found.stdout
@@ -48,7 +48,7 @@ def figures_of(document: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def test_numbers_of_several_cases_are_those_of_json(folder: Path) -> None:
-    document = json.loads(printed("show", str(folder), "--json"))
+    document = json.loads(run_joj("show", str(folder), "--json"))
     found = figures_of(document)
     slow, fast = found[TRUNCATE], found[WAL]
     times = slow["latency_ns_p50"] / fast["latency_ns_p50"]
@@ -67,7 +67,7 @@ def test_numbers_of_several_cases_are_those_of_json(folder: Path) -> None:
 
 
 def test_numbers_of_one_case_are_those_of_json(folder: Path) -> None:
-    document = json.loads(printed("show", str(folder), "--case", WAL, "--json"))
+    document = json.loads(run_joj("show", str(folder), "--case", WAL, "--json"))
     found = figures_of(document)[WAL]
     p50, p99 = (text.duration(found[f"latency_ns_{name}"], 3) for name in ("p50", "p99"))
     cost, where, time, safety, cheaper = document["in_short"]
@@ -137,9 +137,9 @@ def test_shorter_pages_are_named_where_they_were_measured(
 
 
 def test_terminal_json_and_page_say_the_same(folder: Path) -> None:
-    lines = json.loads(printed("show", str(folder), "--json"))["in_short"]
-    assert printed("show", str(folder)).splitlines()[: len(lines)] == lines
-    printed("report", str(folder))
+    lines = json.loads(run_joj("show", str(folder), "--json"))["in_short"]
+    assert run_joj("show", str(folder)).splitlines()[: len(lines)] == lines
+    run_joj("report", str(folder))
     page = (folder / "report.html").read_text()
     assert all(f"<p>{escape(line)}</p>" in page for line in lines)
 
@@ -275,9 +275,9 @@ def test_a_run_without_transactions_says_what_was_written(tmp_path: Path) -> Non
     builder.request([("fs-journal", "commit", None, 12288)], sector=80)
     builder.more_manifest["tables"] = ["manifest", "requests", "page_runs", "files", "counters"]
     folder = run_of(tmp_path, builder).path
-    lines = printed("show", str(folder)).splitlines()
+    lines = run_joj("show", str(folder)).splitlines()
     assert lines[0] == ("16 KiB was written in 2 requests, with 0 flushes.")
     assert lines[1] == "Of the bytes written: 75 % fs-journal; 25 % data."
     assert "No transaction is in the tables: what one commit costs is not known." in lines
-    document = json.loads(printed("show", str(folder), "--characterise", "--json"))
+    document = json.loads(run_joj("show", str(folder), "--characterise", "--json"))
     assert document["in_short"] == lines[: len(document["in_short"])]

@@ -29,7 +29,7 @@ def names(rows: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def validated(monkeypatch: pytest.MonkeyPatch) -> None:
+def validate_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vega, "VALIDATE", True)
 
 

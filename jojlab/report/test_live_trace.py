@@ -28,7 +28,7 @@ def live_case(**program: Any) -> CaseSummary:
     return CaseSummary("live", "trace", {}, "ok", "", live=live, programs={0: program})
 
 
-def printed(case: CaseSummary) -> list[str]:
+def printed_lines(case: CaseSummary) -> list[str]:
     """Return the lines that a terminal shows, columns separated by two blanks."""
     stream = io.StringIO()
     print_live_trace(QuietConsole(file=stream, width=100, highlight=False), case)
@@ -47,7 +47,7 @@ def test_processes_of_a_live_trace_have_a_row_where_they_moved_data(
     command: list[str], others: str
 ) -> None:
     assert EVERYBODY not in command
-    names = [line.split("  ")[0] for line in printed(live_case(command=command))]
+    names = [line.split("  ")[0] for line in printed_lines(live_case(command=command))]
     pace = f"{'app' if command else EVERYBODY} made 0 flushes a second"
     assert names == ["process", "app", others, "not known whose", pace]
 
@@ -65,7 +65,7 @@ def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
     )
     assert case.live
     case = replace(case, case={"command": "app"}, live=replace(case.live, files=written))
-    lines = printed(case)
+    lines = printed_lines(case)
     assert lines[4] == "app made 4 commits a second and 0 flushes a second"
     assert lines[5:10] == [
         "written by calls  sent  ratio  file",
@@ -74,7 +74,7 @@ def test_terminal_and_page_have_the_same_rows(tmp_path: Path) -> None:
         "–  2 KiB  –  the filesystem's journal",
         "8 KiB  8 KiB  1  in all",
     ]
-    assert "2 KiB  4 KiB  not known  /a<b" in printed(replace(case, case={}))
+    assert "2 KiB  4 KiB  not known  /a<b" in printed_lines(replace(case, case={}))
     assert lines[10:13] == [
         "commits  journal mode  pages  write calls  database",
         "3  wal 2, delete 1  1 KiB  4 KiB  /x.db",

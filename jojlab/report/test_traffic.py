@@ -20,7 +20,7 @@ from tests.browser import needs_browser, title_in_browser
 from tests.captures import make_run
 
 
-def unpacked(text: str, columns: tuple[str, ...], count: int) -> dict[str, list[int]]:
+def unpack(text: str, columns: tuple[str, ...], count: int) -> dict[str, list[int]]:
     """Unpack numbers as lba.js does."""
     data = iter(zlib.decompress(base64.b64decode(text)))
 
@@ -55,8 +55,8 @@ def test_packed_points_of_a_picture_can_be_unpacked(points: list[Any], flushes: 
     beside = {name: [f[i] for f in flushes] for i, name in enumerate(("begin_us", "service_us"))}
     picture = LbaPicture("a", 1, "d", 0, 9, (), (), (), len(points), False, columns, beside)
     data = lba_data(picture)
-    assert unpacked(data["points"], COLUMNS, len(points)) == columns
-    assert unpacked(data["flushes"], COLUMNS[:2], len(flushes)) == beside
+    assert unpack(data["points"], COLUMNS, len(points)) == columns
+    assert unpack(data["flushes"], COLUMNS[:2], len(flushes)) == beside
 
 
 def test_the_report_has_kinds_and_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ class CaseMemory(msgspec.Struct, frozen=True):
     case_id: str
     seeds: dict[str, CountedRun]
 
-    def measured(self, part: str = "") -> list[list[CountedPart]]:
+    def parts_of_commits(self, part: str = "") -> list[list[CountedPart]]:
         """Return by seed what was counted while transactions ran: of one part of it, or of all."""
         return [
             [
@@ -70,7 +70,7 @@ class CaseMemory(msgspec.Struct, frozen=True):
 
     def median(self, name: str) -> float:
         """Return the median over the seeds of one count, added up while transactions ran."""
-        sums = [sum(getattr(each.all, name) for each in seed) for seed in self.measured()]
+        sums = [sum(getattr(each.all, name) for each in seed) for seed in self.parts_of_commits()]
         return float(statistics.median(sums))
 
 

@@ -6,12 +6,12 @@ from jojlab.report.memory_model import touch_rows
 from jojlab.trace.memory_counts import CaseMemory, CountedPart, Counts, MemoryModel
 
 
-def counted(loads: int) -> Counts:
+def counts_of(loads: int) -> Counts:
     return Counts(loads, 1)
 
 
 def part(**loads: int) -> CountedPart:
-    return CountedPart(counted(0), {name: counted(count) for name, count in loads.items()})
+    return CountedPart(counts_of(0), {name: counts_of(count) for name, count in loads.items()})
 
 
 def test_a_case_without_a_buffer_says_nothing_of_it() -> None:

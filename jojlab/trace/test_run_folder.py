@@ -78,7 +78,7 @@ def test_tables_found_good_before_are_not_read_again(
 ) -> None:
     cache = Cache(tmp_path / "cache")
 
-    def added(name: str, tables: Path) -> RunFolder:
+    def add_run(name: str, tables: Path) -> RunFolder:
         run = RunFolder.create(
             tmp_path / name, experiment={}, seeds=[1], cases=[("a", {})], fingerprint={}
         )
@@ -94,15 +94,15 @@ def test_tables_found_good_before_are_not_read_again(
         return check(path, table, decode=decode)
 
     monkeypatch.setattr(capture_module, "_check", counting)
-    first = added("one", tables)
+    first = add_run("one", tables)
     assert read
     read.clear()
-    again = added("two", tables)
+    again = add_run("two", tables)
     assert not read
     [known], [found] = first.checked.values(), again.checked.values()
     assert (found.row_counts, found.manifest) == (known.row_counts, known.manifest)
     rewrite(tables / "requests.parquet", lambda rows: rows[0].update(length_bytes=1))
-    added("three", tables)
+    add_run("three", tables)
     assert read
 
 

@@ -40,14 +40,14 @@ def test_an_agent_that_crashed_is_no_lack(tmp_path: Path, script: str, words: st
 def test_a_failure_is_told_and_ends_with_3(
     monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    def crashed(filesystem: str) -> None:
+    def crash(filesystem: str) -> None:
         raise MachineError("exit code 101: panicked") if filesystem == "ext4" else lacking()
 
     def lacking() -> host.LackingError:
         return host.LackingError(LACKING)
 
     monkeypatch.setattr(verify, "trace_lack", lambda: ("", ""))
-    monkeypatch.setattr(verify, "verify_on_host", crashed)
+    monkeypatch.setattr(verify, "verify_on_host", crash)
     asked = ["verify", "attribution", "--host", "--filesystem", "ext4", "--filesystem", "f2fs"]
     answer = CliRunner().invoke(app, [*asked, *options])
     assert answer.exit_code == MACHINE_CANNOT

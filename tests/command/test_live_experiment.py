@@ -44,7 +44,7 @@ def test_every_case_has_figures_and_fills_its_cells(tmp_path: Path) -> None:
     run = RunFolder.open(out)
     assert {entry.status for entry in run.cases} == {"ok"}
     [part] = summarise(run).parts
-    cells = [len(table.measured) for table in part.tables]
+    cells = [len(table.measured_cells) for table in part.tables]
     assert cells == [5 * 3, 5 * 2]
 
 

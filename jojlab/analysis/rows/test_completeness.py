@@ -94,9 +94,9 @@ def test_notes_of_a_capture_do_not_make_it_incomplete(
 
 def test_a_failed_case_is_unfinished_a_skipped_one_is_not(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
-    assert summarise(run).unfinished == ()
+    assert summarise(run).unfinished_cases == ()
     run.mark("filesystem=ext4,journal_mode=wal", "failed", "the guest panicked")
-    assert [case.reason for case in summarise(run).unfinished] == ["the guest panicked"]
+    assert [case.reason for case in summarise(run).unfinished_cases] == ["the guest panicked"]
 
 
 def test_a_run_without_captures_has_a_summary(tmp_path: Path) -> None:
@@ -105,4 +105,4 @@ def test_a_run_without_captures_has_a_summary(tmp_path: Path) -> None:
     )
     summary = summarise(run)
     assert [case.status for case in summary.cases] == ["pending", "pending"]
-    assert summary.measured == ()
+    assert summary.measured_cases == ()

@@ -68,7 +68,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answers about `measured`, of which each has its hazards; `case` is the first of them.
+    """The answers about `measured_cases`; each has its hazards, and `case` is the first of them.
 
     `classes` are of all that a commit of `case` causes, dearest first; none without a bill.
     `journal_reason` is why its filesystem's journal wrote most; None where that is not known.
@@ -79,14 +79,16 @@ class Answer:
     classes: tuple[ClassShare, ...]
     journal_reason: ReasonShare | None
     time: TimeShares | None
-    measured: tuple[CaseSummary, ...]
+    measured_cases: tuple[CaseSummary, ...]
     cheaper: tuple[CheaperCase, ...]
     compared: int
     factors: tuple[Factor, ...] = ()
 
     def ends(self, figure: str) -> tuple[Number, Number] | None:
         """Return the smallest and the largest of a figure, or None where no case has it."""
-        found = [c.figures.median[figure] for c in self.measured if figure in c.figures.median]
+        found = [
+            c.figures.median[figure] for c in self.measured_cases if figure in c.figures.median
+        ]
         return (min(found), max(found)) if found else None
 
     @property
@@ -108,7 +110,7 @@ class Answer:
         """Return the smallest and the largest share that one figure is of another."""
         found = [
             case.figures.median[part] / case.figures.median[whole]
-            for case in self.measured
+            for case in self.measured_cases
             if part in case.figures.median and case.figures.median.get(whole)
         ]
         return (min(found), max(found)) if found else None
@@ -116,7 +118,7 @@ class Answer:
 
 def answer(summary: RunSummary) -> Answer | None:
     """Return the answers, or None where no case has a transaction that was timed."""
-    timed = tuple(case for case in summary.measured if _P50 in case.figures.median)
+    timed = tuple(case for case in summary.measured_cases if _P50 in case.figures.median)
     if not timed:
         return None
     base, *others = timed
@@ -179,7 +181,7 @@ def times_as_fast(summary: RunSummary) -> dict[str, float]:
     """Return how many times as fast as the first measured case each is, by case_id, of p50."""
     p50_ns = {
         case.case_id: case.figures.median[_P50]
-        for case in summary.measured
+        for case in summary.measured_cases
         if case.figures.median.get(_P50)
     }
     first_ns = next(iter(p50_ns.values()), 0)

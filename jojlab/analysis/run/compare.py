@@ -90,7 +90,7 @@ class Chain:
     def __init__(self, runs: Sequence[RunSummary]) -> None:
         """Look the cases of the runs up."""
         self._runs = runs
-        self._cases = [{case.case_id: case for case in run.measured} for run in runs]
+        self._cases = [{case.case_id: case for case in run.measured_cases} for run in runs]
         self._parts: dict[tuple[int, int], tuple[str, ...]] = {}
 
     def steps(self, case_id: str, figure: str) -> tuple[Move, ...]:
@@ -223,8 +223,8 @@ class Comparison:
 def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()) -> Comparison:
     """Compare the medians of what both runs measured, by steps where runs lie between."""
     chain = Chain((old, *through, new))
-    old_cases = {case.case_id: case for case in old.measured}
-    new_cases = {case.case_id: case for case in new.measured}
+    old_cases = {case.case_id: case for case in old.measured_cases}
+    new_cases = {case.case_id: case for case in new.measured_cases}
     both = {name: (ours, new_cases[name]) for name, ours in old_cases.items() if name in new_cases}
     changes = [change for pair in both.values() for change in _changes(*pair, chain)]
     compared = sum(len(_shared_figures(*pair)) for pair in both.values())

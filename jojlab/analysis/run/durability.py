@@ -123,7 +123,7 @@ class Durability:
         return sum(cause.states for cause in self.causes)
 
     @property
-    def torn(self) -> int:
+    def torn_states(self) -> int:
         """Return how many of these take a tear."""
         return sum(cause.states for cause in self.causes if cause.smallest.needs_tear)
 
@@ -154,7 +154,7 @@ class Durability:
             return None
         return min(1.0, 3 / self.sampled_states)
 
-    def unpromised(self, hazards: Iterable[Hazard]) -> tuple[str, ...]:
+    def unpromised_outcomes(self, hazards: Iterable[Hazard]) -> tuple[str, ...]:
         """Return the harmful outcomes of which the manuals do not warn for the case's settings."""
         warned = {outcome for each in hazards for outcome in _WARNED[each.kind]}
         return tuple(
@@ -165,7 +165,7 @@ class Durability:
 
     def contradicts(self, hazards: Collection[Hazard]) -> Contradiction | None:
         """Return how it disagrees with what the manuals say of the case's settings."""
-        if self.unpromised(hazards):
+        if self.unpromised_outcomes(hazards):
             return Contradiction.UNPROMISED
         is_warned = any(each.kind is not Harm.STATED for each in hazards)
         return Contradiction.UNSEEN if is_warned and not self.harmful else None
@@ -232,7 +232,7 @@ def durability_json(
         "native_states": durability.native_states,
         "harmful_states": durability.harmful,
         "shrunk_states": durability.shrunk,
-        "states_that_need_a_tear": durability.torn,
+        "states_that_need_a_tear": durability.torn_states,
         "states_that_need_a_second_cut": durability.cut_twice,
         "smallest_cuts": [
             {

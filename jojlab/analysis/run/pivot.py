@@ -52,7 +52,7 @@ def pivot(summary: RunSummary, names: Sequence[str], figure: str) -> Pivot:
     down = (*named, *(axis for axis in axes if axis not in names))
     columns = tuple(dict.fromkeys(place.get(across) for place in places))
     rows: dict[tuple[Any, ...], dict[Any, tuple[Number, CaseSummary]]] = {}
-    for place, case in zip(places, summary.measured, strict=True):
+    for place, case in zip(places, summary.measured_cases, strict=True):
         cells = rows.setdefault(tuple(place.get(name) for name in down), {})
         if figure in case.figures.median:
             cells[place.get(across)] = (case.figures.median[figure], case)
@@ -108,7 +108,7 @@ def _text(value: Any) -> str:
 def _places(summary: RunSummary) -> list[dict[str, Any]]:
     """Return the fields of each measured case, with its part and variant where there are such."""
     found = []
-    for case in summary.measured:
+    for case in summary.measured_cases:
         fields = dict(case.case)
         part = next((part for part in summary.parts if case.case_id in part.case_ids), None)
         if part and summary.is_composed:

@@ -156,11 +156,11 @@ class CaseSummary:
         return self.durability.contradicts(verifiable(self.case, self.hazards))
 
     @property
-    def unpromised(self) -> tuple[str, ...]:
+    def unpromised_outcomes(self) -> tuple[str, ...]:
         """Return the outcomes of power cuts that the manuals rule out for the case's settings."""
         if self.durability is None or self.has_own_check:
             return ()
-        return self.durability.unpromised(verifiable(self.case, self.hazards))
+        return self.durability.unpromised_outcomes(verifiable(self.case, self.hazards))
 
     @property
     def filesystem(self) -> str:
@@ -233,7 +233,7 @@ class RunSummary:
         return replace(self, name=part.name, question=part.question, cases=cases, parts=(part,))
 
     @property
-    def measured(self) -> tuple[CaseSummary, ...]:
+    def measured_cases(self) -> tuple[CaseSummary, ...]:
         """The cases that have figures."""
         return tuple(case for case in self.cases if case.figures.seeds)
 
@@ -253,7 +253,7 @@ class RunSummary:
         return f"{found} of {len(self.seeds)} seeds" if 0 < found < len(self.seeds) else ""
 
     @property
-    def unfinished(self) -> tuple[CaseSummary, ...]:
+    def unfinished_cases(self) -> tuple[CaseSummary, ...]:
         """The cases that failed or were not reached (those skipped on purpose are not)."""
         return tuple(case for case in self.cases if case.status in ("failed", "pending"))
 
@@ -381,7 +381,7 @@ def _figures_with_memory(
     """
     median, spread = dict(figures.median), dict(figures.spread)
     for name, part, operations in _throughputs(figures, case):
-        added = [sum(each.all.added_ns for each in seed) for seed in memory.measured(part)]
+        added = [sum(each.all.added_ns for each in seed) for seed in memory.parts_of_commits(part)]
         low, high = spread[name]
         median[name] = _slower(median[name], statistics.median(added) / operations)
         spread[name] = (

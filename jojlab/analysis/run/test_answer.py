@@ -38,7 +38,7 @@ def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -
     assert found
     assert found.case.case["journal_mode"] == "truncate"
     assert found.compared == 1
-    assert [case.hazards for case in found.measured] == [(), ()]
+    assert [case.hazards for case in found.measured_cases] == [(), ()]
     assert sum(share.bytes for share in found.classes) == pytest.approx(
         found.case.figures.median["bytes_per_commit"]
     )

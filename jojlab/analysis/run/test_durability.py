@@ -82,7 +82,7 @@ def test_a_tear_counts_where_the_smallest_cut_needs_it() -> None:
     found = judged_durability(
         [state(number, "torn", "lost", smallest=cut) for number, cut in enumerate(cuts, 1)]
     )
-    assert (found.harmful, found.shrunk, found.torn, found.cut_twice) == (7, 5, 2, 1)
+    assert (found.harmful, found.shrunk, found.torn_states, found.cut_twice) == (7, 5, 2, 1)
     # The two tears are of one owner: places may differ.
     assert [cause.states for cause in found.causes] == [2, 1, 1, 1]
     said = durability_json(found, None, "")

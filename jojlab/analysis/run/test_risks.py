@@ -97,19 +97,19 @@ def test_each_setting_says_what_it_puts_at_risk(
 
 
 def test_a_batch_that_was_committed_may_be_lost() -> None:
-    def risked(**settings: str) -> bool:
+    def has_batch_risk(**settings: str) -> bool:
         batch = {"filesystem": "f2fs", "batch_atomic_write": "on"}
         found = hazards(complete({**batch, **settings}))
         return causes.BATCH_COMMIT in {each.cause for each in found}
 
-    assert risked()
-    assert risked(journal_mode="memory")
-    assert risked(sync_call="fdatasync")
-    assert not risked(journal_mode="wal")
-    assert not risked(journal_mode="off")
-    assert not risked(mount_options="active_logs=2")
-    assert not risked(batch_atomic_write="off")
-    assert not risked(synchronous="off")
+    assert has_batch_risk()
+    assert has_batch_risk(journal_mode="memory")
+    assert has_batch_risk(sync_call="fdatasync")
+    assert not has_batch_risk(journal_mode="wal")
+    assert not has_batch_risk(journal_mode="off")
+    assert not has_batch_risk(mount_options="active_logs=2")
+    assert not has_batch_risk(batch_atomic_write="off")
+    assert not has_batch_risk(synchronous="off")
 
 
 def test_journal_modes_of_a_script_are_each_at_risk() -> None:

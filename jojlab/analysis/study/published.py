@@ -123,10 +123,10 @@ class Statement:
     def reason(self) -> str:
         """Return why ours is another, as far as the experiment's file says; empty if it is not."""
         of_study = self.study_explanation if self.software == STUDY else ""
-        return (of_study or self.explanation) if self.missed else ""
+        return (of_study or self.explanation) if self.is_missed else ""
 
     @property
-    def missed(self) -> bool:
+    def is_missed(self) -> bool:
         """Return whether ours is another: a bound that does not hold, a value that is off."""
         errors = [point.error for point in self.points if point.error is not None]
         return self.verdict == "not reproduced" or any(abs(e) > SMALL_ERROR for e in errors)
@@ -314,7 +314,7 @@ def statements_json(statements: Iterable[Statement]) -> list[dict[str, Any]]:
         {
             **{key: value for key, value in vars(each).items() if key != "points"},
             "verdict": each.verdict,
-            "missed": each.missed,
+            "missed": each.is_missed,
             "points": [
                 public_fields(point, measured="ours", other_change="than") for point in each.points
             ],

@@ -62,7 +62,7 @@ class ComparedTable:
     seeds: int
 
     @property
-    def measured(self) -> tuple[TableCell, ...]:
+    def measured_cells(self) -> tuple[TableCell, ...]:
         """The cells that have a change of ours."""
         cells = (cell for group in self.groups for row in group.rows for cell in row.cells)
         return tuple(cell for cell in cells if cell.measured_change is not None)
@@ -70,25 +70,25 @@ class ComparedTable:
     @property
     def changed_cells(self) -> int:
         """Return how many of them are changes beyond the seeds."""
-        return sum(not cell.is_none for cell in self.measured)
+        return sum(not cell.is_none for cell in self.measured_cells)
 
     @property
     def near_cells(self) -> int:
         """Return how many of them lie within one point of what was printed."""
         return sum(
             abs((cell.measured_change or 0.0) - cell.published_change) <= 1
-            for cell in self.measured
+            for cell in self.measured_cells
         )
 
     @property
     def largest_percent(self) -> float:
         """The largest change, up or down; 0 without any."""
-        return max((abs(cell.measured_change or 0.0) for cell in self.measured), default=0.0)
+        return max((abs(cell.measured_change or 0.0) for cell in self.measured_cells), default=0.0)
 
     @property
     def spread_percent(self) -> float:
         """Return how far the seeds of one case lie apart at most; 0 without any."""
-        return max((cell.spread_percent or 0.0 for cell in self.measured), default=0.0)
+        return max((cell.spread_percent or 0.0 for cell in self.measured_cells), default=0.0)
 
 
 def tables(

@@ -41,10 +41,10 @@ def test_a_value_has_the_error_of_ours() -> None:
         value=39, case={"filesystem": "ext4", "variant": "stock", "operation": "insert"}
     )
     (point,) = found.points
-    assert (found.kind, found.verdict, found.missed) == ("value", "", False)
+    assert (found.kind, found.verdict, found.is_missed) == ("value", "", False)
     assert point.measured == 40
     assert point.error == pytest.approx(40 / 39 - 1)
-    assert make_statement(value=20, case={"variant": "stock", "filesystem": "ext4"}).missed
+    assert make_statement(value=20, case={"variant": "stock", "filesystem": "ext4"}).is_missed
 
 
 def test_a_change_compares_cases_that_are_equal_otherwise() -> None:
@@ -82,7 +82,7 @@ def test_a_bound_holds_in_every_case_or_is_not_reproduced() -> None:
         (3, 4),
     )  # 20 of 40 is not below half
     assert [p.against for p in found.points if not p.holds] == ["stock · ext4 · insert"]
-    assert found.missed
+    assert found.is_missed
     assert make_statement(holds="above", **worst).bound_counts == (0, 4)
 
 

@@ -62,7 +62,7 @@ def test_a_change_is_none_where_the_seeds_overlap() -> None:
     assert group.published_change == (5.0,)
     assert group.measured_change == pytest.approx((6.0,))
     assert table.seeds == 3
-    assert len(table.measured) == 2
+    assert len(table.measured_cells) == 2
     assert (table.changed_cells, table.near_cells) == (1, 1)
     assert table.largest_percent == pytest.approx(10)
     assert table.spread_percent > 6

@@ -33,14 +33,14 @@ def study(data: Path) -> FleetStudy:
     return fleet_study(DuckDbEngine(fleet_files(open_store(str(data)))))
 
 
-def printed(*arguments: str) -> str:
+def run_report(*arguments: str) -> str:
     found = CliRunner().invoke(app, ["fleet", "report", *arguments])
     assert found.exit_code == 0, found.output
     return found.stdout
 
 
 def test_numbers_are_those_of_json(data: Path) -> None:
-    document = json.loads(printed("--data", str(data), "--json"))
+    document = json.loads(run_report("--data", str(data), "--json"))
     day, commits, written, writer, joined, missing = document["in_short"]
     assert f"commits {number(round(document['daily_commits']))} times a day" in day
     assert f"writes {number(document['daily_write_bytes'] / 1e6)} MB: 2 devices, 6 device" in day
@@ -67,9 +67,9 @@ def test_numbers_are_those_of_json(data: Path) -> None:
 
 
 def test_terminal_json_and_page_say_the_same(data: Path, tmp_path: Path) -> None:
-    lines = json.loads(printed("--data", str(data), "--json"))["in_short"]
+    lines = json.loads(run_report("--data", str(data), "--json"))["in_short"]
     out = tmp_path / "fleet.html"
-    assert printed("--data", str(data), "-o", str(out)).splitlines()[: len(lines)] == lines
+    assert run_report("--data", str(data), "-o", str(out)).splitlines()[: len(lines)] == lines
     assert all(f"<p>{escape(line)}</p>" in out.read_text() for line in lines)
 
 

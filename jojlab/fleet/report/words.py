@@ -404,7 +404,7 @@ def study_remarks(study: FleetStudy) -> list[str]:
             f"as a clock was wrong: {_some_of(study.ahead)}"
         )
     every = sum(row["commits"] for row in study.commits)
-    lines += _unbilled(study.unbilled, every, "commits and checkpoints")
+    lines += _unbilled_words(study.unbilled_commits, every, "commits and checkpoints")
     if study.losses.lost_events and study.unseen_bytes:
         lines.append(
             f"{size_of(study.unseen_bytes)} were written by requests that were lost: they are in "
@@ -427,10 +427,10 @@ def day_remarks(day: DeviceDay) -> list[str]:
             f"The time zone changed: {', then '.join(map(zone_of, offsets))}. All times of commits "
             f"are by {zone_of(day.utc_offset_s)}."
         )
-    return lines + _unbilled(day.unbilled, day.commit_count, "commits")
+    return lines + _unbilled_words(day.unbilled_commits, day.commit_count, "commits")
 
 
-def _unbilled(unbilled: int, every: int, noun: str) -> list[str]:
+def _unbilled_words(unbilled: int, every: int, noun: str) -> list[str]:
     if not unbilled:
         return []
     return [

@@ -28,7 +28,7 @@ NOW_S = 1_767_268_800.0  # 2026-01-01, noon
 DAY = "2026-01-01"
 
 
-def stored(store: Store, number: int, day: str = DAY, device: str = "a") -> str:
+def store_commit(store: Store, number: int, day: str = DAY, device: str = "a") -> str:
     """Store a segment of one commit; return its name."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -47,7 +47,7 @@ def stored(store: Store, number: int, day: str = DAY, device: str = "a") -> str:
     return name
 
 
-def counted(store: Store) -> list[int]:
+def counted_segments(store: Store) -> list[int]:
     """The segments that count, by the rows of their commits."""
     import pyarrow.parquet as pq
 
@@ -78,14 +78,14 @@ def test_an_acknowledged_segment_is_synced_with_its_folders(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", note_sync)
-    name = stored(store, 1)
+    name = store_commit(store, 1)
     folder = Path(store.url).resolve()
     for table in FLEET_TABLES:
         key = Unit(DAY, "a", name).key(table)
         assert {folder / each for each in Path(key).parents} <= synced
         assert any(each.name == f"{table}.parquet" for each in synced)
     synced.clear()
-    stored(open_store(store.url), 1)
+    store_commit(open_store(store.url), 1)
     key = Unit(DAY, "a", name).key(SEGMENTS)
     assert {folder / each for each in Path(key).parents} <= synced
 
@@ -93,41 +93,41 @@ def test_an_acknowledged_segment_is_synced_with_its_folders(
 def test_a_compaction_changes_no_row(store: Store) -> None:
     import pyarrow.parquet as pq
 
-    names = [stored(store, number) for number in range(3)]
+    names = [store_commit(store, number) for number in range(3)]
     assert compact_all(store) == (1, 3, 0)
-    assert counted(store) == [0, 1, 2]
+    assert counted_segments(store) == [0, 1, 2]
     [unit] = live_units(store)
     assert segment_hashes(store, unit) == set(names)
     assert pq.read_metadata(store.path(unit.key("commits"))).num_row_groups == 1
     assert is_known(store, Unit(DAY, "a", names[1]))
     assert compact_all(store, grace_s=-1e12) == (0, 0, 15)
-    assert counted(store) == [0, 1, 2]
+    assert counted_segments(store) == [0, 1, 2]
     assert is_known(store, Unit(DAY, "a", names[1]))
     assert not is_known(store, Unit(DAY, "b", names[1]))
 
 
 def test_later_segments_are_compacted_with_the_rest(store: Store) -> None:
-    stored(store, 1)
-    stored(store, 2)
+    store_commit(store, 1)
+    store_commit(store, 2)
     compact_all(store)
-    stored(store, 3)
-    assert counted(store) == [1, 2, 3]
+    store_commit(store, 3)
+    assert counted_segments(store) == [1, 2, 3]
     assert compact_all(store) == (1, 3, 0)
-    assert counted(store) == [1, 2, 3]
+    assert counted_segments(store) == [1, 2, 3]
     assert len(live_units(store)) == 1
     assert compact_all(store, grace_s=-1e12) == (0, 0, 20)
 
 
 def test_units_held_for_long_are_deleted_though_their_holder_is_held(store: Store) -> None:
-    stored(store, 1)
-    stored(store, 2)
+    store_commit(store, 1)
+    store_commit(store, 2)
     compact_all(store)
     [holder] = live_units(store)
-    stored(store, 3)
+    store_commit(store, 3)
     compact_all(store)
     os.utime(store.path(holder.key(SEGMENTS)), (0, 0))
     assert compact_all(store) == (0, 0, 10)
-    assert counted(store) == [1, 2, 3]
+    assert counted_segments(store) == [1, 2, 3]
 
 
 def copies(store: Store, keys: Iterable[str]) -> dict[str, bytes]:
@@ -147,10 +147,10 @@ def test_the_file_of_segments_gets_its_name_when_all_else_is_durable(
         path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
         done.append(f"sync {path.stem if path.suffix else path.relative_to(store.url).parts[0]}")
 
-    stored(store, 1)  # its folders are there and durable
+    store_commit(store, 1)  # its folders are there and durable
     monkeypatch.setattr(os, "replace", replace)
     monkeypatch.setattr(os, "fsync", fsync)
-    stored(store, 2)
+    store_commit(store, 2)
     rest = set(FLEET_TABLES[1:])
     assert set(done[:5]) == {f"sync {table}" for table in FLEET_TABLES}
     assert set(done[5:9]) == {f"name {table}" for table in rest}
@@ -161,7 +161,7 @@ def test_the_file_of_segments_gets_its_name_when_all_else_is_durable(
 def test_a_kill_at_any_moment_changes_no_row(store: Store) -> None:
     """Every order of what a compaction and the deletion after it do, cut off at each step."""
     for number in range(3):
-        stored(store, number)
+        store_commit(store, number)
     before = copies(store, [unit.key(t) for unit in live_units(store) for t in FLEET_TABLES])
     compact_all(store)
     [unit] = live_units(store)
@@ -179,13 +179,13 @@ def test_a_kill_at_any_moment_changes_no_row(store: Store) -> None:
         for deleted in [None, *held_before] if steps == len(order) else [None]:
             if deleted is not None:
                 store.delete(deleted)
-            assert counted(store) == [0, 1, 2], (steps, deleted)
+            assert counted_segments(store) == [0, 1, 2], (steps, deleted)
 
 
 def test_damaged_files_stop_nothing_else(store: Store) -> None:
-    damaged = stored(store, 1)
+    damaged = store_commit(store, 1)
     for number in range(2, 5):
-        stored(store, number, device="b" if number > 2 else "a")
+        store_commit(store, number, device="b" if number > 2 else "a")
     Path(store.path(Unit(DAY, "a", damaged).key("commits"))).write_bytes(b"PAR1")
     with pytest.raises(DataError, match=f"{DAY} a: "):
         compact_all(store)
@@ -194,33 +194,33 @@ def test_damaged_files_stop_nothing_else(store: Store) -> None:
 
 def test_two_compactions_at_once(store: Store) -> None:
     """One that began earlier and ends later has made a unit that the other's holds."""
-    stored(store, 1)
-    stored(store, 2)
+    store_commit(store, 1)
+    store_commit(store, 2)
     compact_all(store)
     [small] = live_units(store)
     kept = copies(store, [small.key(table) for table in FLEET_TABLES])
-    stored(store, 3)
+    store_commit(store, 3)
     compact_all(store)
     compact_all(store, grace_s=-1e12)
     for key, contents in kept.items():
         store.put_bytes(key, contents)
-    assert counted(store) == [1, 2, 3]
+    assert counted_segments(store) == [1, 2, 3]
 
 
 def test_few_segments_of_today_are_let_be(store: Store) -> None:
     for number in range(MANY_UNITS - 1):
-        stored(store, number)
-    stored(store, 1, day="2025-12-30", device="b")
-    stored(store, 2, day="2025-12-30", device="b")
+        store_commit(store, number)
+    store_commit(store, 1, day="2025-12-30", device="b")
+    store_commit(store, 2, day="2025-12-30", device="b")
     assert compact(store, NOW_S, grace_s=0).segments == 2
-    stored(store, MANY_UNITS)
+    store_commit(store, MANY_UNITS)
     assert compact(store, NOW_S, grace_s=0).segments == MANY_UNITS
 
 
 def test_tables_of_an_upload_that_was_broken_off(store: Store) -> None:
-    name = stored(store, 1)
+    name = store_commit(store, 1)
     store.delete(Unit(DAY, "a", name).key(SEGMENTS))
-    assert counted(store) == []
+    assert counted_segments(store) == []
     assert compact(store, NOW_S, grace_s=0).deleted_files == 0
     assert compact(store, 4e9, grace_s=0).deleted_files == 4
 
@@ -233,10 +233,10 @@ def test_any_history_counts_each_segment_once(store: Store, seed: int) -> None:
         match draw.integers(4):
             case 0 | 1:
                 number = int(draw.integers(12))
-                stored(store, number)
+                store_commit(store, number)
                 sent.add(number)
             case 2:
                 compact_all(store)
             case _:
                 compact_all(store, grace_s=-1e12)
-        assert counted(store) == sorted(sent)
+        assert counted_segments(store) == sorted(sent)

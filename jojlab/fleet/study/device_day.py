@@ -82,7 +82,7 @@ class DeviceDay:
         return sum(int(row["commits"]) for row in self.commits if row["multi_file"])
 
     @property
-    def unbilled(self) -> int:
+    def unbilled_commits(self) -> int:
         """Commits of which it is not known what they made the device write."""
         return self.commit_count - sum(int(row["billed"]) for row in self.commits)
 
@@ -151,6 +151,6 @@ def device_day_json(day: DeviceDay) -> dict[str, Any]:
     return public_fields(day, commits="by_ten_minutes", io="writes_by_ten_minutes") | {
         "commits": day.commit_count,
         "multi_file_transactions": day.multi_file,
-        "unbilled_commits": day.unbilled,
+        "unbilled_commits": day.unbilled_commits,
         "losses": losses_json(day.losses),
     }

@@ -89,7 +89,6 @@ def _middle(counts: Sequence[tuple[int, int]], count: int) -> int | None:
     return None
 
 
-SOURCE = "ATC'13, Fig. 2"
 _SQLITE = {"db", "db-journal", "wal", "shm", "super-journal", "sqlite-temp"}
 
 
@@ -199,7 +198,7 @@ def setting_costs(run: Path, daily_commits: float) -> list[SettingCost]:
             _daily(case.figures.median, daily_commits, "bytes_per_commit"),
             _daily(case.figures.median, daily_commits, "nand_bytes_per_commit"),
         )
-        for case in summary.measured
+        for case in summary.measured_cases
     ]  # fmt: skip
 
 
@@ -274,7 +273,7 @@ class FleetStudy:
         return sum(int(row["transactions"]) for row in self.users)
 
     @property
-    def unbilled(self) -> int:
+    def unbilled_commits(self) -> int:
         """Commits and checkpoints of which it is not known what they made the device write."""
         return sum(int(row["commits"]) - int(row["billed"]) for row in self.commits)
 
@@ -330,7 +329,7 @@ def fleet_json(study: FleetStudy) -> dict[str, Any]:
         "daily_write_bytes": study.daily_write_bytes,
         "written_shares": dict(study.written_shares),
         "multi_file_transactions": study.multi_file,
-        "unbilled_commits": study.unbilled,
+        "unbilled_commits": study.unbilled_commits,
         "unseen_write_bytes": study.unseen_bytes,
         "losses": losses_json(study.losses),
         "ages": [public_fields(each, aged="of_known_age") for each in study.ages],

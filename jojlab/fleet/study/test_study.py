@@ -132,7 +132,7 @@ def test_a_whole_fleet_lacks_nothing(fleet_folder: Path) -> None:
     assert json.loads(json.dumps(fleet_json(found)))["losses"]["missing_segments"] == 0
 
 
-def changed(folder: Path, change: Change, number: int = 1, table: str = "segments") -> None:
+def change_rows(folder: Path, change: Change, number: int = 1, table: str = "segments") -> None:
     """Change the rows of one segment, as they are stored."""
     file = sorted((folder / table).rglob("*.parquet"))[number]
     rows = pq.ParquetFile(file).read().to_pylist()
@@ -157,7 +157,7 @@ def test_losses_of_a_fleet_are_told(tmp_path: Path, change: dict[str, Any], line
     for _ in write_fleet(SimulatedFleet(devices=1, days=1, segments_a_day=3), tmp_path):
         pass
     places = {row["sequence"]: place for place, row in enumerate(rows_of(tmp_path, "segments"))}
-    changed(tmp_path, lambda row: row.update(change), places[1])
+    change_rows(tmp_path, lambda row: row.update(change), places[1])
     found = study(tmp_path)
     assert found.losses.is_incomplete
     assert any(line in each for each in loss_lines(found.losses)), loss_lines(found.losses)
@@ -202,7 +202,7 @@ def one_day(folder: Path, segments: int = 2) -> Path:
 
 def test_a_day_of_which_a_minute_was_observed_is_told_so(tmp_path: Path) -> None:
     one_day(tmp_path, 1)
-    changed(
+    change_rows(
         tmp_path, lambda row: row.update(end_boot_ns=row["begin_boot_ns"] + 90 * 10**9), number=0
     )
     [first, *_] = remarks(study(tmp_path).losses)
@@ -227,15 +227,15 @@ def test_checkpoints_are_no_commits_of_a_day_and_missing_bills_are_counted(tmp_p
     bill = dict.fromkeys(
         ("requests", "database_bytes", "journal_bytes", "filesystem_bytes", "flushes")
     )
-    changed(tmp_path, lambda row: row.update(bill), 0, "commits")
-    changed(tmp_path, lambda row: row.update(kind="checkpoint"), 1, "commits")
+    change_rows(tmp_path, lambda row: row.update(bill), 0, "commits")
+    change_rows(tmp_path, lambda row: row.update(kind="checkpoint"), 1, "commits")
     own = rows_of(tmp_path, "commits")
     commits = [row for row in own if row["kind"] == "commit"]
     found = device_day(engine(tmp_path), "made-0001", "")
-    assert found.commit_count == found.unbilled == len(commits) > 0
+    assert found.commit_count == found.unbilled_commits == len(commits) > 0
     assert sum(row["commits"] for row in found.databases) <= len(commits)
     whole = study(tmp_path)
-    assert whole.unbilled == len(commits) < len(own)
+    assert whole.unbilled_commits == len(commits) < len(own)
     for lines in (study_remarks(whole), day_remarks(found)):
         assert "it is not known what they made the device write" in lines[-1]
 
@@ -243,8 +243,8 @@ def test_checkpoints_are_no_commits_of_a_day_and_missing_bills_are_counted(tmp_p
 def test_times_of_a_clock_that_was_wrong_are_in_the_day_too(tmp_path: Path) -> None:
     one_day(tmp_path)
     texts = {"databases": "no list", "database_count": 2}
-    changed(tmp_path, lambda row: row.update(end_unix_ns=5, **texts), 0, "commits")
-    changed(tmp_path, lambda row: row.update(utc_offset_s=-9 * 3600), 1)
+    change_rows(tmp_path, lambda row: row.update(end_unix_ns=5, **texts), 0, "commits")
+    change_rows(tmp_path, lambda row: row.update(utc_offset_s=-9 * 3600), 1)
     found = device_day(engine(tmp_path), "made-0001", "")
     assert {row["ten_minutes"] for row in found.commits} <= set(range(144))
     assert any("The time zone changed" in line for line in day_remarks(found))

@@ -28,14 +28,14 @@ def node(kind: int, body: bytes) -> bytes:
     return struct.pack("<II", 0x06101831, crc(rest)) + rest
 
 
-def padded(content: bytes) -> bytes:
+def fill_page(content: bytes) -> bytes:
     """Fill the page up as UBIFS does, by a node that says how far."""
     rest = -len(content) % PAGE
     return content + node(5, struct.pack("<I", rest - 28)) + b"\0" * (rest - 28)
 
 
 def master(root: tuple[int, int]) -> bytes:
-    return padded(node(7, b"\0" * 24 + struct.pack("<III", *root, 100) + b"\0" * 452))
+    return fill_page(node(7, b"\0" * 24 + struct.pack("<III", *root, 100) + b"\0" * 452))
 
 
 def index(level: int, *branches: tuple[int, int, int, int, int]) -> bytes:

@@ -22,7 +22,7 @@ def capture_of(folder: Path, builder: CaptureBuilder) -> Capture:
     return chosen_capture(run_of(folder, builder))
 
 
-def truncated(folder: Path) -> Capture:
+def truncated_capture(folder: Path) -> Capture:
     return capture_of(folder, truncate_capture({"journal_mode": "truncate"}, 1, TRANSACTIONS))
 
 
@@ -76,7 +76,7 @@ def check_nesting(packets: list[TracePacket]) -> Counter[str]:
 
 
 def test_every_request_and_transaction_is_a_slice(tmp_path: Path) -> None:
-    found = packets(truncated(tmp_path), tmp_path)
+    found = packets(truncated_capture(tmp_path), tmp_path)
     names = check_nesting(found)
     assert names["flush"] == 2 * TRANSACTIONS
     assert names["write test.db-journal"] == 2 * TRANSACTIONS
@@ -87,7 +87,7 @@ def test_every_request_and_transaction_is_a_slice(tmp_path: Path) -> None:
 def test_flows_lead_from_each_transaction_to_its_requests(tmp_path: Path) -> None:
     begins: dict[int, str] = {}
     ends: dict[int, str] = {}
-    for packet in packets(truncated(tmp_path), tmp_path):
+    for packet in packets(truncated_capture(tmp_path), tmp_path):
         event = packet.track_event
         begins |= dict.fromkeys(event.flow_ids, event.name)
         ends |= dict.fromkeys(event.terminating_flow_ids, event.name)
@@ -240,7 +240,7 @@ def test_the_log_of_fio(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="no fio here")
 def test_fio_reads_its_log(tmp_path: Path) -> None:
-    export(truncated(tmp_path), tmp_path / "x.iolog", "iolog")
+    export(truncated_capture(tmp_path), tmp_path / "x.iolog", "iolog")
     (tmp_path / "disk").touch()
     answer = subprocess.run(
         [
@@ -257,7 +257,7 @@ def test_fio_reads_its_log(tmp_path: Path) -> None:
 
 
 def test_export_of_a_capture_without_requests_is_refused(tmp_path: Path) -> None:
-    capture = truncated(tmp_path)
+    capture = truncated_capture(tmp_path)
     bare = replace(capture, manifest={**capture.manifest, "tables": ["manifest"]})
     with pytest.raises(UseError, match="no table of requests") as caught:
         export(bare, tmp_path / "x", "perfetto")

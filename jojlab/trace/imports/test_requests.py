@@ -28,15 +28,15 @@ def event(
     return Event(time, device, action, flags_of(rwbs), sector, sectors, 7, comm, *where)
 
 
-def surveyed(events: Iterable[Event]) -> Survey:
+def survey_of(events: Iterable[Event]) -> Survey:
     survey = Survey()
     for one in events:
         survey.see(one)
     return survey
 
 
-def joined(events: list[Event]) -> tuple[list[Request], Joiner]:
-    joiner = Joiner(surveyed(events))
+def join_events(events: list[Event]) -> tuple[list[Request], Joiner]:
+    joiner = Joiner(survey_of(events))
     for one in events:
         joiner.add(one)
     return list(joiner.ready(at_end=True)), joiner
@@ -47,7 +47,7 @@ def lacking(joiner: Joiner) -> dict[str, int]:
 
 
 def test_merged_bios_are_one_request_of_the_first_submitter() -> None:
-    [request], joiner = joined(
+    [request], joiner = join_events(
         [
             event(10, "Q", 108, 8, comm="second"),
             event(5, "Q", 100, 8, comm="first", rwbs="WM"),
@@ -65,7 +65,7 @@ def test_merged_bios_are_one_request_of_the_first_submitter() -> None:
 
 
 def test_neighbouring_bios_of_one_owner_are_one_page_run() -> None:
-    [request], _ = joined(
+    [request], _ = join_events(
         [
             event(1, "Q", 0, 8, block_type="fs-journal"),
             event(2, "Q", 8, 8, block_type="fs-journal"),
@@ -79,7 +79,7 @@ def test_neighbouring_bios_of_one_owner_are_one_page_run() -> None:
 
 def test_a_requeued_request_is_one_with_its_last_issue() -> None:
     for between in ([event(3, "R", 0, 8)], []):
-        [request], joiner = joined(
+        [request], joiner = join_events(
             [
                 event(1, "Q", 0, 8),
                 event(2, "D", 0, 8),
@@ -95,7 +95,7 @@ def test_a_requeued_request_is_one_with_its_last_issue() -> None:
 
 def test_a_split_bio_is_two_requests() -> None:
     for again in ([event(3, "Q", 8, 16)], []):
-        requests, joiner = joined(
+        requests, joiner = join_events(
             [
                 event(1, "Q", 0, 24),
                 event(2, "X", 0, to_sector=8),
@@ -111,7 +111,7 @@ def test_a_split_bio_is_two_requests() -> None:
 
 
 def test_a_request_may_complete_in_parts() -> None:
-    [request], joiner = joined(
+    [request], joiner = join_events(
         [
             event(1, "Q", 0, 16),
             event(2, "D", 0, 16),
@@ -124,7 +124,7 @@ def test_a_request_may_complete_in_parts() -> None:
 
 
 def test_bios_of_a_stacked_device_are_no_requests() -> None:
-    requests, joiner = joined(
+    requests, joiner = join_events(
         [
             event(1, "Q", 0, 8, device="253:0"),
             event(2, "A", 500, 8, origin="253:0"),
@@ -140,7 +140,7 @@ def test_bios_of_a_stacked_device_are_no_requests() -> None:
 
 
 def test_flushes_that_are_issued() -> None:
-    [flush, write], joiner = joined(
+    [flush, write], joiner = join_events(
         [
             event(1, "Q", rwbs="FWS", comm="jbd2"),
             event(2, "D", rwbs="FN", comm="kworker"),
@@ -161,7 +161,7 @@ def test_flushes_that_are_issued() -> None:
 
 
 def test_flushes_that_are_only_queued_and_completed() -> None:
-    requests, joiner = joined(
+    requests, joiner = join_events(
         [
             event(1, "Q", rwbs="WBS"),
             event(4, "C", rwbs="WS"),
@@ -178,7 +178,7 @@ def test_flushes_that_are_only_queued_and_completed() -> None:
 
 
 def test_each_bio_of_a_device_without_requests_is_one() -> None:
-    requests, joiner = joined(
+    requests, joiner = join_events(
         [
             event(1, "Q", 0, 24, rwbs="WM"),
             event(2, "X", 0, to_sector=8, rwbs="WM"),
@@ -207,13 +207,13 @@ def test_each_bio_of_a_device_without_requests_is_one() -> None:
 
 
 def test_a_device_of_which_only_bios_are_there_has_no_requests() -> None:
-    requests, joiner = joined([event(1, "Q", 0, 8), event(2, "Q", 8, 8)])
+    requests, joiner = join_events([event(1, "Q", 0, 8), event(2, "Q", 8, 8)])
     assert not requests
     assert lacking(joiner) == {"unissued": 2}
 
 
 def test_the_block_layers_flushes_are_requests_and_their_ends_are_none() -> None:
-    requests, joiner = joined(
+    requests, joiner = join_events(
         [
             event(1, "Q", rwbs="FWS", comm="app"),
             event(3, "D", rwbs="FN", comm="kworker"),
@@ -240,7 +240,7 @@ def test_the_block_layers_flushes_are_requests_and_their_ends_are_none() -> None
 
 
 def test_one_flush_may_serve_two_who_asked() -> None:
-    requests, joiner = joined(
+    requests, joiner = join_events(
         [
             event(1, "Q", rwbs="FWS", comm="first"),
             event(2, "Q", rwbs="FWS", comm="second"),
@@ -256,7 +256,7 @@ def test_one_flush_may_serve_two_who_asked() -> None:
 
 
 def test_a_zone_append_is_complete_where_the_device_put_it() -> None:
-    [one, other], joiner = joined(
+    [one, other], joiner = join_events(
         [
             event(1, "Q", 4096, 8, rwbs="ZA"),
             event(2, "D", 4096, 8, rwbs="ZA"),
@@ -273,7 +273,7 @@ def test_a_zone_append_is_complete_where_the_device_put_it() -> None:
 
 
 def test_events_without_a_partner_are_counted() -> None:
-    requests, joiner = joined(
+    requests, joiner = join_events(
         [
             event(1, "C", 0, 8),
             event(2, "D", 8, 8),
@@ -296,7 +296,7 @@ def test_events_without_a_partner_are_counted() -> None:
 def test_an_import_keeps_few_open_bios_and_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_OPEN_BIOS", 400)
     monkeypatch.setattr(module, "MOST_OPEN_REQUESTS", 100)
-    joiner = Joiner(surveyed([event(0, "D", 0, 8)]))
+    joiner = Joiner(survey_of([event(0, "D", 0, 8)]))
     given = 0
     for number in range(3 * module.MOST_OPEN_BIOS):
         joiner.add(event(number, "Q", 8 * number, 8))
@@ -327,7 +327,7 @@ EVENTS = st.lists(
 
 @given(EVENTS)
 def test_whatever_comes_every_issue_is_a_request(events: list[Event]) -> None:
-    requests, joiner = joined(events)
+    requests, joiner = join_events(events)
     moved = [r for r in requests if r.operation != "flush"]
     for request in moved:
         assert request.queue_ns <= request.issue_ns or joiner.counts["out_of_order"]

@@ -48,20 +48,20 @@ Skips: 2 forward (1,037 -   1.2%)
 """
 
 
-def written(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def imported(
+def import_text(
     tmp_path: Path, text: str, name: str = ""
 ) -> tuple[list[dict[str, Any]], ImportedTrace]:
-    run, counted = import_trace(written(tmp_path / "trace.txt", text), tmp_path / "run", name)
+    run, counted = import_trace(write_text(tmp_path / "trace.txt", text), tmp_path / "run", name)
     return Dataset.from_runs(run).rows("SELECT * FROM requests ORDER BY request_id"), counted
 
 
 def test_blkparse_text_becomes_requests(tmp_path: Path) -> None:
-    rows, counted = imported(tmp_path, BLKPARSE)
+    rows, counted = import_text(tmp_path, BLKPARSE)
     shown = [
         (
             r["operation"],
@@ -92,7 +92,7 @@ def test_blkparse_text_becomes_requests(tmp_path: Path) -> None:
 
 
 def test_the_manifest_names_the_imported_file(tmp_path: Path) -> None:
-    run, counted = import_trace(written(tmp_path / "sda.txt", BLKPARSE), tmp_path / "run")
+    run, counted = import_trace(write_text(tmp_path / "sda.txt", BLKPARSE), tmp_path / "run")
     [(entry, seed, capture)] = list(run.captures())
     assert (entry.case_id, entry.case["source"], seed) == ("trace", "sda.txt", 0)
     manifest = capture.manifest
@@ -131,7 +131,7 @@ MOST = "".join(
 
 
 def test_most_names_files_and_types(tmp_path: Path) -> None:
-    run, counted = import_trace(written(tmp_path / "result.po", MOST), tmp_path / "run")
+    run, counted = import_trace(write_text(tmp_path / "result.po", MOST), tmp_path / "run")
     data = Dataset.from_runs(run)
     rows = data.rows("SELECT * FROM requests ORDER BY request_id")
     assert [
@@ -152,7 +152,7 @@ def test_most_names_files_and_types(tmp_path: Path) -> None:
 
 
 def test_the_cut_last_line_is_counted_and_left_out(tmp_path: Path) -> None:
-    _, counted = imported(tmp_path, MOST.rstrip("\n")[:-3])
+    _, counted = import_text(tmp_path, MOST.rstrip("\n")[:-3])
     assert "1 line is cut short: the last, which is left out" in counted.reasons
     assert counted.requests == 5
     assert counted.counts["unfinished"] == 1
@@ -178,20 +178,20 @@ def test_a_bad_line_is_named_and_the_others_are_read(
     tmp_path: Path, text: str, number: int
 ) -> None:
     name = "most" if "\t" in text.splitlines()[0] else "blkparse"
-    rows, counted = imported(tmp_path, text, name)
+    rows, counted = import_text(tmp_path, text, name)
     assert rows
     [reason] = [r for r in counted.reasons if "could not be read" in r]
     assert f"line {number}: " in reason
 
 
 def test_letters_that_are_not_known_are_counted(tmp_path: Path) -> None:
-    rows, counted = imported(tmp_path, BLKPARSE.replace("WS 223490", "WSY 223490"))
+    rows, counted = import_text(tmp_path, BLKPARSE.replace("WS 223490", "WSY 223490"))
     assert (rows[0]["operation"], rows[0]["sync"]) == ("write", True)
     assert counted.counts["unknown_letters"] == 3
     assert not [r for r in counted.reasons if "operations" in r]
     again = tmp_path / "again"
     again.mkdir()
-    rows, counted = imported(again, BLKPARSE.replace("WS 223490", "QS 223490"))
+    rows, counted = import_text(again, BLKPARSE.replace("WS 223490", "QS 223490"))
     assert rows[0]["operation"] == "other"
     assert "3 events are of no known operation, and shown as other" in counted.reasons
 
@@ -199,9 +199,9 @@ def test_letters_that_are_not_known_are_counted(tmp_path: Path) -> None:
 def test_files_without_an_event_are_refused(tmp_path: Path) -> None:
     for text in ("", "\n\n", "hello\n", "\x00\x01\n", "CPU0 (sda):\n"):
         with pytest.raises(UseError):
-            import_trace(written(tmp_path / "x", text), tmp_path / "run")
+            import_trace(write_text(tmp_path / "x", text), tmp_path / "run")
     with pytest.raises(DataError, match=r"x: no event of blkparse in it; line 1: no event of"):
-        import_trace(written(tmp_path / "x", MOST), tmp_path / "run", "blkparse")
+        import_trace(write_text(tmp_path / "x", MOST), tmp_path / "run", "blkparse")
     for magic in (b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"BZh9", b"PK\x03\x04", b"\x07taeX"):
         (tmp_path / "x").write_bytes(magic + b"1234567890")
         with pytest.raises(UseError, match="no text"):
@@ -229,7 +229,7 @@ def test_files_without_an_event_are_refused(tmp_path: Path) -> None:
 def test_the_encoding_of_a_file_changes_nothing(
     tmp_path: Path, text: str, encode: Callable[[str], bytes]
 ) -> None:
-    rows, plain = imported(tmp_path, text)
+    rows, plain = import_text(tmp_path, text)
     (tmp_path / "encoded").write_bytes(encode(text))
     run, counted = import_trace(tmp_path / "encoded", tmp_path / "again")
     assert Dataset.from_runs(run).rows("SELECT * FROM requests ORDER BY request_id") == rows
@@ -351,7 +351,7 @@ COMMANDS = """\
 def test_lines_without_an_event_end_no_request(
     tmp_path: Path, text: str, operations: list[str], reasons: list[str]
 ) -> None:
-    rows, counted = imported(tmp_path, text)
+    rows, counted = import_text(tmp_path, text)
     assert [row["operation"] for row in rows] == operations
     assert all(row["complete_ns"] is not None for row in rows)
     wanted = {
@@ -449,7 +449,7 @@ def test_the_text_of_the_real_blkparse(tmp_path: Path) -> None:
     answer = subprocess.run(
         ["blkparse", "-i", "disk"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    rows, counted = imported(tmp_path, answer.stdout)
+    rows, counted = import_text(tmp_path, answer.stdout)
     assert [
         (r["operation"], r["sector"], r["length_bytes"], r["preflush"], r["fua"]) for r in rows
     ] == [
