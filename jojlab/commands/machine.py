@@ -16,7 +16,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseError
 from jojlab.foundation.places import cure_folder
 from jojlab.foundation.printable import json_text
-from jojlab.inspection.database import DEFAULT_LIBRARY
+from jojlab.inspection.sqlite_library import DEFAULT_LIBRARY
 from jojlab.inspection.target import inspect_target
 from jojlab.live.abilities import abilities, checks, packages
 from jojlab.model.fields import BY_NAME

@@ -14,15 +14,13 @@ from pathlib import Path
 from jojlab.foundation.errors import UseError, unreadable
 from jojlab.foundation.printable import printable
 from jojlab.inspection.database import (
-    DEFAULT_LIBRARY,
     Database,
     FolderContents,
     JournalMode,
-    SqliteLibrary,
     read_database,
     read_folder,
-    read_library,
 )
+from jojlab.inspection.sqlite_library import DEFAULT_LIBRARY, SqliteLibrary, read_library
 from jojlab.inspection.storage import BlockDevice, Mount, device_under, mount_under
 from jojlab.model.field import Value
 from jojlab.model.filesystems import FILESYSTEMS

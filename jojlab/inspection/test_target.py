@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.errors import UseError
-from jojlab.inspection.database import read_database, read_library
+from jojlab.inspection.database import read_database
+from jojlab.inspection.sqlite_library import read_library
 from jojlab.inspection.storage import Mount
 from jojlab.inspection.target import Target, case_like, inspect_target, median_sync_ns
 

@@ -37,7 +37,7 @@ from jojlab.report.shared.short_answer import (
 )
 from jojlab.report.shared.template import Section
 from jojlab.report.shared.vega import COLOURS
-from jojlab.report.reproduction import published_line, study_lines
+from jojlab.report.statements import published_line, study_lines
 
 # Of the bytes of commits, a share of reads below which they are not told.
 _TOLD_READS = 0.01
