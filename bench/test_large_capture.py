@@ -12,5 +12,5 @@ from jojlab.trace.run_folder import RunFolder
 def test_a_made_run_can_be_summarised(tmp_path: Path) -> None:
     summary = summarise(RunFolder.open(make_run(tmp_path / "run", 20_000)), with_traffic=True)
     [case] = summary.cases
-    assert not summary.incomplete
+    assert not summary.incomplete_cases
     assert case.bill

@@ -78,7 +78,7 @@ class Space:
     def can_run(self, candidate: Candidate) -> bool:
         """Return whether the lab can run it, and each of its settings has a meaning."""
         settings = self.settings(candidate)
-        return not impossible(complete(settings)) and not self._idle(settings)
+        return not impossible(complete(settings)) and not self._is_idle(settings)
 
     def is_allowed(self, candidate: Candidate) -> bool:
         """Return whether the manuals allow it for the guarantee."""
@@ -178,7 +178,7 @@ class Space:
             for name, value in candidate
         )
 
-    def _idle(self, settings: Mapping[str, Value]) -> bool:
+    def _is_idle(self, settings: Mapping[str, Value]) -> bool:
         """Return whether a setting that differs from the present one changes nothing."""
         if "journal_mode" not in settings:
             return False

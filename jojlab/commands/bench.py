@@ -180,7 +180,7 @@ def _show(run: RunFolder, *, as_json: bool) -> int:
         print_live(terminal(READABLE), summary)
         for note in summary.notes:
             print(printable(note))
-    return INCOMPLETE if summary.incomplete else FINE
+    return INCOMPLETE if summary.incomplete_cases else FINE
 
 
 FLAGS = """Mobibench 1.0.9's flags and output, with its faults fixed.
@@ -280,7 +280,7 @@ def _print_mobibench(run: RunFolder, flags: MobibenchFlags) -> int:
         _append_lines(flags.latency_file, lines.latency_lines(mode, result, line))
     if flags.rate_file:
         _append_lines(flags.rate_file, lines.rate_lines(mode, rates_per_second(result), kb))
-    return INCOMPLETE if flags.script and capture.incomplete else FINE
+    return INCOMPLETE if flags.script and capture.is_incomplete else FINE
 
 
 def _print_lines(lines: Iterable[str]) -> None:

@@ -157,6 +157,6 @@ def _show(run: Any, *, figures: bool = False, as_json: bool, refutable: bool) ->
             print(clocks(summary.clocks))
     if lack:
         click.echo(f"joj: {lack}", err=True)
-    if summary.incomplete:
+    if summary.incomplete_cases:
         return INCOMPLETE
     return EXPECTATION_FAILED if refutable and summary.is_refuted else FINE

@@ -83,7 +83,7 @@ def export(run: Path, format_name: str, case: str, seed: int | None, out: Path |
     for operation, count in left_out.items():
         words = f"{plural(count, 'request')} of {operation}"
         print(f"left out: {words}: {format_name} has no such operation")
-    return INCOMPLETE if capture.incomplete else FINE
+    return INCOMPLETE if capture.is_incomplete else FINE
 
 
 def _export_calls(folder: Path, out: Path | None) -> int:

@@ -175,7 +175,7 @@ def replay(
             print_replay(terminal(READABLE), found)
     if out and not as_json:
         print(f"\nrun     {out}\nreport  {out / 'report.html'}")
-    return INCOMPLETE if capture.incomplete else FINE
+    return INCOMPLETE if capture.is_incomplete else FINE
 
 
 def _timing(word: str) -> dict[str, str | int]:

@@ -157,7 +157,7 @@ def show_run(
         print(f"\nrun     {folder}\nreport  {report}")
     if any(case.status == "failed" for case in run.cases):
         return MACHINE_CANNOT
-    if summary.incomplete:
+    if summary.incomplete_cases:
         return INCOMPLETE
     return EXPECTATION_FAILED if refutable and summary.is_refuted else FINE
 
@@ -180,7 +180,7 @@ def report(run: Path, out: Path | None) -> int:
     path = out or run / "report.html"
     write_report(path, summary, str(run))
     print(path)
-    return INCOMPLETE if summary.incomplete or summary.unfinished_cases else FINE
+    return INCOMPLETE if summary.incomplete_cases or summary.unfinished_cases else FINE
 
 
 def is_by_wall_clock(clock: str, *, has_own_option: bool, refused: dict[str, bool]) -> bool:

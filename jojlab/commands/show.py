@@ -121,7 +121,7 @@ def show(
         print_fingerprint(terminal(READABLE), summary)
     else:
         print_summary(terminal(READABLE), summary, figures=figures)
-    return INCOMPLETE if summary.incomplete or summary.unfinished_cases else FINE
+    return INCOMPLETE if summary.incomplete_cases or summary.unfinished_cases else FINE
 
 
 def _refuse(views: dict[str, str | bool], forms: dict[str, bool]) -> None:
@@ -229,7 +229,7 @@ def explain(run: Path, case: str, as_json: bool) -> int:
     else:
         print_story(terminal(READABLE), found)
         print_warnings(terminal(READABLE), summary)
-    return INCOMPLETE if summary.incomplete else FINE
+    return INCOMPLETE if summary.incomplete_cases else FINE
 
 
 @command()
@@ -279,6 +279,6 @@ def diff(run_a: Path, run_b: Path, through: tuple[Path, ...], as_json: bool) -> 
         print(json_text({"in_short": in_short, **comparison_json(comparison)}))
     else:
         print_comparison(terminal(READABLE), comparison)
-    if comparison.incomplete and (comparison.same or comparison.nothing):
+    if comparison.is_incomplete and (comparison.is_same or comparison.is_empty):
         return INCOMPLETE
-    return FINE if comparison.same else EXPECTATION_FAILED
+    return FINE if comparison.is_same else EXPECTATION_FAILED

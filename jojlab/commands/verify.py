@@ -216,11 +216,11 @@ def _verify_on_host(
 
 
 def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
-    if any(verdict.wrong for verdict in verdicts):
+    if any(verdict.is_wrong for verdict in verdicts):
         return EXPECTATION_FAILED
     if failed or not verdicts:
         return MACHINE_CANNOT
-    return INCOMPLETE if any(verdict.incomplete for verdict in verdicts) else FINE
+    return INCOMPLETE if any(verdict.is_incomplete for verdict in verdicts) else FINE
 
 
 @command()

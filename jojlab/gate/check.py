@@ -97,8 +97,8 @@ def _verdict(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> Li
     if before:
         old, _ = _value_of(limit, before.figures, before.settings)
     if limit.holds(value):
-        kept = LimitOutcome.NOT_MEASURED if case.missing.incomplete else LimitOutcome.KEPT
-        why = "the capture is incomplete" if case.missing.incomplete else ""
+        kept = LimitOutcome.NOT_MEASURED if case.missing.is_incomplete else LimitOutcome.KEPT
+        why = "the capture is incomplete" if case.missing.is_incomplete else ""
         return LimitVerdict(case, limit, kept, value, old, why=why)
     return LimitVerdict(
         case, limit, LimitOutcome.BROKEN, value, old,

@@ -163,6 +163,6 @@ def field_named(name: str, where: str) -> Field:
     return BY_NAME[name]
 
 
-def same_work(names: set[str]) -> bool:
+def is_same_work(names: set[str]) -> bool:
     """Return whether cases that differ in fields of these names do the same work."""
     return all(name in BY_NAME and not BY_NAME[name].changes_work for name in names)

@@ -410,7 +410,7 @@ def _safety(cases: Sequence[CaseSummary], reach: str = "") -> str:
             )
         return f"{_manuals_verdict(cases)}; {_power_cuts_verdict(cases)}."
     [case] = cases
-    is_known = not (reach or case.missing.incomplete or case.hazards or case.unknowns)
+    is_known = not (reach or case.missing.is_incomplete or case.hazards or case.unknowns)
     if is_known and not case.figures.median.get("bytes_per_commit", 1):
         return "Nothing to lose: it writes nothing to the device."
     if case.durability and case.durability.is_unsafe:
@@ -510,7 +510,7 @@ def _incomplete(summary: RunSummary) -> str:
     for status in ("failed", "pending"):
         if cases := [case for case in summary.cases if case.status == status]:
             missing.append(f"{text.integer(len(cases), 'case')} {status}")
-    if lacking := summary.incomplete:
+    if lacking := summary.incomplete_cases:
         several = len(summary.cases) > 1
         missing += [f"{len(lacking)} of {len(summary.cases)} cases lack data"] * several
         first, *others = lacking[0].missing.in_words

@@ -31,7 +31,7 @@ _FAULTS = {
 
 def short_lines(verdicts: Sequence[Verdict], untested: Sequence[str]) -> tuple[str, ...]:
     """Return the short answer: what was right, what was not compared, and what is wrong where."""
-    right = [verdict for verdict in verdicts if not verdict.wrong and not verdict.incomplete]
+    right = [verdict for verdict in verdicts if not verdict.is_wrong and not verdict.is_incomplete]
     lines: list[RankedLine] = []
     if right:
         lines.append((0, f"Right in all steps that were done: {_names(right)}."))
@@ -49,7 +49,7 @@ def short_lines(verdicts: Sequence[Verdict], untested: Sequence[str]) -> tuple[s
         )
         lines.append((2, sentence(unknown, "Not compared: ")))
     for rank, verdict in enumerate(verdicts, 3):
-        if verdict.wrong or verdict.incomplete:
+        if verdict.is_wrong or verdict.is_incomplete:
             lines.append((rank, _faults(verdict)))
     missing = f"Not tested: {', '.join(untested)}." if untested else ""
     return fit_lines(lines, missing or ("" if lines else "Nothing was tested."))

@@ -47,10 +47,10 @@ _HEADLINES: Sequence[tuple[str, str, Callable[[Number], str]]] = (
 
 def comparison_lines(comparison: Comparison) -> tuple[str, ...]:
     """Return the short answer: how much changed, most of all what a commit costs, and by what."""
-    if comparison.nothing:
+    if comparison.is_empty:
         return ("Nothing to compare: no case of either run has figures.",)
     changes = comparison.changes
-    if comparison.same and not comparison.incomplete:
+    if comparison.is_same and not comparison.is_incomplete:
         return (f"All {comparison.equal_figures:,} figures of both runs are equal.",)
     whole = len(changes) + comparison.equal_figures
     spread = sum(change.is_within_spread for change in changes)
@@ -179,7 +179,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         style = "bold yellow" if found.differs else "dim"
         words = " → ".join(durability.outcome_counts(each) for each in (found.old, found.new))
         console.print(f"[{style}]power cuts[/{style}] {escape(f'{found.label}: {words}')}")
-    if comparison.nothing:
+    if comparison.is_empty:
         console.print("for imported traces, use joj show RUN --characterise")
 
 

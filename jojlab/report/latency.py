@@ -104,7 +104,7 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         "transactions per second",
     )
     columns = {"throughput_tps": "transactions/s", "sync_calls_per_commit": "sync calls/commit"}
-    if _checkpoints(summary):
+    if _has_checkpoints(summary):
         columns = {
             "throughput_tps": "transactions/s without checkpoints",
             "throughput_with_checkpoints_tps": "with checkpoints",
@@ -120,7 +120,7 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         "throughput",
         "throughput",
         at_risk=risk_note(summary),
-        has_checkpoints=_checkpoints(summary),
+        has_checkpoints=_has_checkpoints(summary),
         columns=[case_title(summary), *columns.values()],
         rows=rows,
         ids=case_ids(summary.measured_cases),
@@ -128,7 +128,7 @@ def throughput_section(summary: RunSummary, run: str, specs: Specs) -> Section:
     )
 
 
-def _checkpoints(summary: RunSummary) -> bool:
+def _has_checkpoints(summary: RunSummary) -> bool:
     """Return whether any case made a checkpoint."""
     return any(case.figures.median.get("checkpoints") for case in summary.measured_cases)
 
@@ -157,7 +157,7 @@ def latency_section(summary: RunSummary, run: str, specs: Specs) -> Section:
         "latency",
         cases=len(summary.measured_cases) if many else 0,
         at_risk=risk_note(summary, "Dashed, in the histograms hatched"),
-        has_checkpoints=_checkpoints(summary),
+        has_checkpoints=_has_checkpoints(summary),
         columns=[case_title(summary), *names.values(), *(["COMMIT alone, p50"] if sql else [])],
         rows=rows,
         ids=case_ids(summary.measured_cases),

@@ -146,7 +146,7 @@ _MOST_FAILED = 12  # cases without a result that are named at the top
 def warnings(summary: RunSummary) -> Markup:
     """Say loudly what is missing."""
     lost = _group_by_words(
-        (case.label, "; ".join(case.missing.in_words)) for case in summary.incomplete
+        (case.label, "; ".join(case.missing.in_words)) for case in summary.incomplete_cases
     )
     lines = [
         (summary.partial(case), f"{case.label}: {case.status}. {case.reason}")

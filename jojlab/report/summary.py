@@ -201,7 +201,7 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
     """Print what is missing in the captures, and the cases without a result."""
     for case in summary.cases:
         missing = case.missing
-        if missing.incomplete:
+        if missing.is_incomplete:
             reasons = "; ".join(missing.in_words)
             console.print(f"[bold red]incomplete[/bold red] {escape(f'{case.label}: {reasons}')}")
         for note in missing.notes:

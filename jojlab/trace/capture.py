@@ -127,7 +127,7 @@ class Capture:
         return int(self.manifest.get("unattributed_bytes", 0))
 
     @property
-    def incomplete(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Return whether anything is missing: by the capture's own word, or by its counts."""
         return bool(self.manifest["incomplete"] or self.lost_events or self.unattributed_bytes)
 

@@ -25,7 +25,7 @@ def test_opens_and_counts_rows(folder: Path) -> None:
     assert capture.row_counts["page_runs"] == 3 * (1 + 5 + 1 + 1 + 1 + 4 + 1) + 1
     assert capture.manifest["case"] == CASE
     assert capture.lost_events == 0
-    assert not capture.incomplete
+    assert not capture.is_incomplete
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -120,7 +120,7 @@ def test_a_manifest_of_wrong_types_is_refused(
 def test_lost_events_make_it_incomplete(tmp_path: Path) -> None:
     builder = wal_capture({"journal_mode": "wal"}, seed=1, transactions=1)
     builder.lost_events = 2
-    assert Capture.open(builder.write(tmp_path)).incomplete
+    assert Capture.open(builder.write(tmp_path)).is_incomplete
 
 
 def test_segments_of_a_live_tracing_are_one_table_in_order(folder: Path) -> None:

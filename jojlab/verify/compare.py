@@ -174,13 +174,13 @@ class Verdict:
         }
 
     @property
-    def wrong(self) -> bool:
+    def is_wrong(self) -> bool:
         """Return whether a byte was not seen or said to be another's, or a sync another's."""
         wrong = ("misattributed_bytes", "missing_bytes", "wrong_asker_requests")
         return bool(any(self.counts[name] for name in wrong) or self.addresses.wrong)
 
     @property
-    def incomplete(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Return whether an owner or an asker is unknown, or an event lost."""
         unknown = ("unknown_bytes", "askerless_requests", "lost_events")
         return bool(any(self.counts[name] for name in unknown) or self.reasons)

@@ -70,8 +70,8 @@ FOUND = {
 
 def test_a_clean_verdict_is_neither_wrong_nor_incomplete() -> None:
     verdict = Verdict.from_answer("ext4", FOUND)
-    assert not verdict.wrong
-    assert not verdict.incomplete
+    assert not verdict.is_wrong
+    assert not verdict.is_incomplete
     assert verdict.row()["bytes"] == 8192
 
 
@@ -80,18 +80,18 @@ def test_a_verdict_names_steps_that_were_done_and_left_out() -> None:
     verdict = Verdict.from_answer("nilfs2", {**FOUND, "left_out": refused})
     assert verdict.row()["did"] == ("buffered", "direct")
     assert verdict.row()["left_out"] == refused
-    assert not verdict.incomplete
+    assert not verdict.is_incomplete
 
 
 def test_each_count_that_matters_shows() -> None:
     for name in ("misattributed_bytes", "missing_bytes", "wrong_asker_requests"):
-        assert Verdict.from_answer("ext4", {**FOUND, name: 512}).wrong
+        assert Verdict.from_answer("ext4", {**FOUND, name: 512}).is_wrong
     for name in ("unknown_bytes", "askerless_requests", "lost_events"):
-        assert Verdict.from_answer("ext4", {**FOUND, name: 1}).incomplete
-    assert Verdict.from_answer("ext4", {**FOUND, "reasons": ["1 flush"]}).incomplete
+        assert Verdict.from_answer("ext4", {**FOUND, name: 1}).is_incomplete
+    assert Verdict.from_answer("ext4", {**FOUND, "reasons": ["1 flush"]}).is_incomplete
     moved = Verdict.from_answer("ext4", FOUND).with_addresses(
         Addresses(wrong=("sector 8 is data",))
     )
-    assert moved.wrong
+    assert moved.is_wrong
     assert moved.complaints == ("sector 8 is data",)
     assert moved.row()["address_wrong_bytes"] == 512

@@ -56,7 +56,7 @@ def test_calls_that_are_left_out_are_told_everywhere(lab: Lab) -> None:
     answer = lab.inside("run", "app.toml", "--set=filesystem=ext4")
     assert answer.returncode == 4, answer.stderr
     [(_, _, capture)] = RunFolder.open(lab.folder / "runs/app").captures()
-    assert capture.incomplete
+    assert capture.is_incomplete
     report = (lab.folder / "runs/app/report.html").read_text()
     for reason in LEFT_OUT_REASONS:
         assert reason in capture.manifest["incomplete_reasons"]

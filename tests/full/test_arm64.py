@@ -42,7 +42,7 @@ def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
         run_case(cache, image, record, Machine(0, architecture=ARM64), out, use_cached=False)
         both.append({path.name: path.read_bytes() for path in out.iterdir()})
         capture = Capture.open(out)
-        assert not capture.incomplete, (capture.lost_events, capture.unattributed_bytes)
+        assert not capture.is_incomplete, (capture.lost_events, capture.unattributed_bytes)
     assert both[0]
     assert both[0] == both[1]
 
@@ -50,4 +50,4 @@ def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
 def test_a_guest_of_more_memory_hands_out_above_it(cache: Cache, tmp_path: Path) -> None:
     image, record = ready_image(cache, architecture=ARM64), real_case(journal_mode="wal")
     run_case(cache, image, record, Machine(0, 2048, ARM64), tmp_path / "out")
-    assert not Capture.open(tmp_path / "out").incomplete
+    assert not Capture.open(tmp_path / "out").is_incomplete

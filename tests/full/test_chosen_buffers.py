@@ -50,7 +50,7 @@ def _run(
         for name in BUFFERS
     }
     capture = Capture.open(folder / "plain")
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
     reads = [counted[name] for name in ("read-pass", "random-read-pass")]
     assert all(not each.loads for part in reads for each in part.buffers.values())
     return capture, touched

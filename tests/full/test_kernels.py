@@ -41,7 +41,7 @@ def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
         run_case(cache, image, record, 0, out, use_cached=False)
         both.append({path.name: path.read_bytes() for path in out.iterdir()})
         capture = Capture.open(out)
-        assert not capture.incomplete, (capture.lost_events, capture.unattributed_bytes)
+        assert not capture.is_incomplete, (capture.lost_events, capture.unattributed_bytes)
     assert both[0]
     assert both[0] == both[1]
 
@@ -52,7 +52,7 @@ def test_nothing_of_raw_nand_is_missed(cache: Cache, tmp_path: Path, kernel: str
     image = ready_image(cache, RAW_NAND, kernel)
     run_case(cache, image, real_case(filesystem="ubifs", transactions=40), 1, tmp_path)
     capture = Capture.open(tmp_path)
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
 
 
 @pytest.mark.parametrize("engine", ["calls", "io_uring"])
@@ -70,7 +70,7 @@ def test_a_direct_read_has_its_file_and_its_place(
     )
     run_case(cache, image, record, 0, tmp_path)
     capture = Capture.open(tmp_path)
-    assert not capture.incomplete, (capture.lost_events, capture.unattributed_bytes)
+    assert not capture.is_incomplete, (capture.lost_events, capture.unattributed_bytes)
     requests = pyarrow.parquet.read_table(tmp_path / "requests.parquet").to_pylist()
     places = [
         row["file_offset_bytes"]

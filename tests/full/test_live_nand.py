@@ -81,7 +81,7 @@ def test_a_case_runs_on_the_nand_of_a_machine_and_leaves_it_free(
         folder.mkdir()
         capture = _tables(console, name, folder)
         assert capture.manifest["clock"] == "wall"
-        assert not capture.incomplete
+        assert not capture.is_incomplete
         configuration = capture.manifest["configuration"]
         assert configuration["mtd"]["type"] == "nand"
         assert configuration["filesystem"] == "ubifs"

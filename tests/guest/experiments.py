@@ -63,4 +63,4 @@ def assert_complete(run: RunFolder) -> None:
     for entry, _, capture in run.captures():
         manifest = capture.manifest
         assert manifest["lost_events"] == manifest["unattributed_bytes"] == 0, entry.case_id
-        assert not capture.incomplete, (entry.case_id, manifest["incomplete_reasons"])
+        assert not capture.is_incomplete, (entry.case_id, manifest["incomplete_reasons"])

@@ -76,7 +76,7 @@ def journal_modes(request: pytest.FixtureRequest) -> RunFolder:
 def test_every_case_of_journal_modes_is_complete(journal_modes: RunFolder) -> None:
     assert len(list(journal_modes.captures())) == len(journal_modes.cases)
     assert_complete(journal_modes)
-    assert not summarise(journal_modes).incomplete
+    assert not summarise(journal_modes).incomplete_cases
 
 
 def test_every_insert_has_a_bill_to_compare_with() -> None:

@@ -44,7 +44,7 @@ def test_nothing_is_lost_in_any_way(captures: dict[str, Path]) -> None:
     hashes = set()
     for path in captures.values():
         capture = Capture.open(path)
-        assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+        assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
         assert counted(path)["failed_requests"] == 0
         requests = capture.read("requests").to_pylist()
         writes = [row for row in requests if row["operation"] == "write"]

@@ -22,7 +22,7 @@ EIGHT = {"workload": "file-write", "threads": 8, "transactions": 41, "file_bytes
 def captured(cache: Cache, image: Image, out: Path, settings: dict[str, Any]) -> Capture:
     run_case(cache, image, real_case(**settings), 0, out)
     capture = Capture.open(out)
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
     assert counted(out)["failed_requests"] == 0
     return capture
 

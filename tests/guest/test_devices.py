@@ -29,7 +29,7 @@ def counters(cache: Cache, image: Image, out: Path, device: str, **changes: int)
     case = case_json(Case("case", record), 1, {device: profile})
     run_case(cache, image, case, profile.icount_shift, out)
     capture = Capture.open(out)
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
     return {
         row["name"]: row["value"]
         for row in capture.read("counters").to_pylist()

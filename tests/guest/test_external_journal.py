@@ -24,7 +24,7 @@ def test_the_journal_s_requests_go_to_its_device_and_are_known(
     )
     run_case(cache, image, case, 0, tmp_path / "out")
     capture = Capture.open(tmp_path / "out")
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
     requests = capture.read("requests").to_pylist()
     written = {
         (row["device"], row["block_type"]) for row in requests if row["operation"] == "write"
@@ -51,4 +51,4 @@ def test_ext4_takes_fast_commit_and_xfs_a_larger_log(
         case = real_case(filesystem=filesystem, mkfs_options=options, sync_call="fdatasync")
         run_case(cache, image, case, 0, tmp_path / filesystem)
         capture = Capture.open(tmp_path / filesystem)
-        assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+        assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]

@@ -19,7 +19,7 @@ def test_three_databases_are_joined_by_super_journals(
 ) -> None:
     run_case(cache, image, real_case(journal_mode="persist", databases=3), 0, tmp_path)
     capture = Capture.open(tmp_path)
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
     configuration = capture.manifest["configuration"]
     assert list(configuration["databases"]) == ["db2", "db3", "main"]
     assert configuration["atomic_across_databases"] is True
@@ -56,7 +56,7 @@ def test_every_setting_at_once(cache: Cache, image: Image, tmp_path: Path) -> No
     )
     run_case(cache, image, case, 0, tmp_path)
     capture = Capture.open(tmp_path)
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
     configuration = capture.manifest["configuration"]
     assert configuration["atomic_across_databases"] is False
     for database in ("main", "db2"):

@@ -38,7 +38,7 @@ def test_every_operation_has_an_owner_a_place_and_the_time_of_the_data_sheet(
     record = real_case(filesystem="ubifs", transactions=40, mount_options="noatime,compr=none")
     run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)
     capture = Capture.open(tmp_path)
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
 
     stated = {row.figure: row.value for row in PROFILE.stated}
     whole_ns = {
@@ -72,7 +72,7 @@ def test_every_operation_has_an_owner_a_place_and_the_time_of_the_data_sheet(
 
 def device_counters(capture: Capture) -> dict[str, int]:
     """Return what the device counted in a whole run, which is complete."""
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
     return {
         row["name"]: row["value"]
         for row in capture.read("counters").to_pylist()

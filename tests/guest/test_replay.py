@@ -174,8 +174,8 @@ def test_a_recording_writes_what_its_program_writes(
         assert program.keys() == found.keys(), each
         for block_type, length in program.items():
             assert abs(found[block_type] - length) <= length / 50, (each, program, found)
-        assert not captures[f"{each}-program"].incomplete, each
-        assert captures[f"{each}-replay"].incomplete == (each in LEFT_OUT), each
+        assert not captures[f"{each}-program"].is_incomplete, each
+        assert captures[f"{each}-replay"].is_incomplete == (each in LEFT_OUT), each
 
 
 @pytest.mark.full

@@ -15,8 +15,8 @@ from jojlab.verify.compare import Verdict
 def right(filesystem: str, **options: Any) -> Verdict:
     """Run the self-test; whatever is wrong or unknown fails the test."""
     verdict = verify_in_lab(filesystem, **options)
-    assert not verdict.wrong, (verdict.complaints, verdict.reasons)
-    assert not verdict.incomplete, (verdict.complaints, verdict.reasons)
+    assert not verdict.is_wrong, (verdict.complaints, verdict.reasons)
+    assert not verdict.is_incomplete, (verdict.complaints, verdict.reasons)
     assert verdict.counts["checked_bytes"] > 900_000
     assert (verdict.counts["offsetless_bytes"] > 0) == (options.get("mount_options") == ZEROES)
     return verdict

@@ -48,7 +48,7 @@ def run_on(cache: Cache, image: Image, out: Path, device: str, **settings: Value
     outcome = run_by_wall_clock(cache, image, case_on(device, **settings), device, out)
     assert not outcome.from_cache
     capture = Capture.open(out)
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
     assert capture.manifest["clock"] == "guest-wall"
     assert capture.manifest["configuration"]["clock_source"] == "tsc"
     return capture
@@ -116,7 +116,7 @@ def test_sqlite_runs_and_nothing_is_kept(cache: Cache, wall_image: Image, tmp_pa
     outcome = run_by_wall_clock(cache, wall_image, record, device, tmp_path / "out")
     assert "requests.parquet" in outcome.files
     capture = Capture.open(tmp_path / "out")
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
     names = {row["device"] for row in capture.read("requests").to_pylist()}
     assert names == {EMULATED[device].disk}
     assert list(cache.folder("results").iterdir()) == kept
@@ -150,8 +150,8 @@ def test_no_byte_is_of_the_wrong_file(
     filesystem: str, device: str, options: dict[str, Any], has_ranges: bool
 ) -> None:
     verdict = verify_in_lab(filesystem, device=device, **options)
-    assert not verdict.wrong, verdict.complaints
-    assert not verdict.incomplete, (verdict.complaints, verdict.reasons)
+    assert not verdict.is_wrong, verdict.complaints
+    assert not verdict.is_incomplete, (verdict.complaints, verdict.reasons)
     assert verdict.counts["checked_bytes"] > 900_000
     assert ("several ranges discarded" in verdict.did) == has_ranges
     assert {"overlay", "container"} <= set(verdict.did)

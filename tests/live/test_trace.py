@@ -103,7 +103,7 @@ def test_a_big_import_by_the_sqlite_shell_is_explained_to_the_byte(
     # Every page of the database was written at least once.
     assert written_bytes(out)["/big.db"] >= (loop.directory / "big.db").stat().st_size
     assert not any(
-        missing.incomplete
+        missing.is_incomplete
         for missing in completeness(Dataset.from_runs(RunFolder.open(out))).values()
     )
 

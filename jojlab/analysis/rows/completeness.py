@@ -26,7 +26,7 @@ class Completeness:
     notes: tuple[str, ...] = ()
 
     @property
-    def incomplete(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Return whether the numbers of the case lack something (exit code 4)."""
         return bool(self.lost_events or self.unattributed_bytes or self.reasons)
 

@@ -24,13 +24,13 @@ def run_with(folder: Path, lost: int, unattributed: int, reasons: list[str]) -> 
 def test_a_whole_run_lacks_nothing(tmp_path: Path) -> None:
     missing = completeness(Dataset.from_runs(make_run(tmp_path / "run", transactions=2)))
     assert missing
-    assert not any(m.incomplete for m in missing.values())
+    assert not any(m.is_incomplete for m in missing.values())
 
 
 def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
     run = run_with(tmp_path, lost=3, unattributed=512, reasons=[])
     missing = completeness(Dataset.from_runs(run))["a"]
-    assert missing.incomplete
+    assert missing.is_incomplete
     assert (missing.lost_events, missing.unattributed_bytes) == (6, 1024)
     counts = ("6 events of the tracer were lost", "1024 bytes have no known owner")
     assert missing.in_words == replace(missing, reasons=counts[1:]).in_words == counts
@@ -39,7 +39,7 @@ def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
 def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:
     reason = "requests of write: 1 traced, 2 counted by the device"
     missing = completeness(Dataset.from_runs(run_with(tmp_path, 0, 0, [reason])))["a"]
-    assert missing.incomplete
+    assert missing.is_incomplete
     assert missing.reasons == missing.in_words == (reason,)
 
 
@@ -72,7 +72,7 @@ def test_notes_of_a_capture_do_not_make_it_incomplete(
     }  # fmt: skip
     run.add_capture("a", 1, builder.write(tmp_path / "made"))
     missing = completeness(Dataset.from_runs(run))["a"]
-    assert not missing.incomplete
+    assert not missing.is_incomplete
     failures, open_at_end, otherwise, wal, rows, of_type, under_way, untimed, waiting = (
         missing.notes
     )

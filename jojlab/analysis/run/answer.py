@@ -18,7 +18,7 @@ from jojlab.analysis.run.compare import differences
 from jojlab.analysis.run.durability import is_worse
 from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.model.fields import same_work
+from jojlab.model.fields import is_same_work
 from jojlab.model.figures import CAUSED, Number
 
 _P50 = "latency_ns_p50"
@@ -122,7 +122,7 @@ def answer(summary: RunSummary) -> Answer | None:
     if not timed:
         return None
     base, *others = timed
-    others = [case for case in others if same_work(set(differences(base.case, case.case)))]
+    others = [case for case in others if is_same_work(set(differences(base.case, case.case)))]
     bill = base.bill
     return Answer(
         base,

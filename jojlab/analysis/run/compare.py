@@ -197,10 +197,10 @@ class Comparison:
     contents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
-    def same(self) -> bool:
+    def is_same(self) -> bool:
         """Return whether all figures, seeds and outcomes of cuts that both tested are equal."""
         return not (
-            self.nothing
+            self.is_empty
             or self.changes
             or any(change.differs for change in self.durability_changes)
             or self.seeds
@@ -209,15 +209,15 @@ class Comparison:
         )
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether there is nothing to compare: neither run has a case with figures."""
         compared = self.equal_figures or self.changes
         return not (compared or self.old.cases or self.new.cases)
 
     @property
-    def incomplete(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Return whether something is missing in either run, so that equal figures prove little."""
-        return bool(self.nothing or self.old.lacking or self.new.lacking)
+        return bool(self.is_empty or self.old.lacking or self.new.lacking)
 
 
 def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()) -> Comparison:
@@ -282,7 +282,7 @@ def _one_sided(
         {
             case.case_id: _lacking(case)
             for case in run.cases
-            if case.missing.incomplete or case.status in ("failed", "pending")
+            if case.missing.is_incomplete or case.status in ("failed", "pending")
         },
     )
 
@@ -296,7 +296,7 @@ def _lacking(case: CaseSummary) -> str:
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
     """Return what `joj diff --json` prints."""
     return {
-        "same": comparison.same,
+        "same": comparison.is_same,
         "changes": [
             public_fields(change, is_within_spread="within_spread") for change in comparison.changes
         ],
@@ -307,7 +307,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "new_figures": {k: list(v) for k, v in comparison.new.figures.items()},
         "seeds": _ends(comparison.seeds),
         "incomplete": {"old": dict(comparison.old.lacking), "new": dict(comparison.new.lacking)},
-        "nothing_to_compare": comparison.nothing,
+        "nothing_to_compare": comparison.is_empty,
         "fingerprint": _ends(comparison.fingerprint),
         "clocks": dict(zip(("old", "new"), comparison.clocks, strict=True))
         if comparison.clocks

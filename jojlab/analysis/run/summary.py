@@ -238,9 +238,9 @@ class RunSummary:
         return tuple(case for case in self.cases if case.figures.seeds)
 
     @property
-    def incomplete(self) -> tuple[CaseSummary, ...]:
+    def incomplete_cases(self) -> tuple[CaseSummary, ...]:
         """The cases whose captures lack something."""
-        return tuple(case for case in self.cases if case.missing.incomplete)
+        return tuple(case for case in self.cases if case.missing.is_incomplete)
 
     @property
     def is_refuted(self) -> bool:

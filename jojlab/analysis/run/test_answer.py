@@ -10,7 +10,7 @@ from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import summarise
 from jojlab.experiment.cases import complete
 from jojlab.model.field import Value
-from jojlab.model.fields import BY_NAME, same_work
+from jojlab.model.fields import BY_NAME, is_same_work
 from tests.captures import make_run
 
 
@@ -65,12 +65,12 @@ def test_means_are_fields_of_cases() -> None:
     )  # fmt: skip
     means = {name for name, field in BY_NAME.items() if not field.changes_work and "." not in name}
     assert set().union(*(complete(case) for case in cases)) >= means
-    assert same_work(set(allocators))
+    assert is_same_work(set(allocators))
 
 
 def test_a_key_of_the_device_is_a_means_and_the_workload_none() -> None:
-    assert same_work({"device.erase_ns"})
-    assert not same_work({"value_bytes"})
+    assert is_same_work({"device.erase_ns"})
+    assert not is_same_work({"value_bytes"})
 
 
 def test_cheaper_cases_of_no_more_risk_come_first(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_equal_runs_are_the_same(tmp_path: Path) -> None:
     first = summarise(make_run(tmp_path / "a", transactions=3))
     second = summarise(make_run(tmp_path / "b", transactions=3))
     comparison = compare(first, second)
-    assert comparison.same
+    assert comparison.is_same
     assert comparison.equal_figures > 0
     assert comparison.fingerprint == {}
 
@@ -112,7 +112,7 @@ def test_changes_carry_old_new_and_share(tmp_path: Path) -> None:
     assert not transactions.is_within_spread
     assert "writes_per_commit" not in changed
     assert comparison.fingerprint == {"kernel": ("6.1.0-test", "6.12")}
-    assert not comparison.same
+    assert not comparison.is_same
 
 
 def test_the_fields_behind_one_name_are_told(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_case_of_one_run_alone_is_told(tmp_path: Path) -> None:
     summary = summarise(run)
     comparison = compare(summary, summary.only("filesystem=ext4,journal_mode=wal"))
     assert comparison.old.cases == ("filesystem=ext4,journal_mode=truncate",)
-    assert not comparison.same
+    assert not comparison.is_same
 
 
 def test_runs_without_anything_measured_are_not_the_same(tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_runs_without_anything_measured_are_not_the_same(tmp_path: Path) -> None
             case.captures, case.status, case.reason = [], "failed", "the disk was full"
         runs.append(summarise(run))
     comparison = compare(runs[0], runs[1])
-    assert comparison.nothing
-    assert comparison.incomplete
-    assert not comparison.same
+    assert comparison.is_empty
+    assert comparison.is_incomplete
+    assert not comparison.is_same
     assert comparison_json(comparison)["nothing_to_compare"]
 
 
@@ -156,7 +156,7 @@ def test_a_figure_that_vanished_is_told(tmp_path: Path) -> None:
     comparison = compare(old, new)
     assert comparison.old.figures == {first.case_id: ("flushes_per_commit",)}
     assert comparison.changes == ()
-    assert not comparison.same
+    assert not comparison.is_same
     assert compare(new, old).new.figures == comparison.old.figures
 
 
@@ -165,15 +165,15 @@ def test_seeds_and_incompleteness_are_compared(tmp_path: Path) -> None:
     less = summarise(make_run(tmp_path / "b", seeds=[1], transactions=2))
     first = old.cases[0].case_id
     assert compare(old, less).seeds[first] == ((1, 2), (1,))
-    assert not compare(old, less).same
+    assert not compare(old, less).is_same
     lost = replace(old.cases[0], missing=Completeness(lost_events=3))
     new = replace(old, cases=(lost, *old.cases[1:]))
     assert compare(old, new).new.lacking == {first: "3 events of the tracer were lost"}
-    assert not compare(old, new).same
-    assert compare(old, new).incomplete
+    assert not compare(old, new).is_same
+    assert compare(old, new).is_incomplete
     # Equal in all that is there: the same, and incomplete.
-    assert compare(new, new).same
-    assert compare(new, new).incomplete
+    assert compare(new, new).is_same
+    assert compare(new, new).is_incomplete
 
 
 def test_fingerprints_are_compared_part_by_part() -> None:

@@ -134,10 +134,10 @@ def test_runs_are_compared_by_what_survives(tmp_path: Path) -> None:
     summaries = {name: summarise(run) for name, run in runs.items()}
 
     changed = compare(summaries["good"], summaries["bad"])
-    assert not changed.same
+    assert not changed.is_same
     assert comparison_json(changed)["durability"][WAL]["new"]["worst"] == "corrupt"
     # What only one run tested is told, but is not known to differ; nor are other numbers of states.
-    assert compare(summaries["untested"], summaries["bad"]).same
+    assert compare(summaries["untested"], summaries["bad"]).is_same
     assert compare(summaries["untested"], summaries["bad"]).durability_changes
     assert not compare(summaries["good"], summaries["fewer"]).durability_changes
     assert not compare(summaries["good"], summaries["good"]).durability_changes
