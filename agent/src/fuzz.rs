@@ -54,7 +54,7 @@ pub struct Random(u64);
 
 impl Random {
     /// The generator of an input.
-    pub fn seeded(input: u64) -> Self {
+    pub fn from_seed(input: u64) -> Self {
         Self(input.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
 

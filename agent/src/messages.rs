@@ -19,12 +19,12 @@ pub fn print(text: impl Display) -> io::Result<()> {
 
 /// Returns a count with its noun: 1 call, 2 calls.
 pub fn plural(count: u64, one: &str) -> String {
-    counted(count, &format!("{one}{{s}}"))
+    count_words(count, &format!("{one}{{s}}"))
 }
 
 /// Returns a count with words that agree with it: `{s}` stands for the letter of a plural, and
 /// `{was|were}` for the first word of one, and for the second of several.
-pub fn counted(count: u64, words: &str) -> String {
+pub fn count_words(count: u64, words: &str) -> String {
     let mut text = count.to_string() + " ";
     for (index, part) in words.split(['{', '}']).enumerate() {
         let is_choice = index % 2 == 1;
@@ -41,7 +41,7 @@ pub fn counted(count: u64, words: &str) -> String {
 /// Returns a sentence for each of the counts that is not 0, as `counted` words it.
 pub fn sentences(counts: &[(u64, &str)]) -> Vec<String> {
     let some = counts.iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, words)| counted(*count, words)).collect()
+    some.map(|(count, words)| count_words(*count, words)).collect()
 }
 
 fn line(output: &mut impl Write, text: impl Display) -> io::Result<()> {
@@ -71,8 +71,8 @@ mod tests {
     fn words_agree_with_their_count() {
         assert_eq!((plural(1, "event"), plural(2, "event")), ("1 event".into(), "2 events".into()));
         let words = "file{s} {was|were} there";
-        assert_eq!(counted(1, words), "1 file was there");
-        assert_eq!(counted(2, words), "2 files were there");
+        assert_eq!(count_words(1, words), "1 file was there");
+        assert_eq!(count_words(2, words), "2 files were there");
         assert_eq!(sentences(&[(0, "call{s}"), (1, "call{s}")]), ["1 call"]);
     }
 

@@ -246,7 +246,7 @@ def test_requests_that_are_under_way_at_the_end_are_no_loss(tmp_path: Path) -> N
     words = "3 requests were under way at the end: their times are not known"
     assert words in found["details"]
     missing = completeness(Dataset.from_runs(RunFolder.open(tmp_path / "run")))["trace"]
-    assert (missing.incomplete, missing.notes) == (False, (words,))
+    assert (missing.is_incomplete, missing.notes) == (False, (words,))
 
 
 @pytest.mark.full

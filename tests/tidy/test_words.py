@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.test_tidy import ROOT, tracked
-from tests.tidy.words import has_no_subject, is_vague, python_names, rust_names, vague_names
+from tests.tidy.words import (
+    has_no_subject,
+    is_fault,
+    is_participle,
+    is_vague,
+    python_names,
+    rust_names,
+    vague_names,
+)
 
 # Languages give these names.
 EVERYWHERE = {"__init__.py", "__main__.py", "mod.rs", "main.rs", "conftest.py", "README.md"}
@@ -39,6 +47,14 @@ def test_a_name_that_says_nothing_is_told(name: str) -> None:
 def test_a_type_that_is_a_participle_or_a_preposition_alone_is_told(name: str) -> None:
     assert is_vague(name, is_type=True)
     assert not is_vague(name)
+
+
+@pytest.mark.parametrize("name", ["opened", "_written", "torn", "unfinished"])
+def test_a_function_that_is_a_participle_alone_is_told(name: str) -> None:
+    assert is_participle(name)
+    assert is_fault(Path("jojlab/lab/tree.py"), "function", name)
+    assert not is_fault(Path("bench/peers.py"), "function", name)
+    assert not any(map(is_participle, ("feed", "read", f"note_{name}", f"is_{name}", "cut")))
 
 
 @pytest.mark.parametrize("name", ["Seed", "DecodedCall", "FailedJob", "Run", "CutMoment"])

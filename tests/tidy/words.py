@@ -46,7 +46,11 @@ NO_TYPE = _set("""
     left out about after before under over until without apart cut done begun written hidden drawn
     broken lost chosen torn sent built
 """)
-NOUNS = _set("seed speed feed need deed")
+NOUNS = _set("seed speed feed need deed heed")
+# A function is an action, a thing or a condition, and none of these alone; most end with -ed.
+NO_FUNCTION = _set("begun done written hidden drawn broken lost chosen torn sent grown gone thrown")
+FUNCTIONS = _set("function fn")
+ROOMS = ("jojlab", "agent/src")  # in which functions are held to that
 TYPES = _set("class struct enum union trait type")
 # asyncio calls it by this name.
 GIVEN_NAMES = _set("connection_made")
@@ -94,9 +98,19 @@ def has_no_subject(name: str) -> bool:
     return name.removeprefix("test_").partition("_")[0] in NO_SUBJECT
 
 
-def is_fault(kind: str, name: str) -> bool:
+def is_participle(name: str) -> bool:
+    """Return whether a function's name is one participle, as `opened` or `_written`."""
+    word = name.strip("_")
+    return word in NO_FUNCTION or (word.endswith("ed") and word.isalpha() and word not in NOUNS)
+
+
+def is_fault(file: Path, kind: str, name: str) -> bool:
     """Return whether the name of a test has no subject, or another's says nothing."""
-    return has_no_subject(name) if kind == "test" else is_vague(name, is_type=kind in TYPES)
+    if kind == "test":
+        return has_no_subject(name)
+    if kind in FUNCTIONS and is_participle(name) and any(map(file.is_relative_to, ROOMS)):
+        return True
+    return is_vague(name, is_type=kind in TYPES)
 
 
 def python_names(text: str) -> Iterator[tuple[int, str, str]]:
@@ -156,7 +170,7 @@ def vague_names(root: Path = ROOT) -> Iterator[VagueName]:
             yield from (
                 VagueName(file, line, kind, name)
                 for line, kind, name in read(text)
-                if is_fault(kind, name)
+                if is_fault(file, kind, name)
             )
 
 

@@ -130,7 +130,7 @@ impl BegunSegment {
             boot_ns,
             clock,
             day: clock.day(clock.unix_ns(boot_ns)),
-            lost: lost + witness.lost(),
+            lost: lost + witness.lost_calls(),
             other_syncs: witness.foreign_calls(),
             unattributed: gaps.unattributed_bytes,
             disk_bytes: DiskBytes::read(disks),
@@ -242,7 +242,7 @@ impl Collecting {
 
     /// Nothing was lost in this segment.
     fn is_exact(&self) -> anyhow::Result<bool> {
-        Ok(self.tracer.missing()?.0 + self.witness.lost() == self.begun.lost)
+        Ok(self.tracer.missing()?.0 + self.witness.lost_calls() == self.begun.lost)
     }
 
     /// It is old or large enough, or another day or time zone has begun.

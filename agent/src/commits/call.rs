@@ -228,7 +228,7 @@ mod tests {
         whole
     }
 
-    fn decoded(bytes: &[u8]) -> Result<Vec<FileCall>, CallRecordError> {
+    fn decode_all(bytes: &[u8]) -> Result<Vec<FileCall>, CallRecordError> {
         let mut calls = Vec::new();
         decode_calls(bytes, &mut calls).map(|()| calls)
     }
@@ -241,7 +241,7 @@ mod tests {
             record(74, -5, None),
             record(76, 0, Some("c")),
         ];
-        let calls = decoded(&bytes.concat()).unwrap();
+        let calls = decode_all(&bytes.concat()).unwrap();
         let (pid, tid, begin_ns, end_ns, file) = (5, 6, 10, 20, Some(FILE));
         let mut process = [0; 16];
         process[0] = b'p';
@@ -258,8 +258,8 @@ mod tests {
                 call(Deed::TruncatePath { path: "c".into(), size_bytes: 24 }),
             ]
         );
-        assert_eq!(decoded(&record(99, 0, None)), Err(CallRecordError::Call(99)));
-        assert_eq!(decoded(&[9, 0, 0, 0]), Err(CallRecordError::Length(9)));
+        assert_eq!(decode_all(&record(99, 0, None)), Err(CallRecordError::Call(99)));
+        assert_eq!(decode_all(&[9, 0, 0, 0]), Err(CallRecordError::Length(9)));
     }
 
     #[test]
@@ -272,10 +272,10 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-            let _ = decoded(&bytes);
+            let _ = decode_all(&bytes);
             let mut whole = 136_u32.to_le_bytes().to_vec();
             whole.extend(bytes.iter().copied().chain(std::iter::repeat(0)).take(136));
-            let _ = decoded(&whole);
+            let _ = decode_all(&whole);
         }
     }
 }

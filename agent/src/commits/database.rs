@@ -70,13 +70,13 @@ impl DatabaseFiles {
     }
 
     /// A lock of bytes was taken on a file, or given back: it is a database, if they are SQLite's.
-    pub fn locked(&mut self, file: FileKey, offset_bytes: u64) {
+    pub fn note_lock(&mut self, file: FileKey, offset_bytes: u64) {
         if !LOCKS.contains(&offset_bytes) {
             return;
         }
         let Some(place) = self.place(file).cloned() else { return };
         self.learn(place.clone(), file);
-        self.opened(file, &place.0, place.1);
+        self.note_open(file, &place.0, place.1);
     }
 
     /// A database is at a place: that which was there before, or the same file by another path, or
@@ -142,7 +142,7 @@ impl DatabaseFiles {
     }
 
     /// A file was opened by a path.
-    pub fn opened(&mut self, file: FileKey, path: &str, root: PathRoot) {
+    pub fn note_open(&mut self, file: FileKey, path: &str, root: PathRoot) {
         let place = (path.to_owned(), root);
         if self.databases.contains_key(&(database_of_lasting(path).to_owned(), root)) {
             self.places.remove(&file);

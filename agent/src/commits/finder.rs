@@ -103,14 +103,14 @@ impl CommitFinder {
         let root = call.caller.root;
         let role = match (&call.deed, call.file) {
             (Deed::Open { path, .. }, Some(file)) => {
-                self.files.opened(file, path, root);
+                self.files.note_open(file, path, root);
                 if let Some(FileRole::SuperJournal(_)) = self.files.role_of_path(path, root) {
                     self.super_journals.insert(call.tid, path.clone());
                 }
                 return;
             }
             (Deed::Lock { offset_bytes, .. }, Some(file)) => {
-                self.files.locked(file, *offset_bytes);
+                self.files.note_lock(file, *offset_bytes);
                 self.files.role(file)
             }
             (Deed::Unlink { path } | Deed::TruncatePath { path, .. }, _) => {
@@ -143,7 +143,7 @@ impl CommitFinder {
     }
 
     /// The unit, after a commit that this call has no part in.
-    fn begun(&mut self, call: &FileCall, database: usize) -> &mut UnitOfWork {
+    fn current_unit(&mut self, call: &FileCall, database: usize) -> &mut UnitOfWork {
         self.end(call.pid, database);
         let unit = self.unit(call, database);
         unit.begin_ns.get_or_insert(call.begin_ns);
@@ -166,13 +166,13 @@ impl CommitFinder {
                 let had_mark = self.pages.has_mark(database);
                 self.see_version(call, database);
                 let is_logged = had_mark || self.pages.has_mark(database);
-                let unit = self.begun(call, database);
+                let unit = self.current_unit(call, database);
                 // A copy of what a redo log has, or its mark: no commit.
                 if is_logged {
                     return;
                 }
                 if unit.checkpoint.is_some() || (unit.frames == 0 && self.is_wal(call, database)) {
-                    self.checkpointed(call, database, true);
+                    self.note_checkpoint(call, database, true);
                     return;
                 }
                 let unit = self.unit(call, database);
@@ -183,12 +183,12 @@ impl CommitFinder {
                 unit.commit_ns.get_or_insert(call.begin_ns);
             }
             Deed::Sync { .. } => {
-                let unit = self.begun(call, database);
+                let unit = self.current_unit(call, database);
                 if unit.checkpoint.is_some() {
-                    self.checkpointed(call, database, false);
+                    self.note_checkpoint(call, database, false);
                     return;
                 }
-                unit.synced(call);
+                unit.note_sync(call);
                 unit.guards.database_synced = true;
                 if unit.wrote_database && !unit.has_journal {
                     unit.guards.end_synced = true;
@@ -196,12 +196,12 @@ impl CommitFinder {
                 }
             }
             Deed::CommitAtomicWrite => {
-                let unit = self.begun(call, database);
-                unit.synced(call);
+                let unit = self.current_unit(call, database);
+                unit.note_sync(call);
                 (unit.guards.database_synced, unit.guards.end_synced) = (true, true);
                 self.commit(call, database, "batch-atomic");
             }
-            _ => drop(self.begun(call, database)),
+            _ => drop(self.current_unit(call, database)),
         }
     }
 
@@ -226,7 +226,7 @@ impl CommitFinder {
                 };
                 let opened = self.super_journals.peek(&call.tid).filter(|_| !head.is_empty());
                 let named = opened.filter(|name| is_it(name)).cloned();
-                let unit = self.begun(call, database);
+                let unit = self.current_unit(call, database);
                 unit.super_journal = named.or(unit.super_journal.take());
                 unit.has_journal = true;
                 unit.written_bytes += length_bytes;
@@ -237,11 +237,11 @@ impl CommitFinder {
                 guards.journal_synced = false;
             }
             Deed::Sync { .. } => {
-                self.synced(call, database);
+                self.note_log_sync(call, database);
                 self.unit(call, database).guards.journal_synced = true;
             }
-            Deed::Read => self.begun(call, database).journal_was_read = true,
-            _ => drop(self.begun(call, database)),
+            Deed::Read => self.current_unit(call, database).journal_was_read = true,
+            _ => drop(self.current_unit(call, database)),
         }
     }
 
@@ -251,14 +251,14 @@ impl CommitFinder {
                 self.pages.begin(database, head);
                 self.end_checkpoint(call.pid, database);
                 // Its sync, and that of its directory, are no checkpoint's: a frame is to follow.
-                let unit = self.begun(call, database);
+                let unit = self.current_unit(call, database);
                 unit.frames = 1;
                 unit.written_bytes += WAL_HEADER_BYTES;
             }
             Deed::Write { offset_bytes, length_bytes: FRAME_HEADER_BYTES, head, .. } => {
                 self.end_checkpoint(call.pid, database);
                 let number = self.pages.number(database, *offset_bytes);
-                let unit = self.begun(call, database);
+                let unit = self.current_unit(call, database);
                 unit.commit_ns.get_or_insert(call.begin_ns);
                 unit.frames = number;
                 unit.written_bytes += FRAME_HEADER_BYTES;
@@ -270,16 +270,16 @@ impl CommitFinder {
             Deed::Write { length_bytes, .. } => {
                 self.pages.page(database, *length_bytes);
                 if !self.extend(call, database, false) {
-                    self.begun(call, database).written_bytes += length_bytes;
+                    self.current_unit(call, database).written_bytes += length_bytes;
                 }
             }
             Deed::Sync { .. } => {
                 let unit = self.unit(call, database);
                 let is_checkpoint = unit.transaction.is_none() && unit.frames == 0;
                 if unit.checkpoint.is_some() || is_checkpoint {
-                    self.checkpointed(call, database, false);
+                    self.note_checkpoint(call, database, false);
                 } else {
-                    self.synced(call, database);
+                    self.note_log_sync(call, database);
                 }
             }
             Deed::Truncate { .. } => self.end_checkpoint(call.pid, database),
@@ -307,7 +307,7 @@ impl CommitFinder {
             }
             Deed::Lock { .. } => {
                 self.pages.enter(database);
-                self.begun(call, database);
+                self.current_unit(call, database);
             }
             _ => {}
         }
@@ -316,7 +316,7 @@ impl CommitFinder {
     fn on_super_journal(&mut self, call: &FileCall, database: usize) {
         let Deed::Unlink { path } = &call.deed else {
             if matches!(call.deed, Deed::Sync { .. }) {
-                self.synced(call, database);
+                self.note_log_sync(call, database);
             }
             return;
         };
@@ -353,7 +353,7 @@ impl CommitFinder {
             let unit = self.unit(call, database);
             let has_begun = unit.transaction.is_some() || unit.has_journal || unit.frames > 0;
             if has_begun || unit.is_rolled_back {
-                self.synced(call, database);
+                self.note_log_sync(call, database);
                 return;
             }
         }
@@ -366,13 +366,13 @@ impl CommitFinder {
         if let Deed::Sync { is_directory: true, .. } = call.deed
             && let Some((&(_, database), _)) = own.next()
         {
-            return self.synced(call, database);
+            return self.note_log_sync(call, database);
         }
         self.rows.sync(call, name);
     }
 
     /// A journal or WAL was synced.
-    fn synced(&mut self, call: &FileCall, database: usize) {
+    fn note_log_sync(&mut self, call: &FileCall, database: usize) {
         if self.extend(call, database, true) {
             return;
         }
@@ -382,7 +382,7 @@ impl CommitFinder {
         }
         unit.journal_was_read = false;
         if unit.begin_ns.is_some() && !unit.in_super {
-            unit.synced(call);
+            unit.note_sync(call);
         } else {
             self.rows.sync_last(call);
         }
@@ -466,7 +466,7 @@ impl CommitFinder {
         }
     }
 
-    fn checkpointed(&mut self, call: &FileCall, database: usize, is_write: bool) {
+    fn note_checkpoint(&mut self, call: &FileCall, database: usize, is_write: bool) {
         self.end(call.pid, database);
         let mut transaction =
             self.rows.row(call, CHECKPOINT, &UnitOfWork::default(), vec![database]);

@@ -97,7 +97,7 @@ fn a_commit_ends_with_its_journal_and_what_belongs_to_that() {
 
 /// Return what a rollback journal's commit does, with a sync where `synced` has its letter: r of
 /// its records, c of their count, d of the database, e of what ends it.
-fn guarded(synced: &str, end: &(u64, Deed), sync_of_end: (u64, Deed)) -> ModeCounts {
+fn mode_counts(synced: &str, end: &(u64, Deed), sync_of_end: (u64, Deed)) -> ModeCounts {
     let mut deeds = vec![(DB, lock(PENDING)), (JOURNAL, write(0, 512, &[1; 32]))];
     let mut add = |letter: char, deed: (u64, Deed), sync: (u64, Deed)| {
         deeds.push(deed);
@@ -122,7 +122,7 @@ fn syncs_that_guard_a_rollback_commit_are_counted() {
         ((JOURNAL, write(0, 28, &[0; 28])), (JOURNAL, sync())),
     ];
     for (end, sync_of_end) in ends {
-        let counts = |synced| guarded(synced, &end, sync_of_end.clone());
+        let counts = |synced| mode_counts(synced, &end, sync_of_end.clone());
         let whole = ModeCounts { commits: 1, ..ModeCounts::default() };
         assert_eq!(counts("rcde"), whole, "synchronous = EXTRA; FULL, but for DELETE: {end:?}");
         assert_eq!(counts("rcd"), ModeCounts { end_unsynced: 1, ..whole }, "DELETE with FULL");
@@ -137,9 +137,9 @@ fn a_wals_commit_without_a_sync_after_its_frame_and_one_over_two_wals_are_seen()
     let mut head = [0; 24];
     head[7] = 1;
     let frame = |file| [(file, write(32, 24, &head)), (file, write(56, 4096, &[1; 32]))];
-    let opened = |path: &str| Deed::Open { path: path.into(), is_created: false };
-    let mut deeds = vec![(20, opened("/app/b.db")), (21, opened("/app/b.db-wal"))];
-    deeds.extend([(22, opened("/app/b.db-shm")), (DB, lock(PENDING)), (20, lock(PENDING))]);
+    let open_old = |path: &str| Deed::Open { path: path.into(), is_created: false };
+    let mut deeds = vec![(20, open_old("/app/b.db")), (21, open_old("/app/b.db-wal"))];
+    deeds.extend([(22, open_old("/app/b.db-shm")), (DB, lock(PENDING)), (20, lock(PENDING))]);
     // The sync of a new WAL's header guards no commit.
     let both = [(SHM, lock(120)), (22, lock(120)), (WAL, write(0, 32, &[0; 32])), (WAL, sync())];
     deeds.extend(both);
@@ -264,13 +264,13 @@ fn a_sync_of_another_file_is_a_transaction_since_its_last() {
 
 #[test]
 fn one_commit_of_two_databases_ends_with_the_super_journal() {
-    let opened = |path: &str| Deed::Open { path: path.into(), is_created: false };
+    let open_old = |path: &str| Deed::Open { path: path.into(), is_created: false };
     let of =
         |name: u64| [(DB, lock(PENDING)), (JOURNAL, write(0, 512, &[1; 32])), (DB, lock(name))];
     let mut deeds = of(PENDING + 2).to_vec();
-    deeds.extend([(20, opened("/app/b.db")), (21, opened("/app/b.db-journal"))]);
+    deeds.extend([(20, open_old("/app/b.db")), (21, open_old("/app/b.db-journal"))]);
     deeds.extend([(20, lock(PENDING)), (21, write(0, 512, &[1; 32]))]);
-    deeds.extend([(22, opened("/app/a.db-mj0123459AB")), (22, sync())]);
+    deeds.extend([(22, open_old("/app/a.db-mj0123459AB")), (22, sync())]);
     deeds.extend([(JOURNAL, sync()), (21, sync()), (DB, write(0, 4096, &[]))]);
     deeds.extend([(20, write(0, 4096, &[])), (DB, sync()), (20, sync())]);
     deeds.push((22, Deed::Unlink { path: "/app/a.db-mj0123459AB".into() }));
@@ -286,19 +286,18 @@ fn one_commit_of_two_databases_ends_with_the_super_journal() {
 #[test]
 fn a_super_journal_names_its_databases_by_what_their_journals_hold() {
     const NAME: &str = "/app/a.db-mj0123459AB";
-    let opened = |path: &str| Deed::Open { path: path.into(), is_created: true };
     let named = || write(600, NAME.len() as u64, NAME.as_bytes());
     let other = |inode: u64| [(inode, lock(PENDING)), (inode + 1, write(0, 512, &[1; 32]))];
-    let mut deeds = vec![(DB, opened("/app/a.db")), (JOURNAL, opened("/app/a.db-journal"))];
+    let mut deeds = vec![(DB, open_of("/app/a.db")), (JOURNAL, open_of("/app/a.db-journal"))];
     for (inode, name) in [(20, "b"), (30, "c")] {
-        deeds.push((inode, opened(&format!("/app/{name}.db"))));
-        deeds.push((inode + 1, opened(&format!("/app/{name}.db-journal"))));
+        deeds.push((inode, open_of(&format!("/app/{name}.db"))));
+        deeds.push((inode + 1, open_of(&format!("/app/{name}.db-journal"))));
     }
     deeds.extend([(DB, lock(PENDING)), (JOURNAL, write(0, 512, &[1; 32]))]);
     deeds.extend([other(20), other(30)].concat());
     // Of another connection of the process, which commits by itself.
     deeds.push((30, write(0, 4096, &[])));
-    deeds.extend([(40, opened(NAME)), (40, sync()), (JOURNAL, named()), (21, named())]);
+    deeds.extend([(40, open_of(NAME)), (40, sync()), (JOURNAL, named()), (21, named())]);
     deeds.extend([(DB, write(0, 4096, &[])), (20, write(0, 4096, &[]))]);
     deeds.push((40, Deed::Unlink { path: NAME.into() }));
     deeds.extend([(JOURNAL, unlink()), (21, Deed::Unlink { path: "/app/b.db-journal".into() })]);
@@ -361,14 +360,14 @@ fn feed(finder: &mut CommitFinder, begin_ns: i64, deeds: &[(u64, Deed)]) {
     }
 }
 
-fn opened(path: &str) -> Deed {
+fn open_of(path: &str) -> Deed {
     Deed::Open { path: path.into(), is_created: true }
 }
 
-fn wal_opened() -> Vec<(u64, Deed)> {
+fn open_of_wal() -> Vec<(u64, Deed)> {
     let files = [(WAL, "/app/a.db-wal"), (SHM, "/app/a.db-shm")];
-    let mut deeds = vec![(DB, opened("/app/a.db")), (DB, lock(PENDING))];
-    deeds.extend(files.map(|(file, path)| (file, opened(path))));
+    let mut deeds = vec![(DB, open_of("/app/a.db")), (DB, lock(PENDING))];
+    deeds.extend(files.map(|(file, path)| (file, open_of(path))));
     deeds
 }
 
@@ -382,8 +381,8 @@ fn wal_commit() -> [(u64, Deed); 4] {
 #[test]
 fn a_database_that_is_idle_while_many_files_are_made_is_not_forgotten() {
     let mut finder = CommitFinder::default();
-    feed(&mut finder, 0, &wal_opened());
-    let others = (100..100_100).map(|file| (file, opened(&format!("/tmp/{file}-journal"))));
+    feed(&mut finder, 0, &open_of_wal());
+    let others = (100..100_100).map(|file| (file, open_of(&format!("/tmp/{file}-journal"))));
     feed(&mut finder, 1000, &others.collect::<Vec<_>>());
     feed(&mut finder, 2_000_000, &wal_commit());
     assert_eq!(finder.take_finished(i64::MAX).len(), 1);
@@ -392,7 +391,7 @@ fn a_database_that_is_idle_while_many_files_are_made_is_not_forgotten() {
 #[test]
 fn a_commit_whose_lock_is_kept_is_told_when_it_is_over() {
     let mut finder = CommitFinder::default();
-    let mut deeds = wal_opened();
+    let mut deeds = open_of_wal();
     deeds.extend_from_slice(&wal_commit()[..3]);
     feed(&mut finder, 0, &deeds);
     assert!(finder.take_finished(1_000_000_000).is_empty());
@@ -440,7 +439,7 @@ fn last_checkpoint(is_wal_kept: bool) -> Vec<(u64, Deed)> {
 
 #[test]
 fn commits_are_found_after_the_journal_mode_is_another() {
-    let opens = [(WAL, opened("/app/a.db-wal")), (SHM, opened("/app/a.db-shm"))];
+    let opens = [(WAL, open_of("/app/a.db-wal")), (SHM, open_of("/app/a.db-shm"))];
     for is_wal_kept in [false, true] {
         let mut deeds = rollback_journal(&[(JOURNAL, unlink())]);
         // PRAGMA journal_mode = wal, and two commits.
@@ -463,7 +462,7 @@ fn commits_are_found_after_the_journal_mode_is_another() {
 
 #[test]
 fn the_checkpoint_of_a_wal_that_was_there_before_is_no_commit() {
-    let mut deeds = wal_opened();
+    let mut deeds = open_of_wal();
     deeds.extend([(SHM, lock(123)), (WAL, Deed::Read), (SHM, unlock(123))]);
     deeds.extend(last_checkpoint(false));
     deeds.push((DB, unlock(0)));
@@ -477,7 +476,7 @@ fn one_path_in_two_containers_is_two_databases_and_one_file_by_two_paths_is_one(
     let root = |namespace| PathRoot { namespace, ..PathRoot::default() };
     // By container: a database in WAL mode at the same path, of which the first has longer pages.
     let journal = |inode: u64, namespace: u32, page: u64, path: &str| {
-        let open = |suffix: &str| opened(&format!("{path}{suffix}"));
+        let open = |suffix: &str| open_of(&format!("{path}{suffix}"));
         let size = u32::try_from(page).unwrap().to_be_bytes();
         let header = [[0; 4], [0; 4], size].concat();
         let frame = [[0; 4], [0, 0, 0, 2]].concat();
@@ -530,7 +529,7 @@ fn one_path_in_two_containers_is_two_databases_and_one_file_by_two_paths_is_one(
 fn the_length_of_pages_is_seen_in_the_first_page_that_is_written() {
     let pages = |head: &[u8]| {
         let mut finder = CommitFinder::default();
-        let deeds = [opened("/app/a.db"), lock(PENDING), write(0, 4096, head)];
+        let deeds = [open_of("/app/a.db"), lock(PENDING), write(0, 4096, head)];
         for (number, deed) in (0..).zip(deeds) {
             finder.see(&FileCall {
                 pid: 7,

@@ -184,7 +184,7 @@ impl UnitOfWork {
     }
 
     /// A file of it was synced.
-    pub fn synced(&mut self, call: &FileCall) {
+    pub fn note_sync(&mut self, call: &FileCall) {
         self.sync_calls += 1;
         self.sync_call.add(call.sync_name());
         self.commit_ns.get_or_insert(call.begin_ns);

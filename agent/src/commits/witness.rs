@@ -274,7 +274,7 @@ impl CallWitness {
 
     /// Calls that were not seen for want of room, and runs that the kernel skipped, of the programs
     /// on calls and on forks.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_calls(&self) -> u64 {
         // SAFETY: mapped as long as the program lives.
         let without_room = unsafe { (&raw const (*self.watched.as_ptr()).lost).read_volatile() };
         without_room + self.skipped_runs(|name| !name.ends_with(DIRTIED))

@@ -105,7 +105,7 @@ fn rows(read: impl FnOnce(&mut Book)) -> usize {
 
 /// One input; how many calls it was.
 fn input(number: u64) -> usize {
-    let mut random = Random::seeded(number);
+    let mut random = Random::from_seed(number);
     if number % 4 == 3 {
         let text = random.text(&SCRIPT, 4);
         let Ok(mut script) = mobigen::parse(&text) else { return 0 };

@@ -206,7 +206,7 @@ impl<'a> CallFields<'a> {
     }
 
     /// A path between quotes, which may have blanks; none where there is another word.
-    fn quoted(&mut self) -> Result<Option<&'a [u8]>, ScriptError> {
+    fn quoted_path(&mut self) -> Result<Option<&'a [u8]>, ScriptError> {
         if self.is_over() || self.rest[0] != b'"' {
             return Ok(None);
         }
@@ -254,7 +254,7 @@ impl<'a> CallFields<'a> {
         let mut error = "EIO";
         match name {
             "open" => {
-                let path = self.quoted()?;
+                let path = self.quoted_path()?;
                 if path.is_none() {
                     self.next("path")?;
                 }
@@ -266,7 +266,7 @@ impl<'a> CallFields<'a> {
                 call.set_path(path);
             }
             "access" | "stat" | "lstat" | "unlink" => {
-                let path = self.quoted()?;
+                let path = self.quoted_path()?;
                 let path = path.ok_or_else(|| self.error("path", "is missing, or unquoted"))?;
                 error = "ENOENT";
                 call.set_path(Some(path));

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use self::book::{Book, BookSummary};
 use self::strace::MergedLines;
 use crate::errors::WrongUse;
-use crate::messages::{counted, sentences};
+use crate::messages::{count_words, sentences};
 use crate::recorder::output::{RecordingOutput, ending};
 use crate::recorder::{VERSION, note_of, words};
 use files::plain;
@@ -207,7 +207,7 @@ fn summary(
     let mut reasons = closed.missed.reasons(closed.calls);
     reasons.extend(of_format);
     if bad.count > 0 {
-        reasons.push(counted(bad.count, "line{s} could not be read"));
+        reasons.push(count_words(bad.count, "line{s} could not be read"));
     }
     notes.extend(closed.missed.notes());
     notes.extend(note_of(&closed.databases));

@@ -59,7 +59,7 @@ pub fn run<'a>(
         || mounted.sync().or_else(|error| if is_faulty { Ok(()) } else { Err(error.into()) });
     let closed = match workload::run(workload, background, place, &mut observation, sync) {
         Ok(closed) => closed,
-        Err(stopped) => return Err(explained(&stand, mounted, case, stopped)),
+        Err(stopped) => return Err(explain_failure(&stand, mounted, case, stopped)),
     };
     let (timeline, nand_operations) = observation.finish()?;
     let end_ns = now_ns();
@@ -144,7 +144,7 @@ fn incomplete_reasons(
     let mut reasons = agreement::differences(&capture.requests, counters, &counted);
     reasons.extend(capture.gaps.reasons(capture.lost_events));
     // Times are what the lab is for.
-    reasons.extend(capture.gaps.untimed());
+    reasons.extend(capture.gaps.untimed_words());
     reasons.extend(closed.incomplete_reasons.iter().cloned());
     reasons
 }
@@ -172,7 +172,7 @@ const REMEDY: &str = "A part that lasts has a larger endurance_erases or capacit
 const PLACE: &str = "/mnt/worn";
 
 /// The error that ended a run; where the disk is worn out, with that reason and what is left on it.
-pub fn explained(
+pub fn explain_failure(
     stand: &Stand,
     mounted: MountedFilesystem,
     case: &Case,
@@ -252,7 +252,7 @@ mod tests {
     use crate::workload;
 
     /// Replays a recording without a read, in which one call has a descriptor of unknown origin.
-    fn replayed() -> ClosedWorkload {
+    fn replay_workload() -> ClosedWorkload {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script");
         std::fs::write(&script, "1 0 open \"/a\" O_RDWR|O_CREAT 5\n1 1 fsync 7\n").unwrap();
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn left_out_calls_of_a_workload_make_the_capture_incomplete() {
-        let (case, closed) = (small_case(), replayed());
+        let (case, closed) = (small_case(), replay_workload());
         let mut capture = Capture { lost_events: 2, ..Capture::default() };
         let reasons = incomplete_reasons(&[], &capture, &[], &closed);
         let words = ["2 events of the tracer were lost", "1 call of fsync left out:"];

@@ -36,7 +36,7 @@ impl LiveNand {
     /// # Errors
     /// If it is no raw NAND, or in use, or the kernel refuses.
     pub fn make(node: &Path, settings: &LiveSettings) -> anyhow::Result<Self> {
-        let (number, facts) = described(node)?;
+        let (number, facts) = describe_device(node)?;
         let filesystem = settings.filesystem.filter(|it| it.is_on_raw_nand());
         let wrong = || WrongUse(format!("{}: on raw NAND the filesystem is ubifs", node.display()));
         let filesystem = filesystem.ok_or_else(wrong)?;
@@ -118,7 +118,7 @@ impl Drop for LiveNand {
 }
 
 /// The number of an MTD device, and what the kernel tells of it.
-fn described(node: &Path) -> anyhow::Result<(i32, Value)> {
+fn describe_device(node: &Path) -> anyhow::Result<(i32, Value)> {
     let wrong = |why: &str| WrongUse(format!("{}: {why}; name one as /dev/mtd0", node.display()));
     let name = node.strip_prefix("/dev").unwrap_or(node).to_string_lossy().into_owned();
     let number = name.strip_prefix("mtd").and_then(|digits| digits.parse().ok());
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_node_that_is_no_mtd_device_is_refused() {
         for node in ["/dev/null", "/dev/mtdx", "/dev/mtd999", "mtd0ro"] {
-            let error = described(Path::new(node)).unwrap_err();
+            let error = describe_device(Path::new(node)).unwrap_err();
             assert!(error.is::<WrongUse>() && error.to_string().contains(node), "{error}");
         }
     }

@@ -271,7 +271,7 @@ impl Commits {
 
     /// Return what the manifest says of the programs; `command` is what was run, or the name of the
     /// process.
-    pub fn described(&self, command: &[String]) -> Value {
+    pub fn describe(&self, command: &[String]) -> Value {
         let is_of_everyone = self.processes.watched == WatchScope::Everyone;
         let mut described = json!({
             "command": command,
@@ -280,12 +280,12 @@ impl Commits {
             "open_before": self.open_before,
             "file_calls": self.calls,
             "uncounted_writers": self.witness.uncounted_writers(),
-            "lost_calls": self.witness.lost() + self.witness.foreign_calls(),
+            "lost_calls": self.witness.lost_calls() + self.witness.foreign_calls(),
         });
         let mut totals = self.finder.totals();
         totals.modes.clone_from(&self.written.modes);
         let mut counts = totals.counts();
-        let databases = self.written.databases.values().map(DatabaseCounts::described);
+        let databases = self.written.databases.values().map(DatabaseCounts::describe);
         counts.insert("sync_calls".to_owned(), json!(self.written.sync_calls));
         counts.insert("database_files".to_owned(), databases.collect());
         counts.insert("other_database_commits".to_owned(), self.written.further_commits.into());
@@ -297,7 +297,7 @@ impl Commits {
 
     /// Return the reasons why commits may be missing.
     pub fn reasons(&self) -> Vec<String> {
-        let (lost, others) = (self.witness.lost(), self.witness.foreign_calls());
+        let (lost, others) = (self.witness.lost_calls(), self.witness.foreign_calls());
         let lost = (lost > 0).then(|| {
             format!("not seen: {} of the programs: commits may be missing", plural(lost, "call"))
         });
@@ -340,7 +340,7 @@ struct DatabaseCounts {
 }
 
 impl DatabaseCounts {
-    fn described(&self) -> Value {
+    fn describe(&self) -> Value {
         json!({
             "path": self.path,
             "device": sysfs::number_text(self.file.filesystem),

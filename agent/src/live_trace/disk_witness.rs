@@ -151,7 +151,7 @@ mod tests {
 
     const DISK: u32 = 7 << 20;
 
-    fn counted(disks: &[(u32, &[(&str, i64)])]) -> DiskCounts {
+    fn counts_of(disks: &[(u32, &[(&str, i64)])]) -> DiskCounts {
         let disk = |&(number, counters): &(u32, &[(&str, i64)])| {
             let counters = counters.iter().map(|&(name, value)| (name.to_owned(), value));
             let (name, counters) = ("loop0".to_owned(), counters.collect());
@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn counters_of_all_disks_are_added_up_and_told_as_their_increase() {
         let names = |bytes, flushes| [("write_bytes", bytes), ("flush_requests", flushes)];
-        let before = counted(&[(1, &names(512, 1)), (2, &names(1024, 0))]);
-        let mut after = counted(&[(1, &names(4608, 1)), (2, &names(1536, 2))]);
+        let before = counts_of(&[(1, &names(512, 1)), (2, &names(1024, 0))]);
+        let mut after = counts_of(&[(1, &names(4608, 1)), (2, &names(1536, 2))]);
         after.disks.get_mut(&1).unwrap().counters.insert("new".into(), 7);
         let rows = after.since(&before);
         let found: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.value)).collect();
@@ -182,9 +182,9 @@ mod tests {
                 RequestRecord { device: DISK, flags, length_bytes, time_ns, ..Default::default() };
             completions.count(&part, true);
         }
-        let before = counted(&[(DISK, &[("write_bytes", 4096)])]);
+        let before = counts_of(&[(DISK, &[("write_bytes", 4096)])]);
         let differences = |pages: i64| {
-            let after = counted(&[(DISK, &[("write_bytes", 4096 * (pages + 1))])]);
+            let after = counts_of(&[(DISK, &[("write_bytes", 4096 * (pages + 1))])]);
             after.differences(&before, &completions)
         };
         assert_eq!([differences(2), differences(3)], [Vec::<String>::new(), Vec::new()]);
@@ -194,7 +194,7 @@ mod tests {
                 format!("loop0: write_bytes: its counter rose by {}, but 8192", 4096 * pages);
             assert!(found.len() == 1 && found[0].starts_with(&rise), "{found:?}");
         }
-        let mut silent = counted(&[(DISK, &[("write_bytes", 0)])]);
+        let mut silent = counts_of(&[(DISK, &[("write_bytes", 0)])]);
         silent.disks.get_mut(&DISK).unwrap().is_comparable = false;
         assert_eq!(silent.differences(&before, &completions), Vec::<String>::new());
     }

@@ -49,7 +49,7 @@ impl Pace {
     }
 
     /// So many bytes waited before this look, and wait after it.
-    pub fn looked(&mut self, before: usize, after: usize) {
+    pub fn note_look(&mut self, before: usize, after: usize) {
         self.pause = match after {
             MUCH_BYTES.. => Duration::ZERO,
             _ if before > 0 => USUAL,
@@ -126,7 +126,7 @@ mod tests {
     fn it_looks_at_once_while_much_waits_and_seldom_while_nothing_does() {
         let mut pace = Pace::new(1 << 30);
         let mut after = |before, after| {
-            pace.looked(before, after);
+            pace.note_look(before, after);
             pace.pause()
         };
         assert_eq!(after(9 << 20, MUCH_BYTES), Duration::ZERO);

@@ -65,7 +65,7 @@ impl LiveTrace {
         let room = Room::here(self.ring_mib);
         let mut tracer = Tracer::load(room.ring)?;
         let commits = (!self.totals_alone)
-            .then(|| Commits::load(&self.disks, self.watched(), own_pid()))
+            .then(|| Commits::load(&self.disks, self.watch_scope(), own_pid()))
             .transpose()?;
         self.kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
         let mut trace_end = TraceEnd::new(self.pid, self.duration)?;
@@ -119,7 +119,7 @@ impl LiveTrace {
 
     /// Return the scope in which commits are found: the command or the process and its children, if
     /// there is one.
-    fn watched(&self) -> WatchScope {
+    fn watch_scope(&self) -> WatchScope {
         match self.pid.and_then(|pid| u32::try_from(pid).ok()) {
             Some(pid) => WatchScope::Process(pid),
             None if self.command.is_empty() => WatchScope::Everyone,
@@ -187,7 +187,7 @@ impl Session {
             let backlog = self.tracer.backlog_bytes();
             self.pace.hurry(backlog);
             let kept = self.tracer.digest(ROUND_REQUESTS)?;
-            self.pace.looked(backlog, self.tracer.backlog_bytes());
+            self.pace.note_look(backlog, self.tracer.backlog_bytes());
             self.commits.iter_mut().try_for_each(|it| it.look(false))?;
             let crowded = self.tracer.is_crowded();
             if Pace::is_enough(kept) || crowded || self.pace.is_round_due() {
@@ -244,7 +244,7 @@ impl Session {
             output.note("own_bytes", own_bytes);
             output.note("totals", &totals);
             output.note("traced_ns", traced.as_nanos() as u64);
-            self.commits.iter().for_each(|it| output.note("watch", it.described(command)));
+            self.commits.iter().for_each(|it| output.note("watch", it.describe(command)));
             output.end(lost_events, &gaps, &reasons)?;
         }
         self.tracer.stop();

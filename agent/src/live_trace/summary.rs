@@ -98,7 +98,7 @@ impl Summary {
     }
 
     /// Lines by bytes, the largest first.
-    fn sorted(&self) -> Vec<(&Line, LineSum)> {
+    fn sorted_lines(&self) -> Vec<(&Line, LineSum)> {
         let mut lines: Vec<(&Line, LineSum)> =
             self.lines.iter().map(|(line, sum)| (line, *sum)).collect();
         lines.sort_by_key(|(line, sum)| (std::cmp::Reverse(sum.bytes), *line));
@@ -110,7 +110,7 @@ impl Summary {
         let mut text = String::new();
         let mut put = |line: String| writeln!(text, "{}", line.trim_end()).expect("to memory");
         put("operation type         subtype           kind         runs        bytes  file".into());
-        let lines = self.sorted();
+        let lines = self.sorted_lines();
         for (line, sum) in lines.iter().take(LINES_PRINTED) {
             let Line { operation, block_type, subtype, file_kind, path } = line;
             let (LineSum { runs, bytes }, path) = (sum, printable(path));
@@ -152,8 +152,9 @@ impl Summary {
                 gaps.unattributed_bytes
             ),
         ];
-        lines.extend(gaps.untimed().map(|untimed| format!("{untimed}: complete_ns is empty")));
-        lines.extend(gaps.unended());
+        lines
+            .extend(gaps.untimed_words().map(|untimed| format!("{untimed}: complete_ns is empty")));
+        lines.extend(gaps.unended_words());
         if gaps.edge_requests > 0 {
             let count = gaps.edge_requests;
             lines.push(format!(
@@ -179,7 +180,7 @@ impl Summary {
             })
         };
         json!({
-            "rows": self.sorted().into_iter().map(row).collect::<Vec<_>>(),
+            "rows": self.sorted_lines().into_iter().map(row).collect::<Vec<_>>(),
             "requests": self.requests,
             "own_requests": self.own_requests,
             "own_bytes": self.own_bytes,
@@ -298,7 +299,7 @@ mod tests {
     use crate::tables::rows::{PageRun, Request};
     use crate::tracer::Total;
 
-    fn finished(count: i64) -> FinishedRows {
+    fn finished_rows(count: i64) -> FinishedRows {
         let mut finished = FinishedRows::default();
         for request_id in 0..count {
             let pid = if request_id == 0 { 77 } else { 5 };
@@ -324,7 +325,7 @@ mod tests {
     #[test]
     fn the_tracers_own_is_counted_apart() {
         let mut summary = Summary::default();
-        summary.add(&finished(2), &Files::default(), 77);
+        summary.add(&finished_rows(2), &Files::default(), 77);
         assert_eq!((summary.requests, summary.own_requests, summary.own_bytes), (2, 1, 4096));
         let (table, losses) = (summary.table(), summary.losses(3, &Gaps::default()));
         assert!(table.contains("(the tracer's own)"), "{table}");
@@ -342,7 +343,7 @@ mod tests {
     #[test]
     fn memory_and_page_have_a_bound_and_bytes_are_kept() {
         let mut summary = Summary::default();
-        summary.add(&finished(50), &Files::default(), 1);
+        summary.add(&finished_rows(50), &Files::default(), 1);
         assert!(summary.table().contains("... 10 more lines, 40960 bytes"));
         let bytes = |value: &Value| value["bytes"].as_u64().unwrap();
         let json = summary.json(0, &Gaps::default());

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use crate::recorder::contents::ProcessMemory;
 
-    fn begun(name: &str, arguments: [u64; 6]) -> CallStart {
+    fn start_of(name: &str, arguments: [u64; 6]) -> CallStart {
         CallStart::read(
             &ProcessMemory(std::process::id() as i32),
             SystemCall::find_name(name).unwrap(),
@@ -171,16 +171,16 @@ mod tests {
     fn arguments_find_their_columns() {
         let path = c"a/b";
         let at_cwd = libc::AT_FDCWD as u32;
-        let open = begun("openat", [at_cwd.into(), path.as_ptr() as u64, 0o102, 0o644, 0, 0]);
+        let open = start_of("openat", [at_cwd.into(), path.as_ptr() as u64, 0o102, 0o644, 0, 0]);
         assert_eq!(open.row.directory, Some(-100));
         assert_eq!(open.row.path.as_deref(), Some("a/b"));
         assert_eq!((open.row.flags, open.row.mode), (Some(0o102), Some(0o644)));
-        let write = begun("pwrite64", [3, 77, 4096, 8192, 0, 0]);
+        let write = start_of("pwrite64", [3, 77, 4096, 8192, 0, 0]);
         assert_eq!(write.row.descriptor, Some(3));
         assert_eq!(write.row.length_bytes, Some(4096));
         assert_eq!(write.row.offset_bytes, Some(8192));
         assert_eq!(write.written, [(77, 4096)]);
-        let seek = begun("lseek", [3, (-5_i64) as u64, 2, 0, 0, 0]);
+        let seek = start_of("lseek", [3, (-5_i64) as u64, 2, 0, 0, 0]);
         assert_eq!(seek.row.offset_bytes, Some(-5));
         assert_eq!(seek.row.command.unwrap(), "SEEK_END");
     }
@@ -194,16 +194,16 @@ mod tests {
             l_len: 510,
             l_pid: 0,
         };
-        let set = begun("fcntl", [4, libc::F_SETLK as u64, &raw const lock as u64, 0, 0, 0]);
+        let set = start_of("fcntl", [4, libc::F_SETLK as u64, &raw const lock as u64, 0, 0, 0]);
         assert_eq!(set.row.command.unwrap(), "F_SETLK");
         assert_eq!(set.row.lock.unwrap(), "F_WRLCK");
         assert_eq!((set.row.offset_bytes, set.row.length_bytes), (Some(1 << 30), Some(510)));
         let vectors = [(1_u64, 10_u64), (2, 20)];
-        let writev = begun("writev", [4, vectors.as_ptr() as u64, 2, 0, 0, 0]);
+        let writev = start_of("writev", [4, vectors.as_ptr() as u64, 2, 0, 0, 0]);
         assert_eq!((writev.row.vectors, writev.row.length_bytes), (Some(2), Some(30)));
         assert_eq!(writev.written, vectors);
-        let copy = begun("copy_file_range", [4, 0, 5, &raw const vectors as u64, 7, 0]);
+        let copy = start_of("copy_file_range", [4, 0, 5, &raw const vectors as u64, 7, 0]);
         assert_eq!((copy.row.offset_bytes, copy.row.offset2_bytes), (None, Some(1)));
-        assert_eq!(begun("stat", [8, 0, 0, 0, 0, 0]).unread, 1);
+        assert_eq!(start_of("stat", [8, 0, 0, 0, 0, 0]).unread, 1);
     }
 }

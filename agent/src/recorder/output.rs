@@ -50,7 +50,7 @@ impl RecordingOutput {
     pub fn create(directory: &Path, facts: &[(&str, Value)]) -> anyhow::Result<Self> {
         let directory = new_folder(directory)?;
         let segments = Segments::new(&directory);
-        segments.replace(&entries(facts.iter().chain(&unended())))?;
+        segments.replace(&entries(facts.iter().chain(&facts_before_end())))?;
         segments.replace::<RecordedThread>(&[])?;
         segments.replace::<OpenDescriptor>(&[])?;
         let (rounds, received) = sync_channel(WAITING);
@@ -104,7 +104,7 @@ impl SegmentWriter {
 }
 
 /// Return what a manifest says before the end of a recording.
-pub fn unended() -> [(&'static str, Value); 2] {
+pub fn facts_before_end() -> [(&'static str, Value); 2] {
     [
         ("incomplete", json!(true)),
         ("incomplete_reasons", json!(["the recording was not ended properly"])),

@@ -97,7 +97,7 @@ impl Recording {
 
     /// The call of a number of this kernel, if it is recorded. Of an anonymous mapping there is no
     /// file.
-    pub fn recorded(number: u64, arguments: &[u64; 6]) -> Option<&'static SystemCall> {
+    pub fn recorded_call(number: u64, arguments: &[u64; 6]) -> Option<&'static SystemCall> {
         let is_anonymous = arguments[3] & libc::MAP_ANONYMOUS as u64 != 0;
         let is_of_file =
             |call: &&SystemCall| call.number != system_calls::SYS_mmap || !is_anonymous;
@@ -155,7 +155,7 @@ impl Recording {
         row.error = words::error(result);
         let succeeded = row.error.is_none();
         if call.does == Does::Opens && succeeded {
-            (row.device, row.inode) = sight.opened(result).unzip();
+            (row.device, row.inode) = sight.identity_of(result).unzip();
         }
         if succeeded {
             self.missed.count(call, row);

@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::contents::ProgramMemory;
 use super::words;
-use crate::messages::counted;
+use crate::messages::count_words;
 use crate::system_calls;
 use crate::tables::recording::{OpenDescriptor, PathState};
 
@@ -38,7 +38,7 @@ pub struct DatabaseBefore {
 /// Return what a reader should know of databases that were there.
 pub fn note_of(databases: &[DatabaseBefore]) -> Option<String> {
     let first = &databases.first()?.path;
-    let were = counted(databases.len() as u64, "database{s} {was|were} there before, such as");
+    let were = count_words(databases.len() as u64, "database{s} {was|were} there before, such as");
     Some(format!(
         "{were} {first}: a recording does not have the contents, and a replay fills files of the \
          same sizes with made bytes"
@@ -297,7 +297,7 @@ pub trait Sight {
     fn before(&self, named: CallPath, absolute: &[u8], found: FoundPath) -> PathState;
 
     /// st_dev and st_ino of the file that the call opened.
-    fn opened(&self, descriptor: i64) -> Option<(i64, i64)>;
+    fn identity_of(&self, descriptor: i64) -> Option<(i64, i64)>;
 
     /// The memory of its program.
     fn memory(&self) -> &dyn ProgramMemory;

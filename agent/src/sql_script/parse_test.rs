@@ -260,7 +260,7 @@ const SCRIPT: [&str; 35] = [
 /// Return 1 where an input was a script. None may panic; what is one has steps whose jumps lead to
 /// steps that are there, and what is none is told at a place of its text.
 fn check_input(number: u64) -> usize {
-    let mut random = Random::seeded(number);
+    let mut random = Random::from_seed(number);
     let text = random.text(&SCRIPT, 12);
     let text = String::from_utf8_lossy(&text);
     let usage =

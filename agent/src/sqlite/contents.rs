@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::{SqliteError, failed};
+use super::error::{SqliteError, step_error};
 use super::vfs::Vfs;
 
 /// The sum of all rows' hashes. It means something within one process alone.
@@ -45,7 +45,7 @@ pub fn database_digest(
     path: &Path,
 ) -> Result<ContentsDigest, SqliteError> {
     let schema = present_schema_digest(connection, name, path)?;
-    let step = failed("read the list of tables", path);
+    let step = step_error("read the list of tables", path);
     let sql =
         format!("SELECT name FROM {name}.sqlite_schema WHERE type = 'table' AND rootpage > 0");
     let mut tables = connection.prepare(&sql).map_err(&step)?;
@@ -73,7 +73,7 @@ pub fn file_digest(path: &Path) -> Result<ContentsDigest, SqliteError> {
 /// # Errors
 /// If it is not there, or cannot be opened.
 pub fn open_unchecked(path: &Path, vfs: Vfs) -> Result<Connection, SqliteError> {
-    vfs.open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed("open", path))
+    vfs.open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(step_error("open", path))
 }
 
 /// The schema of a database in which these statements were executed.
@@ -82,7 +82,7 @@ pub fn open_unchecked(path: &Path, vfs: Vfs) -> Result<Connection, SqliteError> 
 /// If SQLite refuses one.
 pub fn schema_digest(statements: &[String]) -> Result<ContentsDigest, SqliteError> {
     let path = Path::new(":memory:");
-    let step = failed("make a schema", path);
+    let step = step_error("make a schema", path);
     let connection = Connection::open_in_memory().map_err(&step)?;
     statements.iter().try_for_each(|sql| connection.execute_batch(sql)).map_err(&step)?;
     present_schema_digest(&connection, "main", path)
@@ -104,7 +104,7 @@ fn query_digest(
     sql: &str,
     path: &Path,
 ) -> Result<ContentsDigest, SqliteError> {
-    let step = failed("read back", path);
+    let step = step_error("read back", path);
     let mut statement = connection.prepare(sql).map_err(&step)?;
     let columns = statement.column_count();
     let mut rows = statement.query([]).map_err(&step)?;
@@ -149,7 +149,9 @@ pub fn closed_digests(paths: &[PathBuf], vfs: Vfs) -> Result<Vec<ContentsDigest>
 fn plain_digest(path: &Path) -> Result<ContentsDigest, SqliteError> {
     let plain = open(path)?;
     let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-    plain.set_db_config(option, true).map_err(failed("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", path))?;
+    plain
+        .set_db_config(option, true)
+        .map_err(step_error("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", path))?;
     database_digest(&plain, "main", path)
 }
 
@@ -165,10 +167,10 @@ fn open_by(vfs: Vfs, path: &Path) -> Result<Connection, SqliteError> {
     // Not read-only: the first reader after a crash is the one that recovers.
     let connection = open_unchecked(path, vfs)?;
     // One transaction for all that is read: each takes locks, and asks for journals and changes.
-    connection.execute_batch("BEGIN").map_err(failed("open", path))?;
+    connection.execute_batch("BEGIN").map_err(step_error("open", path))?;
     let report: String = connection
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .map_err(failed("integrity_check", path))?;
+        .map_err(step_error("integrity_check", path))?;
     if report == "ok" {
         return Ok(connection);
     }
@@ -190,12 +192,14 @@ pub fn commit_next(path: &Path, vfs: Vfs) -> Result<(), SqliteError> {
         "BEGIN IMMEDIATE; CREATE TABLE {NEXT_TABLE}(content); \
          INSERT INTO {NEXT_TABLE} VALUES (zeroblob(10000)); COMMIT;"
     );
-    connection.execute_batch(&sql).map_err(failed("cannot go on: commit once more to", path))?;
+    connection
+        .execute_batch(&sql)
+        .map_err(step_error("cannot go on: commit once more to", path))?;
     // Of a database without a WAL it says that there is none.
     connection
         .query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
-        .map_err(failed("cannot go on: checkpoint", path))?;
-    connection.close().map_err(|(_, error)| failed("cannot go on: close", path)(error))?;
+        .map_err(step_error("cannot go on: checkpoint", path))?;
+    connection.close().map_err(|(_, error)| step_error("cannot go on: close", path)(error))?;
     let sql = format!("SELECT length(content) FROM {NEXT_TABLE}");
     let plain = open_unchecked(path, Vfs::None)?;
     // Schema and row are read in one transaction, as in `open_by`.
@@ -203,7 +207,7 @@ pub fn commit_next(path: &Path, vfs: Vfs) -> Result<(), SqliteError> {
         .execute_batch("BEGIN")
         .and_then(|()| plain.query_row(&sql, [], |row| row.get::<_, i64>(0)))
         .map(drop)
-        .map_err(failed("cannot go on: read the next commit of", path))
+        .map_err(step_error("cannot go on: read the next commit of", path))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use rusqlite::hooks::{AuthContext, Authorization};
 use rusqlite::{CachedStatement, Connection, OpenFlags, Statement, ffi};
 use serde_json::{Map, Value, json};
 
-use super::error::{SqliteError, failed};
+use super::error::{SqliteError, step_error};
 use super::pragmas::{self, AttachedSettings, CheckpointMode, JournalMode, Pragmas};
 use super::wal::{self, CheckpointCounts, CommitCheckpoint, Database, FollowedWals};
 use crate::tables::timeline::now_ns;
@@ -74,7 +74,7 @@ impl Databases {
         let had_wal = |database: &&Database| wal::path(&database.path, "-wal").exists();
         let with_wal: Vec<&Database> = self.followed.databases.iter().filter(had_wal).collect();
         if let Some(connection) = self.connection.take() {
-            connection.close().map_err(|(_, source)| failed("close", path)(source))?;
+            connection.close().map_err(|(_, source)| step_error("close", path)(source))?;
         }
         let deleted = with_wal.iter().filter(|database| !had_wal(database)).count();
         for database in self.all() {
@@ -102,7 +102,7 @@ impl Databases {
     /// # Errors
     /// If SQLite fails.
     pub fn keep_wals(&self) -> Result<(), SqliteError> {
-        let step = failed("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", &self.all()[0].path);
+        let step = step_error("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", &self.all()[0].path);
         let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         self.connection().set_db_config(option, true).map(drop).map_err(step)
     }
@@ -118,7 +118,7 @@ impl Databases {
     ) -> Result<(), SqliteError> {
         let path = &self.followed.databases[0].path;
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        connection.authorizer(Some(may)).map_err(failed("set_authorizer", path))
+        connection.authorizer(Some(may)).map_err(step_error("set_authorizer", path))
     }
 
     /// Notes from now on how its transactions end (`commit_time`), until the connection is opened
@@ -130,7 +130,7 @@ impl Databases {
         let databases = &self.followed.databases;
         let names: Vec<String> = databases.iter().map(|database| database.name.clone()).collect();
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        note(connection, &names).map_err(failed("commit_hook", &databases[0].path))
+        note(connection, &names).map_err(step_error("commit_hook", &databases[0].path))
     }
 
     /// Keeps so many statements of `prepare_cached` for the next time.
@@ -143,7 +143,7 @@ impl Databases {
     /// # Errors
     /// If SQLite fails.
     pub fn batch(&self, sql: &str, database: &Database) -> Result<(), SqliteError> {
-        self.connection().execute_batch(sql).map_err(failed(sql, &database.path))
+        self.connection().execute_batch(sql).map_err(step_error(sql, &database.path))
     }
 
     /// Prepares a statement. `database` is named in the error.
@@ -151,7 +151,7 @@ impl Databases {
     /// # Errors
     /// If SQLite fails.
     pub fn statement(&self, sql: &str, database: &Database) -> Result<Statement<'_>, SqliteError> {
-        self.connection().prepare(sql).map_err(failed(sql, &database.path))
+        self.connection().prepare(sql).map_err(step_error(sql, &database.path))
     }
 
     /// Prepares a statement the first time since the connection was opened, and finds it again
@@ -164,7 +164,7 @@ impl Databases {
         sql: &str,
         database: &Database,
     ) -> Result<CachedStatement<'_>, SqliteError> {
-        self.connection().prepare_cached(sql).map_err(failed(sql, &database.path))
+        self.connection().prepare_cached(sql).map_err(step_error(sql, &database.path))
     }
 
     /// Copies the WAL of `database` back into it; returns the frames that it copied.
@@ -211,7 +211,7 @@ impl Databases {
             let (busy, in_log, copied): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
             Ok(CheckpointCounts { is_busy: busy != 0, in_log, copied })
         });
-        Ok((sql.clone(), result.map_err(failed(&sql, &database.path))?))
+        Ok((sql.clone(), result.map_err(step_error(&sql, &database.path))?))
     }
 
     /// The configuration in force: PRAGMAs read back, and SQLite's version and build.
@@ -224,7 +224,7 @@ impl Databases {
             let found = pragmas::read_back(self.connection(), database)?;
             databases.insert(database.name.clone(), found);
         }
-        let step = failed("PRAGMA compile_options", &self.all()[0].path);
+        let step = step_error("PRAGMA compile_options", &self.all()[0].path);
         let mut options = self.connection().prepare("PRAGMA compile_options").map_err(&step)?;
         let options: Vec<String> =
             options.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(&step)?;
@@ -244,7 +244,7 @@ impl Databases {
         let Self { connection, followed, .. } = self;
         let path = &followed.databases[0].path;
         if let Some(connection) = connection {
-            connection.close().map_err(|(_, source)| failed("close", path)(source))?;
+            connection.close().map_err(|(_, source)| step_error("close", path)(source))?;
         }
         Ok(followed.databases.iter().map(|database| database.path.clone()).collect())
     }
@@ -261,13 +261,13 @@ fn source_id() -> String {
 fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, SqliteError> {
     let path = &databases[0].path;
     let mut connection =
-        pragmas.vfs.open(path, OpenFlags::default()).map_err(failed("open", path))?;
+        pragmas.vfs.open(path, OpenFlags::default()).map_err(step_error("open", path))?;
     connection.set_prepared_statement_cache_capacity(MOST_STATEMENTS);
-    connection.busy_handler(Some(wait)).map_err(failed("busy_handler", path))?;
+    connection.busy_handler(Some(wait)).map_err(step_error("busy_handler", path))?;
     for Database { name, path, .. } in &databases[1..] {
         connection
             .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
-            .map_err(failed("ATTACH", path))?;
+            .map_err(step_error("ATTACH", path))?;
     }
     let all = databases.iter().enumerate();
     let has_settings = |number| number == 0 || pragmas.attached == AttachedSettings::Set;

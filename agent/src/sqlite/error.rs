@@ -109,7 +109,10 @@ impl SqliteError {
 }
 
 /// Makes an error of a failed step.
-pub fn failed<'a>(step: &'a str, path: &'a Path) -> impl Fn(rusqlite::Error) -> SqliteError + 'a {
+pub fn step_error<'a>(
+    step: &'a str,
+    path: &'a Path,
+) -> impl Fn(rusqlite::Error) -> SqliteError + 'a {
     move |source| SqliteError::Step { step: step.into(), path: path.into(), source }
 }
 
@@ -165,7 +168,7 @@ mod tests {
 
     fn error(extended_code: i32, path: &str) -> SqliteError {
         let source = rusqlite::Error::SqliteFailure(ffi::Error::new(extended_code), None);
-        failed("open", Path::new(path))(source)
+        step_error("open", Path::new(path))(source)
     }
 
     #[test]

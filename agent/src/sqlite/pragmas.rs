@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value as SqlValue;
 use serde_json::{Map, Value};
 
-use super::error::{SqliteError, failed};
+use super::error::{SqliteError, step_error};
 use super::vfs::Vfs;
 use super::wal::{self, Database};
 use crate::errors::WrongUse;
@@ -49,7 +49,7 @@ words! {
 impl Pragmas {
     /// Return the settings of a database that is synced at every commit, and has SQLite's defaults
     /// else.
-    pub fn synced(journal_mode: JournalMode) -> Self {
+    pub fn with_syncs(journal_mode: JournalMode) -> Self {
         Self {
             vfs: Vfs::None,
             page_size_bytes: 4096,
@@ -88,7 +88,7 @@ impl Pragmas {
         ];
         for (pragma, (word, wanted)) in settings {
             let sql = format!("PRAGMA {}.{pragma} = {word}", database.name);
-            connection.execute_batch(&sql).map_err(failed(&sql, &database.path))?;
+            connection.execute_batch(&sql).map_err(step_error(&sql, &database.path))?;
             let found = read(connection, database, pragma)?;
             if found != wanted {
                 return Err(SqliteError::WrongUse(WrongUse(format!(
@@ -127,7 +127,7 @@ fn read(connection: &Connection, database: &Database, pragma: &str) -> Result<St
         SqlValue::Text(text) => Ok(text),
         other => Ok(format!("{other:?}")),
     };
-    connection.query_row(&sql, [], text).map_err(failed(&sql, &database.path))
+    connection.query_row(&sql, [], text).map_err(step_error(&sql, &database.path))
 }
 
 words! {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::{Connection, ffi};
 use serde::Serialize;
 
-use super::error::{SqliteError, failed};
+use super::error::{SqliteError, step_error};
 use super::sync_call;
 use crate::tables::timeline::now_ns;
 
@@ -72,7 +72,7 @@ impl Database {
     }
 
     /// The same file, by the name that another connection has for it.
-    pub fn called(&self, name: &str) -> Self {
+    pub fn with_name(&self, name: &str) -> Self {
         Self { name: name.into(), ..self.clone() }
     }
 
@@ -229,7 +229,7 @@ pub fn keep(connection: &Connection, database: &Database) -> Result<(), SqliteEr
     let mut on: c_int = 1;
     // SAFETY: this control takes an int.
     unsafe { control(connection, database, ffi::SQLITE_FCNTL_PERSIST_WAL, &mut on) }
-        .map_err(failed("SQLITE_FCNTL_PERSIST_WAL", &database.path))
+        .map_err(step_error("SQLITE_FCNTL_PERSIST_WAL", &database.path))
 }
 
 /// Makes a database's WAL so long at least, by zeros behind what it has, and syncs it. To SQLite
@@ -245,7 +245,7 @@ pub fn fill(
     if length_bytes == 0 {
         return Ok(());
     }
-    let step = failed("filling the WAL", &database.path);
+    let step = step_error("filling the WAL", &database.path);
     // It opens the WAL, and nobody appends to that meanwhile.
     connection.execute_batch("BEGIN IMMEDIATE").map_err(&step)?;
     let filled = fill_locked(connection, database, length_bytes);

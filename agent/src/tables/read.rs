@@ -324,7 +324,7 @@ mod fuzz_tests {
 
     /// One input; how many rows were read.
     fn input(number: u64) -> usize {
-        let mut random = Random::seeded(number);
+        let mut random = Random::from_seed(number);
         let of_calls = number.is_multiple_of(2);
         let mut bytes = if of_calls { CALLS.clone() } else { STATES.clone() };
         // The footer, which says where all is, is a third of so small a file. The bytes at the end

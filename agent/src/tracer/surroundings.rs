@@ -93,7 +93,7 @@ pub enum LinkTarget {
 /// path it is has just gone that way, so it is in memory. But a symbolic link whose access time is
 /// due is not followed so (legitimize_links() in fs/namei.c), as one that is as old as its use.
 fn follow(folder: &str) -> LinkTarget {
-    followed(openat2(CWD, folder, FOLDER, Mode::empty(), ResolveFlags::CACHED))
+    target_of(openat2(CWD, folder, FOLDER, Mode::empty(), ResolveFlags::CACHED))
 }
 
 /// Never leaves the filesystem that is mounted there (RESOLVE_NO_XDEV).
@@ -103,12 +103,12 @@ fn follow_on_filesystem(point: &str, folder: &str) -> LinkTarget {
         return LinkTarget::Unknown;
     };
     let folder = format!("./{folder}/");
-    followed(openat2(&top, folder, FOLDER, Mode::empty(), ResolveFlags::NO_XDEV))
+    target_of(openat2(&top, folder, FOLDER, Mode::empty(), ResolveFlags::NO_XDEV))
 }
 
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-fn followed(opened: rustix::io::Result<OwnedFd>) -> LinkTarget {
+fn target_of(opened: rustix::io::Result<OwnedFd>) -> LinkTarget {
     match opened {
         Ok(file) => path_of(&file).map_or(LinkTarget::Gone, LinkTarget::To),
         Err(Errno::NOENT | Errno::NOTDIR) => LinkTarget::Gone,

@@ -77,7 +77,7 @@ impl Verdict {
         };
         add_up(capture, &mut verdict);
         verdict.note_ranges(capture);
-        let files: Vec<_> = owners(capture, log).iter().map(Owner::stamped).collect();
+        let files: Vec<_> = owners(capture, log).iter().map(Owner::known_file).collect();
         let (askers, complaints) = askers::check(capture, log, &files);
         verdict.askers = askers;
         verdict.complaints.extend(complaints.into_iter().take(COMPLAINTS_LIMIT));
@@ -119,7 +119,7 @@ pub(super) enum Owner<'a> {
 }
 
 impl<'a> Owner<'a> {
-    fn stamped(&self) -> Option<&'a KnownFile> {
+    fn known_file(&self) -> Option<&'a KnownFile> {
         match self {
             Owner::Stamped(known) => Some(known),
             _ => None,
@@ -255,7 +255,7 @@ fn judge(
         return (stamp.is_some() || matches!(owner, Owner::Stranger)).then(holds);
     }
     let offset = run.file_offset_bytes.map(|offset| (offset + skipped) as u64);
-    let is_placeless = owner.stamped().is_some_and(|known| known.is_placeless);
+    let is_placeless = owner.known_file().is_some_and(|known| known.is_placeless);
     if offset.is_none() && !is_placeless {
         verdict.offsetless_bytes += SECTOR as u64;
     }
@@ -308,7 +308,7 @@ fn wrong_stamp(
             None
         }
         (None, Some(at)) if !known.durable.contains(&at) || known.small_bytes.is_some() => {
-            (sector != known.unstamped(at)).then(|| "neither a stamp nor zeros".to_owned())
+            (sector != known.without_stamp(at)).then(|| "neither a stamp nor zeros".to_owned())
         }
         (stamp, _) => Some(format!("it holds {stamp:?}")),
     }

@@ -157,7 +157,7 @@ impl KnownFile {
 
     /// Return the contents of a sector without a whole stamp: zeros where nothing was written; the
     /// last of a short file is cut off.
-    pub fn unstamped(&self, offset: u64) -> [u8; SECTOR] {
+    pub fn without_stamp(&self, offset: u64) -> [u8; SECTOR] {
         let mut sector = [0; SECTOR];
         let end = self.small_bytes.unwrap_or(0) as u64;
         let length = end.saturating_sub(offset).min(SECTOR as u64) as usize;

@@ -28,7 +28,7 @@ struct ReachedFolder<'a> {
 }
 
 /// Files below a folder that is seen at a second place.
-pub fn bound(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
+pub fn write_to_bind_mount(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let [source, place] = ["bind-source", "bind-place"].map(|name| directory.join(name));
     fs::create_dir(&source)?;
     fs::create_dir(&place)?;
@@ -41,7 +41,7 @@ pub fn bound(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
 }
 
 /// Write files by absolute paths below another root directory (chroot(2)).
-pub fn rooted(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
+pub fn write_below_root(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let root = directory.join("root");
     fs::create_dir(&root)?;
     let folder = File::open(&root)?;
@@ -58,12 +58,12 @@ pub fn overlaid(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason
 }
 
 /// As in a container: the root directory is an overlay that no other process sees.
-pub fn contained(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
+pub fn write_in_container(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     on_overlay(directory, "container", true, log)
 }
 
 /// Two programs, each of which has a folder of its own at one path, with a file of one name.
-pub fn doubled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
+pub fn write_at_same_path(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let place = directory.join("same");
     fs::create_dir(&place)?;
     let first = log.known.len();

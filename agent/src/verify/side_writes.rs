@@ -27,7 +27,7 @@ const TRIMMED_FILES: usize = 8;
 const FITRIM: libc::c_ulong = 0xc018_5879;
 
 /// A folder, a hard link, and symbolic links: one fits in an inode, the other does not.
-pub fn linked(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOutReason> {
+pub fn link(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOutReason> {
     let folder = directory.join("folder");
     fs::create_dir(&folder)?;
     fs::hard_link(directory.join("buffered"), folder.join("hard"))?;
@@ -42,7 +42,10 @@ pub fn linked(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result
 }
 
 /// A file gets another name through io_uring, where the kernel lets us, and is not met again.
-pub fn renamed(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOutReason> {
+pub fn rename_through_io_uring(
+    directory: &Path,
+    recorded: &mut SectorVersions,
+) -> anyhow::Result<LeftOutReason> {
     let mut ring = match IoUring::new(1) {
         Ok(ring) => ring,
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
@@ -72,7 +75,7 @@ pub fn renamed(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Resul
 
 /// Memory is swapped out to a file, where the filesystem lets one be used for that. Only in a
 /// guest: elsewhere another's memory could be swapped out to it.
-pub fn swapped(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOutReason> {
+pub fn swap_out(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOutReason> {
     if std::process::id() != 1 {
         return Ok(Some("not on a machine of others, whose memory it would take".to_owned()));
     }
@@ -128,7 +131,7 @@ fn push_out() -> rustix::io::Result<()> {
 
 /// Files are deleted, every other one of them, and what is free is discarded (fstrim(8)) where the
 /// disk can.
-pub fn trimmed(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOutReason> {
+pub fn trim(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOutReason> {
     let bytes: Vec<u8> = (0..TRIMMED_BYTES).map(|at| (at / 512) as u8 | 1).collect();
     let name = |number: usize| format!("trimmed-{number}");
     for number in 0..TRIMMED_FILES {
@@ -163,7 +166,7 @@ mod tests {
     fn a_step_that_is_left_out_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let mut recorded = SectorVersions::default();
-        let left_out = swapped(folder.path(), &mut recorded).unwrap();
+        let left_out = swap_out(folder.path(), &mut recorded).unwrap();
         assert!(left_out.unwrap().starts_with("not on a machine of others"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -25,7 +25,7 @@ const DIRECT_BYTES: usize = 256 << 10;
 const SCATTERED_PAGES: usize = 300;
 
 /// Writes past the page cache and through it, both held back.
-pub fn throttled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
+pub fn write_throttled(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let Some(node) = node_of(directory)? else { return Ok(Some(NO_NODE.to_owned())) };
     let disk = sysfs::number_text(sysfs::disk_number(sysfs::number_of_node(&node)?)?);
     let place = directory.join("cgroups");

@@ -15,7 +15,7 @@ use super::log::{KnownFile, Log};
 use super::mounts;
 use super::sectors::{SectorVersions, record};
 use super::side_writes::{self, LeftOutReason};
-use super::throttled::throttled;
+use super::throttled::write_throttled;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::pragmas::{JournalMode, Pragmas};
 use crate::sqlite::vfs;
@@ -50,14 +50,14 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
         pause()?;
     }
     let steps: [(&'static str, Scenario); 9] = [
-        ("buffered", buffered),
-        ("direct", direct),
-        ("synchronous", synchronous),
-        ("mapped", mapped),
-        ("unlinked", unlinked),
-        ("renamed", renamed),
-        ("allocated", allocated),
-        ("truncated", truncated),
+        ("buffered", write_buffered),
+        ("direct", write_direct),
+        ("synchronous", write_synchronously),
+        ("mapped", write_mapped),
+        ("unlinked", unlink_while_open),
+        ("renamed", rename_over_another),
+        ("allocated", allocate),
+        ("truncated", truncate),
         ("small", small),
     ];
     for (name, step) in steps {
@@ -77,14 +77,14 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
     let mut steps: Vec<(&'static str, FileStep)> = vec![
         // Before io_uring: Linux 5.10 moves no process into a cgroup while workers of its io_uring
         // share its context of I/O (blkcg_can_attach()).
-        ("throttled", throttled),
+        ("throttled", write_throttled),
         ("Linux AIO", asynchronous::linux_aio),
         ("io_uring", asynchronous::io_uring),
-        ("bind mount", mounts::bound),
-        ("chroot", mounts::rooted),
-        ("same path", mounts::doubled),
+        ("bind mount", mounts::write_to_bind_mount),
+        ("chroot", mounts::write_below_root),
+        ("same path", mounts::write_at_same_path),
         ("overlay", mounts::overlaid),
-        ("container", mounts::contained),
+        ("container", mounts::write_in_container),
     ];
     if mounts::has_subvolumes(directory)? {
         steps.push(("snapshot", mounts::snapshots));
@@ -95,10 +95,10 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
         pause()?;
     }
     let steps: [(&'static str, SideStep); 4] = [
-        ("linked", side_writes::linked),
-        ("renamed through io_uring", side_writes::renamed),
-        ("swapped", side_writes::swapped),
-        ("trimmed", side_writes::trimmed),
+        ("linked", side_writes::link),
+        ("renamed through io_uring", side_writes::rename_through_io_uring),
+        ("swapped", side_writes::swap_out),
+        ("trimmed", side_writes::trim),
     ];
     for (name, step) in steps {
         let left_out = step(directory, &mut log.recorded);
@@ -128,7 +128,7 @@ impl Folder<'_> {
     }
 }
 
-fn buffered(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+fn write_buffered(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, 0)?;
     file.write(0, 5 * PAGE)?;
     file.sync()?;
@@ -142,7 +142,7 @@ fn buffered(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
 }
 
 /// O_DIRECT from memory that is aligned as it must be (open(2), NOTES).
-fn direct(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+fn write_direct(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = match folder.open(log, libc::O_DIRECT) {
         Ok(file) => file,
         // UBIFS has none.
@@ -180,7 +180,7 @@ fn is_unsupported(error: &anyhow::Error) -> bool {
     error == Some(libc::EINVAL)
 }
 
-fn synchronous(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+fn write_synchronously(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, libc::O_SYNC)?;
     for page in [0, 1, 2, 1] {
         file.write(page * PAGE as u64, PAGE)?;
@@ -190,7 +190,7 @@ fn synchronous(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn mapped(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+fn write_mapped(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, 0)?;
     let length = 8 * PAGE;
     file.file().set_len(length as u64)?;
@@ -210,7 +210,7 @@ fn mapped(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn unlinked(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+fn unlink_while_open(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, 0)?;
     file.write(0, 3 * PAGE)?;
     file.sync()?;
@@ -222,7 +222,7 @@ fn unlinked(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
 }
 
 /// A file is renamed over another; both are written before, the one that stays after as well.
-fn renamed(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+fn rename_over_another(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut old = folder.open(log, 0)?;
     old.write(0, 4 * PAGE)?;
     old.sync()?;
@@ -240,7 +240,7 @@ fn renamed(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn allocated(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+fn allocate(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, 0)?;
     match rustix::fs::fallocate(file.file(), FallocateFlags::empty(), 0, 16 * PAGE as u64) {
         Ok(()) => {}
@@ -258,7 +258,7 @@ fn allocated(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn truncated(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+fn truncate(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, 0)?;
     file.write(0, 8 * PAGE)?;
     file.sync()?;
@@ -333,7 +333,7 @@ fn fill_at_once(directory: &Path) -> anyhow::Result<()> {
 
 fn fill(directory: &Path, name: &str, mode: JournalMode) -> anyhow::Result<()> {
     let database = Database::new("main".into(), directory.join(format!("{name}.db")));
-    let databases = Databases::open(vec![database.clone()], &Pragmas::synced(mode), None)?;
+    let databases = Databases::open(vec![database.clone()], &Pragmas::with_syncs(mode), None)?;
     databases.keep_wals()?;
     databases.batch("CREATE TABLE t (k INTEGER PRIMARY KEY, x BLOB)", &database)?;
     let mut insert = databases.statement("INSERT INTO t (x) VALUES (?1)", &database)?;

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::record::Background;
 use crate::sqlite::contents;
 use crate::sqlite::databases::Databases;
-use crate::sqlite::error::failed;
+use crate::sqlite::error::step_error;
 use crate::sqlite::pragmas::{JournalMode, Pragmas};
 use crate::sqlite::vfs::Vfs;
 use crate::sqlite::wal::Database;
@@ -176,8 +176,8 @@ impl Remains for RemainsOfBoth {
         times
     }
 
-    fn unchecked(&self) -> Vec<String> {
-        let mut unchecked = self.workload.unchecked();
+    fn unchecked_parts(&self) -> Vec<String> {
+        let mut unchecked = self.workload.unchecked_parts();
         if let BackgroundLeft::NothingPromised(kind @ Background::Video) = self.background {
             unchecked.push(format!("the file of background {kind}: it is never synced"));
         }
@@ -360,7 +360,7 @@ fn run_sqlite(directory: &Path) -> anyhow::Result<Value> {
     let path = database_path(directory);
     let name = || path.display().to_string();
     let database = Database::new("main".into(), path.clone());
-    let pragmas = Pragmas::synced(JournalMode::Truncate);
+    let pragmas = Pragmas::with_syncs(JournalMode::Truncate);
     let databases = Databases::open(vec![database.clone()], &pragmas, None)?;
     let table = "CREATE TABLE record (key INTEGER PRIMARY KEY, value TEXT NOT NULL)";
     databases.batch(table, &database)?;
@@ -403,7 +403,7 @@ impl AppLeft {
     pub fn judge(&self, at_ns: i64) -> Result<CutFindings, WorkloadError> {
         if at_ns < self.times.ready_ns {
             // Nothing had returned yet: it may not be there at all.
-            return Ok(CutFindings::unharmed());
+            return Ok(CutFindings::without_harm());
         }
         let by_then = |times: &[i64]| times.iter().filter(|time| **time <= at_ns).count() as u64;
         let (returned, begun) = (by_then(&self.times.return_ns), by_then(&self.times.begin_ns));
@@ -412,7 +412,7 @@ impl AppLeft {
             return Err(self.wrong(format!("holds {found} rows where {begun} had begun")));
         }
         Ok(match returned.saturating_sub(found) {
-            0 => CutFindings::unharmed(),
+            0 => CutFindings::without_harm(),
             lost => {
                 let message = format!("of the background load {lost} inserts that had returned");
                 CutFindings { lost, ..CutFindings::without_states(CutOutcome::Lost, message) }
@@ -428,7 +428,7 @@ impl AppLeft {
             "SELECT count(*), coalesce(max(key), 0), coalesce(sum(value = ?1), 0) FROM record";
         let read = |row: &rusqlite::Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         let (rows, last, right): (i64, i64, i64) =
-            connection.query_row(sql, [value()], read).map_err(failed("read back", &path))?;
+            connection.query_row(sql, [value()], read).map_err(step_error("read back", &path))?;
         if rows != last || rows != right {
             return Err(self.wrong(format!("holds {right} right rows of {rows}, up to key {last}")));
         }
@@ -484,7 +484,7 @@ mod tests {
             let connection = Connection::open(database_path(directory.path())).unwrap();
             connection.execute(change, []).unwrap();
             assert!(left.judge(40).is_err() && left.check().is_err(), "{change}");
-            assert_eq!(left.judge(4).unwrap(), CutFindings::unharmed());
+            assert_eq!(left.judge(4).unwrap(), CutFindings::without_harm());
         }
     }
 }

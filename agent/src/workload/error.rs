@@ -25,7 +25,7 @@ pub enum WorkloadError {
 
 impl WorkloadError {
     /// The case asks for something impossible: says what, and the remedy.
-    pub fn refused(what: impl Into<String>) -> Self {
+    pub fn refusal(what: impl Into<String>) -> Self {
         Self::WrongUse(WrongUse(what.into()))
     }
 
@@ -74,7 +74,7 @@ impl WorkloadError {
 }
 
 /// Makes an error of a failed step on a file.
-pub fn failed<'a, E: Into<std::io::Error>>(
+pub fn step_error<'a, E: Into<std::io::Error>>(
     step: &'a str,
     path: &'a Path,
 ) -> impl Fn(E) -> WorkloadError + 'a {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn error(source: impl Into<std::io::Error>) -> WorkloadError {
-        failed("read", Path::new("data"))(source.into())
+        step_error("read", Path::new("data"))(source.into())
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::sqlite::error::SqliteError;
 use crate::sqlite::sync_call;
 use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
-use crate::workload::error::{WorkloadError, failed};
+use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::ledger::is_commit;
 use crate::workload::power_cut::{FaultFindings, FaultKind};
 use crate::workload::sync_site::{SyncCount, SyncSite};
@@ -108,7 +108,7 @@ impl SyncFault {
             return Ok(None);
         }
         let wrong =
-            |what| WorkloadError::refused(format!("the case: failed_sync = {text}: {what}"));
+            |what| WorkloadError::refusal(format!("the case: failed_sync = {text}: {what}"));
         let parts = text.rsplit_once(' ').and_then(|(site, number)| {
             Some((site, number.parse().ok().filter(|number: &u64| *number > 0)?))
         });
@@ -138,28 +138,28 @@ impl SyncFault {
 /// If the filesystem allocates nothing in advance (fallocate(2)), or a step fails.
 pub fn fill(directory: &Path, free_bytes: u64) -> Result<u64, WorkloadError> {
     let path = directory.join(FILLER);
-    let file = File::create(&path).map_err(failed("create", &path))?;
+    let file = File::create(&path).map_err(step_error("create", &path))?;
     let free = || {
-        syncfs(&file).map_err(failed("sync", &path))?;
-        let stat = fstatvfs(&file).map_err(failed("statfs", &path))?;
+        syncfs(&file).map_err(step_error("sync", &path))?;
+        let stat = fstatvfs(&file).map_err(step_error("statfs", &path))?;
         Ok::<u64, WorkloadError>(stat.f_bavail * stat.f_frsize)
     };
     let (mut length, mut reserve) = (0, 0);
     for _ in 0..ATTEMPTS {
         let now = free()?;
-        let block = fstatvfs(&file).map_err(failed("statfs", &path))?.f_frsize;
+        let block = fstatvfs(&file).map_err(step_error("statfs", &path))?.f_frsize;
         if now.abs_diff(free_bytes) <= block {
             break;
         }
         let wanted = (length + now).saturating_sub(free_bytes + reserve) / block * block;
         if wanted < length {
-            ftruncate(&file, wanted).map_err(failed("truncate", &path))?;
+            ftruncate(&file, wanted).map_err(step_error("truncate", &path))?;
             length = wanted;
         } else if wanted > length {
             match fallocate(&file, FallocateFlags::empty(), length, wanted - length) {
                 Ok(()) => length = wanted,
                 Err(Errno::NOSPC) => reserve += RESERVE_BYTES,
-                Err(error) => return Err(failed("fallocate", &path)(error)),
+                Err(error) => return Err(step_error("fallocate", &path)(error)),
             }
         } else {
             break;
@@ -176,20 +176,20 @@ pub fn fill(directory: &Path, free_bytes: u64) -> Result<u64, WorkloadError> {
 /// As `fill`.
 fn fill_all_but(directory: &Path, free_bytes: u64) -> Result<u64, WorkloadError> {
     let path = directory.join(FILLER);
-    let file = File::create(&path).map_err(failed("create", &path))?;
-    let stat = fstatvfs(&file).map_err(failed("statfs", &path))?;
+    let file = File::create(&path).map_err(step_error("create", &path))?;
+    let stat = fstatvfs(&file).map_err(step_error("statfs", &path))?;
     let block = stat.f_frsize;
     let (mut length, mut step) = (0, stat.f_bfree * block);
     while step >= block {
         match fallocate(&file, FallocateFlags::empty(), length, step) {
             Ok(()) => length += step,
             Err(Errno::NOSPC) => step = step / 2 / block * block,
-            Err(error) => return Err(failed("fallocate", &path)(error)),
+            Err(error) => return Err(step_error("fallocate", &path)(error)),
         }
     }
     let free_bytes = free_bytes.min(length);
-    ftruncate(&file, length - free_bytes).map_err(failed("truncate", &path))?;
-    syncfs(&file).map_err(failed("sync", &path))?;
+    ftruncate(&file, length - free_bytes).map_err(step_error("truncate", &path))?;
+    syncfs(&file).map_err(step_error("sync", &path))?;
     Ok(free_bytes)
 }
 
@@ -201,7 +201,7 @@ pub fn empty(directory: &Path) -> Result<(), WorkloadError> {
     let path = directory.join(FILLER);
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(failed("remove", &path)(error))
+            Err(step_error("remove", &path)(error))
         }
         _ => Ok(()),
     }
@@ -302,7 +302,7 @@ impl PlantedFault {
             at_ns,
             errno: failed.map(|it| it.errno),
             free_bytes: self.free_bytes,
-            ended: ended(notes),
+            ended: end_words(notes),
             last_line: last.map(|(_, error)| error.clone()).unwrap_or_default(),
             acknowledged_before: returned_until(at_ns.unwrap_or(i64::MAX)),
             acknowledged: returned_until(i64::MAX),
@@ -312,7 +312,7 @@ impl PlantedFault {
 }
 
 /// Return how many of all that was tried failed, in words.
-fn ended(notes: &[FaultNotes]) -> String {
+fn end_words(notes: &[FaultNotes]) -> String {
     let transactions: usize = notes.iter().map(|it| it.transactions.len()).sum();
     let errors: usize = notes.iter().map(|it| it.errors.len()).sum();
     let checkpoints = (errors - transactions) as u64;

@@ -18,7 +18,7 @@ use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use super::threads::task::Plan;
 use crate::record::{Switch, words};
 use crate::tables::timeline::now_ns;
-use crate::workload::error::failed;
+use crate::workload::error::step_error;
 use crate::workload::files::FileTask;
 use crate::workload::ledger::LedgerEntry;
 use crate::workload::power_cut::Progress;
@@ -122,25 +122,25 @@ impl MetadataTask {
         let operation = settings.metadata_operation;
         let syncs = [settings.sync_file, settings.sync_directory].contains(&Switch::On);
         if operation == MetadataOperation::Stat && syncs {
-            return Err(WorkloadError::refused(
+            return Err(WorkloadError::refusal(
                 "stat changes nothing that could be synced; sync_file and sync_directory must be \
                  off",
             ));
         }
         let path = directory.join(own_name(DIRECTORY, thread));
-        std::fs::create_dir(&path).map_err(failed("mkdir", &path))?;
+        std::fs::create_dir(&path).map_err(step_error("mkdir", &path))?;
         if operation.needs_files() {
             let plan = settings.plan().share(thread, settings.threads.get());
             let operations = plan.count().ok_or_else(|| {
                 let what = format!("{operation} needs its files made before: give transactions");
-                WorkloadError::refused(format!("{what}, not duration_ms"))
+                WorkloadError::refusal(format!("{what}, not duration_ms"))
             })?;
             for index in 0..operations {
                 let file = path.join(name(index));
-                File::create(&file).map_err(failed("create", &file))?;
+                File::create(&file).map_err(step_error("create", &file))?;
             }
         }
-        let opened = File::open(&path).map_err(failed("open", &path))?;
+        let opened = File::open(&path).map_err(step_error("open", &path))?;
         let settings = settings.clone();
         Ok(Self { settings, path, directory: opened, file: None, index: 0 })
     }
@@ -150,7 +150,7 @@ impl MetadataTask {
         let operation = self.settings.metadata_operation;
         if operation.needs_files() && self.settings.sync_file == Switch::On {
             let path = self.path.join(name(self.index));
-            self.file = Some(File::open(&path).map_err(failed("open", &path))?);
+            self.file = Some(File::open(&path).map_err(step_error("open", &path))?);
         }
         Ok(())
     }
@@ -161,23 +161,23 @@ impl MetadataTask {
         match self.settings.metadata_operation {
             MetadataOperation::Create => {
                 let file = OpenOptions::new().write(true).create_new(true).open(&path);
-                return file.map(Some).map_err(failed("create", &path));
+                return file.map(Some).map_err(step_error("create", &path));
             }
             MetadataOperation::Mkdir => {
-                DirBuilder::new().create(&path).map_err(failed("mkdir", &path))?;
+                DirBuilder::new().create(&path).map_err(step_error("mkdir", &path))?;
                 if self.settings.sync_file == Switch::On {
-                    return File::open(&path).map(Some).map_err(failed("open", &path));
+                    return File::open(&path).map(Some).map_err(step_error("open", &path));
                 }
             }
             MetadataOperation::Unlink => {
-                std::fs::remove_file(&path).map_err(failed("unlink", &path))?;
+                std::fs::remove_file(&path).map_err(step_error("unlink", &path))?;
             }
             MetadataOperation::Rename => {
                 let new = self.path.join(new_name(index));
-                std::fs::rename(&path, new).map_err(failed("rename", &path))?;
+                std::fs::rename(&path, new).map_err(step_error("rename", &path))?;
             }
             MetadataOperation::Stat => {
-                rustix::fs::stat(&path).map_err(failed("stat", &path))?;
+                rustix::fs::stat(&path).map_err(step_error("stat", &path))?;
             }
         }
         Ok(self.file.take())
@@ -195,12 +195,12 @@ impl Task for MetadataTask {
         if self.settings.sync_file == Switch::On
             && let Some(file) = &file
         {
-            file.sync_all().map_err(failed("fsync", &self.path))?;
+            file.sync_all().map_err(step_error("fsync", &self.path))?;
             sync_calls += 1;
         }
         drop(file);
         if self.settings.sync_directory == Switch::On {
-            self.directory.sync_all().map_err(failed("fsync", &self.path))?;
+            self.directory.sync_all().map_err(step_error("fsync", &self.path))?;
             sync_calls += 1;
         }
         let verb = self.settings.metadata_operation.word();
@@ -208,7 +208,7 @@ impl Task for MetadataTask {
             sync_calls,
             commit_ns,
             return_ns: now_ns(),
-            ..LedgerEntry::begun(verb, begin_ns)
+            ..LedgerEntry::begin(verb, begin_ns)
         })
     }
 }
@@ -306,10 +306,10 @@ impl FilesOfThread for NamesLeft {
 /// # Errors
 /// If it cannot be listed.
 pub fn names_in(path: &Path) -> Result<Vec<String>, WorkloadError> {
-    let entries = std::fs::read_dir(path).map_err(failed("list", path))?;
+    let entries = std::fs::read_dir(path).map_err(step_error("list", path))?;
     let mut names = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(failed("list", path))?;
+        let entry = entry.map_err(step_error("list", path))?;
         names.push(entry.file_name().to_string_lossy().into_owned());
     }
     names.sort();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::draw::hash_of;
-use super::error::{WorkloadError, failed};
+use super::error::{WorkloadError, step_error};
 use super::files::engine::AlignedBuffer;
 use super::files::remains;
 use super::kind::{ClosedWorkload, Space, Workload, WorkloadKind, WorkloadRequest};
@@ -43,14 +43,14 @@ impl WorkloadRequest for FilePassesSettings {
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         remains::refuse_large(directory, self.file_bytes, 1)?;
         if self.record_bytes == 0 || self.record_bytes > self.file_bytes {
-            return Err(WorkloadError::refused(format!(
+            return Err(WorkloadError::refusal(format!(
                 "a record of {} bytes does not fit in a file of {} bytes; raise file_bytes",
                 self.record_bytes, self.file_bytes
             )));
         }
         let path = directory.join("data");
         let create = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
-        let file = create.map_err(failed("create", &path))?;
+        let file = create.map_err(step_error("create", &path))?;
         Ok(Box::new(FilePasses {
             settings: self.clone(),
             file: PassedFile::new(path, file, self, seed),
@@ -70,8 +70,9 @@ impl FilePasses {
     /// Has what was written on the device, and nothing of the file in memory.
     fn drop_pages(&self) -> Result<(), WorkloadError> {
         let PassedFile { file, path, .. } = &self.file;
-        file.sync_all().map_err(failed("fsync", path))?;
-        rustix::fs::fadvise(file, 0, None, Advice::DontNeed).map_err(failed("posix_fadvise", path))
+        file.sync_all().map_err(step_error("fsync", path))?;
+        rustix::fs::fadvise(file, 0, None, Advice::DontNeed)
+            .map_err(step_error("posix_fadvise", path))
     }
 }
 
@@ -224,14 +225,14 @@ impl PassedFile {
 
     fn write(&mut self, record: u64) -> Result<(), WorkloadError> {
         let written = self.file.write_all_at(self.buffer.as_slice(), record * self.record_bytes);
-        written.map_err(failed("pwrite", &self.path))?;
+        written.map_err(step_error("pwrite", &self.path))?;
         self.writers[usize::try_from(record).unwrap_or(usize::MAX)] = self.index;
         Ok(())
     }
 
     fn read(&mut self, record: u64) -> Result<(), WorkloadError> {
         let read = self.file.read_exact_at(self.read_buffer.bytes(), record * self.record_bytes);
-        read.map_err(failed("pread", &self.path))
+        read.map_err(step_error("pread", &self.path))
     }
 
     fn refuse_stale(&self, record: u64) -> Result<(), WorkloadError> {
@@ -279,7 +280,7 @@ impl Task for PassTask<'_> {
         if !pass.is_read() {
             RecordStream::stamp(file.buffer.bytes(), file.index);
         }
-        let mut done = LedgerEntry::begun(pass.verb(), now_ns());
+        let mut done = LedgerEntry::begin(pass.verb(), now_ns());
         if pass.is_read() {
             file.read(record)?;
             done.return_ns = now_ns();
@@ -288,7 +289,7 @@ impl Task for PassTask<'_> {
             file.write(record)?;
             done.commit_ns = now_ns();
             if *begun == records || begun.is_multiple_of(file.sync_every) {
-                file.file.sync_all().map_err(failed("fsync", &file.path))?;
+                file.file.sync_all().map_err(step_error("fsync", &file.path))?;
                 done.sync_calls = 1;
             }
             done.return_ns = now_ns();
@@ -305,15 +306,15 @@ impl Remains for PassedFile {
         let mut wanted = self.buffer.as_slice().to_vec();
         let mut found = vec![0; wanted.len()];
         let wrong = |what: String| WorkloadError::Contents { path: self.path.clone(), what };
-        let file = File::open(&self.path).map_err(failed("read back", &self.path))?;
-        let bytes = file.metadata().map_err(failed("read back", &self.path))?.len();
+        let file = File::open(&self.path).map_err(step_error("read back", &self.path))?;
+        let bytes = file.metadata().map_err(step_error("read back", &self.path))?.len();
         let due = self.writers.len() as u64 * self.record_bytes;
         if bytes != due {
             return Err(wrong(format!("is {bytes} bytes long where {due} were due")));
         }
         for (record, &writer) in (0..).zip(&self.writers) {
             let read = file.read_exact_at(&mut found, record * self.record_bytes);
-            read.map_err(failed("read back", &self.path))?;
+            read.map_err(step_error("read back", &self.path))?;
             RecordStream::stamp(&mut wanted, writer);
             if found != wanted {
                 return Err(wrong(format!("record {record} does not hold what was written last")));
@@ -323,7 +324,7 @@ impl Remains for PassedFile {
     }
 
     fn judge(&self, _: &CutMoment) -> Result<CutFindings, WorkloadError> {
-        Err(WorkloadError::refused("workload file-passes does not look for what a cut leaves"))
+        Err(WorkloadError::refusal("workload file-passes does not look for what a cut leaves"))
     }
 }
 

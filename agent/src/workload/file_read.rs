@@ -16,7 +16,7 @@ use super::files::remains::{self, FilesOfThread, Records};
 use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use crate::record::words;
 use crate::tables::timeline::now_ns;
-use crate::workload::error::failed;
+use crate::workload::error::step_error;
 use crate::workload::files::FileTask;
 use crate::workload::files::engine::Way;
 use crate::workload::files::stream::{INITIAL, RecordStream, Shape};
@@ -117,8 +117,8 @@ impl Task for ReadTask {
         // What the last operation read shall not pass for what this one reads.
         RecordStream::stamp(bytes, !INITIAL);
         let found = self.way.read(&self.file, bytes, offset);
-        let found = found.map_err(failed("pread", &self.path))?;
-        let done = LedgerEntry { return_ns: now_ns(), ..LedgerEntry::begun("read", last_ns) };
+        let found = found.map_err(step_error("pread", &self.path))?;
+        let done = LedgerEntry { return_ns: now_ns(), ..LedgerEntry::begin("read", last_ns) };
         if found < bytes.len() || !RecordStream::is_stamped(bytes, INITIAL) {
             let what = format!("gave {found} bytes of record {record}, not those put there");
             return Err(WorkloadError::Contents { path: self.path.clone(), what });
@@ -129,7 +129,7 @@ impl Task for ReadTask {
 
 impl FileTask for ReadTask {
     fn configuration(&self) -> Result<Value, WorkloadError> {
-        let flags = rustix::fs::fcntl_getfl(&self.file).map_err(failed("fcntl", &self.path))?;
+        let flags = rustix::fs::fcntl_getfl(&self.file).map_err(step_error("fcntl", &self.path))?;
         Ok(json!({
             "open_flags": engine::names(flags),
             "records": self.shape.records(),

@@ -51,12 +51,12 @@ pub trait WorkloadRequest: std::fmt::Debug {
     }
 
     /// Make the remains of a run that another machine performed of what it handed out
-    /// (`Remains::handed`).
+    /// (`Remains::handed_facts`).
     ///
     /// # Errors
     /// If these are of another kind of workload.
     fn handed_remains(&self, _seed: u64, _: Value) -> Result<Box<dyn Remains>, WorkloadError> {
-        Err(WorkloadError::refused("this workload's remains are judged where it ran"))
+        Err(WorkloadError::refusal("this workload's remains are judged where it ran"))
     }
 
     /// Return why nobody could say what a power cut took of it; None where `Remains::judge` can.
@@ -154,7 +154,7 @@ pub trait Remains {
 
     /// Return what makes the same of it on another machine, beside the workload's settings and
     /// seed; none where it is judged only where it ran.
-    fn handed(&self) -> Option<Value> {
+    fn handed_facts(&self) -> Option<Value> {
         None
     }
 
@@ -203,7 +203,7 @@ pub trait Remains {
 
     /// Return what is there that `judge` does not look at, and why; none where it looks at
     /// everything.
-    fn unchecked(&self) -> Vec<String> {
+    fn unchecked_parts(&self) -> Vec<String> {
         Vec::new()
     }
 }

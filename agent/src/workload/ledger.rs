@@ -54,13 +54,13 @@ impl LedgerEntry {
     };
 
     /// One that failed: what it did may be there or not.
-    pub fn unreturned(begin_ns: i64) -> Self {
+    pub fn without_return(begin_ns: i64) -> Self {
         Self { begin_ns, commit_ns: begin_ns, return_ns: i64::MAX, ..Self::NOTHING }
     }
 
     /// One that begins at a time, commits what it does from then on, and has not waited yet.
     #[inline]
-    pub fn begun(verb: &'static str, begin_ns: i64) -> Self {
+    pub fn begin(verb: &'static str, begin_ns: i64) -> Self {
         Self { verb, begin_ns, commit_ns: begin_ns, return_ns: begin_ns, ..Self::NOTHING }
     }
 }
@@ -93,7 +93,7 @@ impl Ledger {
     }
 
     /// Transactions in it, warm-up and measured, without checkpoints.
-    pub fn performed(&self) -> u64 {
+    pub fn transactions(&self) -> u64 {
         self.entries.iter().filter(|done| !is_deferred(done.verb)).count() as u64
     }
 }
@@ -138,7 +138,7 @@ fn phase(verb: &'static str, warmup: bool) -> &'static str {
 mod tests {
     use super::*;
 
-    fn done(verb: &'static str, begin_ns: i64) -> LedgerEntry {
+    fn entry(verb: &'static str, begin_ns: i64) -> LedgerEntry {
         let (databases, sync_calls, busy_retries, wal_frames) = (1, 2, 3, 4);
         let (commit_ns, return_ns) = (begin_ns + 1, begin_ns + 5);
         LedgerEntry {
@@ -155,13 +155,13 @@ mod tests {
 
     #[test]
     fn rows_are_in_order_of_their_beginning_over_all_threads() {
-        let first = vec![done("insert", 10), done("insert", 20), done(READ_ONLY, 40)];
-        let second = vec![done(ROLLBACK, 10), done("insert", 15), done(CHECKPOINT, 30)];
+        let first = vec![entry("insert", 10), entry("insert", 20), entry(READ_ONLY, 40)];
+        let second = vec![entry(ROLLBACK, 10), entry("insert", 15), entry(CHECKPOINT, 30)];
         let ledgers = [
             Ledger { tid: 70, entries: first, warmup: 1 },
             Ledger { tid: 71, entries: second, warmup: 1 },
         ];
-        assert_eq!(ledgers[1].performed(), 2);
+        assert_eq!(ledgers[1].transactions(), 2);
         let found: Vec<_> = rows(&ledgers)
             .into_iter()
             .map(|row| (row.transaction_id, row.thread, row.tid, row.begin_ns, row.phase))

@@ -60,9 +60,9 @@ pub fn read(fields: &WorkloadFields) -> Result<Box<dyn WorkloadRequest>, Workloa
     let kind = KINDS.iter().find(|kind| kind.words.contains(&word));
     let kind = kind.ok_or_else(|| {
         let words = KINDS.map(|kind| kind.words.join(", ")).join(", ");
-        WorkloadError::refused(format!("the case: workload: {word:?} is none of {words}"))
+        WorkloadError::refusal(format!("the case: workload: {word:?} is none of {words}"))
     })?;
-    (kind.read)(fields).map_err(|error| WorkloadError::refused(format!("the case: {error}")))
+    (kind.read)(fields).map_err(|error| WorkloadError::refusal(format!("the case: {error}")))
 }
 
 // The course of a run, the same in the lab and on this machine: the background load goes on, the
@@ -100,7 +100,7 @@ pub fn run(
     let mut closed = match workload.close() {
         Ok(closed) => closed,
         Err(error) => {
-            let none = || Err(WorkloadError::refused("it could not be closed".to_owned()));
+            let none = || Err(WorkloadError::refusal("it could not be closed".to_owned()));
             return Err(FailedRun { error: error.into(), close: Box::new(none) });
         }
     };

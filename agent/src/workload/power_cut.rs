@@ -95,7 +95,7 @@ impl CutFindings {
     }
 
     /// Nothing was there that could be lost.
-    pub fn unharmed() -> Self {
+    pub fn without_harm() -> Self {
         Self::without_states(CutOutcome::Kept, String::new())
     }
 }
@@ -127,7 +127,7 @@ pub struct FaultFindings {
 /// The findings of several parts are as bad as the worst.
 impl FromIterator<CutFindings> for CutFindings {
     fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
-        parts.into_iter().fold(Self::unharmed(), |mut all, part| {
+        parts.into_iter().fold(Self::without_harm(), |mut all, part| {
             if (part.outcome as u8) > (all.outcome as u8) || all.message.is_empty() {
                 all.message = part.message;
             }

@@ -77,7 +77,7 @@ impl Reopenings {
             busy_retries: databases::retries() - retries,
             wal_frames,
             return_ns: now_ns(),
-            ..LedgerEntry::begun(REOPENING, begin_ns)
+            ..LedgerEntry::begin(REOPENING, begin_ns)
         })
     }
 
@@ -101,7 +101,7 @@ pub fn regime_findings(regime: Regime, grown: &GrownFiles, reopenings: Reopening
 
 /// Return why the measured transactions were not in the regime that was asked for; empty where they
 /// were.
-pub fn missed(
+pub fn reasons_missed(
     regime: Regime,
     options: &SqliteOptions,
     grown: &GrownFiles,
@@ -171,7 +171,7 @@ impl<'a> Checkpoints<'a> {
             busy_retries: databases::retries() - retries,
             wal_frames,
             return_ns: now_ns(),
-            ..LedgerEntry::begun(CHECKPOINT, begin_ns)
+            ..LedgerEntry::begin(CHECKPOINT, begin_ns)
         }))
     }
 }
@@ -200,14 +200,14 @@ pub fn shared_wal_findings<'d>(
 }
 
 /// A checkpoint that SQLite made inside a COMMIT, as a row of its own.
-pub fn noted(made: CommitCheckpoint) -> LedgerEntry {
+pub fn entry_of_checkpoint(made: CommitCheckpoint) -> LedgerEntry {
     let CommitCheckpoint { databases, wal_frames, sync_calls, begin_ns, return_ns } = made;
     LedgerEntry {
         databases,
         wal_frames,
         sync_calls,
         return_ns,
-        ..LedgerEntry::begun(CHECKPOINT, begin_ns)
+        ..LedgerEntry::begin(CHECKPOINT, begin_ns)
     }
 }
 
@@ -373,7 +373,7 @@ mod tests {
         let main = &writer.all()[0];
         writer.batch("BEGIN; CREATE TABLE t (x); INSERT INTO t VALUES (0); COMMIT", main).unwrap();
         let (mut written, mut copied) = (main.wal_frames(), 0);
-        let (reader, _) = open(vec![main.called("main")], autocheckpoint);
+        let (reader, _) = open(vec![main.with_name("main")], autocheckpoint);
         reader.batch("BEGIN; SELECT count(*) FROM t", &reader.all()[0]).unwrap();
         let checkpoints = Checkpoints { databases: &writer, options: &options };
         for number in 0..60 {
@@ -410,7 +410,7 @@ mod tests {
         observe(false).0.unwrap_err();
         let (left, grown) = observe(true);
         left.unwrap();
-        let reasons = missed(Regime::Steady, &options(), &grown, Reopenings::default());
+        let reasons = reasons_missed(Regime::Steady, &options(), &grown, Reopenings::default());
         assert!(reasons[0].starts_with("not known whether steady"), "{reasons:?}");
         assert_eq!(grown.changes(), Value::Null);
     }

@@ -149,8 +149,8 @@ impl TracedCall {
                 }
             }
             Role::Offset => row.offset_bytes = known(values::number(text)),
-            Role::OffsetAt => row.offset_bytes = pointed(text),
-            Role::Offset2At => row.offset2_bytes = pointed(text),
+            Role::OffsetAt => row.offset_bytes = number_at_address(text),
+            Role::Offset2At => row.offset2_bytes = number_at_address(text),
             Role::Length => row.length_bytes = known(values::number(text)),
             Role::OldLength => row.offset2_bytes = known(values::number(text)),
             Role::Vectors | Role::VectorsOut => {
@@ -229,7 +229,7 @@ impl TracedCall {
             system_calls::SYS_lseek
                 if shape == ArgumentShape::LongSeek && self.success().is_some() =>
             {
-                let at = arguments.get(2).and_then(|text| pointed(text));
+                let at = arguments.get(2).and_then(|text| number_at_address(text));
                 self.unread += u64::from(at.is_none());
                 self.row.result = at.or(self.row.result);
             }
@@ -277,7 +277,7 @@ fn vectors_bytes(text: &[u8]) -> Option<i64> {
 }
 
 /// A number behind an address: `[5]`, or `[5] => [10]` where the call changes it.
-fn pointed(text: &[u8]) -> Option<i64> {
+fn number_at_address(text: &[u8]) -> Option<i64> {
     let end = text.iter().position(|letter| *letter == b']')?;
     values::number(text.strip_prefix(b"[")?.get(..end - 1)?)
 }

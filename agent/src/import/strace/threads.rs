@@ -95,7 +95,7 @@ impl Threads {
                 None
             }
             LineContent::Resumed(name, rest) => {
-                self.resumed(next, name, rest, book).map_err(located)?
+                self.resume(next, name, rest, book).map_err(located)?
             }
             LineContent::Exited(code) => {
                 self.cut_off(next.tid, book).map_err(located)?;
@@ -241,7 +241,7 @@ impl Threads {
         Some(half)
     }
 
-    fn resumed(
+    fn resume(
         &mut self,
         next: &Merge,
         name: &[u8],

@@ -96,7 +96,7 @@ mod tests {
     /// Path, type, and contents or target.
     type Member<'a> = (&'a str, EntryType, &'a str);
 
-    fn packed(members: &[Member]) -> Vec<u8> {
+    fn pack(members: &[Member]) -> Vec<u8> {
         let mut builder = Builder::new(Vec::new());
         for (path, kind, content) in members {
             let mut header = Header::new_ustar();
@@ -129,7 +129,7 @@ mod tests {
             ("a/link", Is::Symlink, "../c"),
             ("c", Is::Regular, ""),
         ];
-        unpack(&packed(&members), &tree).unwrap();
+        unpack(&pack(&members), &tree).unwrap();
         assert_eq!(fs::read(tree.join("a/b")).unwrap(), b"text");
         assert_eq!(fs::metadata(tree.join("a/b")).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_link(tree.join("a/link")).unwrap(), Path::new("../c"));
@@ -153,7 +153,7 @@ mod tests {
         ] {
             let folder = tempfile::tempdir().unwrap();
             let tree = folder.path().join("a/tree");
-            let error = unpack(&packed(&[member]), &tree).unwrap_err().to_string();
+            let error = unpack(&pack(&[member]), &tree).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
             assert_eq!(fs::read_dir(&tree).unwrap().count(), 0);
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -164,8 +164,8 @@ mod tests {
     fn nothing_is_written_through_a_link_or_twice() {
         let folder = tempfile::tempdir().unwrap();
         let twice = [("x", Is::Regular, "1"), ("x", Is::Regular, "2")];
-        assert!(unpack(&packed(&twice), &folder.path().join("twice")).is_err());
-        assert!(unpack(&packed(&[]), &folder.path().join("twice")).is_err());
+        assert!(unpack(&pack(&twice), &folder.path().join("twice")).is_err());
+        assert!(unpack(&pack(&[]), &folder.path().join("twice")).is_err());
     }
 
     proptest! {
@@ -173,7 +173,7 @@ mod tests {
         #[test]
         fn damaged_archives_harm_nothing(at in 0..2048_usize, bytes: Vec<u8>) {
             let members = [("a", Is::Directory, ""), ("a/b", Is::Regular, "text")];
-            let mut archive = packed(&members);
+            let mut archive = pack(&members);
             let end = archive.len().min(at + bytes.len());
             archive.splice(at.min(end)..end, bytes);
             let folder = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ pub struct HandedRun {
     pub known: HashSet<(u64, u64)>,
     /// The hash of a state whose disks are handed out, in the place of all judgements.
     pub image: Option<String>,
-    /// The workload's own (`Remains::handed`).
+    /// The workload's own (`Remains::handed_facts`).
     pub remains: Value,
     /// Whether one could go on where the run ended, so that one must after each cut.
     pub must_go_on: bool,

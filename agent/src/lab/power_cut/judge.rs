@@ -17,7 +17,7 @@ use crate::filesystem::tools::{self, CheckerAnswer};
 use crate::filesystem::{Checker, FilesystemError, is_recovery_message};
 use crate::lab::stand::Stand;
 use crate::sqlite::contents::commit_next;
-use crate::workload::error::{WorkloadError, failed as workload_failed};
+use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome};
 
@@ -71,7 +71,7 @@ const NEXT_CONTENT: [u8; 4096] = [b'j'; 4096];
 /// If one of these cannot be done.
 fn write_next_file(directory: &Path) -> Result<(), WorkloadError> {
     let path = directory.join(NEXT_FILE);
-    let failed = |step| workload_failed(step, &path);
+    let failed = |step| step_error(step, &path);
     let make = || {
         let mut file = fs::File::create(&path)?;
         file.write_all(&NEXT_CONTENT)?;
@@ -253,7 +253,7 @@ impl<'a> Judge<'a> {
         }
         let errors = self.log.lines().into_iter().filter(|line| line.is_error());
         let errors = errors.map(|line| line.text).filter(|text| !is_recovery_message(text));
-        let kernel_log = bounded(errors);
+        let kernel_log = first_lines(errors);
         if matches!(findings.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn) {
             let complaint = match &fsck {
                 CheckerAnswer::Unclean(what) => Some(format!("fsck: {what}")),
@@ -307,7 +307,7 @@ impl<'a> Judge<'a> {
 }
 
 /// The first lines, and how many there were beyond.
-fn bounded(lines: impl Iterator<Item = String>) -> String {
+fn first_lines(lines: impl Iterator<Item = String>) -> String {
     let (mut text, mut left_out) = (String::new(), 0);
     for line in lines {
         let break_after = if text.is_empty() { "" } else { "\n" };
@@ -348,9 +348,9 @@ mod tests {
 
     #[test]
     fn a_log_without_end_is_cut_and_says_so() {
-        assert_eq!(bounded(["one", "two"].map(String::from).into_iter()), "one\ntwo");
+        assert_eq!(first_lines(["one", "two"].map(String::from).into_iter()), "one\ntwo");
         let flood = (0..10_000).map(|page| format!("EXT4-fs error: page {page}"));
-        let text = bounded(flood);
+        let text = first_lines(flood);
         let lines: Vec<&str> = text.lines().collect();
         assert!(text.len() < MOST_LOG_CHARACTERS + 100);
         assert_eq!(lines[0], "EXT4-fs error: page 0");

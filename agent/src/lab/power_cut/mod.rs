@@ -106,7 +106,7 @@ pub fn run(
         disks.put(&written, walk.contents(Choice::ALL))?;
         judge.teach(at_ns)?;
     }
-    let mut unchecked = closed.remains.unchecked();
+    let mut unchecked = closed.remains.unchecked_parts();
     if models.iter().any(|model| model.erases_early) && !written.has_moves() {
         unchecked.push(NOTHING_MOVED.to_owned());
     }
@@ -119,7 +119,8 @@ pub fn run(
     let known = states.chosen.iter().map(|state| (state.hash, state.promises)).collect();
     let owners = Owners::from_capture(capture);
     let (found, second_draws) = if cuts.native.is_some() {
-        let remains = closed.remains.handed().ok_or_else(|| WrongUse(NOT_HANDED.to_owned()))?;
+        let remains =
+            closed.remains.handed_facts().ok_or_else(|| WrongUse(NOT_HANDED.to_owned()))?;
         let (image, disks) = (cuts.image.clone(), Vec::new());
         let checks_all = false;
         let run =

@@ -81,14 +81,14 @@ pub fn shrink<Error>(
         damages = lost;
     }
     damages = minimal(damages, &mut does_harm)?;
-    while let Some(less) = lessened(&damages, &mut does_harm)? {
+    while let Some(less) = lesser_damages(&damages, &mut does_harm)? {
         damages = less;
     }
     Ok(SmallestDamage { damages, is_minimal })
 }
 
 /// One damage less, or one tear that is a loss instead, where that does the harm too.
-fn lessened<Error>(
+fn lesser_damages<Error>(
     damages: &[PieceDamage],
     does_harm: &mut impl FnMut(&[PieceDamage]) -> Result<bool, Error>,
 ) -> Result<Option<Vec<PieceDamage>>, Error> {
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    fn damaged() -> impl Strategy<Value = Vec<PieceDamage>> {
+    fn cut_damage() -> impl Strategy<Value = Vec<PieceDamage>> {
         let survivors = prop_oneof![3 => Just(0_u8), 1 => 1..WHOLE];
         prop::collection::vec(prop::option::weighted(0.7, survivors), 1..24).prop_map(|all| {
             let all = all.into_iter().enumerate();
@@ -179,7 +179,7 @@ mod tests {
         /// Harm that takes certain pieces, some of them torn, is shrunk to them and nothing else.
         #[test]
         fn shrinking_finds_the_needed_damages(
-            all in damaged(), chosen in prop::collection::vec(any::<prop::sample::Index>(), 0..5)
+            all in cut_damage(), chosen in prop::collection::vec(any::<prop::sample::Index>(), 0..5)
         ) {
             let needed: BTreeSet<PieceDamage> = if all.is_empty() { BTreeSet::new() } else {
                 chosen.iter().map(|index| *index.get(&all)).collect()
@@ -194,7 +194,7 @@ mod tests {
 
         /// A tear stays only where a loss in its place does no harm.
         #[test]
-        fn a_tear_is_left_only_where_it_is_needed(all in damaged(), seed in any::<u64>()) {
+        fn a_tear_is_left_only_where_it_is_needed(all in cut_damage(), seed in any::<u64>()) {
             // Any two of the damaged places, of which some have to be torn.
             let must_be_torn = |damage: &PieceDamage| seed >> (damage.place % 64) & 1 == 1;
             let counts = |damage: &&PieceDamage| !must_be_torn(damage) || damage.is_torn();
@@ -213,7 +213,7 @@ mod tests {
         /// Whatever the predicate, the shrunk damage does the harm, and is less than there was.
         #[test]
         fn a_shrunk_cut_still_does_the_harm(
-            all in damaged(), seed in any::<u64>(), most in 0_usize..40
+            all in cut_damage(), seed in any::<u64>(), most in 0_usize..40
         ) {
             let does_harm = |damages: &[PieceDamage]| {
                 let sum: usize = damages.iter().map(|it| it.place + it.survivors as usize).sum();

@@ -128,7 +128,7 @@ impl Chooser<'_> {
         let mut states = States::default();
         let wanted = self.state_limit.saturating_sub(boundary.len());
         let seconds = wanted / SECOND_EVERY;
-        let drawn = self.drawn(&moments, &mut known, wanted - seconds, &mut states.draws);
+        let drawn = self.draw_states(&moments, &mut known, wanted - seconds, &mut states.draws);
         let room = self.state_limit.saturating_sub(boundary.len() + drawn.len() + seconds);
         boundary.extend(rest.into_iter().take(room));
         states.boundary_left_out = total - boundary.len();
@@ -164,7 +164,7 @@ impl Chooser<'_> {
     }
 
     /// Half of the draws are made at promises, where most must be there and least may be.
-    fn drawn(
+    fn draw_states(
         &self,
         moments: &[i64],
         known: &mut HashSet<(u64, u64)>,
@@ -289,7 +289,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::lab::power_cut::writes::tests::written;
+    use crate::lab::power_cut::writes::tests::written_run;
 
     /// Commits of three writes and a flush: at 100 n a write to the journal, to the database twice,
     /// then the flush, and the return.
@@ -305,7 +305,7 @@ mod tests {
             let (begin_ns, return_ns) = (at - 1, at + 55);
             transactions.push(Transaction { begin_ns, return_ns, ..Transaction::default() });
         }
-        (written(&requests), PromiseTimes::new(&transactions, &[]))
+        (written_run(&requests), PromiseTimes::new(&transactions, &[]))
     }
 
     fn states(commits: i64, asked: usize, seed: u64) -> States {
@@ -376,7 +376,7 @@ mod tests {
         // Written, flushed and promised by an inner sync, then again, and then it returns.
         let requests = [(Some(1), 10, 20, 5), (None, 30, 40, 0), (Some(2), 60, 70, 6)];
         let (written, transaction) = (
-            written(&requests),
+            written_run(&requests),
             Transaction { begin_ns: 5, return_ns: 90, ..Transaction::default() },
         );
         let at_ns = |other_ns: &[i64]| {
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_second_cut_is_made_where_something_can_be_lost() {
-        let recovery = written(&[
+        let recovery = written_run(&[
             (Some(1), 10, 20, 5),
             (None, 30, 40, 0),
             (Some(2), 100, 120, 6),

@@ -346,7 +346,7 @@ mod tests {
     use super::*;
     use crate::device::flash::{RecordedMove, UNREADABLE};
     use crate::lab::power_cut::writes::DurabilityModel;
-    use crate::lab::power_cut::writes::tests::{CACHED, record_of, written};
+    use crate::lab::power_cut::writes::tests::{CACHED, record_of, written_run};
     use proptest::prelude::*;
     use std::collections::{BTreeSet, HashSet};
 
@@ -395,7 +395,7 @@ mod tests {
 
     /// Slot 1 is written, flushed, written again and again; slot 2 once.
     fn run() -> WrittenRun {
-        written(&[
+        written_run(&[
             (Some(1), 10, 20, 5),
             (None, 30, 40, 0),
             (Some(1), 50, 60, 6),
@@ -441,7 +441,7 @@ mod tests {
     }
 
     /// Slots that torn draws at a moment leave mixed, and of which pieces; 0 is what was before.
-    fn torn(written: &WrittenRun, at_ns: i64) -> BTreeSet<(usize, BTreeSet<u32>)> {
+    fn torn_slots(written: &WrittenRun, at_ns: i64) -> BTreeSet<(usize, BTreeSet<u32>)> {
         let mut walk = Walk::new(written);
         walk.go_to(at_ns);
         let mut found = BTreeSet::new();
@@ -461,19 +461,19 @@ mod tests {
     fn a_completed_write_in_a_volatile_cache_is_torn_until_a_flush() {
         let set = |of: &[u32]| of.iter().copied().collect::<BTreeSet<u32>>();
         // At 90 all has completed, and the flush at 30 covered the first write alone.
-        let found = torn(&run(), 90);
+        let found = torn_slots(&run(), 90);
         assert!(found.contains(&(0, set(&[1, 2]))) && found.contains(&(1, set(&[0, 3]))));
         // At 25 it had completed, and nothing had flushed it; from 40 on it is durable.
-        assert_eq!(torn(&run(), 25), BTreeSet::from([(0, set(&[0, 1]))]));
-        assert_eq!(torn(&run(), 45), BTreeSet::new());
+        assert_eq!(torn_slots(&run(), 25), BTreeSet::from([(0, set(&[0, 1]))]));
+        assert_eq!(torn_slots(&run(), 45), BTreeSet::new());
     }
 
     #[test]
     fn a_write_that_is_durable_at_completion_is_torn_under_way_alone() {
         let direct = DurabilityModel { is_volatile: false, ..CACHED };
         let run = WrittenRun::from_records(vec![record_of(direct, &[(Some(1), 10, 20, 5)])]);
-        assert_eq!(torn(&run, 15).len(), 1);
-        assert_eq!(torn(&run, 20), BTreeSet::new());
+        assert_eq!(torn_slots(&run, 15).len(), 1);
+        assert_eq!(torn_slots(&run, 20), BTreeSet::new());
     }
 
     #[test]
@@ -484,7 +484,7 @@ mod tests {
         );
         let of_second = BTreeSet::from([(1, BTreeSet::from([0, 2]))]);
         for at_ns in [15, 25] {
-            assert_eq!(torn(&run, at_ns), of_second, "{at_ns}");
+            assert_eq!(torn_slots(&run, at_ns), of_second, "{at_ns}");
         }
     }
 

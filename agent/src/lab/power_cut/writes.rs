@@ -365,11 +365,11 @@ impl DiskContents {
 /// Return what a sector with this content mixes into the hash.
 fn mark(slot: &Slot, sector: usize, content: u64) -> u64 {
     let place = (slot.number * SECTORS as u64 + sector as u64) ^ ((slot.disk as u64) << 56);
-    mixed(mixed(place).wrapping_add(content))
+    mix_bits(mix_bits(place).wrapping_add(content))
 }
 
 /// The finalizer of SplitMix64: every bit of the result depends on every bit of the value.
-fn mixed(value: u64) -> u64 {
+fn mix_bits(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
@@ -405,7 +405,7 @@ pub(super) mod tests {
     pub type SlotRequest = (Option<u64>, i64, i64, u64);
 
     /// Writes of one slot each, and flushes, on one disk with a cache.
-    pub fn written(requests: &[SlotRequest]) -> WrittenRun {
+    pub fn written_run(requests: &[SlotRequest]) -> WrittenRun {
         WrittenRun::from_records(vec![record_of(CACHED, requests)])
     }
 
@@ -456,7 +456,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_last_flush_that_kept_a_write_is_told_from_one_that_kept_nothing() {
-        let all = written(&[
+        let all = written_run(&[
             (Some(7), 1, 2, 5),
             (None, 10, 20, 0),
             (None, 30, 40, 0),
@@ -544,7 +544,7 @@ pub(super) mod tests {
     #[test]
     fn equal_contents_have_equal_hashes_by_whatever_way() {
         // The third writes again what the first wrote; the fourth what was there before.
-        let all = written(&[
+        let all = written_run(&[
             (Some(7), 1, 2, 5),
             (Some(7), 3, 4, 6),
             (Some(7), 5, 6, 5),
@@ -586,7 +586,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_change_is_taken_back_and_a_torn_slot_is_of_two_pieces() {
-        let all = written(&[(Some(7), 1, 2, 5), (Some(7), 3, 4, 6)]);
+        let all = written_run(&[(Some(7), 1, 2, 5), (Some(7), 3, 4, 6)]);
         let mut contents = DiskContents::before(&all);
         contents.put(&all, 0, WHOLE);
         let hash = contents.hash;

@@ -194,7 +194,7 @@ impl<'a> WatchedProgram<'a> {
         for tid in self.watched.keys().copied().collect::<Vec<_>>() {
             self.cut(tid);
         }
-        let lost = self.kernel.lost();
+        let lost = self.kernel.losses();
         self.recording.missed.lost_calls = lost.calls;
         self.recording.missed.lost_threads = lost.threads;
         // The command's own is the one by which it waited for us.
@@ -291,7 +291,7 @@ impl<'a> WatchedProgram<'a> {
             KernelRecord::Begin { begin_ns, number, pieces, arguments, .. } => {
                 let mut own = self.pieces.remove(&tid).unwrap_or_default();
                 own.keep_last(pieces.into());
-                self.begun(tid, own, (begin_ns, number, arguments));
+                self.begin_call(tid, own, (begin_ns, number, arguments));
             }
             KernelRecord::End { end_ns, result, file } => {
                 self.ended_call(tid, &CallEnd { end_ns, result, file });
@@ -299,14 +299,14 @@ impl<'a> WatchedProgram<'a> {
             KernelRecord::Fork { time_ns, creator, pid, umask } => {
                 self.add_thread(tid, time_ns, creator, pid, umask);
             }
-            KernelRecord::Exec { time_ns, former_tid } => self.executed(tid, time_ns, former_tid),
-            KernelRecord::Exit { time_ns, status } => self.ended(tid, time_ns, status),
+            KernelRecord::Exec { time_ns, former_tid } => self.execute(tid, time_ns, former_tid),
+            KernelRecord::Exit { time_ns, status } => self.end_thread(tid, time_ns, status),
         }
     }
 
-    fn begun(&mut self, tid: i32, pieces: SeenMemory, begin: (i64, u32, [u64; 6])) {
+    fn begin_call(&mut self, tid: i32, pieces: SeenMemory, begin: (i64, u32, [u64; 6])) {
         let (begin_ns, number, arguments) = begin;
-        let Some(call) = Recording::recorded(number.into(), &arguments) else { return };
+        let Some(call) = Recording::recorded_call(number.into(), &arguments) else { return };
         self.is_ours &= call.does != Does::Executes;
         if self.is_ours {
             return;
@@ -397,7 +397,7 @@ impl<'a> WatchedProgram<'a> {
     }
 
     /// Whichever thread runs another program gets the number of its process, and the others end.
-    fn executed(&mut self, tid: i32, time_ns: i64, former_tid: i32) {
+    fn execute(&mut self, tid: i32, time_ns: i64, former_tid: i32) {
         let mut pieces = self.pieces.remove(&tid).unwrap_or_default();
         self.recording.count_program(&pieces.path(EXECUTABLE).unwrap_or_default());
         if tid != former_tid {
@@ -423,7 +423,7 @@ impl<'a> WatchedProgram<'a> {
         }
     }
 
-    fn ended(&mut self, tid: i32, time_ns: i64, status: i32) {
+    fn end_thread(&mut self, tid: i32, time_ns: i64, status: i32) {
         self.cut(tid);
         self.pieces.remove(&tid);
         let Some(watched) = self.watched.remove(&tid) else { return };

@@ -154,7 +154,7 @@ impl Sight for SeenCall<'_> {
         }
     }
 
-    fn opened(&self, _descriptor: i64) -> Option<(i64, i64)> {
+    fn identity_of(&self, _descriptor: i64) -> Option<(i64, i64)> {
         let file = self.file;
         (file.knowledge & (WAS_THERE | WAS_MADE) != 0).then(|| self.known.borrow().identity(file))
     }

@@ -162,7 +162,7 @@ impl KernelRecorder {
     }
 
     /// Return what was lost so far.
-    pub fn lost(&self) -> RecorderLosses {
+    pub fn losses(&self) -> RecorderLosses {
         let mut calls = BTreeMap::new();
         for (number, lost) in self.watch().lost_calls.iter().enumerate() {
             let lost = lost.load(Ordering::SeqCst);

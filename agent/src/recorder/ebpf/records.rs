@@ -155,7 +155,7 @@ fn record_of(record: &[u8]) -> Result<(i32, KernelRecord), UnknownRecord> {
 mod tests {
     use super::*;
 
-    fn framed(words: &[u32]) -> Vec<u8> {
+    fn frame(words: &[u32]) -> Vec<u8> {
         let record: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         [&(record.len() as u32).to_le_bytes()[..], &record].concat()
     }
@@ -168,13 +168,13 @@ mod tests {
 
     #[test]
     fn records_are_told_with_their_threads() {
-        let exec = framed(&[5, 77, 9, 0, 78, 0]);
-        let piece = framed(&[1, 77, 3, 0, 0x0061_0062]);
+        let exec = frame(&[5, 77, 9, 0, 78, 0]);
+        let piece = frame(&[1, 77, 3, 0, 0x0061_0062]);
         let mut begin = [0; 18];
         (begin[0], begin[1], begin[2], begin[4], begin[6]) = (2, 77, 8, 0, 5);
         begin[5] = 2 << 16;
         let arguments = [5, 0, 0, 0, 0, 0];
-        let begin = framed(&begin);
+        let begin = frame(&begin);
         let wanted = [
             (
                 77,
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_record_are_an_error() {
-        assert_eq!(decode_all(&framed(&[5, 77, 9, 0])), Err(UnknownRecord { kind: 5, length: 16 }));
-        assert_eq!(decode_all(&framed(&[1])), Err(UnknownRecord { kind: 0, length: 4 }));
+        assert_eq!(decode_all(&frame(&[5, 77, 9, 0])), Err(UnknownRecord { kind: 5, length: 16 }));
+        assert_eq!(decode_all(&frame(&[1])), Err(UnknownRecord { kind: 0, length: 4 }));
         assert!(decode_all(&[200, 0, 0, 0, 1]).is_err());
     }
 }

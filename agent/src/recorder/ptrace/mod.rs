@@ -119,7 +119,7 @@ impl<'a> FollowedProgram<'a> {
                 }
             }
             match signals::wait(false)? {
-                WaitResult::Changed { tid, status } => self.changed(tid, status),
+                WaitResult::Changed { tid, status } => self.follow_change(tid, status),
                 WaitResult::Interrupted => {}
                 WaitResult::NobodyLeft => return Ok(self.status),
             }
@@ -190,9 +190,9 @@ impl<'a> FollowedProgram<'a> {
         self.followed.insert(tid, followed);
     }
 
-    fn changed(&mut self, tid: i32, status: i32) {
+    fn follow_change(&mut self, tid: i32, status: i32) {
         if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
-            return self.ended(tid, status);
+            return self.end_thread(tid, status);
         }
         if !self.followed.contains_key(&tid) {
             // It stands still until the call that made it is heard of.
@@ -205,7 +205,7 @@ impl<'a> FollowedProgram<'a> {
         if makes.contains(&event) {
             self.add_child(tid);
         } else if event == libc::PTRACE_EVENT_EXEC {
-            self.executed(tid);
+            self.execute(tid);
         }
         if self.followed.get(&tid).is_some_and(|it| it.detaching) {
             let passed_on = if event == 0 && !is_call { signal } else { 0 };
@@ -240,7 +240,7 @@ impl<'a> FollowedProgram<'a> {
                 let thread_id = followed.thread_id;
                 followed.has_begun = true;
                 followed.under_way = if stops::is_decoded(architecture, number) {
-                    let begun = Recording::recorded(number, &arguments).and_then(|call| {
+                    let begun = Recording::recorded_call(number, &arguments).and_then(|call| {
                         let arguments = &arguments;
                         let begins = CallBegin { thread_id, call, arguments, past: None };
                         self.recording.begin(&begins, &StoppedThread::new(tid))
@@ -287,7 +287,7 @@ impl<'a> FollowedProgram<'a> {
     }
 
     /// Whichever thread runs another program gets the number of its process, and the others end.
-    fn executed(&mut self, tid: i32) {
+    fn execute(&mut self, tid: i32) {
         self.recording.count_program(&start::link(tid, "exe"));
         let Ok(former) = stops::event_message(tid) else { return };
         if former != tid
@@ -301,7 +301,7 @@ impl<'a> FollowedProgram<'a> {
         }
     }
 
-    fn ended(&mut self, tid: i32, status: i32) {
+    fn end_thread(&mut self, tid: i32, status: i32) {
         if self.command == Some(tid) {
             self.status = Some(status);
         }
@@ -352,7 +352,7 @@ impl Sight for StoppedThread {
         found.row
     }
 
-    fn opened(&self, descriptor: i64) -> Option<(i64, i64)> {
+    fn identity_of(&self, descriptor: i64) -> Option<(i64, i64)> {
         snapshot::identity(self.tid, descriptor)
     }
 

@@ -147,9 +147,9 @@ impl ProcessLog {
                 continue;
             }
             if length < 8 || length > rest.len() || !length.is_multiple_of(8) {
-                return Err(self.damaged("a record's length"));
+                return Err(self.damage("a record's length"));
             }
-            let record = record(&rest[4..length]).ok_or_else(|| self.damaged("a record"))?;
+            let record = record(&rest[4..length]).ok_or_else(|| self.damage("a record"))?;
             self.position += length;
             return Ok(Some(record));
         }
@@ -162,7 +162,7 @@ impl ProcessLog {
         }
         self.read_chunk(at)
             .map_err(|source| LogError::Unreadable { path: self.path.clone(), source })?
-            .ok_or_else(|| self.damaged("a chunk's length"))
+            .ok_or_else(|| self.damage("a chunk's length"))
     }
 
     /// False where the process was killed before it wrote the chunk; none if its length is wrong.
@@ -185,7 +185,7 @@ impl ProcessLog {
         Ok(Some(true))
     }
 
-    fn damaged(&self, what: &'static str) -> LogError {
+    fn damage(&self, what: &'static str) -> LogError {
         let at = self.chunk_at + self.position as u64;
         LogError::Damaged { path: self.path.clone(), at, what }
     }

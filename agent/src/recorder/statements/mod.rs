@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use self::log::{COUNTERS, ProcessLog};
 use self::preload::Preload;
 use self::rows::WrittenStatements;
-use super::output::{ending, entries, unended};
+use super::output::{ending, entries, facts_before_end};
 use super::signals::{self, WaitResult};
 use super::{facts_of_begin, start};
 use crate::errors::WrongUse;
@@ -65,7 +65,7 @@ pub fn record_statements(
     facts.push(("values", json!(values)));
     let folder = new_folder(folder)?;
     let mut segments = Segments::new(&folder);
-    segments.replace(&entries(facts.iter().chain(&unended())))?;
+    segments.replace(&entries(facts.iter().chain(&facts_before_end())))?;
     let preload = Preload::lay_down(&folder).with_context(|| folder.display().to_string())?;
     let mut child = Command::new(name);
     child.args(arguments);
@@ -79,7 +79,7 @@ pub fn record_statements(
             return Err(WrongUse(format!("cannot run {name}: {error}")).into());
         }
     };
-    let (logs, mut damaged) = opened(&preload)?;
+    let (logs, mut damaged) = open_logs(&preload)?;
     let processes = logs.len() as u64;
     let counted = logs.iter().fold(LibraryCounts::default(), |sum, log| sum.with(log));
     let written = rows::write(logs, &mut segments)?;
@@ -175,7 +175,7 @@ fn run(command: &mut Command) -> io::Result<CommandEnd> {
     }
 }
 
-fn opened(preload: &Preload) -> anyhow::Result<(Vec<ProcessLog>, Vec<String>)> {
+fn open_logs(preload: &Preload) -> anyhow::Result<(Vec<ProcessLog>, Vec<String>)> {
     let (mut logs, mut damaged) = (Vec::new(), Vec::new());
     for path in preload.logs()? {
         match ProcessLog::open(&path) {

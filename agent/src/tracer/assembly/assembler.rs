@@ -91,7 +91,7 @@ impl Assembler {
     fn feed_operations(&mut self, until_ns: u64) {
         while self.operations.front().is_some_and(|it| it.operation.queue_ns < until_ns) {
             let operation = self.operations.pop_front().expect("there is one");
-            let (bio, runs) = raw_nand::queued(&operation, self.on_raw_nand);
+            let (bio, runs) = raw_nand::bio_and_runs(&operation, self.on_raw_nand);
             let cause = self.causes.cause(&bio, &runs);
             self.joiner.operate(&operation.operation, bio, runs, cause);
         }

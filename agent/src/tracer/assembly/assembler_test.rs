@@ -351,7 +351,7 @@ fn a_request_of_before_the_end_that_is_read_later_is_a_part_of_the_tracing() {
 }
 
 /// A bio of a disk whose driver takes bios, and its end.
-fn mapped(serial: u64, sector: u64, length_bytes: u32, flags: u32) -> Record {
+fn bio_of_mapped_disk(serial: u64, sector: u64, length_bytes: u32, flags: u32) -> Record {
     let Record::Bio(known, _) = bio(serial, sector, length_bytes, flags, 9) else { unreachable!() };
     Record::Bio(Bio { device: MAPPED, address: 0x1000 + serial, ..known }, None)
 }
@@ -367,8 +367,8 @@ fn each_bio_of_a_driver_that_takes_bios_is_a_request() {
         fsync(5, 12),
         run(0, 0, 4096, 12),
         run(0, 4096, 4096, 13),
-        mapped(0, 800, 8192, WRITE | PREFLUSH | FUA),
-        mapped(1, 0, 0, WRITE | PREFLUSH),
+        bio_of_mapped_disk(0, 800, 8192, WRITE | PREFLUSH | FUA),
+        bio_of_mapped_disk(1, 0, 0, WRITE | PREFLUSH),
         // Of a bio that the driver made of the first.
         end(MAPPED, 0x9000, 0, 1500),
         end(MAPPED, 0x1001, 0, 2000),
@@ -391,9 +391,9 @@ fn each_bio_of_a_driver_that_takes_bios_is_a_request() {
 fn a_bio_that_its_driver_refused_or_never_ended_is_counted() {
     let capture = capture(vec![
         run(0, 0, 4096, 12),
-        mapped(0, 800, 4096, WRITE),
+        bio_of_mapped_disk(0, 800, 4096, WRITE),
         run(1, 0, 4096, 12),
-        mapped(1, 808, 4096, WRITE),
+        bio_of_mapped_disk(1, 808, 4096, WRITE),
         end(MAPPED, 0x1000, 10, 2000),
     ]);
     let gaps = Gaps { failed_requests: 1, incomplete_requests: 1, ..Gaps::default() };

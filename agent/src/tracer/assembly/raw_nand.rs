@@ -12,7 +12,7 @@ use crate::tracer::records::{Bio, Run};
 use crate::tracer::requests::RAW_NAND_DEVICE;
 
 /// The operation as a bio, and its runs with their classes.
-pub fn queued(traced: &TracedOperation, filesystem: u32) -> (Bio, Vec<(Run, Class)>) {
+pub fn bio_and_runs(traced: &TracedOperation, filesystem: u32) -> (Bio, Vec<(Run, Class)>) {
     let operation = &traced.operation;
     // Who asks for an operation waits for it: it has no flag that says so, and needs none.
     let flags = match operation.kind {
@@ -56,7 +56,7 @@ fn class_of(extent: &Extent, cause: OperationCause) -> (Class, Option<(u64, u64)
     let metadata = |subtype: &'static str| Class::new(BlockType::FsMetadata, subtype);
     let of = |inode: u64, subtype: &'static str| {
         let owner = RunOwner::Number(inode);
-        (Class::owned(BlockType::FsMetadata, subtype, owner), Some((inode, 0)))
+        (Class::with_owner(BlockType::FsMetadata, subtype, owner), Some((inode, 0)))
     };
     match extent.what {
         NodeSubject::Data { inode, offset_bytes } => {
@@ -65,7 +65,7 @@ fn class_of(extent: &Extent, cause: OperationCause) -> (Class, Option<(u64, u64)
                 OperationCause::WearLevelling => "wear-levelling".into(),
                 _ => Word::default(),
             };
-            let class = Class::owned(BlockType::Data, subtype, RunOwner::Number(inode));
+            let class = Class::with_owner(BlockType::Data, subtype, RunOwner::Number(inode));
             (Class { has_offset: true, ..class }, Some((inode, offset_bytes)))
         }
         NodeSubject::Inode { inode } => of(inode, "inode"),

@@ -217,7 +217,7 @@ impl Changes {
 
     /// Changes that came when too many waited for a commit: the reasons of commits since then give
     /// their number, not their files.
-    pub fn dropped(&self) -> u64 {
+    pub fn dropped_changes(&self) -> u64 {
         self.dropped
     }
 
@@ -456,7 +456,7 @@ mod tests {
         // One that is waiting already needs no more room.
         changes.add(EXT4, &file(1), 64, 11);
         assert_eq!(changes.filesystems[&EXT4].changes.len(), CHANGES_LIMIT);
-        assert_eq!(changes.dropped(), more);
+        assert_eq!(changes.dropped_changes(), more);
         let mut reason = |time_ns| {
             let reason = changes.reason(EXT4, Scope::All, Some(time_ns), time_ns, true);
             text(&reason)

@@ -72,12 +72,12 @@ impl Causes {
 
     /// Names that were changed and could not be followed: see `NameLookup::unmatched`.
     pub fn unmatched_names(&self) -> u64 {
-        self.names.unmatched()
+        self.names.unmatched_names()
     }
 
     /// Changes whose files no reason names: see `Changes::dropped`.
     pub fn dropped_changes(&self) -> u64 {
-        self.changes.dropped()
+        self.changes.dropped_changes()
     }
 
     /// A filesystem (s_dev) is on a traced disk; true if that is news.

@@ -66,7 +66,7 @@ impl NameLookup {
 
     /// Names that depend on a root directory or on mounts that are not known here, or whose folder
     /// is not known: what they changed was not followed.
-    pub fn unmatched(&self) -> u64 {
+    pub fn unmatched_names(&self) -> u64 {
         self.unmatched
     }
 
@@ -222,7 +222,7 @@ impl NameLookup {
             let Some(by_text) = self.mounts.place(&name.name) else { return NamePlace::Unknown };
             return match self.is_sure(&name.name, &by_text) {
                 true => NamePlace::Place(by_text),
-                false => self.followed(&name.name),
+                false => self.follow(&name.name),
             };
         }
         let written = name.name.trim_start_matches('/');
@@ -246,12 +246,12 @@ impl NameLookup {
         }
         match self.mounts.absolute(&folder) {
             // A link may lead from the root on.
-            Some(folder) if is_own_root => self.followed(&format!("{folder}/{written}")),
+            Some(folder) if is_own_root => self.follow(&format!("{folder}/{written}")),
             _ => NamePlace::Unknown,
         }
     }
 
-    fn followed(&mut self, path: &str) -> NamePlace {
+    fn follow(&mut self, path: &str) -> NamePlace {
         self.mounts.place_followed(path).map_or(NamePlace::Unknown, NamePlace::Place)
     }
 

@@ -87,7 +87,7 @@ fn names_on_no_traced_disk_are_left_out_and_not_counted() {
     assert_eq!(changed_file(&mut names, &passed_name(2, "over/main.db-journal")), None);
     let bare = Name { filesystem: 41, elsewhere: true, ..passed_name(7, "x") };
     assert_eq!(changed_file(&mut names, &bare), None);
-    assert_eq!(names.unmatched(), 0);
+    assert_eq!(names.unmatched_names(), 0);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_relative_path_is_found_by_its_directory() {
         [None, None]
     );
     assert_eq!(changed_file(&mut names, &passed_name(99, "x")), None);
-    assert_eq!(names.unmatched(), 3);
+    assert_eq!(names.unmatched_names(), 3);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_path_under_another_root_or_among_other_mounts_is_not_taken_for_one_here() {
         assert_eq!(names.rename(&absolute, old), []);
         assert_eq!(names.rename(&renamed, new), []);
     }
-    assert_eq!(names.unmatched(), 6);
+    assert_eq!(names.unmatched_names(), 6);
     assert_eq!(changed_file(&mut names, &passed_name(0, "/mnt/flash/main.db-journal")), file(12));
     // What no mount and no root can change: a bare name in a directory that the kernel told of.
     let bare = Name { root: elsewhere, ..passed_name(13, "x") };
@@ -134,7 +134,7 @@ fn a_path_under_another_root_or_among_other_mounts_is_not_taken_for_one_here() {
         changed_file(&mut names, &Name { root: chroot, ..passed_name(2, "dir/x") }),
         file(14)
     );
-    assert_eq!(names.unmatched(), 7);
+    assert_eq!(names.unmatched_names(), 7);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_path_below_a_root_that_is_a_traced_directory_is_followed() {
     assert_eq!(changed_file(&mut names, &caller("/x")), file(14));
     // Whether "link" is one leads from a root that is not ours.
     assert_eq!(changed_file(&mut names, &caller("/link/y")), None);
-    assert_eq!(names.unmatched(), 1);
+    assert_eq!(names.unmatched_names(), 1);
 }
 
 /// Takes both names of a call.
@@ -184,7 +184,7 @@ fn a_link_that_is_not_in_memory_is_read_from_a_traced_disk_alone() {
     assert_eq!(changed_file(&mut names, &passed_name(0, "/elsewhere/link/x")), None);
 }
 
-fn renamed(names: &mut NameLookup, from: &str, to: &str, exchanges: bool) -> Vec<Effect> {
+fn rename(names: &mut NameLookup, from: &str, to: &str, exchanges: bool) -> Vec<Effect> {
     let new = Name { second: true, exchanges, ..passed_name(2, to) };
     both(names, [&passed_name(2, from), &new])
 }
@@ -198,19 +198,19 @@ fn files_below_a_renamed_directory_move_with_it() {
     let mut names = names();
     names.see_path(&directory(15, "/dirt"));
     let moved = [at(14, "/new/x"), at(13, "/new")];
-    assert_eq!(renamed(&mut names, "dir", "new", false), moved);
-    assert_eq!(renamed(&mut names, "new/x", "x", false), [at(14, "/x")]);
-    assert_eq!(renamed(&mut names, "dirt", "new/y", false), [at(15, "/new/y")]);
+    assert_eq!(rename(&mut names, "dir", "new", false), moved);
+    assert_eq!(rename(&mut names, "new/x", "x", false), [at(14, "/x")]);
+    assert_eq!(rename(&mut names, "dirt", "new/y", false), [at(15, "/new/y")]);
 }
 
 #[test]
 fn an_exchange_gives_each_the_name_of_the_other_and_a_rename_over_takes_one_away() {
     let mut names = names();
     let swapped = [at(12, "/dir/x"), at(14, "/main.db-journal")];
-    assert_eq!(renamed(&mut names, "main.db-journal", "dir/x", true), swapped);
+    assert_eq!(rename(&mut names, "main.db-journal", "dir/x", true), swapped);
     let over = [at(12, "/main.db-journal"), Effect::Unlinked(key(14))];
-    assert_eq!(renamed(&mut names, "dir/x", "main.db-journal", false), over);
-    assert_eq!(renamed(&mut names, "main.db-journal", "z", false), [at(12, "/z")]);
+    assert_eq!(rename(&mut names, "dir/x", "main.db-journal", false), over);
+    assert_eq!(rename(&mut names, "main.db-journal", "z", false), [at(12, "/z")]);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_name_that_is_gone_is_nobody_s_and_one_more_is_the_same_file_s() {
         assert_eq!(names.unlink(&place), []);
     }
     // Another file of that name, which nobody told of, is not the one that is gone.
-    assert_eq!(renamed(&mut names, "main.db-journal", "z", false), []);
+    assert_eq!(rename(&mut names, "main.db-journal", "z", false), []);
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Class {
     }
 
     /// The owner's.
-    pub fn owned(block_type: BlockType, subtype: impl Into<Word>, owner: RunOwner) -> Self {
+    pub fn with_owner(block_type: BlockType, subtype: impl Into<Word>, owner: RunOwner) -> Self {
         Class { owner, ..Class::new(block_type, subtype) }
     }
 
@@ -89,7 +89,7 @@ impl Class {
 /// Return the class that the mode of a run's inode tells.
 pub fn class_of_mode(run: &Run) -> Class {
     match run.mode & MODE_TYPE {
-        MODE_DIRECTORY => Class::owned(BlockType::FsMetadata, "directory", RunOwner::Inode),
+        MODE_DIRECTORY => Class::with_owner(BlockType::FsMetadata, "directory", RunOwner::Inode),
         0 => Class::new(BlockType::Unknown, ""),
         // Regular files, and symbolic links too long for their inode.
         _ => Class::data(run),

@@ -48,7 +48,7 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
         return class;
     }
     if run.flags & records::RUN_UNMAPPED != 0 {
-        return unmapped(bio, run, end_io);
+        return class_without_cache(bio, run, end_io);
     }
     match run.magic {
         BLOCK_DEVICE_MAGIC => block_device(bio, run, end_io, layout),
@@ -82,7 +82,7 @@ fn zeroes(bio: &Bio, run: &Run) -> Class {
         return Class::new(BlockType::FsMetadata, "inode-table");
     }
     if is_file(run) {
-        return Class::owned(BlockType::Data, "zeroes", RunOwner::Inode);
+        return Class::with_owner(BlockType::Data, "zeroes", RunOwner::Inode);
     }
     if is_block_device(run) {
         return Class::new(BlockType::Data, "raw-device");
@@ -95,10 +95,10 @@ fn zeroes(bio: &Bio, run: &Run) -> Class {
 }
 
 /// Pages in no page cache.
-fn unmapped(bio: &Bio, run: &Run, end_io: &str) -> Class {
+fn class_without_cache(bio: &Bio, run: &Run, end_io: &str) -> Class {
     if run.flags & records::RUN_COMPRESSED != 0 && run.inode != 0 {
         // Bytes of the extent are not bytes of the file: there is no offset.
-        return Class::owned(BlockType::Data, "compressed", RunOwner::Inode);
+        return Class::with_owner(BlockType::Data, "compressed", RunOwner::Inode);
     }
     let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
     let anonymous = run.flags & records::RUN_ANONYMOUS != 0;
@@ -181,7 +181,7 @@ fn nilfs2_page(run: &Run, symbols: &Symbols) -> Class {
     };
     if is_named || run.flags & records::RUN_NODES != 0 {
         // B-tree nodes of that inode, kept in an inode of their own with the same number.
-        return Class::owned(BlockType::FsMetadata, "btree-node", RunOwner::Number(run.inode));
+        return Class::with_owner(BlockType::FsMetadata, "btree-node", RunOwner::Number(run.inode));
     }
     match run.inode {
         3 => Class::new(BlockType::FsMetadata, "dat"),
@@ -196,7 +196,7 @@ fn nilfs2_page(run: &Run, symbols: &Symbols) -> Class {
 fn f2fs_node(run: &Run) -> Class {
     match run.detail >> 32 {
         0 => Class::new(BlockType::FsMetadata, "node"),
-        number => Class::owned(BlockType::FsMetadata, "node", RunOwner::Number(number)),
+        number => Class::with_owner(BlockType::FsMetadata, "node", RunOwner::Number(number)),
     }
 }
 

@@ -42,13 +42,13 @@ pub struct Gaps {
 
 impl Gaps {
     /// Return what the tables lack of times; bytes and owners are there.
-    pub fn untimed(&self) -> Option<String> {
+    pub fn untimed_words(&self) -> Option<String> {
         let count = self.untimed_requests;
         (count > 0).then(|| format!("{} completed at an unknown time", plural(count, "request")))
     }
 
     /// Return what was not over at the end of the trace; empty where all was.
-    pub fn unended(&self) -> Vec<String> {
+    pub fn unended_words(&self) -> Vec<String> {
         sentences(&[
             (
                 self.under_way_requests,

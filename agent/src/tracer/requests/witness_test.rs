@@ -50,7 +50,7 @@ fn an_address_that_is_used_again_says_that_the_request_before_is_complete() {
     let gaps = Gaps { untimed_requests: 1, ..Gaps::default() };
     assert_eq!((joiner.gaps(), joiner.is_idle()), (gaps, true));
     assert_eq!(gaps.reasons(0), Vec::<String>::new());
-    assert!(gaps.untimed().is_some_and(|text| text.starts_with("1 request completed")));
+    assert!(gaps.untimed_words().is_some_and(|text| text.starts_with("1 request completed")));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn requests_that_the_disk_says_it_has_at_the_end_are_not_lost() {
         "2 requests were under way at the end: their times are not known",
         "1 bio was in no request at the end: it has no rows",
     ];
-    assert_eq!(gaps.unended(), words);
+    assert_eq!(gaps.unended_words(), words);
 }
 
 #[test]

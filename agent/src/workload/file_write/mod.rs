@@ -18,7 +18,7 @@ use super::files::remains::{self, FilesOfThread, Records};
 use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
 use crate::record::words;
 use crate::tables::timeline::now_ns;
-use crate::workload::error::failed;
+use crate::workload::error::step_error;
 use crate::workload::files::FileTask;
 use crate::workload::files::engine::{Engine, Way};
 use crate::workload::files::stream::{Access, INITIAL, RecordOperation, RecordStream, Shape};
@@ -177,7 +177,7 @@ impl WriteTask {
             if self.settings.files.access == Access::Append {
                 // A store beyond the end would be SIGBUS (mmap(2)).
                 let end = offset + self.settings.files.record_bytes;
-                self.file.set_len(end).map_err(failed("ftruncate", &self.path))?;
+                self.file.set_len(end).map_err(step_error("ftruncate", &self.path))?;
             }
             mapping.store(usize::try_from(offset).unwrap_or(usize::MAX), bytes);
             return Ok(());
@@ -187,7 +187,7 @@ impl WriteTask {
             _ => ("pwrite", ReadWriteFlags::empty()),
         };
         let written = self.way.write(&self.file, bytes, offset, flags);
-        let written = written.map_err(failed(step, &self.path))?;
+        let written = written.map_err(step_error(step, &self.path))?;
         if written == bytes.len() {
             return Ok(());
         }
@@ -204,7 +204,7 @@ impl WriteTask {
             mapping.load(usize::try_from(offset).unwrap_or(usize::MAX), bytes);
             bytes.len()
         } else {
-            self.way.read(&self.file, bytes, offset).map_err(failed("pread", &self.path))?
+            self.way.read(&self.file, bytes, offset).map_err(step_error("pread", &self.path))?
         };
         let writer = self.writers[usize::try_from(record).unwrap_or(usize::MAX)];
         if found == bytes.len() && RecordStream::is_stamped(bytes, writer) {
@@ -220,8 +220,8 @@ impl WriteTask {
             self.mapping.as_ref().map_or(Ok(()), |mapping: &MappedFile| mapping.sync(flags, path))
         };
         match self.settings.sync_mode {
-            SyncMode::Fsync => way.sync(file, false).map_err(failed("fsync", path)),
-            SyncMode::Fdatasync => way.sync(file, true).map_err(failed("fdatasync", path)),
+            SyncMode::Fsync => way.sync(file, false).map_err(step_error("fsync", path)),
+            SyncMode::Fdatasync => way.sync(file, true).map_err(step_error("fdatasync", path)),
             SyncMode::SyncFileRange => engine::sync_file_range(file, path),
             SyncMode::MmapSync => sync_mapping(MsyncFlags::SYNC),
             SyncMode::MmapAsync => sync_mapping(MsyncFlags::ASYNC),
@@ -234,13 +234,13 @@ impl WriteTask {
 fn refuse(settings: &FileWriteSettings) -> Result<(), WorkloadError> {
     let FileWriteSettings { sync_mode, sync_every, .. } = settings;
     if *sync_every == 0 || (*sync_every > 1 && !sync_mode.has_call()) {
-        return Err(WorkloadError::refused(format!(
+        return Err(WorkloadError::refusal(format!(
             "sync_mode {sync_mode} has no call to make every {sync_every} operations; \
              sync_every must be 1"
         )));
     }
     if sync_mode.is_mapped() && settings.files.engine != Engine::Calls {
-        return Err(WorkloadError::refused(format!(
+        return Err(WorkloadError::refusal(format!(
             "sync_mode {sync_mode} stores into memory, which engine {} has no part in",
             settings.files.engine
         )));
@@ -267,7 +267,7 @@ impl Task for WriteTask {
         let RecordOperation { record, is_read } = self.stream.draw();
         let index = self.index;
         self.index += 1;
-        let mut done = LedgerEntry::begun("write", last_ns);
+        let mut done = LedgerEntry::begin("write", last_ns);
         if is_read {
             self.read(record)?;
             done.verb = "read";
@@ -280,7 +280,7 @@ impl Task for WriteTask {
             done.commit_ns = done.begin_ns;
         }
         if self.settings.files.access == Access::Append && record >= self.stream.limit() {
-            return Err(WorkloadError::refused(format!(
+            return Err(WorkloadError::refusal(format!(
                 "file_bytes ran out after {index} operations, before duration_ms had passed; \
                  raise file_bytes or lower duration_ms"
             )));
@@ -306,7 +306,7 @@ impl Task for WriteTask {
 
 impl FileTask for WriteTask {
     fn configuration(&self) -> Result<Value, WorkloadError> {
-        let flags = rustix::fs::fcntl_getfl(&self.file).map_err(failed("fcntl", &self.path))?;
+        let flags = rustix::fs::fcntl_getfl(&self.file).map_err(step_error("fcntl", &self.path))?;
         Ok(json!({
             "open_flags": engine::names(flags),
             "records": self.records,

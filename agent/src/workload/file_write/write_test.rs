@@ -113,7 +113,7 @@ fn contradictory_sync_modes_are_refused() {
 }
 
 /// Return what strace(1) shows of a case: the words of the calls on its files, with their count.
-fn straced(settings: &FileWriteSettings) -> Option<BTreeMap<String, u64>> {
+fn calls_by_strace(settings: &FileWriteSettings) -> Option<BTreeMap<String, u64>> {
     let logs = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap();
     // -ff: a log for each thread, in which no line is broken by another's.
@@ -157,7 +157,7 @@ fn child_of_strace() {
 
 #[test]
 fn strace_sees_the_calls_that_the_case_names() {
-    if straced(&write_settings()).is_none() {
+    if calls_by_strace(&write_settings()).is_none() {
         eprintln!("skipped: strace is not installed, or may not trace here");
         return;
     }
@@ -188,7 +188,7 @@ fn strace_sees_the_calls_that_the_case_names() {
                 .filter(|(call, count)| !call.is_empty() && *count > 0)
                 .map(|(call, count)| (call.to_owned(), count))
                 .collect();
-            assert_eq!(straced(&settings), Some(wanted), "{sync_mode} {threads}");
+            assert_eq!(calls_by_strace(&settings), Some(wanted), "{sync_mode} {threads}");
         }
     }
 }

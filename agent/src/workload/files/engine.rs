@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::stream::{Access, Shape};
 use crate::device::sysfs;
 use crate::record::words;
-use crate::workload::error::{WorkloadError, failed};
+use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::threads::task::Plan;
 
 words! {
@@ -45,7 +45,7 @@ impl Way {
     /// If the kernel has no io_uring, or does not let us have one.
     pub fn new(engine: Engine) -> Result<Self, WorkloadError> {
         let refused = |error: io::Error| {
-            WorkloadError::refused(format!(
+            WorkloadError::refusal(format!(
                 "engine {engine}: the kernel has no io_uring, or forbids it \
                  (/proc/sys/kernel/io_uring_disabled): {error}"
             ))
@@ -75,7 +75,7 @@ impl Way {
         let unpolled = || io::Error::other("the device has no queue for polling");
         let polls = if has_poll_queues(file) { Ok(()) } else { Err(unpolled()) };
         polls.and_then(|()| self.read(file, bytes, 0).map(drop)).map_err(|error| {
-            WorkloadError::refused(format!(
+            WorkloadError::refusal(format!(
                 "engine io_uring_polled: the kernel cannot poll for this file: {error}; it takes \
                  O_DIRECT and a device with queues for polling (of NVMe: nvme.poll_queues=1)"
             ))
@@ -228,10 +228,10 @@ pub fn open(path: &Path, write: bool, flags: OFlags) -> Result<File, WorkloadErr
         .write(write)
         .custom_flags(flags.bits().cast_signed())
         .open(path)
-        .map_err(failed(&step, path))?;
-    let found = rustix::fs::fcntl_getfl(&file).map_err(failed("fcntl", path))?;
+        .map_err(step_error(&step, path))?;
+    let found = rustix::fs::fcntl_getfl(&file).map_err(step_error("fcntl", path))?;
     if !found.contains(flags) {
-        return Err(WorkloadError::refused(format!(
+        return Err(WorkloadError::refusal(format!(
             "{}: opened with {} where {} was asked for",
             path.display(),
             names(found),
@@ -261,7 +261,7 @@ pub fn refuse_unaligned(record_bytes: u64) -> Result<(), WorkloadError> {
     if record_bytes.is_multiple_of(DIRECT_BYTES) {
         return Ok(());
     }
-    Err(WorkloadError::refused(format!(
+    Err(WorkloadError::refusal(format!(
         "O_DIRECT needs records of a multiple of {DIRECT_BYTES} bytes, not {record_bytes}"
     )))
 }
@@ -289,7 +289,7 @@ impl MappedFile {
                 0,
             )
         };
-        Ok(Self { address: address.map_err(failed("mmap", path))?.cast(), length })
+        Ok(Self { address: address.map_err(step_error("mmap", path))?.cast(), length })
     }
 
     /// Stores `bytes` at an offset, which must lie within the file.
@@ -323,7 +323,7 @@ impl MappedFile {
     pub fn sync(&self, flags: MsyncFlags, path: &Path) -> Result<(), WorkloadError> {
         // SAFETY: address and length are those of the mapping, which is alive.
         let result = unsafe { rustix::mm::msync(self.address.cast(), self.length, flags) };
-        result.map_err(failed("msync", path))
+        result.map_err(step_error("msync", path))
     }
 }
 
@@ -351,7 +351,7 @@ pub fn sync_file_range(file: &File, path: &Path) -> Result<(), WorkloadError> {
     if result == 0 {
         return Ok(());
     }
-    Err(failed("sync_file_range", path)(std::io::Error::last_os_error()))
+    Err(step_error("sync_file_range", path)(std::io::Error::last_os_error()))
 }
 
 /// Meaning and range of each stand in jojlab/model/workloads/files.py.

@@ -94,7 +94,7 @@ impl<T: FileTask> Workload for FileThreads<T> {
         let mut hashes = Vec::with_capacity(workers.len());
         let mut left = Vec::with_capacity(workers.len());
         for (worker, ledger) in workers.into_iter().zip(&ledgers) {
-            let performed = ledger.performed();
+            let performed = ledger.transactions();
             hashes.push(worker.hash(performed)?);
             left.push(worker.close(performed));
         }
@@ -122,7 +122,7 @@ pub mod watched {
     pub const OPERATIONS: u64 = 9;
 
     /// This thread's bytes and calls by read(2) and write(2) and their kin (proc(5), /proc/PID/io).
-    fn counted() -> BTreeMap<String, u64> {
+    fn io_counts() -> BTreeMap<String, u64> {
         let lines = std::fs::read_to_string("/proc/thread-self/io").unwrap();
         let pairs = lines.lines().filter_map(|line| line.split_once(": "));
         pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
@@ -136,9 +136,9 @@ pub mod watched {
     /// Runs the operations, checks what they left, and gives what the kernel counted meanwhile.
     pub fn run(mut workload: Box<dyn Workload>) -> (ClosedWorkload, BTreeMap<String, u64>) {
         let mut notes = NotedPhases::default();
-        let before = counted();
+        let before = io_counts();
         workload.run(&mut notes).unwrap();
-        let mut increase = counted();
+        let mut increase = io_counts();
         for (name, value) in &mut increase {
             *value -= before[name];
         }

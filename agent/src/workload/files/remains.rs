@@ -7,7 +7,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::stream::{INITIAL, RecordOperation, RecordStream, Shape};
-use crate::workload::error::{WorkloadError, failed};
+use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome, Progress};
 
@@ -89,7 +89,7 @@ pub fn judge(
     (records, record_bytes): (u64, u64),
     Progress { returned, begun }: Progress,
 ) -> Result<Damage, WorkloadError> {
-    let read_back = failed("read back", path);
+    let read_back = step_error("read back", path);
     let mut file = File::open(path).map_err(&read_back)?;
     let file_bytes = file.metadata().map_err(&read_back)?.len();
     let wrong = |what: String| Err(WorkloadError::Contents { path: path.to_owned(), what });
@@ -173,17 +173,17 @@ pub fn make(
     records: u64,
 ) -> Result<PathBuf, WorkloadError> {
     let path = directory.join(own_name("data", thread));
-    let mut file = File::create(&path).map_err(failed("create", &path))?;
+    let mut file = File::create(&path).map_err(step_error("create", &path))?;
     let mut record = vec![0; usize::try_from(shape.record_bytes).unwrap_or(usize::MAX)];
     stream.fill(&mut record, INITIAL);
     let together = (CHUNK_BYTES / record.len()).max(1);
     let chunk = record.repeat(together);
     let (chunks, rest) = (records / together as u64, records % together as u64);
     for _ in 0..chunks {
-        file.write_all(&chunk).map_err(failed("fill", &path))?;
+        file.write_all(&chunk).map_err(step_error("fill", &path))?;
     }
     for _ in 0..rest {
-        file.write_all(&record).map_err(failed("fill", &path))?;
+        file.write_all(&record).map_err(step_error("fill", &path))?;
     }
     Ok(path)
 }
@@ -194,10 +194,10 @@ pub fn make(
 /// # Errors
 /// If they do, or the filesystem does not tell.
 pub fn refuse_large(directory: &Path, file_bytes: u64, files: u64) -> Result<(), WorkloadError> {
-    let space = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
+    let space = rustix::fs::statvfs(directory).map_err(step_error("statvfs", directory))?;
     let most = space.f_blocks * space.f_frsize / 4 * 3;
     if file_bytes.saturating_mul(files) > most {
-        return Err(WorkloadError::refused(format!(
+        return Err(WorkloadError::refusal(format!(
             "{files} x {file_bytes} bytes of files take more than three quarters of {}, {most} \
              bytes; lower file_bytes or threads",
             directory.display()
@@ -233,7 +233,7 @@ impl Records {
 impl FilesOfThread for Records {
     fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: String| WorkloadError::Contents { path: self.path.clone(), what };
-        let read_back = |source: std::io::Error| failed("read back", &self.path)(source);
+        let read_back = |source: std::io::Error| step_error("read back", &self.path)(source);
         // The last operation that wrote each record.
         let writes = (0..).zip(self.stream.again(self.performed)?).filter(|(_, it)| !it.is_read);
         let writers: BTreeMap<u64, u64> = writes.map(|(index, it)| (it.record, index)).collect();

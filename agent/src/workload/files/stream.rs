@@ -45,7 +45,7 @@ impl Shape {
     fn check(self) -> Result<(), WorkloadError> {
         let Self { record_bytes, file_bytes, operations, .. } = self;
         if record_bytes == 0 || record_bytes > file_bytes {
-            return Err(WorkloadError::refused(format!(
+            return Err(WorkloadError::refusal(format!(
                 "a record of {record_bytes} bytes does not fit in a file of {file_bytes} bytes; \
                  raise file_bytes"
             )));
@@ -54,12 +54,12 @@ impl Shape {
             && let Some(operations) = operations
             && operations > self.records()
         {
-            return Err(WorkloadError::refused(format!(
+            return Err(WorkloadError::refusal(format!(
                 "{operations} records of {record_bytes} bytes appended are more than a file of \
                  {file_bytes} bytes; raise file_bytes"
             )));
         }
-        let refuse = |what: &str| Err(WorkloadError::refused(what));
+        let refuse = |what: &str| Err(WorkloadError::refusal(what));
         if self.overlap_percent > 0 && self.access != Access::Shuffled {
             return refuse("overlap_percent is only for access shuffled");
         }

@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    fn acknowledged(pieces: &[(i64, &str)]) -> Acknowledgments {
+    fn acknowledgments(pieces: &[(i64, &str)]) -> Acknowledgments {
         let mut found = Acknowledgments::default();
         pieces.iter().for_each(|(at_ns, piece)| found.add(*at_ns, piece.as_bytes()));
         found
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_line_is_promised_when_its_end_was_written() {
-        let found = acknowledged(&[(10, "one\n"), (20, "tw"), (30, "o\nthree\n"), (40, "4\n")]);
+        let found = acknowledgments(&[(10, "one\n"), (20, "tw"), (30, "o\nthree\n"), (40, "4\n")]);
         assert_eq!(found.times_ns(), [10, 30, 30, 40]);
         let lines = |at_ns| String::from_utf8(found.lines_until(at_ns).to_vec()).unwrap();
         assert_eq!([lines(9), lines(10), lines(29)], ["", "one\n", "one\n"]);
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn acknowledgments_without_an_end_or_too_long_are_told() {
-        assert!(acknowledged(&[(1, "a\nb")]).fault().unwrap().contains("no end"));
-        let mut found = acknowledged(&[(1, "a\n")]);
+        assert!(acknowledgments(&[(1, "a\nb")]).fault().unwrap().contains("no end"));
+        let mut found = acknowledgments(&[(1, "a\n")]);
         found.add(2, &vec![b'\n'; MOST_BYTES]);
         assert!(found.fault().unwrap().contains("more than 16 MiB"));
         assert_eq!(found.lines_until(9), b"a\n");

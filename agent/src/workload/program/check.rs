@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::confined::{self, ConfinedProgram, ProgramEnd};
 use super::keeper::{ProgramOutput, start};
-use crate::workload::error::{WorkloadError, failed};
+use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::power_cut::{CutFindings, CutOutcome};
 
 /// The variable of the check's environment that has the path of the acknowledged lines.
@@ -59,7 +59,7 @@ impl Check {
     /// If it cannot be started: that says nothing of what is there.
     pub fn judge(&self, acknowledged: &[u8]) -> Result<CutFindings, WorkloadError> {
         let path = self.confined.root.join(ACKNOWLEDGED);
-        std::fs::write(&path, acknowledged).map_err(failed("write", &path))?;
+        std::fs::write(&path, acknowledged).map_err(step_error("write", &path))?;
         let run = self.run().map_err(|error| WorkloadError::Check(format!("{error:#}")));
         let (output, end) = run?;
         Ok(verdict(&end, self.confined.time_limit_ms, &output.text()))
@@ -72,7 +72,7 @@ impl Check {
         drop(pipe);
         let status = child.wait()?;
         anyhow::ensure!(status.success(), "its keeper: {status}: {}", output.text());
-        Ok((output, confined::ended(&self.confined.status)?))
+        Ok((output, confined::read_end(&self.confined.status)?))
     }
 }
 
@@ -82,7 +82,7 @@ fn verdict(end: &ProgramEnd, time_limit_ms: u64, output: &str) -> CutFindings {
     let ended = end.words(time_limit_ms);
     let (outcome, words) = match (end.timed_out, end.exit_code) {
         (false, Some(0)) => {
-            return CutFindings { message: output.to_owned(), ..CutFindings::unharmed() };
+            return CutFindings { message: output.to_owned(), ..CutFindings::without_harm() };
         }
         (false, Some(LOST)) => (CutOutcome::Lost, "what was acknowledged is lost"),
         (false, Some(WRONG)) => (CutOutcome::Corrupt, "what is there is wrong"),

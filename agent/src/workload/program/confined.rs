@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use super::sync_watch::{self, FilteredProgram, SyncWatch};
-use crate::workload::error::{WorkloadError, failed};
+use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::fault::{SyncFault, SyncFindings};
 
 /// A program that a shell could not start ends so.
@@ -120,7 +120,7 @@ pub fn run(program: &ConfinedProgram) -> anyhow::Result<()> {
     // Process 1 of a namespace is gone when all others there are (pid_namespaces(7)).
     wait(inner).context("waitpid")?;
     if !is_over {
-        let mut end = ended(&program.status).unwrap_or_default();
+        let mut end = read_end(&program.status).unwrap_or_default();
         end.timed_out = true;
         tell(&program.status, &end)?;
     }
@@ -131,7 +131,7 @@ pub fn run(program: &ConfinedProgram) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// If it was not told.
-pub fn ended(status: &Path) -> anyhow::Result<ProgramEnd> {
+pub fn read_end(status: &Path) -> anyhow::Result<ProgramEnd> {
     let json = fs::read(status).with_context(|| status.display().to_string())?;
     Ok(serde_json::from_slice(&json)?)
 }
@@ -266,24 +266,25 @@ const USERS: [(&str, &str); 2] = [
 /// If there is no program in it, or a step fails.
 pub fn furnish(root: &Path) -> Result<PathBuf, WorkloadError> {
     let link = root.join("program");
-    let target = fs::read_link(&link).map_err(failed("read the link", &link))?;
+    let target = fs::read_link(&link).map_err(step_error("read the link", &link))?;
     for folder in ["dev", "proc", "etc", WORK] {
         let folder = root.join(folder);
-        fs::create_dir_all(&folder).map_err(failed("mkdir", &folder))?;
+        fs::create_dir_all(&folder).map_err(step_error("mkdir", &folder))?;
     }
-    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).map_err(failed("chmod", root))?;
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755))
+        .map_err(step_error("chmod", root))?;
     for (name, minor) in DEVICES {
         let path = root.join("dev").join(name);
         let mode = Mode::from_raw_mode(0o666);
         mknodat(CWD, &path, FileType::CharacterDevice, mode, makedev(1, minor))
-            .map_err(failed("mknod", &path))?;
+            .map_err(step_error("mknod", &path))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666))
-            .map_err(failed("chmod", &path))?;
+            .map_err(step_error("chmod", &path))?;
     }
     for (path, text) in USERS {
         let path = root.join(path);
         if !path.exists() {
-            fs::write(&path, text).map_err(failed("write", &path))?;
+            fs::write(&path, text).map_err(step_error("write", &path))?;
         }
     }
     Ok(Path::new("/").join(target))
@@ -314,9 +315,9 @@ pub fn environment(root: &Path, own: &[String]) -> Vec<String> {
 /// If a step fails.
 pub fn give_files(from: &Path, directory: &Path) -> Result<(), WorkloadError> {
     if !from.as_os_str().is_empty() {
-        copy(from, directory).map_err(failed("copy the files of", from))?;
+        copy(from, directory).map_err(step_error("copy the files of", from))?;
     }
-    lchown(directory, Some(UID), Some(UID)).map_err(failed("chown", directory))
+    lchown(directory, Some(UID), Some(UID)).map_err(step_error("chown", directory))
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

@@ -14,8 +14,8 @@ use crate::commits::finder::CHECKPOINT;
 use crate::commits::unit_of_work::DetectedTransaction;
 use crate::messages::plural;
 use crate::sqlite::contents::{self, ContentsDigest};
-use crate::sqlite::error::failed as sqlite_failed;
-use crate::workload::error::{WorkloadError, failed};
+use crate::sqlite::error::step_error as sqlite_step_error;
+use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::power_cut::{
     CutFindings, CutMoment, CutOutcome, DatabaseStates, Progress, judge_databases,
 };
@@ -182,7 +182,7 @@ fn without_read_failure(
 fn content(path: &Path) -> Result<Vec<u8>, WorkloadError> {
     match fs::metadata(path) {
         Ok(found) if found.len() <= MOST_BYTES => {
-            match fs::read(path).map_err(failed("read", path)) {
+            match fs::read(path).map_err(step_error("read", path)) {
                 Err(error) if error.is_of_this_machine() => Err(error),
                 other => Ok(other.unwrap_or_default()),
             }
@@ -212,8 +212,9 @@ fn copied_rows(
         return Ok(None);
     }
     let path = scratch.join("database");
-    let copy = |path: &Path, bytes: &[u8]| fs::write(path, bytes).map_err(failed("write", path));
-    fs::create_dir_all(scratch).map_err(failed("make", scratch))?;
+    let copy =
+        |path: &Path, bytes: &[u8]| fs::write(path, bytes).map_err(step_error("write", path));
+    fs::create_dir_all(scratch).map_err(step_error("make", scratch))?;
     copy(&path, database)?;
     if let Some((wal, frames)) = wal {
         let page_bytes = wal
@@ -224,7 +225,7 @@ fn copied_rows(
         copy(&path_with_suffix(&path, "-wal"), whole)?;
     }
     let rows = rows_in_place_of(&path, wal.map(|(_, frames)| frames));
-    fs::remove_dir_all(scratch).map_err(failed("remove", scratch))?;
+    fs::remove_dir_all(scratch).map_err(step_error("remove", scratch))?;
     rows
 }
 
@@ -234,7 +235,7 @@ fn rows_in_place_of(
 ) -> Result<Option<ContentsDigest>, WorkloadError> {
     let connection = contents::open(path)?;
     let rows = contents::database_digest(&connection, "main", path)?;
-    let step = sqlite_failed("look at the WAL", path);
+    let step = sqlite_step_error("look at the WAL", path);
     connection.execute_batch("COMMIT").map_err(&step)?;
     let found: i64 =
         connection.query_row("PRAGMA wal_checkpoint", [], |row| row.get(1)).map_err(&step)?;
@@ -303,10 +304,10 @@ impl DatabaseJudge {
             if there.is_empty() {
                 let words = "check sqlite: the program left no SQLite database: name a check of \
                              your own, which knows its files";
-                return Err(WorkloadError::refused(words));
+                return Err(WorkloadError::refusal(words));
             }
             self.end.get_or_init(|| there);
-            return Ok(CutFindings::unharmed());
+            return Ok(CutFindings::without_harm());
         };
         let judged = |(path, end): (&PathBuf, &ContentsDigest)| {
             let there = there.get(path).copied();
@@ -345,7 +346,7 @@ impl DatabaseJudge {
     }
 
     /// Return what is not judged, in words.
-    pub fn unchecked(&self) -> Vec<String> {
+    pub fn unchecked_parts(&self) -> Vec<String> {
         let end = self.end.get().into_iter().flatten();
         let unknown = end.filter_map(|(path, end)| {
             let reason = self.states(path, *end).err()?;
@@ -381,13 +382,13 @@ impl DatabaseJudge {
         let mut found = Vec::new();
         let mut folders = vec![self.directory.clone()];
         while let Some(folder) = folders.pop() {
-            let read = failed("read", &folder);
+            let read = step_error("read", &folder);
             for entry in fs::read_dir(&folder).map_err(&read)? {
                 let entry = entry.map_err(&read)?;
                 let (path, kind) = (entry.path(), entry.file_type().map_err(&read)?);
                 if kind.is_dir() {
                     folders.push(path);
-                } else if kind.is_file() && is_database(&path).map_err(failed("read", &path))? {
+                } else if kind.is_file() && is_database(&path).map_err(step_error("read", &path))? {
                     found.push(path);
                 }
             }
@@ -404,7 +405,7 @@ fn judge_by_end(
 ) -> CutFindings {
     let is_over = cut.transactions.iter().all(|it| it.return_ns <= cut.at_ns);
     if !is_over || cut.transactions.is_empty() || there == Some(end) {
-        return CutFindings::unharmed();
+        return CutFindings::without_harm();
     }
     let text = "its rows are not those after the last commit, which had returned";
     CutFindings::without_states(CutOutcome::Lost, text.to_owned())
@@ -426,7 +427,11 @@ mod tests {
         rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
     }
 
-    fn detected(kind: &str, journal_mode: &'static str, at_ns: i64) -> DetectedTransaction {
+    fn detected_transaction(
+        kind: &str,
+        journal_mode: &'static str,
+        at_ns: i64,
+    ) -> DetectedTransaction {
         DetectedTransaction {
             row: Transaction {
                 kind: kind.to_owned(),
@@ -455,7 +460,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sub").join("app.db");
         fs::create_dir(path.parent().unwrap()).unwrap();
-        let commits = [10, 20, 30].map(|at_ns| detected(COMMIT, "delete", at_ns)).to_vec();
+        let commits =
+            [10, 20, 30].map(|at_ns| detected_transaction(COMMIT, "delete", at_ns)).to_vec();
         let judge = judge(folder.path(), commits);
         let states = [
             "CREATE TABLE t(x); INSERT INTO t VALUES (1);",
@@ -470,7 +476,7 @@ mod tests {
         }
         // What is there first is the end.
         judge.judge(&cut(i64::MAX)).unwrap();
-        assert_eq!(judge.unchecked(), ["files that are no SQLite database"]);
+        assert_eq!(judge.unchecked_parts(), ["files that are no SQLite database"]);
         let outcome = |at_ns| {
             let found = judge.judge(&cut(at_ns)).unwrap();
             (found.outcome, found.lost)
@@ -497,11 +503,12 @@ mod tests {
         fs::create_dir(path.parent().unwrap()).unwrap();
         execute(&path, "PRAGMA journal_mode = wal; CREATE TABLE t(x);");
         let wal = |at_ns, wal_frames| {
-            let mut one = detected(COMMIT, "wal", at_ns);
+            let mut one = detected_transaction(COMMIT, "wal", at_ns);
             one.row.wal_frames = wal_frames;
             one
         };
-        let all = vec![wal(10, 1), wal(20, 2), detected(CHECKPOINT, "", 30), wal(40, 1)];
+        let all =
+            vec![wal(10, 1), wal(20, 2), detected_transaction(CHECKPOINT, "", 30), wal(40, 1)];
         let judge = judge(folder.path(), all);
         assert_eq!(judge.history_times_ns(), [i64::MIN, 10, 35, 40, i64::MAX]);
         judge.learn(i64::MIN).unwrap();
@@ -518,7 +525,7 @@ mod tests {
         commit(3);
         judge.learn(i64::MAX).unwrap();
         judge.judge(&cut(i64::MAX)).unwrap();
-        assert_eq!(judge.unchecked(), ["files that are no SQLite database"]);
+        assert_eq!(judge.unchecked_parts(), ["files that are no SQLite database"]);
         let outcome = |at_ns| {
             let found = judge.judge(&cut(at_ns)).unwrap();
             (found.outcome, found.lost)
@@ -535,7 +542,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sub").join("app.db");
         fs::create_dir(path.parent().unwrap()).unwrap();
-        let mut commits = [10, 20].map(|at_ns| detected(COMMIT, "delete", at_ns)).to_vec();
+        let mut commits =
+            [10, 20].map(|at_ns| detected_transaction(COMMIT, "delete", at_ns)).to_vec();
         commits[0].guards.database_synced = false;
         let rows: Vec<Transaction> = commits.iter().map(|it| it.row.clone()).collect();
         let judge = judge(folder.path(), commits);
@@ -545,7 +553,7 @@ mod tests {
         execute(&path, "CREATE TABLE t(x); INSERT INTO t VALUES (1), (2);");
         let outcome = |at_ns| judged(at_ns).unwrap().outcome;
         assert_eq!(outcome(i64::MAX), CutOutcome::Kept);
-        let unchecked = judge.unchecked();
+        let unchecked = judge.unchecked_parts();
         let words = "rows of sub/app.db before its last commit had returned, because a commit \
                      returned before its database was synced: ";
         assert!(unchecked[1].starts_with(words), "{unchecked:?}");
@@ -564,12 +572,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sub").join("app.db");
         fs::create_dir(path.parent().unwrap()).unwrap();
-        let judge = judge(folder.path(), vec![detected(COMMIT, "delete", 10)]);
+        let judge = judge(folder.path(), vec![detected_transaction(COMMIT, "delete", 10)]);
         judge.learn(i64::MIN).unwrap();
         execute(&path, "CREATE TABLE t(x);");
         judge.learn(15).unwrap();
         execute(&path, "INSERT INTO t VALUES (1);");
         judge.judge(&cut(i64::MAX)).unwrap();
-        assert!(judge.unchecked()[1].contains("its commits do not lead to the rows of the end"));
+        assert!(
+            judge.unchecked_parts()[1].contains("its commits do not lead to the rows of the end")
+        );
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use acknowledgments::{AckPlace, AckReader, Acknowledgments};
 use anyhow::Context;
 use check::Check;
-use confined::{ConfinedProgram, ProgramEnd, UID, ended};
+use confined::{ConfinedProgram, ProgramEnd, UID, read_end};
 use databases::DatabaseJudge;
 use keeper::{ProgramOutput, start};
 use schedule::DrawnOrder;
@@ -34,7 +34,7 @@ use crate::messages::plural;
 use crate::record::words;
 use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
-use crate::workload::error::failed;
+use crate::workload::error::step_error;
 use crate::workload::fault::{self, FaultFields, SyncFault};
 use crate::workload::kind::{ClosedWorkload, Remains};
 use crate::workload::power_cut::{CutFindings, CutMoment, FaultFindings, FaultKind};
@@ -137,8 +137,9 @@ impl PreparedProgram {
     pub fn prepare(directory: &Path, settings: &ProgramCase) -> Result<Self, WorkloadError> {
         let program = confined::furnish(&settings.program)?;
         confined::give_files(&settings.files, directory)?;
-        let witness = CallWitness::load(RING_BYTES, false)
-            .map_err(|error| failed("watch", &program)(std::io::Error::other(error.to_string())))?;
+        let witness = CallWitness::load(RING_BYTES, false).map_err(|error| {
+            step_error("watch", &program)(std::io::Error::other(error.to_string()))
+        })?;
         let path = program.to_string_lossy().into_owned();
         let check = settings.has_own_check();
         let acks_on_stdin = check && settings.acks == AckPlace::Descriptor;
@@ -277,7 +278,7 @@ impl PreparedProgram {
         }
     }
 
-    fn described(&self) -> Value {
+    fn describe(&self) -> Value {
         let mut described = json!({
             "command": self.confined.command,
             "environment": self.confined.environment,
@@ -324,10 +325,10 @@ impl Workload for PreparedProgram {
         observer.enter("commit")?;
         self.run_watched(observer)?;
         observer.leave()?;
-        self.end = ended(&self.confined.status)?;
+        self.end = read_end(&self.confined.status)?;
         if let Some(mut witness) = self.witness.take() {
             let calls = witness.finish()?;
-            (self.calls, self.lost_calls) = (calls.len(), witness.lost());
+            (self.calls, self.lost_calls) = (calls.len(), witness.lost_calls());
             self.calls_of_others = witness.foreign_calls();
             self.without_room_ns = witness.without_room_ns();
             self.found = find(&calls);
@@ -360,7 +361,7 @@ impl Workload for PreparedProgram {
         let unmade =
             unmade.map(|site| format!("no call is of the site {site}: no sync was left out"));
         reasons.extend(unmade.clone());
-        let described = self.described();
+        let described = self.describe();
         let planted_fault = self.planted_fault();
         let limit_ms = self.confined.time_limit_ms;
         let directory = &self.confined.directory;
@@ -478,12 +479,12 @@ impl Remains for ProgramRemains {
     }
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {
-        self.acknowledged.fault().map_or(Ok(()), |fault| Err(WorkloadError::refused(fault)))
+        self.acknowledged.fault().map_or(Ok(()), |fault| Err(WorkloadError::refusal(fault)))
     }
 
-    fn unchecked(&self) -> Vec<String> {
+    fn unchecked_parts(&self) -> Vec<String> {
         let words = match &self.judge {
-            ProgramJudge::Databases(judge) => judge.unchecked(),
+            ProgramJudge::Databases(judge) => judge.unchecked_parts(),
             ProgramJudge::Own(_) if self.acknowledged.times_ns().is_empty() => vec![
                 "promises: the program acknowledged nothing, so that the check could judge only \
                  whether what is there is sound"

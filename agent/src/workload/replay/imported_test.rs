@@ -94,13 +94,13 @@ pub fn syncs(told: &Value) -> u64 {
     names.iter().map(|name| number(&told["by_name"][name]["calls"])).sum()
 }
 
-fn imported(text: &str) -> ImportedTrace {
+fn import_text(text: &str) -> ImportedTrace {
     ImportedTrace::import(text.as_bytes()).unwrap()
 }
 
 #[test]
 fn the_first_process_has_no_number_until_there_is_another() {
-    let found = imported(
+    let found = import_text(
         r#"openat(AT_FDCWD, "/d/p", O_WRONLY|O_CREAT|O_APPEND, 0666) = 3
 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7f11aa00aa10) = 812
 strace: Process 812 attached
@@ -127,7 +127,7 @@ exit_group(0)                           = ?
 
 #[test]
 fn a_program_may_live_among_other_numbers_than_strace() {
-    let found = imported(
+    let found = import_text(
         r#"42 1711000100.1 openat(AT_FDCWD, "/d/main.db", O_RDWR|O_CREAT|O_CLOEXEC, 0644) = 3
 42 1711000100.2 clone(child_stack=NULL, flags=SIGCHLD) = 7 /* 43 in strace's PID NS */
 43 1711000100.3 pwrite64(3, "page", 4, 4096) = 4
@@ -152,7 +152,7 @@ fn messages_of_straces_own_may_come_within_a_line() {
         "[pid    91] clone(child_stack=0, flags=CLONE_FILES|SIGCHLD/bin/strace: Process 92 \
          attached\n <unfinished ...>\n[pid    91] <... clone resumed>) = 92\n",
     ] {
-        let found = imported(&format!(
+        let found = import_text(&format!(
             "openat(AT_FDCWD, \"/d/a\", O_WRONLY|O_CREAT, 0666) = 3\n{clone}\
              [pid    92] write(3, \"hi\\n\", 3)         = 3\n\
              [pid    92] fsync(3)                    = 0\n\
@@ -166,7 +166,7 @@ fn messages_of_straces_own_may_come_within_a_line() {
 
 #[test]
 fn a_line_that_is_none_does_not_decide_the_form() {
-    let found = imported(
+    let found = import_text(
         r#"/usr/bin/strace: Process 52 attached with 2 threads
 [pid    53] 1711000000.000010 restart_syscall(<... resuming interrupted read ...> <unfinished ...>
 [pid    52] 1711000000.000120 openat(AT_FDCWD, "/q.db", O_RDWR|O_CREAT, 0644) = 7 <0.000031>
@@ -180,7 +180,7 @@ fn a_line_that_is_none_does_not_decide_the_form() {
     );
     assert_eq!(found.whole(), (3, 4, 4, 1));
     assert!(found.calls().iter().all(|call| call.begin_ns > 1_711_000_000_000_000_000));
-    let prompt = imported(
+    let prompt = import_text(
         "user@host:~$ strace -ttt ./app\nMakefile:12: warning (ignored)\n\
          1795575468.100000 openat(AT_FDCWD, \"/a\", O_WRONLY|O_CREAT, 0644) = 3 <0.000050>\n\
          1795575468.100200 write(3, \"hello\\n\", 6) = 6 <0.000030>\n\
@@ -194,7 +194,7 @@ fn a_line_that_is_none_does_not_decide_the_form() {
 
 #[test]
 fn contexts_of_security_are_passed_over() {
-    let found = imported(
+    let found = import_text(
         r#"61 [u:app_t:s0] 1711000200.1 openat(AT_FDCWD [u:c1,c2], "/q.db" [v], O_CREAT|O_RDWR) = 3
 61 [u:r:app_t:s0] 1711000200.2 pwrite64(3 [u:object_r:var_lib_t:s0], "abcd", 4, 0) = 4 <0.000010>
 61 [app_t] 1711000200.3 openat(AT_FDCWD, "/q.db-wal" [v], O_RDWR|O_CREAT, 0644) = 4</q.db-wal> [v]
@@ -209,7 +209,7 @@ fn contexts_of_security_are_passed_over() {
 
 #[test]
 fn numbers_are_read_beside_their_words_and_without_them() {
-    let found = imported(
+    let found = import_text(
         r#"73 1711000300.1 openat(-100 /* AT_FDCWD */, "/v.db", 0x42 /* O_RDWR|O_CREAT */) = 3
 73 1711000300.2 fcntl(3, 6 /* F_SETLK */, {l_type=0 /* F_RDLCK */, l_start=1073741824, l_len=1}) = 0
 73 1711000300.3 lseek(3, 0, 0x2 /* SEEK_END */) = 0 <0.000004>
@@ -230,13 +230,13 @@ fn numbers_are_read_beside_their_words_and_without_them() {
     }
     assert_eq!(found.call("lseek").command.as_deref(), Some("SEEK_END"));
     assert_eq!(found.call("openat").directory, Some(-100));
-    let raw = imported("fcntl(3, 0x6, 0x7ffd0000aa00) = 0\nwrite(3, 0x55, 0x1) = 0x1\n");
+    let raw = import_text("fcntl(3, 0x6, 0x7ffd0000aa00) = 0\nwrite(3, 0x55, 0x1) = 0x1\n");
     assert_eq!(raw.imported.reasons, ["1 argument in memory that could not be read"]);
 }
 
 #[test]
 fn calls_of_32_bit_programs_have_their_own_names_and_orders() {
-    let found = imported(
+    let found = import_text(
         r#"strace: [ Process PID=903 runs in 32 bit mode. ]
 openat(AT_FDCWD, "/log.db", O_RDWR|O_CREAT|O_NOFOLLOW|O_LARGEFILE|O_CLOEXEC, 0644) = 3
 [ Process PID=903 runs in 32 bit mode. ]
@@ -261,7 +261,7 @@ fdatasync(3)                            = 0
 
 #[test]
 fn a_call_that_was_killed_or_let_go_has_no_end() {
-    let killed = imported(
+    let killed = import_text(
         r#"88 1711000400.1 openat(AT_FDCWD, "/k.db", O_RDWR|O_CREAT, 0644) = 3
 89 1711000400.2 openat(AT_FDCWD, "/k.db-journal", O_RDWR|O_CREAT, 0644 <unfinished ...>
 88 1711000400.3 fsync(3 <unfinished ...>
@@ -287,7 +287,7 @@ fn a_call_that_was_killed_or_let_go_has_no_end() {
     assert_eq!(syncs(told), 1);
     assert!(killed.directory().join("k.db-journal").is_file());
     assert_eq!(closed.incomplete_reasons, [""; 0]);
-    let stopped = imported(
+    let stopped = import_text(
         "strace: Process 115 attached\n\
          restart_syscall(<... resuming interrupted clock_nanosleep ...>) = 0\n\
          pwrite64(5, \"tick\", 4, 100) = 4\nread(6, ^Cstrace: Process 115 detached\n \
@@ -304,7 +304,7 @@ fn a_call_that_was_killed_or_let_go_has_no_end() {
 
 #[test]
 fn a_lock_and_a_mapping_without_an_end_are_not_made() {
-    let found = imported(
+    let found = import_text(
         r#"66 1711000400.1 openat(AT_FDCWD, "/w.db", O_RDWR|O_CREAT, 0644) = 3
 66 1711000400.2 mmap(NULL, 4096, PROT_READ, MAP_SHARED|MAP_POPULATE, 3, 0 <unfinished ...>) = ?
 67 1711000400.3 openat(AT_FDCWD, "/w.db", O_RDWR) = 4
@@ -321,7 +321,7 @@ fn a_lock_and_a_mapping_without_an_end_are_not_made() {
 
 #[test]
 fn a_table_behind_the_calls_is_passed_over() {
-    let found = imported(
+    let found = import_text(
         "openat(AT_FDCWD, \"/c.db\", O_RDWR|O_CREAT, 0644) = 3 <0.000031>\n\
          pwrite64(3, \"abcd\", 4, 0)               = 4 <0.000011>\n\
          fsync(3)                                = 0 <0.003100>\n\
@@ -339,7 +339,7 @@ fn a_table_behind_the_calls_is_passed_over() {
 
 #[test]
 fn a_descriptor_of_unknown_origin_is_left_out_and_counted() {
-    let found = imported(
+    let found = import_text(
         r#"91 1711000500.1 openat(AT_FDCWD, "/u.db", O_RDWR|O_CREAT, 0644) = 3
 91 1711000500.2 syscall_437(0xffffff9c, 0x7ffd0000aa40, 0x7ffd0000aa80, 0x18, 0, 0) = 4
 91 1711000500.3 pwrite64(4, "xyz", 3, 0) = 3
@@ -364,7 +364,7 @@ fn a_descriptor_of_unknown_origin_is_left_out_and_counted() {
 
 #[test]
 fn a_file_without_a_name_gets_one_by_its_descriptor() {
-    let found = imported(
+    let found = import_text(
         r#"11 openat(AT_FDCWD, "/state", O_RDWR|O_TMPFILE|O_CLOEXEC, 0600) = 3
 11 write(3, "settings"..., 500) = 500
 11 fsync(3) = 0
@@ -385,7 +385,7 @@ fn a_file_without_a_name_gets_one_by_its_descriptor() {
 
 #[test]
 fn ioctl_may_say_what_execve_closes() {
-    let found = imported(
+    let found = import_text(
         r#"11 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0600) = 3
 11 openat(AT_FDCWD, "/b", O_RDWR|O_CREAT|O_CLOEXEC, 0600) = 4
 11 ioctl(3, FIOCLEX) = 0
@@ -404,7 +404,7 @@ fn ioctl_may_say_what_execve_closes() {
 
 #[test]
 fn a_mapping_grows_as_that_of_sqlite_does() {
-    let found = imported(
+    let found = import_text(
         r#"11 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0600) = 3
 11 ftruncate(3, 100000) = 0
 11 mmap(NULL, 40000, PROT_READ|PROT_WRITE, MAP_SHARED, 3, 0) = 0x7f0000000000
@@ -420,7 +420,7 @@ fn a_mapping_grows_as_that_of_sqlite_does() {
     if crate::process::page_bytes() == 4096 {
         assert_eq!(found.whole(), (1, 8, 0, 1));
     }
-    let part = imported(
+    let part = import_text(
         r#"11 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0600) = 3
 11 mmap(NULL, 65536, PROT_READ, MAP_SHARED, 3, 0) = 0x7f0000000000
 11 mremap(0x7f0000000000, 16384, 32768, MREMAP_MAYMOVE) = 0x7f1100000000
@@ -432,7 +432,7 @@ fn a_mapping_grows_as_that_of_sqlite_does() {
 
 #[test]
 fn mappings_are_filled_with_as_much_memory_as_a_replay_may_take() {
-    let found = imported(
+    let found = import_text(
         r#"11 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0600) = 3
 11 ftruncate(3, 2147483648) = 0
 11 mmap(NULL, 2147483648, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_POPULATE, 3, 0) = 0x7f0000000000
@@ -447,7 +447,7 @@ fn mappings_are_filled_with_as_much_memory_as_a_replay_may_take() {
 
 #[test]
 fn the_root_of_a_replay_stays() {
-    let found = imported(
+    let found = import_text(
         r#"11 rmdir("/") = 0
 11 mkdir("/", 0777) = 0
 11 rename("/", "/b") = -1 EBUSY (Device or resource busy)
@@ -471,7 +471,7 @@ fn the_root_of_a_replay_stays() {
 
 #[test]
 fn threads_of_several_processes_are_not_taken_for_one() {
-    let found = imported(
+    let found = import_text(
         "7 openat(AT_FDCWD, \"/a\", O_RDWR|O_CREAT, 0644) = 3\n\
          8 openat(AT_FDCWD, \"/b\", O_RDWR|O_CREAT, 0644) = 3\n7 write(3, \"a\", 1) = 1\n",
     );
@@ -483,7 +483,7 @@ fn threads_of_several_processes_are_not_taken_for_one() {
 fn marks_and_ends_of_other_systems_are_passed_over_and_other_encodings_named() {
     let text = "openat(AT_FDCWD, \"/c.db\", O_RDWR|O_CREAT, 0644) = 3 <0.000031>\r\n\
                 pwrite64(3, \"abcd\", 4, 0) = 4 <0.000011>\r\nfsync(3) = 0 <0.003100>\r\n";
-    assert_eq!(imported(&format!("\u{feff}{text}")).whole(), (1, 3, 4, 1));
+    assert_eq!(import_text(&format!("\u{feff}{text}")).whole(), (1, 3, 4, 1));
     let refused = |bytes: &[u8]| ImportedTrace::import(bytes).err().unwrap().to_string();
     let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let message = refused(&wide);

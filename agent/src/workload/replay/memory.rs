@@ -41,7 +41,7 @@ pub struct Memory {
 unsafe impl Send for Memory {}
 
 /// Bytes that the calls of a lane read into and write from at the most.
-pub fn needed(lane: &Lane) -> (usize, usize) {
+pub fn bytes_needed(lane: &Lane) -> (usize, usize) {
     let (mut into, mut from) = (0, 0);
     for step in &lane.steps {
         let Action::Call { arguments, effect, .. } = &step.action else { continue };
@@ -73,7 +73,7 @@ pub fn place_of(call: i64) -> usize {
 /// The stream of bytes that the calls of some lanes are written from, and that files are filled
 /// with before.
 pub fn stream_of(lanes: &[Lane], seed: u64) -> Vec<u8> {
-    let longest = lanes.iter().map(|lane| needed(lane).1).max().unwrap_or(0);
+    let longest = lanes.iter().map(|lane| bytes_needed(lane).1).max().unwrap_or(0);
     let mut stream = vec![0; (longest + PLACES as usize * PLACE_BYTES).max(CHUNK_BYTES)];
     generator(seed, 0).fill_bytes(&mut stream);
     stream
@@ -82,7 +82,7 @@ pub fn stream_of(lanes: &[Lane], seed: u64) -> Vec<u8> {
 impl Memory {
     /// For the calls of a lane. No device can make shorter what is written.
     pub fn new(lane: &Lane, seed: u64) -> Self {
-        let (into, from) = needed(lane);
+        let (into, from) = bytes_needed(lane);
         let places = if from > 0 { PLACES as usize * PLACE_BYTES } else { 0 };
         let (into, mut from) = (AlignedBuffer::new(into), AlignedBuffer::new(from + places));
         generator(seed, 0).fill_bytes(from.bytes());
@@ -195,7 +195,7 @@ impl KeptContents {
             return Ok(Self::default());
         }
         let path = recording.join("contents.bin");
-        let refuse = |what: String| WorkloadError::refused(format!("{}: {what}", path.display()));
+        let refuse = |what: String| WorkloadError::refusal(format!("{}: {what}", path.display()));
         let (begins, bytes) = places(pieces);
         if bytes > MOST_KEPT_BYTES {
             return Err(refuse(format!(

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::memory::{KeptContents, Memory, needed};
+use super::memory::{KeptContents, Memory, bytes_needed};
 use super::notes::{self, Notes, digest};
 use super::plan::{Action, CallArgument, Lane, PlannedStep, RecordedEnd, ReplayPlan};
 use super::recording;
@@ -62,7 +62,7 @@ impl ReplaySettings {
             return Ok(None);
         }
         let refuse = |error: &dyn std::fmt::Display| {
-            WorkloadError::refused(format!("{}: {error}", self.recording.display()))
+            WorkloadError::refusal(format!("{}: {error}", self.recording.display()))
         };
         // A guest begins without the folder.
         std::fs::create_dir_all(std::env::temp_dir()).map_err(|error| refuse(&error))?;
@@ -70,7 +70,7 @@ impl ReplaySettings {
         // Relative paths are below the root of the replay too.
         import(&Trace::Mobigen(&self.recording), folder.path(), Some(Path::new("/")))
             .map(|imported| Some(ImportedScript { folder, left_out: imported.left_out }))
-            .map_err(|error| WorkloadError::refused(format!("{error:#}")))
+            .map_err(|error| WorkloadError::refusal(format!("{error:#}")))
     }
 }
 
@@ -134,10 +134,10 @@ impl Replay {
     ) -> Result<Self, WorkloadError> {
         let imported = settings.imported_script()?;
         let source = &settings.recording;
-        let refuse = |what: String| WorkloadError::refused(format!("{}: {what}", source.display()));
+        let refuse = |what: String| WorkloadError::refusal(format!("{}: {what}", source.display()));
         let folder = imported.as_ref().map_or(source.as_path(), |it| it.folder.path());
         let mut plan = recording::plan(folder, &settings.recorded_root)
-            .map_err(|error| WorkloadError::refused(error.to_string()))?;
+            .map_err(|error| WorkloadError::refusal(error.to_string()))?;
         for (name, calls) in imported.iter().flat_map(|it| &it.left_out) {
             let reason = (name.clone(), "such calls are not replayed");
             *plan.left_out.entry(reason).or_default() += calls;
@@ -145,7 +145,8 @@ impl Replay {
         if plan.lanes.iter().all(|lane| lane.steps.is_empty()) {
             return Err(refuse("no call that can be replayed".into()));
         }
-        let buffers = plan.lanes.iter().map(needed).map(|(into, from)| into + from).sum::<usize>();
+        let buffers =
+            plan.lanes.iter().map(bytes_needed).map(|(into, from)| into + from).sum::<usize>();
         let memory = (buffers as u64).saturating_add(plan.most_populated_bytes);
         if memory > MOST_BUFFERS_BYTES as u64 {
             return Err(refuse(format!(
@@ -211,7 +212,7 @@ impl Workload for Replay {
     fn configuration(&self) -> Result<Value, WorkloadError> {
         let facts = &self.shared.plan.facts;
         let recorded_us = facts.recorded_ns / 1000;
-        let lasts_us = self.shared.schedule.scaled(recorded_us);
+        let lasts_us = self.shared.schedule.scale(recorded_us);
         Ok(json!({
             "recording": self.settings.recording.to_string_lossy(),
             "recorded_root": self.settings.recorded_root.to_string_lossy(),
@@ -360,7 +361,7 @@ impl Task for Player {
         let error = i32::try_from(-result).unwrap_or(0);
         if stage::is_fatal(error) && step.ended != RecordedEnd::Failed(Some(error)) {
             shared.turns.end();
-            return Err(shared.failed(step, error));
+            return Err(shared.step_failure(step, error));
         }
         shared.turns.pass(*lane);
         notes.add(step, result, return_ns - begin_ns, due_ns.map(|due_ns| begin_ns - due_ns));
@@ -379,7 +380,7 @@ impl Task for Player {
 
 impl SharedReplay {
     /// The error of a step that the machine could not do.
-    fn failed(&self, step: &PlannedStep, error: i32) -> WorkloadError {
+    fn step_failure(&self, step: &PlannedStep, error: i32) -> WorkloadError {
         let name = match &step.action {
             Action::Call { arguments, .. } => {
                 arguments.iter().find_map(|argument| match argument {

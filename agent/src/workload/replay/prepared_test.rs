@@ -35,7 +35,7 @@ impl Folder {
         if !recording.exists() {
             let script = self.0.path().join("script");
             import(&Trace::Mobigen(&script), &recording, None)
-                .map_err(|error| WorkloadError::refused(format!("{error:#}")))?;
+                .map_err(|error| WorkloadError::refusal(format!("{error:#}")))?;
         }
         let settings = ReplaySettings {
             workload: ReplayWorkload::Replay,
@@ -283,6 +283,6 @@ fn the_oracle_of_power_cuts_knows_what_the_calls_left() {
     std::fs::write(at("b"), [1; 300]).unwrap();
     assert_eq!(outcome(), None);
     closed.remains.check_oracle().unwrap_err();
-    let unchecked = closed.remains.unchecked();
+    let unchecked = closed.remains.unchecked_parts();
     assert!(unchecked[0].contains("names in directories that were not synced"), "{unchecked:?}");
 }

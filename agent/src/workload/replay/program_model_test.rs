@@ -69,7 +69,7 @@ pub struct ProgramModel {
 
 impl ProgramModel {
     pub fn draw(input: u64) -> Self {
-        let mut random = Random::seeded(input);
+        let mut random = Random::from_seed(input);
         let words = [Words::Abbreviated, Words::Abbreviated, Words::Verbose, Words::Raw];
         let words = words[random.below(4)];
         let thread = ThreadModel { tid: FIRST_TID, pid: FIRST_TID, table: 0 };
@@ -143,7 +143,7 @@ impl ProgramModel {
         self.table(thread).insert(number, Entry { open, closes });
     }
 
-    fn opened(&mut self, file: usize, appends: bool) -> usize {
+    fn open_file(&mut self, file: usize, appends: bool) -> usize {
         self.opens.push(OpenModel { file, position: 0, appends });
         self.opens.len() - 1
     }
@@ -214,7 +214,7 @@ impl ProgramModel {
         if flags & 0o1000 != 0 {
             self.sizes[file] = 0;
         }
-        let (number, open) = (self.free(thread, 3), self.opened(file, flags & 0o2000 != 0));
+        let (number, open) = (self.free(thread, 3), self.open_file(file, flags & 0o2000 != 0));
         self.put(thread, number, Some(open), flags & 0o2_000_000 != 0);
         self.say(tid, call, number);
     }
@@ -224,7 +224,7 @@ impl ProgramModel {
         let (tid, number, name) = (self.threads[thread].tid, self.free(thread, 3), self.name());
         self.sizes.push(0);
         let file = self.sizes.len() - 1;
-        let open = self.opened(file, false);
+        let open = self.open_file(file, false);
         self.put(thread, number, Some(open), false);
         let (here, words) = (self.here(), self.word(0o20_200_002, "O_RDWR|O_TMPFILE"));
         self.say(tid, format!("openat({here}, \"/\", {words}, 0600"), number);

@@ -150,7 +150,7 @@ impl PromiseTeller<'_> {
                     tree.make(path(*name), node, BEFORE);
                 }
                 FileBefore::File { name, bytes, .. } => {
-                    tree.make(path(*name), Node::File(FileHistory::filled(*bytes)), BEFORE);
+                    tree.make(path(*name), Node::File(FileHistory::with_content(*bytes)), BEFORE);
                 }
                 FileBefore::Link { name, of } => tree.link(path(*of), path(*name), BEFORE),
                 FileBefore::Symlink { name, .. } => {
@@ -161,12 +161,12 @@ impl PromiseTeller<'_> {
         for open in &plan.open_before {
             if let Some(node) = self.tree.at(path(open.name)) {
                 let position = open.position.max(0).cast_unsigned();
-                self.opened(open.handle, OpenDescription { node, position, flags: open.flags });
+                self.note_open(open.handle, OpenDescription { node, position, flags: open.flags });
             }
         }
     }
 
-    fn opened(&mut self, handle: FileHandle, file: OpenDescription) {
+    fn note_open(&mut self, handle: FileHandle, file: OpenDescription) {
         self.open.push(file);
         self.handles.insert(handle, self.open.len() - 1);
     }
@@ -234,7 +234,7 @@ impl PromiseTeller<'_> {
         {
             file.resize(call.at, 0);
         }
-        self.opened(to, OpenDescription { node, position: 0, flags });
+        self.note_open(to, OpenDescription { node, position: 0, flags });
     }
 
     fn change(&mut self, call: &SucceededCall, handle: Option<FileHandle>) {
@@ -328,14 +328,14 @@ impl PromiseTeller<'_> {
             }
             system_calls::SYS_fallocate => {
                 if let Some(file) = self.tree.file(node) {
-                    allocated(file, call.number_at(1) as i32, number(2), number(3), at);
+                    allocate(file, call.number_at(1) as i32, number(2), number(3), at);
                 }
             }
             system_calls::SYS_read | system_calls::SYS_readv => {
-                self.moved(handle, position + call.bytes())
+                self.move_position(handle, position + call.bytes())
             }
             system_calls::SYS_preadv2 if call.number_at(3) == AT_POSITION => {
-                self.moved(handle, position + call.bytes())
+                self.move_position(handle, position + call.bytes())
             }
             system_calls::SYS_lseek => {
                 let size = self.tree.file(node).map_or(0, |file| file.size_bytes());
@@ -345,7 +345,7 @@ impl PromiseTeller<'_> {
                     (_, libc::SEEK_END) => size.cast_signed() + call.number_at(1),
                     _ => call.number_at(1),
                 };
-                self.moved(handle, to.max(0).cast_unsigned());
+                self.move_position(handle, to.max(0).cast_unsigned());
             }
             system_calls::SYS_fcntl if call.number_at(1) == i64::from(libc::F_SETFL) => {
                 let kept = flags & (libc::O_SYNC | libc::O_DSYNC);
@@ -355,7 +355,7 @@ impl PromiseTeller<'_> {
             }
             system_calls::SYS_write | system_calls::SYS_writev => {
                 let end = self.write(call, node, flags, position);
-                self.moved(handle, end);
+                self.move_position(handle, end);
             }
             system_calls::SYS_pwrite64 | system_calls::SYS_pwritev | system_calls::SYS_pwritev2 => {
                 let by_flags = if call.number_at(5) & RWF_APPEND != 0 { libc::O_APPEND } else { 0 };
@@ -365,16 +365,16 @@ impl PromiseTeller<'_> {
                 let offset = if at_position { position } else { number(3) };
                 let end = self.write(call, node, flags | by_flags | synced, offset);
                 if at_position {
-                    self.moved(handle, end);
+                    self.move_position(handle, end);
                 }
             }
-            system_calls::SYS_sendfile => self.sent(call, node, position),
-            system_calls::SYS_copy_file_range => self.copied(call),
+            system_calls::SYS_sendfile => self.send_file(call, node, position),
+            system_calls::SYS_copy_file_range => self.copy_range(call),
             _ => {}
         }
     }
 
-    fn moved(&mut self, handle: Option<FileHandle>, position: u64) {
+    fn move_position(&mut self, handle: Option<FileHandle>, position: u64) {
         if let Some(file) = self.open_file(handle) {
             file.position = position;
         }
@@ -396,7 +396,7 @@ impl PromiseTeller<'_> {
     }
 
     /// Something reached a file of which nobody knows what it is.
-    fn stored(&mut self, node: NodeNumber, offset: u64, bytes: u64, at: CallTime) {
+    fn store_unknown(&mut self, node: NodeNumber, offset: u64, bytes: u64, at: CallTime) {
         if let Some(file) = self.tree.file(node) {
             file.write(at, offset, bytes, WrittenBytes::Unknown, false);
         }
@@ -404,17 +404,17 @@ impl PromiseTeller<'_> {
 
     /// The first descriptor is of the file that is written to; the other one's place moves where
     /// the call has no offset.
-    fn sent(&mut self, call: &SucceededCall, node: NodeNumber, position: u64) {
+    fn send_file(&mut self, call: &SucceededCall, node: NodeNumber, position: u64) {
         let handles: Vec<FileHandle> = call.handles().collect();
         let has_offset = matches!(call.arguments.get(2), Some(CallArgument::Offset(_)));
         if let (Some(from), false) = (self.open_file(handles.get(1).copied()), has_offset) {
             from.position += call.bytes();
         }
-        self.stored(node, position, call.bytes(), call.at);
-        self.moved(handles.first().copied(), position + call.bytes());
+        self.store_unknown(node, position, call.bytes(), call.at);
+        self.move_position(handles.first().copied(), position + call.bytes());
     }
 
-    fn copied(&mut self, call: &SucceededCall) {
+    fn copy_range(&mut self, call: &SucceededCall) {
         let offsets: Vec<Option<u64>> = [1, 3]
             .map(|place| match call.arguments.get(place) {
                 Some(CallArgument::Offset(offset)) => Some(offset.max(&0).cast_unsigned()),
@@ -432,12 +432,12 @@ impl PromiseTeller<'_> {
         if offsets[1].is_none() {
             to.position += bytes;
         }
-        self.stored(node, offset, bytes, call.at);
+        self.store_unknown(node, offset, bytes, call.at);
     }
 }
 
 /// A range of a file was allocated, made zero, taken out of it or put into it, by fallocate(2).
-fn allocated(file: &mut FileHistory, mode: i32, offset: u64, bytes: u64, at: CallTime) {
+fn allocate(file: &mut FileHistory, mode: i32, offset: u64, bytes: u64, at: CallTime) {
     let (size, end) = (file.size_bytes(), offset + bytes);
     let range = |from: u64, to: u64| (from, to.saturating_sub(from));
     let write = |file: &mut FileHistory, (offset, bytes), what| {

@@ -132,7 +132,7 @@ impl CallSequence {
         let begin_ns = 10 * place as i64;
         self.ledger
             .entries
-            .push(LedgerEntry { return_ns: begin_ns + 5, ..LedgerEntry::begun("call", begin_ns) });
+            .push(LedgerEntry { return_ns: begin_ns + 5, ..LedgerEntry::begin("call", begin_ns) });
         result
     }
 
@@ -140,7 +140,7 @@ impl CallSequence {
         promises_of(&self.plan, std::slice::from_ref(&self.ledger), &[])
     }
 
-    fn judged(
+    fn judge_files(
         &self,
         directory: &Path,
         expected: ExpectedMoment,
@@ -183,7 +183,7 @@ fn a_sync_of_a_nameless_file_promises_no_name_of_its_directory() {
         handle_call(system_calls::SYS_fsync, 0),
     ]);
     let empty = tempfile::tempdir().unwrap();
-    let found = made.judged(empty.path(), ExpectedMoment::AfterCut { at_ns: 1000 }).unwrap();
+    let found = made.judge_files(empty.path(), ExpectedMoment::AfterCut { at_ns: 1000 }).unwrap();
     assert_eq!((found.outcome, found.lost), (CutOutcome::Kept, 0));
 }
 
@@ -199,7 +199,7 @@ fn a_nameless_file_that_was_given_a_name_is_promised_by_its_own_sync_and_its_dir
     ]);
     let other = tempfile::tempdir().unwrap();
     let judged = |at_ns| {
-        let found = made.judged(other.path(), ExpectedMoment::AfterCut { at_ns });
+        let found = made.judge_files(other.path(), ExpectedMoment::AfterCut { at_ns });
         found.map(|it| (it.outcome, it.lost)).unwrap()
     };
     assert_eq!(judged(54), (CutOutcome::Kept, 0));
@@ -242,8 +242,9 @@ fn each_mode_of_fallocate_leaves_size_and_contents_as_the_manual_says() {
         if mode & libc::FALLOC_FL_PUNCH_HOLE != 0 {
             // What was there before is not what was promised.
             std::fs::write(&path, &made.stream[4096..24_096]).unwrap();
-            let found =
-                made.judged(made.folder.path(), ExpectedMoment::AfterCut { at_ns: 45 }).unwrap();
+            let found = made
+                .judge_files(made.folder.path(), ExpectedMoment::AfterCut { at_ns: 45 })
+                .unwrap();
             assert_eq!(found.outcome, CutOutcome::Lost);
         }
     }
@@ -255,8 +256,8 @@ fn each_mode_of_fallocate_leaves_size_and_contents_as_the_manual_says() {
         (libc::FALLOC_FL_INSERT_RANGE, 4_096, 8_192, 28_192, 24_096),
         (libc::FALLOC_FL_UNSHARE_RANGE, 16_384, 8_192, 24_576, 0),
     ] {
-        let mut file = FileHistory::filled(20_000);
-        allocated(&mut file, mode, offset, bytes, CallTime { begin_ns: 1, end_ns: 2 });
+        let mut file = FileHistory::with_content(20_000);
+        allocate(&mut file, mode, offset, bytes, CallTime { begin_ns: 1, end_ns: 2 });
         assert_eq!((file.size_bytes(), file.unknown_bytes), (size, unknown), "{mode}");
     }
 }
@@ -287,7 +288,8 @@ fn the_request_that_commits_an_atomic_write_of_f2fs_promises_nothing() {
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 24_096);
     assert!(made.is_kept());
     std::fs::File::options().write(true).open(&path).unwrap().set_len(20_000).unwrap();
-    let found = made.judged(made.folder.path(), ExpectedMoment::AfterCut { at_ns: 1000 }).unwrap();
+    let found =
+        made.judge_files(made.folder.path(), ExpectedMoment::AfterCut { at_ns: 1000 }).unwrap();
     assert_eq!(found.outcome, CutOutcome::Kept);
     assert_eq!(made.tree().promise_times_ns(), [25]);
 }

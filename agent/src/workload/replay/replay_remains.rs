@@ -36,7 +36,7 @@ pub struct ReplayPromises {
 }
 
 impl ReplayRemains {
-    fn promised(&self) -> &ReplayPromises {
+    fn promises(&self) -> &ReplayPromises {
         self.promised.get_or_init(|| {
             let mut stream = stream_of(&self.plan.lanes, self.seed);
             let places = self.kept.places_after(stream.len());
@@ -46,7 +46,7 @@ impl ReplayRemains {
     }
 
     fn look(&self, expected: ExpectedMoment) -> Result<CutFindings, WorkloadError> {
-        let ReplayPromises { tree, stream } = self.promised();
+        let ReplayPromises { tree, stream } = self.promises();
         judge::judge_files(tree, &self.directory, stream, expected)
     }
 }
@@ -63,12 +63,12 @@ impl Remains for ReplayRemains {
 
     /// Each sync of its calls, within transactions too.
     fn promise_times_ns(&self) -> Vec<i64> {
-        self.promised().tree.promise_times_ns()
+        self.promises().tree.promise_times_ns()
     }
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {
         if self.otherwise_calls > 0 {
-            return Err(WorkloadError::refused(format!(
+            return Err(WorkloadError::refusal(format!(
                 "power cuts: {} calls of the replay ended otherwise than recorded, so that what \
                  its files hold is not known; joj show names them",
                 self.otherwise_calls
@@ -81,11 +81,11 @@ impl Remains for ReplayRemains {
             Err(error) => return Err(error),
         };
         let what = "without any power cut, the files of the replay are not as its calls leave them";
-        Err(WorkloadError::refused(format!("power cuts: {what}: {found}")))
+        Err(WorkloadError::refusal(format!("power cuts: {what}: {found}")))
     }
 
-    fn unchecked(&self) -> Vec<String> {
-        let (names, bytes) = self.promised().tree.never_promised();
+    fn unchecked_parts(&self) -> Vec<String> {
+        let (names, bytes) = self.promises().tree.never_promised();
         let mut all = Vec::new();
         if self.has_databases {
             all.push(

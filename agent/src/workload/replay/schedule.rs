@@ -56,7 +56,7 @@ impl Schedule {
             Timing::None => None,
             Timing::Recorded => {
                 let paused_ns = self.paused_ns.load(Ordering::Relaxed);
-                Some(start_ns.saturating_add(paused_ns).saturating_add(self.scaled(after_ns)))
+                Some(start_ns.saturating_add(paused_ns).saturating_add(self.scale(after_ns)))
             }
         }
     }
@@ -67,7 +67,7 @@ impl Schedule {
     }
 
     /// A time of the recording as long as it is here.
-    pub fn scaled(&self, ns: i64) -> i64 {
+    pub fn scale(&self, ns: i64) -> i64 {
         let ns = i128::from(ns) * i128::from(self.percent) / 100;
         i64::try_from(ns).unwrap_or(i64::MAX)
     }

@@ -300,7 +300,7 @@ mod tests {
         fn transactions(self) -> FoundTransactions {
             let done = |number: i64| LedgerEntry {
                 return_ns: number * 10 + 9,
-                ..LedgerEntry::begun("call", number * 10)
+                ..LedgerEntry::begin("call", number * 10)
             };
             let entries = (0..self.0.len() as i64).map(done).collect();
             let ledger = Ledger { tid: 8, entries, warmup: 0 };

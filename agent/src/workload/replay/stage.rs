@@ -23,7 +23,7 @@ use super::plan::{
 };
 use crate::system_calls;
 use crate::workload::draw::generator;
-use crate::workload::error::{WorkloadError, failed};
+use crate::workload::error::{WorkloadError, step_error};
 
 /// The number of tries to get a lock that another open file holds, and the time between them.
 const LOCK_TRIES: u32 = 10_000;
@@ -134,8 +134,8 @@ impl ReplayStage {
 
     fn take_effect(&self, effect: CallEffect, result: i64) {
         match effect {
-            CallEffect::Opens(handle) => *self.write(handle) = opened(result),
-            CallEffect::Tries => drop(opened(result)),
+            CallEffect::Opens(handle) => *self.write(handle) = descriptor_of(result),
+            CallEffect::Tries => drop(descriptor_of(result)),
             CallEffect::Maps(mapping, bytes) if result > 0 => {
                 *self.mapping(mapping) = Some((result as usize, bytes));
             }
@@ -178,7 +178,7 @@ impl ReplayStage {
             }
             None => return 0,
         };
-        *self.write(to) = opened(result);
+        *self.write(to) = descriptor_of(result);
         result.min(0)
     }
 }
@@ -204,7 +204,7 @@ impl<'a> FilesInUse<'a> {
     }
 }
 
-fn opened(result: i64) -> Option<OwnedFd> {
+fn descriptor_of(result: i64) -> Option<OwnedFd> {
     let number = RawFd::try_from(result).ok().filter(|number| *number >= 0)?;
     // SAFETY: the kernel has just given this descriptor, and nobody else has its number.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
@@ -259,7 +259,7 @@ pub fn make(
     seed: u64,
 ) -> Result<FirstFiles, WorkloadError> {
     refuse_large(directory, plan)?;
-    change_nothing(directory).map_err(failed("chmod", directory))?;
+    change_nothing(directory).map_err(step_error("chmod", directory))?;
     let mut contents = vec![0; CHUNK_BYTES];
     generator(seed, 0).fill_bytes(&mut contents);
     let path = |name: Name| directory.join(OsStr::from_bytes(&plan.names[name as usize]));
@@ -279,12 +279,12 @@ pub fn make(
         };
         match made {
             Err(error) if is_of_the_path(&error) => not_made += 1,
-            made => made.map_err(failed("make", &place))?,
+            made => made.map_err(step_error("make", &place))?,
         }
     }
     let stage = ReplayStage {
         root: rustix::fs::open(directory, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(failed("open", directory))?,
+            .map_err(step_error("open", directory))?,
         paths: (0..plan.names.len())
             .map(|name| c_string(path(name as Name).as_os_str().as_bytes()))
             .collect(),
@@ -298,7 +298,7 @@ pub fn make(
         match open_file(&path(open.name), open.flags, open.position) {
             Ok(file) => *stage.handles[open.handle as usize].write().expect("is ours") = Some(file),
             Err(error) if is_of_the_path(&error) => not_made += 1,
-            Err(error) => return Err(failed("open", &path(open.name))(error)),
+            Err(error) => return Err(step_error("open", &path(open.name))(error)),
         }
     }
     Ok(FirstFiles { stage, not_made })
@@ -390,11 +390,11 @@ fn refuse_large(directory: &Path, plan: &ReplayPlan) -> Result<(), WorkloadError
         _ => 0,
     };
     let needed = plan.before.iter().map(bytes).fold(0_u64, u64::saturating_add);
-    let room = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
+    let room = rustix::fs::statvfs(directory).map_err(step_error("statvfs", directory))?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     let place = directory.display();
     if needed > free {
-        return Err(WorkloadError::refused(format!(
+        return Err(WorkloadError::refusal(format!(
             "files of {needed} bytes must be there before the first call, and the filesystem of \
              {place} has {free} free; name another directory"
         )));
@@ -402,7 +402,7 @@ fn refuse_large(directory: &Path, plan: &ReplayPlan) -> Result<(), WorkloadError
     let files = plan.before.len() as u64;
     // Some filesystems make inodes as they go, and count none.
     if room.f_files > 0 && files > room.f_favail {
-        return Err(WorkloadError::refused(format!(
+        return Err(WorkloadError::refusal(format!(
             "{files} files must be there before the first call, and the filesystem of {place} has \
              room for {} more; name another directory",
             room.f_favail

@@ -121,7 +121,7 @@ impl TraceForm {
 /// One program, in one form; how many calls were replayed.
 fn input(number_of_input: u64) -> usize {
     let program = ProgramModel::draw(number_of_input);
-    let mut random = Random::seeded(number_of_input + (1 << 40));
+    let mut random = Random::from_seed(number_of_input + (1 << 40));
     let text = TraceForm::draw(&mut random).print(&program, &mut random);
     let context = || format!("input {number_of_input}:\n{text}");
     let found = ImportedTrace::import(text.as_bytes()).unwrap();

@@ -12,7 +12,7 @@ use super::stream::DrawnStatement;
 use crate::messages::plural;
 use crate::sql_script::statement::{SqlStatement, SqlStep, TransactionRole, check_pragma};
 use crate::sqlite::databases::Databases;
-use crate::sqlite::error::failed;
+use crate::sqlite::error::step_error;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 
@@ -132,7 +132,7 @@ impl SqlConnection<'_> {
                 Ok(wanted) => {
                     let what =
                         format!("has {wanted} parameters, and {argument_count} values are bound");
-                    return Err(self.refused(statement, &what, 0));
+                    return Err(self.refusal(statement, &what, 0));
                 }
                 Err(error) => return Err(self.refuse(statement, &error)),
             }
@@ -143,12 +143,12 @@ impl SqlConnection<'_> {
     /// An error of a statement as one of the script.
     pub fn refuse(&self, statement: &SqlStatement, error: &Error) -> WorkloadError {
         let (what, offset) = words(error);
-        self.refused(statement, &what, offset)
+        self.refusal(statement, &what, offset)
     }
 
-    fn refused(&self, statement: &SqlStatement, what: &str, offset: usize) -> WorkloadError {
+    fn refusal(&self, statement: &SqlStatement, what: &str, offset: usize) -> WorkloadError {
         let (path, place) = (self.file.path.display(), statement.place_of(offset));
-        WorkloadError::refused(format!("{path}: {place}: {what}"))
+        WorkloadError::refusal(format!("{path}: {place}: {what}"))
     }
 
     /// Runs a statement to its end, and reads all that it gives. A failure is noted.
@@ -165,8 +165,8 @@ impl SqlConnection<'_> {
         match self.execute(statement, drawn, &mut effect) {
             Ok(()) => Ok(effect),
             Err(error) if error.sqlite_error_code().is_some_and(|code| FATAL.contains(&code)) => {
-                let step = format!("{}: {}", self.place(statement), shortened(statement.sql()));
-                Err(failed(&step, &self.databases.all()[0].path)(error).into())
+                let step = format!("{}: {}", self.place(statement), beginning_of(statement.sql()));
+                Err(step_error(&step, &self.databases.all()[0].path)(error).into())
             }
             Err(error) => {
                 failures.note(&words(&error).0, || self.place(statement), statement.may_fail);
@@ -217,7 +217,7 @@ fn words(error: &Error) -> (String, usize) {
 }
 
 /// The beginning of a statement.
-fn shortened(sql: &str) -> String {
+fn beginning_of(sql: &str) -> String {
     let line: String = sql.chars().take(60).collect();
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

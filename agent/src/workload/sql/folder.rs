@@ -74,7 +74,7 @@ pub fn read(folder: &Path) -> Result<ScriptFolder, WorkloadError> {
 
 /// The files that end in .sql, in order; each must be one that is known.
 fn names_of_scripts(folder: &Path) -> Result<Vec<String>, WorkloadError> {
-    let refuse = |what: String| WorkloadError::refused(format!("{}: {what}", folder.display()));
+    let refuse = |what: String| WorkloadError::refusal(format!("{}: {what}", folder.display()));
     let entries = fs::read_dir(folder).map_err(|error| refuse(error.to_string()))?;
     let mut names = Vec::new();
     for entry in entries {
@@ -105,7 +105,7 @@ fn read_script(
     usage: ScriptUse,
     keys: &mut ScriptNames,
 ) -> Result<ScriptFile, WorkloadError> {
-    let refuse = |what: String| WorkloadError::refused(format!("{}: {what}", path.display()));
+    let refuse = |what: String| WorkloadError::refusal(format!("{}: {what}", path.display()));
     let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
     let mut bytes = Vec::new();
     file.take(MOST_SCRIPT_BYTES + 1)
@@ -204,7 +204,7 @@ impl KeptOrder {
                     let Some((other, _)) = other else {
                         let (path, place) = (file.path.display(), statement.place);
                         let what = "is no other transaction script of the folder";
-                        return Err(WorkloadError::refused(format!(
+                        return Err(WorkloadError::refusal(format!(
                             "{path}: {place}: after {name}: it {what}"
                         )));
                     };

@@ -281,7 +281,7 @@ fn refuse_useless(
     let open = files.iter().find(|file| file.script.ends_open && plan.is_some());
     if let Some(file) = open {
         let path = file.path.display();
-        return Err(WorkloadError::refused(format!("{path}: ends without COMMIT; add it")));
+        return Err(WorkloadError::refusal(format!("{path}: ends without COMMIT; add it")));
     }
     let mut seen = BTreeSet::new();
     let all = |file: &ScriptFile| {
@@ -292,14 +292,14 @@ fn refuse_useless(
     if let Some(name) = &shared
         && fields.options.locking_mode == LockingMode::Exclusive
     {
-        return Err(WorkloadError::refused(format!(
+        return Err(WorkloadError::refusal(format!(
             "locking_mode = exclusive lets no other connection use {name}, which several scripts do"
         )));
     }
     if let Some(name) = &shared
         && fields.fault.is_planted()
     {
-        return Err(WorkloadError::refused(format!(
+        return Err(WorkloadError::refusal(format!(
             "failed_sync, free_kib: of transactions that fail beside others nobody could say which \
              are there, and several scripts use {name}"
         )));
@@ -307,7 +307,7 @@ fn refuse_useless(
     if let Some(name) = &shared
         && fields.regime.regime == Regime::Reopened
     {
-        return Err(WorkloadError::refused(format!(
+        return Err(WorkloadError::refusal(format!(
             "regime = reopened: a WAL stays while another connection is open, and several scripts \
              use {name}"
         )));
@@ -393,7 +393,12 @@ impl Workload for SqlScripts {
         }
         let regime = fields.regime.regime;
         let regime_found = regime::regime_findings(regime, &grown, reopenings);
-        incomplete_reasons.extend(regime::missed(regime, &fields.options, &grown, reopenings));
+        incomplete_reasons.extend(regime::reasons_missed(
+            regime,
+            &fields.options,
+            &grown,
+            reopenings,
+        ));
         let vfs = fields.options.vfs;
         let transactions = ledger::rows(&ledgers);
         let fault = fault.left(&notes, &transactions);

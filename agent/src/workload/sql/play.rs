@@ -17,7 +17,7 @@ use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::fault::{FailedTransaction, FaultNotes};
 use crate::workload::ledger::{LedgerEntry, READ_ONLY, ROLLBACK};
-use crate::workload::regime::{Checkpoints, RegimeFields, Reopenings, count, noted};
+use crate::workload::regime::{Checkpoints, RegimeFields, Reopenings, count, entry_of_checkpoint};
 use crate::workload::threads::task::Task;
 use rusqlite::TransactionState;
 
@@ -152,12 +152,13 @@ impl<'a> ScriptPlay<'a> {
     }
 
     /// Databases that the open transaction has changed.
-    fn changed(&self) -> Result<usize, WorkloadError> {
+    fn changed_databases(&self) -> Result<usize, WorkloadError> {
         let databases = &*self.databases;
         let mut changed = 0;
         for Database { name, path, .. } in databases.all() {
             let state = databases.connection().transaction_state(Some(name.as_str()));
-            let state = state.map_err(crate::sqlite::error::failed("transaction_state", path))?;
+            let state =
+                state.map_err(crate::sqlite::error::step_error("transaction_state", path))?;
             changed += usize::from(state == TransactionState::Write);
         }
         Ok(changed)
@@ -184,7 +185,7 @@ impl<'a> ScriptPlay<'a> {
     /// Runs the next statement.
     fn step(&mut self, run: &mut RunTransaction) -> Result<(), WorkloadError> {
         if self.is_open() {
-            run.databases = self.changed()?.max(run.databases);
+            run.databases = self.changed_databases()?.max(run.databases);
         }
         let statement = std::mem::take(&mut self.planned[self.next]);
         run.commit_ns = now_ns();
@@ -255,7 +256,7 @@ impl<'a> ScriptPlay<'a> {
         self.leave_out()?;
         self.last_ns = now_ns();
         let return_ns = self.last_ns;
-        Ok(LedgerEntry { commit_ns, return_ns, ..LedgerEntry::begun(ROLLBACK, begin_ns) })
+        Ok(LedgerEntry { commit_ns, return_ns, ..LedgerEntry::begin(ROLLBACK, begin_ns) })
     }
 
     /// Leaves out what is left of the script's transaction.
@@ -440,7 +441,7 @@ impl Task for ScriptPlay<'_> {
     }
 
     fn take_autocheckpoint(&mut self) -> Option<LedgerEntry> {
-        self.autocheckpoint.take().map(noted)
+        self.autocheckpoint.take().map(entry_of_checkpoint)
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {

@@ -33,11 +33,11 @@ impl Folders {
         self.0.path().join("run")
     }
 
-    fn drawn(&self) -> SqlSettings {
+    fn drawn_settings(&self) -> SqlSettings {
         sql_settings(self.scripts())
     }
 
-    fn replayed(&self) -> RecordedSqlSettings {
+    fn replayed_settings(&self) -> RecordedSqlSettings {
         recorded_sql_settings(self.scripts())
     }
 
@@ -79,7 +79,7 @@ const WRITE: &str = "--! transaction write 3\nBEGIN;\n--! repeat 2\n\
 #[test]
 fn parts_are_drawn_and_measured() {
     let folders = Folders::new(&[SCHEMA, SET_UP, ("transaction.sql", WRITE)]);
-    let (notes, closed) = folders.run(&folders.drawn());
+    let (notes, closed) = folders.run(&folders.drawn_settings());
     assert_eq!(notes.phases, ["warm-up", "commit"]);
     let rows = &closed.transactions;
     assert_eq!(rows.len(), 22);
@@ -92,7 +92,7 @@ fn parts_are_drawn_and_measured() {
     assert_eq!(count(&main, "SELECT count(*) FROM person"), 10);
     assert!(closed.incomplete_reasons.is_empty());
     let again = Folders::new(&[SCHEMA, SET_UP, ("transaction.sql", WRITE)]);
-    assert_eq!(again.run(&again.drawn()).1.operation_hash, closed.operation_hash);
+    assert_eq!(again.run(&again.drawn_settings()).1.operation_hash, closed.operation_hash);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn every_journal_mode_runs_several_connections() {
             ("transaction-a.sql", &write),
             ("transaction-b.sql", &write),
         ]);
-        let mut settings = folders.drawn();
+        let mut settings = folders.drawn_settings();
         settings.sql.options.journal_mode = journal_mode;
         settings.sql.options.wal_autocheckpoint_pages = 4;
         let (_, closed) = folders.run(&settings);
@@ -136,7 +136,7 @@ fn a_recording_is_played_once_with_its_databases_and_pauses() {
              INSERT INTO nowhere VALUES (1);\nBEGIN;\nINSERT INTO t VALUES (2);",
         ),
     ]);
-    let mut settings = folders.replayed();
+    let mut settings = folders.replayed_settings();
     settings.sql.think_time = ThinkTime::Recorded;
     let (_, closed) = folders.run(&settings);
     let rows = &closed.transactions;
@@ -188,7 +188,7 @@ fn a_fault_of_scripts_is_told_with_file_line_and_column() {
         (vec![("transaction.sql", "SELECT :known(x);")], "comes before any key(x)"),
     ] {
         let folders = Folders::new(&files);
-        let asked = folders.drawn();
+        let asked = folders.drawn_settings();
         let message = match words {
             "comes before any key(x)" => {
                 let mut workload = asked.prepare(&folders.directory(), 5).unwrap();
@@ -212,7 +212,7 @@ fn nothing_outside_the_directory_is_touched() {
     ];
     for statement in statements {
         let folders = Folders::new(&[("transaction.sql", &statement)]);
-        let asked = folders.replayed();
+        let asked = folders.replayed_settings();
         match asked.prepare(&folders.directory(), 5) {
             Ok(mut workload) => {
                 workload.run(&mut NotedPhases::default()).unwrap();
@@ -235,7 +235,7 @@ fn vacuum_and_sql_of_the_schema_go_through() {
                              VACUUM; PRAGMA user_version = 3; PRAGMA journal_mode;",
         ),
     ]);
-    let (_, closed) = folders.run(&folders.drawn());
+    let (_, closed) = folders.run(&folders.drawn_settings());
     assert_eq!(closed.incomplete_reasons, Vec::<String>::new());
 }
 
@@ -249,7 +249,7 @@ fn a_script_changes_the_journal_mode_on_its_way_and_its_rows_are_known() {
     for journal_mode in [JournalMode::Truncate, JournalMode::Wal] {
         let schema = ("schema.sql", "CREATE TABLE note (k INTEGER PRIMARY KEY, v);");
         let folders = Folders::new(&[schema, ("transaction.sql", &script)]);
-        let mut settings = folders.replayed();
+        let mut settings = folders.replayed_settings();
         settings.sql.options.journal_mode = journal_mode;
         let prepared = settings.prepare(&folders.directory(), 5).unwrap();
         let modes = json!(["delete", "persist", "truncate", "wal"]);
@@ -305,7 +305,7 @@ fn a_shared_database_is_not_opened_again() {
         ("transaction-a.sql", "SELECT 1;"),
         ("transaction-b.sql", "SELECT 1;"),
     ]);
-    let mut settings = folders.drawn();
+    let mut settings = folders.drawn_settings();
     settings.sql.regime.regime = Regime::Reopened;
     assert!(folders.refusal(&settings).contains("several scripts use main.db"));
 }
@@ -323,13 +323,15 @@ fn a_transaction_begins_when_those_of_others_that_come_first_have_ended() {
     let scripts = [("transaction-one.sql", one), ("transaction-two.sql", two)];
     for _ in 0..10 {
         let folders = Folders::new(&scripts);
-        let (_, closed) = folders.run(&folders.replayed());
+        let (_, closed) = folders.run(&folders.replayed_settings());
         assert_eq!(closed.incomplete_reasons, Vec::<String>::new());
         let main = folders.directory().join("main.db");
         assert_eq!(count(&main, "SELECT sum(n) * 10 + sum(last) FROM t"), 23);
     }
     let folders = Folders::new(&[("transaction.sql", "--! after transaction-x.sql 1\nSELECT 1;")]);
-    assert!(folders.refusal(&folders.replayed()).contains("is no other transaction script"));
+    assert!(
+        folders.refusal(&folders.replayed_settings()).contains("is no other transaction script")
+    );
 }
 
 #[test]
@@ -354,7 +356,7 @@ fn a_dump_plays_as_the_shell_plays_it() {
         vec![("transaction.sql", &*format!("{dump}{next}"))],
     ] {
         let folders = Folders::new(&files);
-        let (_, closed) = folders.run(&folders.replayed());
+        let (_, closed) = folders.run(&folders.replayed_settings());
         assert_eq!(closed.incomplete_reasons, Vec::<String>::new());
         let main = folders.directory().join("main.db");
         assert_eq!(count(&main, "SELECT max(id) FROM note"), 42);
@@ -368,7 +370,7 @@ fn a_missing_collation_is_told_before_its_consequences() {
         CREATE UNIQUE INDEX a ON place(title);\nINSERT INTO place VALUES (1);\n\
         INSERT INTO place VALUES (2);\nCREATE INDEX b ON place(mirrored(title));\n";
     let folders = Folders::new(&[("transaction.sql", script)]);
-    let (_, closed) = folders.run(&folders.replayed());
+    let (_, closed) = folders.run(&folders.replayed_settings());
     let first = "no such collation sequence: unicase, which the app has of its own";
     assert!(closed.incomplete_reasons[0].contains(first), "{:?}", closed.incomplete_reasons);
 }
@@ -376,10 +378,14 @@ fn a_missing_collation_is_told_before_its_consequences() {
 #[test]
 fn a_script_may_begin_with_a_byte_order_mark_and_has_no_nul() {
     let folders = Folders::new(&[("transaction.sql", "\u{feff}--! may_fail\nSELECT 1;;\n;")]);
-    let (_, closed) = folders.run(&folders.replayed());
+    let (_, closed) = folders.run(&folders.replayed_settings());
     assert_eq!(closed.transactions.len(), 1);
     let folders = Folders::new(&[("transaction.sql", "SELECT 1;\nSELECT 'x\0y';")]);
-    assert!(folders.refusal(&folders.replayed()).contains("line 2, column 10: a NUL character"));
+    assert!(
+        folders
+            .refusal(&folders.replayed_settings())
+            .contains("line 2, column 10: a NUL character")
+    );
 }
 
 /// Return how many of the measured transactions were commits, read only, and rolled back.
@@ -420,7 +426,7 @@ fn only_what_changed_a_database_and_committed_is_a_commit() {
             ("BEGIN; INSERT INTO log (what) VALUES ('x'); COMMIT; VACUUM;", [20, 0, 0]),
         ] {
             let folders = Folders::new(&[GUARDED, ("transaction.sql", script)]);
-            let mut settings = folders.drawn();
+            let mut settings = folders.drawn_settings();
             settings.warmup_transactions = 0;
             settings.sql.options.journal_mode =
                 serde_json::from_value(journal_mode.into()).unwrap();
@@ -447,7 +453,7 @@ fn statements_after_an_automatic_rollback_are_a_transaction() {
         BEGIN;\nINSERT INTO log (what) VALUES ('third');\n\
         --! may_fail\nINSERT INTO guarded VALUES (-1);\nCOMMIT;\n";
     let folders = Folders::new(&[GUARDED, ("transaction.sql", script)]);
-    let mut settings = folders.drawn();
+    let mut settings = folders.drawn_settings();
     (settings.transactions, settings.warmup_transactions) = (15, 0);
     let (_, closed) = folders.run(&settings);
     assert_eq!(came_to(&closed), [10, 0, 10]);
@@ -457,7 +463,7 @@ fn statements_after_an_automatic_rollback_are_a_transaction() {
     assert_eq!(count(&main, "SELECT count(*) FROM log WHERE what = 'third'"), 5);
     assert_eq!(count(&main, "SELECT count(*) FROM log"), 10);
     let one = Folders::new(&[GUARDED, ("transaction.sql", script)]);
-    let (_, closed) = one.run(&one.replayed());
+    let (_, closed) = one.run(&one.replayed_settings());
     assert_eq!(came_to(&closed), [2, 0, 2]);
     closed.remains.check_oracle().unwrap();
 }

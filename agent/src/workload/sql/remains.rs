@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::sqlite::contents::{self, ContentsDigest, file_digest};
 use crate::sqlite::vfs::Vfs;
-use crate::workload::error::{WorkloadError, failed};
+use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::fault::FaultLeft;
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{
@@ -68,7 +68,7 @@ impl Remains for SqlRemains {
         if found.outcome == CutOutcome::Kept {
             return Ok(());
         }
-        Err(WorkloadError::refused(
+        Err(WorkloadError::refusal(
             "power cuts: the scripts leave other rows when they are played again, as those do that \
              use random() or the time of day: nobody could say which rows a power cut took; give \
              the values as arguments",
@@ -257,7 +257,7 @@ impl MemoryDirectory {
         let number = DIRECTORIES.fetch_add(1, Ordering::Relaxed);
         let name = format!("joj-played-again-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).map_err(failed("make", &path))?;
+        std::fs::create_dir_all(&path).map_err(step_error("make", &path))?;
         Ok(Self(path))
     }
 }
@@ -354,7 +354,7 @@ mod remains_tests {
             Self { folder, remains }
         }
 
-        fn recorded(scripts: &[(&str, &str)]) -> Self {
+        fn play_recorded(scripts: &[(&str, &str)]) -> Self {
             Self::new(scripts, |folder| Box::new(recorded_sql_settings(folder)))
         }
 
@@ -371,7 +371,7 @@ mod remains_tests {
     #[test]
     fn scripts_played_again_leave_the_same_and_older_rows_are_lost_commits() {
         let one = [("schema.sql", SCHEMA), ("transaction.sql", WRITES)];
-        let played = PlayedApp::recorded(&one);
+        let played = PlayedApp::play_recorded(&one);
         played.remains.check_oracle().unwrap();
         let whole = played.judge(i64::MAX);
         assert_eq!((whole.outcome, whole.found), (CutOutcome::Kept, vec![Some(9)]));
@@ -381,7 +381,7 @@ mod remains_tests {
         assert_eq!(played.judge(i64::MAX).outcome, CutOutcome::Corrupt, "half a transaction");
         // One that is rolled back whole is.
         let shorter = WRITES.replace("repeat 9", "repeat 6");
-        let earlier = PlayedApp::recorded(&[one[0], ("transaction.sql", &shorter)]);
+        let earlier = PlayedApp::play_recorded(&[one[0], ("transaction.sql", &shorter)]);
         let main = |app: &PlayedApp| app.folder.path().join("run/main.db");
         std::fs::copy(main(&earlier), main(&played)).unwrap();
         let found = played.judge(i64::MAX);
@@ -395,7 +395,7 @@ mod remains_tests {
             ("transaction-one.sql", &WRITES.replace("BEGIN", "BEGIN IMMEDIATE")),
             ("transaction-two.sql", ALONE),
         ];
-        let played = PlayedApp::recorded(&scripts);
+        let played = PlayedApp::play_recorded(&scripts);
         played.remains.check_oracle().unwrap();
         assert_eq!(played.judge(i64::MAX).found, [Some(16)]);
         let drawn = PlayedApp::new(&scripts, |folder| Box::new(sql_settings(folder)));
@@ -406,7 +406,7 @@ mod remains_tests {
     fn values_that_nobody_can_draw_again_are_refused() {
         let text = "INSERT INTO t (body) VALUES (strftime('%f', 'now') || :text(3));\n";
         let scripts = [("schema.sql", SCHEMA), ("transaction.sql", text)];
-        let played = PlayedApp::recorded(&scripts);
+        let played = PlayedApp::play_recorded(&scripts);
         std::thread::sleep(std::time::Duration::from_millis(2));
         let error = played.remains.check_oracle().unwrap_err();
         assert!(error.is_wrong_use() && error.to_string().contains("time of day"), "{error}");

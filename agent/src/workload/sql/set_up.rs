@@ -36,7 +36,7 @@ impl ScriptDatabases {
     pub fn database(&mut self, file: &str, name: &str) -> Database {
         let path = self.directory.join(file);
         let known = self.known.entry(file.into());
-        known.or_insert_with(|| Database::new("main".into(), path)).called(name)
+        known.or_insert_with(|| Database::new("main".into(), path)).with_name(name)
     }
 
     /// All that were named.
@@ -113,5 +113,5 @@ fn refuse_open(file: &ScriptFile, databases: &Databases) -> Result<(), WorkloadE
         return Ok(());
     }
     let path = file.path.display();
-    Err(WorkloadError::refused(format!("{path}: ends within a transaction; add COMMIT")))
+    Err(WorkloadError::refusal(format!("{path}: ends within a transaction; add COMMIT")))
 }

@@ -156,7 +156,7 @@ impl SqlStream {
                 }
             }
         }
-        Err(WorkloadError::refused(format!(
+        Err(WorkloadError::refusal(format!(
             "{}: no statement comes in {MOST_IDLE_STEPS} steps; repeat something at least once",
             self.script.connection
         )))
@@ -312,7 +312,7 @@ impl KeyCounts {
 
     fn count(&self, name: usize) -> Result<u64, WorkloadError> {
         match self.before[name] + self.own[name] {
-            0 => Err(WorkloadError::refused(format!(
+            0 => Err(WorkloadError::refusal(format!(
                 "known({0}) or recent({0}) comes before any key({0}); have the set-up give some",
                 self.names[name]
             ))),
@@ -383,7 +383,7 @@ impl ValueDraw {
             _ => None,
         };
         count.ok_or_else(|| {
-            WorkloadError::refused(format!("a count must be a whole number from 0, not {value:?}"))
+            WorkloadError::refusal(format!("a count must be a whole number from 0, not {value:?}"))
         })
     }
 

@@ -181,7 +181,7 @@ impl Workload for Sqlite {
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
         let Self { settings, seed, workers, ledgers, grown, fault } = *self;
-        let performed: Vec<u64> = ledgers.iter().map(Ledger::performed).collect();
+        let performed: Vec<u64> = ledgers.iter().map(Ledger::transactions).collect();
         let transactions = ledger::rows(&ledgers);
         let mut hashes = Vec::with_capacity(workers.len());
         let mut left: Vec<DatabasesLeft> = Vec::new();
@@ -213,7 +213,8 @@ impl Workload for Sqlite {
         }
         let regime = settings.regime.regime;
         let regime_found = regime::regime_findings(regime, &grown, reopenings);
-        let incomplete_reasons = regime::missed(regime, &settings.options, &grown, reopenings);
+        let incomplete_reasons =
+            regime::reasons_missed(regime, &settings.options, &grown, reopenings);
         let fault = fault.left(&failures, &transactions);
         let mut manifest = vec![
             ("batch_atomic_commits", batch_atomic_commits.into()),
@@ -257,7 +258,7 @@ mod regime_test {
     use crate::sqlite::pragmas::{JournalMode, SecureDelete, Synchronous};
     use crate::sqlite::vfs::Vfs;
     use crate::workload::kind::{ClosedWorkload, WorkloadRequest};
-    use crate::workload::regime::{GrownFiles, Regime, RegimeFields, Reopenings, missed};
+    use crate::workload::regime::{GrownFiles, Regime, RegimeFields, Reopenings, reasons_missed};
 
     fn run(settings: &SqliteSettings) -> ClosedWorkload {
         let directory = tempfile::tempdir().unwrap();
@@ -364,7 +365,7 @@ mod regime_test {
         let mut grown = GrownFiles::new([directory.path().join("main.db")].into(), false);
         let mut workload = fresh.prepare(directory.path(), 5).unwrap();
         workload.run(&mut grown.observe_with(&mut ())).unwrap();
-        let reasons = missed(Regime::Steady, &fresh.options, &grown, Reopenings::default());
+        let reasons = reasons_missed(Regime::Steady, &fresh.options, &grown, Reopenings::default());
         assert_eq!(reasons.len(), 2, "{reasons:?}");
         assert!(reasons[0].starts_with("not steady: main.db grew in the measured part, from "));
         assert!(reasons[1].starts_with("not steady: main.db-wal grew"));
@@ -386,7 +387,7 @@ mod regime_test {
         assert!(rows.iter().filter(|row| row.kind == "reopening").all(|row| row.wal_frames > 0));
         let reopenings = Reopenings { count: 22, wals_deleted: 21, wals_due: 22 };
         let grown = GrownFiles::new([].into(), false);
-        let kept = missed(Regime::Reopened, &settings.options, &grown, reopenings);
+        let kept = reasons_missed(Regime::Reopened, &settings.options, &grown, reopenings);
         assert_eq!(kept, ["not reopened: 21 WALs were deleted where 22 were due"]);
 
         let settings = many(JournalMode::Truncate, Regime::Reopened);

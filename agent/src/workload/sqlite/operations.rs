@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::settings::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
 use crate::sqlite::databases::Databases;
-use crate::sqlite::error::{SqliteError, failed};
+use crate::sqlite::error::{SqliteError, step_error};
 use crate::sqlite::pragmas::{CheckpointMode, JournalMode};
 use crate::sqlite::wal::Database;
 use crate::workload::draw::{below, generator};
@@ -129,7 +129,7 @@ impl Operations {
         };
         let needed = needed.max(settings.selects.min(1));
         if rows < needed {
-            return Err(WorkloadError::refused(format!(
+            return Err(WorkloadError::refusal(format!(
                 "{rows} initial rows in each table, {needed} needed to select, update or delete"
             )));
         }
@@ -161,7 +161,7 @@ impl Operations {
             change.table = self.change_table;
             let key = self.keys[self.change_table].draw(&mut self.random);
             change.key = key.ok_or_else(|| {
-                WorkloadError::refused(format!(
+                WorkloadError::refusal(format!(
                     "rows to delete ran out after {} operations, before duration_ms had passed; \
                      raise initial_rows or lower duration_ms",
                     self.performed
@@ -307,7 +307,7 @@ pub fn populate(
         let mut portion_bytes = 0;
         initial_rows(case, seed, thread, |RowOperation { table, key, value }| {
             let inserted = inserts[*table].execute(params![key, value]);
-            inserted.map_err(failed("populate", &database.path))?;
+            inserted.map_err(step_error("populate", &database.path))?;
             portion_bytes += value.len();
             if wal && portion_bytes >= WAL_PORTION_BYTES {
                 portion_bytes = 0;

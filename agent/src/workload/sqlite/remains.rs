@@ -14,7 +14,7 @@ use super::operations::{
 };
 use super::settings::{SqliteSettings, SqliteWorkload};
 use crate::sqlite::contents::{self, ContentsDigest, row_digest, schema_digest};
-use crate::sqlite::error::failed;
+use crate::sqlite::error::step_error;
 use crate::sqlite::vfs::Vfs;
 use crate::workload::error::WorkloadError;
 use crate::workload::fault::{FailedTransaction, FaultLeft};
@@ -50,7 +50,7 @@ impl DatabasesLeft {
             let (table, wanted) = (table_name(number), *wanted);
             let sql = format!("SELECT count(*) FROM {table}");
             let found: i64 =
-                connection.query_row(&sql, [], |row| row.get(0)).map_err(failed(&sql, path))?;
+                connection.query_row(&sql, [], |row| row.get(0)).map_err(step_error(&sql, path))?;
             if found != wanted {
                 let what =
                     format!("holds {found} rows of {table} at the end where {wanted} were due");
@@ -101,7 +101,7 @@ impl SqliteRemains {
         seed: u64,
         handed: Value,
     ) -> Result<Self, WorkloadError> {
-        let wrong = |error| WorkloadError::refused(format!("remains of SQLite: {error}"));
+        let wrong = |error| WorkloadError::refusal(format!("remains of SQLite: {error}"));
         settings.options.apply(seed);
         let (left, fault) = (serde_json::from_value(handed).map_err(wrong)?, FaultLeft::default());
         Ok(Self { left, settings, seed, fault })
@@ -144,7 +144,7 @@ impl Remains for SqliteRemains {
         self.left.iter().map(of_one).collect()
     }
 
-    fn handed(&self) -> Option<Value> {
+    fn handed_facts(&self) -> Option<Value> {
         self.fault.findings.is_none().then(|| json!(self.left))
     }
 
@@ -332,7 +332,7 @@ mod tests {
     fn handed_remains_judge_as_those_that_were_left() {
         let case = fields(SqliteWorkload::Update);
         let ran = Ran::new(&case, 5);
-        let there = case.handed_remains(5, ran.remains.handed().unwrap()).unwrap();
+        let there = case.handed_remains(5, ran.remains.handed_facts().unwrap()).unwrap();
         let middle_ns = ran.transactions[ran.transactions.len() / 2].begin_ns;
         for at_ns in [i64::MAX, middle_ns] {
             let cut = CutMoment { transactions: &[], at_ns };
@@ -361,7 +361,7 @@ mod tests {
         place: usize,
         it: Value,
     ) -> CutOutcome {
-        let mut handed = ran.remains.handed().unwrap();
+        let mut handed = ran.remains.handed_facts().unwrap();
         handed[0]["times"].as_array_mut().unwrap().remove(place);
         handed[0]["failed"] = json!({ place.to_string(): it });
         let there = case.handed_remains(5, handed).unwrap();
@@ -378,19 +378,19 @@ mod tests {
             });
             let of_short = |name| contents::file_digest(&short.directory.path().join(name));
             let seen = [of_short("main.db").unwrap(), of_short("db2.db").unwrap()];
-            let failed = |may_be_there, seen: &[ContentsDigest]| {
+            let failed_transaction = |may_be_there, seen: &[ContentsDigest]| {
                 let seen = seen.to_vec();
                 json!(FailedTransaction { may_be_there, statements: 0, seen })
             };
             let last = short.transactions.len() - 1;
             // Nothing came after it.
             let outcome = |it| outcome_with_failed(&case, &short, last, it);
-            assert_eq!(outcome(failed(true, &[])), CutOutcome::Kept, "{workload}");
-            assert_eq!(outcome(failed(false, &[])), CutOutcome::Corrupt, "{workload}");
+            assert_eq!(outcome(failed_transaction(true, &[])), CutOutcome::Kept, "{workload}");
+            assert_eq!(outcome(failed_transaction(false, &[])), CutOutcome::Corrupt, "{workload}");
             // Four did: they are there together with what was seen, and in no other way.
             let outcome = |it| outcome_with_failed(&case, &long, last, it);
-            assert_eq!(outcome(failed(true, &seen)), CutOutcome::Kept, "{workload}");
-            assert_eq!(outcome(failed(true, &[])), CutOutcome::Corrupt, "{workload}");
+            assert_eq!(outcome(failed_transaction(true, &seen)), CutOutcome::Kept, "{workload}");
+            assert_eq!(outcome(failed_transaction(true, &[])), CutOutcome::Corrupt, "{workload}");
         }
     }
 

@@ -11,14 +11,14 @@ use super::operations::{Operations, PlannedTransaction, RowOperation, table_name
 use super::settings::{Sharing, SqliteSettings, SqliteWorkload};
 use crate::record::Switch;
 use crate::sqlite::databases::{self, Databases};
-use crate::sqlite::error::{SqliteError, failed};
+use crate::sqlite::error::{SqliteError, step_error};
 use crate::sqlite::wal::{self, CommitCheckpoint, Database};
 use crate::sqlite::{sync_call, vfs};
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::fault::FaultNotes;
 use crate::workload::ledger::{LedgerEntry, ROLLBACK};
-use crate::workload::regime::{Checkpoints, Reopenings, count, noted};
+use crate::workload::regime::{Checkpoints, Reopenings, count, entry_of_checkpoint};
 use crate::workload::threads::task::Task;
 
 /// The statements of a transaction.
@@ -165,7 +165,7 @@ impl Runner<'_> {
     fn execute(&self, sql: &str) -> Result<(), SqliteError> {
         let main = &self.databases.all()[0];
         let executed = self.databases.kept_statement(sql, main)?.execute([]);
-        executed.map(drop).map_err(failed(sql, &main.path))
+        executed.map(drop).map_err(step_error(sql, &main.path))
     }
 }
 
@@ -212,7 +212,7 @@ impl Task for Runner<'_> {
     }
 
     fn take_autocheckpoint(&mut self) -> Option<LedgerEntry> {
-        self.autocheckpoint.take().map(noted)
+        self.autocheckpoint.take().map(entry_of_checkpoint)
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
@@ -261,7 +261,7 @@ fn look(
             let mut rows = statement.query([key])?;
             rows.next()?.map(|row| row.get_ref(0).map(drop)).transpose()
         };
-        read().map_err(failed("SELECT", &database.path))?;
+        read().map_err(step_error("SELECT", &database.path))?;
     }
     Ok(())
 }
@@ -274,7 +274,7 @@ fn change(
     workload: SqliteWorkload,
     planned: &PlannedTransaction,
 ) -> Result<(), SqliteError> {
-    let step = failed(verb(workload), &database.path);
+    let step = step_error(verb(workload), &database.path);
     for RowOperation { table, key, value } in &planned.changes {
         let mut statement = databases.kept_statement(&statements[*table], database)?;
         let changed = match workload {

@@ -370,7 +370,7 @@ mod tests {
                 told.recv_timeout(Duration::from_secs(60)).expect("the other made its checkpoint");
             }
             self.is_due = self.tell.is_some();
-            Ok(LedgerEntry::begun("write", 0))
+            Ok(LedgerEntry::begin("write", 0))
         }
 
         fn is_checkpoint_due(&self, _: bool) -> bool {
@@ -380,7 +380,7 @@ mod tests {
         fn checkpoint(&mut self, _: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
             self.is_due = false;
             self.tell.iter().for_each(|tell| tell.send(()).unwrap());
-            Ok(Some(LedgerEntry::begun(crate::workload::ledger::CHECKPOINT, 0)))
+            Ok(Some(LedgerEntry::begin(crate::workload::ledger::CHECKPOINT, 0)))
         }
     }
 

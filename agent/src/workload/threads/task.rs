@@ -254,7 +254,7 @@ impl<T: Task> Post<T> {
             let done = match self.task.perform(last_ns) {
                 Ok(done) => done,
                 Err(error) => {
-                    self.ledger.entries.push(LedgerEntry::unreturned(last_ns));
+                    self.ledger.entries.push(LedgerEntry::without_return(last_ns));
                     return Err(error);
                 }
             };

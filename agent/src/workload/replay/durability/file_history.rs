@@ -106,7 +106,7 @@ struct Candidates {
 
 impl FileHistory {
     /// A file that is there before the first call.
-    pub fn filled(bytes: u64) -> Self {
+    pub fn with_content(bytes: u64) -> Self {
         Self { first_bytes: bytes, size_bytes: bytes, most_bytes: bytes, ..Self::default() }
     }
 
@@ -131,7 +131,7 @@ impl FileHistory {
         }
         let end_bytes = offset_bytes + length_bytes;
         let pages = offset_bytes / PAGE_BYTES..=(end_bytes - 1) / PAGE_BYTES;
-        let time = if is_synced { ChangeTime::synced(at) } else { ChangeTime::open(at) };
+        let time = if is_synced { ChangeTime::with_sync(at) } else { ChangeTime::open(at) };
         self.change(time, pages, ContentChange::Write { offset_bytes, length_bytes, bytes });
         self.size_bytes = self.size_bytes.max(end_bytes);
         self.most_bytes = self.most_bytes.max(end_bytes);
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_size_that_was_set_is_promised_by_a_sync_and_what_is_behind_it_is_zero_afterwards() {
-        let (stream, mut file) = (stream(), FileHistory::filled(3000));
+        let (stream, mut file) = (stream(), FileHistory::with_content(3000));
         file.resize(at(10), 100);
         file.sync(at(20));
         file.resize(at(30), 2000);
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_write_that_syncs_promises_itself_alone() {
-        let (stream, mut file) = (stream(), FileHistory::filled(4096));
+        let (stream, mut file) = (stream(), FileHistory::with_content(4096));
         file.write(at(10), 0, 512, bytes(5000, 0), false);
         file.write(at(20), 1024, 512, bytes(7000, 1024), true);
         let with = |first: bool, second: bool| {

@@ -12,7 +12,7 @@ use std::path::Path;
 use super::ExpectedMoment;
 use super::file_history::FileVerdict;
 use super::name_tree::{NameChange, NameTree, Node, NodeNumber, ROOT};
-use crate::workload::error::{WorkloadError, failed};
+use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::power_cut::{CutFindings, CutOutcome};
 
 /// The names of directories now: of each of a directory's names, the inode.
@@ -89,7 +89,7 @@ impl TreeJudge<'_> {
                         self.lost.push(format!("{} is not there", path.display()));
                     }
                 }
-                Err(error) => return Err(failed("stat", &path)(error)),
+                Err(error) => return Err(step_error("stat", &path)(error)),
                 Ok(found) => {
                     self.found.insert((node, name.clone()), found.ino());
                     self.name(&path, &found, stale, fresh)?;
@@ -117,7 +117,7 @@ impl TreeJudge<'_> {
                 (Node::Other, false, false) => return Ok(()),
                 (Node::File(file), _, true) => {
                     let look = file.look(path, self.stream, self.expected);
-                    let found = look.map_err(failed("read back", path))?;
+                    let found = look.map_err(step_error("read back", path))?;
                     best = Some(best.map_or(found.clone(), |best| best.min(found)));
                 }
                 _ => {}
@@ -188,7 +188,7 @@ mod tests {
     }
 
     /// Outcome, and how many names are not as promised, where a directory has these names.
-    fn judged(tree: &NameTree, names: &[&str], at_ns: i64) -> (CutOutcome, u64) {
+    fn judge_names(tree: &NameTree, names: &[&str], at_ns: i64) -> (CutOutcome, u64) {
         let folder = tempfile::tempdir().unwrap();
         for name in names {
             let path = folder.path().join(name);
@@ -216,13 +216,13 @@ mod tests {
         tree.sync(ROOT, at(30));
         tree.unlink(b"a", open(40));
         tree.sync(ROOT, at(50));
-        assert_eq!(judged(&tree, &[], 30), (CutOutcome::Kept, 0));
-        assert_eq!(judged(&tree, &["a"], 30), (CutOutcome::Kept, 0));
-        assert_eq!(judged(&tree, &[], 31), (CutOutcome::Lost, 1));
-        assert_eq!(judged(&tree, &[], 50), (CutOutcome::Kept, 0));
-        assert_eq!(judged(&tree, &["a"], 50), (CutOutcome::Kept, 0));
-        assert_eq!(judged(&tree, &["a"], 51), (CutOutcome::Lost, 1));
-        assert_eq!(judged(&tree, &["a/"], 30).0, CutOutcome::Corrupt);
+        assert_eq!(judge_names(&tree, &[], 30), (CutOutcome::Kept, 0));
+        assert_eq!(judge_names(&tree, &["a"], 30), (CutOutcome::Kept, 0));
+        assert_eq!(judge_names(&tree, &[], 31), (CutOutcome::Lost, 1));
+        assert_eq!(judge_names(&tree, &[], 50), (CutOutcome::Kept, 0));
+        assert_eq!(judge_names(&tree, &["a"], 50), (CutOutcome::Kept, 0));
+        assert_eq!(judge_names(&tree, &["a"], 51), (CutOutcome::Lost, 1));
+        assert_eq!(judge_names(&tree, &["a/"], 30).0, CutOutcome::Corrupt);
     }
 
     #[test]
@@ -231,17 +231,17 @@ mod tests {
         tree.make(b"a", file(), open(10));
         tree.sync(ROOT, at(20));
         tree.rename(b"a", b"b", open(30));
-        assert_eq!(judged(&tree, &["a"], 35), (CutOutcome::Kept, 0));
-        assert_eq!(judged(&tree, &["b"], 35), (CutOutcome::Kept, 0));
-        assert_eq!(judged(&tree, &[], 35), (CutOutcome::Lost, 1));
+        assert_eq!(judge_names(&tree, &["a"], 35), (CutOutcome::Kept, 0));
+        assert_eq!(judge_names(&tree, &["b"], 35), (CutOutcome::Kept, 0));
+        assert_eq!(judge_names(&tree, &[], 35), (CutOutcome::Lost, 1));
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a"), "").unwrap();
         fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
         let found = judge_files(&tree, folder.path(), &[], ExpectedMoment::AfterCut { at_ns: 35 });
         assert_eq!(found.unwrap().outcome, CutOutcome::Torn);
         tree.sync(ROOT, at(40));
-        assert_eq!(judged(&tree, &["a"], 45), (CutOutcome::Lost, 2));
-        assert_eq!(judged(&tree, &["b"], 45), (CutOutcome::Kept, 0));
+        assert_eq!(judge_names(&tree, &["a"], 45), (CutOutcome::Lost, 2));
+        assert_eq!(judge_names(&tree, &["b"], 45), (CutOutcome::Kept, 0));
     }
 
     #[test]
@@ -260,18 +260,18 @@ mod tests {
         tree.sync(ROOT, at(40));
         tree.rename(b"b", b"a", open(50));
         tree.sync(ROOT, at(60));
-        let judged = |contents: &[u8], names: &[&str], at_ns| {
+        let outcome_of = |contents: &[u8], names: &[&str], at_ns| {
             let folder = tempfile::tempdir().unwrap();
             names.iter().for_each(|name| fs::write(folder.path().join(name), contents).unwrap());
             let expected = ExpectedMoment::AfterCut { at_ns };
             judge_files(&tree, folder.path(), &stream, expected).map(|it| it.outcome).ok()
         };
-        assert_eq!(judged(&stream[100..150], &["a"], 61), Some(CutOutcome::Kept));
-        assert_eq!(judged(&stream[..50], &["a"], 61), Some(CutOutcome::Lost));
-        assert_eq!(judged(&stream[100..150], &["a"], 55), Some(CutOutcome::Kept));
-        assert_eq!(judged(&stream[..49], &["a"], 55), Some(CutOutcome::Lost));
-        assert_eq!(judged(&[7; 50], &["a"], 55), None);
-        assert_eq!(judged(&[], &[], 55), Some(CutOutcome::Lost));
+        assert_eq!(outcome_of(&stream[100..150], &["a"], 61), Some(CutOutcome::Kept));
+        assert_eq!(outcome_of(&stream[..50], &["a"], 61), Some(CutOutcome::Lost));
+        assert_eq!(outcome_of(&stream[100..150], &["a"], 55), Some(CutOutcome::Kept));
+        assert_eq!(outcome_of(&stream[..49], &["a"], 55), Some(CutOutcome::Lost));
+        assert_eq!(outcome_of(&[7; 50], &["a"], 55), None);
+        assert_eq!(outcome_of(&[], &[], 55), Some(CutOutcome::Lost));
     }
 
     #[test]
@@ -281,9 +281,9 @@ mod tests {
         let inner = tree.make(b"d", inner, open(10)).unwrap();
         tree.make(b"d/f", file(), open(20));
         tree.sync(inner, at(30));
-        assert_eq!(judged(&tree, &[], 40), (CutOutcome::Kept, 0));
-        assert_eq!(judged(&tree, &["d/"], 40), (CutOutcome::Lost, 1));
+        assert_eq!(judge_names(&tree, &[], 40), (CutOutcome::Kept, 0));
+        assert_eq!(judge_names(&tree, &["d/"], 40), (CutOutcome::Lost, 1));
         tree.sync_all(at(50));
-        assert_eq!(judged(&tree, &[], 60), (CutOutcome::Lost, 1));
+        assert_eq!(judge_names(&tree, &[], 60), (CutOutcome::Lost, 1));
     }
 }

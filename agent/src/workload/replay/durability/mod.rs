@@ -35,7 +35,7 @@ impl ChangeTime {
     }
 
     /// Return the times of a call that syncs what it does.
-    pub fn synced(at: CallTime) -> Self {
+    pub fn with_sync(at: CallTime) -> Self {
         Self { durable_ns: at.end_ns, ..Self::open(at) }
     }
 

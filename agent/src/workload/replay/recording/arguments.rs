@@ -385,7 +385,7 @@ pub fn gives_descriptor(row: &RecordedCall) -> bool {
 }
 
 /// Return how a call ended, as far as its replay can end in the same way.
-pub fn ended(row: &RecordedCall) -> RecordedEnd {
+pub fn end_of(row: &RecordedCall) -> RecordedEnd {
     match row.result {
         None => RecordedEnd::Unknown,
         Some(result @ ..0) => RecordedEnd::Failed(i32::try_from(-result).ok()),

@@ -234,7 +234,7 @@ impl<'a> Builder<'a> {
                 thread,
                 due_ns,
                 name,
-                ended: arguments::ended(row),
+                ended: arguments::end_of(row),
                 writes: None,
                 waits: (0, 0),
                 action,

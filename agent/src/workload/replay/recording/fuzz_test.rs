@@ -219,7 +219,7 @@ fn check_contents(plan: &ReplayPlan) {
 
 /// One input; how many steps its plan has.
 fn input(number: u64) -> usize {
-    let mut random = Random::seeded(number);
+    let mut random = Random::from_seed(number);
     let mut calls: Vec<_> = (0..random.below(40) as i64).map(|id| call(&mut random, id)).collect();
     calls.sort_by_key(|call| (call.begin_ns, call.call_id));
     let threads: Vec<_> = (0..5).map(|id| thread(&mut random, id)).collect();

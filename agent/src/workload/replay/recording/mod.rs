@@ -102,7 +102,7 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
     Ok(plan)
 }
 
-fn grown(what: &str, most_bytes: usize) -> String {
+fn too_large(what: &str, most_bytes: usize) -> String {
     format!("{what} take more than {most_bytes} bytes; record a shorter run")
 }
 
@@ -115,7 +115,7 @@ fn names_of(
 ) -> Result<ReplayNames, String> {
     let paths = snapshot.iter().map(|row| &row.path).chain(descriptors.iter().map(|it| &it.target));
     if paths.map(|path| bytes_with_above(path)).sum::<usize>() > most_bytes {
-        return Err(grown("its paths, with the directories above them,", most_bytes));
+        return Err(too_large("its paths, with the directories above them,", most_bytes));
     }
     Ok(ReplayNames::new(snapshot, recorded_root))
 }
@@ -139,7 +139,10 @@ fn plan_rows(
         })?;
     let open_before = open_before(&mut builder, descriptors);
     if !builder.build() {
-        return Err(grown("what its calls wait for, copies of descriptors and texts", most_bytes));
+        return Err(too_large(
+            "what its calls wait for, copies of descriptors and texts",
+            most_bytes,
+        ));
     }
     let Builder { mut plan, mut scene, .. } = builder;
     plan.before = files_before::files_before(snapshot, &mut scene.names, &mut scene.texts);

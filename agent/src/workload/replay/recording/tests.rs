@@ -90,7 +90,7 @@ fn a_child_has_copies_and_an_execve_closes_them() {
         about(9, call(6, 0, "write", 10)),
     ];
     let threads = [thread(0, None, false), thread(1, Some(1), false)];
-    let plan = planned(&calls, &threads, &[path(0, "/a", "absent")]);
+    let plan = plan_of(&calls, &threads, &[path(0, "/a", "absent")]);
     assert_eq!(
         show(&plan),
         [
@@ -114,7 +114,7 @@ fn an_execve_removes_mappings_after_the_calls_on_them() {
     ];
     let threads =
         [thread(0, None, true), RecordedThread { creator_id: Some(0), ..thread(1, None, true) }];
-    let plan = planned(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")]);
+    let plan = plan_of(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")]);
     assert_eq!(show(&plan)[1], ["openat [1] after 1 of 0", "release [] after 2 of 0"]);
 }
 
@@ -132,7 +132,7 @@ fn a_mapping_from_within_a_page_is_left_out() {
     let mapped = |offset| RecordedCall { offset_bytes: Some(offset), ..call(1, 0, "mmap", 4096) };
     for (offset, left_out) in [(page_bytes(), 0), (page_bytes() / 2, 1)] {
         let calls = [open(0, 0, 0, 3), about(3, mapped(offset as i64))];
-        let plan = planned(&calls, &[thread(0, None, true)], &[path(0, "/a", "absent")]);
+        let plan = plan_of(&calls, &[thread(0, None, true)], &[path(0, "/a", "absent")]);
         assert_eq!(plan.left_out.values().sum::<u64>(), left_out, "{:?}", plan.left_out);
     }
 }
@@ -148,7 +148,7 @@ fn calls_on_one_file_wait_and_others_do_not() {
     ];
     let threads =
         [thread(0, None, true), RecordedThread { creator_id: Some(0), ..thread(1, None, true) }];
-    let plan = planned(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")]);
+    let plan = plan_of(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")]);
     assert_eq!(
         show(&plan),
         [
@@ -175,7 +175,7 @@ fn links_that_would_lead_out_are_not_made_or_lead_inside() {
     let far = RecordedCall { length_bytes: Some(i64::MAX), ..about(3, call(3, 0, "ftruncate", 0)) };
     let far = RecordedCall { descriptor: Some(3), length_bytes: Some(i64::MAX), ..far };
     let calls = [link, device, open(2, 0, 0, 3), far, call(4, 0, "mount", 0)];
-    let plan = planned(&calls, &[thread(0, None, false)], &[path(0, "/../d/x", "absent")]);
+    let plan = plan_of(&calls, &[thread(0, None, false)], &[path(0, "/../d/x", "absent")]);
     assert_eq!(show(&plan), [vec!["symlink []", "openat [0]"]]);
     assert_eq!(plan.texts, [PlanText::Inside(b"etc/passwd".to_vec())]);
     assert_eq!(plan.names[0], b"d/x");
@@ -195,7 +195,7 @@ pub fn plan_all(
     plan_rows(calls, threads, snapshot, names, descriptors, most_bytes)
 }
 
-fn planned(
+fn plan_of(
     calls: &[RecordedCall],
     threads: &[RecordedThread],
     snapshot: &[PathState],
@@ -268,7 +268,7 @@ fn a_recording_of_as_many_processes_as_calls_is_planned() {
     let (first, count) = (1, 100_000);
     let calls: Vec<_> = (first..=count).map(|id| call(id, id, "exit_group", 0)).collect();
     let threads: Vec<_> = (first..=count).map(|id| thread(id, None, false)).collect();
-    let plan = planned(&calls, &threads, &[]);
+    let plan = plan_of(&calls, &threads, &[]);
     check(&plan, calls.len());
     assert_eq!(plan.carried["exit_group"], count as u64);
 }
@@ -349,6 +349,6 @@ proptest! {
             path(0, "/a", "directory"), path(1, "/a/../../b", "file"), path(2, "/a/c", "symlink"),
             path(3, "/proc/self/mem", "file"), path(4, "/b/d", "absent"),
         ];
-        check(&planned(&calls, &threads, &snapshot), calls.len());
+        check(&plan_of(&calls, &threads, &snapshot), calls.len());
     }
 }
