@@ -174,8 +174,9 @@ def print_day(console: Console, day: DeviceDay) -> None:
 def _print_losses(console: Console, lost: Sequence[str], remarks: Sequence[str]) -> None:
     if lost:
         console.print("[bold red]Incomplete:[/bold red]")
+        # A file's name is not broken, so that it can be copied.
         for line in lost:
-            console.print(f"  {escape(line)}")
+            console.print(f"  {escape(line)}", soft_wrap=True)
     for line in remarks:
         console.print(escape(line))
 
