@@ -15,7 +15,7 @@ from typing import Any
 
 from jojlab.analysis.run.durability import summarise_power_cuts
 from jojlab.analysis.run.risks import hazards, unknowns
-from jojlab.analysis.run.summary import CaseSummary
+from jojlab.analysis.run.summary import CaseSummary, with_program
 from jojlab.campaign.jobs import JobRequest, NumberedJobs, RunProgress, Step, named_here
 from jojlab.device.profile import EMULATED
 from jojlab.experiment.cases import Case
@@ -83,21 +83,27 @@ def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> 
     An adviser may ask as joj verify durability does.
     """
     return [
-        CaseSummary(
-            case.case_id,
-            case.case_id,
-            case.settings,
-            "ok",
-            "",
-            hazards=hazards(
-                case.settings, observation=(observation := observation_before_run(case))
-            ),
-            unknowns=unknowns(case.settings, observation),
-            durability=summarise_power_cuts(sorted(found, key=lambda answer: answer.seed)),
-        )
+        _verdict(case, found)
         for case in cases
         if (found := [conform(answer, PowerCuts) for answer in answers.get(case.case_id, ())])
     ]
+
+
+def _verdict(case: Case, answers: Sequence[PowerCuts]) -> CaseSummary:
+    """Return what survives of a case; what is at risk in a program's, its commits say."""
+    observation = observation_before_run(case)
+    if programs := [each.program for each in answers if each.program]:
+        observation = with_program(observation, programs)
+    return CaseSummary(
+        case.case_id,
+        case.case_id,
+        case.settings,
+        "ok",
+        "",
+        hazards=hazards(case.settings, observation=observation),
+        unknowns=unknowns(case.settings, observation),
+        durability=summarise_power_cuts(sorted(answers, key=lambda answer: answer.seed)),
+    )
 
 
 def observation_before_run(case: Case) -> Observation:

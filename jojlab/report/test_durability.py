@@ -336,7 +336,7 @@ def test_databases_of_a_program_are_judged_as_far_as_their_rows_are_known() -> N
     kept = case(states(harmless=40), {"workload": "program", "program": "./app"})
     assert outcome_words(kept) == "no harm was found in its databases in 40 states"
     assert "integrity_check, and the rows after each commit" in verdict_sentence(kept)
-    words = "app.db: 2 commits that had returned are not there: its rows are older"
+    words = "app.db: its rows are older by 2 commits that had returned"
     lost = state(9, "prefix", "lost", lost=2, message=words)
     assert words in worst_sentence(case([lost], {"workload": "program", "program": "./app"}))
 

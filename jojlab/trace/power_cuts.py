@@ -239,6 +239,8 @@ class PowerCuts(Struct, kw_only=True):
     sync_sites: list[SyncSite] = []
     fault: FaultFindings | None = None
     remount: RemountFindings | None = None
+    # What was seen of a program's commits, as its manifest has it.
+    program: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Check that the counts are those of the states, and that it says of which run it is."""

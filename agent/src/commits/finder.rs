@@ -144,7 +144,7 @@ impl CommitFinder {
 
     /// The unit, after a commit that this call has no part in.
     fn current_unit(&mut self, call: &FileCall, database: usize) -> &mut UnitOfWork {
-        self.end(call.pid, database);
+        self.end_by(call, database);
         let unit = self.unit(call, database);
         unit.begin_ns.get_or_insert(call.begin_ns);
         unit.tid = call.tid;
@@ -156,7 +156,7 @@ impl CommitFinder {
         match &call.deed {
             Deed::Lock { is_unlock: true, length_bytes, .. } => {
                 let is_made = self.extend(call, database, false);
-                self.end(call.pid, database);
+                self.end_by(call, database);
                 let unit = self.unit(call, database);
                 if is_made || (*length_bytes == 0 && !unit.has_journal && !unit.wrote_database) {
                     unit.begin_ns = None;
@@ -296,7 +296,7 @@ impl CommitFinder {
         match call.deed {
             Deed::Lock { is_unlock: true, offset_bytes, .. } => {
                 let is_made = self.extend(call, database, false);
-                self.end(call.pid, database);
+                self.end_by(call, database);
                 if offset_bytes == CHECKPOINT_LOCK {
                     self.end_checkpoint(call.pid, database);
                 }
@@ -390,7 +390,7 @@ impl CommitFinder {
 
     /// The journal is over: a commit, if the database was written and the journal not played back.
     fn end_journal(&mut self, call: &FileCall, database: usize, journal_mode: &'static str) {
-        self.end(call.pid, database);
+        self.end_by(call, database);
         let unit = self.unit(call, database);
         if unit.in_super {
             *unit = UnitOfWork::default();
@@ -441,6 +441,15 @@ impl CommitFinder {
         true
     }
 
+    /// Likewise by a call of the same process: one of another thread may come before the commit has
+    /// made all of its own.
+    fn end_by(&mut self, call: &FileCall, database: usize) {
+        if let Some(transaction) = &mut self.unit(call, database).transaction {
+            transaction.is_ended_by_other |= transaction.row.tid != i64::from(call.tid);
+        }
+        self.end(call.pid, database);
+    }
+
     /// No further call belongs to the commit that was made.
     fn end(&mut self, pid: u32, database: usize) {
         if let Some(transaction) =
@@ -467,7 +476,7 @@ impl CommitFinder {
     }
 
     fn note_checkpoint(&mut self, call: &FileCall, database: usize, is_write: bool) {
-        self.end(call.pid, database);
+        self.end_by(call, database);
         let mut transaction =
             self.rows.row(call, CHECKPOINT, &UnitOfWork::default(), vec![database]);
         let unit = self.unit(call, database);

@@ -17,8 +17,12 @@ const SHM: u64 = 4;
 const OTHER: u64 = 5;
 const PENDING: u64 = 0x4000_0000;
 
-/// Calls one after another, 10 ns each.
 fn find_in(deeds: &[(u64, Deed)]) -> FoundTransactions {
+    find(&calls_of(deeds))
+}
+
+/// Opens and these calls one after another, 10 ns each.
+fn calls_of(deeds: &[(u64, Deed)]) -> Vec<FileCall> {
     let opened = [
         (DB, "/app/a.db"),
         (JOURNAL, "/app/a.db-journal"),
@@ -38,7 +42,7 @@ fn find_in(deeds: &[(u64, Deed)]) -> FoundTransactions {
         deed,
     };
     let deeds = opens.into_iter().chain(deeds.iter().cloned());
-    find(&(0..).zip(deeds).map(call).collect::<Vec<_>>())
+    (0..).zip(deeds).map(call).collect()
 }
 
 fn lock(offset_bytes: u64) -> Deed {
@@ -92,6 +96,27 @@ fn a_commit_ends_with_its_journal_and_what_belongs_to_that() {
         assert_eq!((first.begin_ns, first.commit_ns), (50, 80));
         assert_eq!((first.return_ns, first.sync_calls), (50 + calls * 10 - 1, syncs));
         assert_eq!(totals.rows[1].begin_ns, 50 + calls * 10);
+    }
+}
+
+#[test]
+fn a_commit_that_another_thread_seems_to_end_is_marked() {
+    let deeds = [
+        (DB, lock(PENDING)),
+        (SHM, lock(120)),
+        (WAL, write(0, 32, &[0x37; 32])),
+        (WAL, write(32, 24, &[0, 0, 0, 1, 0, 0, 0, 5])),
+        (WAL, write(56, 4096, &[])),
+        (SHM, lock(123)),
+        (WAL, sync()),
+        (SHM, unlock(120)),
+    ];
+    for (tid, is_marked) in [(8, false), (9, true)] {
+        let mut calls = calls_of(&deeds);
+        calls.iter_mut().rev().nth(2).unwrap().tid = tid;
+        let found = find(&calls);
+        let [commit] = &found.by_database["/app/a.db"][..] else { panic!("{found:?}") };
+        assert_eq!((commit.journal_mode, commit.is_ended_by_other), ("wal", is_marked));
     }
 }
 

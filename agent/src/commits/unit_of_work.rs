@@ -24,6 +24,9 @@ pub struct DetectedTransaction {
     pub super_journal: Option<String>,
     /// To databases, journals and WALs.
     pub written_bytes: u64,
+    /// A call of another thread of the process was taken for its end, so that it may have returned
+    /// later than its row says.
+    pub is_ended_by_other: bool,
 }
 
 /// The call that made all syncs; "none" where there was none, "mixed" where they were several.

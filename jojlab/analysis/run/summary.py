@@ -8,7 +8,7 @@ import enum
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -92,6 +92,16 @@ def place_of(case: Mapping[str, Any], configuration: Mapping[str, Any]) -> Mappi
     if filesystem and (mkfs_options := filesystem.mkfs_options_of(lines)):
         place["mkfs_options"] = mkfs_options
     return {**case, **place}
+
+
+def with_program(observation: Observation, programs: Sequence[Mapping[str, Any]]) -> Observation:
+    """Return it with what was seen of a program's commits, by its seeds."""
+    return replace(
+        observation,
+        modes=_modes(programs),
+        found_databases=sum(int(each.get("databases", 0)) for each in programs),
+        lost_calls=any(each.get("lost_calls") for each in programs),
+    )
 
 
 def _modes(rows: Iterable[Mapping[str, Any]]) -> dict[str, ModeCounts] | None:

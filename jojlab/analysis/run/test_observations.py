@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.rows.completeness import Completeness
-from jojlab.analysis.run.summary import Manifests, observation_of, place_of, safety_json, summarise
+from jojlab.analysis.run.summary import (
+    Manifests,
+    observation_of,
+    place_of,
+    safety_json,
+    summarise,
+    with_program,
+)
 from jojlab.model.hazards import Doubt, ModeCounts, Observation
 from tests.captures import CaptureBuilder, run_of
 
@@ -40,6 +47,13 @@ def test_a_replay_that_is_incomplete_has_not_shown_all() -> None:
     assert not observation_of("a", Manifests(replays=replays), WHOLE).lost_calls
     left_out = Completeness(reasons=("3 calls of mremap left out",))
     assert observation_of("a", Manifests(replays=replays), left_out).lost_calls
+
+
+def test_commits_of_a_program_join_what_is_known_before_it_runs() -> None:
+    seen = {"databases": 1, "lost_calls": 0, "journal_modes": modes(end_unsynced=3)}
+    found = with_program(Observation(databases=2), [seen])
+    wal = ModeCounts(9, end_unsynced=3)
+    assert found == Observation(databases=2, modes={"wal": wal}, found_databases=1)
 
 
 def test_the_databases_of_scripts_are_those_of_the_connection_with_most() -> None:

@@ -485,6 +485,7 @@ impl Answer<'_> {
             "last_return_ns": self.closed.transactions.iter().map(|it| it.return_ns).max(),
             "sync_calls": self.sync_calls,
             "sync_sites": self.closed.remains.sync_sites(),
+            "program": self.program(),
             "tables": self.tables,
             "part": self.cuts.part,
             "parts": self.cuts.parts,
@@ -504,6 +505,16 @@ impl Answer<'_> {
             "states": self.found,
         });
         write(output, &answer)
+    }
+
+    /// Return the commits that were seen of a program; null where none was run.
+    fn program(&self) -> Value {
+        let mut manifest = self.closed.manifest.iter();
+        let Some((_, program)) = manifest.find(|(name, _)| *name == "program") else {
+            return Value::Null;
+        };
+        let names = ["databases", "journal_modes", "lost_calls"];
+        names.into_iter().map(|name| (name.to_owned(), program[name].clone())).collect()
     }
 
     /// Return what could happen, of one disk, or of each where there are two.

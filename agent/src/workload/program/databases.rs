@@ -1,8 +1,7 @@
 //! The verdict on a program's SQLite databases after a power cut, without a check of the user's:
 //! each must open, pass integrity_check, and hold the rows that it had after one of its commits, no
-//! earlier than the last that had returned. Which rows those are, the run's own disks tell: what
-//! had been issued when a commit returned is looked at once, as no cut took any of it. Where that
-//! does not tell, the rows of the end are known, and owed once the last commit has returned.
+//! earlier than the last that had returned. The run's own disks tell these rows, by what had been
+//! issued then; where they do not, those of the end are owed once the last commit has returned.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -26,10 +25,11 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const NO_ROWS: ContentsDigest = 0;
 /// The root of what a program sees, and names its databases by.
 const PROGRAM_DIRECTORY: &str = "/app";
-/// More commits of one database are not looked at: each takes a mount.
+/// More commits of one database are not looked at, as each takes a mount, nor are larger files.
 const MOST_LOOKS: usize = 1_000;
-/// Larger files are not copied into the guest's memory.
 const MOST_BYTES: u64 = 32 << 20;
+/// The reason why nothing is compared: when commits returned is not known.
+const SHARED: &str = "several threads of one process use it at once";
 /// A WAL begins so, and has its pages' length at byte 8 (section 4.1 of the file format).
 const WAL_HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
@@ -113,6 +113,9 @@ impl DatabaseHistory {
         }
         if !frames.is_empty() {
             history.looks.push((i64::MAX, HistoryLook::Wal(frames)));
+        }
+        if transactions.iter().any(|it| it.is_ended_by_other) {
+            history.gap = Some(SHARED);
         }
         if history.looks.len() > MOST_LOOKS {
             history.gap = Some("it has too many commits");
@@ -316,6 +319,7 @@ impl DatabaseJudge {
                     let progress = Progress::from_sharers(times_ns, cut.at_ns);
                     judge_databases(&[(&states, there.unwrap_or(NO_ROWS))], progress)
                 }
+                Err(SHARED) => CutFindings::without_harm(),
                 Err(_) => judge_by_end(there, *end, cut),
             };
             if found.outcome != CutOutcome::Kept {
@@ -324,7 +328,7 @@ impl DatabaseJudge {
                     (_, 0) => found.message,
                     (_, lost) => {
                         let commits = plural(lost, "commit");
-                        format!("{commits} that had returned are not there: its rows are older")
+                        format!("its rows are older by {commits} that had returned")
                     }
                 };
                 found.message = format!("{}: {what}", path.display());
@@ -350,10 +354,14 @@ impl DatabaseJudge {
         let end = self.end.get().into_iter().flatten();
         let unknown = end.filter_map(|(path, end)| {
             let reason = self.states(path, *end).err()?;
+            let (before, until) = match reason {
+                SHARED => ("", ""),
+                _ => (" before its last commit had returned", "until then "),
+            };
+            let path = path.display();
             Some(format!(
-                "rows of {} before its last commit had returned, because {reason}: until then it \
-                 is judged by integrity_check alone",
-                path.display()
+                "rows of {path}{before}, because {reason}: {until}it is judged by integrity_check \
+                 alone"
             ))
         });
         let joint = "whether databases that one transaction changed are of the same moment";
@@ -427,11 +435,7 @@ mod tests {
         rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
     }
 
-    fn detected_transaction(
-        kind: &str,
-        journal_mode: &'static str,
-        at_ns: i64,
-    ) -> DetectedTransaction {
+    fn transaction(kind: &str, journal_mode: &'static str, at_ns: i64) -> DetectedTransaction {
         DetectedTransaction {
             row: Transaction {
                 kind: kind.to_owned(),
@@ -455,13 +459,22 @@ mod tests {
         CutMoment { transactions: &[], at_ns }
     }
 
-    #[test]
-    fn rows_are_those_after_a_commit_no_earlier_than_the_last_that_had_returned() {
+    fn outcome_of(judge: &DatabaseJudge, at_ns: i64) -> (CutOutcome, u64) {
+        let found = judge.judge(&cut(at_ns)).unwrap();
+        (found.outcome, found.lost)
+    }
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sub").join("app.db");
         fs::create_dir(path.parent().unwrap()).unwrap();
-        let commits =
-            [10, 20, 30].map(|at_ns| detected_transaction(COMMIT, "delete", at_ns)).to_vec();
+        (folder, path)
+    }
+
+    #[test]
+    fn rows_are_those_after_a_commit_no_earlier_than_the_last_that_had_returned() {
+        let (folder, path) = place();
+        let commits = [10, 20, 30].map(|at_ns| transaction(COMMIT, "delete", at_ns)).to_vec();
         let judge = judge(folder.path(), commits);
         let states = [
             "CREATE TABLE t(x); INSERT INTO t VALUES (1);",
@@ -477,10 +490,7 @@ mod tests {
         // What is there first is the end.
         judge.judge(&cut(i64::MAX)).unwrap();
         assert_eq!(judge.unchecked_parts(), ["files that are no SQLite database"]);
-        let outcome = |at_ns| {
-            let found = judge.judge(&cut(at_ns)).unwrap();
-            (found.outcome, found.lost)
-        };
+        let outcome = |at_ns| outcome_of(&judge, at_ns);
         // The third commit is there once its COMMIT began.
         assert_eq!([outcome(40), outcome(30)], [(CutOutcome::Kept, 0); 2]);
         assert_eq!(outcome(29), (CutOutcome::Corrupt, 0));
@@ -498,17 +508,14 @@ mod tests {
 
     #[test]
     fn the_frames_of_a_wal_tell_the_rows_after_each_commit_though_nothing_was_synced() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sub").join("app.db");
-        fs::create_dir(path.parent().unwrap()).unwrap();
+        let (folder, path) = place();
         execute(&path, "PRAGMA journal_mode = wal; CREATE TABLE t(x);");
         let wal = |at_ns, wal_frames| {
-            let mut one = detected_transaction(COMMIT, "wal", at_ns);
+            let mut one = transaction(COMMIT, "wal", at_ns);
             one.row.wal_frames = wal_frames;
             one
         };
-        let all =
-            vec![wal(10, 1), wal(20, 2), detected_transaction(CHECKPOINT, "", 30), wal(40, 1)];
+        let all = vec![wal(10, 1), wal(20, 2), transaction(CHECKPOINT, "", 30), wal(40, 1)];
         let judge = judge(folder.path(), all);
         assert_eq!(judge.history_times_ns(), [i64::MIN, 10, 35, 40, i64::MAX]);
         judge.learn(i64::MIN).unwrap();
@@ -526,10 +533,7 @@ mod tests {
         judge.learn(i64::MAX).unwrap();
         judge.judge(&cut(i64::MAX)).unwrap();
         assert_eq!(judge.unchecked_parts(), ["files that are no SQLite database"]);
-        let outcome = |at_ns| {
-            let found = judge.judge(&cut(at_ns)).unwrap();
-            (found.outcome, found.lost)
-        };
+        let outcome = |at_ns| outcome_of(&judge, at_ns);
         assert_eq!(outcome(50), (CutOutcome::Kept, 0));
         connection.execute("DELETE FROM t WHERE x > 1", []).unwrap();
         assert_eq!([outcome(24), outcome(50)], [(CutOutcome::Kept, 0), (CutOutcome::Lost, 2)]);
@@ -539,11 +543,8 @@ mod tests {
 
     #[test]
     fn rows_that_no_moment_tells_are_judged_by_the_end_and_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sub").join("app.db");
-        fs::create_dir(path.parent().unwrap()).unwrap();
-        let mut commits =
-            [10, 20].map(|at_ns| detected_transaction(COMMIT, "delete", at_ns)).to_vec();
+        let (folder, path) = place();
+        let mut commits = [10, 20].map(|at_ns| transaction(COMMIT, "delete", at_ns)).to_vec();
         commits[0].guards.database_synced = false;
         let rows: Vec<Transaction> = commits.iter().map(|it| it.row.clone()).collect();
         let judge = judge(folder.path(), commits);
@@ -568,18 +569,30 @@ mod tests {
     }
 
     #[test]
+    fn rows_whose_commits_other_threads_may_have_ended_are_not_compared() {
+        let (folder, path) = place();
+        let mut commit = transaction(COMMIT, "wal", 10);
+        commit.is_ended_by_other = true;
+        let rows = [commit.row.clone()];
+        let judge = judge(folder.path(), vec![commit]);
+        execute(&path, "CREATE TABLE t(x);");
+        let judged = || judge.judge(&CutMoment { transactions: &rows, at_ns: 99 }).unwrap();
+        judged();
+        execute(&path, "INSERT INTO t VALUES (1);");
+        assert_eq!(judged().outcome, CutOutcome::Kept);
+        let unchecked = &judge.unchecked_parts()[1];
+        assert!(unchecked.starts_with("rows of sub/app.db, because several"), "{unchecked}");
+    }
+
+    #[test]
     fn commits_that_do_not_lead_to_the_end_tell_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sub").join("app.db");
-        fs::create_dir(path.parent().unwrap()).unwrap();
-        let judge = judge(folder.path(), vec![detected_transaction(COMMIT, "delete", 10)]);
+        let (folder, path) = place();
+        let judge = judge(folder.path(), vec![transaction(COMMIT, "delete", 10)]);
         judge.learn(i64::MIN).unwrap();
         execute(&path, "CREATE TABLE t(x);");
         judge.learn(15).unwrap();
         execute(&path, "INSERT INTO t VALUES (1);");
         judge.judge(&cut(i64::MAX)).unwrap();
-        assert!(
-            judge.unchecked_parts()[1].contains("its commits do not lead to the rows of the end")
-        );
+        assert!(judge.unchecked_parts()[1].contains("do not lead to the rows of the end"));
     }
 }
