@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.user_mode import _own_processor, _same_each_time
+from jojlab.guest.user_mode import _has_changed, _own_processor, _same_each_time
 
 # linux/personality.h
 _ADDR_NO_RANDOMIZE = 0x0040000
@@ -39,3 +39,12 @@ def test_each_judge_has_a_processor_of_its_own_as_long_as_there_are_some(tmp_pat
     with _own_processor(cache) as first:
         program = "import os; print(*os.sched_getaffinity(0))"
         assert _words(_same_each_time(first), program) == [str(there[0])]
+
+
+def test_a_source_with_other_texts_stays_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "process.c"
+    file.write_text("put(fp); get(fp);")
+    assert not _has_changed(tmp_path, file.name, ("put(fp)", "put()"), ("take(fp)", "take()"))
+    assert file.read_text() == "put(fp); get(fp);"
+    assert _has_changed(tmp_path, file.name, ("put(fp)", "put()"), ("get(fp)", "get()"))
+    assert file.read_text() == "put(); get();"

@@ -49,10 +49,33 @@ _ABSENT = (
 _VALUES = ("CONFIG_CC_OPTIMIZE_FOR_PERFORMANCE=y", "CONFIG_LOG_BUF_SHIFT=20")
 # Its random numbers begin alike each time, so that a recovery writes the same each time: what it
 # would ask this machine for (arch/um) are bytes of no meaning.
-_RANDOM = ("arch/um/os-Linux/util.c", "return getrandom(buf, len, flags);")
-_NOT_RANDOM = "memset(buf, 0x6a, len); return len;"
-# An object of ours is linked to it (kernel/user_mode).
-_OWN_OBJECT = ("arch/x86/um", "crc32c")
+_RANDOM = (
+    "arch/um/os-Linux/util.c",
+    ("return getrandom(buf, len, flags);", "memset(buf, 0x6a, len); return len;"),
+)
+# Objects of ours are linked to it (kernel/user_mode): this one, and the other with what calls it.
+_OBJECTS, _CHECKSUMS, _REGISTERS = "arch/x86/um", "crc32c", "vector_registers"
+_STOPS = (
+    "arch/um/os-Linux/skas/process.c",
+    (
+        "void userspace(struct uml_pt_regs *regs",
+        "int put_vector_registers(int, struct uml_pt_regs *);\n"
+        "int get_vector_registers(int, struct uml_pt_regs *, int);\n"
+        "void userspace(struct uml_pt_regs *regs",
+    ),
+    ("put_fp_registers(pid, regs->fp)", "put_vector_registers(pid, regs)"),
+    ("get_fp_registers(pid, regs->fp)", "get_vector_registers(pid, regs, status)"),
+)
+# A process gets its processor again without three calls that set where its thread's data begins:
+# that is among the registers which are put back in any case.
+_SWITCHES = (
+    "arch/x86/um/syscalls_64.c",
+    (
+        "(to->thread.arch.fs == 0)",
+        "(to->thread.arch.fs == 0) ||\n"
+        "\t    (to->thread.regs.regs.gp[HOST_FS_BASE] == to->thread.arch.fs)",
+    ),
+)
 # The name of the build is part of what they begin with (Documentation/kbuild/
 # reproducible-builds.rst).
 _BUILD_NAME = (
@@ -79,10 +102,11 @@ def build_key(cache: Cache, kernel_name: str) -> str:
     kernel = chosen_kernel(cache, kernel_name)
     digest = hashlib.sha256()
     versions = (kernel.release, kernel.version, package_version("gcc"))
-    chosen = (*_CONFIGURATION, *_ABSENT, *_VALUES, *_RANDOM, _NOT_RANDOM, *_OWN_OBJECT)
+    chosen = (*_CONFIGURATION, *_ABSENT, *_VALUES, *_RANDOM, *_STOPS, *_SWITCHES, _OBJECTS)
     for part in (*versions, *chosen, _MEMORY, str(_BEGIN_NS)):
         digest.update(f"{part}\0".encode())
-    digest.update(_own_source().read_bytes())
+    for name in (_CHECKSUMS, _REGISTERS):
+        digest.update(_own_source(name).read_bytes())
     for path in flash_sources(FLASH):
         digest.update(f"{path.relative_to(FLASH)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
@@ -128,7 +152,7 @@ def checker_library(cache: Cache) -> Path:
 
     Raises MachineError where the compiler is missing, or complains.
     """
-    source = USER_MODE / f"{_CHECKER}.c"
+    source = _own_source(_CHECKER)
     key = hashlib.sha256(package_version("gcc").encode() + source.read_bytes()).hexdigest()[:16]
 
     def fill(out: Path) -> None:
@@ -138,22 +162,36 @@ def checker_library(cache: Cache) -> Path:
     return cache.entry(_CHECKER, key, fill) / _CHECKER
 
 
-def _own_source() -> Path:
-    return USER_MODE / f"{_OWN_OBJECT[1]}.c"
+def _own_source(name: str) -> Path:
+    return USER_MODE / f"{name}.c"
 
 
 def _change(source: Path) -> None:
-    """Change the source as said above; MachineError where this kernel's is another."""
-    name, text = _RANDOM
+    """Change the source as said above; MachineError where this kernel's is another. What only makes
+    it faster is left out there.
+    """
+    if not _has_changed(source, *_RANDOM):
+        raise MachineError(f"{_RANDOM[0]} of this kernel is another", "leave --native out")
+    names = [_CHECKSUMS]
+    if _has_changed(source, *_STOPS):
+        names.append(_REGISTERS)
+    _has_changed(source, *_SWITCHES)
+    for name in names:
+        shutil.copyfile(_own_source(name), source / _OBJECTS / f"{name}.c")
+    with (source / _OBJECTS / "Makefile").open("a") as makefile:
+        makefile.writelines(f"obj-y += {name}.o\n" for name in names)
+
+
+def _has_changed(source: Path, name: str, *changes: tuple[str, str]) -> bool:
+    """Change a file of the source; False, and it stays, where it has not got each text once."""
     file = source / name
     content = file.read_text()
-    if content.count(text) != 1:
-        raise MachineError(f"{name} of this kernel has not got {text!r}", "leave --native out")
-    file.write_text(content.replace(text, _NOT_RANDOM))
-    folder, name = _OWN_OBJECT
-    shutil.copyfile(_own_source(), source / folder / f"{name}.c")
-    with (source / folder / "Makefile").open("a") as makefile:
-        makefile.write(f"obj-y += {name}.o\n")
+    if any(content.count(old) != 1 for old, _ in changes):
+        return False
+    for old, new in changes:
+        content = content.replace(old, new)
+    file.write_text(content)
+    return True
 
 
 def _configure(source: Path) -> None:
