@@ -24,7 +24,7 @@ from jojlab.lab.lab import Lab
 from jojlab.report.advice import advice_json, print_advice, print_interrupted, so_far_line
 from jojlab.report.page import write_report
 from jojlab.report.progress import run_progress
-from jojlab.report.shared.console import terminal
+from jojlab.report.shared.console import READABLE, terminal
 
 
 @command()
@@ -133,7 +133,7 @@ def advise(
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:
             within = {each: cost for each, cost in adviser.scores.items() if adviser.keeps(each)}
-            print_interrupted(terminal(), adviser.advice, within, request.space)
+            print_interrupted(terminal(READABLE), adviser.advice, within, request.space)
             at = f"not finished: {adviser.under_way}; " if adviser.under_way else ""
             raise SignalReceived(
                 error,
@@ -147,6 +147,6 @@ def advise(
     if as_json:
         print(json_text({"run": str(folder), **advice_json(advice, request, gone)}))
     else:
-        print_advice(terminal(), advice, request, gone)
+        print_advice(terminal(READABLE), advice, request, gone)
         print(f"\nrun     {folder}\nreport  {folder / 'report.html'}")
     return FINE if advice.answers else EXPECTATION_FAILED

@@ -36,7 +36,7 @@ from jojlab.report import gate as words
 from jojlab.report.gate import junit as junit_of
 from jojlab.report.gate import markdown as markdown_of
 from jojlab.report.gate import print_gate
-from jojlab.report.shared.console import terminal
+from jojlab.report.shared.console import READABLE, terminal
 from jojlab.trace.run_folder import RunFolder
 
 
@@ -103,9 +103,9 @@ def gate(
     if as_json:
         print(json_text(_json(verdicts)))
     else:
-        print_gate(terminal(), verdicts)
+        print_gate(terminal(READABLE), verdicts)
         if trend:
-            words.print_trend(terminal(), lines)
+            words.print_trend(terminal(READABLE), lines)
     name = str(budgets)
     if junit:
         _write(junit, junit_of(verdicts, name), "w")
