@@ -36,6 +36,7 @@ def part(number: int, second_draws: int, *states: dict[str, Any]) -> dict[str, A
         "draws": 5 + second_draws, "second_draws": second_draws, "begin_ns": 1, "end_ns": 9,
         "states": list(states), "part": number, "parts": 2, "unchecked": [],
         "last_return_ns": 8, "sync_calls": 4, "sync_sites": [], "fault": None, "remount": None,
+        "program": None,
     }  # fmt: skip
 
 
