@@ -29,7 +29,7 @@ from tests.live.recordings import Said as StraceSaid
 from tests.live.test_record import PROGRAMS as RECORDED
 from tests.live.test_record_by_ebpf import before, comparable_calls
 from tests.live.test_replay_again import Said, file_calls, read_replay, replay_calls, replay_case
-from tests.live.tracing import read
+from tests.live.tracing import read, rows
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "f2fs")
 TRANSACTIONS = 30
@@ -140,6 +140,7 @@ def test_a_bench_is_traced_to_the_byte(cache: Cache, tmp_path: Path) -> None:
             "cd / && umount /disk",
         ]
     left = run_script(cache, tmp_path / "guest", script(*commands), {"case": case})
+    commits = {}
     for filesystem in FILESYSTEMS:
         assert_attributed(left / filesystem)
         capture = Capture.open(left / filesystem / "bench")
@@ -157,6 +158,15 @@ def test_a_bench_is_traced_to_the_byte(cache: Cache, tmp_path: Path) -> None:
         # Each commit writes at least a database page, and a journal with its header.
         assert written["main.db"] >= TRANSACTIONS * 4096, (filesystem, written)
         assert written["main.db-journal"] >= TRANSACTIONS * 4096, (filesystem, written)
+        manifest = {
+            row["key"]: row["value"] for row in rows(left / filesystem / "traced", "manifest")
+        }
+        program = json.loads(manifest["watch"])
+        assert (program["rollbacks"], program["lost_calls"]) == (0, 0), (filesystem, program)
+        commits[filesystem] = program["commits"]
+    # The inserts, and what prepares the database: as many on every filesystem.
+    assert commits["ext4"] > TRANSACTIONS
+    assert len(set(commits.values())) == 1, commits
 
 
 def assert_attributed(folder: Path) -> None:
