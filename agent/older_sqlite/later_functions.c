@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Functions of SQLite that rusqlite calls and that came later than a SQLite of the user's, which an
- * agent is linked to (jojlab/guest/image/own_sqlite.py): sqlite3_error_offset() of 3.38 and
- * sqlite3_set_clientdata() of 3.44. Weak: a SQLite that has them keeps its own.
+ * agent is linked to (jojlab/guest/image/own_sqlite.py): sqlite3_changes64() of 3.37,
+ * sqlite3_error_offset() of 3.38 and sqlite3_set_clientdata() of 3.44. Weak: a SQLite that has them
+ * keeps its own.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,8 +11,15 @@
 
 #include "sqlite3.h"
 
+sqlite3_int64 sqlite3_changes64(sqlite3 *db);
 int sqlite3_error_offset(sqlite3 *db);
 int sqlite3_set_clientdata(sqlite3 *db, const char *name, void *data, void (*destroy)(void *));
+
+/* Before 3.37 a statement's count of rows had 32 bits. */
+__attribute__((weak)) sqlite3_int64 sqlite3_changes64(sqlite3 *db)
+{
+	return sqlite3_changes(db);
+}
 
 /* As of an error that is about no place in the statement. */
 __attribute__((weak)) int sqlite3_error_offset(sqlite3 *db)

@@ -19,8 +19,8 @@ from jojlab.trace.run_folder import RunFolder
 from tests.inside import joj
 
 # A crate that has an amalgamation in it, and what that says of itself.
-CRATE = "0.25.2"
-VERSION, MADE = "3.39.2", "2022-07-21"
+CRATE = "0.22.0"
+VERSION, MADE = "3.35.4", "2021-04-02"
 MANIFEST = f"""[package]
 name = "older"
 version = "0.0.0"
