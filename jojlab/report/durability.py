@@ -91,7 +91,11 @@ def short_lines(cases: Sequence[CaseSummary]) -> tuple[str, ...]:
         return (f"{line}.",)
     case, found, _ = max(unsafe, key=lambda each: each[2].badness)
     name = "The case" if len(tested) == 1 else f"The worst, {case.case_id},"
-    ruled_out = "; the manuals rule that out" * (found.worst_outcome in case.unpromised_outcomes)
+    ruled_out = ""
+    if found.worst_outcome in case.unpromised_outcomes:
+        ruled_out = "; the manuals rule that out"
+        if _has_faulty_device(found):
+            ruled_out = "; the manuals take the device for sound"
     return (
         f"{line}.",
         f"{name} {outcome_words(case)}{ruled_out}.",
@@ -199,6 +203,12 @@ def model(result: Durability) -> str:
         f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
     ]
     return f"[{', '.join(filter(None, words))}]"
+
+
+def _has_faulty_device(result: Durability) -> bool:
+    """Return whether a profile of the case has a device that breaks what a flush promises."""
+    faults = ("flush_lies", "stale_mapping_flushes", "early_erase")
+    return any(any(_each(result.model.get(name))) for name in faults)
 
 
 def native_words(result: Durability) -> str:

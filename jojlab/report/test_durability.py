@@ -117,6 +117,11 @@ def test_a_cut_of_the_devices_own_work_is_part_of_the_model() -> None:
     )
     assert words in verdict_sentence(judged)
     assert "a part of the device's mapping was as before an earlier flush" in worst_sentence(judged)
+    assert short_lines([judged])[1] == (
+        "The case loses the last commit: 1 of 1 state; the manuals take the device for sound."
+    )
+    erased = case([state(1, outcome="lost")], model={**told, "early_erase": True})
+    assert short_lines([erased])[1].endswith("; the manuals take the device for sound.")
     assert judged.durability
     assert "garbage" not in model_limits(judged, judged.durability)
     sound = case(states(harmless=4), model={**told, "stale_mapping_flushes": 0})
