@@ -304,9 +304,9 @@ class _Checker:
 
     def __init__(self, command: Sequence[str], folder: Path, *, starts_once: bool = False) -> None:
         self._command, self._folder, self._starts_once = command, folder, starts_once
-        self._ends = contextlib.ExitStack()
-        self._printed: list[IO[bytes]] = []
-        self._asked: socket.socket | None = None
+        self._resources = contextlib.ExitStack()
+        self._output_files: list[IO[bytes]] = []
+        self._server: socket.socket | None = None
 
     @classmethod
     def from_image(
@@ -344,29 +344,29 @@ class _Checker:
         """Begin: what the checks print goes to files, as pipes cost more."""
         for _ in ("out", "err"):
             file = TemporaryFile("a+b", dir=self._folder)
-            self._printed.append(self._ends.enter_context(file))
+            self._output_files.append(self._resources.enter_context(file))
         if self._starts_once:
             ours, theirs = socket.socketpair()
             with theirs:
-                self._ends.enter_context(self._start(theirs.fileno()))
-            self._asked = self._ends.enter_context(ours)
+                self._resources.enter_context(self._start(theirs.fileno()))
+            self._server = self._resources.enter_context(ours)
         return self
 
     def __exit__(self, *_: object) -> None:
         """End it, where it started once."""
-        self._ends.close()
+        self._resources.close()
 
     def complaint(self) -> str | None:
         """Run it: return how it ended and the end of what it printed, None where all is well.
 
-        It starts without a program between that limits it, if it has to start: of a check of some
-        milliseconds all of that were half (bench/README.md, "States after power cuts").
+        It starts without a program between that limits it, if it has to start: of a check of 7.1
+        to 8.5 ms all of that were some three (bench/README.md, "States after power cuts").
         """
-        for file in self._printed:
+        for file in self._output_files:
             file.truncate(0)
-        if self._asked:
-            self._asked.send(b"\0")
-            status = self._asked.recv(_STATUS.size)
+        if self._server:
+            self._server.send(b"\0")
+            status = self._server.recv(_STATUS.size)
             if not status:
                 raise GuestError(f"{self._command[0]} ended before its check did")
             code = os.waitstatus_to_exitcode(*_STATUS.unpack(status))
@@ -377,14 +377,14 @@ class _Checker:
         if code == 0:
             return None
         texts = []
-        for file in self._printed:
+        for file in self._output_files:
             file.seek(0)
             texts.append(file.read())
         printed = b"".join(texts).decode(errors="replace").strip()
         return f"({_ending(code)}): {printed[-_MOST_CHARACTERS:]}"
 
     def _start(self, stdin: int) -> subprocess.Popen[bytes]:
-        out, err = self._printed
+        out, err = self._output_files
         child = subprocess.Popen(
             self._command, cwd=self._folder, env={}, stdin=stdin, stdout=out, stderr=err
         )
