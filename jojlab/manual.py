@@ -1,9 +1,7 @@
 """Pages of reference made from the code, as Markdown: commands, fields, figures, tables, devices.
 
-Reads the commands as jojlab/cli.py builds them. The site shows the pages; man pages are made of
-them too.
-
-Reads the same declarations as `joj list`, and schema/.
+Reads the commands as jojlab/cli.py builds them, the declarations of `joj list`, and schema/. The
+site shows the pages; man pages are made of them too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Measures candidates in the lab and cuts the power of the best: cases are jobs of a campaign, and
-those in the cache are not run again.
-
-Reads what is asked; gives the cheapest candidates that keep the guarantee and the limits in every
-state that was judged, and those that were refused.
+"""Measures candidates in the lab and cuts the power of the best. Cases are jobs of a campaign, and
+those in the cache are not run again. Gives the cheapest candidates that keep the guarantee and the
+limits in every state that was judged, and those that were refused.
 """
 
 from __future__ import annotations

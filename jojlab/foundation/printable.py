@@ -1,5 +1,5 @@
-"""Makes text safe for a terminal: a shared run's names and notes may hold its commands. Words for a
-number of things.
+"""Text that a terminal shows: counts of things in words, and text of strangers made safe, as a
+shared run's names and notes may hold the terminal's commands.
 
 ESC, OSC and their kin (ECMA-48) move the cursor, rename the window or fill the clipboard; signs of
 direction (Unicode, UAX #9) show a line in another order than it has.

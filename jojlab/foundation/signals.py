@@ -5,7 +5,7 @@ A handler that raises does so between any two instructions of Python. Within con
 that leaves the locks of futures taken, which the thread of the executor then waits for without end:
 a run that Ctrl-C interrupted there never ended.
 
-A signal while DuckDB computes: DuckDB ends the query, and forgets what the signal had raised. Where
+While DuckDB computes, a signal ends the query, and DuckDB forgets what the signal had raised: where
 a handler raises, PyErr_CheckSignals() fails, and DuckDB raises RuntimeError in place of it.
 """
 

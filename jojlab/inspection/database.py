@@ -1,6 +1,5 @@
-"""A database file of SQLite as it lies there: its header, and its WAL or rollback journal. The
-databases in a folder, as that of an app or a phone, which are found by that header, whatever their
-names.
+"""Databases of SQLite as they lie there: their headers, and their WALs or rollback journals. Those
+in a folder, as that of an app or a phone, are found by their headers, whatever their names.
 
 The layout is that of sqlite.org/fileformat2.html: the header (1.3), the rollback journal (3), and
 the WAL (4.1). Nothing is opened by SQLite, which might recover the database. A bound says how deep

@@ -1,15 +1,13 @@
 """The places where jobs run: in a guest of this machine, started by threads of this process or by
 workers of a Dask cluster. `work` knows neither the cache of results nor other jobs.
 
-Work on this machine, several jobs at a time: each has a thread, which waits for its guest. Guests
-end with this process, however that ends (jojlab/guest/process.py).
+On this machine each job has a thread, which waits for its guest. Guests end with this process,
+however that ends (jojlab/guest/process.py).
 
-Work on the workers of a Dask cluster, in place of this machine: `--cluster`.
-
-A job goes to its worker without files: the image is an input like any other, and each content is
-sent at most once to each worker, by its hash, which keeps it in its own cache. The results come
-back to this machine's cache. A worker needs jojlab and QEMU of this machine's versions, and is told
-its cache by JOJ_CACHE as everywhere.
+With `--cluster` the workers are those of a Dask cluster. A job goes to its worker without files:
+the image is an input like any other, and each content is sent at most once to each worker, by its
+hash, which keeps it in its own cache. The results come back to this machine's cache. A worker needs
+jojlab and QEMU of this machine's versions, and is told its cache by JOJ_CACHE as everywhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Reads text of SQL: splits it into tokens and statements, and says what a folder of scripts
-(docs/own-sql.md) may change before anything runs.
-
-Reads the files' text; that they are scripts, the agent checks.
+(docs/own-sql.md) may change before anything runs. The agent checks that they are scripts.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The rows of a simulated device's day: its commits, its requests and its files.
 
-Gets how many there are of several databases; how many there are of one, when they happen, by which
-app and with which settings is drawn by the figures of phones.py.
-
-The writes have the shares of Fig. 2 of ATC'13; what reads and flushes there are is assumed.
-
-Both follow from the segment's commits; how long other files live is an assumption.
+The number of transactions over several databases is given; the number over one, their times, apps
+and settings are drawn by the figures of phones.py. Requests and files follow from the commits:
+writes have the shares of Fig. 2 of ATC'13; reads, flushes and the lives of other files are
+assumptions.
 """
 
 from __future__ import annotations
