@@ -85,6 +85,14 @@ def copy(image: Path, name: str) -> Path:
     return path
 
 
+def need_nilfs2() -> None:
+    """End the script with 0 where this kernel has no NILFS2."""
+    run("modprobe", "--quiet", "nilfs2", may_fail=True)
+    if "nilfs2" not in Path("/proc/filesystems").read_text().split():
+        print(f"Linux {platform.release()}: not tried: this kernel has no NILFS2")
+        sys.exit(0)
+
+
 def verdict(is_faulty: bool, words: str) -> None:
     """Print the verdict and end: 1 where the fault is here, 0 where it is not."""
     print(f"Linux {platform.release()}: {'FAULT' if is_faulty else 'no fault'}: {words}")

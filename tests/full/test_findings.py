@@ -61,12 +61,13 @@ KNOWN = {
             "a file is removed, and 18446744073709551600 blocks are free",
         ),
     ),
+    "nilfs2_old_checkpoint": (("nilfs2",), True, ()),
     "wal_databases": ((), True, ("ended at sync 17: main has [0, 1], media has [0]",)),
 }
 
 
 def test_every_script_is_known() -> None:
-    assert {path.stem for path in FINDINGS.glob("*.py")} == {*KNOWN, "loop_disk"}
+    assert {path.stem for path in FINDINGS.glob("*.py")} == {*KNOWN, "loop_disk", "nilfs2_log"}
 
 
 @pytest.mark.parametrize("name", KNOWN)
